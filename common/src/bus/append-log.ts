@@ -1,0 +1,31 @@
+/** An entry read back at open. */
+export interface LogEntry {
+  /** Rises strictly from entry to entry, over restarts too. */
+  position: number;
+  /** What the entry belongs to: a topic's name, or the name of another user of the log. */
+  stream: string;
+  payload: Uint8Array;
+}
+
+/** Something in a log file that could not be read; the rest was. */
+export interface LogDamage {
+  file: string;
+  /** Byte offset within the file. */
+  offset: number;
+  reason: 'torn tail' | 'bad checksum';
+}
+
+/**
+ * A durable append log shared by several streams, with group commit: entries gathered while one write and sync
+ * is under way go out together in the next.
+ */
+export interface AppendLog {
+  /** Appends and returns the entry's position at once; it is written soon and synced with its group when asked. */
+  append(stream: string, payload: Uint8Array | string): number;
+  /** Resolves when the entry at `position` and all before it would survive a power loss; rejects if they cannot. */
+  synced(position: number): Promise<void>;
+  /** Allows entries before `position` to be dropped (whole files at a time). */
+  release(position: number): void;
+  /** Writes and syncs what is gathered, then closes. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,136 @@
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+
+const MiB = 1024 * 1024;
+const count = z.number().int().nonnegative();
+
+/** Every setting of the platform, with its default. Units are in the names. */
+export const configSchema = z.strictObject({
+  /** Address that the API listens on. */
+  host: z.string().default('127.0.0.1'),
+  /** Port of the API; 0 picks a free one. */
+  port: z.number().int().min(0).max(65535).default(3233),
+  /** Folder of all state; one server at a time. */
+  dataDir: z.string().default('.gpuwhisk'),
+  /** pino level: trace, debug, info, warn, error, silent. */
+  logLevel: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('warn'),
+  /** Refuse to start where the host forbids a measure of isolation. */
+  requireIsolation: z.boolean().default(false),
+  /** Sandboxes reach the network through NAT where the host allows it. */
+  actionNetwork: z.boolean().default(true),
+  /** Memory that containers may claim together, MiB; absent: 60 % of the host's. */
+  poolMemoryMiB: count.optional(),
+  /** Stem cells as runtimes.json configures them; false starts none. */
+  stemCells: z.boolean().default(true),
+  limits: z
+    .strictObject({
+      minTimeoutMs: count.default(100),
+      defaultTimeoutMs: count.default(60_000),
+      maxTimeoutMs: count.default(300_000),
+      minMemoryMiB: count.default(128),
+      defaultMemoryMiB: count.default(256),
+      maxMemoryMiB: count.default(512),
+      minLogsMiB: count.default(0),
+      defaultLogsMiB: count.default(10),
+      maxLogsMiB: count.default(10),
+      minConcurrency: count.default(1),
+      defaultConcurrency: count.default(1),
+      maxConcurrency: count.default(1),
+      maxCodeBytes: count.default(48 * MiB),
+      maxParametersBytes: count.default(MiB),
+      maxPayloadBytes: count.default(MiB),
+      maxResultBytes: count.default(MiB),
+      maxSequenceLength: count.default(50),
+      invocationsPerMinute: count.default(60),
+      concurrentInvocations: count.default(30),
+      firesPerMinute: count.default(60),
+    })
+    .prefault({}),
+  /** How long a blocking invocation waits, ms. */
+  blockingWaitMs: count.default(60_000),
+  /** Activations that may wait for an invoker; more are answered 429. */
+  maxQueuedActivations: count.default(10_000),
+  /** Bytes of messages that may wait for an invoker; more are answered 429. */
+  maxQueuedBytes: count.default(256 * MiB),
+  pool: z
+    .strictObject({
+      /** Idle time after which a container is frozen, ms. */
+      pauseGraceMs: count.default(10_000),
+      /** Idle time after which a container is removed, ms. */
+      idleContainerMs: count.default(600_000),
+      /** Containers that are started at once, at most. */
+      maxStarting: count.default(8),
+    })
+    .prefault({}),
+});
+
+/** The typed configuration. */
+export type Config = z.infer<typeof configSchema>;
+
+/** Thrown for a setting that is unknown or has an impossible value; `message` names it. */
+export class ConfigError extends Error {
+  override name = 'ConfigError';
+}
+
+type Tree = { [key: string]: unknown };
+
+function overlay(base: Tree, over: Tree): Tree {
+  const merged: Tree = { ...base };
+  for (const [key, value] of Object.entries(over)) {
+    const below = merged[key];
+    merged[key] = isTree(value) && isTree(below) ? overlay(below, value) : value;
+  }
+  return merged;
+}
+
+function isTree(value: unknown): value is Tree {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** `GPUWHISK_LIMITS__MAX_MEMORY_MIB=4096` → `{limits: {maxMemoryMiB: 4096}}`. */
+function fromEnvironment(env: NodeJS.ProcessEnv): Tree {
+  let tree: Tree = {};
+  for (const [name, text] of Object.entries(env)) {
+    if (!name.startsWith('GPUWHISK_') || name === 'GPUWHISK_CONFIG' || text === undefined) continue;
+    const path = name.slice('GPUWHISK_'.length).split('__').map(camelCase);
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      value = text;
+    }
+    tree = overlay(tree, path.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) as Tree);
+  }
+  return tree;
+}
+
+function camelCase(upper: string): string {
+  return upper
+    .toLowerCase()
+    .replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
+    .replace(/Mib$/, 'MiB');
+}
+
+/**
+ * The configuration from, weakest first: defaults, `base`, the file that GPUWHISK_CONFIG or `file` names
+ * (JSON), `GPUWHISK_*` of the environment, `flags`. Throws ConfigError.
+ */
+export function loadConfig(
+  sources: { base?: object; file?: string; env?: NodeJS.ProcessEnv; flags?: object } = {},
+): Config {
+  const env = sources.env ?? {};
+  const file = sources.file ?? env.GPUWHISK_CONFIG;
+  let tree = (sources.base ?? {}) as Tree;
+  if (file !== undefined) {
+    try {
+      tree = overlay(tree, JSON.parse(readFileSync(file, 'utf8')) as Tree);
+    } catch (error) {
+      throw new ConfigError(`The configuration file '${file}' cannot be read: ${(error as Error).message}`);
+    }
+  }
+  tree = overlay(overlay(tree, fromEnvironment(env)), (sources.flags ?? {}) as Tree);
+  const parsed = configSchema.safeParse(tree);
+  if (parsed.success) return parsed.data;
+  const reasons = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'configuration'}: ${issue.message}`);
+  throw new ConfigError(`The configuration is not valid: ${reasons.join('; ')}`);
+}

@@ -1,0 +1,32 @@
+/** Limits that a namespace may override; every field is optional. Memory in MB (MiB), times in ms. */
+export interface UserLimits {
+  invocationsPerMinute?: number;
+  concurrentInvocations?: number;
+  firesPerMinute?: number;
+  allowedKinds?: string[];
+  storeActivations?: boolean;
+  minActionMemory?: number;
+  maxActionMemory?: number;
+  minActionLogs?: number;
+  maxActionLogs?: number;
+  minActionTimeout?: number;
+  maxActionTimeout?: number;
+  minActionConcurrency?: number;
+  maxActionConcurrency?: number;
+  maxParameterSize?: string;
+  maxPayloadSize?: string;
+  truncationSize?: string;
+  warmedContainerKeepingCount?: number;
+  warmedContainerKeepingTimeout?: string;
+  maxActionInstances?: number;
+}
+
+/** Who calls, as messages carry it: one identity is one namespace with one key. */
+export interface Identity {
+  subject: string;
+  namespace: { name: string; uuid: string };
+  /** `api_key` is `uuid:key`. */
+  authkey: { api_key: string };
+  rights: string[];
+  limits: UserLimits;
+}

@@ -1,0 +1,38 @@
+import type { JsonObject, JsonValue } from '../json.js';
+
+/** A parameter or annotation as OpenWhisk stores it; `init` parameters reach the action as environment. */
+export interface Parameter {
+  key: string;
+  value: JsonValue;
+  init?: boolean;
+  encryption?: string;
+}
+
+/** Looks an annotation or parameter up by key; undefined if absent. */
+export function parameterValue(parameters: readonly Parameter[], key: string): JsonValue | undefined {
+  for (const parameter of parameters) if (parameter.key === key) return parameter.value;
+  return undefined;
+}
+
+/** OpenWhisk's truthiness of an annotation: `true`, a number other than 0, a non-empty string, array or object. */
+export function isTruthyAnnotation(parameters: readonly Parameter[], key: string): boolean {
+  const value = parameterValue(parameters, key);
+  if (value === undefined || value === null) return false;
+  if (typeof value === 'object') return Object.keys(value).length > 0;
+  return Boolean(value);
+}
+
+/** `over` merged onto `base`: an overridden key keeps its place, new keys follow in their order. */
+export function mergeParameters(base: readonly Parameter[], over: readonly Parameter[]): Parameter[] {
+  const merged = new Map<string, Parameter>();
+  for (const parameter of base) merged.set(parameter.key, parameter);
+  for (const parameter of over) merged.set(parameter.key, parameter);
+  return [...merged.values()];
+}
+
+/** The parameters as one object, without those marked `init`. */
+export function parametersToObject(parameters: readonly Parameter[]): JsonObject {
+  const object: JsonObject = {};
+  for (const { key, value, init } of parameters) if (init !== true) object[key] = value;
+  return object;
+}

@@ -1,0 +1,25 @@
+import type { Random } from './system/random.js';
+
+const alphanumerics = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+/**
+ * A new activation id: 32 lower-case hex digits. The first twelve are the time (epoch ms), so that records
+ * made together lie together on disk; the rest is random.
+ */
+export function newActivationId(nowMs: number, random: Random): string {
+  const bytes = random.bytes(10);
+  return nowMs.toString(16).padStart(12, '0') + Buffer.from(bytes.buffer, bytes.byteOffset, 10).toString('hex');
+}
+
+/** Whether `text` can be an activation id. */
+export function isActivationId(text: string): boolean {
+  return /^[0-9a-f]{32}$/.test(text);
+}
+
+/** A new transaction id: 32 alphanumerics. */
+export function newTransactionId(random: Random): string {
+  const bytes = random.bytes(32);
+  let id = '';
+  for (const byte of bytes) id += alphanumerics[byte % 62];
+  return id;
+}

@@ -1,0 +1,69 @@
+import type { JsonObject } from './json.js';
+import type { WhiskActivation } from './entities/activation.js';
+import type { Identity } from './entities/identity.js';
+
+/** `[id, start epoch ms, extra logging?]`, as OpenWhisk writes a transaction id. */
+export type TransactionIdJson = [string, number, ...unknown[]];
+
+/** A fully qualified action: `path` is `ns` or `ns/pkg`. */
+export interface ActionReference {
+  path: string;
+  name: string;
+  version?: string;
+  /** `ns/bindingpkg` when invoked through a binding. */
+  binding?: string;
+}
+
+/** Topic `invoker<N>`: run an action. */
+export interface ActivationMessage {
+  transid: TransactionIdJson;
+  action: ActionReference;
+  /** The action document's revision. */
+  revision: string;
+  user: Identity;
+  activationId: string;
+  rootControllerIndex: { asString: string; instanceType: 'controller' };
+  blocking: boolean;
+  /** Merged arguments (object or, in sequences, array). */
+  content?: JsonObject | unknown[];
+  /** Keys of `content` that go to `/init` as environment. */
+  initArgs: string[];
+  lockedArgs: JsonObject;
+  cause?: string;
+  traceContext?: JsonObject;
+}
+
+/** The invoker that an acknowledgement comes from. */
+export interface InvokerInstanceId {
+  instance: number;
+  userMemory: string;
+  instanceType: 'invoker';
+  tags: string[];
+  dedicatedNamespaces: string[];
+  uniqueName?: string;
+  displayedName?: string;
+}
+
+/** Result only: the slot is still in use. */
+export interface ResultMessage {
+  transid: TransactionIdJson;
+  /** The record, or just its id where it is too large for the bus. */
+  response: WhiskActivation | string;
+}
+
+/** Completion only: the slot is free, the record is complete. */
+export interface CompletionMessage {
+  transid: TransactionIdJson;
+  activationId: string;
+  isSystemError: boolean;
+  instance: InvokerInstanceId;
+}
+
+/** Result and completion at once. */
+export interface CombinedMessage extends ResultMessage {
+  isSystemError: boolean;
+  instance: InvokerInstanceId;
+}
+
+/** Topic `completed<controller>`. */
+export type AcknowledgementMessage = ResultMessage | CompletionMessage | CombinedMessage;

@@ -1,0 +1,98 @@
+import type { JsonObject, JsonValue } from '../json.js';
+
+/** OpenWhisk's three databases. */
+export type DatabaseName = 'subjects' | 'whisks' | 'activations';
+
+/** A document: `_id`, `_rev` once stored, and any fields. */
+export interface StoredDocument extends JsonObject {
+  _id: string;
+}
+
+/** A view by its design document's job and name; views.ts defines what each emits. */
+export type ViewName =
+  | 'identities'
+  | 'actions'
+  | 'packages'
+  | 'packages-public'
+  | 'rules'
+  | 'triggers'
+  | 'activations'
+  | 'activations-by-name';
+
+/** A view key: strings sort after numbers, element by element, as in CouchDB. */
+export type ViewKey = readonly (string | number)[];
+
+/** A range over a view; both ends are included. */
+export interface ViewQuery {
+  view: ViewName;
+  startKey: ViewKey;
+  endKey: ViewKey;
+  /** Newest first when true: rows come from endKey down to startKey. */
+  descending?: boolean;
+  skip?: number;
+  /** Rows at most. Default: no limit. */
+  limit?: number;
+  includeDocs?: boolean;
+}
+
+export interface ViewRow {
+  id: string;
+  key: ViewKey;
+  value: JsonValue;
+  doc?: StoredDocument;
+}
+
+/** Thrown by get and delete, and by attachment reads. */
+export class NoDocumentError extends Error {
+  override name = 'NoDocumentError';
+  constructor(readonly id: string) {
+    super(`no document '${id}'`);
+  }
+}
+
+/** Thrown by put and delete when the revision given is not the stored one. */
+export class DocumentConflictError extends Error {
+  override name = 'DocumentConflictError';
+  constructor(readonly id: string) {
+    super(`document '${id}' was changed meanwhile`);
+  }
+}
+
+/**
+ * Documents with revisions, views and attachments, as OpenWhisk uses CouchDB.
+ *
+ * A returned promise of a write resolves only once the write would survive a power loss. Reads see every
+ * write whose promise has resolved. Documents returned belong to the caller.
+ */
+export interface ArtifactStore {
+  /** Throws NoDocumentError. */
+  get(database: DatabaseName, id: string): Promise<StoredDocument>;
+  /**
+   * Creates (no `_rev`) or replaces (`_rev` of the stored one); resolves with the new revision.
+   * Throws DocumentConflictError. A document's attachments stay unless deleted.
+   */
+  put(database: DatabaseName, document: StoredDocument): Promise<string>;
+  /**
+   * Creates many documents at once in one durable batch; one that is there already is left as it is.
+   * Resolves, in order, with whether each was created now.
+   */
+  createMany(database: DatabaseName, documents: readonly StoredDocument[]): Promise<boolean[]>;
+  /** Removes the document and its attachments. Throws NoDocumentError, DocumentConflictError. */
+  delete(database: DatabaseName, id: string, revision: string): Promise<void>;
+  query(database: DatabaseName, query: ViewQuery): Promise<ViewRow[]>;
+  /** The number of rows in the range, before skip and limit. */
+  count(database: DatabaseName, query: Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>): Promise<number>;
+  /** Stores bytes beside a document (which may be written later), replacing an attachment of that name. */
+  putAttachment(
+    database: DatabaseName,
+    id: string,
+    name: string,
+    contentType: string,
+    bytes: Uint8Array,
+  ): Promise<void>;
+  /** Throws NoDocumentError. */
+  getAttachment(database: DatabaseName, id: string, name: string): Promise<{ contentType: string; bytes: Uint8Array }>;
+  /** Removes all attachments of a document except the one named (if any). */
+  deleteAttachments(database: DatabaseName, id: string, except?: string): Promise<void>;
+  close(): Promise<void>;
+}

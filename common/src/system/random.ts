@@ -1,0 +1,57 @@
+import { randomFillSync } from 'node:crypto';
+
+/** A source of randomness. */
+export interface Random {
+  /** `count` random bytes. */
+  bytes(count: number): Uint8Array;
+  /** An integer, uniform over 0 ≤ x < 2^32. */
+  uint32(): number;
+}
+
+/** A fraction, uniform over 0 ≤ x < 1. */
+export function randomFraction(random: Random): number {
+  return random.uint32() / 0x1_0000_0000;
+}
+
+const pool = Buffer.alloc(4096);
+let used = pool.length;
+
+function take(count: number): number {
+  if (used + count > pool.length) {
+    randomFillSync(pool);
+    used = 0;
+  }
+  used += count;
+  return used - count;
+}
+
+/** Cryptographically strong randomness, drawn from the system in blocks. */
+export const systemRandom: Random = {
+  bytes(count) {
+    if (count > pool.length) return randomFillSync(new Uint8Array(count));
+    const start = take(count);
+    return Uint8Array.prototype.slice.call(pool, start, start + count);
+  },
+  uint32: () => pool.readUInt32LE(take(4)),
+};
+
+/** A seeded generator (SplitMix32): the same seed gives the same sequence everywhere. */
+export function seededRandom(seed: number): Random {
+  let state = seed >>> 0;
+  const next = (): number => {
+    state = (state + 0x9e3779b9) >>> 0;
+    let mixed = state ^ (state >>> 16);
+    mixed = Math.imul(mixed, 0x21f0aaad);
+    mixed ^= mixed >>> 15;
+    mixed = Math.imul(mixed, 0x735a2d97);
+    return (mixed ^ (mixed >>> 15)) >>> 0;
+  };
+  return {
+    uint32: next,
+    bytes(count) {
+      const out = new Uint8Array(count);
+      for (let i = 0; i < count; i++) out[i] = next() & 0xff;
+      return out;
+    },
+  };
+}

@@ -1,0 +1,108 @@
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+
+/** What a container must be. Two containers with equal specs are interchangeable before init. */
+export interface ContainerSpec {
+  /** Resolved runtime kind, such as `nodejs:20`. */
+  kind: string;
+  memoryMiB: number;
+  /** Runs at once within the container; above 1 the runtime gets `__OW_ALLOW_CONCURRENT=true`. */
+  concurrency: number;
+  /** Python packages that must be importable (annotation `requirements`), sorted; empty for none. */
+  requirements: readonly string[];
+}
+
+/** The `/init` value. */
+export interface InitRequest {
+  name: string;
+  main: string;
+  /** Source text, or base64 of an archive when `binary`. Absent for an image that carries its code. */
+  code?: string;
+  binary: boolean;
+  /** Environment of the action: init parameters and `__OW_*`. */
+  env: Record<string, string>;
+}
+
+/** The `/run` body. */
+export interface RunRequest {
+  value: JsonObject | JsonValue[];
+  namespace: string;
+  /** `/ns/pkg/action`. */
+  action_name: string;
+  action_version: string;
+  activation_id: string;
+  transaction_id: string;
+  /** Epoch ms, as a decimal string. */
+  deadline: string;
+  api_key?: string;
+}
+
+/** How an init or a run ended. */
+export type Outcome =
+  /** Init: loaded. */
+  | { type: 'ok' }
+  /** Run: an object or array; `bytes` is its length as the runtime sent it. */
+  | { type: 'result'; result: JsonObject | JsonValue[]; bytes: number }
+  /** Run: longer than `maxResultBytes`; `head` is its beginning. */
+  | { type: 'oversize'; head: string; bytes: number }
+  /** The runtime answered with an error: `error` is its message, if it gave one, `body` the raw answer. */
+  | { type: 'error'; error?: string; body: string }
+  /** The container went away before it answered. */
+  | { type: 'lost'; oomKilled: boolean }
+  | { type: 'timeout' }
+  /** The runtime is shutting down (its 503): run elsewhere. */
+  | { type: 'unavailable' };
+
+/** Bounds of one init or run. */
+export interface CallLimits {
+  timeoutMs: number;
+  /** Bytes of logs kept; 0 collects none. */
+  logLimitBytes: number;
+  /** Bytes of a result that are accepted. */
+  maxResultBytes: number;
+}
+
+/** An outcome at once, and the log lines (with OpenWhisk's prefixes) once they are collected; logs never rejects. */
+export interface Call {
+  outcome: Promise<Outcome>;
+  /** Lines that were written since the previous call of this container ended. */
+  logs: Promise<string[]>;
+}
+
+/** One sandbox with a runtime in it: the unit of the pool. */
+export interface Container {
+  readonly id: string;
+  readonly spec: ContainerSpec;
+  /** Loads code; once only. Log lines written meanwhile come with the first run. */
+  init(request: InitRequest, limits: CallLimits): Promise<Outcome>;
+  run(request: RunRequest, limits: CallLimits): Call;
+  /** Stops all its processes from running; idle containers only. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  /** Ends its processes and frees all it held; idempotent. Calls under way end as `lost`. */
+  destroy(): Promise<void>;
+  /** Resolves when its processes have ended, for whatever reason. */
+  readonly exited: Promise<void>;
+}
+
+/** How well a prewarmed container's spec serves a wanted one. */
+export type Match = 'exact' | 'subset' | 'none';
+
+/** Makes containers of some sort. */
+export interface ContainerFactory {
+  /** Readies the host and removes what an earlier life left. Returns plain lines about measures that the host forbids. */
+  start(): Promise<string[]>;
+  /** Whether containers of this kind can be made here. */
+  supports(kind: string): boolean;
+  /** A started container whose runtime answered hello. Rejects with ProvisioningError. */
+  create(spec: ContainerSpec): Promise<Container>;
+  /** As create, ahead of need: not yet bound to an action (a stem cell). */
+  prewarm(spec: ContainerSpec): Promise<Container>;
+  match(prewarmed: ContainerSpec, wanted: ContainerSpec): Match;
+  /** Destroys every container. */
+  close(): Promise<void>;
+}
+
+/** A container could not be made; `message` says why. */
+export class ProvisioningError extends Error {
+  override name = 'ProvisioningError';
+}
