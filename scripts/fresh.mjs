@@ -1,0 +1,69 @@
+// Whether the clone is installed and built: one stamp file remembers what the sources looked like.
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const stampFile = join(root, 'build', 'stamp.json');
+const sourceFolders = [
+  'common',
+  'gpu',
+  'engines',
+  'controller',
+  'invoker',
+  'standalone',
+  'cli',
+  'bench',
+  'test',
+  'native',
+];
+const skipped = new Set(['node_modules', 'dist', 'build']);
+
+function listFiles(folder, files) {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) {
+      if (!skipped.has(entry.name)) listFiles(path, files);
+    } else if (/\.(ts|mjs|c|h|cc|json)$/.test(entry.name) && entry.name !== 'package-lock.json') files.push(path);
+  }
+  return files;
+}
+
+function fingerprint(files) {
+  const hash = createHash('sha256');
+  for (const file of files) {
+    const { mtimeMs, size } = statSync(file);
+    hash.update(`${file} ${mtimeMs} ${size}\n`);
+  }
+  return hash.digest('hex');
+}
+
+/** What the sources look like now: `install` covers the dependencies, `build` everything that is compiled. */
+export function currentState() {
+  const sources = sourceFolders
+    .filter((name) => existsSync(join(root, name)))
+    .flatMap((name) => listFiles(join(root, name), []));
+  const lock = createHash('sha256')
+    .update(readFileSync(join(root, 'package-lock.json')))
+    .digest('hex');
+  return {
+    node: process.versions.modules,
+    install: lock,
+    build: fingerprint([...sources, join(root, 'tsconfig.base.json')]),
+  };
+}
+
+/** What the stamp remembers; empty if there is none. */
+export function stampedState() {
+  try {
+    return JSON.parse(readFileSync(stampFile, 'utf8'));
+  } catch {
+    return {};
+  }
+}
+
+export function writeStamp(state) {
+  mkdirSync(dirname(stampFile), { recursive: true });
+  writeFileSync(stampFile, JSON.stringify(state));
+}

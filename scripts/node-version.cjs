@@ -1,0 +1,5 @@
+// Written so that every Node release can parse it: its one purpose is a clear line on those that are too old.
+if (Number(process.versions.node.split('.')[0]) < 20) {
+  console.error('gpuwhisk needs Node.js 20 or newer; this is ' + process.version + '.');
+  process.exit(1);
+}

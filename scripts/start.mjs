@@ -1,0 +1,6 @@
+// npm start: brings the clone up to date, then becomes the server.
+import './node-version.cjs';
+import { ensureBuilt } from './build.mjs';
+
+await ensureBuilt();
+await import('../standalone/dist/main.js');
