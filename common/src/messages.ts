@@ -1,4 +1,4 @@
-import type { JsonObject } from './json.js';
+import type { JsonObject, JsonValue } from './json.js';
 import type { WhiskActivation } from './entities/activation.js';
 import type { Identity } from './entities/identity.js';
 
@@ -25,7 +25,7 @@ export interface ActivationMessage {
   rootControllerIndex: { asString: string; instanceType: 'controller' };
   blocking: boolean;
   /** Merged arguments (object or, in sequences, array). */
-  content?: JsonObject | unknown[];
+  content?: JsonObject | JsonValue[];
   /** Keys of `content` that go to `/init` as environment. */
   initArgs: string[];
   lockedArgs: JsonObject;

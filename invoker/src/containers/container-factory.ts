@@ -64,7 +64,7 @@ export interface CallLimits {
 /** An outcome at once, and the log lines (with OpenWhisk's prefixes) once they are collected; logs never rejects. */
 export interface Call {
   outcome: Promise<Outcome>;
-  /** Lines that were written since the previous call of this container ended. */
+  /** Lines that were written since the previous call ended; what a successful init wrote comes with the first run. */
   logs: Promise<string[]>;
 }
 
@@ -72,8 +72,8 @@ export interface Call {
 export interface Container {
   readonly id: string;
   readonly spec: ContainerSpec;
-  /** Loads code; once only. Log lines written meanwhile come with the first run. */
-  init(request: InitRequest, limits: CallLimits): Promise<Outcome>;
+  /** Loads code; once only. Its logs are empty if it succeeded: those lines come with the first run. */
+  init(request: InitRequest, limits: CallLimits): Call;
   run(request: RunRequest, limits: CallLimits): Call;
   /** Stops all its processes from running; idle containers only. */
   pause(): Promise<void>;

@@ -1,0 +1,144 @@
+import type { MessageBus, Subscription } from '@gpuwhisk/common/bus/message-bus';
+import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
+import { newActivationId } from '@gpuwhisk/common/ids';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
+import type { WhiskAction } from '@gpuwhisk/common/entities/action';
+import type { AcknowledgementMessage, ActivationMessage } from '@gpuwhisk/common/messages';
+import { ApiError, overloaded, tooManyInFlight } from '@gpuwhisk/common/errors';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import type { InvokeOutcome, InvokeRequest, InvokeService } from './invoke-service.js';
+
+/** What a dispatcher is made of. */
+export interface DispatcherDependencies {
+  bus: MessageBus;
+  clock: Clock;
+  random: Random;
+  logger: Logger;
+  /** This controller's number: acknowledgements come on `completed<number>`. */
+  instance: number;
+  /** The topic of the invoker that shall run the action; undefined if none can. */
+  chooseInvoker: (action: WhiskAction) => string | undefined;
+}
+
+interface Waiter {
+  timer: Timer;
+  settle(outcome: InvokeOutcome): void;
+}
+
+/** Results that may arrive at once: acknowledgements are consumed as they come. */
+const maxAcknowledgements = 10_000;
+
+/** Sends activations to invokers and hands the results of blocking ones to their callers. */
+export class Dispatcher implements InvokeService {
+  private readonly waiters = new Map<string, Waiter>();
+  private subscription: Subscription | undefined;
+
+  constructor(private readonly dependencies: DispatcherDependencies) {}
+
+  /** Starts to listen for acknowledgements; their topic must exist. */
+  async open(): Promise<void> {
+    const topic = `completed${this.dependencies.instance}`;
+    this.subscription = await this.dependencies.bus.subscribe(topic, topic, { maxInFlight: maxAcknowledgements }, (delivery) => {
+      this.acknowledge(delivery.message as unknown as AcknowledgementMessage);
+      delivery.done();
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.subscription?.close();
+    for (const [activationId, waiter] of this.waiters) {
+      waiter.timer.cancel();
+      waiter.settle({ type: 'accepted', activationId });
+    }
+    this.waiters.clear();
+  }
+
+  /** Blocking callers that wait. */
+  get waiting(): number {
+    return this.waiters.size;
+  }
+
+  async invoke(request: InvokeRequest): Promise<InvokeOutcome> {
+    const { bus, clock, random, chooseInvoker } = this.dependencies;
+    const topic = chooseInvoker(request.action);
+    if (topic === undefined) throw overloaded();
+    const activationId = newActivationId(clock.now(), random);
+    const message = this.message(request, activationId);
+    // Registered before the message is sent: an embedded bus may deliver, run and acknowledge at once.
+    const result = request.blocking ? this.waitFor(activationId, request.waitMs) : undefined;
+    let receipt;
+    try {
+      receipt = bus.send(topic, message as unknown as JsonObject);
+    } catch (error) {
+      this.forget(activationId);
+      throw this.refusal(error);
+    }
+    const outcome = await result;
+    if (outcome?.type === 'completed') return outcome;
+    try {
+      await receipt.synced();
+    } catch (error) {
+      throw this.refusal(error);
+    }
+    return { type: 'accepted', activationId };
+  }
+
+  private refusal(error: unknown): ApiError {
+    if (error instanceof TopicFullError) return tooManyInFlight(error.pending, error.allowed);
+    this.dependencies.logger.error({ error: String(error) }, 'an activation could not be sent');
+    return overloaded();
+  }
+
+  private message(request: InvokeRequest, activationId: string): ActivationMessage {
+    const { action, identity, payload } = request;
+    let content = payload;
+    const initArgs: string[] = [];
+    if (action.parameters.length > 0) {
+      content = {};
+      for (const { key, value, init } of action.parameters) {
+        content[key] = value;
+        if (init === true) initArgs.push(key);
+      }
+      Object.assign(content, payload);
+    }
+    return {
+      transid: [request.transactionId, this.dependencies.clock.now()],
+      action: { path: action.namespace, name: action.name, version: action.version },
+      revision: action.revision,
+      user: identity,
+      activationId,
+      rootControllerIndex: { asString: String(this.dependencies.instance), instanceType: 'controller' },
+      blocking: request.blocking,
+      content,
+      initArgs,
+      lockedArgs: {},
+    };
+  }
+
+  private waitFor(activationId: string, waitMs: number): Promise<InvokeOutcome> {
+    return new Promise((settle) => {
+      const timer = this.dependencies.clock.setTimer(waitMs, () => {
+        this.waiters.delete(activationId);
+        settle({ type: 'accepted', activationId });
+      });
+      this.waiters.set(activationId, { timer, settle });
+    });
+  }
+
+  private forget(activationId: string): void {
+    this.waiters.get(activationId)?.timer.cancel();
+    this.waiters.delete(activationId);
+  }
+
+  private acknowledge(message: AcknowledgementMessage): void {
+    if (!('response' in message) || typeof message.response === 'string') return;
+    const activation: WhiskActivation = message.response;
+    const waiter = this.waiters.get(activation.activationId);
+    if (waiter === undefined) return;
+    this.forget(activation.activationId);
+    waiter.settle({ type: 'completed', activation });
+  }
+}

@@ -1,0 +1,79 @@
+import { readAction, readActionCode } from '@gpuwhisk/common/entities/action-codec';
+import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import { validateRequirements } from '@gpuwhisk/common/entities/requirements';
+import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { ActionReference } from '@gpuwhisk/common/messages';
+import type { RunnableAction } from './runnable-action.js';
+
+/** Why an action cannot be run, in OpenWhisk's words. */
+export type LoadFailure =
+  | 'Action could not be found or may have been deleted.'
+  | 'Action version is not compatible and cannot be invoked.'
+  | 'Action could not be fetched.';
+
+export type Loaded = { action: RunnableAction } | { failure: LoadFailure; reason: string };
+
+const cacheSize = 2000;
+
+/** Reads the actions that messages name, and remembers the revisions it has read (without their code). */
+export class ActionLoader {
+  private readonly cache = new Map<string, RunnableAction>();
+
+  constructor(private readonly store: ArtifactStore) {}
+
+  /** The revision if it was read before. */
+  cached(reference: ActionReference, revision: string): RunnableAction | undefined {
+    return this.cache.get(cacheKey(reference, revision));
+  }
+
+  /** Reads the revision that a message names; never rejects. */
+  async load(reference: ActionReference, revision: string): Promise<Loaded> {
+    const id = `${reference.path}/${reference.name}`;
+    try {
+      const document = await this.store.get('whisks', id);
+      if (document._rev !== revision) {
+        return { failure: 'Action version is not compatible and cannot be invoked.', reason: `revision is ${String(document._rev)}` };
+      }
+      const action = this.runnable(id, readAction(document));
+      if (this.cache.size >= cacheSize) {
+        const oldest = this.cache.keys().next();
+        if (!oldest.done) this.cache.delete(oldest.value);
+      }
+      this.cache.set(cacheKey(reference, revision), action);
+      return { action };
+    } catch (error) {
+      if (error instanceof NoDocumentError) {
+        return { failure: 'Action could not be found or may have been deleted.', reason: error.message };
+      }
+      return { failure: 'Action could not be fetched.', reason: String(error) };
+    }
+  }
+
+  private runnable(id: string, action: ReturnType<typeof readAction>): RunnableAction {
+    const { exec, annotations } = action;
+    if (exec.kind === 'sequence') throw new Error('a sequence is not run by an invoker');
+    const requirements = parameterValue(annotations, 'requirements');
+    const code = async (): Promise<{ code: string; binary: boolean }> => {
+      const document = await this.store.get('whisks', id);
+      if (document._rev !== action.revision) throw new Error('the action was changed meanwhile');
+      return readActionCode(this.store, document);
+    };
+    return {
+      namespace: action.namespace,
+      name: action.name,
+      version: action.version,
+      revision: action.revision,
+      kind: exec.kind,
+      main: ('main' in exec ? exec.main : undefined) ?? 'main',
+      limits: action.limits,
+      annotations,
+      requirements: exec.kind.startsWith('python:') && requirements !== undefined ? validateRequirements(requirements) : [],
+      code,
+    };
+  }
+}
+
+function cacheKey(reference: ActionReference, revision: string): string {
+  return `${reference.path}/${reference.name} ${revision}`;
+}

@@ -1,0 +1,57 @@
+import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';
+import type { ActionLimits } from '@gpuwhisk/common/entities/action';
+import type { Parameter } from '@gpuwhisk/common/entities/parameters';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
+
+/** When an activation ran; epoch ms and ms. */
+export interface ActivationTimes {
+  startMs: number;
+  endMs: number;
+  /** From acceptance to the start of the run. */
+  waitMs: number;
+  /** Set exactly when code was loaded in this run. */
+  initMs?: number;
+}
+
+/** What of the action a record names. */
+export interface RecordedAction {
+  kind: string;
+  limits: ActionLimits;
+  version: string;
+}
+
+/** The record of an activation, without logs. `action` is undefined where it could not be read. */
+export function activationRecord(
+  message: ActivationMessage,
+  action: RecordedAction | undefined,
+  times: ActivationTimes,
+  response: ActivationResponse,
+  timedOut: boolean,
+): WhiskActivation {
+  const { action: reference } = message;
+  const annotations: Parameter[] = [];
+  if (action !== undefined) annotations.push({ key: 'limits', value: { ...action.limits } });
+  annotations.push({ key: 'path', value: `${reference.path}/${reference.name}` });
+  annotations.push({ key: 'kind', value: action?.kind ?? 'unknown' });
+  annotations.push({ key: 'timeout', value: timedOut });
+  if (message.cause !== undefined) annotations.push({ key: 'causedBy', value: 'sequence' });
+  if (reference.binding !== undefined) annotations.push({ key: 'binding', value: reference.binding });
+  annotations.push({ key: 'waitTime', value: times.waitMs });
+  if (times.initMs !== undefined) annotations.push({ key: 'initTime', value: times.initMs });
+  const record: WhiskActivation = {
+    namespace: message.user.namespace.name,
+    name: reference.name,
+    version: action?.version ?? reference.version ?? '0.0.1',
+    subject: message.user.subject,
+    activationId: message.activationId,
+    start: times.startMs,
+    end: times.endMs,
+    duration: times.endMs - times.startMs,
+    response,
+    logs: [],
+    publish: false,
+    annotations,
+  };
+  if (message.cause !== undefined) record.cause = message.cause;
+  return record;
+}

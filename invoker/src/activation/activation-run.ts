@@ -1,0 +1,205 @@
+import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
+import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
+import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import type { CallLimits, ContainerSpec, InitRequest, Outcome, ProvisioningError, RunRequest } from '../containers/container-factory.js';
+import type { PoolJob } from '../pool/action-queue.js';
+import type { Disposition, PoolMember } from '../pool/pool-member.js';
+import { activationRecord } from './activation-record.js';
+import { acknowledgeResult, complete } from './completion.js';
+import type { InvokerContext } from './invoker-context.js';
+import { developerErrorLogLine, initResponse, runResponse, whiskError } from './outcome-response.js';
+import { fullyQualifiedName } from './runnable-action.js';
+import type { RunnableAction } from './runnable-action.js';
+
+const MiB = 1024 * 1024;
+/** Containers that may turn a run away as shutting down before the activation fails. */
+const maxTries = 3;
+
+/** What ends with the activation. */
+export interface RunEnd {
+  /** The record is durable: the message is needed no more. */
+  stored(): void;
+  /** A container turned the run away: find it another. */
+  retry(job: PoolJob): void;
+}
+
+/** One activation on its way through the pool: init if needed, run, acknowledge, record. */
+export class ActivationRun implements PoolJob {
+  readonly key: string;
+  readonly spec: ContainerSpec;
+  private tries = 0;
+
+  constructor(
+    private readonly context: InvokerContext,
+    private readonly message: ActivationMessage,
+    private readonly action: RunnableAction,
+    private readonly end: RunEnd,
+  ) {
+    this.key = `${message.user.namespace.name} ${message.action.path}/${message.action.name} ${message.revision}`;
+    this.spec = {
+      kind: action.kind,
+      memoryMiB: action.limits.memory,
+      concurrency: action.limits.concurrency,
+      requirements: action.requirements,
+    };
+  }
+
+  async run(member: PoolMember, onInitialized: () => void): Promise<Disposition> {
+    const { clock, marks } = this.context;
+    const { container } = member;
+    const startMs = clock.now();
+    const warm = member.initialized;
+    try {
+      const markSynced = marks.mark(this.message.activationId);
+      if (!this.message.blocking) await markSynced();
+    } catch (error) {
+      this.context.logger.error({ error: String(error) }, 'a start mark could not be written');
+      this.failAt(startMs, whiskError('Failed to provision resources to run the action.'));
+      return 'keep';
+    }
+    let initMs: number | undefined;
+    if (!warm) {
+      const init = await this.initRequest();
+      if (init === undefined) {
+        this.failAt(startMs, whiskError('Action could not be fetched.'));
+        return 'discard';
+      }
+      const beganMs = clock.monotonicMs();
+      const call = container.init(init, this.limits());
+      const outcome = await call.outcome;
+      initMs = Math.round(clock.monotonicMs() - beganMs);
+      if (outcome.type === 'unavailable') return this.retryElsewhere(startMs);
+      if (this.cutShort(outcome)) return 'discard';
+      if (outcome.type !== 'ok') {
+        const response = initResponse(outcome, this.action.limits.timeout);
+        await this.finish(startMs, initMs, response, outcome.type === 'timeout', call.logs);
+        return 'discard';
+      }
+      member.initialized = true;
+      onInitialized();
+    }
+    const call = container.run(this.runRequest(), this.limits());
+    const outcome = await call.outcome;
+    if (outcome.type === 'unavailable') return this.retryElsewhere(startMs);
+    if (this.cutShort(outcome)) return 'discard';
+    const response = runResponse(outcome, this.action.limits.timeout, this.context.maxResultBytes);
+    this.context.metrics.activationStarted(this.action.kind, warm ? 'warm' : member.origin);
+    await this.finish(startMs, initMs, response, outcome.type === 'timeout', call.logs);
+    return response.statusCode <= ActivationStatus.applicationError ? 'keep' : 'discard';
+  }
+
+  fail(error: ProvisioningError): void {
+    this.context.logger.warn(
+      { action: fullyQualifiedName(this.action), activationId: this.message.activationId, error: error.message },
+      'no container could be provided',
+    );
+    const nowMs = this.context.clock.now();
+    this.failAt(nowMs, whiskError('Failed to provision resources to run the action.'), [
+      `${new Date(nowMs).toISOString().padEnd(30)} stderr: ${error.message}`,
+    ]);
+  }
+
+  /** Whether the invoker's own end ended the run: the next life decides about it by its start mark. */
+  private cutShort(outcome: Outcome): boolean {
+    return outcome.type === 'lost' && this.context.isClosing();
+  }
+
+  private retryElsewhere(startMs: number): Disposition {
+    this.tries++;
+    if (this.tries >= maxTries) this.failAt(startMs, whiskError('Failed to provision resources to run the action.'));
+    else this.end.retry(this);
+    return 'discard';
+  }
+
+  /** Ends an activation that never reached its code. */
+  private failAt(startMs: number, response: ActivationResponse, logs: string[] = []): void {
+    void this.finish(startMs, undefined, response, false, Promise.resolve(logs));
+  }
+
+  private async finish(
+    startMs: number,
+    initMs: number | undefined,
+    response: ActivationResponse,
+    timedOut: boolean,
+    logs: Promise<string[]>,
+  ): Promise<void> {
+    const { context, message } = this;
+    const [, acceptedMs] = message.transid;
+    const times = { startMs, endMs: context.clock.now(), waitMs: Math.max(0, startMs - acceptedMs), initMs };
+    const record = activationRecord(message, { ...this.action }, times, response, timedOut);
+    if (message.blocking) acknowledgeResult(context, message, record);
+    const lines = await logs;
+    if (response.statusCode === ActivationStatus.developerError && this.action.limits.logs > 0) {
+      lines.push(`${new Date(context.clock.now()).toISOString().padEnd(30)} stderr: ${developerErrorLogLine}`);
+    }
+    context.metrics.activationEnded(this.action, times, response.statusCode);
+    complete(context, message, lines.length === 0 ? record : { ...record, logs: lines }, () => this.end.stored());
+  }
+
+  private limits(): CallLimits {
+    const { timeout, logs } = this.action.limits;
+    return { timeoutMs: timeout, logLimitBytes: logs * MiB, maxResultBytes: this.context.maxResultBytes };
+  }
+
+  private get apiKey(): string | undefined {
+    const provide = parameterValue(this.action.annotations, 'provide-api-key');
+    const withheld = provide === false || provide === 0 || provide === '' || provide === null;
+    return withheld ? undefined : this.message.user.authkey.api_key;
+  }
+
+  private async initRequest(): Promise<InitRequest | undefined> {
+    const { action, message, context } = this;
+    let code;
+    try {
+      code = await action.code();
+    } catch (error) {
+      context.logger.error({ action: fullyQualifiedName(action), error: String(error) }, 'code could not be read');
+      return undefined;
+    }
+    const content = isJsonObject(message.content) ? message.content : {};
+    const env: Record<string, string> = {};
+    for (const key of message.initArgs) env[key] = environmentText(content[key] ?? null);
+    env.__OW_NAMESPACE = message.user.namespace.name;
+    env.__OW_ACTION_NAME = fullyQualifiedName(action);
+    env.__OW_ACTION_VERSION = action.version;
+    env.__OW_ACTIVATION_ID = message.activationId;
+    env.__OW_TRANSACTION_ID = message.transid[0];
+    env.__OW_DEADLINE = String(context.clock.now() + action.limits.timeout);
+    const { apiKey } = this;
+    if (apiKey !== undefined) env.__OW_API_KEY = apiKey;
+    return { name: action.name, main: action.main, code: code.code, binary: code.binary, env };
+  }
+
+  private runRequest(): RunRequest {
+    const { action, message, context, apiKey } = this;
+    const request: RunRequest = {
+      value: this.runArguments(),
+      namespace: message.user.namespace.name,
+      action_name: fullyQualifiedName(action),
+      action_version: action.version,
+      activation_id: message.activationId,
+      transaction_id: message.transid[0],
+      deadline: String(context.clock.now() + action.limits.timeout),
+    };
+    if (apiKey !== undefined) request.api_key = apiKey;
+    return request;
+  }
+
+  private runArguments(): JsonObject | JsonValue[] {
+    const { content, initArgs } = this.message;
+    if (Array.isArray(content)) return content;
+    if (content === undefined) return {};
+    if (initArgs.length === 0) return content;
+    const value: JsonObject = { ...content };
+    for (const key of initArgs) delete value[key];
+    return value;
+  }
+}
+
+/** Init parameters reach the environment as they are if strings, else as JSON. */
+function environmentText(value: JsonValue): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}

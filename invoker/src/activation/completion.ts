@@ -1,0 +1,36 @@
+import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
+import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
+import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { AcknowledgementMessage, ActivationMessage } from '@gpuwhisk/common/messages';
+import type { InvokerContext } from './invoker-context.js';
+
+function acknowledge(context: InvokerContext, message: ActivationMessage, acknowledgement: AcknowledgementMessage): void {
+  const topic = `completed${message.rootControllerIndex.asString}`;
+  try {
+    context.bus.send(topic, acknowledgement as unknown as JsonObject);
+  } catch (error) {
+    context.logger.error({ topic, error: String(error) }, 'an acknowledgement could not be sent');
+  }
+}
+
+/** Tells a waiting controller the result at once; the slot is still in use. */
+export function acknowledgeResult(context: InvokerContext, message: ActivationMessage, record: WhiskActivation): void {
+  acknowledge(context, message, { transid: message.transid, response: record });
+}
+
+/** Hands the complete record to the store and frees the slot at the controller. `stored` is called once it is durable. */
+export function complete(
+  context: InvokerContext,
+  message: ActivationMessage,
+  record: WhiskActivation,
+  stored: () => void,
+): void {
+  context.records.add(activationDocument(record, context.clock.now()), stored);
+  acknowledge(context, message, {
+    transid: message.transid,
+    activationId: message.activationId,
+    isSystemError: record.response.statusCode === ActivationStatus.whiskError,
+    instance: context.instance,
+  });
+}

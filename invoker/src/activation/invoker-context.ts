@@ -1,0 +1,22 @@
+import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
+import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { InvokerInstanceId } from '@gpuwhisk/common/messages';
+import type { Metrics } from '@gpuwhisk/common/metrics';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { StartMarks } from './start-marks.js';
+
+/** What every activation of an invoker uses. */
+export interface InvokerContext {
+  instance: InvokerInstanceId;
+  bus: MessageBus;
+  records: RecordWriter;
+  marks: StartMarks;
+  clock: Clock;
+  logger: Logger;
+  metrics: Metrics;
+  /** Bytes of a result that are accepted. */
+  maxResultBytes: number;
+  /** The invoker is being stopped: containers end because of that. */
+  isClosing(): boolean;
+}

@@ -1,0 +1,24 @@
+import type { ActionLimits } from '@gpuwhisk/common/entities/action';
+import type { Parameter } from '@gpuwhisk/common/entities/parameters';
+
+/** One revision of an action, ready to be run: all but its code, which only a cold container needs. */
+export interface RunnableAction {
+  /** `ns` or `ns/pkg`. */
+  namespace: string;
+  name: string;
+  version: string;
+  revision: string;
+  kind: string;
+  main: string;
+  limits: ActionLimits;
+  annotations: readonly Parameter[];
+  /** Annotation `requirements`, sorted; empty for none. */
+  requirements: readonly string[];
+  /** Source text, or base64 when binary. Rejects if the store cannot give it. */
+  code(): Promise<{ code: string; binary: boolean }>;
+}
+
+/** `/ns/pkg/name`. */
+export function fullyQualifiedName(action: Pick<RunnableAction, 'namespace' | 'name'>): string {
+  return `/${action.namespace}/${action.name}`;
+}

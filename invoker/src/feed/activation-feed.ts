@@ -1,0 +1,76 @@
+import type { Delivery, MessageBus, Subscription } from '@gpuwhisk/common/bus/message-bus';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
+
+/** Told of each activation once per life, however often its message comes. */
+export interface FeedHandler {
+  /** A message that nobody had before. `done` is called once the activation's record is durable. */
+  accept(message: ActivationMessage, done: () => void): void;
+  /** A message that an earlier life of this invoker may have had. */
+  recover(message: ActivationMessage, done: () => void): void;
+}
+
+/** Ids of finished activations that are remembered, so that a doubled message is not run again. */
+const rememberedIds = 10_000;
+
+/** Takes activations from `invoker<N>` within capacity, and filters messages that come twice. */
+export class ActivationFeed {
+  private readonly inFlight = new Map<string, Delivery[]>();
+  private readonly finished = new Set<string>();
+  private subscription: Subscription | undefined;
+
+  constructor(
+    private readonly bus: MessageBus,
+    private readonly topic: string,
+    private readonly maxInFlight: number,
+    private readonly handler: FeedHandler,
+  ) {}
+
+  async open(): Promise<void> {
+    this.subscription = await this.bus.subscribe(
+      this.topic,
+      this.topic,
+      { maxInFlight: this.maxInFlight },
+      (delivery) => this.take(delivery),
+    );
+  }
+
+  /** Stops taking messages; those in hand go on. */
+  async close(): Promise<void> {
+    await this.subscription?.close();
+  }
+
+  /** Activations taken whose records are not yet durable. */
+  get pending(): number {
+    return this.inFlight.size;
+  }
+
+  private take(delivery: Delivery): void {
+    const message = delivery.message as unknown as ActivationMessage;
+    const id = message.activationId;
+    if (this.finished.has(id)) {
+      delivery.done();
+      return;
+    }
+    const held = this.inFlight.get(id);
+    if (held !== undefined) {
+      held.push(delivery);
+      return;
+    }
+    this.inFlight.set(id, [delivery]);
+    const done = (): void => this.finish(id);
+    if (delivery.redelivered) this.handler.recover(message, done);
+    else this.handler.accept(message, done);
+  }
+
+  private finish(id: string): void {
+    const held = this.inFlight.get(id);
+    if (held === undefined) return;
+    this.inFlight.delete(id);
+    this.finished.add(id);
+    if (this.finished.size > rememberedIds) {
+      const oldest = this.finished.values().next();
+      if (!oldest.done) this.finished.delete(oldest.value);
+    }
+    for (const delivery of held) delivery.done();
+  }
+}

@@ -1,0 +1,158 @@
+import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
+import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
+import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { ActivationMessage, InvokerInstanceId } from '@gpuwhisk/common/messages';
+import type { Metrics } from '@gpuwhisk/common/metrics';
+import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import { sleep } from '@gpuwhisk/common/system/clock';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { ActionLoader } from './activation/action-loader.js';
+import { ActivationRun } from './activation/activation-run.js';
+import { activationRecord } from './activation/activation-record.js';
+import { acknowledgeResult, complete } from './activation/completion.js';
+import type { InvokerContext } from './activation/invoker-context.js';
+import { whiskError } from './activation/outcome-response.js';
+import type { RunnableAction } from './activation/runnable-action.js';
+import type { StartMarks } from './activation/start-marks.js';
+import type { ContainerFactory } from './containers/container-factory.js';
+import { ActivationFeed } from './feed/activation-feed.js';
+import { ContainerPool } from './pool/container-pool.js';
+import type { PoolOptions, PoolSnapshot } from './pool/container-pool.js';
+
+/** What an invoker is made of. */
+export interface InvokerDependencies {
+  instance: number;
+  bus: MessageBus;
+  store: ArtifactStore;
+  factory: ContainerFactory;
+  marks: StartMarks;
+  clock: Clock;
+  logger: Logger;
+  metrics: Metrics;
+  pool: PoolOptions;
+  /** Bytes of a result that are accepted. */
+  maxResultBytes: number;
+  /** Activations taken from the bus whose records are not yet durable, at most. */
+  maxInFlight: number;
+}
+
+const lookupRetryMs = 1000;
+
+/** Takes activations from its topic, runs them in containers and records them. */
+export class Invoker {
+  private readonly context: InvokerContext;
+  private readonly loader: ActionLoader;
+  private readonly pool: ContainerPool;
+  private readonly feed: ActivationFeed;
+  private closing = false;
+
+  constructor(private readonly dependencies: InvokerDependencies) {
+    const { bus, store, factory, marks, clock, logger, metrics, pool, maxResultBytes } = dependencies;
+    const instance: InvokerInstanceId = {
+      instance: dependencies.instance,
+      userMemory: `${pool.memoryMiB} MB`,
+      instanceType: 'invoker',
+      tags: [],
+      dedicatedNamespaces: [],
+    };
+    const records = new RecordWriter(store, clock, logger);
+    this.context = { instance, bus, records, marks, clock, logger, metrics, maxResultBytes, isClosing: () => this.closing };
+    this.loader = new ActionLoader(store);
+    this.pool = new ContainerPool(factory, clock, pool, logger);
+    this.feed = new ActivationFeed(bus, `invoker${dependencies.instance}`, dependencies.maxInFlight, {
+      accept: (message, done) => this.accept(message, done),
+      recover: (message, done) => void this.recover(message, done),
+    });
+  }
+
+  /** Opens the feed and starts the stem cells. The factory must have been started. */
+  async start(): Promise<void> {
+    await this.feed.open();
+    void this.pool.prewarm();
+  }
+
+  snapshot(): PoolSnapshot & { pending: number } {
+    return { ...this.pool.snapshot(), pending: this.feed.pending };
+  }
+
+  /** Takes no more messages, waits up to `drainMs` for those in hand, then ends every container and stores what is recorded. */
+  async close(drainMs: number): Promise<void> {
+    this.closing = true;
+    const { clock } = this.dependencies;
+    await this.feed.close();
+    const untilMs = clock.monotonicMs() + drainMs;
+    while (this.feed.pending > 0 && clock.monotonicMs() < untilMs) await sleep(clock, 20);
+    await this.pool.close();
+    await this.context.records.close();
+  }
+
+  private accept(message: ActivationMessage, done: () => void): void {
+    const action = this.loader.cached(message.action, message.revision);
+    if (action !== undefined) this.submit(message, action, done);
+    else void this.loadAndSubmit(message, done);
+  }
+
+  private async loadAndSubmit(message: ActivationMessage, done: () => void): Promise<void> {
+    const loaded = await this.loader.load(message.action, message.revision);
+    if ('action' in loaded) this.submit(message, loaded.action, done);
+    else {
+      this.context.logger.warn({ activationId: message.activationId, reason: loaded.reason }, loaded.failure);
+      this.recordWhiskError(message, undefined, loaded.failure, done);
+    }
+  }
+
+  private submit(message: ActivationMessage, action: RunnableAction, done: () => void): void {
+    if (this.closing) return;
+    this.pool.submit(
+      new ActivationRun(this.context, message, action, { stored: done, retry: (job) => this.pool.submit(job) }),
+    );
+  }
+
+  /** Decides about a message that an earlier life may have had: recorded, started, or neither. */
+  private async recover(message: ActivationMessage, done: () => void): Promise<void> {
+    if (await this.isRecorded(message)) {
+      done();
+      return;
+    }
+    if (!this.dependencies.marks.startedBefore(message.activationId)) {
+      this.accept(message, done);
+      return;
+    }
+    const loaded = await this.loader.load(message.action, message.revision);
+    const action = 'action' in loaded ? loaded.action : undefined;
+    if (action !== undefined && parameterValue(action.annotations, 'idempotent') === true) {
+      this.submit(message, action, done);
+      return;
+    }
+    this.recordWhiskError(message, action, 'The invoker stopped while the action ran.', done);
+  }
+
+  /** Asks the store until it answers: running or recording an activation twice would be worse than waiting. */
+  private async isRecorded(message: ActivationMessage): Promise<boolean> {
+    for (;;) {
+      try {
+        await this.dependencies.store.get('activations', `${message.user.namespace.name}/${message.activationId}`);
+        return true;
+      } catch (error) {
+        if (error instanceof NoDocumentError) return false;
+        this.context.logger.error({ activationId: message.activationId, error: String(error) }, 'a record could not be looked up');
+        await sleep(this.dependencies.clock, lookupRetryMs);
+      }
+    }
+  }
+
+  private recordWhiskError(
+    message: ActivationMessage,
+    action: RunnableAction | undefined,
+    text: string,
+    done: () => void,
+  ): void {
+    const nowMs = this.context.clock.now();
+    const times = { startMs: nowMs, endMs: nowMs, waitMs: Math.max(0, nowMs - message.transid[1]) };
+    const record = activationRecord(message, action, times, whiskError(text), false);
+    if (message.blocking) acknowledgeResult(this.context, message, record);
+    complete(this.context, message, record, done);
+  }
+}

@@ -1,0 +1,86 @@
+import type { ContainerSpec, ProvisioningError } from '../containers/container-factory.js';
+import { Fifo } from './fifo.js';
+import type { Disposition, PoolMember } from './pool-member.js';
+
+/** An activation that wants a container. */
+export interface PoolJob {
+  /** Equal for jobs that may share warm containers: invocation namespace, action and revision. */
+  readonly key: string;
+  readonly spec: ContainerSpec;
+  /**
+   * Runs on the container and resolves once the slot is free; never rejects. It must set `initialized` and call
+   * `onInitialized` when it has loaded the code and others may use the container beside it.
+   */
+  run(member: PoolMember, onInitialized: () => void): Promise<Disposition>;
+  /** No container can be had. */
+  fail(error: ProvisioningError): void;
+}
+
+/** A job in a queue, with the monotonic ms at which it came. */
+export interface WaitingJob {
+  job: PoolJob;
+  sinceMs: number;
+}
+
+const smoothing = 0.2;
+
+/** The containers of one action (in one namespace and revision), and the jobs that wait for them. */
+export class ActionQueue {
+  readonly waiting = new Fifo<WaitingJob>();
+  readonly members = new Set<PoolMember>();
+  /** Members that can take a run now; the last one used is on top, so that its caches are warm and others can idle out. */
+  readonly free: PoolMember[] = [];
+  /** Containers that are being made for this action. */
+  starting = 0;
+  /** Smoothed duration of a run as the pool sees it, ms; undefined before the first. */
+  runMs: number | undefined;
+  /** Smoothed duration of making and initialising a container, ms. */
+  startMs: number;
+  /** A check of the head of the queue is set. */
+  checkSet = false;
+
+  constructor(
+    readonly key: string,
+    readonly spec: ContainerSpec,
+    expectedStartMs: number,
+  ) {
+    this.startMs = expectedStartMs;
+  }
+
+  get slots(): number {
+    return this.members.size * this.spec.concurrency;
+  }
+
+  recordRun(elapsedMs: number): void {
+    this.runMs = this.runMs === undefined ? elapsedMs : this.runMs + smoothing * (elapsedMs - this.runMs);
+  }
+
+  recordStart(elapsedMs: number): void {
+    this.startMs += smoothing * (elapsedMs - this.startMs);
+  }
+
+  /** The longest wait that the last job in the queue should expect from the containers there are, ms. */
+  expectedWaitMs(): number {
+    if (this.runMs === undefined || this.slots === 0) return Infinity;
+    return (this.runMs * this.waiting.length) / this.slots;
+  }
+
+  makeFree(member: PoolMember): void {
+    if (!this.free.includes(member)) this.free.push(member);
+  }
+
+  /** The most recently used member with a free slot, its slot taken; undefined if all are busy. */
+  takeSlot(): PoolMember | undefined {
+    const member = this.free.at(-1);
+    if (member === undefined) return undefined;
+    member.active++;
+    if (member.active >= this.spec.concurrency || !member.initialized) this.free.pop();
+    return member;
+  }
+
+  remove(member: PoolMember): void {
+    this.members.delete(member);
+    const at = this.free.indexOf(member);
+    if (at >= 0) this.free.splice(at, 1);
+  }
+}

@@ -1,0 +1,396 @@
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Logger } from '@gpuwhisk/common/logging';
+import { ProvisioningError } from '../containers/container-factory.js';
+import type { Container, ContainerFactory } from '../containers/container-factory.js';
+import { ActionQueue } from './action-queue.js';
+import type { PoolJob } from './action-queue.js';
+import type { PoolMember } from './pool-member.js';
+import { StemCells } from './stem-cells.js';
+import type { StemCellConfig } from './stem-cells.js';
+
+/** Bounds of a pool. */
+export interface PoolOptions {
+  /** Memory that all containers may claim together, by their specs, MiB. */
+  memoryMiB: number;
+  /** Containers that are started at once, at most. */
+  maxStarting: number;
+  /** Idle time after which a container is frozen, ms. */
+  pauseGraceMs: number;
+  /** Idle time after which a container is removed, ms. */
+  idleContainerMs: number;
+  /** Containers that are kept started ahead of need. */
+  stemCells: readonly StemCellConfig[];
+}
+
+/** What a pool holds at one moment. */
+export interface PoolSnapshot {
+  claimedMiB: number;
+  containers: number;
+  idle: number;
+  prewarmed: number;
+  waitingJobs: number;
+}
+
+const sweepEveryMs = 1000;
+/** A guess of a cold start until one was measured, ms. */
+const firstStartMs = 100;
+/** Others' idle turns are passed over for this long before an action without any container takes their memory, ms. */
+const starvedAfterMs = 100;
+
+/**
+ * Finds each job a container: a warm one of its action, else a prewarmed one of its kind, else a new one if the
+ * memory is there, if need be after removing idle ones, the longest idle first; else the job waits.
+ *
+ * An action that has containers gets another only when the wait for those is expected to outlast a start: runs
+ * much shorter than a cold start are served better by queueing for a millisecond.
+ */
+export class ContainerPool {
+  private readonly queues = new Map<string, ActionQueue>();
+  /** Actions whose next container waits for memory or a start slot, longest waiting first. */
+  private readonly blocked = new Set<ActionQueue>();
+  private claimedMiB = 0;
+  private releasingMiB = 0;
+  private starting = 0;
+  private closing = false;
+  private readonly destructions = new Set<Promise<void>>();
+  private readonly stemCells: StemCells;
+
+  constructor(
+    private readonly factory: ContainerFactory,
+    private readonly clock: Clock,
+    private readonly options: PoolOptions,
+    private readonly logger: Logger,
+  ) {
+    const memory = {
+      claim: (memoryMiB: number) => this.claimFree(memoryMiB),
+      release: (memoryMiB: number) => this.release(memoryMiB),
+    };
+    this.stemCells = new StemCells(factory, clock, options.stemCells, memory, logger);
+    this.scheduleSweep();
+  }
+
+  /** Starts the configured stem cells; resolves when all have started or failed. */
+  prewarm(): Promise<void> {
+    return this.stemCells.fill();
+  }
+
+  /** Takes a job; it ends in `run` or `fail`. */
+  submit(job: PoolJob): void {
+    if (job.spec.memoryMiB > this.options.memoryMiB) {
+      job.fail(
+        new ProvisioningError(
+          `the action's memory, ${job.spec.memoryMiB} MB, is more than this invoker has, ${this.options.memoryMiB} MB`,
+        ),
+      );
+      return;
+    }
+    let queue = this.queues.get(job.key);
+    if (queue === undefined) {
+      queue = new ActionQueue(job.key, job.spec, firstStartMs);
+      this.queues.set(job.key, queue);
+    }
+    const member = queue.waiting.length === 0 ? queue.takeSlot() : undefined;
+    if (member !== undefined) {
+      this.start(queue, member, job);
+      return;
+    }
+    queue.waiting.push({ job, sinceMs: this.clock.monotonicMs() });
+    this.grow(queue);
+  }
+
+  snapshot(): PoolSnapshot {
+    let containers = 0;
+    let idle = 0;
+    let waitingJobs = 0;
+    for (const queue of this.queues.values()) {
+      containers += queue.members.size;
+      waitingJobs += queue.waiting.length;
+      for (const member of queue.members) if (member.active === 0) idle++;
+    }
+    return { claimedMiB: this.claimedMiB, containers, idle, prewarmed: this.stemCells.count(), waitingJobs };
+  }
+
+  /** Destroys every container, busy ones too. */
+  async close(): Promise<void> {
+    this.closing = true;
+    await this.stemCells.close();
+    for (const queue of this.queues.values()) for (const member of [...queue.members]) this.discard(queue, member);
+    await Promise.all(this.destructions);
+  }
+
+  private start(queue: ActionQueue, member: PoolMember, job: PoolJob): void {
+    const startedMs = this.clock.monotonicMs();
+    let runStartedMs = member.initialized ? startedMs : undefined;
+    const run = (): void => {
+      void job
+        .run(member, () => {
+          runStartedMs = this.clock.monotonicMs();
+          if (member.origin === 'cold') queue.recordStart(member.createMs + runStartedMs - startedMs);
+          if (member.active < queue.spec.concurrency && !member.retiring) {
+            queue.makeFree(member);
+            this.serve(queue);
+          }
+        })
+        .then((disposition) => {
+          if (runStartedMs !== undefined) queue.recordRun(this.clock.monotonicMs() - runStartedMs);
+          this.finish(queue, member, disposition === 'discard');
+        });
+    };
+    if (!member.paused) {
+      run();
+      return;
+    }
+    member.paused = false;
+    member.container.resume().then(run, (error: Error) => {
+      this.logger.warn({ container: member.container.id, error: error.message }, 'a container could not be resumed');
+      queue.waiting.push({ job, sinceMs: startedMs });
+      this.finish(queue, member, true);
+    });
+  }
+
+  private finish(queue: ActionQueue, member: PoolMember, discard: boolean): void {
+    member.active--;
+    member.lastUsedMs = this.clock.monotonicMs();
+    if (discard || this.closing) member.retiring = true;
+    if (!member.retiring && this.mustYield(queue)) member.retiring = true;
+    if (member.retiring) {
+      queue.remove(member);
+      if (member.active === 0) this.discard(queue, member);
+      this.grow(queue);
+      return;
+    }
+    queue.makeFree(member);
+    this.serve(queue);
+    if (member.active === 0 && this.blocked.size > 0) this.unblock();
+  }
+
+  /** Hands waiting jobs to free slots. */
+  private serve(queue: ActionQueue): void {
+    while (queue.waiting.length > 0) {
+      const member = queue.takeSlot();
+      if (member === undefined) break;
+      const next = queue.waiting.shift();
+      if (next === undefined) break;
+      this.start(queue, member, next.job);
+    }
+    if (queue.waiting.length > 0) this.grow(queue);
+    else this.blocked.delete(queue);
+  }
+
+  /** Whether an action that has no container at all came before this one's next job and waits for memory. */
+  private mustYield(queue: ActionQueue): boolean {
+    const first = this.firstStarved();
+    if (first === undefined || first === queue) return false;
+    const head = queue.waiting.peek();
+    return head === undefined || head.sinceMs > (first.waiting.peek()?.sinceMs ?? Infinity);
+  }
+
+  private firstStarved(): ActionQueue | undefined {
+    if (this.blocked.size === 0 || this.starting >= this.options.maxStarting) return undefined;
+    const nowMs = this.clock.monotonicMs();
+    for (const queue of this.blocked) {
+      const head = queue.waiting.peek();
+      if (queue.members.size === 0 && queue.starting === 0 && head !== undefined && nowMs - head.sinceMs >= starvedAfterMs) {
+        return this.releasingMiB >= queue.spec.memoryMiB ? undefined : queue;
+      }
+    }
+    return undefined;
+  }
+
+  /** Starts containers for the jobs that wait, as many as are worth it and possible. */
+  private grow(queue: ActionQueue): void {
+    while (!this.closing && queue.waiting.length > queue.starting * queue.spec.concurrency) {
+      if (queue.members.size > 0 && !this.outlastsStart(queue)) {
+        this.checkLater(queue);
+        return;
+      }
+      const spec = queue.spec;
+      const stem = this.stemCells.take(spec);
+      if (stem !== undefined) {
+        this.adopt(queue, stem, 'prewarmed', 0);
+        continue;
+      }
+      if (this.starting >= this.options.maxStarting || !this.claim(spec.memoryMiB)) {
+        this.blocked.add(queue);
+        return;
+      }
+      this.create(queue);
+    }
+    if (queue.waiting.length === 0 || queue.starting > 0) this.blocked.delete(queue);
+  }
+
+  private outlastsStart(queue: ActionQueue): boolean {
+    const head = queue.waiting.peek();
+    const waitedMs = head === undefined ? 0 : this.clock.monotonicMs() - head.sinceMs;
+    return queue.expectedWaitMs() > queue.startMs || waitedMs > queue.startMs;
+  }
+
+  /** Looks again once the head of the queue has waited as long as a start takes. */
+  private checkLater(queue: ActionQueue): void {
+    if (queue.checkSet) return;
+    queue.checkSet = true;
+    this.clock.setBackgroundTimer(Math.ceil(queue.startMs) + 1, () => {
+      queue.checkSet = false;
+      if (queue.waiting.length > 0) this.grow(queue);
+    });
+  }
+
+  private create(queue: ActionQueue): void {
+    const startedMs = this.clock.monotonicMs();
+    queue.starting++;
+    this.starting++;
+    this.stemCells.noteColdStart(queue.spec);
+    this.factory
+      .create(queue.spec)
+      .then(
+        (container) => {
+          this.settleStart(queue);
+          this.adopt(queue, container, 'cold', this.clock.monotonicMs() - startedMs);
+        },
+        (error: unknown) => {
+          this.settleStart(queue);
+          this.release(queue.spec.memoryMiB);
+          const reason = error instanceof Error ? error.message : String(error);
+          queue.waiting.shift()?.job.fail(error instanceof ProvisioningError ? error : new ProvisioningError(reason));
+          if (queue.waiting.length > 0) this.grow(queue);
+        },
+      )
+      .then(() => this.unblock())
+      .catch((error: unknown) => this.logger.error({ error: String(error) }, 'the container pool failed'));
+  }
+
+  private settleStart(queue: ActionQueue): void {
+    queue.starting--;
+    this.starting--;
+  }
+
+  private adopt(queue: ActionQueue, container: Container, origin: 'cold' | 'prewarmed', createMs: number): void {
+    const member: PoolMember = {
+      container,
+      origin,
+      createMs,
+      initialized: false,
+      active: 0,
+      retiring: false,
+      paused: false,
+      lastUsedMs: this.clock.monotonicMs(),
+    };
+    queue.members.add(member);
+    void container.exited.then(() => this.lost(queue, member));
+    if (this.closing) {
+      this.discard(queue, member);
+      return;
+    }
+    queue.makeFree(member);
+    this.serve(queue);
+  }
+
+  /** A container ended by itself; a run on it sees that as its outcome. */
+  private lost(queue: ActionQueue, member: PoolMember): void {
+    if (!queue.members.has(member)) return;
+    member.retiring = true;
+    queue.remove(member);
+    if (member.active === 0) this.discard(queue, member);
+  }
+
+  private discard(queue: ActionQueue, member: PoolMember): void {
+    queue.remove(member);
+    const memoryMiB = queue.spec.memoryMiB;
+    this.releasingMiB += memoryMiB;
+    const destruction = member.container
+      .destroy()
+      .catch((error: unknown) => this.logger.error({ container: member.container.id, error: String(error) }, 'a container could not be destroyed'))
+      .then(() => {
+        this.destructions.delete(destruction);
+        this.releasingMiB -= memoryMiB;
+        this.release(memoryMiB);
+        this.forget(queue);
+      });
+    this.destructions.add(destruction);
+  }
+
+  private forget(queue: ActionQueue): void {
+    if (queue.members.size === 0 && queue.waiting.length === 0 && queue.starting === 0) {
+      this.queues.delete(queue.key);
+      this.blocked.delete(queue);
+    }
+  }
+
+  private claimFree(memoryMiB: number): boolean {
+    if (this.claimedMiB + memoryMiB > this.options.memoryMiB) return false;
+    this.claimedMiB += memoryMiB;
+    return true;
+  }
+
+  /** Takes memory for one container, or makes room for later by removing idle ones. */
+  private claim(memoryMiB: number): boolean {
+    if (this.claimFree(memoryMiB)) return true;
+    this.evict(this.claimedMiB + memoryMiB - this.options.memoryMiB - this.releasingMiB);
+    return false;
+  }
+
+  private release(memoryMiB: number): void {
+    this.claimedMiB -= memoryMiB;
+    this.unblock();
+  }
+
+  private unblock(): void {
+    if (this.closing) return;
+    for (const queue of [...this.blocked]) {
+      if (this.starting >= this.options.maxStarting) return;
+      this.blocked.delete(queue);
+      this.grow(queue);
+    }
+  }
+
+  /** Removes idle containers, the longest idle first, until `neededMiB` will be free; none if that is not possible. */
+  private evict(neededMiB: number): void {
+    if (neededMiB <= 0) return;
+    const idle: { queue: ActionQueue; member: PoolMember }[] = [];
+    let available = 0;
+    for (const queue of this.queues.values()) {
+      for (const member of queue.members) {
+        if (member.active > 0) continue;
+        idle.push({ queue, member });
+        available += queue.spec.memoryMiB;
+      }
+    }
+    if (available < neededMiB) return;
+    idle.sort((a, b) => a.member.lastUsedMs - b.member.lastUsedMs);
+    let freed = 0;
+    for (const { queue, member } of idle) {
+      if (freed >= neededMiB) break;
+      freed += queue.spec.memoryMiB;
+      this.discard(queue, member);
+    }
+  }
+
+  private scheduleSweep(): void {
+    this.clock.setBackgroundTimer(sweepEveryMs, () => {
+      if (this.closing) return;
+      this.sweep();
+      this.scheduleSweep();
+    });
+  }
+
+  /** Freezes containers that idle, and removes those that idled for long. */
+  private sweep(): void {
+    const nowMs = this.clock.monotonicMs();
+    for (const queue of this.queues.values()) {
+      for (const member of [...queue.members]) {
+        if (member.active > 0) continue;
+        const idleMs = nowMs - member.lastUsedMs;
+        if (idleMs >= this.options.idleContainerMs) this.discard(queue, member);
+        else if (idleMs >= this.options.pauseGraceMs && !member.paused) this.pause(member);
+      }
+    }
+  }
+
+  private pause(member: PoolMember): void {
+    member.paused = true;
+    member.container.pause().catch((error: unknown) => {
+      member.paused = false;
+      this.logger.warn({ container: member.container.id, error: String(error) }, 'a container could not be paused');
+    });
+  }
+}

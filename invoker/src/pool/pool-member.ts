@@ -1,0 +1,25 @@
+import type { Container } from '../containers/container-factory.js';
+
+/** How an activation found its container. */
+export type StartType = 'cold' | 'prewarmed' | 'warm';
+
+/** A container that belongs to one action of one namespace, and what the pool knows of it. */
+export interface PoolMember {
+  readonly container: Container;
+  /** How its first activation will find it. */
+  readonly origin: 'cold' | 'prewarmed';
+  /** How long it took to make, ms. */
+  readonly createMs: number;
+  /** Whether the action's code is loaded; until then only one run at a time may use it. */
+  initialized: boolean;
+  /** Runs under way. */
+  active: number;
+  /** Takes no further runs; destroyed when the last one ends. */
+  retiring: boolean;
+  paused: boolean;
+  /** Monotonic ms of the last end of a run. */
+  lastUsedMs: number;
+}
+
+/** What the pool does with a container after a run. */
+export type Disposition = 'keep' | 'discard';

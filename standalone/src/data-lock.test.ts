@@ -1,0 +1,29 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DataFolderInUseError, lockDataFolder } from './data-lock.js';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-lock-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+test('a second lock is refused while the first is held, and granted after it is given back', () => {
+  const release = lockDataFolder(join(folder, 'data'));
+  expect(() => lockDataFolder(join(folder, 'data'))).toThrow(DataFolderInUseError);
+  release();
+  lockDataFolder(join(folder, 'data'))();
+});
+
+test('the lock of a dead process is taken over', () => {
+  writeFileSync(join(folder, 'server.lock'), '999999999 1\n');
+  lockDataFolder(folder);
+  expect(readFileSync(join(folder, 'server.lock'), 'utf8')).toMatch(new RegExp(`^${process.pid} `));
+});
+
+test('a lock whose pid now belongs to another process is taken over', () => {
+  writeFileSync(join(folder, 'server.lock'), `${process.ppid} 1\n`);
+  expect(() => lockDataFolder(folder)).not.toThrow();
+});
