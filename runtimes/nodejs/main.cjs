@@ -1,0 +1,183 @@
+'use strict';
+// The Node.js runtime: speaks the framed protocol on file descriptor 3 and runs one action.
+// Start: node main.cjs [path of the adm-zip package].
+const { openChannel, frameType, maxPayloadBytes } = require('./channel.cjs');
+
+const zipLibrary = process.argv[2];
+process.argv.length = 1;
+const allowConcurrent = (process.env.__OW_ALLOW_CONCURRENT ?? '').toLowerCase() === 'true';
+
+/** ready, starting, running or stopped: OpenWhisk's words, which its error texts show. */
+let status = 'ready';
+let handler;
+
+const opened = { stdout: undefined, stderr: undefined };
+/** Notes whether user code ever touched the stream: asking for it would create it, which takes a millisecond. */
+function watchStream(name) {
+  const { get } = Object.getOwnPropertyDescriptor(process, name);
+  Object.defineProperty(process, name, {
+    configurable: true,
+    enumerable: true,
+    get: () => (opened[name] ??= get.call(process)),
+  });
+}
+watchStream('stdout');
+watchStream('stderr');
+
+const channel = openChannel(3, {
+  onFrame,
+  onEnd: () => process.exit(0),
+  onViolation: (message) => {
+    console.error(`Protocol violation: ${message}.`);
+    process.exit(70);
+  },
+});
+let flushScheduled = false;
+
+function flushAnswers() {
+  flushScheduled = false;
+  channel.flush();
+}
+
+/** Sends an answer and its log frame once everything printed so far is in the pipes. */
+function answer(type, id, text) {
+  const busy = [opened.stdout, opened.stderr].find((stream) => stream?.writableLength > 0 && !stream.destroyed);
+  if (busy) {
+    busy.write('', () => answer(type, id, text));
+    return;
+  }
+  if (
+    text.length > maxPayloadBytes ||
+    (text.length > maxPayloadBytes / 3 && Buffer.byteLength(text) > maxPayloadBytes)
+  ) {
+    answerError(id, `The action produced a response that is longer than ${maxPayloadBytes} bytes.`);
+    return;
+  }
+  channel.queue(type, id, text);
+  channel.queue(frameType.log, id, '{}');
+  // Answers of one turn of the event loop leave in one write.
+  if (flushScheduled) return;
+  flushScheduled = true;
+  setImmediate(flushAnswers);
+}
+
+function answerError(id, message) {
+  answer(frameType.error, id, JSON.stringify({ error: message }));
+}
+
+function refuse(id, message) {
+  console.error('Internal system error:', message);
+  answerError(id, message);
+}
+
+function onFrame(type, id, text) {
+  if (type === frameType.cancel) return; // The run goes on: its answer is dropped by whoever cancelled it.
+  if (type === frameType.bye) process.exit(0);
+  if (type !== frameType.run && type !== frameType.init) {
+    console.error(`Protocol violation: a frame of type ${type}.`);
+    process.exit(70);
+  }
+  let message;
+  try {
+    message = JSON.parse(text);
+  } catch (error) {
+    console.error(`Protocol violation: ${error.message}.`);
+    process.exit(70);
+  }
+  if (type === frameType.run) run(id, message);
+  else init(id, message);
+}
+
+function init(id, message) {
+  if (handler) return refuse(id, 'Cannot initialize the action more than once.');
+  if (status !== 'ready') return refuse(id, `System not ready, status is ${status}.`);
+  if (!message.main || !message.code) return answerError(id, 'Missing main/no code to execute.');
+  status = 'starting';
+  Object.assign(process.env, message.env);
+  require('./load-action.cjs')
+    .loadAction(message, zipLibrary)
+    .then(
+      (loaded) => {
+        handler = loaded;
+        status = 'ready';
+        answer(frameType.result, id, '{"ok":true}');
+      },
+      (error) => {
+        status = 'stopped';
+        console.error('Error during initialization:', error);
+        answerError(id, `Initialization has failed due to: ${error?.stack ? String(error.stack) : error}`);
+      },
+    );
+}
+
+const environmentNames = new Map();
+const environmentValues = new Map();
+/** Sets `__OW_<KEY>` for every string of a run's body; writing the environment is slow, so only what changed. */
+function setEnvironment(message) {
+  for (const key in message) {
+    const value = message[key];
+    if (typeof value !== 'string' || key === 'value' || environmentValues.get(key) === value) continue;
+    let name = environmentNames.get(key);
+    if (name === undefined) environmentNames.set(key, (name = `__OW_${key.toUpperCase()}`));
+    environmentValues.set(key, value);
+    process.env[name] = value;
+  }
+}
+
+function run(id, message) {
+  if (!handler) return refuse(id, 'System not initialized.');
+  if (status !== 'ready') return refuse(id, `System not ready, status is ${status}.`);
+  const value = message.value ?? {};
+  if (typeof value !== 'object') {
+    const text = `Internal system error: the argument must be a dictionary but has type '${typeof value}'.`;
+    return refuse(id, text);
+  }
+  if (!allowConcurrent) status = 'running';
+  setEnvironment(message);
+  let result;
+  try {
+    result = handler(value);
+  } catch (error) {
+    return fail(id, error);
+  }
+  Promise.resolve(result).then(
+    (resolved) => succeed(id, resolved),
+    (error) => succeed(id, { error: error ? require('./serialize-error.cjs').serializeError(error) : {} }),
+  );
+}
+
+function succeed(id, result) {
+  if (status === 'running') status = 'ready';
+  if (typeof result !== 'object' && result !== undefined) {
+    console.error(`Result must be of type object but has type "${typeof result}":`, result);
+    return answerError(id, 'The action did not return a dictionary.');
+  }
+  let text;
+  try {
+    text = result === undefined ? '{}' : JSON.stringify(result);
+  } catch (error) {
+    return fail(id, error);
+  }
+  if (text === undefined || (text[0] !== '{' && text[0] !== '[')) {
+    return answerError(id, `The action did not produce a valid JSON or JSON Array response: ${text}`);
+  }
+  answer(frameType.result, id, text);
+}
+
+function fail(id, error) {
+  status = 'stopped';
+  console.error(error);
+  answerError(id, `An error has occurred: ${describe(error)}`);
+}
+
+/** String(error), also for what has no string form (such as an object without a prototype). */
+function describe(error) {
+  try {
+    return String(error);
+  } catch {
+    return Object.prototype.toString.call(error);
+  }
+}
+
+channel.queue(frameType.hello, 0, `{"version":1,"kind":"nodejs:${process.versions.node.split('.')[0]}"}`);
+channel.flush();

@@ -1,0 +1,334 @@
+"""The Python runtime: speaks the framed protocol on file descriptor 3 and runs one action.
+
+Start: python -I -S -B -X utf8 runtime.py [folder...]; the folders come last on sys.path. It starts without
+`site`, whose .pth files cost more than the interpreter itself, so the folders are the ones that `site` found.
+"""
+
+import json
+import os
+import sys
+
+FD = 3
+HEADER_BYTES = 9
+MAX_PAYLOAD_BYTES = 64 * 1024 * 1024
+HELLO, INIT, RUN, RESULT, ERROR, LOG, CANCEL, BYE = range(1, 9)
+
+FAILED_TO_BUILD = "The action failed to generate or locate a binary. See logs for details."
+FAILED_TO_START = "Cannot start action. Check logs for details."
+
+encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+class Refusal(Exception):
+    """An answer of type error, with its text."""
+
+
+def read_frames(fd):
+    """Yields (type, id, payload) for every frame until the peer is gone."""
+    data = b""
+    while True:
+        needed = HEADER_BYTES
+        if len(data) >= needed:
+            payload_bytes = int.from_bytes(data[:4], "little")
+            if payload_bytes > MAX_PAYLOAD_BYTES:
+                violate("a frame of %d bytes is longer than %d" % (payload_bytes, MAX_PAYLOAD_BYTES))
+            needed += payload_bytes
+            if len(data) >= needed:
+                yield data[4], int.from_bytes(data[5:HEADER_BYTES], "little"), data[HEADER_BYTES:needed]
+                data = data[needed:]
+                continue
+        parts = [data]
+        missing = needed - len(data)
+        while missing > 0:
+            part = os.read(fd, max(65536, missing))
+            if not part:
+                return
+            parts.append(part)
+            missing -= len(part)
+        data = b"".join(parts)
+
+
+def violate(message):
+    sys.stderr.write("Protocol violation: %s.\n" % message)
+    end(70)
+
+
+def end(code):
+    """Leaves at once: threads of the action must not hold the container up."""
+    flush_output()
+    os._exit(code)
+
+
+def flush_output():
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, ValueError, OSError):
+            continue  # The action closed or replaced it: what it printed there is its own matter.
+
+
+def frame(kind, request, payload):
+    return len(payload).to_bytes(4, "little") + bytes((kind,)) + request.to_bytes(4, "little") + payload
+
+
+def print_error(error):
+    """Prints a traceback without the frame that called into the action. The interpreter's own hook needs no imports."""
+    trace = error.__traceback__
+    error = error.with_traceback(trace.tb_next if trace else None)
+    sys.__excepthook__(type(error), error, error.__traceback__)
+
+
+class Runtime:
+    def __init__(self, fd):
+        self.fd = fd
+        self.action = None
+        self.initialized = False
+        self.concurrent = os.environ.get("__OW_ALLOW_CONCURRENT", "").lower() == "true"
+        self.environment = {}
+        self.event_loop = None
+        self.lock = None
+
+    def serve(self):
+        self.write(frame(HELLO, 0, b'{"version":1,"kind":"python:%d.%d"}' % sys.version_info[:2]))
+        prepare_interpreter(self.fd)
+        for kind, request, payload in read_frames(self.fd):
+            if kind == RUN:
+                if self.concurrent:
+                    self.start_thread(self.run, request, payload)
+                else:
+                    self.run(request, payload)
+            elif kind == INIT:
+                self.init(request, payload)
+            elif kind == BYE:
+                break
+            elif kind != CANCEL:  # A cancelled run goes on; whoever cancelled it drops the answer.
+                violate("a frame of type %d" % kind)
+        end(0)
+
+    def start_thread(self, target, *args):
+        import threading
+
+        if self.lock is None:
+            self.lock = threading.Lock()
+        threading.Thread(target=target, args=args, daemon=True).start()
+
+    def write(self, data):
+        if self.lock:
+            with self.lock:
+                write_all(self.fd, data)
+        else:
+            write_all(self.fd, data)
+
+    def answer(self, kind, request, payload):
+        flush_output()
+        if len(payload) > MAX_PAYLOAD_BYTES:
+            kind = ERROR
+            payload = error_payload("The action produced a response that is longer than %d bytes." % MAX_PAYLOAD_BYTES)
+        self.write(frame(kind, request, payload) + frame(LOG, request, b"{}"))
+
+    def init(self, request, payload):
+        message = parse(payload)
+        try:
+            if self.initialized:
+                raise Refusal("Cannot initialize the action more than once.")
+            if not message.get("code"):
+                raise Refusal("Missing main/no code to execute.")
+            os.environ.update(message.get("env") or {})
+            self.action = load_action(message)
+            self.initialized = True
+        except Refusal as refusal:
+            self.answer(ERROR, request, error_payload(str(refusal)))
+        else:
+            self.answer(RESULT, request, b'{"ok":true}')
+
+    def run(self, request, payload):
+        message = parse(payload)
+        try:
+            if self.action is None:
+                raise Refusal("no action defined yet")
+            self.set_environment(message)
+            value = message.get("value")
+            result = to_json(self.call({} if value is None else value))
+        except Refusal as refusal:
+            self.answer(ERROR, request, error_payload(str(refusal)))
+        else:
+            self.answer(RESULT, request, result)
+
+    def set_environment(self, message):
+        """Sets `__OW_<KEY>` for every string of a run's body; writing the environment is slow, so only what changed."""
+        seen = self.environment
+        for key, value in message.items():
+            if isinstance(value, str) and key != "value" and seen.get(key) != value:
+                seen[key] = value
+                os.environ["__OW_" + key.upper()] = value
+
+    def call(self, value):
+        try:
+            result = self.action(value)
+            if hasattr(result, "__await__"):
+                result = self.wait_for(result)
+            return result
+        except Exception as error:
+            print_error(error)
+            return {"error": str(error)}
+        except SystemExit as leaving:
+            end(exit_code(leaving))
+        except BaseException as error:
+            print_error(error)
+            end(1)
+
+    def wait_for(self, awaitable):
+        """Runs an async action on one event loop, so that what it keeps between runs stays usable."""
+        import asyncio
+
+        async def finish():
+            return await awaitable
+
+        if self.event_loop is None:
+            self.event_loop = asyncio.new_event_loop()
+            if self.concurrent:
+                self.start_thread(self.event_loop.run_forever)
+            else:
+                asyncio.set_event_loop(self.event_loop)
+        if self.concurrent:
+            return asyncio.run_coroutine_threadsafe(finish(), self.event_loop).result()
+        return self.event_loop.run_until_complete(finish())
+
+
+def write_all(fd, data):
+    sent = os.write(fd, data)
+    while sent < len(data):
+        data = memoryview(data)[sent:]
+        sent = os.write(fd, data)
+
+
+def parse(payload):
+    try:
+        message = json.loads(payload)
+    except ValueError as error:
+        violate(str(error))
+    if not isinstance(message, dict):
+        violate("a payload that is no JSON object")
+    return message
+
+
+def error_payload(message):
+    return json.dumps({"error": message}).encode()
+
+
+def to_json(result):
+    try:
+        text = encode(result)
+    except (TypeError, ValueError, RecursionError) as error:
+        print_error(error)
+        raise Refusal("The action's result cannot be written as JSON: %s" % error)
+    if text == "null":
+        raise Refusal("The action did not produce a valid JSON or JSON Array response: null")
+    if text[0] not in "{[":
+        raise Refusal("The action did not return a dictionary or array.")
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # Half a surrogate pair, which only an escape can carry.
+        return json.dumps(result).encode()
+
+
+def exit_code(leaving):
+    code = leaving.code
+    if code is None or isinstance(code, int):
+        return (code or 0) & 0xFF
+    sys.stderr.write("%s\n" % (code,))
+    return 1
+
+
+def load_action(message):
+    """The function that the code defines. Raises Refusal; why is printed on stderr, as OpenWhisk's runtime does."""
+    code = message["code"]
+    folder = os.getcwd()
+    path = os.path.join(folder, "main__.py")
+    if message.get("binary"):
+        source = unpack(code, folder)
+    else:
+        source = code.encode("utf-8", "surrogatepass")
+    try:
+        compiled = compile(source, path, "exec", dont_inherit=True)
+        with open(path, "wb") as file:  # For the lines that tracebacks quote.
+            file.write(source)
+    except (SyntaxError, ValueError, OSError) as error:
+        print_error(error)
+        raise Refusal(FAILED_TO_BUILD)
+    module = type(sys)("main__")
+    module.__file__ = path
+    sys.modules["main__"] = module
+    name = message.get("main") or "main"
+    try:
+        exec(compiled, module.__dict__)
+        action = getattr(module, name)
+        if not callable(action):
+            raise TypeError("'%s' is not a function" % name)
+        return action
+    except Exception as error:
+        print_error(error)
+    except SystemExit as leaving:
+        end(exit_code(leaving))
+    raise Refusal(FAILED_TO_START)
+
+
+def unpack(code, folder):
+    """Extracts an archive, activates its virtualenv, and returns the source of its `__main__.py`."""
+    import binascii
+
+    try:
+        data = binascii.a2b_base64(code)
+    except binascii.Error as error:
+        raise Refusal("cannot decode the request: %s" % error)
+    if data[:4] != b"PK\x03\x04" and data[:2] != b"\x1f\x8b":
+        return data  # OpenWhisk's runtime takes what is no archive for a source file.
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path.insert(0, here)
+    import gpuwhisk_archive
+
+    sys.path.remove(here)
+    try:
+        return gpuwhisk_archive.open_action(data, folder)
+    except gpuwhisk_archive.Broken as broken:
+        sys.stderr.write("%s\n" % broken)
+    except Exception as error:
+        print_error(error)
+    raise Refusal(FAILED_TO_BUILD)
+
+
+def prepare_interpreter(fd):
+    """Makes up for starting without `site`, and has the process end when the invoker goes."""
+    import _thread
+    import builtins
+
+    import _sitebuiltins
+
+    builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D (i.e. EOF)")
+    builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D (i.e. EOF)")
+    builtins.help = _sitebuiltins._Helper()
+    sys.path.extend(sys.argv[1:])
+    sys.path.insert(0, os.getcwd())
+    sys.argv = [""]
+    # A line leaves at once, so that a run that is cut off has its log.
+    sys.stdout.reconfigure(line_buffering=True)
+    _thread.start_new_thread(watch_peer, (fd,))
+
+
+def watch_peer(fd):
+    """Ends the process when the peer closes, also in the middle of a run. Waits without waking for data."""
+    import select
+
+    hang_up = getattr(select, "POLLRDHUP", None)
+    if hang_up is None:
+        return
+    poll = select.poll()
+    poll.register(fd, hang_up)
+    poll.poll()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    os.set_blocking(FD, True)
+    os.set_inheritable(FD, False)
+    Runtime(FD).serve()
