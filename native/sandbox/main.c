@@ -1,0 +1,214 @@
+// Order of events. L: launcher, S: the sandbox's first process, which becomes its init.
+//
+//   L  limits of the groups are written, S is cloned into its namespaces
+//   L  joins S to its groups, builds its network        S  builds its root, enters it
+//   S  "built"; L "joined"                              S  new cgroup namespace
+//   S  new user namespace (with root: after the mounts, which only real root can make from a 0700 folder)
+//   S  "unshared"; L maps the ids, reports ready        S  drops every privilege, starts the runtime
+//   L  supervises
+#define _GNU_SOURCE
+#include "sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef CLONE_INTO_CGROUP
+#define CLONE_INTO_CGROUP 0x200000000ULL
+#endif
+#ifndef SYS_clone3
+#define SYS_clone3 435
+#endif
+
+// Laid out as struct clone_args, which older headers lack.
+struct clone_arguments {
+  uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size, cgroup;
+};
+
+static void send_mark(int channel, char mark) {
+  if (send(channel, &mark, 1, MSG_NOSIGNAL) != 1) _exit(EXIT_SETUP_FAILED); // The other side has failed and said so.
+}
+
+static void await_mark(int channel, char mark) {
+  char got;
+  ssize_t count;
+  do count = read(channel, &got, 1);
+  while (count < 0 && errno == EINTR);
+  if (count != 1 || got != mark) _exit(EXIT_SETUP_FAILED);
+}
+
+static void prepare_host(const struct spec *spec) {
+  for (int i = 0; i < spec->count; i++) {
+    const struct step *step = &spec->steps[i];
+    const char *path = step->args[0];
+    if (step->op == OP_MAKE_DIR) {
+      if (mkdir(path, 0755) < 0 && errno != EEXIST) fail("cgroup", errno, path);
+    } else if (step->op == OP_WRITE) {
+      if (write_file(path, step->args[1]) < 0) fail("cgroup", errno, path);
+    } else if (step->op == OP_OWN) {
+      if (mkdir(path, 0700) < 0 && errno != EEXIST) fail("mount", errno, path);
+      if (spec->has_id && geteuid() == 0 && lchown(path, spec->outer, spec->outer) < 0) fail("mount", errno, path);
+    }
+  }
+}
+
+// Clones straight into the cgroup (v2) where the kernel can: moving a process costs it a grace period.
+static pid_t start_child(int flags, const char *group, bool *joined) {
+  struct clone_arguments arguments = {.flags = (uint64_t)flags, .exit_signal = SIGCHLD};
+  if (group != NULL) {
+    int folder = open(group, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) fail("cgroup", errno, group);
+    arguments.flags |= CLONE_INTO_CGROUP;
+    arguments.cgroup = (uint64_t)folder;
+    pid_t child = (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments);
+    if (child >= 0) {
+      if (child > 0) close(folder);
+      *joined = true;
+      return child;
+    }
+    close(folder);
+    if (errno != ENOSYS && errno != E2BIG && errno != EINVAL) return -1;
+  }
+#if defined(__x86_64__) || defined(__aarch64__)
+  return (pid_t)syscall(SYS_clone, (unsigned long)flags | SIGCHLD, 0, 0, 0, 0);
+#endif
+}
+
+static void join_groups(const struct spec *spec, pid_t child, bool joined) {
+  char text[32], path[4096];
+  snprintf(text, sizeof text, "%d", child);
+  for (int i = 0; i < spec->count; i++) {
+    const struct step *step = &spec->steps[i];
+    if (step->op == OP_JOIN && write_file(step->args[0], text) < 0) fail("cgroup", errno, step->args[0]);
+    if (step->op == OP_JOIN_DIR && !joined) {
+      snprintf(path, sizeof path, "%s/cgroup.procs", step->args[0]);
+      if (write_file(path, text) < 0) fail("cgroup", errno, path);
+    }
+  }
+}
+
+// The new /proc, handed to the launcher so that it can watch the sandbox's memory.
+static void send_proc(int channel) {
+  int folder = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) fail("proc", errno, "/proc");
+  char mark = 'p', space[CMSG_SPACE(sizeof folder)] = {0};
+  struct iovec body = {&mark, 1};
+  struct msghdr message = {.msg_iov = &body, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof folder);
+  memcpy(CMSG_DATA(header), &folder, sizeof folder);
+  if (sendmsg(channel, &message, MSG_NOSIGNAL) != 1) _exit(EXIT_SETUP_FAILED);
+  close(folder);
+}
+
+static int receive_proc(int channel) {
+  int folder;
+  char mark, space[CMSG_SPACE(sizeof folder)];
+  struct iovec body = {&mark, 1};
+  struct msghdr message = {.msg_iov = &body, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+  if (recvmsg(channel, &message, MSG_CMSG_CLOEXEC) != 1) _exit(EXIT_SETUP_FAILED);
+  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+  if (header == NULL) _exit(EXIT_SETUP_FAILED);
+  memcpy(&folder, CMSG_DATA(header), sizeof folder);
+  return folder;
+}
+
+_Noreturn static void sandbox_process(const struct spec *spec, int channel, bool early_user) {
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) fail("death-signal", errno, "prctl");
+  if (early_user) await_mark(channel, 'm');
+  if (spec->namespaces & CLONE_NEWNET) raise_loopback();
+  const struct step *hostname = find_step(spec, OP_HOSTNAME);
+  if ((spec->namespaces & CLONE_NEWUTS) && hostname != NULL &&
+      sethostname(hostname->args[0], strlen(hostname->args[0])) < 0)
+    fail("uts", errno, "sethostname");
+  if (spec->namespaces & CLONE_NEWNS) {
+    build_root(spec);
+    enter_root(spec);
+  }
+  if (find_step(spec, OP_WATCH) != NULL) send_proc(channel);
+  send_mark(channel, 'b');
+  await_mark(channel, 'j');
+  if ((spec->namespaces & CLONE_NEWCGROUP) && unshare(CLONE_NEWCGROUP) < 0) fail("cgroup-view", errno, "unshare");
+  if (!early_user) {
+    if (geteuid() == 0 && setgroups(0, NULL) < 0) fail("user", errno, "setgroups");
+    if (spec->namespaces & CLONE_NEWUSER) {
+      if (unshare(CLONE_NEWUSER) < 0) fail("user", errno, "unshare");
+      send_mark(channel, 'u');
+      await_mark(channel, 'm');
+    }
+  }
+  become_unprivileged(spec);
+  drop_privileges(spec);
+  run_init(spec, channel);
+}
+
+int main(void) {
+  pid_t platform = getppid();
+  // Blocked so that they wait for supervise(): a frozen sandbox must be thawed to die, whoever asks for its end.
+  sigset_t handled;
+  sigemptyset(&handled);
+  sigaddset(&handled, SIGTERM);
+  sigaddset(&handled, SIGCHLD);
+  sigaddset(&handled, SIGUSR1);
+  sigaddset(&handled, SIGUSR2);
+  sigprocmask(SIG_BLOCK, &handled, NULL);
+  signal(SIGPIPE, SIG_DFL);
+  if (prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) < 0) fail("death-signal", errno, "prctl");
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) fail("death-signal", errno, "subreaper");
+  if (getppid() != platform) return EXIT_SETUP_FAILED;
+
+  static struct spec spec;
+  read_spec(&spec);
+  prepare_host(&spec);
+
+  int channel[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel) < 0) fail("spec", errno, "socketpair");
+  const struct step *group = find_step(&spec, OP_JOIN_DIR);
+  // Without root the user namespace comes first, for it grants the right to the others.
+  bool early_user = (spec.namespaces & CLONE_NEWUSER) && geteuid() != 0;
+  int flags = spec.namespaces & ~CLONE_NEWCGROUP & ~(early_user ? 0 : CLONE_NEWUSER);
+  bool joined = false;
+  pid_t child = start_child(flags, group == NULL ? NULL : group->args[0], &joined);
+  if (child < 0) fail("namespaces", errno, "clone");
+  if (child == 0) {
+    close(channel[0]);
+    sandbox_process(&spec, channel[1], early_user);
+  }
+  close(channel[1]);
+  close(STDOUT_FILENO);
+  close(STDERR_FILENO);
+
+  if (early_user) {
+    map_ids(&spec, child);
+    send_mark(channel[0], 'm');
+  }
+  join_groups(&spec, child, joined);
+  if (find_step(&spec, OP_VETH) != NULL) build_network(&spec, child);
+  int proc_folder = find_step(&spec, OP_WATCH) == NULL ? -1 : receive_proc(channel[0]);
+  await_mark(channel[0], 'b');
+  send_mark(channel[0], 'j');
+  if ((spec.namespaces & CLONE_NEWUSER) && !early_user) {
+    await_mark(channel[0], 'u');
+    map_ids(&spec, child);
+    report_ready();
+    send_mark(channel[0], 'm');
+  } else {
+    report_ready();
+  }
+  close(SOCKET_FD);
+  // The channel stays open: its end tells init that the launcher is gone.
+  return supervise(&spec, child, proc_folder);
+}

@@ -1,0 +1,177 @@
+// The sandbox's view of the file system: a small tmpfs with read-only binds, then pivot_root into it.
+#define _GNU_SOURCE
+#include "sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/mount.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// <sys/mount.h> and <linux/mount.h> cannot be included together in some C libraries.
+int mount(const char *source, const char *target, const char *type, unsigned long flags, const void *data);
+int umount2(const char *target, int flags);
+enum { DETACH = 2 /* MNT_DETACH */ };
+#ifndef MS_RDONLY
+#include <linux/fs.h>
+#endif
+#ifndef AT_RECURSIVE
+#define AT_RECURSIVE 0x8000
+#endif
+#ifndef SYS_mount_setattr
+#define SYS_mount_setattr 442
+#endif
+
+// Laid out as struct mount_attr, which older headers lack.
+struct attributes {
+  uint64_t set, clear, propagation, user_namespace;
+};
+enum { ATTR_RDONLY = 1, ATTR_NOSUID = 2, ATTR_NODEV = 4 };
+
+static void inside(const struct spec *spec, const char *path, char *into) {
+  const struct step *root = find_step(spec, OP_ROOT);
+  if (snprintf(into, PATH_MAX, "%s%s", root->args[0], path) >= PATH_MAX) fail("mount", ENAMETOOLONG, path);
+}
+
+// Makes the folders above `path`.
+static void make_parents(char *path) {
+  for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+    *slash = '\0';
+    if (mkdir(path, 0755) < 0 && errno != EEXIST && errno != EROFS) fail("mount", errno, path);
+    *slash = '/';
+  }
+}
+
+static void make_mount_point(const char *source, char *target) {
+  struct stat found, existing;
+  if (stat(source, &found) < 0) fail("mount", errno, source);
+  if (stat(target, &existing) == 0) return;
+  make_parents(target);
+  if (S_ISDIR(found.st_mode)) {
+    if (mkdir(target, 0755) < 0 && errno != EEXIST) fail("mount", errno, target);
+    return;
+  }
+  int file = open(target, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+  if (file < 0) fail("mount", errno, target);
+  close(file);
+}
+
+static unsigned long flags_of(const char *path) {
+  struct statvfs info;
+  if (statvfs(path, &info) < 0) return 0;
+  unsigned long flags = 0;
+  if (info.f_flag & ST_NOSUID) flags |= MS_NOSUID;
+  if (info.f_flag & ST_NODEV) flags |= MS_NODEV;
+  if (info.f_flag & ST_NOEXEC) flags |= MS_NOEXEC;
+  if (info.f_flag & ST_NOATIME) flags |= MS_NOATIME;
+  if (info.f_flag & ST_RELATIME) flags |= MS_RELATIME;
+  return flags;
+}
+
+static void restrict_mount(const char *path, uint64_t set, bool recursive) {
+  struct attributes attributes = {.set = set};
+  if (syscall(SYS_mount_setattr, AT_FDCWD, path, recursive ? AT_RECURSIVE : 0, &attributes, sizeof attributes) == 0)
+    return;
+  if (errno != ENOSYS && errno != EPERM) fail("mount", errno, path);
+  // Before Linux 5.12. Flags that are set already may be locked, so they are repeated.
+  unsigned long flags = MS_REMOUNT | MS_BIND | flags_of(path);
+  if (set & ATTR_RDONLY) flags |= MS_RDONLY;
+  if (set & ATTR_NOSUID) flags |= MS_NOSUID;
+  if (set & ATTR_NODEV) flags |= MS_NODEV;
+  if (mount(NULL, path, NULL, flags, NULL) < 0) fail("mount", errno, path);
+}
+
+static void bind(const struct spec *spec, const struct step *step) {
+  char target[PATH_MAX];
+  inside(spec, step->args[1], target);
+  const char *source = step->args[0], *mode = step->args[2];
+  make_mount_point(source, target);
+  bool recursive = strcmp(mode, "ro") == 0;
+  if (mount(source, target, NULL, MS_BIND | (recursive ? MS_REC : 0), NULL) < 0) fail("mount", errno, source);
+  if (strcmp(mode, "ro") == 0) restrict_mount(target, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, true);
+  else if (strcmp(mode, "rw") == 0) restrict_mount(target, ATTR_NOSUID | ATTR_NODEV, false);
+}
+
+static void mount_tmpfs(const struct spec *spec, const struct step *step) {
+  char target[PATH_MAX], options[128];
+  inside(spec, step->args[0], target);
+  make_parents(target);
+  if (mkdir(target, 0755) < 0 && errno != EEXIST) fail("mount", errno, target);
+  snprintf(options, sizeof options, "mode=1777,size=%s", step->args[1]);
+  if (mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0) fail("mount", errno, target);
+}
+
+static void make_link(const struct spec *spec, const struct step *step) {
+  char path[PATH_MAX];
+  inside(spec, step->args[1], path);
+  make_parents(path);
+  if (symlink(step->args[0], path) < 0) fail("mount", errno, path);
+}
+
+static void mask(const struct spec *spec, const struct step *step) {
+  char path[PATH_MAX];
+  struct stat found;
+  inside(spec, step->args[0], path);
+  if (lstat(path, &found) < 0) return; // Nothing there to hide.
+  if (S_ISDIR(found.st_mode)) {
+    if (mount("tmpfs", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,mode=555") < 0)
+      fail("mount", errno, path);
+  } else if (mount("/dev/null", path, NULL, MS_BIND, NULL) < 0) {
+    fail("mount", errno, path);
+  }
+}
+
+static void mount_proc(const struct spec *spec) {
+  // Host-wide settings and state: read-only at least. The processes' own folders stay as they are.
+  static const char *const fixed[] = {"bus", "fs", "irq", "sys", "sysrq-trigger"};
+  static const char *const hidden[] = {"acpi", "kcore", "keys", "key-users", "latency_stats", "scsi",
+                                       "timer_list", "timer_stats", "sched_debug", "kmsg", "config.gz"};
+  char path[PATH_MAX];
+  inside(spec, "/proc", path);
+  make_parents(path);
+  if (mkdir(path, 0555) < 0 && errno != EEXIST) fail("proc", errno, path);
+  if (mount("proc", path, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0) fail("proc", errno, "mounting /proc");
+  size_t base = strlen(path);
+  for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+    snprintf(path + base, sizeof path - base, "/%s", fixed[i]);
+    if (access(path, F_OK) < 0) continue;
+    if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0) fail("proc", errno, path);
+    restrict_mount(path, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, true);
+  }
+  for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
+    char name[64];
+    snprintf(name, sizeof name, "/proc/%s", hidden[i]);
+    mask(spec, &(struct step){.op = OP_MASK, .args = {name}});
+  }
+}
+
+void build_root(const struct spec *spec) {
+  const struct step *root = find_step(spec, OP_ROOT);
+  if (root == NULL) fail("spec", 0, "a mount namespace without a root");
+  if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("mount", errno, "making mounts private");
+  if (mount("tmpfs", root->args[0], "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m") < 0)
+    fail("mount", errno, "mounting the root");
+  for (int i = 0; i < spec->count; i++) {
+    const struct step *step = &spec->steps[i];
+    if (step->op == OP_BIND) bind(spec, step);
+    else if (step->op == OP_TMPFS) mount_tmpfs(spec, step);
+    else if (step->op == OP_LINK) make_link(spec, step);
+    else if (step->op == OP_PROC) mount_proc(spec);
+    else if (step->op == OP_MASK) mask(spec, step);
+  }
+}
+
+void enter_root(const struct spec *spec) {
+  if (chdir(find_step(spec, OP_ROOT)->args[0]) < 0) fail("mount", errno, "entering the root");
+  // The old root is stacked on the new one's "." and detached from there: no folder for it is needed.
+  if (syscall(SYS_pivot_root, ".", ".") < 0) fail("mount", errno, "pivot_root");
+  if (umount2(".", DETACH) < 0) fail("mount", errno, "leaving the old root");
+  if (chdir("/") < 0) fail("mount", errno, "entering the root");
+  restrict_mount("/", ATTR_RDONLY, false);
+}

@@ -1,0 +1,94 @@
+// The sandbox launcher: one process per sandbox, between the platform and the runtime.
+//
+//   platform ── launcher ── init (PID 1 of the sandbox) ── runtime
+//
+// The launcher reads a spec from its descriptor 3 (u32 little-endian length, then NUL-terminated words; spec.c
+// lists them), builds what it says, and stays until the sandbox has ended. The policy (which mounts, limits and
+// ids) is the platform's; this program only carries it out.
+#ifndef SANDBOX_H
+#define SANDBOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { SOCKET_FD = 3, MAX_STEPS = 256, MAX_ARGS = 256, EXIT_SETUP_FAILED = 125 };
+
+enum operation {
+  OP_MAKE_DIR,   // path
+  OP_WRITE,      // path, text: before the sandbox's first process starts
+  OP_JOIN,       // file that takes the id of a process (cgroup v1)
+  OP_JOIN_DIR,   // cgroup v2 folder
+  OP_REMOVE_DIR, // path, once the sandbox has ended
+  OP_OOM_COUNT,  // file with an "oom_kill N" line
+  OP_OOM_EVENT,  // cgroup v1 memory folder: end the sandbox when it runs out of memory
+  OP_THAW,       // path, text: written when the sandbox is killed, so that frozen processes die
+  OP_WATCH,      // bytes of resident memory at which the sandbox is killed
+  OP_NAMESPACE,  // user mount pid ipc uts net cgroup
+  OP_ID,         // user and group inside, user and group outside
+  OP_ROOT,       // an empty folder of the host to build the root on
+  OP_OWN,        // path: made if absent and given to the outer id
+  OP_TMPFS,      // path inside, size in bytes
+  OP_BIND,       // source, path inside, ro | rw | dev
+  OP_LINK,       // target, path inside
+  OP_PROC,       // mount a new /proc
+  OP_MASK,       // path inside: hidden by something empty
+  OP_VETH,       // name outside, address outside, address inside, prefix length
+  OP_RLIMIT,     // name, value
+  OP_FILTER,     // install the system call filter
+  OP_CWD,        // path
+  OP_HOSTNAME,   // name
+  OP_KEEP_SOCKET // the runtime keeps descriptor 3
+};
+
+struct step {
+  enum operation op;
+  const char *args[4];
+};
+
+struct spec {
+  struct step steps[MAX_STEPS];
+  int count;
+  char *command[MAX_ARGS + 1];
+  // Gathered from the steps:
+  int namespaces; // CLONE_NEW* flags
+  uid_t inner, outer;
+  bool has_id;
+};
+
+// spec.c
+void read_spec(struct spec *spec);
+const struct step *find_step(const struct spec *spec, enum operation op);
+long number(const char *text);
+
+// report.c
+// Tells the platform that `measure` failed and why (errno if `error` is not 0), and ends the process.
+_Noreturn void fail(const char *measure, int error, const char *detail);
+void report_ready(void);
+// Writes text to an existing file; -1 and errno if it could not.
+int write_file(const char *path, const char *text);
+
+// root.c
+void build_root(const struct spec *spec);
+void enter_root(const struct spec *spec);
+
+// network.c
+void raise_loopback(void);
+// Makes the pair, with its inner end in the network namespace of `child`; run by the launcher.
+void build_network(const struct spec *spec, pid_t child);
+
+// privileges.c
+void map_ids(const struct spec *spec, pid_t child);
+void become_unprivileged(const struct spec *spec);
+void drop_privileges(const struct spec *spec);
+
+// filter.c
+void install_filter(void);
+
+// init.c
+_Noreturn void run_init(const struct spec *spec, int launcher);
+
+// supervise.c
+int supervise(const struct spec *spec, pid_t child, int proc_folder);
+
+#endif
