@@ -26,7 +26,7 @@ struct request {
   };
 };
 
-static void *append(struct request *request, const void *data, size_t length) {
+static char *append(struct request *request, const void *data, size_t length) {
   char *at = request->bytes + NLMSG_ALIGN(request->header.nlmsg_len);
   request->header.nlmsg_len = NLMSG_ALIGN(request->header.nlmsg_len) + (uint32_t)length;
   if (request->header.nlmsg_len > REQUEST_BYTES) fail("net", 0, "request too long");
@@ -44,16 +44,17 @@ static struct request start_request(int type, int flags, const void *body, size_
   return request;
 }
 
-static struct rtattr *add(struct request *request, int type, const void *data, size_t length) {
+static char *add(struct request *request, int type, const void *data, size_t length) {
   struct rtattr header = {(unsigned short)(RTA_LENGTH(length)), (unsigned short)type};
-  struct rtattr *at = append(request, &header, sizeof header);
+  char *at = append(request, &header, sizeof header);
   if (length > 0) append(request, data, length);
   return at;
 }
 
-static void end_nest(struct request *request, struct rtattr *nest) {
+static void end_nest(struct request *request, char *nest) {
   request->header.nlmsg_len = NLMSG_ALIGN(request->header.nlmsg_len);
-  nest->rta_len = (unsigned short)(request->bytes + request->header.nlmsg_len - (char *)nest);
+  unsigned short length = (unsigned short)(request->bytes + request->header.nlmsg_len - nest);
+  memcpy(nest + offsetof(struct rtattr, rta_len), &length, sizeof length);
 }
 
 static int open_netlink(void) {
@@ -84,8 +85,8 @@ static void perform(int route, const struct request *request, const char *what) 
 // No IPv6 address of its own making: only what the platform gives and filters.
 static void add_no_ipv6(struct request *request) {
   uint8_t none = IN6_ADDR_GEN_MODE_NONE;
-  struct rtattr *families = add(request, IFLA_AF_SPEC, NULL, 0);
-  struct rtattr *ipv6 = add(request, AF_INET6, NULL, 0);
+  char *families = add(request, IFLA_AF_SPEC, NULL, 0);
+  char *ipv6 = add(request, AF_INET6, NULL, 0);
   add(request, IFLA_INET6_ADDR_GEN_MODE, &none, sizeof none);
   end_nest(request, ipv6);
   end_nest(request, families);
@@ -96,10 +97,10 @@ static struct request pair_request(const char *name, pid_t child, bool ipv6) {
   struct request request = start_request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &link, sizeof link);
   add(&request, IFLA_IFNAME, name, strlen(name) + 1);
   if (ipv6) add_no_ipv6(&request);
-  struct rtattr *info = add(&request, IFLA_LINKINFO, NULL, 0);
+  char *info = add(&request, IFLA_LINKINFO, NULL, 0);
   add(&request, IFLA_INFO_KIND, "veth", strlen("veth"));
-  struct rtattr *data = add(&request, IFLA_INFO_DATA, NULL, 0);
-  struct rtattr *peer = add(&request, VETH_INFO_PEER, NULL, 0);
+  char *data = add(&request, IFLA_INFO_DATA, NULL, 0);
+  char *peer = add(&request, VETH_INFO_PEER, NULL, 0);
   append(&request, &link, sizeof link);
   add(&request, IFLA_IFNAME, "eth0", sizeof "eth0");
   uint32_t pid = (uint32_t)child;
