@@ -12,7 +12,17 @@ export interface LogDamage {
   file: string;
   /** Byte offset within the file. */
   offset: number;
-  reason: 'torn tail' | 'bad checksum';
+  reason: 'torn tail' | 'bad checksum' | 'unreadable';
+}
+
+/** Thrown by append and rejected by synced once a write or sync failed: the log takes nothing until it is opened anew. */
+export class LogFailedError extends Error {
+  override name = 'LogFailedError';
+}
+
+/** Thrown by append when more is waiting to be written than the log may hold in memory. */
+export class LogBehindError extends Error {
+  override name = 'LogBehindError';
 }
 
 /**
@@ -20,10 +30,15 @@ export interface LogDamage {
  * is under way go out together in the next.
  */
 export interface AppendLog {
-  /** Appends and returns the entry's position at once; it is written soon and synced with its group when asked. */
+  /**
+   * Appends and returns the entry's position at once. It goes out with its group: at the end of this turn of the
+   * event loop if somebody waits for it, else within about 20 ms. Throws LogFailedError, LogBehindError.
+   */
   append(stream: string, payload: Uint8Array | string): number;
   /** Resolves when the entry at `position` and all before it would survive a power loss; rejects if they cannot. */
   synced(position: number): Promise<void>;
+  /** The oldest position such that the entries from it on take at most `bytes` on disk (whole files). */
+  oldestWithin(bytes: number): number;
   /** Allows entries before `position` to be dropped (whole files at a time). */
   release(position: number): void;
   /** Writes and syncs what is gathered, then closes. */

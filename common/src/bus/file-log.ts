@@ -1,0 +1,214 @@
+import type { Clock, Timer } from '../system/clock.js';
+import type { Disk, DiskFile } from '../system/disk.js';
+import type { Random } from '../system/random.js';
+import type { AppendLog, LogDamage, LogEntry } from './append-log.js';
+import { LogBehindError, LogFailedError } from './append-log.js';
+import { encodeFileHeader, entryHeaderBytes, fileHeaderBytes, markBytes, maxBodyBytes } from './log-format.js';
+import type { Group } from './log-group.js';
+import { GroupBuilder, makeOutcome } from './log-group.js';
+import type { Segment } from './log-recovery.js';
+import { recoverFolder, segmentName } from './log-recovery.js';
+
+/** Entries that nobody waits for are written and synced after this time, ms. */
+const lazyMs = 20;
+
+export interface AppendLogOptions {
+  disk: Disk;
+  /** Absolute path of the folder that holds nothing but the log's files; made if absent. */
+  folder: string;
+  clock: Clock;
+  random: Random;
+  /** Sees every readable entry of earlier lives, in order, before the log opens. */
+  onEntry: (entry: LogEntry) => void;
+  /** Told of what did not work and does no harm: a file that could not be removed or cut. */
+  onWarning?: (warning: Error) => void;
+  /** A file is closed and the next begun when it is larger than this. Small: more files; large: disk space is freed late. */
+  segmentBytes?: number;
+  /** Bytes that may wait in memory to be written, at most. */
+  maxGatheredBytes?: number;
+}
+
+/**
+ * Opens the log in `folder`, reading what earlier lives left. Damage is skipped and listed, and never keeps the
+ * log from opening; only a folder that cannot be listed or made does.
+ */
+export async function openAppendLog(options: AppendLogOptions): Promise<{ log: AppendLog; damage: LogDamage[] }> {
+  await options.disk.makeFolder(options.folder);
+  const { segments, damage, nextPosition } = await recoverFolder(options);
+  return { log: new FileLog(options, segments, nextPosition), damage };
+}
+
+class FileLog implements AppendLog {
+  private readonly mark: Buffer;
+  private readonly gathered: GroupBuilder;
+  private readonly segmentBytes: number;
+  private readonly maxGatheredBytes: number;
+  private readonly firstOfThisLife: number;
+  /** The file that is appended to; none until the first write. */
+  private active: { file: DiskFile; segment: Segment } | undefined;
+  private writing: Group | undefined;
+  private flushed: Promise<void> = Promise.resolve();
+  private scheduled: Timer | 'now' | undefined;
+  private syncedPosition: number;
+  private removal: Promise<void> | undefined;
+  private releasedPosition = 0;
+  private failure: LogFailedError | undefined;
+
+  constructor(
+    private readonly options: AppendLogOptions,
+    /** Oldest first; the active one, if any, is the last. */
+    private readonly segments: Segment[],
+    private nextPosition: number,
+  ) {
+    this.mark = Buffer.from(options.random.bytes(markBytes));
+    this.gathered = new GroupBuilder(this.mark);
+    this.segmentBytes = options.segmentBytes ?? 16 * 1024 * 1024;
+    this.maxGatheredBytes = options.maxGatheredBytes ?? 64 * 1024 * 1024;
+    this.firstOfThisLife = nextPosition;
+    this.syncedPosition = nextPosition - 1;
+  }
+
+  append(stream: string, payload: Uint8Array | string): number {
+    if (this.failure) throw this.failure;
+    const streamBytes = Buffer.byteLength(stream);
+    const payloadBytes = typeof payload === 'string' ? Buffer.byteLength(payload) : payload.length;
+    const bodyBytes = streamBytes + payloadBytes;
+    if (bodyBytes > maxBodyBytes || streamBytes > 0xffff) {
+      throw new RangeError(`a log entry may have ${maxBodyBytes} bytes at most, this one has ${bodyBytes}`);
+    }
+    if (this.gathered.bytes + entryHeaderBytes + bodyBytes > this.maxGatheredBytes && this.gathered.bytes > 0) {
+      throw new LogBehindError(`${this.gathered.bytes} bytes wait to be written to the log already`);
+    }
+    const position = this.nextPosition++;
+    this.gathered.add(position, stream, streamBytes, payload, payloadBytes);
+    if (!this.scheduled && !this.writing) {
+      this.scheduled = this.options.clock.setTimer(lazyMs, () => this.startFlush());
+    }
+    return position;
+  }
+
+  synced(position: number): Promise<void> {
+    if (position <= this.syncedPosition) return Promise.resolve();
+    if (this.failure) return Promise.reject(this.failure);
+    if (position >= this.nextPosition) return Promise.reject(new RangeError(`no entry has position ${position} yet`));
+    if (this.writing && position <= this.writing.lastPosition) {
+      return (this.writing.outcome ??= makeOutcome()).promise;
+    }
+    this.hurry();
+    return (this.gathered.outcome ??= makeOutcome()).promise;
+  }
+
+  oldestWithin(bytes: number): number {
+    let kept = 0;
+    for (let i = this.segments.length - 1; i >= 0; i--) {
+      const segment = this.segments[i] as Segment;
+      kept += segment.bytes;
+      if (kept > bytes) return this.endOf(i);
+    }
+    return this.segments[0]?.firstPosition ?? this.nextPosition;
+  }
+
+  release(position: number): void {
+    this.releasedPosition = Math.max(this.releasedPosition, position);
+    this.removal ??= this.removeReleased().finally(() => {
+      this.removal = undefined;
+    });
+  }
+
+  async close(): Promise<void> {
+    while (!this.failure && (this.writing || this.gathered.bytes > 0)) {
+      if (!this.writing) this.startFlush();
+      await this.flushed;
+    }
+    if (this.scheduled !== 'now') this.scheduled?.cancel();
+    this.failure ??= new LogFailedError('the log is closed');
+    await this.removal;
+    const file = this.active?.file;
+    this.active = undefined;
+    await file?.close();
+  }
+
+  /** Flushes at the end of this turn of the event loop, so that all that is handled in it shares one sync. */
+  private hurry(): void {
+    if (this.writing || this.scheduled === 'now') return;
+    this.scheduled?.cancel();
+    this.scheduled = 'now';
+    this.options.clock.defer(() => this.startFlush());
+  }
+
+  private startFlush(): void {
+    if (this.scheduled !== 'now') this.scheduled?.cancel();
+    this.scheduled = undefined;
+    if (!this.writing && !this.failure && this.gathered.bytes > 0) this.flushed = this.flush();
+  }
+
+  /** Writes and syncs group after group while somebody waits, then leaves the rest to the timer. */
+  private async flush(): Promise<void> {
+    do {
+      const group = (this.writing = this.gathered.take());
+      try {
+        const active = await this.activeFor(group);
+        await active.file.append(active.segment.bytes === 0 ? this.withHeader(group) : group.chunks);
+        active.segment.bytes += group.bytes + (active.segment.bytes === 0 ? fileHeaderBytes : 0);
+        await active.file.sync();
+      } catch (error) {
+        this.fail(error as Error, group);
+        return;
+      }
+      this.syncedPosition = group.lastPosition;
+      this.writing = undefined;
+      this.gathered.recycle();
+      group.outcome?.resolve();
+    } while (this.gathered.outcome);
+    if (this.gathered.bytes > 0) this.scheduled = this.options.clock.setTimer(lazyMs, () => this.startFlush());
+  }
+
+  /** After a failed write or sync nobody knows what is on disk, so nothing more is taken. */
+  private fail(cause: Error, group: Group): void {
+    this.failure = new LogFailedError(`the log cannot be written: ${cause.message}`, { cause });
+    this.writing = undefined;
+    group.outcome?.reject(this.failure);
+    this.gathered.take().outcome?.reject(this.failure);
+  }
+
+  private withHeader(group: Group): Uint8Array[] {
+    return [encodeFileHeader(this.mark), ...group.chunks];
+  }
+
+  private async activeFor(group: Group): Promise<{ file: DiskFile; segment: Segment }> {
+    if (this.active && this.active.segment.bytes < this.segmentBytes) return this.active;
+    const previous = this.active;
+    this.active = undefined;
+    await previous?.file.close();
+    const path = `${this.options.folder}/${segmentName(group.firstPosition)}`;
+    const file = await this.options.disk.open(path);
+    const segment = { path, firstPosition: group.firstPosition, bytes: 0 };
+    // A file that lost all its entries was emptied and is used again.
+    if (this.segments.at(-1)?.path === path) this.segments.pop();
+    this.segments.push(segment);
+    this.active = { file, segment };
+    return this.active;
+  }
+
+  /** One more than the last position that segment `index` may hold. */
+  private endOf(index: number): number {
+    const next = this.segments[index + 1];
+    if (next) return next.firstPosition;
+    return this.active?.segment === this.segments[index] ? this.nextPosition : this.firstOfThisLife;
+  }
+
+  /** Oldest first and one by one: a mark must not vanish before the message that it belongs to. */
+  private async removeReleased(): Promise<void> {
+    // The newest file stays: its name carries the next position over a restart.
+    while (this.segments.length > 1 && this.endOf(0) <= this.releasedPosition) {
+      const oldest = this.segments[0] as Segment;
+      try {
+        await this.options.disk.remove(oldest.path);
+      } catch (error) {
+        this.options.onWarning?.(error as Error);
+        return;
+      }
+      this.segments.shift();
+    }
+  }
+}

@@ -1,0 +1,223 @@
+import type { JsonObject } from '../json.js';
+import type { Delivery, TopicOptions } from './message-bus.js';
+
+/** A message that some group needs still, linked to its neighbours in order of offset. */
+export interface PendingMessage {
+  readonly offset: number;
+  /** Where the log holds it: the offset, or later if it was carried forward. */
+  position: number;
+  message: JsonObject | undefined;
+  /** The message as read from the log; parsed when first delivered. */
+  payload: Uint8Array | undefined;
+  /** Serialised length; -1 while nobody asked. */
+  bytes: number;
+  /** What of `bytes` the topic's limit counts. */
+  readonly countedBytes: number;
+  /** Groups that are not done with it. */
+  openGroups: number;
+  /** Read from the log: an earlier life may have delivered it. */
+  readonly restored: boolean;
+  previous: PendingMessage | undefined;
+  next: PendingMessage | undefined;
+}
+
+/** The message as an object, parsed at most once. */
+export function messageOf(node: PendingMessage): JsonObject {
+  if (node.message === undefined) {
+    node.message = JSON.parse(Buffer.from(node.payload ?? []).toString('utf8')) as JsonObject;
+    node.payload = undefined;
+  }
+  return node.message;
+}
+
+/** The serialised length, bytes. */
+export function bytesOf(node: PendingMessage): number {
+  if (node.bytes < 0) node.bytes = Buffer.byteLength(JSON.stringify(messageOf(node)));
+  return node.bytes;
+}
+
+/**
+ * What one consumer group has of a topic.
+ *
+ *     finished │ again, inHand: delivered once, not done │ cursor: not delivered yet ...
+ */
+export class Group {
+  /** The next message to deliver for the first time; all behind it are undelivered too. */
+  cursor: PendingMessage | undefined;
+  undelivered = 0;
+  readonly inHand = new Map<number, PendingMessage>();
+  /** Were in hand of an earlier subscriber: delivered first, in order of offset. */
+  again = new Map<number, PendingMessage>();
+  handler: ((delivery: Delivery) => void) | undefined;
+  maxInFlight = 0;
+  pumpScheduled = false;
+
+  constructor(
+    readonly topic: Topic,
+    readonly name: string,
+  ) {}
+
+  /** Messages sent and not done. */
+  get lag(): number {
+    return this.undelivered + this.inHand.size + this.again.size;
+  }
+
+  /** Calls pump at the end of this microtask turn, once. */
+  schedulePump(): void {
+    if (this.pumpScheduled || this.handler === undefined) return;
+    this.pumpScheduled = true;
+    queueMicrotask(() => this.pump());
+  }
+
+  /** The handler's hold on a message ends; false if it was done before. */
+  finish(node: PendingMessage): boolean {
+    if (!this.inHand.delete(node.offset) && !this.again.delete(node.offset)) return false;
+    if (--node.openGroups === 0) this.topic.unlink(node);
+    if (this.undelivered > 0 || this.again.size > 0) this.schedulePump();
+    return true;
+  }
+
+  /** Takes what is in hand back, for the next subscriber. */
+  unsubscribe(): void {
+    this.handler = undefined;
+    const back = [...this.again.values(), ...this.inHand.values()].sort((one, other) => one.offset - other.offset);
+    this.again = new Map(back.map((node) => [node.offset, node]));
+    this.inHand.clear();
+  }
+
+  private pump(): void {
+    this.pumpScheduled = false;
+    while (this.handler !== undefined && this.inHand.size < this.maxInFlight) {
+      const again = this.again.size > 0;
+      const node = again ? this.takeAgain() : this.takeNew();
+      if (!node) return;
+      this.inHand.set(node.offset, node);
+      this.handler(new TopicDelivery(this, node, again));
+    }
+  }
+
+  private takeAgain(): PendingMessage | undefined {
+    const first = this.again.values().next();
+    if (first.done) return undefined;
+    this.again.delete(first.value.offset);
+    return first.value;
+  }
+
+  private takeNew(): PendingMessage | undefined {
+    const node = this.cursor;
+    if (node) {
+      this.cursor = node.next;
+      this.undelivered--;
+    }
+    return node;
+  }
+}
+
+class TopicDelivery implements Delivery {
+  readonly offset: number;
+  readonly message: JsonObject;
+  readonly redelivered: boolean;
+
+  constructor(
+    private readonly group: Group,
+    private readonly node: PendingMessage,
+    again: boolean,
+  ) {
+    this.offset = node.offset;
+    this.message = messageOf(node);
+    this.redelivered = again || node.restored;
+  }
+
+  get bytes(): number {
+    return bytesOf(this.node);
+  }
+
+  done(): void {
+    if (this.group.finish(this.node)) this.group.topic.onDone(this.node);
+  }
+}
+
+/** The messages of one topic that are not finished, and its groups. In memory; knows nothing of the log. */
+export class Topic {
+  options: TopicOptions | undefined;
+  readonly groups = new Map<string, Group>();
+  head: PendingMessage | undefined;
+  tail: PendingMessage | undefined;
+  pendingMessages = 0;
+  /** Counted where the topic has a limit in bytes. */
+  pendingBytes = 0;
+  /** The highest offset given so far. */
+  lastOffset = 0;
+
+  constructor(
+    readonly name: string,
+    /** Called when a group is done with a message. */
+    readonly onDone: (node: PendingMessage) => void,
+  ) {}
+
+  /** Adds a message behind the last. */
+  push(offset: number, message: JsonObject, bytes: number): void {
+    const node = this.link(this.tail, {
+      offset,
+      position: offset,
+      message,
+      payload: undefined,
+      bytes,
+      restored: false,
+    });
+    for (const group of this.groups.values()) {
+      group.cursor ??= node;
+      group.undelivered++;
+      group.schedulePump();
+    }
+  }
+
+  /** Adds a message that was read from the log, wherever its offset belongs. */
+  restore(offset: number, position: number, payload: Uint8Array): void {
+    let before = this.tail;
+    while (before && before.offset > offset) before = before.previous;
+    if (before?.offset === offset) before.position = position;
+    else this.link(before, { offset, position, message: undefined, payload, bytes: payload.length, restored: true });
+  }
+
+  /** The group of that name; a new one starts at the oldest message kept. */
+  group(name: string): Group {
+    let group = this.groups.get(name);
+    if (!group) {
+      group = new Group(this, name);
+      this.groups.set(name, group);
+      group.cursor = this.head;
+      for (let node = this.head; node; node = node.next) {
+        node.openGroups++;
+        group.undelivered++;
+      }
+    }
+    return group;
+  }
+
+  unlink(node: PendingMessage): void {
+    if (node.previous) node.previous.next = node.next;
+    else this.head = node.next;
+    if (node.next) node.next.previous = node.previous;
+    else this.tail = node.previous;
+    this.pendingMessages--;
+    this.pendingBytes -= node.countedBytes;
+  }
+
+  private link(
+    before: PendingMessage | undefined,
+    fields: Omit<PendingMessage, 'countedBytes' | 'openGroups' | 'previous' | 'next'>,
+  ): PendingMessage {
+    const next = before ? before.next : this.head;
+    const countedBytes = Math.max(0, fields.bytes);
+    const node: PendingMessage = { ...fields, countedBytes, openGroups: this.groups.size, previous: before, next };
+    if (before) before.next = node;
+    else this.head = node;
+    if (next) next.previous = node;
+    else this.tail = node;
+    this.lastOffset = Math.max(this.lastOffset, node.offset);
+    this.pendingMessages++;
+    this.pendingBytes += countedBytes;
+    return node;
+  }
+}
