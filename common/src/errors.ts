@@ -1,0 +1,129 @@
+const apiErrorMark = Symbol.for('gpuwhisk.ApiError');
+
+/** What an ApiError carries beside its text. */
+export interface ApiErrorDetails {
+  headers?: Readonly<Record<string, string>>;
+  /** The request was turned away before a resource handled it; such answers carry no CORS headers. */
+  rejection?: boolean;
+}
+
+/** An answer other than success: an HTTP status and the text of the body's `error` field. */
+export class ApiError extends Error {
+  override name = 'ApiError';
+  readonly [apiErrorMark] = true;
+  readonly headers: Readonly<Record<string, string>> | undefined;
+  readonly rejection: boolean;
+
+  constructor(
+    readonly status: number,
+    message: string,
+    details: ApiErrorDetails = {},
+  ) {
+    super(message);
+    this.headers = details.headers;
+    this.rejection = details.rejection ?? false;
+  }
+}
+
+/** Whether `error` is an ApiError, of whichever copy of this module. */
+export function isApiError(error: unknown): error is ApiError {
+  return typeof error === 'object' && error !== null && apiErrorMark in error;
+}
+
+const rejected = (status: number, message: string): ApiError => new ApiError(status, message, { rejection: true });
+
+const challenge = {
+  rejection: true,
+  headers: { 'WWW-Authenticate': 'Basic realm="OpenWhisk secure realm",charset=UTF-8' },
+};
+
+// The table: one function a text. The texts are OpenWhisk's where it has one.
+
+/** 400: the body is no JSON, or not the JSON that the resource expects. */
+export const malformedContent = (detail: string): ApiError =>
+  rejected(400, `The request content was malformed:\n${detail}`);
+/** 400: a body is needed and there is none. */
+export const contentExpected = (): ApiError => rejected(400, 'Request entity expected but not supplied');
+/** 400: a query parameter has an impossible value. */
+export const malformedQuery = (parameter: string, detail: string): ApiError =>
+  rejected(400, `The query parameter '${parameter}' was malformed:\n${detail}`);
+/** 400: a segment of the path has an impossible value; `detail` is the whole text. */
+export const malformedPath = (detail: string): ApiError => rejected(400, detail);
+/** 400: a value is readable and not allowed (limits, requirements); `detail` is the whole text. */
+export const notAllowed = (detail: string): ApiError => new ApiError(400, detail);
+/** 400: creating an action without code. */
+export const execUndefined = (): ApiError => new ApiError(400, 'exec undefined');
+/** 400: the kind is past its life. */
+export const deprecatedKind = (kind: string): ApiError =>
+  new ApiError(
+    400,
+    `The '${kind}' runtime is no longer supported. You may read and delete but not update or invoke this action.`,
+  );
+/** 400: sequences are not served by this version (no OpenWhisk text exists). */
+export const sequencesNotServed = (): ApiError =>
+  new ApiError(400, "Actions of kind 'sequence' are not supported by this version.");
+/** 400: arguments that collide with final parameters. */
+export const parametersNotAllowed = (): ApiError =>
+  new ApiError(400, 'Request defines parameters that are not allowed (e.g., reserved properties).');
+/** 400: `docs` and `count` exclude each other. */
+export const docsWithCount = (): ApiError => new ApiError(400, "The parameter 'docs' is not permitted with 'count'.");
+
+/** 401 */
+export const credentialsMissing = (): ApiError =>
+  new ApiError(401, 'The resource requires authentication, which was not supplied with the request', challenge);
+/** 401 */
+export const credentialsInvalid = (): ApiError =>
+  new ApiError(401, 'The supplied authentication is invalid', challenge);
+
+/** 403: `resource` is `ns` or `ns/name`. */
+export const notAuthorized = (resource: string): ApiError =>
+  new ApiError(403, `The supplied authentication is not authorized to access '${resource}'.`);
+/** 403: the namespace's `allowedKinds` leaves the kind out. */
+export const kindNotAuthorized = (kind: string): ApiError =>
+  new ApiError(403, `The supplied authentication is not authorized to access actions of kind '${kind}'.`);
+
+/** 404: no such entity. */
+export const noSuchEntity = (): ApiError => new ApiError(404, 'The requested resource does not exist.');
+/** 404: no such route. */
+export const noSuchRoute = (): ApiError => rejected(404, 'The requested resource could not be found.');
+
+/** 405 */
+export const methodNotAllowed = (supported: readonly string[]): ApiError =>
+  new ApiError(405, `HTTP method not allowed, supported methods: ${supported.join(', ')}`, {
+    rejection: true,
+    headers: { Allow: supported.join(', ') },
+  });
+/** 406 */
+export const notAcceptable = (type: string): ApiError =>
+  rejected(406, `Resource representation is only available with these types:\n${type}`);
+
+/** 409: PUT without `overwrite=true`. */
+export const alreadyExists = (): ApiError => new ApiError(409, 'resource already exists');
+/** 409: another writer was faster; trying again may help. */
+export const concurrentModification = (): ApiError =>
+  new ApiError(409, 'Concurrent modification to resource detected.');
+/** 409: the name is held by an entity of another type. */
+export const otherCollection = (): ApiError =>
+  new ApiError(409, 'Resource by this name exists but is not in this collection.');
+
+/** 413: `field` is `exec`, `parameters`, `annotations` or `Request`. */
+export const tooLarge = (field: string, bytes: number, allowedBytes: number): ApiError =>
+  new ApiError(413, `${field} larger than allowed: ${bytes} > ${allowedBytes} bytes.`);
+/** 414 */
+export const uriTooLong = (allowedBytes: number): ApiError =>
+  rejected(414, `URI length exceeds the configured limit of ${allowedBytes} characters`);
+/** 415 */
+export const unsupportedContentType = (contentType: string): ApiError =>
+  rejected(415, `The request's Content-Type [${contentType}] is not supported. Expected:\napplication/json`);
+
+/** 429: as many activations of all namespaces wait as may. */
+export const tooManyInFlight = (count: number, allowed: number): ApiError =>
+  new ApiError(429, `Too many concurrent requests in flight (count: ${count}, allowed: ${allowed}).`);
+
+/** 500: our fault; the log says more. */
+export const internalError = (): ApiError => new ApiError(500, 'There was an internal server error.');
+/** 500: a stored document cannot be understood. */
+export const corruptedEntity = (): ApiError => new ApiError(500, 'Resource is corrupted and cannot be read.');
+/** 503: no invoker, or the platform is shutting down. */
+export const overloaded = (): ApiError =>
+  new ApiError(503, 'The server is currently unavailable (because it is overloaded or down for maintenance).');

@@ -1,0 +1,132 @@
+import { createServer, request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+
+/** Handles one HTTP request; must not throw. */
+export type HttpHandler = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** A server that listens. */
+export interface HttpServer {
+  /** The port in use (the one picked where 0 was asked for). */
+  readonly port: number;
+  /** Accepts nothing new, lets requests under way end for up to `graceMs`, then cuts what is left. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** An HTTP request to another server. */
+export interface ClientRequest {
+  method: string;
+  url: string;
+  headers?: Readonly<Record<string, string>>;
+  body?: string | Uint8Array;
+  /** Until the whole response is there, ms. */
+  timeoutMs: number;
+  /** Bytes of the response that are accepted. Default 64 MiB. */
+  maxResponseBytes?: number;
+}
+
+export interface ClientResponse {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+}
+
+/** Sockets, as far as HTTP goes. */
+export interface Network {
+  /** Rejects with the system's error (EADDRINUSE) if the address cannot be had. */
+  listen(handler: HttpHandler, address: { host: string; port: number }): Promise<HttpServer>;
+  /** Rejects if there is no whole response in time. */
+  request(request: ClientRequest): Promise<ClientResponse>;
+}
+
+/** Time for a whole request to arrive: OpenWhisk's request timeout. */
+const requestTimeoutMs = 65_000;
+/** Time that an idle connection is kept: OpenWhisk's idle timeout. */
+const idleTimeoutMs = 70_000;
+/** A request line of 8 KiB and as much for the header fields. */
+const maxHeaderBytes = 16 * 1024;
+
+/** Answers a request that is no HTTP, or too slow, and ends its connection. */
+function refuse(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  let status = '400 Bad Request';
+  if (error.code === 'HPE_HEADER_OVERFLOW') status = '431 Request Header Fields Too Large';
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') status = '408 Request Timeout';
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+}
+
+function listening(server: Server, address: { host: string; port: number }): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(address.port, address.host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+function closed(server: Server, graceMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+    server.close(() => {
+      clearTimeout(cut);
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
+}
+
+/** The machine's network. */
+export const systemNetwork: Network = {
+  async listen(handler, address) {
+    const server = createServer(
+      {
+        requestTimeout: requestTimeoutMs,
+        headersTimeout: requestTimeoutMs,
+        keepAliveTimeout: idleTimeoutMs,
+        maxHeaderSize: maxHeaderBytes,
+        noDelay: true,
+      },
+      handler,
+    );
+    server.on('clientError', refuse);
+    await listening(server, address);
+    return {
+      port: (server.address() as AddressInfo).port,
+      close: (graceMs) => closed(server, graceMs),
+    };
+  },
+
+  request({ method, url, headers, body, timeoutMs, maxResponseBytes = 64 * 1024 * 1024 }) {
+    return new Promise((resolve, reject) => {
+      const send = url.startsWith('https:') ? httpsRequest : httpRequest;
+      const outgoing = send(url, { method, headers: { ...headers } }, (response) => {
+        const chunks: Buffer[] = [];
+        let bytes = 0;
+        response.on('data', (chunk: Buffer) => {
+          bytes += chunk.length;
+          if (bytes > maxResponseBytes)
+            outgoing.destroy(new Error(`the response is longer than ${maxResponseBytes} bytes`));
+          else chunks.push(chunk);
+        });
+        response.on('error', reject);
+        response.on('end', () => {
+          clearTimeout(timer);
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) });
+        });
+      });
+      const timer = setTimeout(() => {
+        outgoing.destroy(new Error(`${method} ${url}: no whole response within ${timeoutMs} ms`));
+      }, timeoutMs);
+      outgoing.on('error', (error) => {
+        clearTimeout(timer);
+        reject(error);
+      });
+      outgoing.end(body);
+    });
+  },
+};
