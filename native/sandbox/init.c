@@ -15,8 +15,6 @@
 #define SYS_close_range 436
 #endif
 
-extern char **environ;
-
 static void close_from(int first) {
   if (syscall(SYS_close_range, first, ~0U, 0) == 0) return;
   for (int fd = first; fd < 1024; fd++) close(fd);
@@ -28,7 +26,7 @@ _Noreturn static void run_command(const struct spec *spec) {
   sigprocmask(SIG_SETMASK, &none, NULL);
   setsid();
   close_from(SOCKET_FD + 1);
-  execve(spec->command[0], spec->command, environ);
+  execve(spec->command[0], spec->command, spec->environment);
   fail("exec", errno, spec->command[0]);
 }
 

@@ -1,7 +1,8 @@
 // Order of events. L: launcher, S: the sandbox's first process, which becomes its init.
 //
-//   L  limits of the groups are written, S is cloned into its namespaces
-//   L  joins S to its groups, builds its network        S  builds its root, enters it
+//   L  joins its groups (cgroup v1), waits for the rest of the spec
+//   L  writes the limits, clones S into its namespaces
+//   L  builds the network                               S  builds its root, enters it
 //   S  "built"; L "joined"                              S  new cgroup namespace
 //   S  new user namespace (with root: after the mounts, which only real root can make from a 0700 folder)
 //   S  "unshared"; L maps the ids, reports ready        S  drops every privilege, starts the runtime
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -48,13 +50,25 @@ static void await_mark(int channel, char mark) {
   if (count != 1 || got != mark) _exit(EXIT_SETUP_FAILED);
 }
 
+static void make_groups(const struct spec *spec) {
+  char text[32], path[PATH_MAX];
+  snprintf(text, sizeof text, "%d", getpid());
+  for (int i = 0; i < spec->count; i++) {
+    const struct step *step = &spec->steps[i];
+    if (step->op == OP_MAKE_DIR) {
+      if (mkdir(step->args[0], 0755) < 0 && errno != EEXIST) fail("cgroup", errno, step->args[0]);
+    } else if (step->op == OP_JOIN) {
+      snprintf(path, sizeof path, "%s/cgroup.procs", step->args[0]);
+      if (write_file(path, text) < 0) fail("cgroup", errno, path);
+    }
+  }
+}
+
 static void prepare_host(const struct spec *spec) {
   for (int i = 0; i < spec->count; i++) {
     const struct step *step = &spec->steps[i];
     const char *path = step->args[0];
-    if (step->op == OP_MAKE_DIR) {
-      if (mkdir(path, 0755) < 0 && errno != EEXIST) fail("cgroup", errno, path);
-    } else if (step->op == OP_WRITE) {
+    if (step->op == OP_WRITE) {
       if (write_file(path, step->args[1]) < 0) fail("cgroup", errno, path);
     } else if (step->op == OP_OWN) {
       if (mkdir(path, 0700) < 0 && errno != EEXIST) fail("mount", errno, path);
@@ -85,17 +99,11 @@ static pid_t start_child(int flags, const char *group, bool *joined) {
 #endif
 }
 
-static void join_groups(const struct spec *spec, pid_t child, bool joined) {
-  char text[32], path[4096];
+static void join_group(const char *folder, pid_t child) {
+  char text[32], path[PATH_MAX];
   snprintf(text, sizeof text, "%d", child);
-  for (int i = 0; i < spec->count; i++) {
-    const struct step *step = &spec->steps[i];
-    if (step->op == OP_JOIN && write_file(step->args[0], text) < 0) fail("cgroup", errno, step->args[0]);
-    if (step->op == OP_JOIN_DIR && !joined) {
-      snprintf(path, sizeof path, "%s/cgroup.procs", step->args[0]);
-      if (write_file(path, text) < 0) fail("cgroup", errno, path);
-    }
-  }
+  snprintf(path, sizeof path, "%s/cgroup.procs", folder);
+  if (write_file(path, text) < 0) fail("cgroup", errno, path);
 }
 
 // The new /proc, handed to the launcher so that it can watch the sandbox's memory.
@@ -128,6 +136,7 @@ static int receive_proc(int channel) {
 
 _Noreturn static void sandbox_process(const struct spec *spec, int channel, bool early_user) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) fail("death-signal", errno, "prctl");
+  (void)!write_file("/proc/self/oom_score_adj", "300");
   if (early_user) await_mark(channel, 'm');
   if (spec->namespaces & CLONE_NEWNET) raise_loopback();
   const struct step *hostname = find_step(spec, OP_HOSTNAME);
@@ -170,8 +179,13 @@ int main(void) {
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) fail("death-signal", errno, "subreaper");
   if (getppid() != platform) return EXIT_SETUP_FAILED;
 
+  // The kernel is to pick the function, not its keeper. Only root may say so.
+  (void)!write_file("/proc/self/oom_score_adj", "-1000");
   static struct spec spec;
-  read_spec(&spec);
+  while (spec.command[0] == NULL) {
+    read_spec(&spec);
+    if (spec.command[0] == NULL) make_groups(&spec);
+  }
   prepare_host(&spec);
 
   int channel[2];
@@ -195,7 +209,7 @@ int main(void) {
     map_ids(&spec, child);
     send_mark(channel[0], 'm');
   }
-  join_groups(&spec, child, joined);
+  if (group != NULL && !joined) join_group(group->args[0], child);
   if (find_step(&spec, OP_VETH) != NULL) build_network(&spec, child);
   int proc_folder = find_step(&spec, OP_WATCH) == NULL ? -1 : receive_proc(channel[0]);
   await_mark(channel[0], 'b');

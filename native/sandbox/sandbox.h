@@ -2,9 +2,11 @@
 //
 //   platform ── launcher ── init (PID 1 of the sandbox) ── runtime
 //
-// The launcher reads a spec from its descriptor 3 (u32 little-endian length, then NUL-terminated words; spec.c
-// lists them), builds what it says, and stays until the sandbox has ended. The policy (which mounts, limits and
-// ids) is the platform's; this program only carries it out.
+// The launcher reads a spec in two messages from its descriptor 3 (each a u32 little-endian length, then
+// NUL-terminated words, which spec.c lists), builds what it says, and stays until the sandbox has ended. The first
+// message may come long before the second: joining a cgroup can take a grace period of the kernel (10 ms and
+// more), so the platform keeps a spare launcher that has it behind it. The policy (which mounts, limits and ids)
+// is the platform's; this program only carries it out.
 #ifndef SANDBOX_H
 #define SANDBOX_H
 
@@ -12,17 +14,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { SOCKET_FD = 3, MAX_STEPS = 256, MAX_ARGS = 256, EXIT_SETUP_FAILED = 125 };
+enum { SOCKET_FD = 3, MAX_STEPS = 512, MAX_ARGS = 256, EXIT_SETUP_FAILED = 125 };
 
 enum operation {
   OP_MAKE_DIR,   // path
   OP_WRITE,      // path, text: before the sandbox's first process starts
-  OP_JOIN,       // file that takes the id of a process (cgroup v1)
-  OP_JOIN_DIR,   // cgroup v2 folder
-  OP_REMOVE_DIR, // path, once the sandbox has ended
+  OP_JOIN,       // cgroup v1 folder: the launcher joins it, and all it starts
+  OP_JOIN_DIR,   // cgroup v2 folder: the sandbox is started in it
   OP_OOM_COUNT,  // file with an "oom_kill N" line
   OP_OOM_EVENT,  // cgroup v1 memory folder: end the sandbox when it runs out of memory
-  OP_THAW,       // path, text: written when the sandbox is killed, so that frozen processes die
   OP_WATCH,      // bytes of resident memory at which the sandbox is killed
   OP_NAMESPACE,  // user mount pid ipc uts net cgroup
   OP_ID,         // user and group inside, user and group outside
@@ -38,7 +38,8 @@ enum operation {
   OP_FILTER,     // install the system call filter
   OP_CWD,        // path
   OP_HOSTNAME,   // name
-  OP_KEEP_SOCKET // the runtime keeps descriptor 3
+  OP_KEEP_SOCKET, // the runtime keeps descriptor 3
+  OP_ENV         // NAME=value
 };
 
 struct step {
@@ -50,6 +51,8 @@ struct spec {
   struct step steps[MAX_STEPS];
   int count;
   char *command[MAX_ARGS + 1];
+  char *environment[MAX_ARGS + 1];
+  int environment_count;
   // Gathered from the steps:
   int namespaces; // CLONE_NEW* flags
   uid_t inner, outer;
@@ -57,6 +60,7 @@ struct spec {
 };
 
 // spec.c
+// Reads one message and adds it to the spec; the one that ends with a command is the last.
 void read_spec(struct spec *spec);
 const struct step *find_step(const struct spec *spec, enum operation op);
 long number(const char *text);

@@ -1,4 +1,4 @@
-// Reads the spec: words such as "bind", "/usr", "/usr", "ro", ended by "exec" and the command.
+// Reads the spec: words such as "bind", "/usr", "/usr", "ro", ended by "wait", or by "exec" and the command.
 #define _GNU_SOURCE
 #include "sandbox.h"
 
@@ -16,14 +16,14 @@ static const struct {
   enum operation op;
   int args;
 } words[] = {
-    {"make-dir", OP_MAKE_DIR, 1},   {"write", OP_WRITE, 2},         {"join", OP_JOIN, 1},
-    {"join-dir", OP_JOIN_DIR, 1},   {"remove-dir", OP_REMOVE_DIR, 1}, {"oom-count", OP_OOM_COUNT, 1},
-    {"oom-event", OP_OOM_EVENT, 1}, {"thaw", OP_THAW, 2},           {"watch", OP_WATCH, 1},
-    {"namespace", OP_NAMESPACE, 1}, {"id", OP_ID, 2},               {"root", OP_ROOT, 1},
-    {"own", OP_OWN, 1},             {"tmpfs", OP_TMPFS, 2},         {"bind", OP_BIND, 3},
-    {"link", OP_LINK, 2},           {"proc", OP_PROC, 0},           {"mask", OP_MASK, 1},
-    {"veth", OP_VETH, 4},           {"rlimit", OP_RLIMIT, 2},       {"filter", OP_FILTER, 0},
-    {"cwd", OP_CWD, 1},             {"hostname", OP_HOSTNAME, 1},   {"keep-socket", OP_KEEP_SOCKET, 0},
+    {"make-dir", OP_MAKE_DIR, 1},       {"write", OP_WRITE, 2},         {"join", OP_JOIN, 1},
+    {"join-dir", OP_JOIN_DIR, 1},       {"oom-count", OP_OOM_COUNT, 1}, {"oom-event", OP_OOM_EVENT, 1},
+    {"watch", OP_WATCH, 1},             {"namespace", OP_NAMESPACE, 1}, {"id", OP_ID, 2},
+    {"root", OP_ROOT, 1},               {"own", OP_OWN, 1},             {"tmpfs", OP_TMPFS, 2},
+    {"bind", OP_BIND, 3},               {"link", OP_LINK, 2},           {"proc", OP_PROC, 0},
+    {"mask", OP_MASK, 1},               {"veth", OP_VETH, 4},           {"rlimit", OP_RLIMIT, 2},
+    {"filter", OP_FILTER, 0},           {"cwd", OP_CWD, 1},             {"hostname", OP_HOSTNAME, 1},
+    {"keep-socket", OP_KEEP_SOCKET, 0}, {"env", OP_ENV, 1},
 };
 
 static const struct {
@@ -66,6 +66,9 @@ static void gather(struct spec *spec, const struct step *step) {
       }
     }
     fail("spec", 0, step->args[0]);
+  } else if (step->op == OP_ENV) {
+    if (spec->environment_count == MAX_ARGS) fail("spec", 0, "too many environment variables");
+    spec->environment[spec->environment_count++] = (char *)step->args[0];
   }
 }
 
@@ -103,6 +106,7 @@ void read_spec(struct spec *spec) {
   const char *end = text + length;
   for (;;) {
     char *word = next_word(&at, end);
+    if (strcmp(word, "wait") == 0) return;
     if (strcmp(word, "exec") == 0) break;
     add_step(spec, word, &at, end);
   }

@@ -17,16 +17,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WATCH_EVERY_MS = 100, REMOVE_TRIES = 100 };
+enum { WATCH_EVERY_MS = 100 };
 
 static void sleep_ms(long ms) { nanosleep(&(struct timespec){0, ms * 1000000}, NULL); }
 
 static void kill_sandbox(const struct spec *spec, pid_t child) {
   if (!(spec->namespaces & CLONE_NEWPID)) kill(-child, SIGKILL);
   kill(child, SIGKILL);
-  const struct step *thaw = find_step(spec, OP_THAW);
-  // If it cannot be written, the group is gone, and with it the processes.
-  if (thaw != NULL) (void)!write_file(thaw->args[0], thaw->args[1]);
 }
 
 // A descriptor that becomes readable when the cgroup (v1) runs out of memory; -1 without one.
@@ -79,17 +76,6 @@ static bool killed_for_memory(const struct spec *spec) {
   text[got] = '\0';
   const char *line = strstr(text, "oom_kill ");
   return line != NULL && strtol(line + strlen("oom_kill "), NULL, 10) > 0;
-}
-
-static void remove_folders(const struct spec *spec) {
-  for (int i = 0; i < spec->count; i++) {
-    if (spec->steps[i].op != OP_REMOVE_DIR) continue;
-    // Busy until the kernel has let go of the last process. The platform's next start removes what stays.
-    for (int tries = 0; tries < REMOVE_TRIES; tries++) {
-      if (rmdir(spec->steps[i].args[0]) == 0 || errno != EBUSY) break;
-      sleep_ms(1);
-    }
-  }
 }
 
 // Without a PID namespace orphans come to the launcher (it is their subreaper): ends them all.
@@ -159,7 +145,6 @@ int supervise(const struct spec *spec, pid_t child, int proc_folder) {
   }
   if (!(spec->namespaces & CLONE_NEWPID)) end_orphans();
   if (!exhausted) exhausted = killed_for_memory(spec);
-  remove_folders(spec);
   if (exhausted) {
     // How the platform learns of it: no status of the runtime looks like this.
     sigset_t all;
