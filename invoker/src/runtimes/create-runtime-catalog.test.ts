@@ -1,0 +1,190 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import { kindsOf, resolveKind } from '@gpuwhisk/common/runtimes';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import { ProvisioningError } from '../containers/container-factory.js';
+import { bindsFor } from './base-view.js';
+import { createRuntimeCatalog } from './create-runtime-catalog.js';
+import { pythonBinds } from './find-python.js';
+import type { Python } from './find-python.js';
+import { fitManifest } from './fit-manifest.js';
+import { SharedWork } from './shared-work.js';
+
+const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
+const manifest = JSON.parse(readFileSync(join(runtimesDir, 'runtimes.json'), 'utf8')) as RuntimeManifest;
+
+describe('the manifest on a machine', () => {
+  const stemCellsOf = (fitted: RuntimeManifest): Record<string, number> =>
+    Object.fromEntries(
+      Object.values(fitted.runtimes)
+        .flat()
+        .map((entry) => [entry.kind, entry.stemCells[0]?.initialCount ?? 0]),
+    );
+
+  test("the platform's own Node.js is the default and has the stem cells", () => {
+    const fitted = fitManifest(manifest, { nodeMajor: 20, pythonMinor: 11 });
+    expect(kindsOf(fitted)).toEqual(['nodejs:20', 'nodejs:22', 'nodejs:24', 'python:3.11']);
+    expect(resolveKind(fitted, 'nodejs:default')?.kind).toBe('nodejs:20');
+    expect(stemCellsOf(fitted)).toEqual({ 'nodejs:20': 2, 'nodejs:22': 0, 'nodejs:24': 0, 'python:3.11': 1 });
+  });
+
+  test('another Node.js leaves nodejs:22 the default', () => {
+    const fitted = fitManifest(manifest, { nodeMajor: 23, pythonMinor: 11 });
+    expect(resolveKind(fitted, 'nodejs:default')?.kind).toBe('nodejs:22');
+    expect(stemCellsOf(fitted)['nodejs:22']).toBe(2);
+  });
+
+  test('Python is named by its minor version', () => {
+    const fitted = fitManifest(manifest, { nodeMajor: 20, pythonMinor: 12 });
+    for (const given of ['python:3', 'Python:default', 'python:3.12']) {
+      expect(resolveKind(fitted, given)?.kind).toBe('python:3.12');
+    }
+    expect(resolveKind(fitted, 'python:3.11')).toBeUndefined();
+  });
+
+  test('without Python its family is gone', () => {
+    expect(Object.keys(fitManifest(manifest, { nodeMajor: 20 }).runtimes)).toEqual(['nodejs']);
+  });
+});
+
+describe('binds', () => {
+  test('what every sandbox sees, and what another bind holds, is left out', () => {
+    expect(bindsFor(['/usr/bin/node', '/opt/a', '/opt/a/b', '/opt/ab', '/opt/a'])).toEqual([
+      { source: '/opt/a', target: '/opt/a' },
+      { source: '/opt/ab', target: '/opt/ab' },
+    ]);
+  });
+
+  test('an interpreter above the data folder does not take the data along', () => {
+    const python: Python = {
+      executable: '/srv/bin/python3.11',
+      installer: '/srv/bin/python3',
+      basePrefix: '/srv',
+      version: '3.11.7',
+      platform: 'linux-x86_64',
+      packageFolders: ['/srv/lib/python3.11/site-packages'],
+    };
+    expect(pythonBinds(python, '/srv/data').map((bind) => bind.source)).toEqual(['/srv/bin/python3.11', '/srv/lib']);
+    expect(pythonBinds(python, '/data').map((bind) => bind.source)).toEqual(['/srv']);
+  });
+});
+
+describe('shared work', () => {
+  test('one piece of work per key, and a failure is tried again later', async () => {
+    let forget: (() => void) | undefined;
+    const clock = {
+      ...systemClock,
+      setBackgroundTimer: (_: number, run: () => void) => ((forget = run), { cancel() {} }),
+    };
+    const shared = new SharedWork<number>(clock, 1000);
+    let calls = 0;
+    const fail = (): Promise<number> => Promise.reject(new Error(`try ${++calls}`));
+    await Promise.all([1, 2, 3].map(() => expect(shared.do('a', fail)).rejects.toThrow('try 1')));
+    await expect(shared.do('a', fail)).rejects.toThrow('try 1');
+    forget?.();
+    await expect(shared.do('a', fail)).rejects.toThrow('try 2');
+    expect(await shared.do('b', () => Promise.resolve(7))).toBe(7);
+    expect(await shared.do('b', fail)).toBe(7);
+  });
+});
+
+describe('the catalog', () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-catalog-'));
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  const create = (path: string): ReturnType<typeof createRuntimeCatalog> =>
+    createRuntimeCatalog({ runtimesDir, dataDir: join(folder, 'data'), clock: systemClock, env: { PATH: path } });
+
+  /** A stand-in python3 that answers discovery as given and records its other calls. */
+  function standIn(version: string, installs: string): string {
+    const bin = join(folder, 'bin');
+    mkdirSync(bin, { recursive: true });
+    const facts = {
+      executable: join(bin, 'python3'),
+      installer: join(bin, 'python3'),
+      basePrefix: folder,
+      version,
+      platform: 'x',
+      packageFolders: [],
+    };
+    const script = `#!/bin/sh\nif [ "$2" = -c ]; then echo asked >> ${folder}/asked; echo '${JSON.stringify(facts)}'; exit; fi\n${installs}\n`;
+    writeFileSync(join(bin, 'python3'), script);
+    chmodSync(join(bin, 'python3'), 0o755);
+    return bin;
+  }
+
+  test('without Python it says so and refuses the kind', async () => {
+    const catalog = await create(join(folder, 'nothing'));
+    expect(catalog.notes).toEqual(['Python 3.8 or newer was not found: python actions are not available.']);
+    expect(catalog.supports('python:3.11')).toBe(false);
+    await expect(catalog.launch('python:3.11', [])).rejects.toThrow(ProvisioningError);
+    await expect(catalog.launch('cobol:1', [])).rejects.toThrow("The runtime 'cobol:1' is not available here.");
+  });
+
+  test('a Python that is too old is none', async () => {
+    expect((await create(standIn('3.7.9', 'exit 1'))).notes).toHaveLength(1);
+  });
+
+  test('Python is asked once, and again when the program changes', async () => {
+    const path = standIn('3.12.1', 'exit 1');
+    expect((await create(path)).supports('python:3.12')).toBe(true);
+    expect((await create(path)).supports('python:3.12')).toBe(true);
+    expect(readFileSync(join(folder, 'asked'), 'utf8')).toBe('asked\n');
+    standIn('3.13.10', 'exit 1');
+    expect((await create(path)).supports('python:3.13')).toBe(true);
+  });
+
+  test('requirements are installed once, and bound', async () => {
+    const path = standIn('3.12.1', `echo "$@" >> ${folder}/calls; exit 0`);
+    const catalog = await create(path);
+    const [first, second] = await Promise.all([
+      catalog.launch('python:3.12', ['a==1', 'b']),
+      catalog.launch('python:3.12', ['a==1', 'b']),
+    ]);
+    expect(first).toBe(second);
+    const packages = first.command.find((argument) => argument.includes('requirements')) ?? '';
+    expect(existsSync(packages)).toBe(true);
+    expect(first.binds).toContainEqual({ source: packages, target: packages });
+    expect(first.env.PYTHONPATH).toBe(packages);
+    const calls = readFileSync(join(folder, 'calls'), 'utf8').split('\n');
+    expect(calls.filter((call) => call.startsWith('-m pip install'))).toHaveLength(1);
+    expect(calls[0]).toMatch(/--only-binary=:all: .* -- a==1 b$/);
+    const later = await (await create(path)).launch('python:3.12', ['a==1', 'b']);
+    expect(later.command).toEqual(first.command);
+    expect(readFileSync(join(folder, 'calls'), 'utf8').split('\n')).toEqual(calls);
+  });
+
+  test('requirements that pip refuses give its last line, and leave nothing behind', async () => {
+    const catalog = await create(
+      standIn('3.12.1', 'echo "ERROR: No matching distribution found for nope" >&2; echo "notice" >&2; exit 1'),
+    );
+    const launch = catalog.launch('python:3.12', ['nope']);
+    await expect(launch).rejects.toThrow(
+      'The requirements could not be installed: ERROR: No matching distribution found for nope',
+    );
+    await expect(launch).rejects.toThrow(ProvisioningError);
+    expect(readdirSync(join(folder, 'data', 'requirements'))).toEqual([]);
+  });
+
+  test('unfinished folders of an earlier life are removed', async () => {
+    const left = join(folder, 'data', 'requirements', '.partial-x');
+    mkdirSync(left, { recursive: true });
+    await create(folder);
+    expect(existsSync(left)).toBe(false);
+  });
+});

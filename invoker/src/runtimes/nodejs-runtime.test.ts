@@ -1,0 +1,272 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import AdmZip from 'adm-zip';
+import { createRuntimeCatalog } from './create-runtime-catalog.js';
+import type { RuntimeLaunch } from './runtime-catalog.js';
+import { checkCase } from './runtime-cases.js';
+import type { RuntimeCase } from './runtime-cases.js';
+import { RuntimeProcess } from './runtime-harness.js';
+
+const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
+const dataDir = mkdtempSync(join(tmpdir(), 'gpuwhisk-catalog-'));
+let launch: RuntimeLaunch;
+
+beforeAll(async () => {
+  const catalog = await createRuntimeCatalog({ runtimesDir, dataDir, clock: systemClock, env: {} });
+  const own = `nodejs:${process.versions.node.split('.')[0]}`;
+  launch = await catalog.launch(own, []);
+});
+afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
+
+function zip(files: Record<string, string>): string {
+  const archive = new AdmZip();
+  for (const [name, text] of Object.entries(files)) archive.addFile(name, Buffer.from(text));
+  return archive.toBuffer().toString('base64');
+}
+
+const noDictionary = 'The action did not return a dictionary.';
+const inline: RuntimeCase[] = [
+  { name: 'main in scope', code: 'function main(args) { return args }', value: { a: [1] }, result: { a: [1] } },
+  { name: 'an array as argument', code: 'const main = (args) => args', value: [1, 'x'], result: [1, 'x'] },
+  { name: 'another name', code: 'function niam() { return {a: 1} }', main: 'niam', result: { a: 1 } },
+  { name: 'a path of names', code: 'const a = { b: () => ({c: 1}) }', main: 'a.b', result: { c: 1 } },
+  { name: 'exports.main', code: 'exports.main = () => ({a: 1})', result: { a: 1 } },
+  { name: 'module.exports.main', code: 'module.exports = { main: () => ({a: 1}) } // end', result: { a: 1 } },
+  { name: 'a path in exports', code: 'exports.a = { b: () => ({c: 1}) }', main: 'a.b', result: { c: 1 } },
+  { name: 'global main', code: 'global.main = () => ({a: 1})', result: { a: 1 } },
+  { name: 'sloppy globals', code: 'function main() { x = 1; return {x} }', result: { x: 1 } },
+  {
+    name: 'require',
+    code: "const os = require('os'); function main() { return {a: typeof os.cpus} }",
+    result: { a: 'function' },
+  },
+  {
+    name: 'dynamic import',
+    code: "async function main() { return {a: (await import('os')).EOL} }",
+    result: { a: '\n' },
+  },
+  { name: 'an ES module', code: "import os from 'os'; export const main = () => ({a: os.EOL})", result: { a: '\n' } },
+  { name: 'a default export', code: 'export default function () { return {a: 1} }', result: { a: 1 } },
+  { name: 'top-level await', code: 'await null; export function main() { return {a: 1} }', result: { a: 1 } },
+  { name: 'no result', code: 'function main() {}', result: {} },
+  { name: 'async function', code: 'async function main() { return {a: 1} }', result: { a: 1 } },
+  { name: 'late promise', code: 'const main = () => new Promise(r => setTimeout(r, 20, {a: 1}))', result: { a: 1 } },
+  { name: 'own error', code: "function main() { return {error: 'sorry'} }", result: { error: 'sorry' } },
+  {
+    name: 'rejection with an object',
+    code: 'const main = () => Promise.reject({done: true})',
+    result: { error: { done: true } },
+  },
+  { name: 'rejection with nothing', code: 'const main = () => Promise.reject()', result: { error: {} } },
+  { name: 'rejection with a text', code: "const main = () => Promise.reject('no')", result: { error: 'no' } },
+  {
+    name: 'rejection with an error',
+    code: "async function main() { throw Object.assign(new TypeError('no'), {code: 'E', self: null}) }",
+    result: {
+      error: {
+        name: 'TypeError',
+        message: 'no',
+        code: 'E',
+        self: null,
+        stack: expect.stringContaining('TypeError: no'),
+      },
+    },
+  },
+  {
+    name: 'rejection with a cycle',
+    code: "async function main() { const e = new Error('no'); e.self = e; throw e }",
+    result: { error: expect.objectContaining({ self: '[Circular]' }) },
+  },
+  { name: 'throw', code: "function main() { throw 'nooo' }", runError: 'An error has occurred: nooo', stderr: /nooo/ },
+  {
+    name: 'throw an error',
+    code: "function main() { throw new Error('x') }",
+    runError: 'An error has occurred: Error: x',
+  },
+  {
+    name: 'throw without a text',
+    code: 'function main() { throw Object.create(null) }',
+    runError: /^An error has occurred: \[object/,
+  },
+  { name: 'a string', code: "function main() { return 'no' }", runError: noDictionary, stderr: /has type "string"/ },
+  { name: 'a number', code: 'async function main() { return 1 }', runError: noDictionary },
+  {
+    name: 'null',
+    code: 'function main() { return null }',
+    runError: 'The action did not produce a valid JSON or JSON Array response: null',
+  },
+  {
+    name: 'a date',
+    code: 'function main() { return new Date(0) }',
+    runError: /valid JSON or JSON Array response: "1970/,
+  },
+  { name: 'a list', code: 'function main() { return [1, {a: 2}] }', result: [1, { a: 2 }] },
+  {
+    name: 'a cycle',
+    code: 'function main() { const a = {}; a.a = a; return a }',
+    runError: /^An error has occurred: TypeError: Converting circular/,
+  },
+  { name: 'a big integer', code: 'function main() { return {a: 1n} }', runError: /BigInt/ },
+  { name: 'exit', code: 'function main() { process.exit(3) }', exit: 3 },
+  { name: 'exit while loading', code: 'process.exit(4)', exit: 4 },
+  {
+    name: 'stray error',
+    code: "function main() { setTimeout(() => { throw new Error('stray') }); return new Promise(() => {}) }",
+    exit: 1,
+    stderr: /stray/,
+  },
+  {
+    name: 'stray rejection',
+    code: "function main() { Promise.reject(new Error('stray')); return new Promise(() => {}) }",
+    exit: 1,
+    stderr: /stray/,
+  },
+  {
+    name: 'bad syntax',
+    code: ' 10 PRINT "x"',
+    initError: /^Initialization has failed due to: [^]*SyntaxError/,
+    stderr: /Error during initialization:[^]*SyntaxError/,
+  },
+  { name: 'bad syntax in an ES module', code: 'export function main( {', initError: /SyntaxError/ },
+  {
+    name: 'error while loading',
+    code: 'missing.call()',
+    initError: /^Initialization has failed due to: ReferenceError: missing is not defined/,
+  },
+  { name: 'a missing package', code: "require('.none')", initError: /Cannot find module '.none'/ },
+  {
+    name: 'no main',
+    code: 'const x = 1',
+    initError: "Initialization has failed due to: Action entrypoint 'main' is not a function.",
+  },
+  {
+    name: 'main is no function',
+    code: 'const main = 1',
+    initError: "Initialization has failed due to: Action entrypoint 'main' is not a function.",
+  },
+  {
+    name: 'main is no name',
+    code: 'function main() {}',
+    main: 'a;b',
+    initError: 'Initialization has failed due to: Name of main function is not valid.',
+  },
+  { name: 'no code', code: '', initError: 'Missing main/no code to execute.' },
+  {
+    name: 'environment of init',
+    code: 'const e = process.env.E; function main() { return {e} }',
+    env: { E: 'x' },
+    result: { e: 'x' },
+  },
+  {
+    name: 'printing',
+    code: "function main() { console.log('out ☃'); console.error('err'); return {} }",
+    result: {},
+    stdout: 'out ☃\n',
+    stderr: 'err\n',
+  },
+];
+
+const archives: (RuntimeCase & { files: Record<string, string> })[] = [
+  { name: 'index.js', code: '', files: { 'index.js': 'exports.main = (a) => a' }, value: { a: 1 }, result: { a: 1 } },
+  {
+    name: 'package.json with main, node_modules and files',
+    code: '',
+    files: {
+      'package.json': '{"main": "lib/start.js"}',
+      'lib/start.js':
+        "const fs = require('fs'); exports.main = () => ({ dep: require('dep'), file: fs.readFileSync('data.txt', 'utf8') })",
+      'node_modules/dep/index.js': 'module.exports = 42',
+      'data.txt': 'text',
+    },
+    result: { dep: 42, file: 'text' },
+  },
+  {
+    name: 'another file',
+    code: '',
+    main: 'other.a.b',
+    files: { 'other.js': 'exports.a = { b: () => ({c: 1}) }' },
+    result: { c: 1 },
+  },
+  {
+    name: 'an ES module',
+    code: '',
+    files: {
+      'package.json': '{"type":"module"}',
+      'index.js': 'export const main = () => ({a: import.meta.url.length > 0})',
+    },
+    result: { a: true },
+  },
+  { name: 'index.mjs', code: '', files: { 'index.mjs': 'export default { main: () => ({a: 1}) }' }, result: { a: 1 } },
+  {
+    name: 'no entry',
+    code: '',
+    files: { hello: 'x' },
+    initError: /Zipped actions must contain either package.json or index.js at the root.$/,
+  },
+  {
+    name: 'no function',
+    code: '',
+    files: { 'index.js': '' },
+    initError: /Action entrypoint 'main' is not a function.$/,
+  },
+  {
+    name: 'an error',
+    code: '',
+    files: { 'index.js': 'throw new Error("boom")' },
+    initError: /^Initialization has failed due to: Error: boom/,
+  },
+];
+
+describe('the Node.js runtime', () => {
+  test.each(inline)('source: $name', (given) => checkCase(launch, given));
+  test.each(archives)('zip: $name', ({ files, ...given }) =>
+    checkCase(launch, { ...given, code: zip(files), binary: true }),
+  );
+
+  test.each([
+    [
+      'no archive',
+      'Q2VjaSBuJ2VzdCBwYXMgdW4gemlwLgo=',
+      /uncompressing the action archive. The file type is unsupported$/,
+    ],
+    ['a torn zip', Buffer.from('PK\x03\x04torn').toString('base64'), /uncompressing the action Zip archive.$/],
+    [
+      'a torn tar.gz',
+      Buffer.from([0x1f, 0x8b, 8, 0, 1]).toString('base64'),
+      /uncompressing the action Tar GZ archive.$/,
+    ],
+  ])('archive: %s', (_, code, initError) => checkCase(launch, { name: '', code, binary: true, initError }));
+
+  test('a tar.gz', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-tar-'));
+    try {
+      writeFileSync(join(folder, 'index.js'), 'exports.main = () => ({a: 1})');
+      execFileSync('tar', ['-czf', 'a.tgz', 'index.js'], { cwd: folder });
+      const code = readFileSync(join(folder, 'a.tgz')).toString('base64');
+      await checkCase(launch, { name: '', code, binary: true, result: { a: 1 } });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  test('a zip cannot write outside the folder of the action', async () => {
+    const runtime = new RuntimeProcess(launch);
+    try {
+      mkdirSync(join(runtime.folder, 'sub'));
+      const archive = new AdmZip();
+      archive.addFile('aaaaaaaaaaa', Buffer.from('x'));
+      const bytes = archive.toBuffer();
+      const climbing = Buffer.from(bytes.toString('latin1').replaceAll('aaaaaaaaaaa', '../../../zz'), 'latin1');
+      const answer = await runtime.init({ code: climbing.toString('base64'), binary: true });
+      expect(answer.isError).toBe(true);
+      expect(() => readFileSync(join(dirname(dirname(dirname(runtime.folder))), 'zz'))).toThrow();
+    } finally {
+      await runtime.close();
+    }
+  });
+});

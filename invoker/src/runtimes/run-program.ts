@@ -1,0 +1,53 @@
+import { execFile } from 'node:child_process';
+
+/** A program of the host failed, could not be started, or ran out of its time; `lastLine` is what it said last. */
+export class ProgramError extends Error {
+  override name = 'ProgramError';
+  constructor(
+    program: string,
+    readonly lastLine: string,
+  ) {
+    super(`${program}: ${lastLine}`);
+  }
+}
+
+const maxOutputBytes = 8 * 1024 * 1024;
+
+/**
+ * Runs a program of the host without a shell and resolves with what it printed on stdout. Rejects with
+ * ProgramError; after `timeoutMs` the program is killed.
+ */
+export function runProgram(
+  program: string,
+  args: readonly string[],
+  options: { timeoutMs: number; env?: NodeJS.ProcessEnv; cwd?: string },
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const settings = {
+      timeout: options.timeoutMs,
+      killSignal: 'SIGKILL' as const,
+      maxBuffer: maxOutputBytes,
+      env: options.env ?? process.env,
+      cwd: options.cwd,
+    };
+    const child = execFile(program, [...args], settings, (error, stdout, stderr) => {
+      if (!error) return resolve(stdout);
+      const said = child.killed ? `no end within ${options.timeoutMs} ms` : lastLineOf(stderr) || error.message;
+      reject(new ProgramError(program, said));
+    });
+    child.stdin?.end();
+  });
+}
+
+/** The last line that reports an error, or else the last line. */
+function lastLineOf(text: string): string {
+  const lines = text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+  return (
+    lines.findLast((line) => /^(npm )?err(or)?!?[ :]/i.test(line) && !/complete log|debug-0\.log/.test(line)) ??
+    lines.at(-1) ??
+    ''
+  );
+}

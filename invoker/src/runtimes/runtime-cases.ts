@@ -1,0 +1,73 @@
+import { expect } from '@jest/globals';
+import type { InitRequest } from '../containers/container-factory.js';
+import type { RuntimeLaunch } from './runtime-catalog.js';
+import { RuntimeProcess } from './runtime-harness.js';
+
+/** What a runtime must answer to a piece of code. */
+export interface RuntimeCase {
+  name: string;
+  code: string;
+  main?: string;
+  binary?: boolean;
+  env?: Record<string, string>;
+  /** Parameters of the run; `{}` if absent. */
+  value?: unknown;
+  /** The error text of init; the code is not run then. */
+  initError?: string | RegExp;
+  /** What the run returns. */
+  result?: unknown;
+  /** The error text of the run. */
+  runError?: string | RegExp;
+  /** The exit status of the process, which ends instead of answering. */
+  exit?: number;
+  stdout?: string | RegExp;
+  stderr?: string | RegExp;
+}
+
+/** Starts a runtime, gives it the case's code, and checks all that the case says. */
+export async function checkCase(launch: RuntimeLaunch, given: RuntimeCase): Promise<void> {
+  const runtime = new RuntimeProcess(launch);
+  try {
+    const request: Partial<InitRequest> = {
+      code: given.code,
+      main: given.main ?? 'main',
+      binary: given.binary ?? false,
+      env: given.env ?? {},
+    };
+    if (given.exit !== undefined) {
+      const answers = runtime.init(request).then(() => runtime.run(given.value ?? {}));
+      await expect(answers).rejects.toThrow('The runtime ended');
+      expect(await runtime.exited).toBe(given.exit);
+      checkText(runtime.stdout, given.stdout);
+      checkText(runtime.stderr, given.stderr);
+      return;
+    }
+    const loaded = await runtime.init(request);
+    if (given.initError !== undefined) {
+      expect(loaded.isError).toBe(true);
+      checkError(loaded.body, given.initError);
+      checkText(loaded.stderr, given.stderr);
+      return;
+    }
+    expect(loaded.body).toEqual({ ok: true });
+    const answer = await runtime.run(given.value ?? {});
+    expect({ isError: answer.isError, body: answer.body }).toMatchObject({ isError: given.runError !== undefined });
+    if (given.runError === undefined) expect(answer.body).toEqual(given.result);
+    else checkError(answer.body, given.runError);
+    checkText(answer.stdout, given.stdout);
+    checkText(answer.stderr, given.stderr);
+  } finally {
+    await runtime.close();
+  }
+}
+
+function checkError(body: unknown, wanted: string | RegExp): void {
+  const { error } = body as { error: string };
+  if (typeof wanted === 'string') expect(error).toBe(wanted);
+  else expect(error).toMatch(wanted);
+}
+
+function checkText(text: string, wanted: string | RegExp | undefined): void {
+  if (typeof wanted === 'string') expect(text).toBe(wanted);
+  else if (wanted) expect(text).toMatch(wanted);
+}
