@@ -23,3 +23,12 @@ export function newTransactionId(random: Random): string {
   for (const byte of bytes) id += alphanumerics[byte % 62];
   return id;
 }
+
+/** A new random UUID (version 4). */
+export function newUuid(random: Random): string {
+  const bytes = Buffer.from(random.bytes(16));
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  const hex = bytes.toString('hex');
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+}

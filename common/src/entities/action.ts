@@ -9,7 +9,7 @@ export interface ActionLimits {
   instances?: number;
 }
 
-/** Where attached code lies; `mem:` names carry the bytes themselves (base64url). */
+/** Where attached code lies; `mem:` names carry the bytes themselves (base64). */
 export interface CodeAttachment {
   attachmentName: string;
   attachmentType: string;
@@ -17,10 +17,13 @@ export interface CodeAttachment {
   digest?: string;
 }
 
-/** Code for a runtime kind. `code` is the source text, or base64 of an archive when `binary`. */
+/**
+ * Code for a runtime kind. `code` is the source text, or base64 of an archive when `binary`; or where that lies
+ * (readActionCode in action-codec.ts fetches it).
+ */
 export interface CodeExec {
   kind: string;
-  code: string;
+  code: string | CodeAttachment;
   binary: boolean;
   main?: string;
 }
@@ -30,7 +33,7 @@ export interface BlackboxExec {
   kind: 'blackbox';
   image: string;
   binary: boolean;
-  code?: string;
+  code?: string | CodeAttachment;
   main?: string;
 }
 

@@ -1,0 +1,99 @@
+import type { JsonObject, JsonValue } from '../json.js';
+import { isJsonObject } from '../json.js';
+import type { StoredDocument } from '../store/artifact-store.js';
+import { ActivationStatus, activationStatusWords } from './activation.js';
+import type { ActivationResponse, ActivationStatusCode, WhiskActivation } from './activation.js';
+import { MalformedError, asArray, asNumber, asObject, asString } from './malformed.js';
+import { readParameters, writeParameters } from './parameters-codec.js';
+
+/** The store's id of an activation's record. */
+export function activationDocumentId(namespace: string, activationId: string): string {
+  return `${namespace}/${activationId}`;
+}
+
+/** The document of an activation, as OpenWhisk stores it. `updatedMs`: epoch ms. */
+export function activationDocument(activation: WhiskActivation, updatedMs: number): StoredDocument {
+  return {
+    _id: activationDocumentId(activation.namespace, activation.activationId),
+    ...fields(activation),
+    response: { ...activation.response },
+    entityType: 'activation',
+    updated: updatedMs,
+  };
+}
+
+function fields(activation: WhiskActivation): JsonObject {
+  const { cause, duration } = activation;
+  return {
+    namespace: activation.namespace,
+    name: activation.name,
+    version: activation.version,
+    subject: activation.subject,
+    activationId: activation.activationId,
+    start: activation.start,
+    end: activation.end,
+    ...(duration !== undefined && { duration }),
+    ...(cause !== undefined && { cause }),
+    logs: activation.logs,
+    publish: activation.publish,
+    annotations: writeParameters(activation.annotations),
+  };
+}
+
+/** An activation from its document. Throws MalformedError. */
+export function readActivation(document: JsonObject): WhiskActivation {
+  const { cause, duration, logs = [], publish } = document;
+  return {
+    namespace: asString(document.namespace, 'namespace malformed'),
+    name: asString(document.name, 'entity name malformed'),
+    version: asString(document.version, 'semantic version malformed'),
+    subject: asString(document.subject, 'subject malformed'),
+    activationId: asString(document.activationId, 'The activation id is not valid.'),
+    start: asNumber(document.start, 'timestamp malformed'),
+    end: asNumber(document.end, 'timestamp malformed'),
+    ...(typeof duration === 'number' && { duration }),
+    ...(typeof cause === 'string' && { cause }),
+    response: readResponse(document.response),
+    logs: asArray(logs, 'logs malformed').map((line) => asString(line, 'logs malformed')),
+    publish: publish === true,
+    annotations: readParameters(document.annotations ?? []),
+  };
+}
+
+function readResponse(value: JsonValue | undefined): ActivationResponse {
+  const { statusCode, result, size } = asObject(value);
+  if (!isStatusCode(statusCode)) throw new MalformedError('response malformed');
+  return { statusCode, ...(result !== undefined && { result }), ...(typeof size === 'number' && { size }) };
+}
+
+function isStatusCode(value: JsonValue | undefined): value is ActivationStatusCode {
+  return typeof value === 'number' && activationStatusWords[value] !== undefined;
+}
+
+/** A response as the API shows it: `status` and `success` in place of the code. */
+export function responseToApi({ statusCode, result, size }: ActivationResponse): JsonObject {
+  return {
+    status: activationStatusWords[statusCode],
+    success: statusCode === ActivationStatus.success,
+    ...(result !== undefined && { result }),
+    ...(size !== undefined && { size }),
+  };
+}
+
+/** The whole record as the API shows it. A trigger's (no end) has neither `end` nor `duration`. */
+export function activationToApi(activation: WhiskActivation): JsonObject {
+  const shown: JsonObject = { ...fields(activation), response: responseToApi(activation.response) };
+  if (activation.end === 0) {
+    delete shown.end;
+    delete shown.duration;
+  } else {
+    shown.duration = activation.duration ?? activation.end - activation.start;
+  }
+  return shown;
+}
+
+/** What `result=true` shows of an activation. */
+export function activationResult(activation: WhiskActivation): JsonObject | JsonValue[] {
+  const { result } = activation.response;
+  return isJsonObject(result) || Array.isArray(result) ? result : {};
+}

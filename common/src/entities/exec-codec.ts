@@ -1,0 +1,141 @@
+import { isJsonObject } from '../json.js';
+import type { JsonObject, JsonValue } from '../json.js';
+import { kindsOf, resolveKind } from '../runtimes.js';
+import type { RuntimeManifest } from '../runtimes.js';
+import type { BlackboxExec, CodeAttachment, CodeExec, Exec, SequenceExec } from './action.js';
+import { isBase64Code } from './code-attachment.js';
+import { MalformedError, asObject, asString } from './malformed.js';
+import { canonicalFullName } from './names.js';
+
+/** A container image reference, as Docker's grammar has it: [domain/]path[:tag][@digest]. */
+const imagePattern = new RegExp(
+  '^(?:(?:[A-Za-z0-9-]+(?:\\.[A-Za-z0-9-]+)+(?::\\d+)?|[A-Za-z0-9-]+:\\d+)/)?' +
+    '[a-z0-9]+(?:(?:__|[._]|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:__|[._]|-+)[a-z0-9]+)*)*' +
+    '(?::\\w[\\w.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9]*(?:[+._-][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$',
+);
+const maxImageLength = 512;
+
+/**
+ * The `exec` of a PUT body: the kind resolved to one of the manifest, `binary` computed. Throws MalformedError with
+ * OpenWhisk's texts.
+ */
+export function readExecInput(value: JsonValue, manifest: RuntimeManifest): Exec {
+  const exec = asObject(value);
+  const kind = asString(exec.kind, "'kind' must be a string defined in 'exec'").trim().toLowerCase();
+  if (kind === 'sequence') return readSequence(exec);
+  if (kind === 'blackbox') return readBlackboxInput(exec);
+  const entry = resolveKind(manifest, kind);
+  if (entry === undefined) {
+    const valid = [...kindsOf(manifest), 'sequence', 'blackbox'].map((known) => `'${known}'`).join(', ');
+    throw new MalformedError(
+      `The specified runtime '${kind}' is not supported by this platform. Valid values are: ${valid}.`,
+    );
+  }
+  const expected = entry.attached === undefined ? 'a string' : 'a string or attachment object';
+  const code = asString(exec.code ?? exec.jar, `'code' must be ${expected} defined in 'exec' for '${kind}' actions`);
+  const main = readMain(exec.main, kind);
+  if (main === undefined && entry.requireMain) {
+    throw new MalformedError(`'main' must be a string defined in 'exec' for '${kind}' actions`);
+  }
+  return { kind: entry.kind, code, binary: isBase64Code(code), ...(main !== undefined && { main }) };
+}
+
+function readMain(value: JsonValue | undefined, kind: string): string | undefined {
+  if (value === undefined) return undefined;
+  return asString(value, `if defined, 'main' be a string in 'exec' for '${kind}' actions`);
+}
+
+function readSequence(exec: JsonObject): SequenceExec {
+  const { components } = exec;
+  if (components === undefined) throw new MalformedError("'components' must be defined for sequence kind");
+  if (!Array.isArray(components)) throw new MalformedError("'components' must be an array");
+  return { kind: 'sequence', components: components.map(readComponent) };
+}
+
+/** A component is a name, or `{path, name}` as older documents have it. */
+function readComponent(value: JsonValue): string {
+  const text =
+    isJsonObject(value) && typeof value.path === 'string' && typeof value.name === 'string'
+      ? `${value.path}/${value.name}`
+      : asString(value, 'fully qualified name malformed');
+  try {
+    return canonicalFullName(text);
+  } catch (error) {
+    throw new MalformedError((error as Error).message);
+  }
+}
+
+function readBlackboxInput(exec: JsonObject): BlackboxExec {
+  const image = asString(exec.image, "'image' must be a string defined in 'exec' for 'blackbox' actions");
+  if (image.length > maxImageLength || !imagePattern.test(image))
+    throw new MalformedError('could not parse image name');
+  const main = readMain(exec.main, 'blackbox');
+  const read: BlackboxExec = { kind: 'blackbox', image, binary: false, ...(main !== undefined && { main }) };
+  if (exec.code === undefined) return read;
+  const code = asString(
+    exec.code,
+    "'code' must be a string or attachment object defined in 'exec' for 'blackbox' actions",
+  );
+  return code.trim() === '' ? read : { ...read, code, binary: isBase64Code(code) };
+}
+
+/** The `exec` of a stored action, of this or an older version. Throws MalformedError. */
+export function readStoredExec(value: JsonValue | undefined): Exec {
+  const exec = asObject(value);
+  const kind = asString(exec.kind, "'kind' must be a string defined in 'exec'");
+  if (kind === 'sequence') return readSequence(exec);
+  // Java actions once kept their code in `jar`.
+  const stored = exec.code ?? exec.jar;
+  const code = stored === undefined ? undefined : readStoredCode(stored);
+  const binary = typeof exec.binary === 'boolean' ? exec.binary : typeof code === 'string' && isBase64Code(code);
+  const main = readMain(exec.main, kind);
+  const rest = { binary, ...(main !== undefined && { main }) };
+  if (kind === 'blackbox') {
+    const image = asString(exec.image, "'image' must be a string defined in 'exec' for 'blackbox' actions");
+    return { kind, image, ...(code !== undefined && { code }), ...rest };
+  }
+  if (code === undefined) {
+    throw new MalformedError(`'code' must be a string or attachment object defined in 'exec' for '${kind}' actions`);
+  }
+  return { kind, code, ...rest };
+}
+
+function readStoredCode(value: JsonValue): string | CodeAttachment {
+  if (typeof value === 'string') return value;
+  const { attachmentName, attachmentType, length, digest } = asObject(value);
+  return {
+    attachmentName: asString(attachmentName, 'Could not deserialize as attachment record'),
+    attachmentType: asString(attachmentType, 'Could not deserialize content-type'),
+    ...(typeof length === 'number' && { length }),
+    ...(typeof digest === 'string' && { digest }),
+  };
+}
+
+/** `exec` as JSON, for documents and the API alike; without code where it is ''. */
+export function writeExec(exec: Exec): JsonObject {
+  if (isSequence(exec)) return { kind: exec.kind, components: exec.components };
+  const written: JsonObject = { kind: exec.kind };
+  if ('image' in exec) written.image = exec.image;
+  if (exec.code !== undefined) written.code = typeof exec.code === 'string' ? exec.code : { ...exec.code };
+  written.binary = exec.binary;
+  if (exec.main !== undefined) written.main = exec.main;
+  return written;
+}
+
+/** The size that the limit on `exec` applies to, in bytes; attached code counts nothing. */
+export function execBytes(exec: Exec): number {
+  if (isSequence(exec)) return exec.components.reduce((sum, component) => sum + Buffer.byteLength(component), 0);
+  const code = typeof exec.code === 'string' ? Buffer.byteLength(exec.code) : 0;
+  const image = 'image' in exec ? Buffer.byteLength(exec.image) : 0;
+  return code + image + Buffer.byteLength(exec.main ?? '');
+}
+
+/** Whether `exec` is a sequence's. */
+export function isSequence(exec: Exec): exec is SequenceExec {
+  return exec.kind === 'sequence';
+}
+
+/** Whether `exec` has code or an image to run. */
+export function isRunnable(exec: Exec): exec is CodeExec | BlackboxExec {
+  return exec.kind !== 'sequence';
+}

@@ -1,0 +1,46 @@
+import { isJsonObject } from '../json.js';
+import type { JsonValue } from '../json.js';
+import { parseByteSize } from './byte-size.js';
+import type { UserLimits } from './identity.js';
+
+const numbers = [
+  'invocationsPerMinute',
+  'concurrentInvocations',
+  'firesPerMinute',
+  'minActionMemory',
+  'maxActionMemory',
+  'minActionLogs',
+  'maxActionLogs',
+  'minActionTimeout',
+  'maxActionTimeout',
+  'minActionConcurrency',
+  'maxActionConcurrency',
+  'warmedContainerKeepingCount',
+  'maxActionInstances',
+] as const;
+const sizes = ['maxParameterSize', 'maxPayloadSize', 'truncationSize'] as const;
+
+/** A namespace's limits from its limits document; one that cannot be understood counts as none, as in OpenWhisk. */
+export function readUserLimits(document: JsonValue | undefined): UserLimits {
+  if (!isJsonObject(document)) return {};
+  const limits: UserLimits = {};
+  for (const name of numbers) {
+    const value = document[name] ?? undefined;
+    if (value === undefined) continue;
+    if (typeof value !== 'number' || !Number.isInteger(value)) return {};
+    limits[name] = value;
+  }
+  for (const name of sizes) {
+    const value = document[name] ?? undefined;
+    if (value === undefined) continue;
+    if (typeof value !== 'string' || parseByteSize(value) === undefined) return {};
+    limits[name] = value;
+  }
+  const { allowedKinds, storeActivations, warmedContainerKeepingTimeout } = document;
+  if (Array.isArray(allowedKinds)) limits.allowedKinds = allowedKinds.filter((kind) => typeof kind === 'string');
+  if (typeof storeActivations === 'boolean') limits.storeActivations = storeActivations;
+  if (typeof warmedContainerKeepingTimeout === 'string') {
+    limits.warmedContainerKeepingTimeout = warmedContainerKeepingTimeout;
+  }
+  return limits;
+}

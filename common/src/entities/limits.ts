@@ -1,0 +1,144 @@
+import type { Config } from '../config.js';
+import type { JsonObject, JsonValue } from '../json.js';
+import type { ActionLimits } from './action.js';
+import { parseByteSize } from './byte-size.js';
+import type { UserLimits } from './identity.js';
+import { MalformedError, asObject } from './malformed.js';
+
+/** The limits of a PUT: only those that the caller named. */
+export type LimitsPatch = Partial<ActionLimits>;
+
+/** A closed range. */
+export interface Range {
+  min: number;
+  max: number;
+}
+
+/** What a namespace's actions may ask for: its own limits, capped by the system's. */
+export interface LimitBounds {
+  timeoutMs: Range;
+  memoryMiB: Range;
+  logsMiB: Range;
+  concurrency: Range;
+  /** Largest `instances`: the namespace's concurrent invocations. */
+  maxInstances: number;
+  maxParametersBytes: number;
+  maxPayloadBytes: number;
+}
+
+function capped(own: { min?: number | undefined; max?: number | undefined }, system: Range): Range {
+  return { min: Math.max(own.min ?? system.min, system.min), max: Math.min(own.max ?? system.max, system.max) };
+}
+
+function cappedBytes(own: string | undefined, systemBytes: number): number {
+  const bytes = own === undefined ? undefined : parseByteSize(own);
+  return Math.min(bytes ?? systemBytes, systemBytes);
+}
+
+/** The bounds for a namespace whose limits document is `own`. */
+export function boundsFor(system: Config['limits'], own: UserLimits): LimitBounds {
+  return {
+    timeoutMs: capped(
+      { min: own.minActionTimeout, max: own.maxActionTimeout },
+      { min: system.minTimeoutMs, max: system.maxTimeoutMs },
+    ),
+    memoryMiB: capped(
+      { min: own.minActionMemory, max: own.maxActionMemory },
+      { min: system.minMemoryMiB, max: system.maxMemoryMiB },
+    ),
+    logsMiB: capped(
+      { min: own.minActionLogs, max: own.maxActionLogs },
+      { min: system.minLogsMiB, max: system.maxLogsMiB },
+    ),
+    concurrency: capped(
+      { min: own.minActionConcurrency, max: own.maxActionConcurrency },
+      { min: system.minConcurrency, max: system.maxConcurrency },
+    ),
+    maxInstances: own.concurrentInvocations ?? system.concurrentInvocations,
+    maxParametersBytes: cappedBytes(own.maxParameterSize, system.maxParametersBytes),
+    maxPayloadBytes: cappedBytes(own.maxPayloadSize, system.maxPayloadBytes),
+  };
+}
+
+/** OpenWhisk's names of the limits in the texts about malformed ones. */
+const limitNames = {
+  timeout: { whole: 'time limit', malformed: 'time limit' },
+  memory: { whole: 'memory limit', malformed: 'memory limit' },
+  logs: { whole: 'log limit', malformed: 'log limit' },
+  concurrency: { whole: 'intra concurrency limit', malformed: 'concurrency limit' },
+  instances: { whole: 'instance concurrency limit', malformed: 'instance concurrency limit' },
+} as const;
+type LimitName = keyof typeof limitNames;
+
+function readLimit(name: LimitName, value: JsonValue): number {
+  if (typeof value !== 'number') throw new MalformedError(`${limitNames[name].malformed} malformed`);
+  if (!Number.isInteger(value)) {
+    throw new MalformedError(`requirement failed: ${limitNames[name].whole} must be whole number`);
+  }
+  if (name === 'instances' && value < 0) {
+    throw new MalformedError('requirement failed: Action container concurrency must be greater than or equal to 0.');
+  }
+  return value;
+}
+
+/** The `limits` of a PUT body. Throws MalformedError. */
+export function readLimitsPatch(value: JsonValue): LimitsPatch {
+  const given = asObject(value, "Object expected in field 'timeout'");
+  const patch: LimitsPatch = {};
+  for (const name of Object.keys(limitNames) as LimitName[]) {
+    const limit = given[name];
+    if (limit !== undefined && limit !== null) patch[name] = readLimit(name, limit);
+  }
+  return patch;
+}
+
+/** The limits of a stored action; what older documents lack has OpenWhisk's defaults. Throws MalformedError. */
+export function readActionLimits(value: JsonValue | undefined): ActionLimits {
+  const { timeout, memory, logs = 10, concurrency = 1, instances } = readLimitsPatch(asObject(value));
+  if (timeout === undefined) throw new MalformedError("'timeout' is missing");
+  if (memory === undefined) throw new MalformedError("'memory' is missing");
+  return { timeout, memory, logs, concurrency, ...(instances !== undefined && { instances }) };
+}
+
+/** The limits of a new action. */
+export function defaultLimits(system: Config['limits']): ActionLimits {
+  return {
+    timeout: system.defaultTimeoutMs,
+    memory: system.defaultMemoryMiB,
+    logs: system.defaultLogsMiB,
+    concurrency: system.defaultConcurrency,
+  };
+}
+
+/** Why the limits of a PUT are out of bounds, in OpenWhisk's words and order; undefined if they are not. */
+export function limitsProblem(patch: LimitsPatch, bounds: LimitBounds): string | undefined {
+  return (
+    rangeProblem(patch.memory, bounds.memoryMiB, (value) => `memory size ${value}`, ' MB') ??
+    rangeProblem(patch.timeout, bounds.timeoutMs, (value) => `duration ${value}`, ' milliseconds') ??
+    rangeProblem(patch.logs, bounds.logsMiB, (value) => `log size ${value}`, ' MB') ??
+    rangeProblem(patch.concurrency, bounds.concurrency, (value) => `concurrency ${value} is`, '')
+  );
+}
+
+function rangeProblem(
+  value: number | undefined,
+  { min, max }: Range,
+  subject: (value: number) => string,
+  unit: string,
+): string | undefined {
+  if (value === undefined) return undefined;
+  if (value > max) return `${subject(value)}${unit} exceeds allowed threshold of ${max}${unit}`;
+  if (value < min) return `${subject(value)}${unit} below allowed threshold of ${min}${unit}`;
+  return undefined;
+}
+
+/** Why `instances` is out of bounds, in OpenWhisk's words; undefined if it is not. */
+export function instancesProblem(patch: LimitsPatch, bounds: LimitBounds): string | undefined {
+  if (patch.instances === undefined || patch.instances <= bounds.maxInstances) return undefined;
+  return `Max action instance concurrency must not exceed your namespace concurrency of ${bounds.maxInstances}.`;
+}
+
+/** Limits as JSON. */
+export function writeLimits({ timeout, memory, logs, concurrency, instances }: ActionLimits): JsonObject {
+  return { timeout, memory, logs, concurrency, ...(instances !== undefined && { instances }) };
+}
