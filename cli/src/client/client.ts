@@ -1,0 +1,109 @@
+import { usageError, wrapError } from '../errors.js';
+import { stringify, type Json } from '../json/json.js';
+import type { Settings } from '../settings.js';
+import { userAgent } from '../version.js';
+import { failure, InvocationError, readJson, succeeded } from './answer.js';
+import { apiBase, encodePath } from './api-host.js';
+import { send, tlsOptions, type HttpRequest } from './transport.js';
+import { traceRequest, traceResponse, type TraceLevel } from './trace.js';
+
+/** Requests of the OpenWhisk API. All throw WskError with wsk's exit code when they fail. */
+export interface Client {
+  /** `https://host/api`. */
+  readonly base: string;
+  readonly apiVersion: string;
+  /** GET a route below a namespace, such as `actions?limit=30`. */
+  get(namespace: string, route: string): Promise<Json>;
+  /** PUT `body`; the answer is not looked at. */
+  put(namespace: string, route: string, body: Json): Promise<void>;
+  delete(namespace: string, route: string): Promise<void>;
+  /**
+   * POST an invocation.
+   * @throws InvocationError if the activation failed or, when `blocking`, goes on.
+   */
+  invoke(namespace: string, route: string, body: Json, options: { blocking: boolean; result: boolean }): Promise<Json>;
+  /** The namespaces that the key may use. */
+  namespaces(): Promise<Json>;
+  /** `GET /api/v1`, which needs no key. */
+  info(): Promise<Json>;
+}
+
+/** @throws WskError if the API host or the client certificate is no good. */
+export function createClient(settings: Settings, level: TraceLevel): Client {
+  const base = validBase(settings.apiHost);
+  const tls = validTls(settings);
+
+  async function exchange(
+    method: HttpRequest['method'],
+    path: string,
+    auth: boolean,
+    body?: Json,
+  ): Promise<{ status: number; json: () => Json }> {
+    const headers: Record<string, string> = {};
+    if (auth && settings.auth) headers['Authorization'] = `Basic ${Buffer.from(settings.auth).toString('base64')}`;
+    if (body !== undefined) headers['Content-Type'] = 'application/json';
+    headers['User-Agent'] = userAgent();
+    const text = body === undefined ? {} : { body: `${stringify(body)}\n` };
+    const request = { method, url: `${base}/${settings.apiVersion}${path}`, headers, ...text };
+    traceRequest(request, level);
+    const response = await send(request, tls);
+    traceResponse(response, level);
+    if (!succeeded(response)) throw failure(response);
+    return { status: response.status, json: () => readJson(response) };
+  }
+
+  function requireKey(method: string, route?: string): void {
+    if (settings.auth) return;
+    const error = usageError('Authorization key is not configured (--auth is required)');
+    const inHeader = wrapError(error, 'Unable to add the HTTP authentication header');
+    throw wrapError(inHeader, `Unable to create HTTP request for ${method}${route === undefined ? '' : ` '${route}'`}`);
+  }
+
+  async function call(
+    method: HttpRequest['method'],
+    namespace: string,
+    route: string,
+    body?: Json,
+  ): ReturnType<typeof exchange> {
+    requireKey(method, route);
+    return exchange(method, `/namespaces/${encodePath(namespace)}/${route}`, true, body);
+  }
+
+  return {
+    base,
+    apiVersion: settings.apiVersion,
+    get: async (namespace, route) => (await call('GET', namespace, route)).json(),
+    put: async (namespace, route, body) => void (await call('PUT', namespace, route, body)),
+    delete: async (namespace, route) => void (await call('DELETE', namespace, route)),
+    async invoke(namespace, route, body, { blocking, result }) {
+      const { status, json } = await call('POST', namespace, `${route}?blocking=${blocking}&result=${result}`, body);
+      const answer = json();
+      if (blocking && status === 202) {
+        const options = { exitCode: 202, showMessage: false, outcome: 'still running' } as const;
+        throw new InvocationError('Request accepted, but processing not completed yet.', options, answer);
+      }
+      return answer;
+    },
+    async namespaces() {
+      requireKey('GET');
+      return (await exchange('GET', '/namespaces', true)).json();
+    },
+    info: async () => (await exchange('GET', '', false)).json(),
+  };
+}
+
+function validBase(apiHost: string): string {
+  try {
+    return apiBase(apiHost);
+  } catch (error) {
+    throw wrapError(error, 'The API host is not valid');
+  }
+}
+
+function validTls(settings: Settings): ReturnType<typeof tlsOptions> {
+  try {
+    return tlsOptions(settings);
+  } catch (error) {
+    throw wrapError(error, 'Unable to initialize server connection', { showUsage: true });
+  }
+}

@@ -1,0 +1,115 @@
+import { readFileSync } from 'node:fs';
+import type { IncomingMessage, RequestOptions } from 'node:http';
+import { exitCodes, messageOf, WskError } from '../errors.js';
+import type { Settings } from '../settings.js';
+
+export interface HttpRequest {
+  method: 'GET' | 'PUT' | 'POST' | 'DELETE';
+  url: string;
+  headers: Record<string, string>;
+  body?: string;
+}
+
+export interface HttpResponse {
+  status: number;
+  /** As they came, name and value in turn. */
+  rawHeaders: string[];
+  body: string;
+}
+
+const connectTimeoutMs = 30_000;
+/** Longest silence on a connection; a blocking invocation is answered within its own, shorter, time. */
+const idleTimeoutMs = 600_000;
+
+/** Client certificate and certificate checking, for node:https. */
+export type TlsOptions = Pick<
+  RequestOptions & { cert?: Buffer; key?: Buffer; rejectUnauthorized?: boolean },
+  'cert' | 'key' | 'rejectUnauthorized'
+>;
+
+/** @throws WskError if only one of certificate and key is configured, or one cannot be read. */
+export function tlsOptions(settings: Settings): TlsOptions {
+  const { cert, key, insecure } = settings;
+  if (cert && key) {
+    try {
+      return { cert: readFileSync(cert), key: readFileSync(key), rejectUnauthorized: !insecure };
+    } catch (error) {
+      throw new WskError(`Unable to load the X509 key pair due to the following reason: ${messageOf(error)}`);
+    }
+  }
+  const missing = key ? 'Cert' : cert ? 'Key' : undefined;
+  if (missing && !insecure) {
+    throw new WskError(`The ${missing} file is not configured. Please configure the missing ${missing} file.\n`);
+  }
+  return { rejectUnauthorized: !insecure };
+}
+
+/**
+ * Sends one request and reads the whole answer.
+ * @throws WskError with exit code 3 if there is no answer.
+ */
+export async function send(request: HttpRequest, tls: TlsOptions): Promise<HttpResponse> {
+  try {
+    return await exchange(request, tls);
+  } catch (error) {
+    const verb = request.method.charAt(0) + request.method.slice(1).toLowerCase();
+    const message = `${verb} "${request.url}": ${reasonOf(error, new URL(request.url))}`;
+    throw new WskError(message, { exitCode: exitCodes.network });
+  }
+}
+
+async function exchange(request: HttpRequest, tls: TlsOptions): Promise<HttpResponse> {
+  const secure = request.url.startsWith('https:');
+  const { request: open } = secure ? await import('node:https') : await import('node:http');
+  return new Promise((resolve, reject) => {
+    const options = {
+      method: request.method,
+      headers: request.headers,
+      timeout: idleTimeoutMs,
+      ...(secure ? tls : {}),
+    };
+    const outgoing = open(request.url, options, (incoming: IncomingMessage) => {
+      const chunks: Buffer[] = [];
+      incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+      incoming.on('error', reject);
+      incoming.on('end', () => {
+        const body = Buffer.concat(chunks).toString('utf8');
+        resolve({ status: incoming.statusCode ?? 0, rawHeaders: incoming.rawHeaders, body });
+      });
+    });
+    const connecting = setTimeout(() => outgoing.destroy(new Error('dial tcp: i/o timeout')), connectTimeoutMs);
+    outgoing.on('socket', (socket) => {
+      if (socket.connecting) socket.once('connect', () => clearTimeout(connecting));
+      else clearTimeout(connecting);
+    });
+    outgoing.on('close', () => clearTimeout(connecting));
+    outgoing.on('timeout', () => outgoing.destroy(new Error('timeout awaiting response')));
+    outgoing.on('error', reject);
+    if (request.body !== undefined) outgoing.setHeader('Content-Length', Buffer.byteLength(request.body));
+    outgoing.end(request.body);
+  });
+}
+
+interface SocketError extends Error {
+  code?: string;
+  address?: string;
+  port?: number;
+}
+
+/** Why there was no answer, in the words of the Go CLI where it has them. */
+function reasonOf(error: unknown, url: URL): string {
+  const cause = (error instanceof AggregateError ? (error.errors[0] as unknown) : error) as SocketError;
+  switch (cause.code) {
+    case 'ECONNREFUSED':
+      return `dial tcp ${cause.address?.includes(':') ? `[${cause.address}]` : cause.address}:${cause.port}: connect: connection refused`;
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `dial tcp: lookup ${url.hostname}: no such host`;
+    case 'ECONNRESET':
+      return 'EOF';
+    case 'EPROTO':
+      return `http: server gave HTTP response to HTTPS client (for plain HTTP, write --apihost http://${url.host})`;
+    default:
+      return messageOf(cause) + (cause.code?.includes('CERT') ? ' (-i bypasses certificate checking)' : '');
+  }
+}

@@ -1,0 +1,77 @@
+import type { FlagSpec } from '../../args/flags.js';
+import { ownNamespace } from '../../args/qualified-name.js';
+import { encodePath, query } from '../../client/api-host.js';
+import type { Client } from '../../client/client.js';
+import { argumentError, wrapError } from '../../errors.js';
+import { asList, asMap, asText, type Json, type JsonMap } from '../../json/json.js';
+import { activationShape, conform } from '../../shapes.js';
+import { checkArgs, type CommandContext } from '../command.js';
+
+/** What a list of activations may be narrowed down by; times in milliseconds since 1970. */
+export interface ListOptions {
+  name?: string | undefined;
+  limit: number;
+  skip: number;
+  since?: number | undefined;
+  upto?: number | undefined;
+  /** Whole records rather than summaries. */
+  docs?: boolean;
+}
+
+/** Lists activations, the newest first. They are always those of the key's own namespace. */
+export async function listActivations(client: Client, options: ListOptions): Promise<JsonMap[]> {
+  const set = {
+    ...options,
+    since: options.since || undefined,
+    upto: options.upto || undefined,
+    docs: options.docs || undefined,
+  };
+  const found = await client.get(ownNamespace, `activations${query(set)}`);
+  return asList(found).map((record) => conform(record, activationShape));
+}
+
+/** `-l`, of commands about one activation. */
+export const lastFlag: FlagSpec = { name: 'last', short: 'l', type: 'bool', help: 'retrieves the last activation' };
+
+/**
+ * Reads one activation, or the part of it that `suffix` (`/logs`, `/result`) names. With `--last` the arguments lack
+ * the id.
+ * @param what for the error messages: `activation`, `logs for activation`, `result for activation`.
+ */
+export async function readActivation(
+  { args, client, flags }: CommandContext,
+  what: string,
+  suffix: string,
+  mostArgs = 1,
+): Promise<{ id: string; answer: Json }> {
+  const withId = flags.bool('last') ? [await lastId(client, what), ...args] : args;
+  checkArgs(withId, 1, mostArgs, 'An activation ID is required.');
+  const id = withId[0] ?? '';
+  try {
+    return { id, answer: await client.get(ownNamespace, `activations/${encodePath(id)}${suffix}`) };
+  } catch (error) {
+    throw wrapError(error, `Unable to get ${what} '${id}'`);
+  }
+}
+
+async function lastId(client: Client, what: string): Promise<string> {
+  try {
+    const [last] = await listActivations(client, { limit: 1, skip: 0 });
+    if (last) return asText(last.get('activationId'));
+    throw argumentError('Activation list does not contain any activations.');
+  } catch (error) {
+    throw wrapError(error, `Unable to get ${what}`);
+  }
+}
+
+/** The lines of a record's `logs`. */
+export function logLines(activation: Json): string[] {
+  return asList(asMap(activation).get('logs')).map(asText);
+}
+
+const stamp = /\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-6]\d:[0-6]\d.\d+Z( *(stdout|stderr):)?\s(.*)/;
+
+/** A log line without time stamp and stream, if it has them. */
+export function stripStamp(line: string): string {
+  return stamp.exec(line)?.[3] || line;
+}

@@ -1,0 +1,30 @@
+import type { CommandEntry } from './command.js';
+
+/** Every word that may follow `wsk`, in the order of the help text. A new group is one file and one line here. */
+export const commandTable: CommandEntry[] = [
+  {
+    name: 'action',
+    summary: 'work with actions',
+    load: async () => (await import('./action/group.js')).actionCommands,
+  },
+  {
+    name: 'activation',
+    summary: 'work with activations',
+    load: async () => (await import('./activation/group.js')).activationCommands,
+  },
+  {
+    name: 'list',
+    summary: 'list entities in the current namespace',
+    load: async () => (await import('./namespace.js')).listCommand,
+  },
+  {
+    name: 'namespace',
+    summary: 'work with namespaces',
+    load: async () => (await import('./namespace.js')).namespaceCommands,
+  },
+  {
+    name: 'property',
+    summary: 'work with whisk properties',
+    load: async () => (await import('./property.js')).propertyCommands,
+  },
+];

@@ -1,0 +1,125 @@
+import { asList, asMap, sortKeys, type Json, type JsonMap } from './json/json.js';
+
+/**
+ * One member of an entity as wsk prints it: members in this order, unknown ones dropped. `missing` stands in for an
+ * absent one; unless `always` is set, a member that equals it (an empty list counts) is left out.
+ */
+interface Member {
+  name: string;
+  missing: Json;
+  always?: boolean;
+  read?(value: Json): Json;
+}
+
+type Shape = Member[];
+
+const member = (name: string, missing: Json, read?: Member['read']): Member =>
+  read ? { name, missing, read } : { name, missing };
+const always = (name: string, missing: Json, read?: Member['read']): Member => ({
+  ...member(name, missing, read),
+  always: true,
+});
+const within =
+  (shape: Shape) =>
+  (value: Json): Json =>
+    conform(value, shape);
+const eachWithin =
+  (shape: Shape) =>
+  (value: Json): Json =>
+    asList(value).map(within(shape));
+
+const keyValues = eachWithin([always('key', ''), always('value', null)]);
+
+/** Actions. */
+export const actionShape: Shape = [
+  member('namespace', ''),
+  member('name', ''),
+  member('version', ''),
+  member(
+    'exec',
+    null,
+    within([
+      member('kind', ''),
+      member('code', null),
+      member('image', ''),
+      member('init', ''),
+      member('main', ''),
+      member('components', null),
+      member('binary', null),
+    ]),
+  ),
+  member('annotations', null, keyValues),
+  member('delAnnotations', null),
+  member('parameters', null, keyValues),
+  member(
+    'limits',
+    null,
+    within([member('timeout', null), member('memory', null), member('logs', null), member('concurrency', null)]),
+  ),
+  member('error', ''),
+  member('code', 0),
+  member('publish', null),
+  member('updated', 0),
+  member('env', null, keyValues),
+];
+
+const responseShape: Shape = [
+  always('status', ''),
+  always('statusCode', 0),
+  always('success', false),
+  member('result', null),
+];
+
+/** Activation records. */
+export const activationShape: Shape = [
+  always('namespace', ''),
+  always('name', ''),
+  always('version', ''),
+  always('subject', ''),
+  always('activationId', ''),
+  member('cause', ''),
+  always('start', 0),
+  always('end', 0),
+  always('duration', 0),
+  always('statusCode', 0),
+  always('response', new Map(), within(responseShape)),
+  always('logs', null),
+  always('annotations', null, keyValues),
+  member('publish', null),
+];
+
+/** The entity as wsk prints it. */
+export function conform(value: Json, shape: Shape): JsonMap {
+  const members: JsonMap = new Map();
+  for (const one of shape) {
+    const read = readMember(asMap(value), one);
+    if (one.always || !isMissing(read, one)) members.set(one.name, read);
+  }
+  return members;
+}
+
+/** One member of an entity, absent or not; undefined if entities of this shape have none of that name, in any case. */
+export function memberOf(value: Json, shape: Shape, name: string): Json | undefined {
+  const found = findMember(shape, name);
+  return found && readMember(asMap(value), found);
+}
+
+/** Whether entities of this shape have such a member; upper and lower case are the same. */
+export function hasMember(shape: Shape, name: string): boolean {
+  return findMember(shape, name) !== undefined;
+}
+
+function findMember(shape: Shape, name: string): Member | undefined {
+  return shape.find((one) => one.name.toLowerCase() === name.toLowerCase());
+}
+
+function readMember(entity: JsonMap, one: Member): Json {
+  const given = entity.get(one.name) ?? null;
+  if (given === null) return one.missing instanceof Map && one.read ? one.read(one.missing) : one.missing;
+  return one.read ? one.read(given) : sortKeys(given);
+}
+
+function isMissing(value: Json, one: Member): boolean {
+  if (value === null || value === one.missing) return true;
+  return Array.isArray(value) && value.length === 0 && one.name !== 'result';
+}

@@ -1,0 +1,40 @@
+import type { Json } from './json/json.js';
+import { stringify } from './json/json.js';
+
+function colourful(stream: NodeJS.WriteStream): boolean {
+  return stream.isTTY === true && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb';
+}
+
+function painted(text: string, code: number, stream: NodeJS.WriteStream): string {
+  return colourful(stream) ? `\u001b[${code}m${text}\u001b[0m` : text;
+}
+
+/** Where a command's output goes: stdout, or stderr for the record of a failed activation. */
+export interface Printer {
+  print(text: string): void;
+  /** Prints `value` indented by four, as wsk does, and a line end. */
+  printJson(value: Json): void;
+  bold(text: string): string;
+  /** The green `ok:` that starts a line of success. */
+  readonly ok: string;
+}
+
+function printerTo(stream: NodeJS.WriteStream): Printer {
+  const print = (text: string): void => void stream.write(text);
+  return {
+    print,
+    printJson: (value) => print(`${stringify(value, 4)}\n`),
+    bold: (text) => painted(text, 1, stream),
+    get ok() {
+      return painted('ok:', 32, stream);
+    },
+  };
+}
+
+export const stdout = printerTo(process.stdout);
+export const stderr = printerTo(process.stderr);
+
+/** Prints `error: <message>` on stderr. */
+export function printError(message: string): void {
+  stderr.print(`${painted('error: ', 31, process.stderr)}${message}\n`);
+}
