@@ -58,7 +58,17 @@ export class Invoker {
       dedicatedNamespaces: [],
     };
     const records = new RecordWriter(store, clock, logger);
-    this.context = { instance, bus, records, marks, clock, logger, metrics, maxResultBytes, isClosing: () => this.closing };
+    this.context = {
+      instance,
+      bus,
+      records,
+      marks,
+      clock,
+      logger,
+      metrics,
+      maxResultBytes,
+      isClosing: () => this.closing,
+    };
     this.loader = new ActionLoader(store);
     this.pool = new ContainerPool(factory, clock, pool, logger);
     this.feed = new ActivationFeed(bus, `invoker${dependencies.instance}`, dependencies.maxInFlight, {
@@ -137,7 +147,10 @@ export class Invoker {
         return true;
       } catch (error) {
         if (error instanceof NoDocumentError) return false;
-        this.context.logger.error({ activationId: message.activationId, error: String(error) }, 'a record could not be looked up');
+        this.context.logger.error(
+          { activationId: message.activationId, error: String(error) },
+          'a record could not be looked up',
+        );
         await sleep(this.dependencies.clock, lookupRetryMs);
       }
     }

@@ -18,12 +18,12 @@ test('a second lock is refused while the first is held, and granted after it is 
 });
 
 test('the lock of a dead process is taken over', () => {
-  writeFileSync(join(folder, 'server.lock'), '999999999 1\n');
+  writeFileSync(join(folder, 'server.lock'), JSON.stringify({ pid: 999_999_999 }));
   lockDataFolder(folder);
-  expect(readFileSync(join(folder, 'server.lock'), 'utf8')).toMatch(new RegExp(`^${process.pid} `));
+  expect(JSON.parse(readFileSync(join(folder, 'server.lock'), 'utf8'))).toMatchObject({ pid: process.pid });
 });
 
 test('a lock whose pid now belongs to another process is taken over', () => {
-  writeFileSync(join(folder, 'server.lock'), `${process.ppid} 1\n`);
+  writeFileSync(join(folder, 'server.lock'), JSON.stringify({ pid: process.ppid, started: 'another boot 1' }));
   expect(() => lockDataFolder(folder)).not.toThrow();
 });

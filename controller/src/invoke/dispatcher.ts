@@ -41,10 +41,15 @@ export class Dispatcher implements InvokeService {
   /** Starts to listen for acknowledgements; their topic must exist. */
   async open(): Promise<void> {
     const topic = `completed${this.dependencies.instance}`;
-    this.subscription = await this.dependencies.bus.subscribe(topic, topic, { maxInFlight: maxAcknowledgements }, (delivery) => {
-      this.acknowledge(delivery.message as unknown as AcknowledgementMessage);
-      delivery.done();
-    });
+    this.subscription = await this.dependencies.bus.subscribe(
+      topic,
+      topic,
+      { maxInFlight: maxAcknowledgements },
+      (delivery) => {
+        this.acknowledge(delivery.message as unknown as AcknowledgementMessage);
+        delivery.done();
+      },
+    );
   }
 
   async close(): Promise<void> {

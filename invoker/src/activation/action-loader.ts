@@ -33,7 +33,10 @@ export class ActionLoader {
     try {
       const document = await this.store.get('whisks', id);
       if (document._rev !== revision) {
-        return { failure: 'Action version is not compatible and cannot be invoked.', reason: `revision is ${String(document._rev)}` };
+        return {
+          failure: 'Action version is not compatible and cannot be invoked.',
+          reason: `revision is ${String(document._rev)}`,
+        };
       }
       const action = this.runnable(id, readAction(document));
       if (this.cache.size >= cacheSize) {
@@ -68,7 +71,8 @@ export class ActionLoader {
       main: ('main' in exec ? exec.main : undefined) ?? 'main',
       limits: action.limits,
       annotations,
-      requirements: exec.kind.startsWith('python:') && requirements !== undefined ? validateRequirements(requirements) : [],
+      requirements:
+        exec.kind.startsWith('python:') && requirements !== undefined ? validateRequirements(requirements) : [],
       code,
     };
   }

@@ -4,7 +4,14 @@ import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
-import type { CallLimits, ContainerSpec, InitRequest, Outcome, ProvisioningError, RunRequest } from '../containers/container-factory.js';
+import type {
+  CallLimits,
+  ContainerSpec,
+  InitRequest,
+  Outcome,
+  ProvisioningError,
+  RunRequest,
+} from '../containers/container-factory.js';
 import type { PoolJob } from '../pool/action-queue.js';
 import type { Disposition, PoolMember } from '../pool/pool-member.js';
 import { activationRecord } from './activation-record.js';

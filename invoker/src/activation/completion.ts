@@ -5,7 +5,11 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import type { AcknowledgementMessage, ActivationMessage } from '@gpuwhisk/common/messages';
 import type { InvokerContext } from './invoker-context.js';
 
-function acknowledge(context: InvokerContext, message: ActivationMessage, acknowledgement: AcknowledgementMessage): void {
+function acknowledge(
+  context: InvokerContext,
+  message: ActivationMessage,
+  acknowledgement: AcknowledgementMessage,
+): void {
   const topic = `completed${message.rootControllerIndex.asString}`;
   try {
     context.bus.send(topic, acknowledgement as unknown as JsonObject);

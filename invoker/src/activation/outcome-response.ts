@@ -68,8 +68,7 @@ export function runResponse(outcome: Outcome, timeoutMs: number, maxResultBytes:
       );
     case 'error':
       return developerError(
-        outcome.error ??
-          withDetail('The action did not produce a valid JSON or JSON Array response', outcome.body),
+        outcome.error ?? withDetail('The action did not produce a valid JSON or JSON Array response', outcome.body),
       );
     case 'timeout':
       return developerError(`The action exceeded its time limits of ${timeoutMs} milliseconds.`);

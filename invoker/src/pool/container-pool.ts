@@ -190,7 +190,12 @@ export class ContainerPool {
     const nowMs = this.clock.monotonicMs();
     for (const queue of this.blocked) {
       const head = queue.waiting.peek();
-      if (queue.members.size === 0 && queue.starting === 0 && head !== undefined && nowMs - head.sinceMs >= starvedAfterMs) {
+      if (
+        queue.members.size === 0 &&
+        queue.starting === 0 &&
+        head !== undefined &&
+        nowMs - head.sinceMs >= starvedAfterMs
+      ) {
         return this.releasingMiB >= queue.spec.memoryMiB ? undefined : queue;
       }
     }
@@ -299,7 +304,12 @@ export class ContainerPool {
     this.releasingMiB += memoryMiB;
     const destruction = member.container
       .destroy()
-      .catch((error: unknown) => this.logger.error({ container: member.container.id, error: String(error) }, 'a container could not be destroyed'))
+      .catch((error: unknown) =>
+        this.logger.error(
+          { container: member.container.id, error: String(error) },
+          'a container could not be destroyed',
+        ),
+      )
       .then(() => {
         this.destructions.delete(destruction);
         this.releasingMiB -= memoryMiB;

@@ -134,13 +134,19 @@ export class StemCells {
     const { reactive, initialCount } = stock.config;
     if (reactive !== undefined) {
       const grown = Math.floor(stock.coldStarts / reactive.threshold) * reactive.increment;
-      stock.wanted = stock.coldStarts === 0 ? initialCount : Math.min(reactive.maxCount, Math.max(reactive.minCount, grown));
+      stock.wanted =
+        stock.coldStarts === 0 ? initialCount : Math.min(reactive.maxCount, Math.max(reactive.minCount, grown));
       const nowMs = this.clock.monotonicMs();
-      const expired = stock.cells.filter((cell) => nowMs - cell.readyMs > reactive.ttlMs).slice(0, Math.max(0, stock.cells.length - stock.wanted));
+      const expired = stock.cells
+        .filter((cell) => nowMs - cell.readyMs > reactive.ttlMs)
+        .slice(0, Math.max(0, stock.cells.length - stock.wanted));
       for (const cell of expired) {
         stock.cells.splice(stock.cells.indexOf(cell), 1);
         this.destroy(stock, cell).catch((error: unknown) =>
-          this.logger.error({ container: cell.container.id, error: String(error) }, 'a stem cell could not be destroyed'),
+          this.logger.error(
+            { container: cell.container.id, error: String(error) },
+            'a stem cell could not be destroyed',
+          ),
         );
       }
     }

@@ -1,0 +1,95 @@
+import { parseArgs } from 'node:util';
+import { ConfigError, loadConfig } from '@gpuwhisk/common/config';
+import type { Config } from '@gpuwhisk/common/config';
+
+/** What standalone changes in the defaults of a cluster. */
+const standaloneDefaults = {
+  limits: {
+    maxMemoryMiB: 4096,
+    maxConcurrency: 500,
+    invocationsPerMinute: 1_000_000,
+    concurrentInvocations: 1000,
+    firesPerMinute: 1_000_000,
+  },
+};
+
+/** The text of --help. */
+export const usage = `Usage: npm start -- [flags]
+
+  --port N               port of the API (default 3233; 0 takes a free one)
+  --host ADDRESS         address to listen on (default 127.0.0.1)
+  --data DIR             folder of all state (default .gpuwhisk)
+  --config FILE          JSON configuration file; flags and GPUWHISK_* variables come on top
+  --set KEY=VALUE        any setting by its path, such as --set limits.maxTimeoutMs=600000; may be repeated
+  --memory MIB           memory that containers may claim together (default 60 % of the host's)
+  --stem-cells true|false   keep prewarmed containers (default true)
+  --require-isolation    refuse to start where the host forbids a measure of isolation
+  --log-level LEVEL      trace, debug, info, warn (default), error, silent
+  --print-config         print the configuration as JSON and stop
+  --help                 this text
+`;
+
+/** What the command line asks for. */
+export type Command = { type: 'help' } | { type: 'print-config'; config: Config } | { type: 'serve'; config: Config };
+
+/** Parses the command line. Throws ConfigError for an unknown flag or a value that cannot be. */
+export function parseCommand(args: string[], env: NodeJS.ProcessEnv): Command {
+  const values = parse(args);
+  if (values.help) return { type: 'help' };
+  const flags: Record<string, unknown> = {};
+  for (const setting of values.set ?? []) assign(flags, setting);
+  if (values.port !== undefined) flags.port = Number(values.port);
+  if (values.host !== undefined) flags.host = values.host;
+  if (values.data !== undefined) flags.dataDir = values.data;
+  if (values.memory !== undefined) flags.poolMemoryMiB = Number(values.memory);
+  if (values['stem-cells'] !== undefined) flags.stemCells = jsonOrText(values['stem-cells']);
+  if (values['require-isolation']) flags.requireIsolation = true;
+  if (values['log-level'] !== undefined) flags.logLevel = values['log-level'];
+  const config = loadConfig({ base: standaloneDefaults, file: values.config, env, flags });
+  return { type: values['print-config'] ? 'print-config' : 'serve', config };
+}
+
+function parse(args: string[]): ReturnType<typeof parseValues> {
+  try {
+    return parseValues(args);
+  } catch (error) {
+    throw new ConfigError((error as Error).message);
+  }
+}
+
+function parseValues(args: string[]) {
+  return parseArgs({
+    args,
+    options: {
+      port: { type: 'string' },
+      host: { type: 'string' },
+      data: { type: 'string' },
+      config: { type: 'string' },
+      set: { type: 'string', multiple: true },
+      memory: { type: 'string' },
+      'stem-cells': { type: 'string' },
+      'require-isolation': { type: 'boolean' },
+      'log-level': { type: 'string' },
+      'print-config': { type: 'boolean' },
+      help: { type: 'boolean' },
+    },
+  }).values;
+}
+
+function assign(tree: Record<string, unknown>, setting: string): void {
+  const at = setting.indexOf('=');
+  if (at < 1) throw new ConfigError(`--set takes KEY=VALUE, not '${setting}'`);
+  const path = setting.slice(0, at).split('.');
+  const last = path.pop() as string;
+  let node = tree;
+  for (const key of path) node = (node[key] ??= {}) as Record<string, unknown>;
+  node[last] = jsonOrText(setting.slice(at + 1));
+}
+
+function jsonOrText(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,70 @@
+import { resolve } from 'node:path';
+import { ConfigError } from '@gpuwhisk/common/config';
+import type { Config } from '@gpuwhisk/common/config';
+import { DataFolderInUseError } from './data-lock.js';
+import { parseCommand, usage } from './flags.js';
+import { guest } from './standalone-identities.js';
+import { IsolationError, startPlatform } from './platform.js';
+import type { Platform } from './platform.js';
+
+/** How long running activations may go on after the first signal to stop, ms. */
+const drainMs = 10_000;
+
+function greet(platform: Platform): void {
+  const wsk = `./bin/wsk --apihost ${platform.url} --auth ${guest.uuid}:${guest.key}`;
+  const lines = [
+    `gpuwhisk is ready at ${platform.url}`,
+    ...platform.notes.map((note) => `  note: ${note}`),
+    '',
+    'Create and invoke a function:',
+    `  ${wsk} action create hello examples/hello/hello.js`,
+    `  ${wsk} action invoke hello --result --param name you`,
+    '',
+    'Ctrl-C stops.',
+  ];
+  console.log(lines.join('\n'));
+}
+
+function stopOnSignals(platform: Platform): void {
+  let stopping = false;
+  const stop = (): void => {
+    if (stopping) process.exit(130);
+    stopping = true;
+    console.log('Stopping; running activations have 10 seconds. Again to stop at once.');
+    platform.close(drainMs).then(
+      () => process.exit(0),
+      (error: unknown) => {
+        console.error(`The platform did not stop cleanly: ${String(error)}`);
+        process.exit(1);
+      },
+    );
+  };
+  process.on('SIGINT', stop);
+  process.on('SIGTERM', stop);
+}
+
+async function serve(config: Config): Promise<void> {
+  const platform = await startPlatform({ ...config, dataDir: resolve(config.dataDir) });
+  stopOnSignals(platform);
+  greet(platform);
+}
+
+function explain(error: unknown): string {
+  if (error instanceof ConfigError || error instanceof DataFolderInUseError || error instanceof IsolationError)
+    return error.message;
+  const { code, port, address } = error as { code?: string; port?: number; address?: string };
+  if (code === 'EADDRINUSE') return `Port ${port} of ${address} is in use; choose another with --port.`;
+  if (code === 'EACCES' && port !== undefined)
+    return `Port ${port} of ${address} may not be used by this user; choose another with --port.`;
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+try {
+  const command = parseCommand(process.argv.slice(2), process.env);
+  if (command.type === 'help') console.log(usage);
+  else if (command.type === 'print-config') console.log(JSON.stringify(command.config, null, 2));
+  else await serve(command.config);
+} catch (error) {
+  console.error(explain(error));
+  process.exit(1);
+}

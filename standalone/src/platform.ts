@@ -1,0 +1,155 @@
+import { totalmem } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { openDurable } from '@gpuwhisk/common/bus/durable';
+import type { Config } from '@gpuwhisk/common/config';
+import { createLogger } from '@gpuwhisk/common/logging';
+import { createMetrics } from '@gpuwhisk/common/metrics';
+import { openLmdbStore } from '@gpuwhisk/common/store/lmdb-store';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import { systemDisk } from '@gpuwhisk/common/system/disk';
+import { systemNetwork } from '@gpuwhisk/common/system/network';
+import { systemRandom } from '@gpuwhisk/common/system/random';
+import { createController } from '@gpuwhisk/controller/create-controller';
+import { putIdentity } from '@gpuwhisk/controller/identities';
+import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
+import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/process-factory';
+import { Invoker } from '@gpuwhisk/invoker/invoker';
+import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
+import { lockDataFolder } from './data-lock.js';
+import { guest, whiskSystem } from './standalone-identities.js';
+import { stemCellConfigs } from './stem-cell-configs.js';
+
+/** The host forbids a measure of isolation that the configuration requires. */
+export class IsolationError extends Error {
+  override name = 'IsolationError';
+}
+
+/** A platform that serves. */
+export interface Platform {
+  /** `http://address:port`. */
+  readonly url: string;
+  /** Plain lines about what this machine lacks. */
+  readonly notes: readonly string[];
+  /** Lets running activations end for up to `drainMs`, then stops everything; what waits is run by the next life. */
+  close(drainMs: number): Promise<void>;
+}
+
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const MiB = 1024 * 1024;
+const instance = 0;
+const invokerTopic = `invoker${instance}`;
+const completedTopic = `completed${instance}`;
+/** Activations that the invoker holds; others wait in the bus. */
+const maxInFlight = 2000;
+const requestGraceMs = 2000;
+
+/** Starts controller and invoker in this process on embedded engines. `config.dataDir` must be absolute. */
+export async function startPlatform(config: Config): Promise<Platform> {
+  const unlock = lockDataFolder(config.dataDir);
+  const releases: (() => Promise<unknown> | void)[] = [unlock];
+  const releaseAll = async (): Promise<void> => {
+    for (const release of releases.splice(0).reverse()) await release();
+  };
+  try {
+    return await start(config, releases, releaseAll);
+  } catch (error) {
+    await releaseAll();
+    throw error;
+  }
+}
+
+async function start(
+  config: Config,
+  releases: (() => Promise<unknown> | void)[],
+  releaseAll: () => Promise<void>,
+): Promise<Platform> {
+  const clock = systemClock;
+  const random = systemRandom;
+  const logger = createLogger({ level: config.logLevel });
+  const metrics = createMetrics();
+  const folder = (name: string): string => join(config.dataDir, name);
+
+  const [store, catalog, durable] = await Promise.all([
+    openLmdbStore(folder('store')),
+    createRuntimeCatalog({ runtimesDir: join(root, 'runtimes'), dataDir: config.dataDir, clock, logger }),
+    openDurable({
+      disk: systemDisk,
+      folder: folder('log'),
+      clock,
+      random,
+      onWarning: (warning) => logger.error({ err: warning }, 'the log has a problem'),
+    }),
+  ]);
+  releases.push(() => store.close());
+  releases.push(() => durable.close());
+  for (const damage of durable.damage) logger.error(damage, 'part of the log could not be read; the rest was');
+  const factory = createProcessFactory({
+    catalog,
+    clock,
+    dataDir: config.dataDir,
+    actionNetwork: config.actionNetwork,
+    logger,
+  });
+  const { bus } = durable;
+  const limits = { maxPendingMessages: config.maxQueuedActivations, maxPendingBytes: config.maxQueuedBytes };
+  const [isolationNotes] = await Promise.all([
+    factory.start(),
+    bus.ensureTopic(invokerTopic, { durable: true, ...limits }),
+    bus.ensureTopic(completedTopic, { durable: false, maxPendingMessages: 100_000, maxPendingBytes: Infinity }),
+    putIdentity(store, guest),
+    putIdentity(store, whiskSystem),
+  ]);
+  releases.push(() => factory.close());
+  if (config.requireIsolation && isolationNotes.length > 0) {
+    throw new IsolationError(
+      `Isolation is required, and this host lacks some:\n${isolationNotes.map((note) => `  ${note}`).join('\n')}`,
+    );
+  }
+
+  const dispatcher = new Dispatcher({ bus, clock, random, logger, instance, chooseInvoker: () => invokerTopic });
+  await dispatcher.open();
+  const invoker = new Invoker({
+    instance,
+    bus,
+    store,
+    factory,
+    marks: durable.marks,
+    clock,
+    logger,
+    metrics,
+    pool: {
+      ...config.pool,
+      memoryMiB: config.poolMemoryMiB ?? Math.floor((totalmem() / MiB) * 0.6),
+      stemCells: config.stemCells ? stemCellConfigs(catalog.manifest) : [],
+    },
+    maxResultBytes: config.limits.maxResultBytes,
+    maxInFlight,
+  });
+  const controller = createController({
+    store,
+    clock,
+    random,
+    config,
+    manifest: () => catalog.manifest,
+    logger,
+    metrics,
+    invoker: dispatcher,
+    invokersHealth: () => ({ [`invoker${instance}/${instance}`]: 'up' }),
+    build: { date: '2026-11-21', number: '0.1.0' },
+  });
+  const server = await systemNetwork.listen(controller.handle, { host: config.host, port: config.port });
+  await invoker.start();
+  return {
+    url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${server.port}`,
+    notes: [...isolationNotes, ...catalog.notes],
+    async close(drainMs) {
+      const serverClosed = server.close(drainMs + requestGraceMs);
+      await invoker.close(drainMs);
+      await dispatcher.close();
+      await serverClosed;
+      await controller.close();
+      await releaseAll();
+    },
+  };
+}

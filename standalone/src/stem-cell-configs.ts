@@ -1,0 +1,39 @@
+import { ConfigError } from '@gpuwhisk/common/config';
+import type { RuntimeManifest, StemCell } from '@gpuwhisk/common/runtimes';
+import type { StemCellConfig } from '@gpuwhisk/invoker/pool/stem-cells';
+
+const unitMs: Record<string, number> = { millisecond: 1, second: 1000, minute: 60_000, hour: 3_600_000 };
+
+/** `256 MB` → 256. Throws ConfigError. */
+function memoryMiB(text: string): number {
+  const match = /^(\d+) *(MB|GB)$/i.exec(text);
+  if (match === null) throw new ConfigError(`runtimes.json: '${text}' is no memory size such as '256 MB'`);
+  return Number(match[1]) * (match[2]?.toUpperCase() === 'GB' ? 1024 : 1);
+}
+
+/** `2 minutes` → 120000. Throws ConfigError. */
+function durationMs(text: string): number {
+  const match = /^(\d+) *([a-z]+?)s?$/i.exec(text);
+  const unit = unitMs[match?.[2]?.toLowerCase() ?? ''];
+  if (match === null || unit === undefined)
+    throw new ConfigError(`runtimes.json: '${text}' is no duration such as '2 minutes'`);
+  return Number(match[1]) * unit;
+}
+
+function reactiveConfig(reactive: NonNullable<StemCell['reactive']>): NonNullable<StemCellConfig['reactive']> {
+  const { minCount, maxCount, ttl, threshold, increment } = reactive;
+  return { minCount, maxCount, ttlMs: durationMs(ttl), threshold, increment };
+}
+
+/** The stem cells that a manifest asks for. Throws ConfigError for a size or duration that cannot be read. */
+export function stemCellConfigs(manifest: RuntimeManifest): StemCellConfig[] {
+  return Object.values(manifest.runtimes).flatMap((entries) =>
+    entries.flatMap((entry) =>
+      entry.stemCells.map((cell) => ({
+        spec: { kind: entry.kind, memoryMiB: memoryMiB(cell.memory), concurrency: 1, requirements: [] },
+        initialCount: cell.initialCount,
+        ...(cell.reactive !== undefined && { reactive: reactiveConfig(cell.reactive) }),
+      })),
+    ),
+  );
+}
