@@ -1,0 +1,44 @@
+import * as crypto from 'node:crypto';
+import type { StoredDocument } from './artifact-store.js';
+
+const hashDigits = 32;
+
+function sha256(text: string): string {
+  // One call where Node has it (20.12 and 21.7 on), twice as fast for a record.
+  if (typeof crypto.hash === 'function') return crypto.hash('sha256', text);
+  return crypto.createHash('sha256').update(text).digest('hex');
+}
+
+/** The revision that follows `previous` (none: a new document) for a document whose text is `text`: `N-<hash>`. */
+export function nextRevision(previous: string | undefined, text: string): string {
+  const generation = previous === undefined ? 0 : Number.parseInt(previous, 10);
+  return `${generation + 1}-${sha256(text).slice(0, hashDigits)}`;
+}
+
+/** A document as it is stored: its revision, a line feed, its JSON text without `_rev`. */
+export function encodeDocument(
+  document: StoredDocument,
+  previous: string | undefined,
+): { revision: string; stored: string } {
+  let fields: StoredDocument = document;
+  if (document._rev !== undefined) {
+    fields = { ...document };
+    delete fields._rev;
+  }
+  const text = JSON.stringify(fields);
+  const revision = nextRevision(previous, text);
+  return { revision, stored: `${revision}\n${text}` };
+}
+
+/** The revision of a stored document. */
+export function revisionOf(stored: string): string {
+  return stored.slice(0, stored.indexOf('\n'));
+}
+
+/** A stored document with its `_rev`. */
+export function decodeDocument(stored: string): StoredDocument {
+  const end = stored.indexOf('\n');
+  const document = JSON.parse(stored.slice(end + 1)) as StoredDocument;
+  document._rev = stored.slice(0, end);
+  return document;
+}

@@ -1,0 +1,249 @@
+import type { Database, RangeOptions, RootDatabase } from 'lmdb';
+import { open } from 'lmdb';
+import type { JsonValue } from '../json.js';
+import { isJsonObject } from '../json.js';
+import type { ProcessIdentity } from '../system/process-identity.js';
+import { isRunning, thisProcess } from '../system/process-identity.js';
+import type {
+  ArtifactStore,
+  DatabaseName,
+  StoredDocument,
+  ViewKey,
+  ViewName,
+  ViewQuery,
+  ViewRow,
+} from './artifact-store.js';
+import { DocumentConflictError, NoDocumentError } from './artifact-store.js';
+import { decodeDocument, encodeDocument, revisionOf } from './document-codec.js';
+import { KeyQueue } from './key-queue.js';
+import { LmdbAttachments } from './lmdb-attachments.js';
+import { LmdbWrites } from './lmdb-writes.js';
+import { StoreOpenError } from './store-error.js';
+import { parseRow, rangeOf, rowKey } from './view-key.js';
+import { emitRows, sharesValueOf, viewsOf } from './views.js';
+
+type Table = Database<Uint8Array, Uint8Array>;
+
+const tableOptions = { keyEncoding: 'binary', encoding: 'binary' } as const;
+const nothing = Buffer.alloc(0);
+const ownerKey = Buffer.from('owner');
+
+/**
+ * The store inside one process, in LMDB (one file, memory-mapped, copy on write). One process at a time has a
+ * folder, so checks against what is stored are made in memory, one write a document at a time.
+ *
+ * Throws StoreOpenError.
+ */
+export function openLmdbStore(folder: string): Promise<ArtifactStore> {
+  let root: RootDatabase<Uint8Array, Uint8Array> | undefined;
+  try {
+    // Without overlappingSync a commit is reported once it is on disk, which is what put and createMany promise.
+    root = open({ path: folder, noSubdir: false, overlappingSync: false, maxDbs: 16, ...tableOptions });
+    return Promise.resolve(new LmdbStore(root, claim(root, folder)));
+  } catch (error) {
+    void root?.close();
+    if (error instanceof StoreOpenError) return Promise.reject(error);
+    const message = `the database in '${folder}' cannot be opened: ${(error as Error).message}`;
+    return Promise.reject(new StoreOpenError(message, { cause: error }));
+  }
+}
+
+/** Notes this process as the folder's only user. */
+function claim(root: RootDatabase<Uint8Array, Uint8Array>, folder: string): Table {
+  const meta: Table = root.openDB('meta', tableOptions);
+  meta.transactionSync(() => {
+    const owner = meta.get(ownerKey);
+    const other = owner && (JSON.parse(Buffer.from(owner).toString('utf8')) as ProcessIdentity);
+    if (other && isRunning(other)) {
+      throw new StoreOpenError(`the database in '${folder}' is in use by process ${other.pid}`);
+    }
+    meta.putSync(ownerKey, Buffer.from(JSON.stringify(thisProcess())));
+  });
+  return meta;
+}
+
+class LmdbStore implements ArtifactStore {
+  private readonly documents = new Map<DatabaseName, Table>();
+  private readonly views = new Map<ViewName, Table>();
+  private readonly attachments: LmdbAttachments;
+  private readonly writes = new LmdbWrites();
+  /** Holds `database id` while a write of it is not yet durable. */
+  private readonly queue = new KeyQueue();
+  private closed = false;
+
+  constructor(
+    private readonly root: RootDatabase<Uint8Array, Uint8Array>,
+    private readonly meta: Table,
+  ) {
+    for (const database of Object.keys(viewsOf) as DatabaseName[]) {
+      this.documents.set(database, root.openDB(database, tableOptions));
+      for (const view of viewsOf[database]) this.views.set(view, root.openDB(view, tableOptions));
+    }
+    this.attachments = new LmdbAttachments(root.openDB('attachments', tableOptions), this.writes);
+  }
+
+  async get(database: DatabaseName, id: string): Promise<StoredDocument> {
+    const stored = this.read(database, id);
+    if (stored === undefined) throw new NoDocumentError(id);
+    return decodeDocument(stored);
+  }
+
+  async put(database: DatabaseName, document: StoredDocument): Promise<string> {
+    return await this.queue.run(`${database} ${document._id}`, async () => {
+      const before = this.read(database, document._id);
+      const previous = before === undefined ? undefined : revisionOf(before);
+      if (document._rev !== previous) throw new DocumentConflictError(document._id);
+      const { revision, stored } = encodeDocument(document, previous);
+      await this.writes.durable(() => {
+        if (before !== undefined) this.removeRows(database, decodeDocument(before));
+        this.write(database, document, stored);
+      });
+      return revision;
+    });
+  }
+
+  async createMany(database: DatabaseName, documents: readonly StoredDocument[]): Promise<boolean[]> {
+    const created = new Array<boolean>(documents.length).fill(false);
+    const keys: string[] = [];
+    const later: number[] = [];
+    const table = this.table(database);
+    const taken = new Set<string>();
+    const commit = this.writes.durable(() => {
+      for (const [index, document] of documents.entries()) {
+        const key = `${database} ${document._id}`;
+        if (this.queue.isBusy(key) || taken.has(key)) {
+          later.push(index);
+        } else if (!table.doesExist(Buffer.from(document._id))) {
+          this.write(database, document, encodeDocument(document, undefined).stored);
+          created[index] = true;
+          taken.add(key);
+          keys.push(key);
+        }
+      }
+    });
+    this.queue.holdAll(
+      keys,
+      commit.catch(() => undefined),
+    );
+    await commit;
+    // Those that somebody else was writing: again, when that is done.
+    for (const index of later) created[index] = await this.createOne(database, documents[index] as StoredDocument);
+    return created;
+  }
+
+  async delete(database: DatabaseName, id: string, revision: string): Promise<void> {
+    await this.queue.run(`${database} ${id}`, async () => {
+      const before = this.read(database, id);
+      if (before === undefined) throw new NoDocumentError(id);
+      if (revisionOf(before) !== revision) throw new DocumentConflictError(id);
+      await this.writes.durable(() => {
+        this.removeRows(database, decodeDocument(before));
+        this.writes.note(this.table(database).remove(Buffer.from(id)));
+        this.attachments.removeAll(database, id);
+      });
+    });
+  }
+
+  async query(database: DatabaseName, query: ViewQuery): Promise<ViewRow[]> {
+    if (query.limit === 0) return [];
+    const { start, end } = rangeOf(query.startKey, query.endKey);
+    const range: RangeOptions = query.descending ? { start: end, end: start, reverse: true } : { start, end };
+    if (query.limit !== undefined) range.limit = query.limit;
+    if (query.skip) range.offset = query.skip;
+    const rows: ViewRow[] = [];
+    for (const { key, value } of this.view(query.view).getRange(range)) {
+      const row: ViewRow = { ...parseRow(key), value: this.rowValue(query.view, value) };
+      if (query.includeDocs) this.addDocument(database, row);
+      rows.push(row);
+    }
+    return rows;
+  }
+
+  async count(_database: DatabaseName, query: { view: ViewName; startKey: ViewKey; endKey: ViewKey }): Promise<number> {
+    return this.view(query.view).getKeysCount(rangeOf(query.startKey, query.endKey));
+  }
+
+  async putAttachment(
+    database: DatabaseName,
+    id: string,
+    name: string,
+    contentType: string,
+    bytes: Uint8Array,
+  ): Promise<void> {
+    await this.queue.run(`${database} ${id}`, () => this.attachments.put(database, id, name, contentType, bytes));
+  }
+
+  async getAttachment(
+    database: DatabaseName,
+    id: string,
+    name: string,
+  ): Promise<{ contentType: string; bytes: Uint8Array }> {
+    if (this.closed) throw new Error('the store is closed');
+    return this.attachments.get(database, id, name);
+  }
+
+  async deleteAttachments(database: DatabaseName, id: string, except?: string): Promise<void> {
+    await this.queue.run(`${database} ${id}`, () =>
+      this.writes.durable(() => this.attachments.removeAll(database, id, except)),
+    );
+  }
+
+  async close(): Promise<void> {
+    if (this.writes.refused) return;
+    this.writes.refuse();
+    await this.queue.idle();
+    this.closed = true;
+    await this.meta.remove(ownerKey);
+    await this.root.close();
+  }
+
+  private async createOne(database: DatabaseName, document: StoredDocument): Promise<boolean> {
+    return await this.queue.run(`${database} ${document._id}`, async () => {
+      if (this.table(database).doesExist(Buffer.from(document._id))) return false;
+      await this.writes.durable(() => this.write(database, document, encodeDocument(document, undefined).stored));
+      return true;
+    });
+  }
+
+  private table(database: DatabaseName): Table {
+    if (this.closed) throw new Error('the store is closed');
+    return this.documents.get(database) as Table;
+  }
+
+  private view(view: ViewName): Table {
+    if (this.closed) throw new Error('the store is closed');
+    return this.views.get(view) as Table;
+  }
+
+  private read(database: DatabaseName, id: string): string | undefined {
+    const stored = this.table(database).getBinary(Buffer.from(id));
+    return stored?.toString('utf8');
+  }
+
+  private write(database: DatabaseName, document: StoredDocument, stored: string): void {
+    this.writes.note(this.table(database).put(Buffer.from(document._id), Buffer.from(stored)));
+    for (const { view, key, value, sharedKey } of emitRows(database, document)) {
+      const row = sharedKey ? rowKey(sharedKey, document._id) : Buffer.from(JSON.stringify(value));
+      this.writes.note(this.view(view).put(rowKey(key, document._id), row));
+    }
+  }
+
+  private removeRows(database: DatabaseName, document: StoredDocument): void {
+    for (const { view, key } of emitRows(database, document)) {
+      this.writes.note(this.view(view).remove(rowKey(key, document._id)));
+    }
+  }
+
+  private rowValue(view: ViewName, value: Uint8Array): JsonValue {
+    const shared = sharesValueOf[view];
+    const text = shared ? (this.view(shared).get(value) ?? nothing) : value;
+    return JSON.parse(Buffer.from(text.buffer, text.byteOffset, text.length).toString('utf8')) as JsonValue;
+  }
+
+  /** The row's document, or the one that its value names (CouchDB's linked documents). */
+  private addDocument(database: DatabaseName, row: ViewRow): void {
+    const linked = isJsonObject(row.value) ? row.value._id : undefined;
+    const stored = this.read(database, typeof linked === 'string' ? linked : row.id);
+    if (stored !== undefined) row.doc = decodeDocument(stored);
+  }
+}

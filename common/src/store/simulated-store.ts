@@ -1,0 +1,208 @@
+import type { JsonValue } from '../json.js';
+import { isJsonObject } from '../json.js';
+import type { Clock } from '../system/clock.js';
+import type { Random } from '../system/random.js';
+import { randomFraction } from '../system/random.js';
+import type { ArtifactStore, DatabaseName, StoredDocument, ViewName, ViewQuery, ViewRow } from './artifact-store.js';
+import { DocumentConflictError, NoDocumentError } from './artifact-store.js';
+import { decodeDocument, encodeDocument, revisionOf } from './document-codec.js';
+import { StoreWriteError } from './store-error.js';
+import { parseRow, rangeOf, rowKey } from './view-key.js';
+import { emitRows, viewsOf } from './views.js';
+
+interface Attachment {
+  contentType: string;
+  bytes: Uint8Array;
+}
+
+export interface SimulatedStoreOptions {
+  clock: Clock;
+  random: Random;
+  /** How long an operation takes, ms: uniform up to this. */
+  latencyMs?: number;
+}
+
+/** A store in memory for simulations. */
+export interface SimulatedStore extends ArtifactStore {
+  /**
+   * The process that uses the store dies: of the writes under way some took effect and some did not; none of the
+   * promises given out settles any more. The store can be used on by the next process.
+   */
+  crash(): void;
+}
+
+/** A store in memory, whose operations take time on `clock` and whose writes take effect when that is over. */
+export function simulatedStore(options: SimulatedStoreOptions): SimulatedStore {
+  return new MemoryStore(options);
+}
+
+class MemoryStore implements SimulatedStore {
+  private readonly documents = new Map<string, string>();
+  private readonly attachments = new Map<string, Map<string, Attachment>>();
+  /** Writes that were asked for and have not taken effect. */
+  private underWay = new Set<() => void>();
+  private life = 0;
+  private closed = false;
+
+  constructor(private readonly options: SimulatedStoreOptions) {}
+
+  get(database: DatabaseName, id: string): Promise<StoredDocument> {
+    return this.later(() => {
+      const stored = this.documents.get(`${database} ${id}`);
+      if (stored === undefined) throw new NoDocumentError(id);
+      return decodeDocument(stored);
+    });
+  }
+
+  put(database: DatabaseName, document: StoredDocument): Promise<string> {
+    const key = `${database} ${document._id}`;
+    return this.write(() => {
+      const before = this.documents.get(key);
+      const previous = before === undefined ? undefined : revisionOf(before);
+      if (document._rev !== previous) throw new DocumentConflictError(document._id);
+      const { revision, stored } = encodeDocument(document, previous);
+      this.documents.set(key, stored);
+      return revision;
+    });
+  }
+
+  createMany(database: DatabaseName, documents: readonly StoredDocument[]): Promise<boolean[]> {
+    return this.write(() =>
+      documents.map((document) => {
+        const key = `${database} ${document._id}`;
+        if (this.documents.has(key)) return false;
+        this.documents.set(key, encodeDocument(document, undefined).stored);
+        return true;
+      }),
+    );
+  }
+
+  delete(database: DatabaseName, id: string, revision: string): Promise<void> {
+    const key = `${database} ${id}`;
+    return this.write(() => {
+      const before = this.documents.get(key);
+      if (before === undefined) throw new NoDocumentError(id);
+      if (revisionOf(before) !== revision) throw new DocumentConflictError(id);
+      this.documents.delete(key);
+      this.attachments.delete(key);
+    });
+  }
+
+  query(database: DatabaseName, query: ViewQuery): Promise<ViewRow[]> {
+    return this.later(() => {
+      const rows = this.rowsIn(database, query);
+      if (query.descending) rows.reverse();
+      const skip = query.skip ?? 0;
+      const chosen = rows.slice(skip, query.limit === undefined ? undefined : skip + query.limit);
+      return chosen.map(({ row, value }) => {
+        const found: ViewRow = { ...parseRow(row), value };
+        if (query.includeDocs) {
+          const linked = isJsonObject(value) ? value._id : undefined;
+          const stored = this.documents.get(`${database} ${typeof linked === 'string' ? linked : found.id}`);
+          if (stored !== undefined) found.doc = decodeDocument(stored);
+        }
+        return found;
+      });
+    });
+  }
+
+  count(database: DatabaseName, query: Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>): Promise<number> {
+    return this.later(() => this.rowsIn(database, query).length);
+  }
+
+  putAttachment(
+    database: DatabaseName,
+    id: string,
+    name: string,
+    contentType: string,
+    bytes: Uint8Array,
+  ): Promise<void> {
+    const copy = Uint8Array.from(bytes);
+    return this.write(() => {
+      const key = `${database} ${id}`;
+      const attachments = this.attachments.get(key) ?? new Map<string, Attachment>();
+      this.attachments.set(key, attachments.set(name, { contentType, bytes: copy }));
+    });
+  }
+
+  getAttachment(database: DatabaseName, id: string, name: string): Promise<Attachment> {
+    return this.later(() => {
+      const attachment = this.attachments.get(`${database} ${id}`)?.get(name);
+      if (!attachment) throw new NoDocumentError(`${id}/${name}`);
+      return { contentType: attachment.contentType, bytes: Uint8Array.from(attachment.bytes) };
+    });
+  }
+
+  deleteAttachments(database: DatabaseName, id: string, except?: string): Promise<void> {
+    return this.write(() => {
+      const attachments = this.attachments.get(`${database} ${id}`);
+      for (const name of attachments?.keys() ?? []) if (name !== except) attachments?.delete(name);
+    });
+  }
+
+  close(): Promise<void> {
+    this.closed = true;
+    return Promise.resolve();
+  }
+
+  crash(): void {
+    this.life++;
+    for (const takeEffect of this.underWay) if (randomFraction(this.options.random) < 0.5) takeEffect();
+    this.underWay = new Set();
+    this.closed = false;
+  }
+
+  private rowsIn(
+    database: DatabaseName,
+    { view, startKey, endKey }: { view: ViewName; startKey: ViewQuery['startKey']; endKey: ViewQuery['endKey'] },
+  ): { row: Buffer; value: JsonValue }[] {
+    if (!viewsOf[database].includes(view)) throw new Error(`database '${database}' has no view '${view}'`);
+    const { start, end } = rangeOf(startKey, endKey);
+    const found: { row: Buffer; value: JsonValue }[] = [];
+    for (const [key, stored] of this.documents) {
+      if (!key.startsWith(`${database} `)) continue;
+      const document = decodeDocument(stored);
+      const emitted = emitRows(database, document);
+      for (const each of emitted) {
+        const row = rowKey(each.key, document._id);
+        if (each.view !== view || row.compare(start) < 0 || row.compare(end) >= 0) continue;
+        const value = each.value ?? emitted.find((other) => other.key === each.sharedKey)?.value ?? null;
+        found.push({ row, value });
+      }
+    }
+    return found.sort((one, other) => one.row.compare(other.row));
+  }
+
+  private write<Result>(apply: () => Result): Promise<Result> {
+    if (this.closed) return Promise.reject(new StoreWriteError('the store is closed'));
+    const takeEffect = (): void => {
+      try {
+        apply();
+      } catch (error) {
+        // A conflict that nobody is there to hear of.
+        if (!(error instanceof DocumentConflictError || error instanceof NoDocumentError)) throw error;
+      }
+    };
+    this.underWay.add(takeEffect);
+    return this.later(() => {
+      this.underWay.delete(takeEffect);
+      return apply();
+    });
+  }
+
+  private later<Result>(run: () => Result): Promise<Result> {
+    if (this.closed) return Promise.reject(new Error('the store is closed'));
+    const { clock, random, latencyMs = 5 } = this.options;
+    const life = this.life;
+    return new Promise((resolve, reject) => {
+      clock.setTimer(randomFraction(random) * latencyMs, () => {
+        if (life !== this.life) return;
+        try {
+          resolve(run());
+        } catch (error) {
+          reject(error as Error);
+        }
+      });
+    });
+  }
+}

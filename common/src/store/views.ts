@@ -1,0 +1,132 @@
+import type { JsonObject, JsonValue } from '../json.js';
+import { isJsonObject } from '../json.js';
+import type { DatabaseName, StoredDocument, ViewKey, ViewName } from './artifact-store.js';
+
+/** A row that a document has in a view. */
+export interface EmittedRow {
+  view: ViewName;
+  key: ViewKey;
+  /** The list row; undefined where the same document's row with `sharedKey` in the view's `sharesValueOf` has it. */
+  value?: JsonValue;
+  sharedKey?: ViewKey;
+}
+
+/** Views whose rows have the value that the document has in another view, where it is stored once. */
+export const sharesValueOf: Partial<Record<ViewName, ViewName>> = { 'activations-by-name': 'activations' };
+
+/** The views that a database has. */
+export const viewsOf: Record<DatabaseName, readonly ViewName[]> = {
+  subjects: ['identities'],
+  whisks: ['actions', 'packages', 'packages-public', 'rules', 'triggers'],
+  activations: ['activations', 'activations-by-name'],
+};
+
+/** The rows that OpenWhisk's design documents (`whisks.v2.1.0`, `whisks-filters.v2.1.1`, `subjects.v2.0.0`) emit. */
+export function emitRows(database: DatabaseName, document: StoredDocument): EmittedRow[] {
+  switch (database) {
+    case 'subjects':
+      return emitIdentities(document);
+    case 'whisks':
+      return emitEntities(document);
+    case 'activations':
+      return emitActivations(document);
+  }
+}
+
+function emitIdentities(document: StoredDocument): EmittedRow[] {
+  const { subject, namespaces, blocked } = document;
+  if (typeof subject !== 'string' || !Array.isArray(namespaces) || blocked === true) return [];
+  return namespaces.filter(isJsonObject).flatMap(({ name, uuid, key }): EmittedRow[] => {
+    if (typeof name !== 'string' || typeof uuid !== 'string' || typeof key !== 'string') return [];
+    const value = { _id: `${name}/limits`, namespace: name, uuid, key };
+    return [
+      { view: 'identities', key: [name], value },
+      { view: 'identities', key: [uuid, key], value },
+    ];
+  });
+}
+
+function emitEntities(document: StoredDocument): EmittedRow[] {
+  const { namespace, updated } = document;
+  if (typeof namespace !== 'string' || typeof updated !== 'number') return [];
+  const found = entityRow(document);
+  if (!found) return [];
+  const { view, value } = found;
+  const rows: EmittedRow[] = [{ view, key: [namespace, updated], value }];
+  if (view === 'packages' && document.publish === true && isJsonObject(value) && value.binding === false) {
+    rows.push({ view: 'packages-public', key: [namespace, updated], value });
+  }
+  const root = namespace.split('/', 1)[0] ?? namespace;
+  if (root !== namespace) rows.push({ view, key: [root, updated], value });
+  return rows;
+}
+
+function entityRow(document: StoredDocument): { view: ViewName; value: JsonValue } | undefined {
+  const { exec, binding, trigger, parameters, limits } = document;
+  if (exec !== undefined) {
+    const binary = isJsonObject(exec) && exec.binary === true;
+    return { view: 'actions', value: { ...commonRow(document), ...present({ limits }), exec: { binary } } };
+  }
+  if (isJsonObject(binding)) {
+    const isBinding = Object.keys(binding).length > 0;
+    return { view: 'packages', value: { ...commonRow(document), binding: isBinding ? binding : false } };
+  }
+  if (trigger !== undefined) return { view: 'rules', value: 1 };
+  if (parameters !== undefined) return { view: 'triggers', value: commonRow(document) };
+  return undefined;
+}
+
+function commonRow({ namespace, name, version, publish, annotations, updated }: StoredDocument): JsonObject {
+  return present({ namespace, name, version, publish, annotations, updated });
+}
+
+function emitActivations(document: StoredDocument): EmittedRow[] {
+  const { namespace, activationId, start } = document;
+  if (typeof namespace !== 'string' || typeof activationId !== 'string' || typeof start !== 'number') return [];
+  const summary: EmittedRow = { view: 'activations', key: [namespace, start], value: activationRow(document, start) };
+  const byName: EmittedRow = {
+    view: 'activations-by-name',
+    key: [`${namespace}/${pathOfName(document)}`, start],
+    sharedKey: summary.key,
+  };
+  return [summary, byName];
+}
+
+function activationRow(document: StoredDocument, start: number): JsonObject {
+  const { namespace, name, version, publish, annotations, activationId, cause, response } = document;
+  const row = present({ namespace, name, version, publish, annotations, activationId, start });
+  if (cause !== undefined) row.cause = cause;
+  // A trigger's activation never ends: it is stored with `end: 0`.
+  if (typeof document.end === 'number' && document.end !== 0) {
+    row.end = document.end;
+    row.duration = document.duration ?? document.end - start;
+    if (isJsonObject(response) && response.statusCode !== undefined) row.statusCode = response.statusCode;
+  }
+  return row;
+}
+
+/** `name`, or `pkg/name`: the package of the binding that was invoked, else of the action's path. */
+function pathOfName({ name, annotations }: StoredDocument): string {
+  const within = annotation(annotations, 'binding') ?? annotation(annotations, 'path');
+  const segments = within?.split('/') ?? [];
+  // A binding is `ns/pkg`; a path is `ns/name` or `ns/pkg/name`.
+  const isPackaged = annotation(annotations, 'binding') !== undefined ? segments.length >= 2 : segments.length === 3;
+  return isPackaged ? `${segments[1] ?? ''}/${String(name)}` : String(name);
+}
+
+function annotation(annotations: JsonValue | undefined, key: string): string | undefined {
+  if (!Array.isArray(annotations)) return undefined;
+  for (const each of annotations) {
+    if (isJsonObject(each) && each.key === key && typeof each.value === 'string') return each.value;
+  }
+  return undefined;
+}
+
+function present(fields: Record<string, JsonValue | undefined>): JsonObject {
+  const object: JsonObject = {};
+  for (const key in fields) {
+    const value = fields[key];
+    if (value !== undefined) object[key] = value;
+  }
+  return object;
+}
