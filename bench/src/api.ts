@@ -1,0 +1,126 @@
+import { Agent, request } from 'node:http';
+
+/** OpenWhisk's well-known guest key, which standalone accepts. */
+const guestKey =
+  '23bc46b1-71f6-4ed5-8c54-816aa4f8c502:123zO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
+
+/** What every authorized request with a body carries. */
+export const guestHeaders: Readonly<Record<string, string>> = {
+  authorization: `Basic ${Buffer.from(guestKey).toString('base64')}`,
+  'content-type': 'application/json',
+};
+
+/** A small body, sent to the platform and to the bare server alike. */
+export const smallBody = '{"payload":"bench"}';
+
+/** Code that answers `{}`. */
+export const noopCode = {
+  nodejs: 'function main() { return {}; }',
+  python: 'def main(args):\n    return {}\n',
+} as const;
+/** A family of runtimes that the benches use. */
+export type Family = keyof typeof noopCode;
+
+/** An answer and how long it took from request sent to body read. */
+export interface Answer {
+  status: number;
+  text: string;
+  elapsedMs: number;
+}
+
+/** What a new action gets. */
+export interface ActionSettings {
+  kind?: string;
+  code?: string;
+  memoryMiB?: number;
+  concurrency?: number;
+  annotations?: readonly { key: string; value: unknown }[];
+}
+
+/** The platform's API, spoken over one kept connection as the guest. */
+export interface Api {
+  send(method: string, path: string, body?: string): Promise<Answer>;
+  /** As send, with the answer parsed. Throws for a status that is not 2xx. */
+  json(method: string, path: string, body?: unknown): Promise<unknown>;
+  putAction(name: string, settings?: ActionSettings): Promise<void>;
+  deleteAction(name: string): Promise<void>;
+  /** A blocking invocation. Throws unless it ends with 200. */
+  invoke(name: string): Promise<Answer>;
+  /** Activations of `action` that started at `sinceMs` (epoch ms) or later. */
+  countActivations(action: string, sinceMs: number): Promise<number>;
+  close(): void;
+}
+
+const timeoutMs = 120_000;
+
+/** Path of an invocation. */
+export function invokePath(action: string, blocking: boolean): string {
+  return `/api/v1/namespaces/_/actions/${action}?blocking=${blocking}`;
+}
+
+/** A client of the server at `baseUrl`. */
+export function connectApi(baseUrl: string): Api {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const namespace = '/api/v1/namespaces/_';
+
+  const send = (method: string, path: string, body?: string): Promise<Answer> =>
+    new Promise((resolve, reject) => {
+      const headers = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) };
+      const options = { agent, method, headers: { ...guestHeaders, ...headers }, timeout: timeoutMs };
+      const startedMs = performance.now();
+      const outgoing = request(new URL(path, baseUrl), options, (incoming) => {
+        const chunks: Buffer[] = [];
+        incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+        incoming.once('error', reject);
+        incoming.once('end', () => {
+          const elapsedMs = performance.now() - startedMs;
+          resolve({ status: incoming.statusCode ?? 0, text: Buffer.concat(chunks).toString(), elapsedMs });
+        });
+      });
+      outgoing.once('timeout', () => outgoing.destroy(new Error(`${method} ${path}: no answer in ${timeoutMs} ms`)));
+      outgoing.once('error', reject);
+      outgoing.end(body);
+    });
+
+  const json = async (method: string, path: string, body?: unknown): Promise<unknown> => {
+    const answer = await send(method, path, body === undefined ? undefined : JSON.stringify(body));
+    if (answer.status < 200 || answer.status > 299) {
+      throw new Error(`${method} ${path} gave ${answer.status}: ${answer.text.slice(0, 500)}`);
+    }
+    return JSON.parse(answer.text);
+  };
+
+  return {
+    send,
+    json,
+    async putAction(
+      name,
+      { kind = 'nodejs:default', code = noopCode.nodejs, memoryMiB, concurrency, annotations } = {},
+    ) {
+      const limits = {
+        ...(memoryMiB === undefined ? {} : { memory: memoryMiB }),
+        ...(concurrency === undefined ? {} : { concurrency }),
+      };
+      const action = { exec: { kind, code }, limits, ...(annotations ? { annotations } : {}) };
+      await json('PUT', `${namespace}/actions/${name}?overwrite=true`, action);
+    },
+    async deleteAction(name) {
+      await json('DELETE', `${namespace}/actions/${name}`);
+    },
+    async invoke(name) {
+      const answer = await send('POST', invokePath(name, true), smallBody);
+      if (answer.status !== 200) {
+        throw new Error(`invoking ${name} gave ${answer.status}: ${answer.text.slice(0, 500)}`);
+      }
+      return answer;
+    },
+    async countActivations(action, sinceMs) {
+      const path = `${namespace}/activations?count=true&name=${action}&since=${sinceMs}`;
+      const { activations } = (await json('GET', path)) as { activations: number };
+      return activations;
+    },
+    close() {
+      agent.destroy();
+    },
+  };
+}

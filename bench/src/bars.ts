@@ -1,0 +1,43 @@
+/** What a figure must reach. */
+export interface Bar {
+  bench: string;
+  metric: string;
+  bound: 'at least' | 'at most';
+  value: number;
+  /** Where the bar was set. */
+  source: string;
+}
+
+const source = 'issue 2';
+
+/** All bars, for a machine of two cores. */
+export const bars: readonly Bar[] = [
+  { bench: 'invoke', metric: 'addedP50Ms', bound: 'at most', value: 0.5, source },
+  { bench: 'invoke', metric: 'ratio64', bound: 'at least', value: 0.15, source },
+  { bench: 'invoke', metric: 'ratio64Concurrent', bound: 'at least', value: 0.2, source },
+  { bench: 'invoke', metric: 'errors64', bound: 'at most', value: 0, source },
+  { bench: 'invoke', metric: 'mixRatio', bound: 'at least', value: 0.8, source },
+  { bench: 'invoke', metric: 'mixColdStarts', bound: 'at most', value: 0, source },
+  { bench: 'invoke', metric: 'asyncPerS', bound: 'at least', value: 4000, source },
+  { bench: 'invoke', metric: 'asyncMissing', bound: 'at most', value: 0, source },
+  { bench: 'cold', metric: 'coldMs.nodejs', bound: 'at most', value: 130, source },
+  { bench: 'cold', metric: 'coldMs.python', bound: 'at most', value: 70, source },
+  { bench: 'cold', metric: 'stemMs.nodejs', bound: 'at most', value: 10, source },
+  { bench: 'cold', metric: 'stemMs.python', bound: 'at most', value: 10, source },
+  { bench: 'footprint', metric: 'readyMs', bound: 'at most', value: 2000, source },
+  { bench: 'footprint', metric: 'rssMiB', bound: 'at most', value: 120, source },
+  { bench: 'footprint', metric: 'list20kMs', bound: 'at most', value: 20, source },
+];
+
+/** Whether `value` reaches the bar. */
+export function reaches(bar: Bar, value: number): boolean {
+  return bar.bound === 'at least' ? value >= bar.value : value <= bar.value;
+}
+
+/** The bars of `bench` that `metrics` falls short of; a figure that is absent falls short. */
+export function missedBars(bench: string, metrics: Readonly<Record<string, number>>): Bar[] {
+  return bars.filter((bar) => {
+    const value = metrics[bar.metric];
+    return bar.bench === bench && (value === undefined || !reaches(bar, value));
+  });
+}

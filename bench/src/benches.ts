@@ -1,0 +1,9 @@
+import type { Bench } from './bench.js';
+import { cold } from './benches/cold.js';
+import { footprint } from './benches/footprint.js';
+import { inference } from './benches/inference.js';
+import { invoke } from './benches/invoke.js';
+import { profile } from './benches/profile.js';
+
+/** Every bench by its name. */
+export const benches: Readonly<Record<string, Bench>> = { invoke, cold, footprint, inference, profile };

@@ -1,0 +1,103 @@
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connectApi, noopCode, type Api, type Family } from '../api.js';
+import { medianOf, type Bench, type BenchContext, type Measurement } from '../bench.js';
+import { cpuTime, readTree } from '../processes.js';
+import { startPlatform, type Server } from '../servers.js';
+import { percentile } from '../statistics.js';
+
+const families: readonly Family[] = ['nodejs', 'python'];
+const modes = {
+  cold: { prefix: 'coldMs', stemCells: false },
+  stem: { prefix: 'stemMs', stemCells: true },
+} as const;
+
+/** Unmeasured starts that fill the page cache. */
+const warmUps = 3;
+/** Containers go soon after use, so that the next start meets the same machine. */
+const environment = { GPUWHISK_POOL__IDLE_CONTAINER_MS: '300' };
+
+/** First invocations of fresh actions, without and with a stem cell at hand. */
+export const cold: Bench = {
+  summary: 'cold and prewarmed start latencies per kind',
+  parts: Object.keys(modes),
+  async run(context) {
+    const { options, cleanup, temporaryDir, say } = context;
+    const measurements: Measurement[] = [];
+    for (const [mode, { prefix, stemCells }] of Object.entries(modes)) {
+      if (options.parts.length > 0 && !options.parts.includes(mode)) continue;
+      const dataDir = join(temporaryDir, mode);
+      const platform = await startPlatform(cleanup, { dataDir, stemCells, environment });
+      const api = connectApi(platform.url);
+      cleanup.add('connection', () => api.close());
+      const startsMs = await measureStarts(context, platform, api);
+      for (const family of families) {
+        const each = startsMs[family];
+        measurements.push(medianOf(`${prefix}.${family}`, each));
+        measurements.push({ name: `${prefix}P95.${family}`, value: percentile(each, 95) });
+      }
+      say(`  ${mode} done`);
+      api.close();
+      await platform.stop();
+    }
+    return measurements;
+  },
+};
+
+async function measureStarts(context: BenchContext, platform: Server, api: Api): Promise<Record<Family, number[]>> {
+  const startsMs: Record<Family, number[]> = { nodejs: [], python: [] };
+  await untilQuiet(platform.pid);
+  const atRest = readTree(platform.pid).descendants.length;
+  for (let index = 0; index < warmUps + context.options.samples; index += 1) {
+    for (const family of families) {
+      const name = `fresh-${family}-${index}`;
+      await api.putAction(name, { kind: `${family}:default`, code: noopCode[family] });
+      await untilQuiet(platform.pid);
+      const { elapsedMs, text } = await api.invoke(name);
+      expectInitialized(text);
+      if (index >= warmUps) startsMs[family].push(elapsedMs);
+      await api.deleteAction(name);
+      await untilProcesses(platform.pid, atRest);
+    }
+  }
+  return startsMs;
+}
+
+/** Throws if the activation ran in a container that had its code already. */
+function expectInitialized(activation: string): void {
+  const { annotations } = JSON.parse(activation) as { annotations: { key: string }[] };
+  if (!annotations.some(({ key }) => key === 'initTime')) throw new Error(`not a cold start: ${activation}`);
+}
+
+const quietForMs = 100;
+const quietAtMostS = 0.02;
+const waitAtMostMs = 15_000;
+
+/** Waits until the platform and its sandboxes use hardly any processor time. Throws after 15 s. */
+async function untilQuiet(pid: number): Promise<void> {
+  const deadlineMs = performance.now() + waitAtMostMs;
+  for (let before = usedS(pid); ;) {
+    await sleep(quietForMs);
+    const after = usedS(pid);
+    // Processes that are killed take their time with them; a fall is no sign of rest.
+    if (after >= before && after - before <= quietAtMostS) return;
+    before = after;
+    if (performance.now() > deadlineMs) throw new Error('the platform does not come to rest');
+  }
+}
+
+function usedS(pid: number): number {
+  const { serverS, sandboxesS } = cpuTime(readTree(pid));
+  return serverS + sandboxesS;
+}
+
+/** Waits until as many processes as `count` are below the server: used ones gone, stem cells refilled. Throws after 15 s. */
+async function untilProcesses(pid: number, count: number): Promise<void> {
+  const deadlineMs = performance.now() + waitAtMostMs;
+  for (;;) {
+    const { length } = readTree(pid).descendants;
+    if (length === count) return;
+    if (performance.now() > deadlineMs) throw new Error(`${length} processes below the platform instead of ${count}`);
+    await sleep(50);
+  }
+}

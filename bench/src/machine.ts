@@ -1,0 +1,40 @@
+import { execFile } from 'node:child_process';
+import { cpus, release, totalmem } from 'node:os';
+import { promisify } from 'node:util';
+import { repositoryDir } from './paths.js';
+
+/** What figures depend on; nothing that names the machine. */
+export interface Machine {
+  model: string;
+  cores: number;
+  memoryMiB: number;
+  kernel: string;
+  node: string;
+}
+
+/** This machine. */
+export function thisMachine(): Machine {
+  const processors = cpus();
+  return {
+    model: processors[0]?.model.trim() ?? 'unknown',
+    cores: processors.length,
+    memoryMiB: Math.round(totalmem() / 1024 / 1024),
+    kernel: release(),
+    node: process.version,
+  };
+}
+
+/** The commit that is checked out, with `-dirty` if tracked files differ from it; `unknown` outside git. */
+export async function currentCommit(): Promise<string> {
+  const git = async (...args: string[]): Promise<string> => {
+    const { stdout } = await promisify(execFile)('git', args, { cwd: repositoryDir, timeout: 10_000 });
+    return stdout.trim();
+  };
+  try {
+    const commit = await git('rev-parse', 'HEAD');
+    const changes = await git('status', '--porcelain', '--untracked-files=no');
+    return changes === '' ? commit : `${commit}-dirty`;
+  } catch {
+    return 'unknown';
+  }
+}

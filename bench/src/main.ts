@@ -1,0 +1,86 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { missedBars } from './bars.js';
+import { benches } from './benches.js';
+import { newCleanup, type Cleanup } from './cleanup.js';
+import { chooseLoad } from './load/choose.js';
+import { currentCommit, thisMachine } from './machine.js';
+import { commandLine, parseOptions, UsageError, type Options } from './options.js';
+import { benchDir } from './paths.js';
+import { flatMetrics, formatTable, type Result } from './report.js';
+
+const say = (line: string): void => void process.stderr.write(`${line}\n`);
+
+function usage(): string {
+  const names = Object.entries(benches).map(
+    ([name, { summary, parts }]) =>
+      `  ${name.padEnd(10)} ${summary}${parts.length > 1 ? ` (parts: ${parts.join(', ')})` : ''}`,
+  );
+  return [
+    'Usage: npm run bench -- NAME [--check] [--parts A,B] [--rounds N] [--seconds N] [--samples N]',
+    '         [--idle-seconds N] [--seed N] [--client auto|wrk|autocannon]',
+    ...names,
+  ].join('\n');
+}
+
+async function runBench(options: Options, cleanup: Cleanup): Promise<Result> {
+  const bench = benches[options.bench];
+  if (!bench) throw new UsageError(`There is no bench '${options.bench}'.`);
+  const unknown = options.parts.find((part) => !bench.parts.includes(part));
+  if (unknown !== undefined) throw new UsageError(`Bench '${options.bench}' has no part '${unknown}'.`);
+
+  const temporaryDir = await mkdtemp(join(tmpdir(), 'gpuwhisk-bench-'));
+  cleanup.add('temporary folder', () => rm(temporaryDir, { recursive: true, force: true }));
+  const load = await chooseLoad(options.client, temporaryDir);
+  say(`Load generator: ${load.name}`);
+  const measurements = await bench.run({ options, load, cleanup, temporaryDir, say });
+  process.stdout.write(`${formatTable(options.bench, measurements)}\n`);
+  return {
+    bench: options.bench,
+    commit: await currentCommit(),
+    machine: thisMachine(),
+    simulated: false,
+    command: commandLine({ ...options, client: load.name.startsWith('wrk') ? 'wrk' : 'autocannon' }),
+    seed: options.seed,
+    metrics: flatMetrics(measurements),
+  };
+}
+
+/** Exit status: 0, 1 for a failure or a bar that was missed under --check, 2 for a wrong command line. */
+async function main(): Promise<number> {
+  const cleanup = newCleanup(say);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      void cleanup.run().then(() => process.exit(1));
+    });
+  }
+  try {
+    const options = parseOptions(process.argv.slice(2));
+    const result = await runBench(options, cleanup);
+    const line = JSON.stringify(result);
+    // Part of a bench is no result to keep.
+    if (options.parts.length === 0) {
+      const folder = join(benchDir, 'results');
+      await mkdir(folder, { recursive: true });
+      await writeFile(join(folder, `${result.bench}.json`), `${line}\n`);
+    }
+    const missed = options.check ? missedBars(result.bench, result.metrics) : [];
+    for (const { metric, bound, value } of missed) {
+      say(`${metric} is ${result.metrics[metric] ?? 'missing'}, and should be ${bound} ${value}.`);
+    }
+    process.stdout.write(`${line}\n`);
+    return missed.length > 0 ? 1 : 0;
+  } catch (error) {
+    if (error instanceof UsageError) {
+      say(`${error.message}\n${usage()}`);
+      return 2;
+    }
+    say(`The benchmark failed: ${(error as Error).stack ?? String(error)}`);
+    return 1;
+  } finally {
+    await cleanup.run();
+  }
+}
+
+process.exitCode = await main();

@@ -1,0 +1,91 @@
+import { parseArgs } from 'node:util';
+
+/** Choices of a run. */
+export interface Options {
+  bench: string;
+  /** Fail where a figure falls short of its bar. */
+  check: boolean;
+  seed: number;
+  /** Alternating rounds of load, whose median counts. */
+  rounds: number;
+  /** Length of one round of load, s. */
+  seconds: number;
+  /** Repetitions of what is measured one at a time (cold starts, lists). */
+  samples: number;
+  /** How long the server rests before its memory is read, s. */
+  idleSeconds: number;
+  /** Parts of the bench to run; empty: all. */
+  parts: readonly string[];
+  /** Load generator; `auto` takes wrk if it is there. */
+  client: 'auto' | 'wrk' | 'autocannon';
+}
+
+/** Thrown for a command line that cannot be meant. */
+export class UsageError extends Error {
+  override name = 'UsageError';
+}
+
+const defaults = { seed: 1, rounds: 5, seconds: 5, samples: 50, 'idle-seconds': 60 };
+
+/** Reads `NAME [flags]`. Throws UsageError. */
+export function parseOptions(args: readonly string[]): Options {
+  let parsed;
+  try {
+    parsed = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        check: { type: 'boolean', default: false },
+        seed: { type: 'string' },
+        rounds: { type: 'string' },
+        seconds: { type: 'string' },
+        samples: { type: 'string' },
+        'idle-seconds': { type: 'string' },
+        parts: { type: 'string' },
+        client: { type: 'string', default: 'auto' },
+      },
+    });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+  const { values, positionals } = parsed;
+  const [bench] = positionals;
+  if (bench === undefined || positionals.length > 1) throw new UsageError('Give the name of one bench.');
+  const number = (name: keyof typeof defaults): number => {
+    const text = values[name];
+    if (text === undefined) return defaults[name];
+    const value = Number(text);
+    if (!Number.isInteger(value) || value < 1)
+      throw new UsageError(`--${name} takes a positive integer, not '${text}'.`);
+    return value;
+  };
+  const { client } = values;
+  if (client !== 'auto' && client !== 'wrk' && client !== 'autocannon') {
+    throw new UsageError(`--client takes auto, wrk or autocannon, not '${client}'.`);
+  }
+  return {
+    bench,
+    check: values.check,
+    seed: number('seed'),
+    rounds: number('rounds'),
+    seconds: number('seconds'),
+    samples: number('samples'),
+    idleSeconds: number('idle-seconds'),
+    parts: values.parts === undefined ? [] : values.parts.split(','),
+    client,
+  };
+}
+
+/** The command that repeats a run, every choice spelled out. */
+export function commandLine(options: Options): string {
+  const flags = [
+    `--seed ${options.seed}`,
+    `--rounds ${options.rounds}`,
+    `--seconds ${options.seconds}`,
+    `--samples ${options.samples}`,
+    `--idle-seconds ${options.idleSeconds}`,
+    `--client ${options.client}`,
+    ...(options.parts.length > 0 ? [`--parts ${options.parts.join(',')}`] : []),
+  ];
+  return `npm run bench -- ${options.bench} ${flags.join(' ')}`;
+}

@@ -1,0 +1,40 @@
+import { expect, test } from '@jest/globals';
+import { bars, missedBars, reaches } from './bars.js';
+import { flatMetrics, formatTable, rounded } from './report.js';
+
+test('rounded keeps four digits', () => {
+  expect(rounded(0.123456)).toBe(0.1235);
+  expect(rounded(123456)).toBe(123456);
+});
+
+test('flatMetrics refuses a name that occurs twice and a value that is no number', () => {
+  const one = { name: 'a', value: 1 };
+  expect(flatMetrics([one, { name: 'b', value: 0.5 }])).toEqual({ a: 1, b: 0.5 });
+  expect(() => flatMetrics([one, one])).toThrow('twice');
+  expect(() => flatMetrics([{ name: 'a', value: NaN }])).toThrow('NaN');
+});
+
+test('a bar binds on its own side, and its value itself reaches it', () => {
+  const bar = { bench: 'x', metric: 'y', value: 2, source: '' };
+  expect([1, 2, 3].map((value) => reaches({ ...bar, bound: 'at least' }, value))).toEqual([false, true, true]);
+  expect([1, 2, 3].map((value) => reaches({ ...bar, bound: 'at most' }, value))).toEqual([true, true, false]);
+});
+
+test('a figure that is absent misses its bar', () => {
+  const metrics = { 'coldMs.nodejs': 131, 'coldMs.python': 70, 'stemMs.nodejs': 1 };
+  expect(missedBars('cold', metrics).map(({ metric }) => metric)).toEqual(['coldMs.nodejs', 'stemMs.python']);
+});
+
+test('no metric has two bars', () => {
+  const names = bars.map(({ bench, metric }) => `${bench} ${metric}`);
+  expect(new Set(names).size).toBe(names.length);
+});
+
+test('the table shows spread, bar and verdict', () => {
+  const table = formatTable('invoke', [
+    { name: 'ratio64', value: 0.1, spread: [0.08, 0.12] },
+    { name: 'errors64', value: 0 },
+  ]);
+  expect(table).toContain('ratio64   0.1    0.08 to 0.12  at least 0.15  MISSED');
+  expect(table).toMatch(/errors64 +0 +at most 0 +reached/);
+});

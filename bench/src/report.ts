@@ -1,0 +1,55 @@
+import { bars, reaches } from './bars.js';
+import type { Measurement } from './bench.js';
+import type { Machine } from './machine.js';
+
+/** What bench/results/NAME.json holds. */
+export interface Result {
+  bench: string;
+  commit: string;
+  machine: Machine;
+  /** Whether any part of it ran on a simulated device. */
+  simulated: boolean;
+  command: string;
+  seed: number;
+  metrics: Record<string, number>;
+}
+
+/** Rounded to four significant digits; whole numbers stay as they are. */
+export function rounded(value: number): number {
+  return Number.isInteger(value) ? value : Number(value.toPrecision(4));
+}
+
+/** Measurements as a flat object, rounded. Throws for a name that occurs twice or a value that is no number. */
+export function flatMetrics(measurements: readonly Measurement[]): Record<string, number> {
+  const metrics: Record<string, number> = {};
+  for (const { name, value } of measurements) {
+    if (name in metrics) throw new Error(`metric '${name}' was measured twice`);
+    if (!Number.isFinite(value)) throw new Error(`metric '${name}' is ${value}`);
+    metrics[name] = rounded(value);
+  }
+  return metrics;
+}
+
+/** The measurements with their spread, bar and verdict, one line each. */
+export function formatTable(bench: string, measurements: readonly Measurement[]): string {
+  const rows = measurements.map(({ name, value, spread }) => {
+    const bar = bars.find((candidate) => candidate.bench === bench && candidate.metric === name);
+    return [
+      name,
+      String(rounded(value)),
+      spread ? `${rounded(spread[0])} to ${rounded(spread[1])}` : '',
+      bar ? `${bar.bound} ${bar.value}` : '',
+      bar ? (reaches(bar, rounded(value)) ? 'reached' : 'MISSED') : '',
+    ];
+  });
+  const table = [['metric', 'value', 'spread', 'bar', ''], ...rows];
+  const widths = table[0]?.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0))) ?? [];
+  return table
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}

@@ -1,0 +1,125 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Cleanup } from './cleanup.js';
+import { benchDir, repositoryDir } from './paths.js';
+
+/** A server that a bench started. */
+export interface Server {
+  url: string;
+  pid: number;
+  /** From the start of the process to the line that names the URL, ms. */
+  listeningMs: number;
+  /** SIGTERM, and SIGKILL to its process group when it has not ended after 20 s. May be called twice. */
+  stop(): Promise<void>;
+}
+
+const startTimeoutMs = 60_000;
+const stopTimeoutMs = 20_000;
+
+/** Starts bench/reference.mjs. */
+export function startReference(cleanup: Cleanup): Promise<Server> {
+  return startServer('reference server', cleanup, [join(benchDir, 'reference.mjs')], {});
+}
+
+/** How the platform is started for a bench. */
+export interface PlatformSettings {
+  dataDir: string;
+  /** Default: a free one. */
+  port?: number;
+  stemCells?: boolean;
+  /** `GPUWHISK_*` settings on top of benchSettings. */
+  environment?: Readonly<Record<string, string>>;
+  /** Flags for Node itself. */
+  nodeFlags?: readonly string[];
+}
+
+/** Standalone refuses more than 1,000 activations under way; the queue bound of 10,000 is what is to be met first. */
+const benchSettings = {
+  GPUWHISK_LIMITS__CONCURRENT_INVOCATIONS: '1000000',
+};
+
+/** Starts the platform; resolves once it listens. Throws with the end of its output if it does not. */
+export function startPlatform(cleanup: Cleanup, settings: PlatformSettings): Promise<Server> {
+  const args = [
+    ...(settings.nodeFlags ?? []),
+    join(repositoryDir, 'standalone', 'dist', 'main.js'),
+    ...['--port', String(settings.port ?? 0), '--data', settings.dataDir],
+    ...(settings.stemCells === false ? ['--stem-cells', 'false'] : []),
+  ];
+  return startServer('platform', cleanup, args, { ...benchSettings, ...settings.environment });
+}
+
+async function startServer(
+  name: string,
+  cleanup: Cleanup,
+  args: readonly string[],
+  settings: Readonly<Record<string, string>>,
+): Promise<Server> {
+  const inherited = Object.entries(process.env).filter(([key]) => !key.startsWith('GPUWHISK_'));
+  const startedMs = performance.now();
+  // A process group of its own: Ctrl-C reaches only this process, which then stops the others in order.
+  const child = spawn(process.execPath, [...args], {
+    cwd: repositoryDir,
+    env: { ...Object.fromEntries(inherited), ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  const { pid } = child;
+  if (pid === undefined) throw new Error(`The ${name} cannot be started.`);
+  const stop = (): Promise<void> => stopProcess(child, pid);
+  cleanup.add(name, stop);
+  const url = await listeningUrl(name, child);
+  return { url, pid, listeningMs: performance.now() - startedMs, stop };
+}
+
+function listeningUrl(name: string, child: ChildProcess): Promise<string> {
+  let output = '';
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => fail('does not listen'), startTimeoutMs);
+    const fail = (what: string): void => {
+      clearTimeout(timer);
+      reject(new Error(`The ${name} ${what}: ${output.slice(-2000)}`));
+    };
+    const read = (chunk: Buffer): void => {
+      // After the URL is known the output is only drained; its end tells what went wrong before.
+      output = (output + chunk.toString()).slice(-20_000);
+      const url = output.match(/http:\/\/127\.0\.0\.1:\d+(?=\D)/)?.[0];
+      if (url === undefined) return;
+      clearTimeout(timer);
+      resolve(url);
+    };
+    child.stdout?.on('data', read);
+    child.stderr?.on('data', read);
+    child.once('error', (error) => fail(`cannot be started (${error.message})`));
+    child.once('exit', (code, signal) => fail(`ended with ${signal ?? code}`));
+  });
+}
+
+async function stopProcess(child: ChildProcess, pid: number): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  const timer = new AbortController();
+  const late = sleep(stopTimeoutMs, 'late', { signal: timer.signal }).catch(() => 'ended');
+  const outcome = await Promise.race([ended.then(() => 'ended'), late]);
+  timer.abort();
+  if (outcome === 'ended') return;
+  process.kill(-pid, 'SIGKILL');
+  await ended;
+  throw new Error(`it ignored SIGTERM for ${stopTimeoutMs} ms and was killed`);
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port was given');
+  return address.port;
+}
