@@ -6,6 +6,7 @@ import {
   readFileSync,
   readdirSync,
   rmSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,6 +22,7 @@ import { createRuntimeCatalog } from './create-runtime-catalog.js';
 import { pythonBinds } from './find-python.js';
 import type { Python } from './find-python.js';
 import { fitManifest } from './fit-manifest.js';
+import { fetchNodeRelease } from './node-release.js';
 import { SharedWork } from './shared-work.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
@@ -181,10 +183,49 @@ describe('the catalog', () => {
     expect(readdirSync(join(folder, 'data', 'requirements'))).toEqual([]);
   });
 
-  test('unfinished folders of an earlier life are removed', async () => {
-    const left = join(folder, 'data', 'requirements', '.partial-x');
-    mkdirSync(left, { recursive: true });
+  test('folders that were never finished are removed, those under way are not', async () => {
+    const root = join(folder, 'data', 'requirements');
+    const [abandoned, underWay] = ['.partial-old', '.partial-new'].map((name) => join(root, name));
+    for (const path of [abandoned, underWay]) mkdirSync(path ?? '', { recursive: true });
+    utimesSync(abandoned ?? '', 1, 1);
     await create(folder);
-    expect(existsSync(left)).toBe(false);
+    expect(readdirSync(root)).toEqual(['.partial-new']);
+  });
+});
+
+describe('a release of Node.js', () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-release-'));
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  /** A stand-in npm whose package holds a node that says it is `version`. */
+  function npm(version: string): string {
+    const node = `"$p/node_modules/node-${process.platform}-${process.arch}/bin`;
+    const find = 'while [ $# -gt 0 ]; do [ "$1" = --prefix ] && p="$2"; shift; done';
+    const make = `mkdir -p ${node}"; printf '#!/bin/sh\\necho ${version}\\n' > ${node}/node"; chmod +x ${node}/node"`;
+    const program = join(folder, 'npm');
+    writeFileSync(program, `#!/bin/sh\necho "$@" >> ${folder}/calls\n${find}\n${make}\n`);
+    chmodSync(program, 0o755);
+    return program;
+  }
+
+  test('is fetched once', async () => {
+    const root = join(folder, 'runtimes');
+    const program = await fetchNodeRelease(root, 22, npm('v22.1.0'));
+    expect(program).toBe(join(root, 'nodejs-22', 'bin', 'node'));
+    expect(existsSync(program)).toBe(true);
+    expect(await fetchNodeRelease(root, 22, 'none')).toBe(program);
+    const call = readFileSync(join(folder, 'calls'), 'utf8');
+    expect(call).toMatch(/^install --ignore-scripts .* node-[a-z0-9]+-[a-z0-9]+@22\n$/);
+    expect(readdirSync(root)).toEqual(['nodejs-22']);
+  });
+
+  test('of another version is refused, and npm may be missing', async () => {
+    const root = join(folder, 'runtimes');
+    await expect(fetchNodeRelease(root, 24, npm('v22.1.0'))).rejects.toThrow('the package holds v22.1.0.');
+    await expect(fetchNodeRelease(root, 24, join(folder, 'none'))).rejects.toThrow(ProvisioningError);
+    expect(readdirSync(root)).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-import { readFile, readdir, realpath, rm } from 'node:fs/promises';
+import { readFile, realpath } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { kindsOf } from '@gpuwhisk/common/runtimes';
@@ -9,8 +9,9 @@ import { bindsFor } from './base-view.js';
 import { findPython, minorOf, pythonBinds } from './find-python.js';
 import type { Python } from './find-python.js';
 import { fitManifest } from './fit-manifest.js';
-import { installRequirements, partialPrefix } from './install-requirements.js';
+import { installRequirements } from './install-requirements.js';
 import { fetchNodeRelease } from './node-release.js';
+import { removeAbandoned } from './partial-folders.js';
 import type { RuntimeCatalog, RuntimeLaunch } from './runtime-catalog.js';
 import { SharedWork } from './shared-work.js';
 
@@ -37,8 +38,8 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   const [manifestText, python] = await Promise.all([
     readFile(join(runtimesDir, 'runtimes.json'), 'utf8'),
     findPython(join(releasesDir, 'python.json'), options.env),
-    removePartial(releasesDir),
-    removePartial(requirementsDir),
+    removeAbandoned(releasesDir, options.clock),
+    removeAbandoned(requirementsDir, options.clock),
   ]);
   const ownMajor = Number(process.versions.node.split('.')[0]);
   const manifest = fitManifest(JSON.parse(manifestText) as RuntimeManifest, {
@@ -100,17 +101,4 @@ function pythonLaunch(runtimesDir: string, dataDir: string, python: Python, pack
     env: packages === undefined ? {} : { PYTHONPATH: packages },
     protocol: 'framed',
   };
-}
-
-/** Removes what an earlier life was fetching or installing when it ended. */
-async function removePartial(folder: string): Promise<void> {
-  let names: string[];
-  try {
-    names = await readdir(folder);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
-    throw error;
-  }
-  const partial = names.filter((name) => name.startsWith(partialPrefix));
-  await Promise.all(partial.map((name) => rm(join(folder, name), { recursive: true, force: true })));
 }

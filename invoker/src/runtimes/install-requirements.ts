@@ -3,6 +3,7 @@ import { chmod, mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ProvisioningError } from '../containers/container-factory.js';
 import type { Python } from './find-python.js';
+import { partialPrefix } from './partial-folders.js';
 import { ProgramError, runProgram } from './run-program.js';
 
 const installTimeoutMs = 600_000;
@@ -27,14 +28,13 @@ export async function installRequirements(
     await rename(partial, folder);
   } catch (error) {
     await rm(partial, { recursive: true, force: true });
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOTEMPTY' || code === 'EEXIST') return folder; // Another process was first.
     if (!(error instanceof ProgramError)) throw error;
     throw new ProvisioningError(`The requirements could not be installed: ${error.lastLine}`);
   }
   return folder;
 }
-
-/** Names of unfinished folders start with this; what an earlier life left of them can be removed. */
-export const partialPrefix = '.partial-';
 
 function keyOf(python: Python, requirements: readonly string[]): string {
   const parts = [python.version, python.platform, ...[...requirements].sort()];

@@ -2,16 +2,16 @@ import { access, chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { ProgramError, runProgram } from './run-program.js';
-import { partialPrefix } from './install-requirements.js';
+import { partialPrefix } from './partial-folders.js';
 
 const fetchTimeoutMs = 300_000;
 const versionTimeoutMs = 10_000;
 
 /**
  * The Node.js program of a major version under `root`, fetched from the npm registry if it is not there: package
- * `node-<platform>-<arch>`, newest release of that major, without its scripts. Rejects with ProvisioningError.
+ * `node-<platform>-<arch>`, newest release of that major, without its scripts. `npm` is the program to call. Rejects with ProvisioningError.
  */
-export async function fetchNodeRelease(root: string, major: number): Promise<string> {
+export async function fetchNodeRelease(root: string, major: number, npm?: string): Promise<string> {
   const folder = join(root, `nodejs-${major}`);
   const program = join(folder, 'bin', 'node');
   if (await exists(program)) return program;
@@ -27,8 +27,7 @@ export async function fetchNodeRelease(root: string, major: number): Promise<str
       '--no-save',
       '--loglevel=error',
     ];
-    const npm = await findNpm();
-    await runProgram(npm, ['install', ...options, '--prefix', partial, `${name}@${major}`], {
+    await runProgram(npm ?? (await findNpm()), ['install', ...options, '--prefix', partial, `${name}@${major}`], {
       timeoutMs: fetchTimeoutMs,
     });
     const fetched = join(partial, 'node_modules', name);
