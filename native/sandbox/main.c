@@ -164,7 +164,9 @@ _Noreturn static void sandbox_process(const struct spec *spec, int channel, bool
   run_init(spec, channel);
 }
 
-int main(void) {
+int main(int count, char **words) {
+  // What the platform runs in a sandbox to see which measures the host allows.
+  if (count > 1 && strcmp(words[1], "--true") == 0) return 0;
   pid_t platform = getppid();
   // Blocked so that they wait for supervise(): a frozen sandbox must be thawed to die, whoever asks for its end.
   sigset_t handled;

@@ -120,7 +120,8 @@ static void mask(const struct spec *spec, const struct step *step) {
   inside(spec, step->args[0], path);
   if (lstat(path, &found) < 0) return; // Nothing there to hide.
   if (S_ISDIR(found.st_mode)) {
-    if (mount("tmpfs", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,mode=555") < 0)
+    // Writable for root, who may have to place binds in it.
+    if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=256k,mode=555") < 0)
       fail("mount", errno, path);
   } else if (mount("/dev/null", path, NULL, MS_BIND, NULL) < 0) {
     fail("mount", errno, path);

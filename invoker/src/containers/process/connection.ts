@@ -1,0 +1,28 @@
+import type { Call, CallLimits, InitRequest, RunRequest } from '../container-factory.js';
+
+/** How the invoker speaks with a runtime. */
+export interface Connection {
+  init(request: InitRequest, limits: CallLimits): Call;
+  run(request: RunRequest, limits: CallLimits): Call;
+  /** The container is to be killed: calls under way wait for `ended`. */
+  close(): void;
+  /** The container's processes have ended: calls under way are lost. */
+  ended(oomKilled: boolean): void;
+  /** All that the container printed has been read. */
+  drained(): void;
+}
+
+/** A promise with its resolver. */
+export interface Deferred<T> {
+  promise: Promise<T>;
+  resolve(value: T): void;
+}
+
+/** A promise that is resolved from outside. */
+export function deferred<T>(): Deferred<T> {
+  let resolve!: (value: T) => void;
+  const promise = new Promise<T>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
+}

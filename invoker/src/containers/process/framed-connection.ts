@@ -1,0 +1,244 @@
+import type { Duplex } from 'node:stream';
+import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
+import type { Call, CallLimits, InitRequest, Outcome, RunRequest } from '../container-factory.js';
+import { deferred } from './connection.js';
+import type { Connection, Deferred } from './connection.js';
+import { encodeFrame, FrameReader, maxFrameBytes } from './frame-reader.js';
+import type { FrameHandler } from './frame-reader.js';
+import { withoutPartialCharacter } from './log-collector.js';
+import type { LogCollector } from './log-collector.js';
+import { errorOutcome, parseJson, resultOutcome } from './outcome.js';
+
+const protocolVersion = 1;
+const types = { hello: 1, init: 2, run: 3, result: 4, error: 5, log: 6, cancel: 7, bye: 8, launcher: 240 } as const;
+/** How long the log frame may follow its answer, ms. */
+const logWaitMs = 2000;
+/** Bytes that are read of frames other than results. */
+const maxOtherBytes = 1024 * 1024;
+/** Identifiers of runs that timed out whose answers may still come. */
+const maxForgotten = 1024;
+const maxId = 0xffff_ffff;
+
+interface Pending {
+  run: boolean;
+  /** An init that succeeded leaves its lines to the first run. */
+  leavesLogs: boolean;
+  limits: CallLimits;
+  outcome: Deferred<Outcome>;
+  logs: Deferred<string[]>;
+  /** First the time-out, then the wait for the log frame. */
+  timer: Timer | undefined;
+  answered: boolean;
+  logged: boolean;
+}
+
+/** What the container must know of its connection. */
+export interface FramedEvents {
+  /** The runtime said hello. */
+  hello(): void;
+  /** The launcher reports `ready`, or `error`, a measure and a reason on lines of their own. */
+  launcher(text: string): void;
+  /** The runtime broke the protocol, or its end of the socket is closed: the container is of no use. */
+  broken(reason: string): void;
+}
+
+/** The framed protocol over the container's socket. */
+export class FramedConnection implements Connection, FrameHandler {
+  private readonly pending = new Map<number, Pending>();
+  private readonly forgotten = new Set<number>();
+  private readonly unlogged = new Set<Pending>();
+  private nextId = 1;
+  private greeted = false;
+  private leaving = false;
+  private state: 'open' | 'closed' | 'ended' = 'open';
+  private lost: Outcome = { type: 'lost', oomKilled: false };
+
+  constructor(
+    private readonly socket: Duplex,
+    private readonly logs: LogCollector,
+    private readonly clock: Clock,
+    private readonly events: FramedEvents,
+  ) {
+    const reader = new FrameReader(this);
+    socket.on('data', (chunk: Buffer) => {
+      reader.push(chunk);
+      if (this.unlogged.size > 0) this.awaitLogFrames();
+    });
+    socket.on('error', (error: Error) => this.break(`its socket failed: ${error.message}`));
+    socket.on('end', () => this.break('it closed its socket'));
+  }
+
+  init(request: InitRequest, limits: CallLimits): Call {
+    this.logs.limit(limits.logLimitBytes);
+    return this.call(types.init, JSON.stringify(request), limits);
+  }
+
+  run(request: RunRequest, limits: CallLimits): Call {
+    this.logs.limit(limits.logLimitBytes);
+    return this.call(types.run, JSON.stringify(request), limits);
+  }
+
+  close(): void {
+    if (this.state === 'open') this.state = 'closed';
+  }
+
+  ended(oomKilled: boolean): void {
+    this.state = 'ended';
+    this.lost = { type: 'lost', oomKilled };
+    for (const entry of this.pending.values()) this.settle(entry, this.lost);
+  }
+
+  drained(): void {
+    for (const entry of this.pending.values()) this.finishLogs(entry);
+    this.pending.clear();
+  }
+
+  wanted(type: number, id: number): number {
+    if (type === types.result) return this.pending.get(id)?.limits.maxResultBytes ?? 0;
+    return maxOtherBytes;
+  }
+
+  frame(type: number, id: number, payload: Buffer, lengthBytes: number): void {
+    if (this.state !== 'open') return;
+    switch (type) {
+      case types.result:
+      case types.error:
+        this.answer(type, id, payload, lengthBytes);
+        return;
+      case types.log:
+        this.logFrame(id);
+        return;
+      case types.hello:
+        this.helloFrame(payload);
+        return;
+      case types.bye:
+        this.leaving = true;
+        return;
+      case types.launcher:
+        if (this.greeted && payload.toString() !== 'ready') this.break('it sent a frame of the launcher');
+        else this.events.launcher(payload.toString());
+        return;
+      default:
+        this.break(`it sent a frame of unknown type ${type}`);
+    }
+  }
+
+  tooLong(lengthBytes: number): void {
+    this.break(`it sent a frame of ${lengthBytes} bytes`);
+  }
+
+  private call(type: number, body: string, limits: CallLimits): Call {
+    const entry: Pending = {
+      run: type === types.run,
+      leavesLogs: false,
+      limits,
+      outcome: deferred(),
+      logs: deferred(),
+      timer: undefined,
+      answered: false,
+      logged: false,
+    };
+    const call: Call = { outcome: entry.outcome.promise, logs: entry.logs.promise };
+    if (this.leaving || this.state === 'ended') {
+      this.settle(entry, this.leaving ? { type: 'unavailable' } : this.lost);
+      entry.logs.resolve([]);
+      return call;
+    }
+    const frame = encodeFrame(type, this.nextId, body);
+    if (frame.length > maxFrameBytes) {
+      this.settle(entry, { type: 'error', error: `The request of ${frame.length} bytes is too long.`, body: '' });
+      entry.logs.resolve([]);
+      return call;
+    }
+    const id = this.nextId;
+    this.nextId = id === maxId ? 1 : id + 1;
+    this.pending.set(id, entry);
+    if (this.state === 'closed') return call; // `ended` is on its way.
+    entry.timer = this.clock.setTimer(limits.timeoutMs, () => this.expire(id, entry));
+    this.socket.write(frame);
+    return call;
+  }
+
+  private answer(type: number, id: number, payload: Buffer, lengthBytes: number): void {
+    const entry = this.pending.get(id);
+    if (!entry || entry.answered) {
+      if (!this.forgotten.has(id)) this.break(`it answered ${id}, which was not asked`);
+      return;
+    }
+    entry.answered = true;
+    entry.timer?.cancel();
+    entry.timer = undefined;
+    entry.leavesLogs = !entry.run && type === types.result;
+    this.unlogged.add(entry);
+    entry.outcome.resolve(outcomeOf(entry, type, payload, lengthBytes));
+  }
+
+  private logFrame(id: number): void {
+    const entry = this.pending.get(id);
+    if (!entry?.answered) {
+      if (!this.forgotten.has(id)) this.break(`it ended the logs of ${id}, which was not answered`);
+      return;
+    }
+    this.pending.delete(id);
+    this.unlogged.delete(entry);
+    // What was flushed before the frame is readable now, and is read before deferred work.
+    if (entry.leavesLogs) this.finishLogs(entry);
+    else this.clock.defer(() => this.finishLogs(entry));
+  }
+
+  private helloFrame(payload: Buffer): void {
+    const hello = parseJson(payload.toString()) as { version?: unknown } | null | undefined;
+    if (this.greeted || hello?.version !== protocolVersion) {
+      this.break(`it sent the hello ${payload.toString('utf8', 0, 200)}`);
+      return;
+    }
+    this.greeted = true;
+    this.events.hello();
+  }
+
+  private expire(id: number, entry: Pending): void {
+    this.pending.delete(id);
+    this.forgotten.add(id);
+    if (this.forgotten.size > maxForgotten) this.break('it does not answer cancelled runs');
+    if (this.state === 'open') this.socket.write(encodeFrame(types.cancel, id, '{}'));
+    this.settle(entry, { type: 'timeout' });
+    this.clock.defer(() => this.finishLogs(entry));
+  }
+
+  private awaitLogFrames(): void {
+    for (const entry of this.unlogged) {
+      entry.timer = this.clock.setTimer(logWaitMs, () => this.finishLogs(entry));
+    }
+    this.unlogged.clear();
+  }
+
+  private settle(entry: Pending, outcome: Outcome): void {
+    entry.timer?.cancel();
+    entry.timer = undefined;
+    if (!entry.answered) entry.outcome.resolve(outcome);
+    entry.answered = true;
+  }
+
+  private finishLogs(entry: Pending): void {
+    entry.timer?.cancel();
+    entry.timer = undefined;
+    if (entry.logged) return;
+    entry.logged = true;
+    entry.logs.resolve(entry.leavesLogs ? [] : this.logs.cut());
+  }
+
+  private break(reason: string): void {
+    if (this.state !== 'open') return;
+    this.state = 'closed';
+    this.events.broken(reason);
+  }
+}
+
+function outcomeOf(entry: Pending, type: number, payload: Buffer, lengthBytes: number): Outcome {
+  if (type === types.error) return errorOutcome(payload.toString());
+  if (!entry.run) return { type: 'ok' };
+  if (lengthBytes > payload.length) {
+    return { type: 'oversize', head: withoutPartialCharacter(payload).toString(), bytes: lengthBytes };
+  }
+  return resultOutcome(payload.toString(), lengthBytes);
+}

@@ -1,0 +1,165 @@
+import { access, constants } from 'node:fs/promises';
+import { noCgroups } from './cgroups.js';
+import type { Cgroups } from './cgroups.js';
+import { innerId } from './host-view.js';
+import type { HostView } from './host-view.js';
+import { launcherResult, sendSpec, startLauncher } from './launcher.js';
+import type { Words } from './launcher-spec.js';
+import type { ActionNetwork } from './network.js';
+
+const probeTimeoutMs = 5000;
+const maxProbes = 10;
+const probeSlot = 0;
+
+/** Which measures this host allows. */
+export interface Isolation {
+  /** Whether there is a launcher at all. */
+  launcher: boolean;
+  namespaces: ReadonlySet<string>;
+  freshProc: boolean;
+  filter: boolean;
+  cgroups: Cgroups;
+  network: ActionNetwork | undefined;
+}
+
+/** No isolation whatever. */
+export const noIsolation: Isolation = {
+  launcher: false,
+  namespaces: new Set(),
+  freshProc: false,
+  filter: false,
+  cgroups: noCgroups,
+  network: undefined,
+};
+
+const allNamespaces = ['user', 'mount', 'pid', 'ipc', 'uts', 'net', 'cgroup'];
+
+/** What a sandbox consists of besides its limits and its runtime. */
+export interface Frame {
+  rootFolder: string;
+  actionFolder: string;
+  outerId: number;
+  slot: number;
+  tmpBytes: number;
+  view: HostView;
+}
+
+/** The part of a launcher's spec that isolates; the same for the probe and for every sandbox. */
+export function frameWords(isolation: Isolation, frame: Frame): Words {
+  const words: Words = [...isolation.namespaces].flatMap((name) => ['namespace', name]);
+  words.push('id', String(innerId), String(frame.outerId), 'own', frame.actionFolder, 'hostname', 'action');
+  if (isolation.namespaces.has('mount')) {
+    words.push('root', frame.rootFolder);
+    const { freshProc } = isolation;
+    words.push(...frame.view.words({ freshProc, shmBytes: frame.tmpBytes, tmpBytes: frame.tmpBytes }));
+    words.push('bind', frame.actionFolder, '/action', 'rw', 'cwd', '/action');
+  } else {
+    words.push('cwd', frame.actionFolder);
+  }
+  if (isolation.filter) words.push('filter');
+  if (isolation.network) {
+    const veth = isolation.network.veth(frame.slot);
+    words.push('veth', veth.name, veth.outside, veth.inside, String(veth.prefixLength));
+  }
+  return words;
+}
+
+function without(isolation: Isolation, measure: string): Isolation {
+  const fewer = (...names: string[]): ReadonlySet<string> =>
+    new Set([...isolation.namespaces].filter((name) => !names.includes(name)));
+  switch (measure) {
+    case 'user':
+      return { ...isolation, namespaces: fewer('user') };
+    case 'cgroup-view':
+      return { ...isolation, namespaces: fewer('cgroup') };
+    case 'uts':
+      return { ...isolation, namespaces: fewer('uts') };
+    case 'proc':
+      return isolation.freshProc
+        ? { ...isolation, freshProc: false }
+        : { ...isolation, namespaces: fewer('mount'), freshProc: false };
+    case 'mount':
+    case 'exec':
+      return { ...isolation, namespaces: fewer('mount'), freshProc: false };
+    case 'net':
+      return isolation.network ? { ...isolation, network: undefined } : { ...isolation, namespaces: fewer('net') };
+    case 'cgroup':
+      return { ...isolation, cgroups: noCgroups };
+    case 'filter':
+      return { ...isolation, filter: false };
+    case 'namespaces':
+      return { ...isolation, namespaces: new Set(), freshProc: false, network: undefined };
+    default:
+      return noIsolation;
+  }
+}
+
+async function probe(path: string, tag: string, isolation: Isolation, frame: Frame): Promise<string | undefined> {
+  const { cgroups } = isolation;
+  const id = 'probe';
+  const process = startLauncher(path, tag, cgroups.makeWords(id));
+  const ended = launcherResult(process);
+  const timer = setTimeout(() => process.child.kill('SIGKILL'), probeTimeoutMs);
+  const inside = isolation.namespaces.has('mount') ? '/run/probe' : path;
+  sendSpec(process, [
+    ...cgroups.limitWords(id, { memoryBytes: 64 * 1024 * 1024, pids: 16 }),
+    ...frameWords(isolation, frame),
+    ...(isolation.namespaces.has('mount') ? ['bind', path, inside, 'ro'] : []),
+    ...['exec', inside, '--true'],
+  ]);
+  const { reports, status } = await ended;
+  clearTimeout(timer);
+  await cgroups.remove(id);
+  const error = reports.find((report) => report.startsWith('error\n'));
+  if (error !== undefined) return error.slice('error\n'.length);
+  return status === 0 ? undefined : `exec\nthe trial program ended with status ${status}`;
+}
+
+/**
+ * Tries a sandbox, dropping each measure that the host forbids, until one starts. `notes` says in plain lines what
+ * was dropped and why.
+ */
+export async function probeIsolation(
+  path: string,
+  tag: string,
+  wanted: { cgroups: Cgroups; network: ActionNetwork | undefined },
+  frame: Omit<Frame, 'slot'>,
+): Promise<{ isolation: Isolation; notes: string[] }> {
+  const executable = await access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+  if (!executable) {
+    return { isolation: noIsolation, notes: ['Functions run without isolation: the sandbox launcher is not built.'] };
+  }
+  let isolation: Isolation = {
+    launcher: true,
+    namespaces: new Set(allNamespaces),
+    freshProc: true,
+    filter: true,
+    ...wanted,
+  };
+  const notes: string[] = [];
+  for (let tries = 0; tries < maxProbes; tries++) {
+    const failure = await probe(path, tag, isolation, { ...frame, slot: probeSlot });
+    if (failure === undefined) return { isolation, notes };
+    const [measure = '', reason = ''] = failure.split('\n');
+    notes.push(`${lostMeasure[measure] ?? 'Functions run without isolation'}: ${reason}.`);
+    isolation = without(isolation, measure);
+    if (!isolation.launcher) break;
+  }
+  return { isolation: noIsolation, notes };
+}
+
+const lostMeasure: Record<string, string> = {
+  user: 'Functions run without a user namespace of their own',
+  'cgroup-view': 'Functions see the names of control groups',
+  uts: "Functions share the host's name",
+  proc: "Functions see the host's /proc",
+  mount: 'Functions see the file system of the host',
+  exec: 'Functions see the file system of the host',
+  net: 'Functions have no network of their own',
+  cgroup: 'Functions are held to their memory by a watch, for control groups are not to be had',
+  filter: 'System calls of functions are not filtered',
+  namespaces: 'Functions run without namespaces: they see the file system, the network and the processes of the host',
+};

@@ -1,0 +1,59 @@
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import type { Duplex, Readable } from 'node:stream';
+import { specMessage } from './launcher-spec.js';
+import type { Words } from './launcher-spec.js';
+
+/** A process with its pipes and its socket (descriptor 3). */
+export interface SandboxProcess {
+  child: ChildProcess;
+  socket: Duplex;
+  stdout: Readable;
+  stderr: Readable;
+}
+
+/** The signal by which a launcher ends itself to say that its sandbox ran out of memory. */
+export const outOfMemorySignal = 'SIGUSR2';
+
+function withPipes(child: ChildProcess): SandboxProcess {
+  const socket = child.stdio[3] as Duplex | null | undefined;
+  if (!child.stdout || !child.stderr || !socket) throw new Error('A process was started without its pipes.');
+  // The container listens to the process itself; writing to one that has gone must not end the platform.
+  socket.on('error', () => undefined);
+  return { child, socket, stdout: child.stdout, stderr: child.stderr };
+}
+
+/** Starts a launcher, which waits for the spec. `tag` shows in the process list and finds leftovers. */
+export function startLauncher(path: string, tag: string, firstWords: Words): SandboxProcess {
+  const process = withPipes(spawn(path, [tag], { stdio: ['ignore', 'pipe', 'pipe', 'pipe'], env: {} }));
+  if (firstWords.length > 0) sendSpec(process, [...firstWords, 'wait']);
+  return process;
+}
+
+/** Sends the launcher a part of its spec; the part with `exec` is the last. */
+export function sendSpec(process: SandboxProcess, words: Words): void {
+  process.socket.write(specMessage(words));
+}
+
+/** Starts a runtime with no sandbox around it, in a process group of its own. */
+export function startBare(command: readonly string[], cwd: string, env: Record<string, string>): SandboxProcess {
+  const [program = '', ...args] = command;
+  return withPipes(spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe', 'pipe'], env, cwd, detached: true }));
+}
+
+/** Waits for a launcher that is to end by itself; what it reported meanwhile, and its exit status. */
+export function launcherResult(process: SandboxProcess): Promise<{ reports: string[]; status: number | null }> {
+  const reports: string[] = [];
+  process.socket.on('data', (chunk: Buffer) => {
+    // Frames of the launcher: nine bytes of header before the text, one at a time.
+    for (let at = 0; at + 9 <= chunk.length; at += 9 + chunk.readUInt32LE(at)) {
+      reports.push(chunk.toString('utf8', at + 9, at + 9 + chunk.readUInt32LE(at)));
+    }
+  });
+  process.stdout.resume();
+  process.stderr.resume();
+  return new Promise((resolve) => {
+    process.child.on('error', () => resolve({ reports, status: null }));
+    process.child.on('close', (status) => resolve({ reports, status }));
+  });
+}

@@ -1,0 +1,94 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
+import { raiseFirewall } from './firewall.js';
+import type { Firewall } from './firewall.js';
+
+/** Sandboxes that one platform can number. */
+export const maxSlots = 1024;
+/** Where addresses of sandboxes come from: 256 blocks of 1,024 pairs. */
+export const defaultNetworkRange = '10.208.0.0/12';
+
+const addressesPerSlot = 4;
+const blockAddresses = maxSlots * addressesPerSlot;
+const forwardFile = '/proc/sys/net/ipv4/ip_forward';
+
+/** A sandbox's link to the host. */
+export interface Veth {
+  name: string;
+  /** The host's end, which is the sandbox's gateway. */
+  outside: string;
+  inside: string;
+  prefixLength: number;
+}
+
+/** The network of the sandboxes of one platform. */
+export interface ActionNetwork {
+  veth(slot: number): Veth;
+  /** Removes the rules and switches forwarding off again if it was off. */
+  close(): Promise<void>;
+}
+
+function toNumber(address: string): number {
+  return address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0);
+}
+
+function toAddress(value: number): string {
+  return [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join('.');
+}
+
+/** A block of `range` that none of the host's addresses lies in; `seed` picks where the search begins. */
+export function freeBlock(range: string, seed: number, hostAddresses: readonly string[]): number {
+  const [base = '', length = ''] = range.split('/');
+  const blocks = Math.floor(2 ** (32 - Number(length)) / blockAddresses);
+  const used = hostAddresses.map(toNumber);
+  for (let tried = 0; tried < blocks; tried++) {
+    const start = toNumber(base) + ((seed + tried) % blocks) * blockAddresses;
+    if (!used.some((address) => address >= start && address < start + blockAddresses)) return start;
+  }
+  throw new Error(`all of ${range} is in use`);
+}
+
+/** Returns whether it was off before. */
+async function allowForwarding(): Promise<boolean> {
+  if ((await readFile(forwardFile, 'utf8')).trim() === '1') return false;
+  await writeFile(forwardFile, '1');
+  return true;
+}
+
+/** Readies the network. Rejects with a reason where the host forbids or lacks it. */
+export async function openNetwork(options: { hash: string; range: string }): Promise<ActionNetwork> {
+  if (process.getuid?.() !== 0) throw new Error('it needs root');
+  const seed = Number.parseInt(options.hash.slice(0, 8), 16);
+  const linkPrefix = `gw${options.hash.slice(0, 6)}`;
+  const taken = Object.entries(networkInterfaces())
+    .filter(([name]) => !name.startsWith(linkPrefix))
+    .flatMap(([, entries]) => (entries ?? []).filter((entry) => entry.family === 'IPv4').map((entry) => entry.address));
+  const block = freeBlock(options.range, seed, taken);
+  const firewall: Firewall = await raiseFirewall({
+    name: `gpuwhisk_${options.hash.slice(0, 8)}`,
+    linkPrefix,
+    range: `${toAddress(block)}/${32 - Math.log2(blockAddresses)}`,
+  });
+  let restoreForwarding = false;
+  try {
+    restoreForwarding = await allowForwarding();
+  } catch (error) {
+    await firewall.remove();
+    throw error;
+  }
+  return {
+    veth(slot) {
+      const base = block + slot * addressesPerSlot;
+      return {
+        name: `${linkPrefix}${slot.toString(36)}`,
+        outside: toAddress(base + 1),
+        inside: toAddress(base + 2),
+        prefixLength: 30,
+      };
+    },
+    async close() {
+      await firewall.remove();
+      if (restoreForwarding) await writeFile(forwardFile, '0');
+    },
+  };
+}

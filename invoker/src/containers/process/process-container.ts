@@ -1,0 +1,133 @@
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Call, CallLimits, Container, ContainerSpec, InitRequest, RunRequest } from '../container-factory.js';
+import type { Cgroups } from './cgroups.js';
+import { deferred } from './connection.js';
+import type { Connection } from './connection.js';
+import { outOfMemorySignal } from './launcher.js';
+import type { SandboxProcess } from './launcher.js';
+
+const killWaitMs = 3000;
+
+/** The answer to a call that the caller must not make in this state. */
+function refused(reason: string): Call {
+  return { outcome: Promise.reject(new Error(reason)), logs: Promise.resolve([]) };
+}
+
+/** What a container is made of. */
+export interface ContainerParts {
+  id: string;
+  spec: ContainerSpec;
+  process: SandboxProcess;
+  /** Whether the process is a launcher with the sandbox below it, or the runtime itself. */
+  hasLauncher: boolean;
+  cgroups: Cgroups;
+  clock: Clock;
+  /** Frees what the sandbox held on the host, once its processes have ended. */
+  release(): Promise<void>;
+}
+
+/** A container whose processes are children of this one. */
+export class ProcessContainer implements Container {
+  readonly id: string;
+  readonly spec: ContainerSpec;
+  readonly exited: Promise<void>;
+  private readonly destroyed = deferred<void>();
+  private connection: Connection | undefined;
+  private state: 'live' | 'paused' | 'ending' | 'ended' = 'live';
+  private initialized = false;
+  private busy = 0;
+  private frozen = false;
+
+  constructor(private readonly parts: ContainerParts) {
+    this.id = parts.id;
+    this.spec = parts.spec;
+    const exited = deferred<void>();
+    this.exited = exited.promise;
+    const { child } = parts.process;
+    let over = false;
+    const end = (signal: NodeJS.Signals | null): void => {
+      if (over) return;
+      over = true;
+      this.state = 'ended';
+      this.connection?.ended(signal === outOfMemorySignal && parts.hasLauncher);
+      exited.resolve();
+      parts.process.socket.destroy();
+      parts.release().then(this.destroyed.resolve, this.destroyed.resolve);
+    };
+    child.on('exit', (_, signal) => end(signal));
+    // It could not be started at all; there is no exit then.
+    child.on('error', () => end(null));
+    child.on('close', () => this.connection?.drained());
+  }
+
+  /** Sets how the runtime is spoken with; once, before the container is used. */
+  connect(connection: Connection): void {
+    this.connection = connection;
+  }
+
+  init(request: InitRequest, limits: CallLimits): Call {
+    if (this.initialized) return refused(`Container ${this.id} cannot be initialized more than once.`);
+    this.initialized = true;
+    return this.begin((connection) => connection.init(request, limits));
+  }
+
+  run(request: RunRequest, limits: CallLimits): Call {
+    return this.begin((connection) => connection.run(request, limits));
+  }
+
+  async pause(): Promise<void> {
+    if (this.state !== 'live') return;
+    if (this.busy > 0) throw new Error(`Container ${this.id} cannot be paused while it runs.`);
+    this.state = 'paused';
+    this.frozen = await this.parts.cgroups.freeze(this.id, true);
+    if (!this.frozen) this.signal('SIGUSR1', 'SIGSTOP');
+  }
+
+  async resume(): Promise<void> {
+    if (this.state !== 'paused') return;
+    if (this.frozen) await this.parts.cgroups.freeze(this.id, false);
+    else this.signal('SIGUSR2', 'SIGCONT');
+    if (this.state === 'paused') this.state = 'live';
+  }
+
+  destroy(): Promise<void> {
+    if (this.state !== 'ending' && this.state !== 'ended') {
+      this.state = 'ending';
+      this.connection?.close();
+      this.signal('SIGTERM', 'SIGKILL');
+      const { clock, process } = this.parts;
+      // A launcher that does not do its work is killed; the sandbox's init dies with it.
+      const timer = clock.setTimer(killWaitMs, () => process.child.kill('SIGKILL'));
+      void this.exited.then(() => timer.cancel());
+    }
+    return this.destroyed.promise;
+  }
+
+  private begin(start: (connection: Connection) => Call): Call {
+    if (!this.connection) return refused(`Container ${this.id} has not started.`);
+    if (this.state === 'paused') return refused(`Container ${this.id} is paused.`);
+    if (this.busy >= this.spec.concurrency) return refused(`Container ${this.id} runs all it may run at once.`);
+    const call = start(this.connection);
+    this.busy++;
+    const done = (): void => {
+      this.busy--;
+    };
+    call.outcome.then(done, done);
+    return call;
+  }
+
+  /** `forLauncher` asks a launcher; without one the runtime's process group gets `forGroup`. */
+  private signal(forLauncher: NodeJS.Signals, forGroup: NodeJS.Signals): void {
+    const { child } = this.parts.process;
+    if (this.parts.hasLauncher) {
+      child.kill(forLauncher);
+      return;
+    }
+    if (child.pid === undefined) return;
+    try {
+      process.kill(-child.pid, forGroup);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
+  }
+}

@@ -1,0 +1,361 @@
+import { createHash } from 'node:crypto';
+import { mkdir, realpath } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { systemRandom } from '@gpuwhisk/common/system/random';
+import type { RuntimeCatalog, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
+import type { Container, ContainerFactory, ContainerSpec } from '../container-factory.js';
+import { ProvisioningError } from '../container-factory.js';
+import { detectCgroups, noCgroups } from './cgroups.js';
+import { deferred } from './connection.js';
+import { FramedConnection } from './framed-connection.js';
+import { bindWords, prepareHostView } from './host-view.js';
+import type { HostView } from './host-view.js';
+import { HttpConnection } from './http-connection.js';
+import { frameWords, noIsolation, probeIsolation } from './isolation.js';
+import type { Isolation } from './isolation.js';
+import { sendSpec, startBare, startLauncher } from './launcher.js';
+import type { SandboxProcess } from './launcher.js';
+import type { Words } from './launcher-spec.js';
+import { removeFolder, removeLeftovers } from './leftovers.js';
+import { LogCollector } from './log-collector.js';
+import { defaultNetworkRange, maxSlots, openNetwork } from './network.js';
+import type { ActionNetwork } from './network.js';
+import { ProcessContainer } from './process-container.js';
+import { Slots } from './slots.js';
+import { unsandboxed } from './unsandboxed.js';
+
+const MiB = 1024 * 1024;
+const startTimeoutMs = 30_000;
+/** Open files of a sandbox's process, as OpenWhisk's `--ulimit nofile`. */
+const openFiles = 1024;
+/** Host user ids of sandboxes, which systemd's ranges leave free. Each platform has a block of them. */
+const firstOuterId = 1_879_048_192;
+const idBlocks = 256;
+/** Launchers that wait ahead of need: they hide what joining a cgroup and starting a process cost. */
+const spareLaunchers = 2;
+const spareDelayMs = 20;
+const launcherPath = fileURLToPath(new URL('../../../../native/build/sandbox', import.meta.url));
+
+/** What the process factory is made with. */
+export interface ProcessFactoryOptions {
+  catalog: RuntimeCatalog;
+  clock: Clock;
+  /** The platform's data folder; sandboxes lie in `sandboxes` below it. */
+  dataDir: string;
+  /** Whether sandboxes may reach the network. */
+  actionNetwork: boolean;
+  /** Environment of every runtime, such as `__OW_API_HOST`. */
+  runtimeEnv?: Readonly<Record<string, string>>;
+  /** Processes of a sandbox, threads included. Default 1024, as OpenWhisk's `--pids-limit`. */
+  pidsLimit?: number;
+  /** IPv4 range that sandboxes' addresses are taken from. */
+  networkRange?: string;
+  /** Path of the sandbox launcher; default: the one that native/build.mjs builds. */
+  launcherPath?: string;
+  random?: Random;
+}
+
+/** A launcher or, without one, just the names that a container will have. */
+interface Parked {
+  id: string;
+  slot: number;
+  process: SandboxProcess | undefined;
+}
+
+/** Makes containers of processes of this machine, isolated as well as the host allows. */
+export function createProcessFactory(options: ProcessFactoryOptions): ContainerFactory {
+  return new ProcessFactory(options);
+}
+
+class ProcessFactory implements ContainerFactory {
+  private readonly containers = new Map<string, ProcessContainer>();
+  private readonly spares: Parked[] = [];
+  // Slot 0 is the probe's.
+  private readonly slots = new Slots(1, maxSlots);
+  private readonly launcherPath: string;
+  private readonly random: Random;
+  private isolation: Isolation = noIsolation;
+  private network: ActionNetwork | undefined;
+  private view: HostView = { words: () => [] };
+  private dataDir = '';
+  private tag = '';
+  private firstId = 0;
+  private closed = false;
+  private started = false;
+  private refilling = false;
+
+  constructor(private readonly options: ProcessFactoryOptions) {
+    this.launcherPath = options.launcherPath ?? launcherPath;
+    this.random = options.random ?? systemRandom;
+  }
+
+  async start(): Promise<string[]> {
+    await mkdir(resolve(this.options.dataDir), { recursive: true });
+    this.dataDir = await realpath(resolve(this.options.dataDir));
+    const hash = createHash('sha256').update(this.dataDir).digest('hex').slice(0, 12);
+    this.tag = `gpuwhisk-${hash}`;
+    const block = Number.parseInt(hash.slice(0, 8), 16) % idBlocks;
+    this.firstId = process.getuid?.() === 0 ? firstOuterId + block * maxSlots : 0;
+    const { clock } = this.options;
+    const cgroups = await detectCgroups(this.tag, clock);
+    await removeLeftovers({ tag: this.tag, cgroups, sandboxesFolder: this.sandboxFolder(), clock });
+    for (const name of ['.root', '.probe']) await mkdir(this.sandboxFolder(name), { recursive: true, mode: 0o700 });
+    const notes: string[] = [];
+    if (process.platform !== 'linux') {
+      this.started = true;
+      return [`Functions run without isolation: there is no sandbox for ${process.platform}.`];
+    }
+    this.view = await prepareHostView(this.sandboxFolder('.etc'));
+    this.network = await this.openNetwork(hash, notes);
+    const frame = {
+      rootFolder: this.sandboxFolder('.root'),
+      actionFolder: this.sandboxFolder('.probe'),
+      outerId: this.outerId(0),
+      tmpBytes: MiB,
+      view: this.view,
+    };
+    const probed = await probeIsolation(this.launcherPath, this.tag, { cgroups, network: this.network }, frame);
+    this.isolation = probed.isolation;
+    notes.push(...probed.notes);
+    if (cgroups === noCgroups) {
+      notes.push(
+        'Functions are held to their memory by a watch: this host gives no control groups with memory limits.',
+      );
+    } else if (!cgroups.limitsPids) {
+      notes.push('The number of processes of a function is limited per user only: there is no pids control group.');
+    }
+    if (process.getuid?.() !== 0) notes.push('Without root all functions run as the user of the platform.');
+    this.started = true;
+    this.refill();
+    return notes;
+  }
+
+  supports(kind: string): boolean {
+    return this.options.catalog.supports(kind);
+  }
+
+  async create(spec: ContainerSpec): Promise<Container> {
+    if (!this.started || this.closed) throw new ProvisioningError('The container factory is not open.');
+    const launch = await this.options.catalog.launch(spec.kind, spec.requirements);
+    if (this.closed) throw new ProvisioningError('The container factory was closed.');
+    if (launch.protocol === 'http' && !this.isolation.network) {
+      throw new ProvisioningError(
+        `The kind '${spec.kind}' speaks HTTP, which needs a network between host and sandbox, which this host does not allow.`,
+      );
+    }
+    const parked = this.spares.shift() ?? this.park();
+    return this.launch(parked, spec, launch);
+  }
+
+  prewarm(spec: ContainerSpec): Promise<Container> {
+    return this.create(spec);
+  }
+
+  match(prewarmed: ContainerSpec, wanted: ContainerSpec): 'exact' | 'none' {
+    const same =
+      prewarmed.kind === wanted.kind &&
+      prewarmed.memoryMiB === wanted.memoryMiB &&
+      prewarmed.concurrency === wanted.concurrency &&
+      prewarmed.requirements.length === wanted.requirements.length &&
+      prewarmed.requirements.every((requirement, index) => requirement === wanted.requirements[index]);
+    return same ? 'exact' : 'none';
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    const spares = this.spares.splice(0).map((spare) => this.discard(spare));
+    await Promise.all([...spares, ...[...this.containers.values()].map((container) => container.destroy())]);
+    await this.isolation.cgroups.close();
+    await this.network?.close();
+    this.network = undefined;
+  }
+
+  private async openNetwork(hash: string, notes: string[]): Promise<ActionNetwork | undefined> {
+    if (!this.options.actionNetwork) return undefined;
+    try {
+      return await openNetwork({ hash, range: this.options.networkRange ?? defaultNetworkRange });
+    } catch (error) {
+      notes.push(`Functions reach no network: ${(error as Error).message.split('\n')[0]}.`);
+      return undefined;
+    }
+  }
+
+  private sandboxFolder(name = ''): string {
+    return join(this.dataDir, 'sandboxes', name);
+  }
+
+  private outerId(slot: number): number {
+    return this.firstId > 0 ? this.firstId + slot : (process.getuid?.() ?? 0);
+  }
+
+  private park(): Parked {
+    const slot = this.slots.take();
+    if (slot === undefined) throw new ProvisioningError(`There are ${maxSlots} containers already.`);
+    const id = Buffer.from(this.random.bytes(8)).toString('hex');
+    const { launcher, cgroups } = this.isolation;
+    const started = launcher ? startLauncher(this.launcherPath, this.tag, cgroups.makeWords(id)) : undefined;
+    return { id, slot, process: started };
+  }
+
+  private refill(): void {
+    if (this.closed || this.refilling || !this.isolation.launcher || this.spares.length >= spareLaunchers) return;
+    this.refilling = true;
+    // Apart from the start that used one up, which the caller is waiting for.
+    this.options.clock.setBackgroundTimer(spareDelayMs, () => {
+      this.refilling = false;
+      if (this.closed || this.spares.length >= spareLaunchers) return;
+      const spare = this.park();
+      spare.process?.child.once('exit', () => {
+        const index = this.spares.indexOf(spare);
+        if (index >= 0) this.spares.splice(index, 1);
+      });
+      spare.process?.child.unref();
+      this.spares.push(spare);
+      this.refill();
+    });
+  }
+
+  private async discard(spare: Parked): Promise<void> {
+    const child = spare.process?.child;
+    if (child && child.exitCode === null && child.signalCode === null) {
+      const gone = new Promise((done) => child.once('exit', done));
+      child.ref();
+      child.kill('SIGKILL');
+      await gone;
+    }
+    await this.isolation.cgroups.remove(spare.id);
+    this.slots.release(spare.slot);
+  }
+
+  private async launch(parked: Parked, spec: ContainerSpec, launch: RuntimeLaunch): Promise<Container> {
+    const { id, slot } = parked;
+    const { clock } = this.options;
+    const folder = this.sandboxFolder(id);
+    const started = parked.process ?? (await this.startBare(folder, spec, launch));
+    started.child.ref();
+    const logs = new LogCollector(clock, { sentinels: launch.protocol === 'http' });
+    logs.attach(started.stdout, 'stdout');
+    logs.attach(started.stderr, 'stderr');
+    const container = new ProcessContainer({
+      id,
+      spec,
+      process: started,
+      hasLauncher: parked.process !== undefined,
+      cgroups: this.isolation.cgroups,
+      clock,
+      release: async () => {
+        this.containers.delete(id);
+        await Promise.all([this.isolation.cgroups.remove(id), removeFolder(folder)]);
+        this.slots.release(slot);
+      },
+    });
+    this.containers.set(id, container);
+    const outcome = this.connect(container, started, logs, launch, slot, parked.process === undefined);
+    if (parked.process) sendSpec(started, this.specWords(parked, spec, launch, folder));
+    const failure = await outcome;
+    this.refill();
+    if (failure === undefined) return container;
+    await container.destroy();
+    const printed = logs.cut().slice(-5).join('\n');
+    throw new ProvisioningError(
+      `A container for '${spec.kind}' did not start: ${failure}.${printed && `\n${printed}`}`,
+    );
+  }
+
+  /** Resolves with why the runtime did not start, or undefined once it did. */
+  private connect(
+    container: ProcessContainer,
+    started: SandboxProcess,
+    logs: LogCollector,
+    launch: RuntimeLaunch,
+    slot: number,
+    bare: boolean,
+  ): Promise<string | undefined> {
+    const { clock } = this.options;
+    const outcome = deferred<string | undefined>();
+    let ready = bare;
+    let greeted = launch.protocol === 'http';
+    const progress = (): void => {
+      if (ready && greeted) outcome.resolve(undefined);
+    };
+    const framed = new FramedConnection(started.socket, logs, clock, {
+      hello: () => {
+        greeted = true;
+        progress();
+      },
+      launcher: (text) => {
+        if (text !== 'ready') {
+          outcome.resolve(text.split('\n').slice(1).join(': '));
+          return;
+        }
+        ready = true;
+        progress();
+      },
+      broken: (reason) => {
+        // The launcher closes the socket of a runtime that speaks HTTP once it has reported.
+        if (launch.protocol === 'http' && ready) return;
+        outcome.resolve(reason);
+        void container.destroy();
+      },
+    });
+    const host = this.isolation.network?.veth(slot).inside ?? '';
+    const broken = (): void => void container.destroy();
+    container.connect(launch.protocol === 'framed' ? framed : new HttpConnection(host, logs, clock, broken));
+    void container.exited.then(() => outcome.resolve('it ended at once'));
+    const timer = clock.setTimer(startTimeoutMs, () => outcome.resolve(`it was not ready within ${startTimeoutMs} ms`));
+    void outcome.promise.then(() => timer.cancel());
+    return outcome.promise;
+  }
+
+  private runtimeEnv(spec: ContainerSpec, launch: RuntimeLaunch, home: string): Record<string, string> {
+    return {
+      PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+      HOME: home,
+      TMPDIR: '/tmp',
+      LANG: 'C.UTF-8',
+      ...this.options.runtimeEnv,
+      ...launch.env,
+      ...(spec.concurrency > 1 ? { __OW_ALLOW_CONCURRENT: 'true' } : {}),
+    };
+  }
+
+  private specWords(parked: Parked, spec: ContainerSpec, launch: RuntimeLaunch, folder: string): Words {
+    const { isolation } = this;
+    const pids = this.options.pidsLimit ?? 1024;
+    const memoryBytes = spec.memoryMiB * MiB;
+    const mounts = isolation.namespaces.has('mount');
+    const seen = mounts ? launch : unsandboxed(launch);
+    const env = this.runtimeEnv(spec, seen, mounts ? '/action' : folder);
+    const words: Words = [
+      ...isolation.cgroups.limitWords(parked.id, { memoryBytes, pids }),
+      ...frameWords(isolation, {
+        rootFolder: this.sandboxFolder('.root'),
+        actionFolder: folder,
+        outerId: this.outerId(parked.slot),
+        slot: parked.slot,
+        tmpBytes: Math.floor(memoryBytes / 2),
+        view: this.view,
+      }),
+      ...(mounts ? bindWords(launch.binds, this.dataDir) : []),
+      ...['rlimit', 'nofile', String(openFiles), 'rlimit', 'core', '0'],
+    ];
+    // Of a user of its own or in a namespace of its own, so that it does not count the platform's processes.
+    if (this.firstId > 0 || isolation.namespaces.has('user')) words.push('rlimit', 'nproc', String(pids));
+    if (!isolation.cgroups.limitsMemory) {
+      // Per process, and it counts memory that is reserved and never touched: a bound on runaways, no more.
+      words.push('watch', String(memoryBytes), 'rlimit', 'data', String(memoryBytes * 2 + 512 * MiB));
+    }
+    if (launch.protocol === 'framed') words.push('keep-socket');
+    for (const [name, value] of Object.entries(env)) words.push('env', `${name}=${value}`);
+    return [...words, 'exec', ...seen.command];
+  }
+
+  private async startBare(folder: string, spec: ContainerSpec, launch: RuntimeLaunch): Promise<SandboxProcess> {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const seen = unsandboxed(launch);
+    return startBare(seen.command, folder, this.runtimeEnv(spec, seen, folder));
+  }
+}

@@ -1,0 +1,39 @@
+import { spawn } from 'node:child_process';
+import { access, constants } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+
+const timeoutMs = 10_000;
+const maxTextBytes = 64 * 1024;
+
+/** The full path of a program of the host; undefined if there is none. Looks where administrators' tools lie, too. */
+export async function findTool(name: string): Promise<string | undefined> {
+  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin', '/usr/bin', '/bin'];
+  for (const folder of folders.filter((each) => each !== '')) {
+    const path = join(folder, name);
+    const found = await access(path, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (found) return path;
+  }
+  return undefined;
+}
+
+/** Runs a program with `input` on its standard input. Rejects with what it printed unless it exits with 0. */
+export function runTool(path: string, args: readonly string[], input = ''): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(path, args, { stdio: ['pipe', 'ignore', 'pipe'], timeout: timeoutMs, killSignal: 'SIGKILL' });
+    let text = '';
+    child.stderr.on('data', (chunk: Buffer) => {
+      if (text.length < maxTextBytes) text += chunk.toString();
+    });
+    // It may exit without having read all; its status says whether that matters.
+    child.stdin.on('error', () => undefined);
+    child.on('error', reject);
+    child.on('close', (code) => {
+      if (code === 0) resolve();
+      else reject(new Error(text.trim() || `${path} ended with ${code}`));
+    });
+    child.stdin.end(input);
+  });
+}
