@@ -48,7 +48,11 @@ function fit(file) {
   const packages = `${build}/packages`;
   if (!existsSync(`${packages}/PIL`)) {
     const options = ['--quiet', '--disable-pip-version-check', '--only-binary=:all:', '--target', packages];
-    execFileSync('python3', ['-m', 'pip', 'install', ...options, 'pillow'], { stdio: 'inherit', timeout: 300_000 });
+    execFileSync('python3', ['-m', 'pip', 'install', ...options, 'pillow'], {
+      env: { ...process.env, PIP_ROOT_USER_ACTION: 'ignore' },
+      stdio: 'inherit',
+      timeout: 300_000,
+    });
   }
   const small = `${build}/small.jpg`;
   execFileSync('python3', [`${here}shrink.py`, file, small, String(mostBytes)], {
