@@ -1,0 +1,266 @@
+import { expect, test } from '@jest/globals';
+import { describeCases, errorWithHint, printed } from './cases.js';
+import type { Answer } from './fake-openwhisk.js';
+import { startFakeOpenWhisk } from './fake-openwhisk.js';
+import { runWsk, withFolder } from './wsk-process.js';
+
+const first = '0123456789abcdef0123456789abcdef';
+const second = 'f123456789abcdef0123456789abcdef';
+const logs = ['2023-11-14T22:13:20.123456789Z stdout: hi there', '2023-11-14T22:13:20.2Z stderr: oops', 'plain'];
+
+const record = {
+  publish: false,
+  annotations: [
+    { key: 'kind', value: 'nodejs:20' },
+    { key: 'initTime', value: 30 },
+  ],
+  logs,
+  response: { size: 9, result: { b: 1, a: [1, {}] }, success: true, statusCode: 0, status: 'success' },
+  duration: 1234,
+  end: 1700000001234,
+  start: 1700000000000,
+  activationId: first,
+  subject: 'guest',
+  version: '0.0.1',
+  name: 'hello',
+  namespace: 'guest',
+};
+
+const recordPrinted = printed({
+  namespace: 'guest',
+  name: 'hello',
+  version: '0.0.1',
+  subject: 'guest',
+  activationId: first,
+  start: 1700000000000,
+  end: 1700000001234,
+  duration: 1234,
+  statusCode: 0,
+  response: { status: 'success', statusCode: 0, success: true, result: { a: [1, {}], b: 1 } },
+  logs,
+  annotations: record.annotations,
+  publish: false,
+});
+
+const summaries: Answer = [
+  200,
+  [
+    { ...record, statusCode: 0 },
+    {
+      namespace: 'a-very-long-namespace-name-x',
+      name: 'an-action-with-quite-a-long-name-indeed',
+      version: '0.0.12',
+      activationId: second,
+      start: 1700000000000,
+      end: 1700000065500,
+      duration: 65500,
+      statusCode: 2,
+      annotations: [],
+    },
+    { ...record, activationId: second, start: 1700003600000, end: 0, duration: 0, statusCode: 1, annotations: [] },
+  ],
+];
+
+const notThere: Answer = [404, { error: 'The requested resource does not exist.', code: 'tid1' }];
+const stripped = 'hi there\noops\nplain';
+const lastThen = (suffix: string): string[] => [
+  'GET /activations?limit=1&skip=0',
+  `GET /activations/${first}${suffix}`,
+];
+
+describeCases('activation list', [
+  {
+    wsk: 'activation list',
+    answers: [summaries],
+    requests: ['GET /activations?limit=30&skip=0'],
+    stdout: [
+      'Datetime            Activation ID                    Kind      Start Duration   Status            Entity',
+      `2023-11-14 22:13:20 ${first} nodejs:20 cold  1.234s     success           guest/hello:0.0.1`,
+      `2023-11-14 22:13:20 ${second} unknown   warm  1m5.5s     developer error   a-very-lon...-name-x/an-action-with-...-name-indeed:0.0.12`,
+      `2023-11-14 23:13:20 ${second} unknown   warm  0s         application error guest/hello:0.0.1`,
+    ].join('\n'),
+  },
+  {
+    wsk: 'activation list none',
+    answers: [[200, []]],
+    requests: ['GET /activations?limit=30&name=none&skip=0'],
+    stdout: '\n',
+  },
+  {
+    wsk: 'activation list /ns/p/a -l 3 -s 1 --since 5 --upto 10',
+    answers: [[200, []]],
+    requests: ['GET /activations?limit=3&name=p%2Fa&since=5&skip=1&upto=10'],
+    stdout: '\n',
+  },
+  {
+    wsk: 'activation list -f',
+    answers: [[200, [record, { activationId: 'x' }]]],
+    requests: ['GET /activations?docs=true&limit=30&skip=0'],
+    stdout: `activations\n${recordPrinted}${printed({
+      namespace: '',
+      name: '',
+      version: '',
+      subject: '',
+      activationId: 'x',
+      start: 0,
+      end: 0,
+      duration: 0,
+      statusCode: 0,
+      response: { status: '', statusCode: 0, success: false },
+      logs: null,
+      annotations: null,
+    })}`,
+  },
+  {
+    wsk: 'activation list -l 201',
+    answers: [[400, { error: 'too many', code: 'tid' }]],
+    requests: ['GET /activations?limit=201&skip=0'],
+    code: 144,
+    stderr: "error: Unable to obtain the list of activations for namespace 'default': too many (code tid)",
+  },
+  {
+    wsk: 'activation list a b',
+    code: 1,
+    stderr: errorWithHint('Invalid argument(s): b. An optional namespace is the only valid argument.'),
+  },
+]);
+
+describeCases('activation get, logs, result', [
+  {
+    wsk: `activation get ${first}`,
+    answers: [[200, record]],
+    requests: [`GET /activations/${first}`],
+    stdout: `ok: got activation ${first}\n${recordPrinted}`,
+  },
+  {
+    wsk: 'activation get x response',
+    answers: [[200, record]],
+    requests: ['GET /activations/x'],
+    stdout: `ok: got activation x, displaying field response\n${printed({ status: 'success', statusCode: 0, success: true, result: { a: [1, {}], b: 1 } })}`,
+  },
+  {
+    wsk: 'activation get x statusCode',
+    answers: [[200, { ...record, response: { status: 'action developer error' } }]],
+    requests: ['GET /activations/x'],
+    stdout: 'ok: got activation x, displaying field statusCode\n2',
+  },
+  { wsk: 'activation get x status', code: 1, stderr: "error: Invalid field filter 'status'." },
+  {
+    wsk: 'activation get --last name',
+    answers: [summaries, [200, record]],
+    requests: lastThen(''),
+    stdout: `ok: got activation ${first}, displaying field name\n"hello"`,
+  },
+  {
+    wsk: 'activation get -l',
+    answers: [[200, []]],
+    requests: ['GET /activations?limit=1&skip=0'],
+    code: 1,
+    stderr: errorWithHint('Unable to get activation: Activation list does not contain any activations.'),
+  },
+  { wsk: 'activation get x -g', answers: [[200, record]], requests: ['GET /activations/x'], stdout: stripped },
+  {
+    wsk: 'activation get x -s',
+    answers: [[200, record]],
+    requests: ['GET /activations/x'],
+    stdout: `activation result for '/guest/hello' (success at 2023-11-14 22:13:21 +0000 UTC)\n${printed({ a: [1, {}], b: 1 })}`,
+  },
+  { wsk: 'activation get', code: 1, stderr: errorWithHint('Invalid argument(s). An activation ID is required.') },
+  {
+    wsk: 'activation get x',
+    answers: [notThere],
+    requests: ['GET /activations/x'],
+    code: 148,
+    stderr: "error: Unable to get activation 'x': The requested resource does not exist. (code tid1)",
+  },
+  {
+    wsk: 'activation logs x',
+    answers: [[200, { logs }]],
+    requests: ['GET /activations/x/logs'],
+    stdout: logs.join('\n'),
+  },
+  { wsk: 'activation logs x -r', answers: [[200, { logs }]], requests: ['GET /activations/x/logs'], stdout: stripped },
+  {
+    wsk: 'activation logs --last --strip',
+    answers: [summaries, [200, { logs }]],
+    requests: lastThen('/logs'),
+    stdout: stripped,
+  },
+  {
+    wsk: 'activation logs x',
+    answers: [notThere],
+    requests: ['GET /activations/x/logs'],
+    code: 148,
+    stderr: "error: Unable to get logs for activation 'x': The requested resource does not exist. (code tid1)",
+  },
+  {
+    wsk: 'activation logs x y',
+    code: 1,
+    stderr: errorWithHint('Invalid argument(s): y. An activation ID is required.'),
+  },
+  {
+    wsk: 'activation result x',
+    answers: [[200, { status: 'success', result: { b: 1, a: 2 } }]],
+    requests: ['GET /activations/x/result'],
+    stdout: printed({ a: 2, b: 1 }),
+  },
+  {
+    wsk: 'activation result -l',
+    answers: [summaries, [200, { result: [] }]],
+    requests: lastThen('/result'),
+    stdout: '[]',
+  },
+  {
+    wsk: 'activation result x',
+    answers: [notThere],
+    requests: ['GET /activations/x/result'],
+    code: 148,
+    stderr: "error: Unable to get result for activation 'x': The requested resource does not exist. (code tid1)",
+  },
+]);
+
+const polled = (name: string, id: string, lines: string[] | null): string =>
+  `\nActivation: '${name}' (${id})\n${printed(lines)}`;
+
+test('wsk activation poll prints each activation once, follows the newest, and goes on after a failure', async () => {
+  const server = await startFakeOpenWhisk();
+  const later = { ...record, name: 'later', activationId: second, start: 1700000100000, logs: [] };
+  server.expect([
+    [200, [{ ...record, start: 1700000000000 }]],
+    [200, [record]],
+    [500, ''],
+    [200, [later, record]],
+  ]);
+  const result = await withFolder((directory) =>
+    runWsk(['--apihost', server.url, '--auth', 'a:b', 'activation', 'poll', 'hello'], {
+      directory,
+      signalOn: { stdout: /later/, signal: 'SIGINT' },
+    }),
+  );
+  await server.close();
+  const intro = 'Enter Ctrl-c to exit.\nPolling for activation logs\n';
+  const news = `${polled('hello', first, logs)}${polled('later', second, [])}`;
+  expect(result).toEqual({ code: 1, stdout: `${intro}${news}Poll terminated\n`, stderr: '' });
+  const since = 'GET /api/v1/namespaces/_/activations?docs=true&limit=0&name=hello&since=1700000000001&skip=0';
+  expect(server.requests.map(({ line }) => line)).toEqual([
+    'GET /api/v1/namespaces/_/activations?docs=true&limit=1&skip=0',
+    since,
+    since,
+    since,
+  ]);
+});
+
+test('wsk activation poll --since-minutes 2 --exit 1 ends by itself', async () => {
+  const server = await startFakeOpenWhisk();
+  const before = Date.now();
+  const result = await withFolder((directory) =>
+    runWsk(['--apihost', server.url, '--auth', 'a:b', 'activation', 'poll', '--since-minutes', '2', '-e', '1'], {
+      directory,
+    }),
+  );
+  await server.close();
+  expect(result).toEqual({ code: 0, stdout: 'Enter Ctrl-c to exit.\nPolling for activation logs\n', stderr: '' });
+  expect(server.requests).toHaveLength(1);
+  const since = Number(new URL(server.requests[0]?.line.split(' ')[1] ?? '', server.url).searchParams.get('since'));
+  expect(Math.abs(since - (before - 120_000))).toBeLessThan(5000);
+});
