@@ -1,0 +1,57 @@
+import { corruptedEntity, noSuchEntity, otherCollection } from '@gpuwhisk/common/errors';
+import type { WhiskAction } from '@gpuwhisk/common/entities/action';
+import { EntityTypeError, actionId, readAction, withoutCode } from '@gpuwhisk/common/entities/action-codec';
+import { MalformedError } from '@gpuwhisk/common/entities/malformed';
+import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { BoundedCache } from '../bounded-cache.js';
+
+/** OpenWhisk's entity cache forgets after five minutes; the bound on entries is ours. */
+const cacheBounds = { maxAgeMs: 5 * 60_000, maxEntries: 10_000 };
+
+/** An action of the store, its code where it lies. Throws ApiError (404, 409, 500). */
+export async function readStoredAction(store: ArtifactStore, namespace: string, name: string): Promise<WhiskAction> {
+  try {
+    return readAction(await store.get('whisks', `${namespace}/${name}`));
+  } catch (error) {
+    if (error instanceof NoDocumentError) throw noSuchEntity();
+    if (error instanceof EntityTypeError) throw otherCollection();
+    if (error instanceof MalformedError) throw corruptedEntity();
+    throw error;
+  }
+}
+
+/** The actions that were invoked or written lately, without their code. */
+export class ActionCache {
+  private readonly cache: BoundedCache<WhiskAction>;
+
+  constructor(
+    private readonly store: ArtifactStore,
+    clock: Clock,
+  ) {
+    this.cache = new BoundedCache(clock, cacheBounds);
+  }
+
+  /** The action without its code, if it is remembered. `namespace` is `ns` or `ns/pkg`. */
+  cached(namespace: string, name: string): WhiskAction | undefined {
+    return this.cache.get(`${namespace}/${name}`);
+  }
+
+  /** The action without its code. Throws ApiError (404, 409, 500). */
+  resolve(namespace: string, name: string): Promise<WhiskAction> {
+    return this.cache.resolve(`${namespace}/${name}`, async () =>
+      withoutCode(await readStoredAction(this.store, namespace, name)),
+    );
+  }
+
+  /** Remembers an action that was just written. */
+  written(action: WhiskAction): void {
+    this.cache.set(actionId(action), withoutCode(action));
+  }
+
+  /** Forgets an action that was or may have been changed. */
+  drop(namespace: string, name: string): void {
+    this.cache.drop(`${namespace}/${name}`);
+  }
+}

@@ -1,0 +1,98 @@
+import { deprecatedKind, execUndefined, notAllowed } from '@gpuwhisk/common/errors';
+import type { WhiskAction } from '@gpuwhisk/common/entities/action';
+import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
+import { instancesProblem } from '@gpuwhisk/common/entities/limits';
+import type { LimitBounds } from '@gpuwhisk/common/entities/limits';
+import type { ActionLimits } from '@gpuwhisk/common/entities/action';
+import { mergeParameters, parameterValue } from '@gpuwhisk/common/entities/parameters';
+import type { Parameter } from '@gpuwhisk/common/entities/parameters';
+import { validateRequirements } from '@gpuwhisk/common/entities/requirements';
+import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
+import { resolveKind } from '@gpuwhisk/common/runtimes';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import type { ActionPut } from './action-put.js';
+
+/** What a PUT is checked against, and what fills its gaps. */
+export interface MergeContext {
+  manifest: RuntimeManifest;
+  bounds: LimitBounds;
+  defaultLimits: ActionLimits;
+  /** Epoch ms. */
+  nowMs: number;
+}
+
+/** A new action from a PUT. Throws ApiError (400). */
+export function makeAction(namespace: string, name: string, put: ActionPut, context: MergeContext): WhiskAction {
+  checkInstances(put, context);
+  const { exec } = put;
+  if (exec === undefined) throw execUndefined();
+  checkNotDeprecated(exec.kind, context.manifest);
+  const given = put.annotations ?? [];
+  const annotations =
+    parameterValue(given, 'provide-api-key') === undefined
+      ? [...given, { key: 'provide-api-key', value: false }]
+      : given;
+  return checked({
+    namespace,
+    name,
+    exec,
+    parameters: put.parameters ?? [],
+    limits: { ...context.defaultLimits, ...put.limits },
+    version: put.version ?? firstVersion,
+    publish: put.publish ?? false,
+    annotations: withKind(annotations, exec.kind),
+    updated: context.nowMs,
+    revision: '',
+  });
+}
+
+/** A stored action with what a PUT changes. Throws ApiError (400). */
+export function updateAction(stored: WhiskAction, put: ActionPut, context: MergeContext): WhiskAction {
+  checkInstances(put, context);
+  const exec = put.exec ?? stored.exec;
+  checkNotDeprecated(exec.kind, context.manifest);
+  const deleted = new Set(put.delAnnotations);
+  const kept = stored.annotations.filter(({ key }) => !deleted.has(key));
+  return checked({
+    ...stored,
+    exec,
+    parameters: mergedParameters(stored, put),
+    limits: { ...stored.limits, ...put.limits },
+    version: put.version ?? bumpPatch(stored.version),
+    publish: put.publish ?? stored.publish,
+    annotations: withKind(mergeParameters(kept, put.annotations ?? []), exec.kind),
+    updated: context.nowMs,
+  });
+}
+
+/** A sequence's parameters are the platform's own: given ones are dropped, and they go with the sequence. */
+function mergedParameters(stored: WhiskAction, put: ActionPut): Parameter[] {
+  if (!isSequence(stored.exec)) return put.parameters ?? stored.parameters;
+  return put.exec === undefined ? stored.parameters : (put.parameters ?? []);
+}
+
+function withKind(annotations: readonly Parameter[], kind: string): Parameter[] {
+  return mergeParameters(annotations, [{ key: 'exec', value: kind }]);
+}
+
+function checkInstances(put: ActionPut, context: MergeContext): void {
+  const problem = instancesProblem(put.limits ?? {}, context.bounds);
+  if (problem !== undefined) throw notAllowed(problem);
+}
+
+/** Refuses a kind that may be read and deleted only. Throws ApiError (400). */
+export function checkNotDeprecated(kind: string, manifest: RuntimeManifest): void {
+  if (resolveKind(manifest, kind)?.deprecated === true) throw deprecatedKind(kind);
+}
+
+/** Checks what depends on kind and annotations together. */
+function checked(action: WhiskAction): WhiskAction {
+  const requirements = parameterValue(action.annotations, 'requirements');
+  if (requirements === undefined || !action.exec.kind.startsWith('python:')) return action;
+  try {
+    validateRequirements(requirements);
+  } catch (error) {
+    throw notAllowed((error as Error).message);
+  }
+  return action;
+}

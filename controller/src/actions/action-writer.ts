@@ -1,0 +1,143 @@
+import { alreadyExists, concurrentModification, isApiError } from '@gpuwhisk/common/errors';
+import type { Exec, WhiskAction } from '@gpuwhisk/common/entities/action';
+import { actionDocument, actionId, withCode } from '@gpuwhisk/common/entities/action-codec';
+import { storeCode } from '@gpuwhisk/common/entities/code-attachment';
+import type { StoredCode } from '@gpuwhisk/common/entities/code-attachment';
+import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
+import { resolveKind } from '@gpuwhisk/common/runtimes';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { readStoredAction } from './action-cache.js';
+import type { ActionCache } from './action-cache.js';
+import { makeAction, updateAction } from './action-merge.js';
+import type { MergeContext } from './action-merge.js';
+import type { ActionPut } from './action-put.js';
+
+/** Reads of an action whose code is replaced meanwhile, at most. */
+const maxReads = 3;
+
+/** Reads actions with their code, writes and deletes them. */
+export class ActionWriter {
+  /** The last write of each action, while it lasts. */
+  private readonly writing = new Map<string, Promise<unknown>>();
+
+  constructor(
+    private readonly store: ArtifactStore,
+    private readonly cache: ActionCache,
+    private readonly random: Random,
+  ) {}
+
+  /** The action as stored, its code where it lies. Throws ApiError (404, 409, 500). */
+  read(namespace: string, name: string): Promise<WhiskAction> {
+    return readStoredAction(this.store, namespace, name);
+  }
+
+  /** The action with its code. Throws ApiError (404, 409, 500). */
+  async readWithCode(namespace: string, name: string): Promise<WhiskAction> {
+    for (let reads = 1; ; reads++) {
+      const action = await this.read(namespace, name);
+      try {
+        return await withCode(this.store, action);
+      } catch (error) {
+        // The action was overwritten between its document and its code.
+        if (!(error instanceof NoDocumentError) || reads >= maxReads) throw error;
+      }
+    }
+  }
+
+  /** Creates or, where `overwrite`, updates an action; resolves with it and its code. Throws ApiError. */
+  put(
+    namespace: string,
+    name: string,
+    put: ActionPut,
+    overwrite: boolean,
+    context: MergeContext,
+  ): Promise<WhiskAction> {
+    return this.oneAtATime(`${namespace}/${name}`, async () => {
+      const stored = await this.readIfThere(namespace, name);
+      if (stored !== undefined && !overwrite) throw alreadyExists();
+      const action =
+        stored === undefined ? makeAction(namespace, name, put, context) : updateAction(stored, put, context);
+      const written = await this.write(action, put.exec, context.manifest);
+      return put.exec === undefined ? withCode(this.store, written) : { ...written, exec: put.exec };
+    });
+  }
+
+  /** Deletes an action; resolves with it and its code (none if it was lost). Throws ApiError. */
+  delete(namespace: string, name: string): Promise<WhiskAction> {
+    return this.oneAtATime(`${namespace}/${name}`, async () => {
+      const action = await this.read(namespace, name);
+      const complete = await withCode(this.store, action).catch((error: unknown) => {
+        if (error instanceof NoDocumentError) return action;
+        throw error;
+      });
+      this.cache.drop(namespace, name);
+      try {
+        await this.store.delete('whisks', actionId(action), action.revision);
+      } catch (error) {
+        if (error instanceof DocumentConflictError || error instanceof NoDocumentError) throw concurrentModification();
+        throw error;
+      } finally {
+        this.cache.drop(namespace, name);
+      }
+      return complete;
+    });
+  }
+
+  private async readIfThere(namespace: string, name: string): Promise<WhiskAction | undefined> {
+    try {
+      return await this.read(namespace, name);
+    } catch (error) {
+      if (isApiError(error) && error.status === 404) return undefined;
+      throw error;
+    }
+  }
+
+  /** Stores new code first, then the document that refers to it, then removes what no document refers to. */
+  private async write(action: WhiskAction, newExec: Exec | undefined, manifest: RuntimeManifest): Promise<WhiskAction> {
+    const id = actionId(action);
+    const code = newExec === undefined ? undefined : this.codeToStore(newExec, manifest);
+    const { attachment } = code ?? {};
+    if (attachment !== undefined) {
+      await this.store.putAttachment('whisks', id, attachment.name, attachment.contentType, attachment.bytes);
+    }
+    const referring =
+      code === undefined ? action : { ...action, exec: { ...action.exec, code: code.reference } as Exec };
+    this.cache.drop(action.namespace, action.name);
+    let revision: string;
+    try {
+      revision = await this.store.put('whisks', actionDocument(referring));
+    } catch (error) {
+      if (error instanceof DocumentConflictError) throw concurrentModification();
+      throw error;
+    }
+    const written = { ...referring, revision };
+    this.cache.written(written);
+    if (newExec !== undefined) await this.store.deleteAttachments('whisks', id, attachment?.name);
+    return written;
+  }
+
+  /** How code is stored beside or in the document; undefined where it is a plain field. */
+  private codeToStore(exec: Exec, manifest: RuntimeManifest): StoredCode | undefined {
+    if (isSequence(exec) || typeof exec.code !== 'string') return undefined;
+    const attached = exec.kind === 'blackbox' || resolveKind(manifest, exec.kind)?.attached !== undefined;
+    return attached ? storeCode(exec.code, exec.binary, this.random) : undefined;
+  }
+
+  /**
+   * Runs the writes of one action one after another. Two at once could each remove the other's new code: the
+   * store's revisions guard the document only.
+   */
+  private async oneAtATime<T>(id: string, write: () => Promise<T>): Promise<T> {
+    const before = this.writing.get(id) ?? Promise.resolve();
+    const mine = before.then(write, write);
+    this.writing.set(id, mine);
+    try {
+      return await mine;
+    } finally {
+      if (this.writing.get(id) === mine) this.writing.delete(id);
+    }
+  }
+}

@@ -1,0 +1,248 @@
+import { actionToApi } from '@gpuwhisk/common/entities/action-codec';
+import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
+import { defaultLimits, limitsProblem } from '@gpuwhisk/common/entities/limits';
+import {
+  contentExpected,
+  kindNotAuthorized,
+  noSuchEntity,
+  notAllowed,
+  sequencesNotServed,
+} from '@gpuwhisk/common/errors';
+import { readActionPut } from '../actions/action-put.js';
+import type { Answer } from '../http/answer.js';
+import { jsonAnswer } from '../http/answer.js';
+import { checkContentType, checkDeclaredLength, parseArguments, parseJson, readBody } from '../http/body.js';
+import { booleanParameter, listRange } from '../http/query.js';
+import type { ApiContext } from './dependencies.js';
+import { boundsOf } from './dependencies.js';
+import {
+  actionNameParameter,
+  codeParameter,
+  errorResponses,
+  invokeParameters,
+  listParameters,
+  namespaceParameter,
+  overwriteParameter,
+  packageNameParameter,
+} from './descriptions.js';
+import { checkInvocable, invocationAnswer, readInvokeOptions } from './invocation.js';
+import { apiRoot, checkOwner, entityNameOf, namespaceOf } from './route.js';
+import type { IdentifiedCall, Route } from './route.js';
+import { afterAll } from './view-range.js';
+
+const collection = 'actions';
+
+/** The action that the path names, in the caller's own namespace. Throws ApiError (400, 403). */
+function ownAction(call: IdentifiedCall): { namespace: string; name: string } {
+  const namespace = namespaceOf(call);
+  const name = entityNameOf(call, 'actionName');
+  checkOwner(call, namespace, name);
+  return { namespace, name };
+}
+
+async function putAction(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+  const { config, clock } = context;
+  const { namespace, name } = ownAction(call);
+  // Code and both lists of parameters at their largest.
+  const maxBodyBytes = config.limits.maxCodeBytes + 2 * config.limits.maxParametersBytes;
+  checkDeclaredLength(call.request, maxBodyBytes);
+  const body = await readBody(call.request, maxBodyBytes);
+  checkContentType(call.request.headers['content-type'], body.length);
+  if (body.length === 0) throw contentExpected();
+  const manifest = context.manifest();
+  const bounds = boundsOf(context, call.identity);
+  const put = readActionPut(parseJson(body), manifest, { ...bounds, maxCodeBytes: config.limits.maxCodeBytes });
+  const overwrite = booleanParameter(call.query, 'overwrite', false);
+  const problem = limitsProblem(put.limits ?? {}, bounds);
+  if (problem !== undefined) throw notAllowed(problem);
+  const { exec } = put;
+  const { allowedKinds } = call.identity.limits;
+  if (exec !== undefined) {
+    if (isSequence(exec)) throw sequencesNotServed();
+    if (allowedKinds !== undefined && !allowedKinds.includes(exec.kind)) throw kindNotAuthorized(exec.kind);
+  }
+  const written = await context.actionWriter.put(namespace, name, put, overwrite, {
+    manifest,
+    bounds,
+    defaultLimits: defaultLimits(config.limits),
+    nowMs: clock.now(),
+  });
+  return jsonAnswer(actionToApi(written, { code: true }));
+}
+
+async function getAction(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+  const { namespace, name } = ownAction(call);
+  const code = booleanParameter(call.query, 'code', true);
+  const { actionWriter } = context;
+  const action = await (code ? actionWriter.readWithCode(namespace, name) : actionWriter.read(namespace, name));
+  return jsonAnswer(actionToApi(action, { code }));
+}
+
+async function deleteAction(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+  const { namespace, name } = ownAction(call);
+  const deleted = await context.actionWriter.delete(namespace, name);
+  return jsonAnswer(actionToApi(deleted, { code: true }));
+}
+
+async function invokeAction(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+  const { namespace, name } = ownAction(call);
+  const { request, identity, transactionId } = call;
+  const { maxPayloadBytes } = boundsOf(context, identity);
+  checkDeclaredLength(request, maxPayloadBytes);
+  const options = readInvokeOptions(call.query, context.config.blockingWaitMs);
+  const body = await readBody(request, maxPayloadBytes);
+  checkContentType(request.headers['content-type'], body.length);
+  const payload = parseArguments(body);
+  const action = await context.actions.resolve(namespace, name);
+  checkInvocable(action, payload, context.manifest());
+  const { blocking, waitMs } = options;
+  const outcome = await context.invoker.invoke({ identity, action, payload, blocking, waitMs, transactionId });
+  return invocationAnswer(outcome, options.result);
+}
+
+async function listActions(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+  const namespace = namespaceOf(call);
+  checkOwner(call, namespace);
+  const { skip, limit } = listRange(call.query, collection);
+  const range = { view: 'actions', startKey: [namespace, 0], endKey: [namespace, afterAll, afterAll] } as const;
+  if (booleanParameter(call.query, 'count', false)) {
+    const rows = await context.store.count('whisks', range);
+    return jsonAnswer({ [collection]: Math.max(0, rows - skip) });
+  }
+  const rows = await context.store.query('whisks', { ...range, descending: true, skip, limit });
+  return jsonAnswer(rows.map((row) => row.value));
+}
+
+/** Packages come later: until then none exists, which is 404 in the caller's namespace and 403 in another's. */
+function refusePackaged(call: IdentifiedCall): Answer {
+  const namespace = namespaceOf(call);
+  const names = ['packageName', 'actionName']
+    .filter((parameter) => call.params[parameter] !== undefined)
+    .map((parameter) => entityNameOf(call, parameter));
+  checkOwner(call, namespace, ...names);
+  throw noSuchEntity();
+}
+
+/** Actions: their life and their invocation. */
+export function actionRoutes(context: ApiContext): Route[] {
+  const path = `${apiRoot}/namespaces/{namespace}/actions`;
+  const shared = { access: 'identified', tag: 'Actions' } as const;
+  const one = { ...shared, path: `${path}/{actionName}` };
+  const packaged = { ...shared, path: `${path}/{packageName}/{actionName}`, handle: refusePackaged };
+  const names = [namespaceParameter, actionNameParameter];
+  const packagedNames = [namespaceParameter, packageNameParameter, actionNameParameter];
+  const action = { 200: { description: 'The action', schema: 'Action' } } as const;
+  const put = {
+    body: { schema: 'ActionPut', required: true },
+    responses: { ...action, ...errorResponses(400, 401, 403, 404, 409, 413, 500) },
+  } as const;
+  const remove = { responses: { ...action, ...errorResponses(400, 401, 403, 404, 409, 500) } } as const;
+  const invoke = {
+    body: { schema: 'ActionPayload', required: false },
+    responses: {
+      200: { description: 'The record, or the result' },
+      202: { description: 'Accepted', schema: 'ActivationId' },
+      ...errorResponses(400, 401, 403, 404, 413, 429, 500),
+      502: { description: 'The action failed' },
+      ...errorResponses(503),
+    },
+  } as const;
+  const get = { responses: { ...action, ...errorResponses(400, 401, 403, 404, 409, 500) } } as const;
+  return [
+    {
+      ...shared,
+      method: 'GET',
+      path,
+      trailingSlash: true,
+      operationId: 'getAllActions',
+      summary: 'Actions of a namespace, last written first',
+      parameters: [namespaceParameter, ...listParameters],
+      responses: {
+        200: { description: 'Actions', schema: { arrayOf: 'ActionMeta' } },
+        ...errorResponses(400, 401, 403, 500),
+      },
+      handle: (call: IdentifiedCall) => listActions(context, call),
+    },
+    {
+      ...one,
+      ...put,
+      method: 'PUT',
+      operationId: 'updateAction',
+      summary: 'Create or update an action',
+      parameters: [...names, overwriteParameter],
+      handle: (call: IdentifiedCall) => putAction(context, call),
+    },
+    {
+      ...one,
+      ...get,
+      method: 'GET',
+      operationId: 'getActionByName',
+      summary: 'An action',
+      parameters: [...names, codeParameter],
+      handle: (call: IdentifiedCall) => getAction(context, call),
+    },
+    {
+      ...one,
+      ...remove,
+      method: 'DELETE',
+      operationId: 'deleteAction',
+      summary: 'Delete an action',
+      parameters: names,
+      handle: (call: IdentifiedCall) => deleteAction(context, call),
+    },
+    {
+      ...one,
+      ...invoke,
+      method: 'POST',
+      operationId: 'invokeAction',
+      summary: 'Invoke an action',
+      parameters: [...names, ...invokeParameters],
+      handle: (call: IdentifiedCall) => invokeAction(context, call),
+    },
+    {
+      ...shared,
+      method: 'GET',
+      path: `${path}/{packageName}/`,
+      operationId: 'getActionsInPackage',
+      summary: 'Actions of a package',
+      parameters: [namespaceParameter, packageNameParameter],
+      responses: {
+        200: { description: 'Actions', schema: { arrayOf: 'ActionMeta' } },
+        ...errorResponses(400, 401, 403, 404, 500),
+      },
+      handle: refusePackaged,
+    },
+    {
+      ...packaged,
+      ...put,
+      method: 'PUT',
+      operationId: 'updateActionInPackage',
+      summary: 'Create or update an action in a package',
+      parameters: [...packagedNames, overwriteParameter],
+    },
+    {
+      ...packaged,
+      ...get,
+      method: 'GET',
+      operationId: 'getActionInPackageByName',
+      summary: 'An action in a package',
+      parameters: [...packagedNames, codeParameter],
+    },
+    {
+      ...packaged,
+      ...remove,
+      method: 'DELETE',
+      operationId: 'deleteActionInPackage',
+      summary: 'Delete an action in a package',
+      parameters: packagedNames,
+    },
+    {
+      ...packaged,
+      ...invoke,
+      method: 'POST',
+      operationId: 'invokeActionInPackage',
+      summary: 'Invoke an action in a package',
+      parameters: [...packagedNames, ...invokeParameters],
+    },
+  ];
+}

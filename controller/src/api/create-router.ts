@@ -1,0 +1,55 @@
+import Router from '@koa/router';
+import type { RouterContext } from '@koa/router';
+import { methodNotAllowed, noSuchRoute } from '@gpuwhisk/common/errors';
+import type { Answer } from '../http/answer.js';
+import type { Identities } from '../identities.js';
+import { apiRoot } from './route.js';
+import type { Call, Route } from './route.js';
+
+/** What the request carries through Koa. */
+export interface CallState {
+  call: Omit<Call, 'params'>;
+  answer?: Answer;
+}
+
+type Context = RouterContext<CallState>;
+
+/** `/a/{b}` → `/a/:b`, as the router writes it. */
+function routerPath(path: string): string {
+  return path.replaceAll(/\{(\w+)\}/g, ':$1');
+}
+
+/** Whether a path is part of the versioned API, where who asks is settled before what is there. */
+export function isApiPath(path: string): boolean {
+  return path === apiRoot || path.startsWith(`${apiRoot}/`);
+}
+
+/** A router of the table; what no route answers throws ApiError (401, 404, 405). */
+export function createRouter(routes: readonly Route[], identities: Identities): Router<CallState> {
+  const router = new Router<CallState>({ strict: true, sensitive: true });
+  for (const route of routes) {
+    const path = routerPath(route.path);
+    const paths = route.trailingSlash === true ? [path, `${path}/`] : [path];
+    for (const one of paths) {
+      router.register(one, [route.method], async (ctx: Context) => {
+        ctx.state.answer = await answer(route, ctx, identities);
+      });
+    }
+  }
+  return router;
+}
+
+async function answer(route: Route, ctx: Context, identities: Identities): Promise<Answer> {
+  const call = { ...ctx.state.call, params: ctx.params };
+  if (route.access === 'open') return route.handle(call);
+  const identity = await identities.authenticate(call.request.headers.authorization);
+  return route.handle({ ...call, identity });
+}
+
+/** Refuses a request that no route took. `matched`: the routes that have its path, with another method. */
+export async function refuseUnrouted(ctx: Context, identities: Identities): Promise<never> {
+  if (isApiPath(ctx.path)) await identities.authenticate(ctx.state.call.request.headers.authorization);
+  const methods = new Set((ctx.matched ?? []).flatMap((layer) => layer.methods));
+  methods.delete('HEAD');
+  throw methods.size > 0 ? methodNotAllowed([...methods]) : noSuchRoute();
+}

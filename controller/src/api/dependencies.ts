@@ -1,0 +1,41 @@
+import type { Config } from '@gpuwhisk/common/config';
+import { boundsFor } from '@gpuwhisk/common/entities/limits';
+import type { LimitBounds } from '@gpuwhisk/common/entities/limits';
+import type { Identity } from '@gpuwhisk/common/entities/identity';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { Metrics } from '@gpuwhisk/common/metrics';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import type { ActionCache } from '../actions/action-cache.js';
+import type { ActionWriter } from '../actions/action-writer.js';
+import type { InvokeService } from '../invoke/invoke-service.js';
+
+/** What a controller is made of. */
+export interface ControllerDependencies {
+  store: ArtifactStore;
+  clock: Clock;
+  random: Random;
+  config: Config;
+  /** The kinds that are served now. */
+  manifest: () => RuntimeManifest;
+  logger: Logger;
+  metrics: Metrics;
+  invoker: InvokeService;
+  /** Names of invokers and their states: `{"invoker0/0":"up"}`. */
+  invokersHealth: () => Record<string, string>;
+  /** `date` starts with the year, as clients expect. */
+  build: { date: string; number: string };
+}
+
+/** What the resources share. */
+export interface ApiContext extends ControllerDependencies {
+  actions: ActionCache;
+  actionWriter: ActionWriter;
+}
+
+/** What the caller's actions may ask for. */
+export function boundsOf(context: ApiContext, identity: Identity): LimitBounds {
+  return boundsFor(context.config.limits, identity.limits);
+}

@@ -1,0 +1,72 @@
+import { jsonAnswer, textAnswer } from '../http/answer.js';
+import type { ApiContext } from './dependencies.js';
+import type { Route } from './route.js';
+
+/** How the server and its invokers are. */
+export function healthRoutes(context: ApiContext): Route[] {
+  const states = (): string[] => Object.values(context.invokersHealth());
+  const healthy = (): number => states().filter((state) => state === 'up').length;
+  return [
+    {
+      method: 'GET',
+      path: '/ping',
+      access: 'open',
+      operationId: 'ping',
+      tag: 'Health',
+      summary: 'Whether the server answers',
+      responses: { 200: { description: 'pong' } },
+      handle: () => textAnswer('pong'),
+    },
+    {
+      method: 'GET',
+      path: '/invokers',
+      trailingSlash: true,
+      access: 'open',
+      operationId: 'getInvokers',
+      tag: 'Health',
+      summary: 'The state of each invoker',
+      responses: { 200: { description: 'States by name' } },
+      handle: () => jsonAnswer(context.invokersHealth()),
+    },
+    {
+      method: 'GET',
+      path: '/invokers/healthy/count',
+      access: 'open',
+      operationId: 'countHealthyInvokers',
+      tag: 'Health',
+      summary: 'The number of invokers that are up',
+      responses: { 200: { description: 'A number' } },
+      handle: () => jsonAnswer(healthy()),
+    },
+    {
+      method: 'GET',
+      path: '/invokers/ready',
+      access: 'open',
+      operationId: 'getReadiness',
+      tag: 'Health',
+      summary: 'Whether all invokers are up',
+      responses: { 200: { description: 'All are up' }, 500: { description: 'Some are not, or there are none' } },
+      handle: () => {
+        const all = states().length;
+        const up = healthy();
+        return all > 0 && up === all
+          ? jsonAnswer({ healthy: `${up}/${all}` })
+          : jsonAnswer({ unhealthy: `${all - up}/${all}` }, 500);
+      },
+    },
+    {
+      method: 'GET',
+      path: '/metrics',
+      access: 'open',
+      operationId: 'getMetrics',
+      tag: 'Health',
+      summary: 'Metrics in the Prometheus text format',
+      responses: { 200: { description: 'Metrics' } },
+      handle: async () => ({
+        status: 200,
+        body: await context.metrics.render(),
+        contentType: context.metrics.contentType,
+      }),
+    },
+  ];
+}

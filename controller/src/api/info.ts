@@ -1,0 +1,90 @@
+import type { Config } from '@gpuwhisk/common/config';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import { jsonAnswer } from '../http/answer.js';
+import type { ApiContext } from './dependencies.js';
+import { apiRoot } from './route.js';
+import type { Route } from './route.js';
+
+const MiB = 1024 * 1024;
+
+function limitsInfo(limits: Config['limits']): JsonObject {
+  const bounds = {
+    min_action_duration: limits.minTimeoutMs,
+    max_action_duration: limits.maxTimeoutMs,
+    min_action_memory: limits.minMemoryMiB * MiB,
+    max_action_memory: limits.maxMemoryMiB * MiB,
+    min_action_logs: limits.minLogsMiB * MiB,
+    max_action_logs: limits.maxLogsMiB * MiB,
+  };
+  // What a namespace without limits of its own has: the system's.
+  const defaults = Object.fromEntries(Object.entries(bounds).map(([name, value]) => [`default_${name}`, value]));
+  return {
+    actions_per_minute: limits.invocationsPerMinute,
+    triggers_per_minute: limits.firesPerMinute,
+    concurrent_actions: limits.concurrentInvocations,
+    sequence_length: limits.maxSequenceLength,
+    ...defaults,
+    ...bounds,
+  };
+}
+
+function runtimesInfo(manifest: RuntimeManifest): JsonObject {
+  const families = Object.entries(manifest.runtimes).map(([family, entries]) => [
+    family,
+    entries.map(({ kind, image, deprecated, default: preferred, attached, requireMain }) => ({
+      kind,
+      image: `${image.prefix}/${image.name}:${image.tag}`,
+      deprecated,
+      default: preferred,
+      attached: attached !== undefined,
+      requireMain,
+    })),
+  ]);
+  return Object.fromEntries(families) as JsonObject;
+}
+
+/** What the server is: `/` and `/api/v1`. */
+export function infoRoutes(context: ApiContext): Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/',
+      access: 'open',
+      operationId: 'getInfo',
+      tag: 'Info',
+      summary: 'Limits and runtimes of this server',
+      responses: { 200: { description: 'Limits and runtimes' } },
+      handle: () =>
+        jsonAnswer({
+          description: 'OpenWhisk',
+          support: {
+            github: 'https://github.com/apache/openwhisk/issues',
+            slack: 'http://slack.openwhisk.org',
+          },
+          api_paths: [apiRoot],
+          limits: limitsInfo(context.config.limits),
+          runtimes: runtimesInfo(context.manifest()),
+        }),
+    },
+    {
+      method: 'GET',
+      path: apiRoot,
+      trailingSlash: true,
+      access: 'open',
+      operationId: 'getApiInfo',
+      tag: 'Info',
+      summary: 'Version and build of this API',
+      responses: { 200: { description: 'Version and build', schema: 'ApiInfo' } },
+      handle: () =>
+        jsonAnswer({
+          description: 'OpenWhisk API',
+          api_version: '1.0.0',
+          api_version_path: 'v1',
+          build: context.build.date,
+          buildno: context.build.number,
+          swagger_paths: { ui: '/docs', 'api-docs': '/api-docs' },
+        }),
+    },
+  ];
+}

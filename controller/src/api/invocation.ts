@@ -1,0 +1,80 @@
+import type { WhiskAction } from '@gpuwhisk/common/entities/action';
+import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
+import type { ActivationStatusCode } from '@gpuwhisk/common/entities/activation';
+import { activationResult, activationToApi } from '@gpuwhisk/common/entities/activation-codec';
+import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
+import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import { malformedQuery, parametersNotAllowed, sequencesNotServed } from '@gpuwhisk/common/errors';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import { checkNotDeprecated } from '../actions/action-merge.js';
+import type { Answer } from '../http/answer.js';
+import { booleanParameter, parseInt32 } from '../http/query.js';
+import type { InvokeOutcome } from '../invoke/invoke-service.js';
+
+/** How a caller wants to be answered. */
+export interface InvokeOptions {
+  blocking: boolean;
+  /** The result instead of the whole record. */
+  result: boolean;
+  /** How long a blocking caller waits, ms. */
+  waitMs: number;
+}
+
+/** The query of an invocation. Throws ApiError (400). */
+export function readInvokeOptions(query: URLSearchParams, maxWaitMs: number): InvokeOptions {
+  return {
+    blocking: booleanParameter(query, 'blocking', false),
+    result: booleanParameter(query, 'result', false),
+    waitMs: waitParameter(query, maxWaitMs),
+  };
+}
+
+function waitParameter(query: URLSearchParams, maxWaitMs: number): number {
+  const text = query.get('timeout');
+  if (text === null) return maxWaitMs;
+  const waitMs = parseInt32(text);
+  if (waitMs === undefined || waitMs < 1 || waitMs > maxWaitMs) {
+    throw malformedQuery('timeout', `Timeout must be number of milliseconds up to ${maxWaitMs}.`);
+  }
+  return waitMs;
+}
+
+/**
+ * Refuses arguments that would override final parameters (those with a value, of an action with annotation
+ * `final: true`), and actions that cannot be invoked. Throws ApiError (400).
+ */
+export function checkInvocable(action: WhiskAction, payload: JsonObject, manifest: RuntimeManifest): void {
+  if (parameterValue(action.annotations, 'final') === true) {
+    for (const { key, value } of action.parameters) {
+      if (value !== null && Object.hasOwn(payload, key)) throw parametersNotAllowed();
+    }
+  }
+  if (isSequence(action.exec)) throw sequencesNotServed();
+  checkNotDeprecated(action.exec.kind, manifest);
+}
+
+const httpStatuses: Record<ActivationStatusCode, number> = {
+  [ActivationStatus.success]: 200,
+  [ActivationStatus.applicationError]: 502,
+  [ActivationStatus.developerError]: 502,
+  [ActivationStatus.whiskError]: 500,
+};
+
+const activationIdHeader = 'x-openwhisk-activation-id';
+
+/** What the caller of an invocation is answered. */
+export function invocationAnswer(outcome: InvokeOutcome, resultOnly: boolean): Answer {
+  if (outcome.type === 'accepted') {
+    const { activationId } = outcome;
+    return { status: 202, body: `{"activationId":"${activationId}"}`, headers: [activationIdHeader, activationId] };
+  }
+  const { activation } = outcome;
+  // An array is answered bare, whatever the caller asked for.
+  const bare = resultOnly || Array.isArray(activation.response.result);
+  return {
+    status: httpStatuses[activation.response.statusCode],
+    body: JSON.stringify(bare ? activationResult(activation) : activationToApi(activation)),
+    headers: [activationIdHeader, activation.activationId],
+  };
+}

@@ -1,0 +1,62 @@
+import { formatByteSize } from '@gpuwhisk/common/entities/byte-size';
+import type { UserLimits } from '@gpuwhisk/common/entities/identity';
+import { jsonAnswer } from '../http/answer.js';
+import type { ApiContext } from './dependencies.js';
+import { boundsOf } from './dependencies.js';
+import { errorResponses, namespaceParameter } from './descriptions.js';
+import { apiRoot, checkOwner, namespaceOf } from './route.js';
+import type { IdentifiedCall, Route } from './route.js';
+
+function resolvedLimits(context: ApiContext, call: IdentifiedCall): UserLimits {
+  const own = call.identity.limits;
+  const system = context.config.limits;
+  const bounds = boundsOf(context, call.identity);
+  return {
+    ...own,
+    invocationsPerMinute: own.invocationsPerMinute ?? system.invocationsPerMinute,
+    concurrentInvocations: own.concurrentInvocations ?? system.concurrentInvocations,
+    firesPerMinute: own.firesPerMinute ?? system.firesPerMinute,
+    minActionMemory: bounds.memoryMiB.min,
+    maxActionMemory: bounds.memoryMiB.max,
+    minActionLogs: bounds.logsMiB.min,
+    maxActionLogs: bounds.logsMiB.max,
+    minActionTimeout: bounds.timeoutMs.min,
+    maxActionTimeout: bounds.timeoutMs.max,
+    minActionConcurrency: bounds.concurrency.min,
+    maxActionConcurrency: bounds.concurrency.max,
+    maxParameterSize: formatByteSize(bounds.maxParametersBytes),
+    maxActionInstances: bounds.maxInstances,
+  };
+}
+
+/** The caller's namespaces and what they may use. */
+export function namespaceRoutes(context: ApiContext): Route[] {
+  return [
+    {
+      method: 'GET',
+      path: `${apiRoot}/namespaces`,
+      trailingSlash: true,
+      access: 'identified',
+      operationId: 'getAllNamespaces',
+      tag: 'Namespaces',
+      summary: "The caller's namespaces",
+      responses: { 200: { description: 'Names', schema: 'strings' }, ...errorResponses(401, 500) },
+      handle: (call) => jsonAnswer([call.identity.namespace.name]),
+    },
+    {
+      method: 'GET',
+      path: `${apiRoot}/namespaces/{namespace}/limits`,
+      trailingSlash: true,
+      access: 'identified',
+      operationId: 'getLimits',
+      tag: 'Namespaces',
+      summary: 'The limits of a namespace',
+      parameters: [namespaceParameter],
+      responses: { 200: { description: 'Limits', schema: 'UserLimits' }, ...errorResponses(400, 401, 403, 500) },
+      handle: (call) => {
+        checkOwner(call, namespaceOf(call));
+        return jsonAnswer({ ...resolvedLimits(context, call) });
+      },
+    },
+  ];
+}

@@ -1,0 +1,90 @@
+import type { IncomingMessage } from 'node:http';
+import type { Identity } from '@gpuwhisk/common/entities/identity';
+import { entityNameProblem, namespaceNameProblem } from '@gpuwhisk/common/entities/names';
+import { malformedPath, notAuthorized } from '@gpuwhisk/common/errors';
+import type { Answer } from '../http/answer.js';
+import type { SchemaName } from './schemas.js';
+
+/** One request, as handlers see it. */
+export interface Call {
+  readonly request: IncomingMessage;
+  readonly transactionId: string;
+  /** The path's parameters, decoded. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+}
+
+/** A request whose caller is known. */
+export interface IdentifiedCall extends Call {
+  readonly identity: Identity;
+}
+
+/** A parameter of a route, as the API documents describe it. */
+export interface RouteParameter {
+  name: string;
+  in: 'path' | 'query';
+  type: 'string' | 'integer' | 'boolean';
+  description: string;
+}
+
+/** An answer of a route, as the API documents describe it. */
+export interface RouteResponse {
+  description: string;
+  /** Absent: no JSON, or any. */
+  schema?: SchemaName | { arrayOf: SchemaName } | 'strings';
+}
+
+interface RouteDescription {
+  method: 'GET' | 'PUT' | 'POST' | 'DELETE';
+  /** `{name}` stands for one segment. A trailing slash is part of the path. */
+  path: string;
+  /** OpenWhisk's name of the operation where it has one. */
+  operationId: string;
+  tag: string;
+  summary: string;
+  parameters?: readonly RouteParameter[];
+  /** The JSON body that is read. */
+  body?: { schema: SchemaName; required: boolean };
+  responses: Readonly<Record<number, RouteResponse>>;
+  /** The same resource with a slash at the end of the path. */
+  trailingSlash?: boolean;
+}
+
+/** A route: the router and both API documents are made from these. */
+export type Route = RouteDescription &
+  (
+    | { access: 'open'; handle: (call: Call) => Answer | Promise<Answer> }
+    | { access: 'identified'; handle: (call: IdentifiedCall) => Answer | Promise<Answer> }
+  );
+
+/** Where the versioned API begins. */
+export const apiRoot = '/api/v1';
+
+/** A path parameter. Throws for one that the route does not have: a mistake in the table. */
+export function pathParameter(call: Call, name: string): string {
+  const value = call.params[name];
+  if (value === undefined) throw new Error(`the route has no parameter '${name}'`);
+  return value;
+}
+
+/** The namespace that the path names; `_` is the caller's own. Throws ApiError (400). */
+export function namespaceOf(call: IdentifiedCall): string {
+  const given = pathParameter(call, 'namespace');
+  if (given === '_') return call.identity.namespace.name;
+  const problem = namespaceNameProblem(given);
+  if (problem !== undefined) throw malformedPath(problem);
+  return given;
+}
+
+/** A path parameter that names an entity. Throws ApiError (400). */
+export function entityNameOf(call: Call, parameter: string): string {
+  const given = pathParameter(call, parameter);
+  const problem = entityNameProblem(given);
+  if (problem !== undefined) throw malformedPath(problem);
+  return given;
+}
+
+/** Refuses what lies in another namespace than the caller's. Throws ApiError (403). */
+export function checkOwner(call: IdentifiedCall, namespace: string, ...names: string[]): void {
+  if (call.identity.namespace.name !== namespace) throw notAuthorized([namespace, ...names].join('/'));
+}

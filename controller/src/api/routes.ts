@@ -1,0 +1,21 @@
+import { actionRoutes } from './actions.js';
+import { activationRoutes } from './activations.js';
+import type { ApiContext } from './dependencies.js';
+import { docsRoutes } from './docs.js';
+import { healthRoutes } from './health.js';
+import { infoRoutes } from './info.js';
+import { namespaceRoutes } from './namespaces.js';
+import type { Route } from './route.js';
+
+/** Every route of the controller. */
+export function createRoutes(context: ApiContext): Route[] {
+  const routes: Route[] = [
+    ...infoRoutes(context),
+    ...healthRoutes(context),
+    ...docsRoutes(() => routes),
+    ...namespaceRoutes(context),
+    ...actionRoutes(context),
+    ...activationRoutes(context),
+  ];
+  return routes;
+}

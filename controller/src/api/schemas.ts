@@ -1,0 +1,136 @@
+import type { JsonObject } from '@gpuwhisk/common/json';
+
+const text = (description: string): JsonObject => ({ type: 'string', description });
+const whole = (description: string): JsonObject => ({ type: 'integer', description });
+const yesNo = (description: string): JsonObject => ({ type: 'boolean', description });
+/** A reference; the API documents write it as their format wants. */
+const ref = (name: string): JsonObject => ({ $ref: name });
+const list = (items: JsonObject, description: string): JsonObject => ({ type: 'array', items, description });
+const object = (properties: JsonObject, required: string[] = []): JsonObject => ({
+  type: 'object',
+  properties,
+  ...(required.length > 0 && { required }),
+});
+
+const entity = {
+  namespace: text('Namespace, and package where it lies in one'),
+  name: text('Name'),
+  version: text('Semantic version'),
+  publish: yesNo('Whether the entity is shared'),
+};
+const entityFields = Object.keys(entity);
+const annotations = { annotations: list(ref('KeyValue'), 'Annotations') };
+const parameters = { parameters: list(ref('KeyValue'), 'Parameters') };
+const updated = { updated: whole('Time of the last write, epoch milliseconds') };
+
+const activation = {
+  ...entity,
+  ...annotations,
+  activationId: text('Id: 32 hexadecimal digits'),
+  start: whole('Start, epoch milliseconds'),
+  end: whole('End, epoch milliseconds'),
+  duration: whole('Duration in milliseconds, initialization included'),
+  cause: text('Id of the activation that caused this one'),
+};
+
+/** The JSON that the API takes and gives, under OpenWhisk's definition names. */
+export const schemas = {
+  ErrorMessage: object({ error: text('What went wrong'), code: text('Transaction id') }, ['error']),
+  KeyValue: object({
+    key: text('Key'),
+    value: { description: 'Any JSON value' },
+    init: yesNo('Given to the action as environment at initialization only'),
+    encryption: text('How the value is encrypted'),
+  }),
+  ActionLimits: object({
+    timeout: whole('Time limit in milliseconds'),
+    memory: whole('Memory limit in megabytes'),
+    logs: whole('Log limit in megabytes'),
+    concurrency: whole('Activations that one container may run at once'),
+    instances: whole('Containers of the action, at most'),
+  }),
+  ActionExec: object({
+    kind: text("Runtime kind, 'blackbox' or 'sequence'"),
+    code: text('Source text, or an archive in base64'),
+    image: text("Container image, for kind 'blackbox'"),
+    main: text('Entry point'),
+    binary: yesNo('Whether the code is an archive; ignored on input'),
+    components: list({ type: 'string' }, "Actions, for kind 'sequence'"),
+  }),
+  ActionExecMeta: object({ binary: yesNo('Whether the code is an archive') }),
+  Action: object(
+    {
+      ...entity,
+      exec: ref('ActionExec'),
+      ...annotations,
+      ...parameters,
+      limits: ref('ActionLimits'),
+      ...updated,
+    },
+    [...entityFields, 'exec', 'limits'],
+  ),
+  ActionMeta: object(
+    { ...entity, exec: ref('ActionExecMeta'), ...annotations, limits: ref('ActionLimits'), ...updated },
+    [...entityFields, 'exec', 'limits'],
+  ),
+  ActionPut: object({
+    ...entity,
+    exec: ref('ActionExec'),
+    ...annotations,
+    delAnnotations: list({ type: 'string' }, 'Keys of annotations to remove'),
+    ...parameters,
+    limits: ref('ActionLimits'),
+  }),
+  ActionPayload: { type: 'object', description: 'Arguments of the invocation', additionalProperties: true },
+  ActivationId: object({ activationId: text('Id of the activation') }, ['activationId']),
+  ActivationIds: object({ ids: list(ref('ActivationId'), 'Activation ids') }),
+  ActivationBrief: object({ ...activation, statusCode: whole('0 success, 1 to 3 an error') }, [
+    ...entityFields,
+    'activationId',
+    'start',
+  ]),
+  Activation: object(
+    {
+      ...activation,
+      subject: text('Who invoked'),
+      response: ref('ActivationResult'),
+      logs: list({ type: 'string' }, 'Lines of standard output and error'),
+    },
+    [...entityFields, 'subject', 'activationId', 'start', 'response', 'logs'],
+  ),
+  ActivationLogs: object({ logs: list({ type: 'string' }, 'Lines of standard output and error') }),
+  ActivationResult: object({
+    status: text('success, application error, action developer error or whisk internal error'),
+    result: { description: 'What the action returned' },
+    success: yesNo('Whether the status is success'),
+    size: whole('Length of the result in bytes, where known'),
+  }),
+  UserLimits: object({
+    invocationsPerMinute: whole('Invocations per minute, at most'),
+    concurrentInvocations: whole('Invocations under way, at most'),
+    firesPerMinute: whole('Trigger fires per minute, at most'),
+    allowedKinds: list({ type: 'string' }, 'Kinds that may be used; all where absent'),
+    storeActivations: yesNo('Whether activations are stored'),
+    minActionMemory: whole('Megabytes'),
+    maxActionMemory: whole('Megabytes'),
+    minActionLogs: whole('Megabytes'),
+    maxActionLogs: whole('Megabytes'),
+    minActionTimeout: whole('Milliseconds'),
+    maxActionTimeout: whole('Milliseconds'),
+    minActionConcurrency: whole('Activations in one container'),
+    maxActionConcurrency: whole('Activations in one container'),
+    maxParameterSize: text('Such as 1 MB'),
+    maxActionInstances: whole('Containers of one action'),
+  }),
+  ApiInfo: object({
+    description: text('Name of the API'),
+    api_version: text('Version of the API'),
+    api_version_path: text('The version in paths'),
+    build: text('Date of the build'),
+    buildno: text('Number of the build'),
+    swagger_paths: { type: 'object', description: 'Where the API is described' },
+  }),
+} satisfies Record<string, JsonObject>;
+
+/** The name of a schema. */
+export type SchemaName = keyof typeof schemas;

@@ -1,0 +1,2 @@
+/** Sorts after every time and every name of a view's key. */
+export const afterAll = '\ufff0';

@@ -1,0 +1,91 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import Koa from 'koa';
+import type { RouterContext } from '@koa/router';
+import { notAcceptable, uriTooLong } from '@gpuwhisk/common/errors';
+import { transactionLogger } from '@gpuwhisk/common/logging';
+import { ActionCache } from './actions/action-cache.js';
+import { ActionWriter } from './actions/action-writer.js';
+import { createRouter, isApiPath, refuseUnrouted } from './api/create-router.js';
+import type { CallState } from './api/create-router.js';
+import type { ApiContext, ControllerDependencies } from './api/dependencies.js';
+import type { Route } from './api/route.js';
+import { createRoutes } from './api/routes.js';
+import { acceptsJson } from './http/accept.js';
+import { textAnswer, writeAnswer, writeError } from './http/answer.js';
+import { ClientGoneError } from './http/body.js';
+import { transactionIdOf, wantsExtraLogging } from './http/transaction.js';
+import { Identities } from './identities.js';
+
+export type { ControllerDependencies } from './api/dependencies.js';
+
+/** OpenWhisk's limit on the length of a URI. */
+const maxUriLength = 8192;
+
+/** The REST API. */
+export interface Controller {
+  /** Answers one HTTP request; never throws. */
+  handle(request: IncomingMessage, response: ServerResponse): void;
+  /** Who calls; `cached` answers at once. */
+  readonly identities: Identities;
+  /** The actions without their code; `cached` answers at once. */
+  readonly actions: ActionCache;
+  /** Every route, as the API documents describe it. */
+  readonly routes: readonly Route[];
+}
+
+/** Creates the REST API on its dependencies; it holds no resources of its own. */
+export function createController(dependencies: ControllerDependencies): Controller {
+  const { store, clock, random, logger } = dependencies;
+  const identities = new Identities(store, clock);
+  const actions = new ActionCache(store, clock);
+  const context: ApiContext = { ...dependencies, actions, actionWriter: new ActionWriter(store, actions, random) };
+  const routes = createRoutes(context);
+  const dispatch = createRouter(routes, identities).routes();
+
+  const app = new Koa<CallState>();
+  app.use(async (ctx) => {
+    const { req: request, res: response } = ctx;
+    ctx.respond = false;
+    const startedMs = clock.monotonicMs();
+    const transactionId = transactionIdOf(request, random);
+    const cors = isApiPath(ctx.path) ? 'api' : 'server';
+    try {
+      checkRequest(request, cors === 'api');
+      if (request.method === 'OPTIONS') {
+        writeAnswer(response, transactionId, textAnswer('OK'), cors);
+      } else {
+        ctx.state.call = { request, transactionId, query: new URLSearchParams(ctx.querystring) };
+        const routed = ctx as unknown as RouterContext<CallState>;
+        await dispatch(routed, () => refuseUnrouted(routed, identities));
+        if (ctx.state.answer === undefined) throw new Error(`no answer to ${request.method} ${ctx.path}`);
+        writeAnswer(response, transactionId, ctx.state.answer, cors);
+      }
+    } catch (error) {
+      if (!(error instanceof ClientGoneError)) writeError(response, error, transactionId, logger, cors);
+    }
+    const extraLogging = wantsExtraLogging(request);
+    if (extraLogging || logger.isLevelEnabled('debug')) {
+      const durationMs = Math.round(clock.monotonicMs() - startedMs);
+      const line = { method: request.method, path: ctx.path, status: response.statusCode, durationMs };
+      transactionLogger(logger, transactionId, extraLogging).debug(line, 'answered');
+    }
+  });
+
+  // Koa reports connections that broke while an answer was written.
+  app.on('error', (error: unknown) => logger.debug({ err: error }, 'a connection failed'));
+  const handle = app.callback();
+  return {
+    handle: (request, response) => {
+      void handle(request, response);
+    },
+    identities,
+    actions,
+    routes,
+  };
+}
+
+/** Refuses requests that no route would answer. Throws ApiError (406, 414). */
+function checkRequest(request: IncomingMessage, answersJson: boolean): void {
+  if ((request.url?.length ?? 0) > maxUriLength) throw uriTooLong(maxUriLength);
+  if (answersJson && !acceptsJson(request.headers.accept)) throw notAcceptable('application/json');
+}

@@ -1,0 +1,85 @@
+import type { ServerResponse } from 'node:http';
+import { internalError, isApiError } from '@gpuwhisk/common/errors';
+import type { ApiError } from '@gpuwhisk/common/errors';
+import type { JsonValue } from '@gpuwhisk/common/json';
+import { transactionLogger } from '@gpuwhisk/common/logging';
+import type { Logger } from '@gpuwhisk/common/logging';
+
+/** What a handler answers; `body` is written as it is. */
+export interface Answer {
+  status: number;
+  body: string;
+  /** Default: `application/json`, without a charset, which clients compare. */
+  contentType?: string;
+  /** Names and values in turn. */
+  headers?: readonly string[];
+}
+
+/** A 200 (or `status`) with a JSON body. */
+export function jsonAnswer(value: JsonValue, status = 200): Answer {
+  return { status, body: JSON.stringify(value) };
+}
+
+/** A 200 with a plain text body. */
+export function textAnswer(body: string): Answer {
+  return { status: 200, body, contentType: 'text/plain; charset=UTF-8' };
+}
+
+/** Which CORS headers an answer carries: those under /api/v1, those of the server's own routes, or none. */
+export type Cors = 'api' | 'server' | 'none';
+
+const shared = [
+  'Access-Control-Allow-Origin',
+  '*',
+  'Access-Control-Allow-Headers',
+  'Authorization, Origin, X-Requested-With, Content-Type, Accept, User-Agent',
+  'Access-Control-Allow-Methods',
+];
+const corsHeaders: Record<Cors, readonly string[]> = {
+  api: [...shared, 'GET, DELETE, POST, PUT, HEAD'],
+  server: [...shared, 'OPTIONS, GET, POST'],
+  none: [],
+};
+
+/** Writes an answer; does nothing if the client is gone or an answer was begun. */
+export function writeAnswer(response: ServerResponse, transactionId: string, answer: Answer, cors: Cors = 'api'): void {
+  if (response.headersSent || response.destroyed) return;
+  const headers = [
+    ...corsHeaders[cors],
+    'X-Request-ID',
+    transactionId,
+    'Content-Type',
+    answer.contentType ?? 'application/json',
+    'Content-Length',
+    String(Buffer.byteLength(answer.body)),
+  ];
+  if (answer.headers !== undefined) headers.push(...answer.headers);
+  response.writeHead(answer.status, headers);
+  response.end(answer.body);
+}
+
+/** The answer that an error stands for: `{"error","code"}` with the transaction id as code. */
+export function errorAnswer(error: ApiError, transactionId: string): Answer {
+  return {
+    status: error.status,
+    body: JSON.stringify({ error: error.message, code: transactionId }),
+    ...(error.headers !== undefined && { headers: Object.entries(error.headers).flat() }),
+  };
+}
+
+/** Writes the answer to a request that failed; what is no ApiError is logged and answered with 500. */
+export function writeError(
+  response: ServerResponse,
+  error: unknown,
+  transactionId: string,
+  logger: Logger,
+  cors: Cors = 'api',
+): void {
+  let known = error;
+  if (!isApiError(known)) {
+    transactionLogger(logger, transactionId, false).error({ err: error }, 'a request failed');
+    known = internalError();
+  }
+  const apiError = known as ApiError;
+  writeAnswer(response, transactionId, errorAnswer(apiError, transactionId), apiError.rejection ? 'none' : cors);
+}
