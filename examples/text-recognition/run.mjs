@@ -1,5 +1,6 @@
 // Reads the text in a picture with an action on the platform.
-// Usage: node run.mjs PICTURE [--apihost URL] [--auth UUID:KEY]
+// Usage: node run.mjs PICTURE [--update] [--apihost URL] [--auth UUID:KEY]
+// The action is created where it is missing, and replaced with --update.
 // A picture over 700 kB, or of a type other than PNG and JPEG, is shrunk first: that takes Python 3 with pip, which
 // fetches Pillow into ./build once.
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -14,21 +15,23 @@ const mostBytes = 700_000;
 const longestWaitMs = 900_000;
 const pollMs = 2_000;
 const unfinished = 202;
+const exists = 153;
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 const wsk = fileURLToPath(new URL('../../bin/wsk', import.meta.url));
 const build = `${here}build`;
 
-const { values, positionals } = parseArgs({
+const { values: given, positionals } = parseArgs({
   allowPositionals: true,
-  options: { apihost: { type: 'string' }, auth: { type: 'string' } },
+  options: { update: { type: 'boolean', default: false }, apihost: { type: 'string' }, auth: { type: 'string' } },
 });
 const [picture] = positionals;
 if (positionals.length !== 1 || !existsSync(picture)) {
-  console.error('Usage: node examples/text-recognition/run.mjs PICTURE [--apihost URL] [--auth UUID:KEY]');
+  console.error('Usage: node examples/text-recognition/run.mjs PICTURE [--update] [--apihost URL] [--auth UUID:KEY]');
   process.exit(2);
 }
-const target = Object.entries(values).flatMap(([name, value]) => [`--${name}`, value]);
+const { update, ...server } = given;
+const target = Object.entries(server).flatMap(([name, value]) => [`--${name}`, value]);
 
 /** Runs wsk and returns what it printed; ends the program with wsk's own words where it fails otherwise than allowed. */
 function runWsk(args, allowed = []) {
@@ -86,7 +89,7 @@ const parameters = `${build}/parameters.json`;
 writeFileSync(parameters, JSON.stringify({ image: readFileSync(fit(picture)).toString('base64') }));
 const limits = ['--kind', 'python:default', '--memory', '2048', '--timeout', '300000'];
 const annotation = ['--annotation', 'requirements', JSON.stringify(requirements)];
-runWsk(['action', 'update', action, `${here}recognise.py`, ...limits, ...annotation]);
+runWsk(['action', update ? 'update' : 'create', action, `${here}recognise.py`, ...limits, ...annotation], [exists]);
 const result = await invoke(parameters);
 if (result.error !== undefined) {
   console.error(`The action failed: ${JSON.stringify(result.error)}`);

@@ -89,7 +89,6 @@ async function start(
     clock,
     dataDir: config.dataDir,
     actionNetwork: config.actionNetwork,
-    logger,
   });
   const { bus } = durable;
   const limits = { maxPendingMessages: config.maxQueuedActivations, maxPendingBytes: config.maxQueuedBytes };
@@ -148,7 +147,6 @@ async function start(
       await invoker.close(drainMs);
       await dispatcher.close();
       await serverClosed;
-      await controller.close();
       await releaseAll();
     },
   };

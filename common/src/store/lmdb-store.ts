@@ -15,8 +15,10 @@ import type {
 } from './artifact-store.js';
 import { DocumentConflictError, NoDocumentError } from './artifact-store.js';
 import { decodeDocument, encodeDocument, revisionOf } from './document-codec.js';
+import { systemDisk } from '../system/disk.js';
 import { KeyQueue } from './key-queue.js';
 import { LmdbAttachments } from './lmdb-attachments.js';
+import { checkLmdbFile } from './lmdb-check.js';
 import { LmdbWrites } from './lmdb-writes.js';
 import { StoreOpenError } from './store-error.js';
 import { parseRow, rangeOf, rowKey } from './view-key.js';
@@ -34,17 +36,19 @@ const ownerKey = Buffer.from('owner');
  *
  * Throws StoreOpenError.
  */
-export function openLmdbStore(folder: string): Promise<ArtifactStore> {
+export async function openLmdbStore(folder: string): Promise<ArtifactStore> {
   let root: RootDatabase<Uint8Array, Uint8Array> | undefined;
   try {
+    await systemDisk.makeFolder(folder);
+    await checkLmdbFile(systemDisk, folder);
     // Without overlappingSync a commit is reported once it is on disk, which is what put and createMany promise.
     root = open({ path: folder, noSubdir: false, overlappingSync: false, maxDbs: 16, ...tableOptions });
-    return Promise.resolve(new LmdbStore(root, claim(root, folder)));
+    return new LmdbStore(root, claim(root, folder));
   } catch (error) {
-    void root?.close();
-    if (error instanceof StoreOpenError) return Promise.reject(error);
+    await root?.close();
+    if (error instanceof StoreOpenError) throw error;
     const message = `the database in '${folder}' cannot be opened: ${(error as Error).message}`;
-    return Promise.reject(new StoreOpenError(message, { cause: error }));
+    throw new StoreOpenError(message, { cause: error });
   }
 }
 
