@@ -42,7 +42,8 @@ export const profile: Bench = {
       const short = place.replace(pathToFileURL(repositoryDir).href, '');
       say(`${((100 * ms) / total).toFixed(1).padStart(6)} %  ${ms.toFixed(0).padStart(7)} ms  ${name}  ${short}`);
     }
-    const share = (name: string): number => (times.find((one) => one.name === name)?.ms ?? 0) / total;
+    const share = (name: string): number =>
+      times.filter((one) => one.name === name).reduce((sum, { ms }) => sum + ms, 0) / total;
     return [
       { name: 'profiledRequestsPerS', value: requestsPerS },
       { name: 'idleShare', value: share('(idle)') },
