@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openLmdbStore } from '@gpuwhisk/common/store/lmdb-store';
+import { StoreOpenError } from '@gpuwhisk/common/store/store-error';
+import { testArtifactStore } from './artifact-store.js';
+
+const makeFolder = (): Promise<string> => mkdtemp(join(tmpdir(), 'gpuwhisk-store-'));
+const removeFolder = (folder: string): Promise<void> => rm(folder, { recursive: true, force: true });
+
+testArtifactStore('the LMDB store', async () => {
+  const folder = await makeFolder();
+  return { open: () => openLmdbStore(folder), remove: () => removeFolder(folder) };
+});
+
+describe('the LMDB store', () => {
+  let folder: string;
+
+  beforeAll(async () => {
+    folder = await makeFolder();
+  });
+
+  afterAll(() => removeFolder(folder));
+
+  test('takes an attachment of 48 MB and frees its space', async () => {
+    const store = await openLmdbStore(join(folder, 'large'));
+    const bytes = Buffer.alloc(48 * 1024 * 1024, 'code');
+    for (const name of ['one', 'two', 'three']) {
+      await store.putAttachment('whisks', 'guest/a', name, 'application/octet-stream', bytes);
+      await store.deleteAttachments('whisks', 'guest/a', name);
+      const read = await store.getAttachment('whisks', 'guest/a', name);
+      expect(Buffer.compare(read.bytes, bytes)).toBe(0);
+    }
+    await store.close();
+  });
+
+  test('a folder in use by another process is refused by name, and free once that process is dead', async () => {
+    const used = join(folder, 'used');
+    const script = `
+      const { openLmdbStore } = await import(${JSON.stringify(import.meta.resolve('@gpuwhisk/common/store/lmdb-store'))});
+      const store = await openLmdbStore(${JSON.stringify(used)});
+      await store.put('whisks', { _id: 'guest/a', text: 'kept' });
+      console.log('open');
+      setInterval(() => {}, 1000);`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    try {
+      await once(child.stdout, 'data');
+      await expect(openLmdbStore(used)).rejects.toThrow(`in use by process ${child.pid}`);
+    } finally {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }
+    const store = await openLmdbStore(used);
+    expect((await store.get('whisks', 'guest/a')).text).toBe('kept');
+    await expect(openLmdbStore(used)).rejects.toBeInstanceOf(StoreOpenError);
+    expect((await store.get('whisks', 'guest/a')).text).toBe('kept');
+    await store.close();
+  });
+
+  const damaged: [string, (bytes: Buffer) => Buffer][] = [
+    ['garbage', (bytes) => Buffer.alloc(bytes.length, 'no database')],
+    ['zeros', (bytes) => Buffer.alloc(bytes.length)],
+    ['a few bytes', (bytes) => bytes.subarray(0, 100)],
+    ['half the file', (bytes) => bytes.subarray(0, bytes.length / 2)],
+    ['a damaged second page', (bytes) => Buffer.concat([bytes.subarray(0, 4096), Buffer.alloc(bytes.length - 4096)])],
+  ];
+
+  test.each(damaged)('%s is refused by name', async (what, damage) => {
+    const path = join(folder, what);
+    const store = await openLmdbStore(path);
+    for (let i = 0; i < 20; i++) await store.put('whisks', { _id: `guest/${i}`, text: 'x'.repeat(50_000) });
+    await store.close();
+    await writeFile(join(path, 'data.mdb'), damage(await readFile(join(path, 'data.mdb'))));
+    await expect(openLmdbStore(path)).rejects.toThrow(`the database in '${path}' cannot be opened`);
+  });
+
+  test('a folder that cannot be made is refused by name', async () => {
+    await writeFile(join(folder, 'file'), 'x');
+    await expect(openLmdbStore(join(folder, 'file', 'store'))).rejects.toThrow(join(folder, 'file', 'store'));
+  });
+});
