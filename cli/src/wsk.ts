@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import { run } from './run.js';
 
 // A reader that has seen enough (`wsk ... | head`) is no error.
