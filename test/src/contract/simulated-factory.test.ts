@@ -3,7 +3,8 @@ import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { GuestAnswer, SimulatedGuest } from '@gpuwhisk/invoker/containers/simulated-factory';
-import { containerFactoryContract, kind } from './container-factory.js';
+import { kind } from './container-calls.js';
+import { containerFactoryContract } from './container-factory.js';
 
 const done: GuestAnswer['then'] = { do: 'result', value: { ok: true } };
 

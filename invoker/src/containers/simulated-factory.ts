@@ -1,0 +1,279 @@
+import { isJsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
+import { sleep } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { randomFraction } from '@gpuwhisk/common/system/random';
+import type {
+  Call,
+  CallLimits,
+  Container,
+  ContainerFactory,
+  ContainerSpec,
+  InitRequest,
+  Outcome,
+  RunRequest,
+} from './container-factory.js';
+import { ProvisioningError } from './container-factory.js';
+
+/** What a simulated function does with one init or run. */
+export interface GuestAnswer {
+  /** How long it takes, ms. Default 0. */
+  afterMs?: number;
+  /** Lines on stdout and stderr. */
+  stdout?: readonly string[];
+  stderr?: readonly string[];
+  /**
+   * `result` answers with a value, `error` with a message; `exit` ends the container, `exhaust` ends it for memory;
+   * `hang` never answers; `bye` says that the runtime takes no more runs.
+   */
+  then:
+    | { do: 'result'; value: JsonValue }
+    | { do: 'error'; error: string }
+    | { do: 'exit' }
+    | { do: 'exhaust' }
+    | { do: 'hang' }
+    | { do: 'bye'; value: JsonValue };
+}
+
+/** The behaviour of all functions; what lasts between calls of one container is kept in `memory`. */
+export interface SimulatedGuest {
+  init(request: InitRequest, memory: Map<string, JsonValue>): GuestAnswer;
+  run(request: RunRequest, memory: Map<string, JsonValue>): GuestAnswer;
+}
+
+export interface SimulatedFactoryOptions {
+  clock: Clock;
+  random: Random;
+  guest: SimulatedGuest;
+  kinds: readonly string[];
+  /** Shortest and longest time that a container takes to start, ms. */
+  startMs?: readonly [number, number];
+  /** Share of the starts that fail, 0 to 1. */
+  failing?: number;
+}
+
+/** A factory whose containers are objects: deterministic, driven by Clock and Random. */
+export interface SimulatedFactory extends ContainerFactory {
+  /** Containers that have not ended, oldest first. */
+  readonly live: readonly Container[];
+  /** Ends a container as if its processes had died. */
+  crash(id: string): void;
+  /** Ends all at once and forgets them, as the machine does when it stops; the factory can be started again. */
+  crashAll(): void;
+}
+
+/** As the process factory prefixes lines. */
+function prefixed(clock: Clock, name: 'stdout' | 'stderr', text: string): string {
+  return `${new Date(clock.now()).toISOString().replace('Z', '000000Z')} ${name}: ${text}`;
+}
+
+interface Pending {
+  timers: Timer[];
+  settle(outcome: Outcome): void;
+}
+
+class SimulatedContainer implements Container {
+  readonly exited: Promise<void>;
+  private readonly memory = new Map<string, JsonValue>();
+  private readonly pending = new Set<Pending>();
+  private state: 'live' | 'paused' | 'ended' = 'live';
+  private initialized = false;
+  private leaving = false;
+  private exhausted = false;
+  private lines: string[] = [];
+  private end!: () => void;
+
+  constructor(
+    readonly id: string,
+    readonly spec: ContainerSpec,
+    private readonly options: SimulatedFactoryOptions,
+    private readonly onEnd: () => void,
+  ) {
+    this.exited = new Promise((resolve) => {
+      this.end = resolve;
+    });
+  }
+
+  init(request: InitRequest, limits: CallLimits): Call {
+    if (this.initialized) return refused(`Container ${this.id} cannot be initialized more than once.`);
+    this.initialized = true;
+    return this.begin(limits, true, () => this.options.guest.init(request, this.memory));
+  }
+
+  run(request: RunRequest, limits: CallLimits): Call {
+    return this.begin(limits, false, () => this.options.guest.run(request, this.memory));
+  }
+
+  pause(): Promise<void> {
+    if (this.state === 'live' && this.pending.size > 0) {
+      return Promise.reject(new Error(`Container ${this.id} cannot be paused while it runs.`));
+    }
+    if (this.state === 'live') this.state = 'paused';
+    return Promise.resolve();
+  }
+
+  resume(): Promise<void> {
+    if (this.state === 'paused') this.state = 'live';
+    return Promise.resolve();
+  }
+
+  destroy(): Promise<void> {
+    this.die(false);
+    return Promise.resolve();
+  }
+
+  die(exhausted: boolean): void {
+    if (this.state === 'ended') return;
+    this.state = 'ended';
+    this.exhausted = exhausted;
+    for (const call of this.pending) call.settle({ type: 'lost', oomKilled: exhausted });
+    this.onEnd();
+    this.end();
+  }
+
+  private begin(limits: CallLimits, init: boolean, behave: () => GuestAnswer): Call {
+    if (this.state === 'paused') return refused(`Container ${this.id} is paused.`);
+    if (this.pending.size >= this.spec.concurrency) return refused(`Container ${this.id} runs all it may run at once.`);
+    if (this.leaving) return { outcome: Promise.resolve({ type: 'unavailable' }), logs: Promise.resolve([]) };
+    if (this.state === 'ended') {
+      return {
+        outcome: Promise.resolve({ type: 'lost', oomKilled: this.exhausted }),
+        logs: Promise.resolve([]),
+      };
+    }
+    let settle!: (outcome: Outcome) => void;
+    const outcome = new Promise<Outcome>((resolve) => {
+      settle = resolve;
+    });
+    const { clock } = this.options;
+    const call: Pending = {
+      timers: [],
+      settle: (reached) => {
+        for (const timer of call.timers) timer.cancel();
+        this.pending.delete(call);
+        settle(reached);
+      },
+    };
+    this.pending.add(call);
+    const answer = behave();
+    call.timers.push(
+      clock.setTimer(limits.timeoutMs, () => call.settle({ type: 'timeout' })),
+      clock.setTimer(answer.afterMs ?? 0, () => this.act(answer, init, limits, call)),
+    );
+    return {
+      outcome,
+      logs: outcome.then((reached) => (reached.type === 'ok' ? [] : this.cut(limits.logLimitBytes))),
+    };
+  }
+
+  private act(answer: GuestAnswer, init: boolean, limits: CallLimits, call: Pending): void {
+    const { clock } = this.options;
+    this.lines.push(...(answer.stdout ?? []).map((text) => prefixed(clock, 'stdout', text)));
+    this.lines.push(...(answer.stderr ?? []).map((text) => prefixed(clock, 'stderr', text)));
+    const { then } = answer;
+    switch (then.do) {
+      case 'hang':
+        return;
+      case 'exit':
+      case 'exhaust':
+        this.die(then.do === 'exhaust');
+        return;
+      case 'error':
+        call.settle({ type: 'error', error: then.error, body: JSON.stringify({ error: then.error }) });
+        return;
+      case 'bye':
+        this.leaving = true;
+        call.settle(resultOf(then.value, limits));
+        return;
+      case 'result':
+        call.settle(init ? { type: 'ok' } : resultOf(then.value, limits));
+        return;
+      default:
+        throw new Error(`A guest cannot do ${JSON.stringify(then satisfies never)}.`);
+    }
+  }
+
+  private cut(limitBytes: number): string[] {
+    const lines = this.lines;
+    this.lines = [];
+    if (limitBytes === 0) return [];
+    let bytes = 0;
+    const kept = lines.filter((line) => (bytes += Buffer.byteLength(line) + 1) <= limitBytes);
+    if (kept.length === lines.length) return lines;
+    const notice = `Logs were truncated because the total bytes size exceeds the limit of ${limitBytes} bytes.`;
+    return [...kept, prefixed(this.options.clock, 'stderr', notice)];
+  }
+}
+
+function refused(reason: string): Call {
+  return { outcome: Promise.reject(new Error(reason)), logs: Promise.resolve([]) };
+}
+
+function resultOf(value: JsonValue, limits: CallLimits): Outcome {
+  const text = JSON.stringify(value);
+  const bytes = Buffer.byteLength(text);
+  if (bytes > limits.maxResultBytes) {
+    return { type: 'oversize', head: Buffer.from(text).subarray(0, limits.maxResultBytes).toString(), bytes };
+  }
+  if (!isJsonObject(value) && !Array.isArray(value)) return { type: 'error', body: text };
+  return { type: 'result', result: value satisfies JsonObject | JsonValue[], bytes };
+}
+
+/** Makes a factory of simulated containers. */
+export function createSimulatedFactory(options: SimulatedFactoryOptions): SimulatedFactory {
+  const containers = new Map<string, SimulatedContainer>();
+  const [shortestMs, longestMs] = options.startMs ?? [0, 0];
+  let made = 0;
+  let open = false;
+  let generation = 0;
+
+  async function create(spec: ContainerSpec): Promise<Container> {
+    if (!open) throw new ProvisioningError('The container factory is not open.');
+    if (!options.kinds.includes(spec.kind)) throw new ProvisioningError(`There is no runtime for '${spec.kind}'.`);
+    const born = generation;
+    await sleep(options.clock, shortestMs + (longestMs - shortestMs) * randomFraction(options.random));
+    if (!open || born !== generation) throw new ProvisioningError('The container factory was closed.');
+    if (randomFraction(options.random) < (options.failing ?? 0)) throw new ProvisioningError('It did not start.');
+    const id = `simulated-${++made}`;
+    const container = new SimulatedContainer(id, spec, options, () => containers.delete(id));
+    containers.set(id, container);
+    return container;
+  }
+
+  function endAll(): void {
+    for (const container of [...containers.values()]) container.die(false);
+  }
+
+  return {
+    get live() {
+      return [...containers.values()];
+    },
+    start() {
+      endAll();
+      open = true;
+      return Promise.resolve([]);
+    },
+    supports: (kind) => options.kinds.includes(kind),
+    create,
+    prewarm: create,
+    match: (prewarmed, wanted) =>
+      JSON.stringify(keyOf(prewarmed)) === JSON.stringify(keyOf(wanted)) ? 'exact' : 'none',
+    close() {
+      open = false;
+      generation++;
+      endAll();
+      return Promise.resolve();
+    },
+    crash: (id) => containers.get(id)?.die(false),
+    crashAll() {
+      open = false;
+      generation++;
+      endAll();
+    },
+  };
+}
+
+function keyOf(spec: ContainerSpec): unknown[] {
+  return [spec.kind, spec.memoryMiB, spec.concurrency, spec.requirements];
+}

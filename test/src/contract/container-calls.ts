@@ -1,0 +1,30 @@
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type {
+  CallLimits,
+  ContainerSpec,
+  InitRequest,
+  RunRequest,
+} from '@gpuwhisk/invoker/containers/container-factory';
+
+/** The kind of guest-program.ts. */
+export const kind = 'test:1';
+export const spec: ContainerSpec = { kind, memoryMiB: 256, concurrency: 1, requirements: [] };
+export const limits: CallLimits = { timeoutMs: 20_000, logLimitBytes: 1024 * 1024, maxResultBytes: 1024 * 1024 };
+
+/** An `/init` value with `code`. */
+export function initRequest(code = ''): InitRequest {
+  return { name: 'a', main: 'main', code, binary: false, env: {} };
+}
+
+/** A `/run` body with `value`. */
+export function runRequest(value: JsonObject): RunRequest {
+  return {
+    value,
+    namespace: 'guest',
+    action_name: '/guest/a',
+    action_version: '0.0.1',
+    activation_id: '0'.repeat(32),
+    transaction_id: 't',
+    deadline: '0',
+  };
+}

@@ -1,0 +1,15 @@
+// A platform that process-lifetime.test.ts kills: three containers with a `sleep` in the background, one paused.
+import { openProcessFactory } from './process-harness.js';
+import { initRequest, limits, runRequest, spec } from './container-calls.js';
+
+const [, , dataDir = '', mark = ''] = process.argv;
+const { factory } = await openProcessFactory({ dataDir });
+for (let i = 0; i < 3; i++) {
+  const container = await factory.create(spec);
+  await container.init(initRequest(), limits).outcome;
+  const script = `spawn('/bin/sleep', ['${mark}']); await sleep(50); return 0;`;
+  await container.run(runRequest({ do: 'script', script }), limits).outcome;
+  if (i === 0) await container.pause();
+}
+console.log('running');
+setInterval(() => undefined, 1000);

@@ -1,0 +1,90 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import type { ContainerFactory } from '@gpuwhisk/invoker/containers/container-factory';
+import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/process-factory';
+import type { ProcessFactoryOptions } from '@gpuwhisk/invoker/containers/process/process-factory';
+import type { RuntimeCatalog, RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import { kind } from './container-calls.js';
+import { writeGuestProgram } from './guest-program.js';
+import { writeHttpGuestProgram } from './http-guest-program.js';
+
+/** The kind of the guest that speaks HTTP. */
+export const httpKind = 'http:1';
+
+/** Whether this process is root: most measures need it to be seen at their strictest. */
+export const isRoot = process.getuid?.() === 0;
+
+const launcherPath = fileURLToPath(new URL('../../../native/build/sandbox', import.meta.url));
+
+/** Whether the launcher is built (Linux with a C compiler). */
+export const hasLauncher = existsSync(launcherPath);
+
+/** A process factory in a folder of its own. */
+export interface ProcessHarness {
+  factory: ContainerFactory;
+  /** The platform's data folder. */
+  dataDir: string;
+  /** What start() said. */
+  notes: string[];
+  close(): Promise<void>;
+}
+
+function catalogOf(folder: string): RuntimeCatalog {
+  writeGuestProgram(join(folder, 'guest.mjs'));
+  writeHttpGuestProgram(join(folder, 'http-guest.mjs'));
+  const launchOf = (name: string, protocol: RuntimeLaunch['protocol']): RuntimeLaunch => ({
+    command: [process.execPath, `/opt/guest/${name}`],
+    binds: [
+      { source: folder, target: '/opt/guest' },
+      { source: process.execPath, target: process.execPath },
+    ],
+    env: {},
+    protocol,
+  });
+  const launches: Record<string, RuntimeLaunch> = {
+    [kind]: launchOf('guest.mjs', 'framed'),
+    [httpKind]: launchOf('http-guest.mjs', 'http'),
+  };
+  return {
+    manifest: { runtimes: {} },
+    notes: [],
+    supports: (wanted) => wanted in launches,
+    launch: (wanted) => {
+      const launch = launches[wanted];
+      return launch ? Promise.resolve(launch) : Promise.reject(new Error(`There is no kind '${wanted}'.`));
+    },
+  };
+}
+
+/**
+ * Opens a process factory over the test guests. Its folders lie in the home folder, which for root is closed to
+ * others (mode 0700): binds from there must work.
+ */
+export async function openProcessFactory(
+  options: Partial<ProcessFactoryOptions> & { keepData?: boolean } = {},
+): Promise<ProcessHarness> {
+  const base = isRoot ? homedir() : tmpdir();
+  const guests = mkdtempSync(join(base, '.gpuwhisk-guests-'));
+  const dataDir = options.dataDir ?? mkdtempSync(join(base, '.gpuwhisk-data-'));
+  const factory = createProcessFactory({
+    catalog: catalogOf(guests),
+    clock: systemClock,
+    actionNetwork: false,
+    ...options,
+    dataDir,
+  });
+  const notes = await factory.start();
+  return {
+    factory,
+    dataDir,
+    notes,
+    async close() {
+      await factory.close();
+      rmSync(guests, { recursive: true, force: true });
+      if (!options.keepData) rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
