@@ -15,6 +15,7 @@ import { textAnswer, writeAnswer, writeError } from './http/answer.js';
 import { ClientGoneError } from './http/body.js';
 import { transactionIdOf, wantsExtraLogging } from './http/transaction.js';
 import { Identities } from './identities.js';
+import { createInvokeRoute } from './invoke/invoke-route.js';
 
 export type { ControllerDependencies } from './api/dependencies.js';
 
@@ -74,9 +75,10 @@ export function createController(dependencies: ControllerDependencies): Controll
   // Koa reports connections that broke while an answer was written.
   app.on('error', (error: unknown) => logger.debug({ err: error }, 'a connection failed'));
   const handle = app.callback();
+  const answerWarmInvocation = createInvokeRoute(context, identities);
   return {
     handle: (request, response) => {
-      void handle(request, response);
+      if (!answerWarmInvocation(request, response)) void handle(request, response);
     },
     identities,
     actions,

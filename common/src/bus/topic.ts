@@ -157,14 +157,7 @@ export class Topic {
 
   /** Adds a message behind the last. */
   push(offset: number, message: JsonObject, bytes: number): void {
-    const node = this.link(this.tail, {
-      offset,
-      position: offset,
-      message,
-      payload: undefined,
-      bytes,
-      restored: false,
-    });
+    const node = this.link(this.tail, offset, offset, message, undefined, bytes);
     for (const group of this.groups.values()) {
       group.cursor ??= node;
       group.undelivered++;
@@ -177,7 +170,7 @@ export class Topic {
     let before = this.tail;
     while (before && before.offset > offset) before = before.previous;
     if (before?.offset === offset) before.position = position;
-    else this.link(before, { offset, position, message: undefined, payload, bytes: payload.length, restored: true });
+    else this.link(before, offset, position, undefined, payload, payload.length);
   }
 
   /** The group of that name; a new one starts at the oldest message kept. */
@@ -200,22 +193,42 @@ export class Topic {
     else this.head = node.next;
     if (node.next) node.next.previous = node.previous;
     else this.tail = node.previous;
+    // A finished node that kept pointing at younger ones would make the collector carry all of them on.
+    node.previous = undefined;
+    node.next = undefined;
     this.pendingMessages--;
     this.pendingBytes -= node.countedBytes;
   }
 
   private link(
-    before: PendingMessage | undefined,
-    fields: Omit<PendingMessage, 'countedBytes' | 'openGroups' | 'previous' | 'next'>,
+    previous: PendingMessage | undefined,
+    offset: number,
+    position: number,
+    message: JsonObject | undefined,
+    payload: Uint8Array | undefined,
+    bytes: number,
   ): PendingMessage {
-    const next = before ? before.next : this.head;
-    const countedBytes = Math.max(0, fields.bytes);
-    const node: PendingMessage = { ...fields, countedBytes, openGroups: this.groups.size, previous: before, next };
-    if (before) before.next = node;
+    const next = previous ? previous.next : this.head;
+    const countedBytes = Math.max(0, bytes);
+    const openGroups = this.groups.size;
+    const restored = payload !== undefined;
+    const node: PendingMessage = {
+      offset,
+      position,
+      message,
+      payload,
+      bytes,
+      countedBytes,
+      openGroups,
+      restored,
+      previous,
+      next,
+    };
+    if (previous) previous.next = node;
     else this.head = node;
     if (next) next.previous = node;
     else this.tail = node;
-    this.lastOffset = Math.max(this.lastOffset, node.offset);
+    this.lastOffset = Math.max(this.lastOffset, offset);
     this.pendingMessages++;
     this.pendingBytes += countedBytes;
     return node;

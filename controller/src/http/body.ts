@@ -45,9 +45,15 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
       discard(request);
       reject(tooLarge('Request', bytes, maxBytes));
     };
-    const onGone = (): void => reject(new ClientGoneError('the client left before its request was complete'));
+    let complete = false;
+    const onGone = (): void => {
+      if (!complete) reject(new ClientGoneError('the client left before its request was complete'));
+    };
     request.on('data', onData);
-    request.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
+    request.on('end', () => {
+      complete = true;
+      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+    });
     request.on('error', onGone);
     request.on('close', onGone);
   });

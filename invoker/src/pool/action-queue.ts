@@ -36,6 +36,8 @@ export class ActionQueue {
   runMs: number | undefined;
   /** Smoothed duration of making and initialising a container, ms. */
   startMs: number;
+  /** Monotonic ms of the last time a run ended. */
+  lastEndMs = 0;
   /** A check of the head of the queue is set. */
   checkSet = false;
 
@@ -51,7 +53,8 @@ export class ActionQueue {
     return this.members.size * this.spec.concurrency;
   }
 
-  recordRun(elapsedMs: number): void {
+  recordRun(elapsedMs: number, nowMs: number): void {
+    this.lastEndMs = nowMs;
     this.runMs = this.runMs === undefined ? elapsedMs : this.runMs + smoothing * (elapsedMs - this.runMs);
   }
 

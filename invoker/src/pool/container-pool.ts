@@ -34,6 +34,8 @@ export interface PoolSnapshot {
 const sweepEveryMs = 1000;
 /** A guess of a cold start until one was measured, ms. */
 const firstStartMs = 100;
+/** A start pays if the wait is expected to be so many times as long: it takes processor time from the runs, too. */
+const worthStarts = 2;
 /** Others' idle turns are passed over for this long before an action without any container takes their memory, ms. */
 const starvedAfterMs = 100;
 
@@ -132,7 +134,8 @@ export class ContainerPool {
           }
         })
         .then((disposition) => {
-          if (runStartedMs !== undefined) queue.recordRun(this.clock.monotonicMs() - runStartedMs);
+          const nowMs = this.clock.monotonicMs();
+          if (runStartedMs !== undefined) queue.recordRun(nowMs - runStartedMs, nowMs);
           this.finish(queue, member, disposition === 'discard');
         });
     };
@@ -224,10 +227,12 @@ export class ContainerPool {
     if (queue.waiting.length === 0 || queue.starting > 0) this.blocked.delete(queue);
   }
 
+  /** Whether the jobs that wait should not count on the containers there are: those are too slow, or stuck in long runs. */
   private outlastsStart(queue: ActionQueue): boolean {
-    const head = queue.waiting.peek();
-    const waitedMs = head === undefined ? 0 : this.clock.monotonicMs() - head.sinceMs;
-    return queue.expectedWaitMs() > queue.startMs || waitedMs > queue.startMs;
+    const nowMs = this.clock.monotonicMs();
+    const waitedMs = nowMs - (queue.waiting.peek()?.sinceMs ?? nowMs);
+    const stuck = waitedMs > queue.startMs && nowMs - queue.lastEndMs > queue.startMs;
+    return stuck || queue.expectedWaitMs() > queue.startMs * worthStarts;
   }
 
   /** Looks again once the head of the queue has waited as long as a start takes. */
