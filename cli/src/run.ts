@@ -107,16 +107,17 @@ async function runCommand(path: string, command: Command, words: string[], pairs
   const settings = loadSettings(flags, (name) => (isText(name) ? flags.text(name) : ''));
   const { createClient } = await import('./client/client.js');
   let client: Client | undefined;
+  const connect = (): Client => (client ??= createClient(settings, traceLevel(flags)));
+  if (command.needsServer?.(flags) ?? true) connect(); // a wrong host is reported before wrong arguments
   const context = {
     args,
     flags,
     pairs,
     settings,
     get client() {
-      return (client ??= createClient(settings, traceLevel(flags)));
+      return connect();
     },
   };
-  if (command.needsServer?.(flags) ?? true) context.client satisfies Client;
   await command.run(context);
 }
 
