@@ -8,6 +8,7 @@ import { resolveKind } from '@gpuwhisk/common/runtimes';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import { KeyQueue } from '@gpuwhisk/common/store/key-queue';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { readStoredAction } from './action-cache.js';
 import type { ActionCache } from './action-cache.js';
@@ -20,8 +21,11 @@ const maxReads = 3;
 
 /** Reads actions with their code, writes and deletes them. */
 export class ActionWriter {
-  /** The last write of each action, while it lasts. */
-  private readonly writing = new Map<string, Promise<unknown>>();
+  /**
+   * One write of an action at a time: two at once could each remove the other's new code, as the store's revisions
+   * guard the document only.
+   */
+  private readonly writes = new KeyQueue();
 
   constructor(
     private readonly store: ArtifactStore,
@@ -55,7 +59,7 @@ export class ActionWriter {
     overwrite: boolean,
     context: MergeContext,
   ): Promise<WhiskAction> {
-    return this.oneAtATime(`${namespace}/${name}`, async () => {
+    return this.writes.run(`${namespace}/${name}`, async () => {
       const stored = await this.readIfThere(namespace, name);
       if (stored !== undefined && !overwrite) throw alreadyExists();
       const action =
@@ -67,7 +71,7 @@ export class ActionWriter {
 
   /** Deletes an action; resolves with it and its code (none if it was lost). Throws ApiError. */
   delete(namespace: string, name: string): Promise<WhiskAction> {
-    return this.oneAtATime(`${namespace}/${name}`, async () => {
+    return this.writes.run(`${namespace}/${name}`, async () => {
       const action = await this.read(namespace, name);
       const complete = await withCode(this.store, action).catch((error: unknown) => {
         if (error instanceof NoDocumentError) return action;
@@ -124,20 +128,5 @@ export class ActionWriter {
     if (isSequence(exec) || typeof exec.code !== 'string') return undefined;
     const attached = exec.kind === 'blackbox' || resolveKind(manifest, exec.kind)?.attached !== undefined;
     return attached ? storeCode(exec.code, exec.binary, this.random) : undefined;
-  }
-
-  /**
-   * Runs the writes of one action one after another. Two at once could each remove the other's new code: the
-   * store's revisions guard the document only.
-   */
-  private async oneAtATime<T>(id: string, write: () => Promise<T>): Promise<T> {
-    const before = this.writing.get(id) ?? Promise.resolve();
-    const mine = before.then(write, write);
-    this.writing.set(id, mine);
-    try {
-      return await mine;
-    } finally {
-      if (this.writing.get(id) === mine) this.writing.delete(id);
-    }
   }
 }

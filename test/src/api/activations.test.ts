@@ -1,0 +1,173 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
+import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
+import { alice, errorOf, startApi } from './harness.js';
+import type { Api } from './harness.js';
+
+const list = '/api/v1/namespaces/_/activations';
+const id = (number: number): string => number.toString(16).padStart(32, '0');
+
+/** The activation that started at `number` × 100: of `a` if even, of `pkg/b` if odd. */
+function record(number: number): WhiskActivation {
+  const even = number % 2 === 0;
+  return {
+    namespace: 'alice',
+    name: even ? 'a' : 'b',
+    version: '0.0.1',
+    subject: alice.subject,
+    activationId: id(number),
+    start: number * 100,
+    end: number * 100 + 5,
+    duration: 5,
+    response: { statusCode: 0, result: { number }, size: 12 },
+    logs: [`line ${number}`],
+    publish: false,
+    annotations: [{ key: 'path', value: even ? 'alice/a' : 'alice/pkg/b' }],
+  };
+}
+
+const trigger: WhiskActivation = {
+  ...record(2),
+  name: 'trigger',
+  activationId: id(999),
+  start: 50,
+  end: 0,
+  annotations: [],
+  cause: id(1),
+};
+
+let api: Api;
+beforeAll(async () => {
+  api = await startApi();
+  const records = [trigger, ...Array.from({ length: 40 }, (_, index) => record(index + 1))];
+  await api.store.createMany(
+    'activations',
+    records.map((each) => activationDocument(each, 1)),
+  );
+});
+afterAll(() => api.close());
+
+const ids = (json: unknown): string[] => (json as { activationId: string }[]).map((row) => row.activationId);
+const from = (first: number, last: number, step = 1): string[] => {
+  const numbers: string[] = [];
+  for (let number = first; number >= last; number -= step) numbers.push(id(number));
+  return numbers;
+};
+
+describe('listing', () => {
+  test.each([
+    ['', from(40, 11)],
+    ['/', from(40, 11)],
+    ['?limit=3', from(40, 38)],
+    ['?limit=3&skip=2', from(38, 36)],
+    ['?limit=0', [...from(40, 1), id(999)]],
+    ['?name=a&limit=2', from(40, 38, 2)],
+    ['?name=pkg/b&limit=2', from(39, 37, 2)],
+    ['?name=b', []],
+    ['?name=', from(40, 11)],
+    ['?since=3900', from(40, 39)],
+    ['?since=3901', from(40, 40)],
+    ['?upto=200', [...from(2, 1), id(999)]],
+    ['?since=1000&upto=1200', from(12, 10)],
+    ['?name=a&since=1000&upto=1400', from(14, 10, 2)],
+    ['?since=99999999999', []],
+  ])('%s', async (query, expected) => {
+    expect(ids((await api.request('GET', list + query)).json)).toEqual(expected);
+  });
+
+  test('rows are summaries', async () => {
+    const reply = await api.request('GET', `${list}?limit=1`);
+    expect(reply.json).toEqual([
+      {
+        namespace: 'alice',
+        name: 'a',
+        version: '0.0.1',
+        publish: false,
+        annotations: [{ key: 'path', value: 'alice/a' }],
+        activationId: id(40),
+        start: 4000,
+        end: 4005,
+        duration: 5,
+        statusCode: 0,
+      },
+    ]);
+  });
+
+  test('docs=true gives whole records', async () => {
+    const reply = await api.request('GET', `${list}?limit=1&docs=true&name=pkg/b`);
+    const { response, ...rest } = record(39);
+    expect(response.statusCode).toBe(0);
+    expect(reply.json).toEqual([
+      { ...rest, response: { status: 'success', success: true, result: { number: 39 }, size: 12 } },
+    ]);
+  });
+
+  test.each([
+    ['?count=true', 41],
+    ['?count=true&skip=11', 30],
+    ['?count=true&skip=100', 0],
+    ['?count=true&name=a', 20],
+    ['?count=true&since=3900', 2],
+  ])('%s counts', async (query, count) => {
+    expect((await api.request('GET', list + query)).json).toEqual({ activations: count });
+  });
+
+  test.each([
+    ['name=a/b/c', 'name', "Parameter may be a 'simple' name or 'package-name/simple' name: a/b/c"],
+    ['name=bad!', 'name', "Parameter may be a 'simple' name or 'package-name/simple' name: bad!"],
+    ['since=x', 'since', 'Parameter is not a valid value for epoch seconds: x'],
+    ['upto=1.5', 'upto', 'Parameter is not a valid value for epoch seconds: 1.5'],
+    ['upto=', 'upto', 'Parameter is not a valid value for epoch seconds: '],
+    ['limit=201', 'limit', "The value '201' is not in the range of 0 to 200 for activations."],
+    ['skip=-1', 'skip', "The value '-1' is not greater than or equal to 0 for activations."],
+    ['docs=maybe', 'docs', "'maybe' is not a valid Boolean value"],
+  ])('?%s is refused', async (query, parameter, detail) => {
+    const reply = await api.request('GET', `${list}?${query}`);
+    expect([reply.status, errorOf(reply)]).toEqual([
+      400,
+      `The query parameter '${parameter}' was malformed:\n${detail}`,
+    ]);
+  });
+
+  test('docs and count exclude each other', async () => {
+    const reply = await api.request('GET', `${list}?docs=true&count=true`);
+    expect([reply.status, errorOf(reply)]).toEqual([400, "The parameter 'docs' is not permitted with 'count'."]);
+  });
+});
+
+describe('one activation', () => {
+  test('its record, logs and result', async () => {
+    const { response, ...rest } = record(7);
+    const shown = { status: 'success', success: true, result: response.result, size: 12 };
+    for (const path of [`${list}/${id(7)}`, `${list}/${id(7)}/`]) {
+      expect((await api.request('GET', path)).json).toEqual({ ...rest, response: shown });
+    }
+    expect((await api.request('GET', `${list}/${id(7)}/logs`)).json).toEqual({ logs: ['line 7'] });
+    expect((await api.request('GET', `${list}/${id(7)}/result`)).json).toEqual(shown);
+  });
+
+  test("a trigger's has neither end nor duration", async () => {
+    const { json } = await api.request('GET', `${list}/${id(999)}`);
+    expect(json).toMatchObject({ start: 50, cause: id(1) });
+    expect(json).not.toHaveProperty('end');
+    expect(json).not.toHaveProperty('duration');
+  });
+
+  test.each([
+    [id(12345), 404, 'The requested resource does not exist.'],
+    ['abc', 400, 'Activation id length is 3 but must be 32.'],
+    ['x'.repeat(33), 400, 'Activation id length is 33 but must be 32.'],
+    ['G'.repeat(32), 400, 'The activation id is not valid.'],
+  ])('%s', async (activation, status, text) => {
+    for (const part of ['', '/logs', '/result']) {
+      const reply = await api.request('GET', `${list}/${activation}${part}`);
+      expect([reply.status, errorOf(reply)]).toEqual([status, text]);
+    }
+  });
+
+  test('a record that cannot be read is said to be corrupted', async () => {
+    await api.store.put('activations', { _id: `alice/${id(77777)}`, entityType: 'activation' });
+    const reply = await api.request('GET', `${list}/${id(77777)}`);
+    expect([reply.status, errorOf(reply)]).toEqual([500, 'Resource is corrupted and cannot be read.']);
+  });
+});

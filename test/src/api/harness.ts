@@ -1,0 +1,200 @@
+import { request as httpRequest } from 'node:http';
+import { loadConfig } from '@gpuwhisk/common/config';
+import { createLogger } from '@gpuwhisk/common/logging';
+import { createMetrics } from '@gpuwhisk/common/metrics';
+import type { Metrics } from '@gpuwhisk/common/metrics';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { systemNetwork } from '@gpuwhisk/common/system/network';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import { createController } from '@gpuwhisk/controller/create-controller';
+import type { Controller } from '@gpuwhisk/controller/create-controller';
+import { putIdentity } from '@gpuwhisk/controller/identities';
+import type { InvokeOutcome, InvokeRequest } from '@gpuwhisk/controller/invoke/invoke-service';
+
+export interface Account {
+  subject: string;
+  namespace: string;
+  uuid: string;
+  key: string;
+}
+
+const account = (name: string, letter: string): Account => ({
+  subject: `${name}-subject`,
+  namespace: name,
+  uuid: `${name}-uuid`,
+  key: letter.repeat(64),
+});
+
+export const alice = account('alice', 'a');
+export const bob = account('bob', 'b');
+
+/** An Authorization header. */
+export function basic({ uuid, key }: Pick<Account, 'uuid' | 'key'>): string {
+  return `Basic ${Buffer.from(`${uuid}:${key}`).toString('base64')}`;
+}
+
+function entry(
+  kind: string,
+  options: { isDefault?: boolean; deprecated?: boolean; attached?: boolean; main?: boolean },
+) {
+  return {
+    kind,
+    image: { prefix: 'openwhisk', name: `action-${kind.replace(':', '-v')}`, tag: 'nightly' },
+    default: options.isDefault ?? false,
+    deprecated: options.deprecated ?? false,
+    ...(options.attached !== false && { attached: { attachmentName: 'codefile', attachmentType: 'text/plain' } }),
+    requireMain: options.main ?? false,
+    sentinelledLogs: true,
+    stemCells: [],
+  };
+}
+
+/** Kinds of every sort: default, old, plain code, main required. */
+export const manifest: RuntimeManifest = {
+  runtimes: {
+    nodejs: [entry('nodejs:20', { isDefault: true }), entry('nodejs:6', { deprecated: true })],
+    python: [entry('python:3.11', { isDefault: true })],
+    swift: [entry('swift:5.3', { isDefault: true, attached: false })],
+    java: [entry('java:8', { isDefault: true, main: true })],
+  },
+};
+
+export interface Reply {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  text: string;
+  /** The body as JSON. */
+  json: unknown;
+}
+
+export interface RequestOptions {
+  /** Default: alice. `null` sends no credentials. */
+  as?: Account | null;
+  /** JSON, unless a string or bytes. */
+  body?: unknown;
+  headers?: Record<string, string>;
+  /** Pieces sent without a Content-Length. */
+  chunks?: string[];
+}
+
+export interface Api {
+  readonly url: string;
+  readonly port: number;
+  readonly store: ArtifactStore;
+  readonly controller: Controller;
+  readonly metrics: Metrics;
+  /** Lines that the controller logged. */
+  readonly logLines: string[];
+  /** What reached the invoker. */
+  readonly invocations: InvokeRequest[];
+  /** Says what the invoker answers; it may throw. */
+  onInvoke(answer: (request: InvokeRequest) => InvokeOutcome | Promise<InvokeOutcome>): void;
+  request(method: string, path: string, options?: RequestOptions): Promise<Reply>;
+  close(): Promise<void>;
+}
+
+export interface ApiSettings {
+  limits?: Record<string, number>;
+  /** Stands between the controller and the store. */
+  wrapStore?: (store: ArtifactStore) => ArtifactStore;
+  health?: Record<string, string>;
+  clock?: Clock;
+}
+
+/** The real controller on a real port, with a store in memory and an invoker that answers as told. */
+export async function startApi(settings: ApiSettings = {}): Promise<Api> {
+  const random = seededRandom(1);
+  const memory = simulatedStore({ clock: systemClock, random, latencyMs: 0 });
+  const store = settings.wrapStore?.(memory) ?? memory;
+  for (const one of [alice, bob]) await putIdentity(store, one);
+  const logLines: string[] = [];
+  const invocations: InvokeRequest[] = [];
+  let answer: (request: InvokeRequest) => InvokeOutcome | Promise<InvokeOutcome> = () => ({
+    type: 'accepted',
+    activationId: 'a'.repeat(32),
+  });
+  const metrics = createMetrics();
+  const controller = createController({
+    store,
+    clock: settings.clock ?? systemClock,
+    random,
+    config: loadConfig({ base: { limits: settings.limits ?? {} } }),
+    manifest: () => manifest,
+    logger: createLogger({ level: 'warn', destination: { write: (line) => void logLines.push(line) } }),
+    metrics,
+    invoker: {
+      invoke: async (request) => {
+        invocations.push(request);
+        return answer(request);
+      },
+    },
+    invokersHealth: () => settings.health ?? { 'invoker0/0': 'up' },
+    build: { date: '2026-01-01T00:00:00Z', number: 'test' },
+  });
+  const server = await systemNetwork.listen(controller.handle, { host: '127.0.0.1', port: 0 });
+  const api: Api = {
+    url: `http://127.0.0.1:${server.port}`,
+    port: server.port,
+    store: memory,
+    controller,
+    metrics,
+    logLines,
+    invocations,
+    onInvoke: (given) => {
+      answer = given;
+    },
+    request: (method, path, options) => send(server.port, method, path, options ?? {}),
+    close: async () => {
+      await server.close(1000);
+      await memory.close();
+    },
+  };
+  return api;
+}
+
+function send(port: number, method: string, path: string, options: RequestOptions): Promise<Reply> {
+  const { as = alice, body, chunks } = options;
+  const headers: Record<string, string> = {};
+  if (as !== null) headers.authorization = basic(as);
+  if (body !== undefined || chunks !== undefined) headers['content-type'] = 'application/json';
+  Object.assign(headers, options.headers);
+  return new Promise((resolve, reject) => {
+    const outgoing = httpRequest({ port, host: '127.0.0.1', method, path, headers, agent: false }, (response) => {
+      const parts: Buffer[] = [];
+      response.on('data', (part: Buffer) => parts.push(part));
+      response.on('error', reject);
+      response.on('end', () => {
+        const text = Buffer.concat(parts).toString('utf8');
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          text,
+          get json(): unknown {
+            return JSON.parse(text);
+          },
+        });
+      });
+    });
+    outgoing.on('error', reject);
+    for (const chunk of chunks ?? []) outgoing.write(chunk);
+    if (body === undefined) outgoing.end();
+    else outgoing.end(typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body));
+  });
+}
+
+/** What the error body of a reply says. */
+export function errorOf(reply: Reply): string {
+  return (reply.json as { error: string }).error;
+}
+
+/** Path of an action in the caller's own namespace. */
+export function actionPath(name: string): string {
+  return `/api/v1/namespaces/_/actions/${encodeURIComponent(name)}`;
+}
+
+/** A small action's PUT body. */
+export const hello = { exec: { kind: 'nodejs:20', code: 'function main() { return {}; }' } };
