@@ -32,14 +32,11 @@ _Noreturn static void run_command(const struct spec *spec) {
 
 static int status_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 
-static void stop_all(int signal_number) {
+// Where there is no freezer. Queued signals of one number keep their order, so the last request wins.
+static void pause_or_resume(int signal_number, siginfo_t *info, void *context) {
   (void)signal_number;
-  kill(-1, SIGSTOP);
-}
-
-static void continue_all(int signal_number) {
-  (void)signal_number;
-  kill(-1, SIGCONT);
+  (void)context;
+  kill(-1, info->si_value.sival_int == COMMAND_PAUSE ? SIGSTOP : SIGCONT);
 }
 
 void run_init(const struct spec *spec, int launcher) {
@@ -66,11 +63,9 @@ void run_init(const struct spec *spec, int launcher) {
     run_command(spec);
   }
   close_from(0);
-  // Where there is no freezer: pause and resume. A function can only stop itself with these.
-  struct sigaction pause = {.sa_handler = stop_all, .sa_flags = SA_RESTART};
-  struct sigaction resume = {.sa_handler = continue_all, .sa_flags = SA_RESTART};
-  sigaction(SIGUSR1, &pause, NULL);
-  sigaction(SIGUSR2, &resume, NULL);
+  // A function can send it too, and stop no one but itself with it.
+  struct sigaction action = {.sa_sigaction = pause_or_resume, .sa_flags = SA_RESTART | SA_SIGINFO};
+  sigaction(SIGRTMIN, &action, NULL);
   for (;;) {
     int status;
     pid_t ended = wait(&status);

@@ -137,6 +137,8 @@ static int receive_proc(int channel) {
 _Noreturn static void sandbox_process(const struct spec *spec, int channel, bool early_user) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) fail("death-signal", errno, "prctl");
   (void)!write_file("/proc/self/oom_score_adj", "300");
+  int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (null < 0 || dup2(null, STDIN_FILENO) < 0) fail("mount", errno, "/dev/null");
   if (early_user) await_mark(channel, 'm');
   if (spec->namespaces & CLONE_NEWNET) raise_loopback();
   const struct step *hostname = find_step(spec, OP_HOSTNAME);
@@ -173,8 +175,6 @@ int main(int count, char **words) {
   sigemptyset(&handled);
   sigaddset(&handled, SIGTERM);
   sigaddset(&handled, SIGCHLD);
-  sigaddset(&handled, SIGUSR1);
-  sigaddset(&handled, SIGUSR2);
   sigprocmask(SIG_BLOCK, &handled, NULL);
   signal(SIGPIPE, SIG_DFL);
   if (prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) < 0) fail("death-signal", errno, "prctl");

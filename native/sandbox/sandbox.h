@@ -14,7 +14,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { SOCKET_FD = 3, MAX_STEPS = 512, MAX_ARGS = 256, EXIT_SETUP_FAILED = 125 };
+enum { CONTROL_FD = 0, SOCKET_FD = 3, MAX_STEPS = 512, MAX_ARGS = 256, EXIT_SETUP_FAILED = 125 };
+
+// What the platform may write to descriptor 0 later. Its end means that the platform is gone.
+enum { COMMAND_PAUSE = 'p', COMMAND_RESUME = 'r' };
 
 enum operation {
   OP_MAKE_DIR,   // path

@@ -102,15 +102,25 @@ static bool ended(pid_t child, int *status) {
   }
 }
 
-// Returns whether the platform asked for the end or is gone.
 static void handle_signals(const struct spec *spec, int signals, pid_t child) {
   struct signalfd_siginfo info;
   while (read(signals, &info, sizeof info) == sizeof info) {
-    bool own_processes = spec->namespaces & CLONE_NEWPID;
     if (info.ssi_signo == SIGTERM) kill_sandbox(spec, child);
-    else if (info.ssi_signo == SIGUSR1) own_processes ? kill(child, SIGUSR1) : kill(-child, SIGSTOP);
-    else if (info.ssi_signo == SIGUSR2) own_processes ? kill(child, SIGUSR2) : kill(-child, SIGCONT);
   }
+}
+
+// Returns whether there may be more to come.
+static bool handle_command(const struct spec *spec, pid_t child) {
+  char command;
+  ssize_t got = read(CONTROL_FD, &command, 1);
+  if (got < 0) return errno == EINTR || errno == EAGAIN;
+  if (got == 0) {
+    kill_sandbox(spec, child);
+    return false;
+  }
+  if (spec->namespaces & CLONE_NEWPID) sigqueue(child, SIGRTMIN, (union sigval){.sival_int = command});
+  else kill(-child, command == COMMAND_PAUSE ? SIGSTOP : SIGCONT);
+  return true;
 }
 
 int supervise(const struct spec *spec, pid_t child, int proc_folder) {
@@ -118,19 +128,22 @@ int supervise(const struct spec *spec, pid_t child, int proc_folder) {
   sigemptyset(&handled);
   sigaddset(&handled, SIGTERM);
   sigaddset(&handled, SIGCHLD);
-  sigaddset(&handled, SIGUSR1);
-  sigaddset(&handled, SIGUSR2);
   int signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
   int event = memory_event(spec);
   const struct step *watch = find_step(spec, OP_WATCH);
   long limit = watch == NULL ? 0 : number(watch->args[0]);
 
   bool exhausted = false;
-  int status = 0;
+  int status = 0, control = CONTROL_FD;
   while (!ended(child, &status)) {
-    struct pollfd waits[2] = {{.fd = signals, .events = POLLIN}, {.fd = event, .events = POLLIN}};
-    if (poll(waits, 2, limit > 0 ? WATCH_EVERY_MS : -1) < 0 && errno != EINTR) break;
+    struct pollfd waits[3] = {
+        {.fd = signals, .events = POLLIN},
+        {.fd = event, .events = POLLIN},
+        {.fd = control, .events = POLLIN},
+    };
+    if (poll(waits, 3, limit > 0 ? WATCH_EVERY_MS : -1) < 0 && errno != EINTR) break;
     handle_signals(spec, signals, child);
+    if (waits[2].revents != 0 && !handle_command(spec, child)) control = -1;
     if (waits[1].revents & POLLIN) {
       // One process of the sandbox is killed by the kernel; half a sandbox is of no use.
       uint64_t times;

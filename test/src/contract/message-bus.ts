@@ -162,6 +162,17 @@ export function testMessageBus(name: string, makeHome: () => Promise<BusHome>): 
       expect(first.firsts).toHaveLength(4);
     });
 
+    test('what is delivered again keeps its order, also when it was delivered again in part', async () => {
+      sendNumbers('t', upTo(6));
+      for (const maxInFlight of [6, 2, 4]) {
+        const got = new Collector();
+        const subscription = await bus.subscribe('t', 'g', { maxInFlight }, got.handler);
+        await got.expectCount(maxInFlight);
+        expect(got.numbers).toEqual(upTo(maxInFlight));
+        await subscription.close();
+      }
+    });
+
     test('a done that comes after the subscription was closed still counts', async () => {
       const first = new Collector();
       const subscription = await bus.subscribe('t', 'g', { maxInFlight: 2 }, first.handler);

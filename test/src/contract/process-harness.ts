@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -68,6 +68,8 @@ export async function openProcessFactory(
 ): Promise<ProcessHarness> {
   const base = isRoot ? homedir() : tmpdir();
   const guests = mkdtempSync(join(base, '.gpuwhisk-guests-'));
+  // What is bound keeps its modes, and the functions run as other users.
+  chmodSync(guests, 0o755);
   const dataDir = options.dataDir ?? mkdtempSync(join(base, '.gpuwhisk-data-'));
   const factory = createProcessFactory({
     catalog: catalogOf(guests),

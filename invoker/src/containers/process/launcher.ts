@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import type { Duplex, Readable } from 'node:stream';
+import type { Duplex, Readable, Writable } from 'node:stream';
 import { specMessage } from './launcher-spec.js';
 import type { Words } from './launcher-spec.js';
 
@@ -8,9 +8,14 @@ import type { Words } from './launcher-spec.js';
 export interface SandboxProcess {
   child: ChildProcess;
   socket: Duplex;
+  /** Takes commands for a launcher; null for a runtime without one. */
+  control: Writable | null;
   stdout: Readable;
   stderr: Readable;
 }
+
+/** What a launcher's control takes. */
+export const commands = { pause: 'p', resume: 'r' } as const;
 
 /** The signal by which a launcher ends itself to say that its sandbox ran out of memory. */
 export const outOfMemorySignal = 'SIGUSR2';
@@ -20,12 +25,13 @@ function withPipes(child: ChildProcess): SandboxProcess {
   if (!child.stdout || !child.stderr || !socket) throw new Error('A process was started without its pipes.');
   // The container listens to the process itself; writing to one that has gone must not end the platform.
   socket.on('error', () => undefined);
-  return { child, socket, stdout: child.stdout, stderr: child.stderr };
+  child.stdin?.on('error', () => undefined);
+  return { child, socket, control: child.stdin, stdout: child.stdout, stderr: child.stderr };
 }
 
 /** Starts a launcher, which waits for the spec. `tag` shows in the process list and finds leftovers. */
 export function startLauncher(path: string, tag: string, firstWords: Words): SandboxProcess {
-  const process = withPipes(spawn(path, [tag], { stdio: ['ignore', 'pipe', 'pipe', 'pipe'], env: {} }));
+  const process = withPipes(spawn(path, [tag], { stdio: ['pipe', 'pipe', 'pipe', 'pipe'], env: {} }));
   if (firstWords.length > 0) sendSpec(process, [...firstWords, 'wait']);
   return process;
 }

@@ -3,7 +3,7 @@ import type { Call, CallLimits, Container, ContainerSpec, InitRequest, RunReques
 import type { Cgroups } from './cgroups.js';
 import { deferred } from './connection.js';
 import type { Connection } from './connection.js';
-import { outOfMemorySignal } from './launcher.js';
+import { commands, outOfMemorySignal } from './launcher.js';
 import type { SandboxProcess } from './launcher.js';
 
 const killWaitMs = 3000;
@@ -80,13 +80,13 @@ export class ProcessContainer implements Container {
     if (this.busy > 0) throw new Error(`Container ${this.id} cannot be paused while it runs.`);
     this.state = 'paused';
     this.frozen = await this.parts.cgroups.freeze(this.id, true);
-    if (!this.frozen) this.signal('SIGUSR1', 'SIGSTOP');
+    if (!this.frozen) this.command(commands.pause, 'SIGSTOP');
   }
 
   async resume(): Promise<void> {
     if (this.state !== 'paused') return;
     if (this.frozen) await this.parts.cgroups.freeze(this.id, false);
-    else this.signal('SIGUSR2', 'SIGCONT');
+    else this.command(commands.resume, 'SIGCONT');
     if (this.state === 'paused') this.state = 'live';
   }
 
@@ -94,7 +94,7 @@ export class ProcessContainer implements Container {
     if (this.state !== 'ending' && this.state !== 'ended') {
       this.state = 'ending';
       this.connection?.close();
-      this.signal('SIGTERM', 'SIGKILL');
+      this.kill();
       const { clock, process } = this.parts;
       // A launcher that does not do its work is killed; the sandbox's init dies with it.
       const timer = clock.setTimer(killWaitMs, () => process.child.kill('SIGKILL'));
@@ -116,16 +116,22 @@ export class ProcessContainer implements Container {
     return call;
   }
 
-  /** `forLauncher` asks a launcher; without one the runtime's process group gets `forGroup`. */
-  private signal(forLauncher: NodeJS.Signals, forGroup: NodeJS.Signals): void {
-    const { child } = this.parts.process;
-    if (this.parts.hasLauncher) {
-      child.kill(forLauncher);
-      return;
-    }
-    if (child.pid === undefined) return;
+  private command(command: string, forGroup: NodeJS.Signals): void {
+    if (this.parts.hasLauncher) this.parts.process.control?.write(command);
+    else this.signalGroup(forGroup);
+  }
+
+  private kill(): void {
+    if (this.parts.hasLauncher) this.parts.process.child.kill('SIGTERM');
+    else this.signalGroup('SIGKILL');
+  }
+
+  /** Without a launcher the runtime leads a process group of its own. */
+  private signalGroup(signal: NodeJS.Signals): void {
+    const { pid } = this.parts.process.child;
+    if (pid === undefined) return;
     try {
-      process.kill(-child.pid, forGroup);
+      process.kill(-pid, signal);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }

@@ -259,7 +259,7 @@ class ProcessFactory implements ContainerFactory {
     this.refill();
     if (failure === undefined) return container;
     await container.destroy();
-    const printed = logs.cut().slice(-5).join('\n');
+    const printed = logs.cut().slice(-20).join('\n');
     throw new ProvisioningError(
       `A container for '${spec.kind}' did not start: ${failure}.${printed && `\n${printed}`}`,
     );
