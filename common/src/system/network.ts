@@ -109,23 +109,24 @@ export const systemNetwork: Network = {
         let bytes = 0;
         response.on('data', (chunk: Buffer) => {
           bytes += chunk.length;
-          if (bytes > maxResponseBytes)
-            outgoing.destroy(new Error(`the response is longer than ${maxResponseBytes} bytes`));
+          if (bytes > maxResponseBytes) fail(new Error(`the response is longer than ${maxResponseBytes} bytes`));
           else chunks.push(chunk);
         });
-        response.on('error', reject);
+        response.on('error', fail);
         response.on('end', () => {
           clearTimeout(timer);
           resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) });
         });
       });
-      const timer = setTimeout(() => {
-        outgoing.destroy(new Error(`${method} ${url}: no whole response within ${timeoutMs} ms`));
-      }, timeoutMs);
-      outgoing.on('error', (error) => {
+      const fail = (error: Error): void => {
         clearTimeout(timer);
         reject(error);
-      });
+        outgoing.destroy();
+      };
+      const timer = setTimeout(() => {
+        fail(new Error(`${method} ${url}: no whole response within ${timeoutMs} ms`));
+      }, timeoutMs);
+      outgoing.on('error', fail);
       outgoing.end(body);
     });
   },

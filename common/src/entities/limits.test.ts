@@ -1,0 +1,89 @@
+import { describe, expect, test } from '@jest/globals';
+import { configSchema } from '../config.js';
+import { formatByteSize, parseByteSize } from './byte-size.js';
+import { boundsFor, defaultLimits, limitsProblem, readActionLimits } from './limits.js';
+
+const system = configSchema.parse({}).limits;
+
+describe('bounds', () => {
+  test("are the system's where a namespace has none", () => {
+    expect(boundsFor(system, {})).toEqual({
+      timeoutMs: { min: 100, max: 300_000 },
+      memoryMiB: { min: 128, max: 512 },
+      logsMiB: { min: 0, max: 10 },
+      concurrency: { min: 1, max: 1 },
+      maxInstances: 30,
+      maxParametersBytes: 1024 * 1024,
+      maxPayloadBytes: 1024 * 1024,
+    });
+  });
+
+  test("are a namespace's own, within the system's", () => {
+    const own = {
+      minActionMemory: 64,
+      maxActionMemory: 256,
+      minActionTimeout: 200,
+      maxActionTimeout: 10_000_000,
+      maxActionLogs: 5,
+      maxActionConcurrency: 8,
+      concurrentInvocations: 3,
+      maxParameterSize: '2 KB',
+      maxPayloadSize: '1 GB',
+    };
+    expect(boundsFor(system, own)).toEqual({
+      timeoutMs: { min: 200, max: 300_000 },
+      memoryMiB: { min: 128, max: 256 },
+      logsMiB: { min: 0, max: 5 },
+      concurrency: { min: 1, max: 1 },
+      maxInstances: 3,
+      maxParametersBytes: 2048,
+      maxPayloadBytes: 1024 * 1024,
+    });
+  });
+
+  test('hold at both ends', () => {
+    const bounds = boundsFor(system, {});
+    for (const memory of [128, 512]) expect(limitsProblem({ memory }, bounds)).toBeUndefined();
+    expect(limitsProblem({ memory: 1, timeout: 1, logs: 99 }, bounds)).toContain('memory size 1 MB below');
+    expect(limitsProblem({ timeout: 1, logs: 99 }, bounds)).toContain('duration 1 milliseconds below');
+    expect(limitsProblem({}, bounds)).toBeUndefined();
+  });
+});
+
+test('older documents have the defaults of what they lack', () => {
+  expect(readActionLimits({ timeout: 1, memory: 2 })).toEqual({ timeout: 1, memory: 2, logs: 10, concurrency: 1 });
+  expect(() => readActionLimits({ memory: 2 })).toThrow("'timeout' is missing");
+  expect(() => readActionLimits({ timeout: 2 })).toThrow("'memory' is missing");
+  expect(() => readActionLimits(undefined)).toThrow('JSON object expected');
+});
+
+test("new actions have the system's defaults", () => {
+  expect(defaultLimits(system)).toEqual({ timeout: 60_000, memory: 256, logs: 10, concurrency: 1 });
+});
+
+describe('sizes', () => {
+  test.each([
+    ['1 MB', 1048576],
+    ['512KB', 524288],
+    ['2 g', 2147483648],
+    ['100 B', 100],
+    ['3m', 3145728],
+  ])('%s', (text, bytes) => {
+    expect(parseByteSize(text)).toBe(bytes);
+  });
+
+  test.each(['', 'MB', '1', '1.5 MB', '-1 MB', '1 TB', '1  MB'])('%j is none', (text) => {
+    expect(parseByteSize(text)).toBeUndefined();
+  });
+
+  test.each([
+    [1048576, '1 MB'],
+    [2048, '2 KB'],
+    [1025, '1025 B'],
+    [0, '0 B'],
+    [3 * 2 ** 30, '3 GB'],
+  ])('%d is written %s', (bytes, text) => {
+    expect(formatByteSize(bytes)).toBe(text);
+    expect(parseByteSize(text)).toBe(bytes);
+  });
+});
