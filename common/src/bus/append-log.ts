@@ -41,6 +41,6 @@ export interface AppendLog {
   oldestWithin(bytes: number): number;
   /** Allows entries before `position` to be dropped (whole files at a time). */
   release(position: number): void;
-  /** Writes and syncs what is gathered, then closes. */
+  /** Writes and syncs what is gathered, then closes. Rejects with LogFailedError if not all that was appended is kept. */
   close(): Promise<void>;
 }

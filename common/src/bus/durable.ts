@@ -22,6 +22,8 @@ export interface DurableOptions {
   segmentBytes?: number;
   /** As EmbeddedBusOptions has it. */
   maxLogBytes?: number;
+  /** As EmbeddedBusOptions has it. */
+  releaseEvery?: number;
 }
 
 /** What one append log keeps: messages, and which of them work was begun on. */
@@ -38,14 +40,15 @@ export interface Durable {
 /** Opens the log in `folder` with the bus and the start marks that live in it. */
 export async function openDurable(options: DurableOptions): Promise<Durable> {
   const markIdOf = options.markIdOf ?? activationIdOf;
+  const withMarkId = (message: JsonObject, use: (id: string) => void): void => {
+    const id = markIdOf(message);
+    if (id !== undefined) use(id);
+  };
   const marks = new StartMarks();
   const bus = new EmbeddedBus({
     ...options,
-    onDone: (message) => {
-      const id = markIdOf(message);
-      if (id !== undefined) marks.forget(id);
-    },
-    onCarry: (position) => marks.carry(position),
+    onDone: (message) => withMarkId(message, (id) => marks.forget(id)),
+    onCarry: (message) => withMarkId(message, (id) => marks.carry(id)),
   });
   const { log, damage } = await openAppendLog({
     ...options,

@@ -15,17 +15,17 @@ const checkpointStream = 'bus.done';
 
 /** What was done is noted in the log at most this much later, ms. */
 const checkpointMs = 15;
-/** Log files are released once so many entries more could be dropped. */
-const releaseEvery = 256;
 
 export interface EmbeddedBusOptions {
   clock: Clock;
   /** Bytes of log that unfinished messages may hold back; those further behind are appended again. */
   maxLogBytes?: number;
+  /** Log files are released once so many entries more could be dropped; each time costs a sync. */
+  releaseEvery?: number;
   /** A durable message was done by all its groups. */
   onDone?: (message: JsonObject) => void;
-  /** Entries before `position` are about to be dropped although messages from before are unfinished. */
-  onCarry?: (position: number) => void;
+  /** A message was appended again, and what the log has about it from before may be dropped. */
+  onCarry?: (message: JsonObject) => void;
   /** Told when consumed messages cannot be noted: the log has failed, and they will come again. */
   onWarning?: (warning: Error) => void;
 }
@@ -222,7 +222,7 @@ export class EmbeddedBus implements MessageBus {
         if (node.position === node.offset) break;
       }
     }
-    if (oldest - this.requestedRelease < releaseEvery) return;
+    if (oldest - this.requestedRelease < (this.options.releaseEvery ?? 256)) return;
     this.requestedRelease = oldest;
     log.synced(checkpointPosition).then(
       () => log.release(oldest),
@@ -250,8 +250,9 @@ export class EmbeddedBus implements MessageBus {
     }
     if (behind.length === 0 || bytes > maxLogBytes / 4) return;
     for (const { topic, node } of behind) {
-      node.position = log.append(`${carriedStream}${node.offset}.${topic.name}`, JSON.stringify(messageOf(node)));
+      const message = messageOf(node);
+      node.position = log.append(`${carriedStream}${node.offset}.${topic.name}`, JSON.stringify(message));
+      this.options.onCarry?.(message);
     }
-    this.options.onCarry?.(from);
   }
 }

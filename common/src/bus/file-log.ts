@@ -53,6 +53,7 @@ class FileLog implements AppendLog {
   private removal: Promise<void> | undefined;
   private releasedPosition = 0;
   private failure: LogFailedError | undefined;
+  private closed = false;
 
   constructor(
     private readonly options: AppendLogOptions,
@@ -121,11 +122,14 @@ class FileLog implements AppendLog {
       await this.flushed;
     }
     if (this.scheduled !== 'now') this.scheduled?.cancel();
+    const failure = this.closed ? undefined : this.failure;
+    this.closed = true;
     this.failure ??= new LogFailedError('the log is closed');
     await this.removal;
     const file = this.active?.file;
     this.active = undefined;
     await file?.close();
+    if (failure) throw failure;
   }
 
   /** Flushes at the end of this turn of the event loop, so that all that is handled in it shares one sync. */

@@ -44,7 +44,8 @@ export function simulatedBus(
 
 class FaultyConsumer {
   private readonly waiting: Delivery[] = [];
-  private readonly inHand = new Set<Delivery>();
+  /** Offsets of the messages with the handler and not done. A second copy takes no place of its own. */
+  private readonly inHand = new Set<number>();
   private readonly timers = new Set<Timer>();
   private held = false;
   private open = true;
@@ -104,6 +105,7 @@ class FaultyConsumer {
       if (randomFraction(this.random) < this.faults.doubleShare) {
         this.after(this.faults.delayMs, () => this.handOver(delivery, true));
       }
+      this.inHand.add(delivery.offset);
       this.handOver(delivery, delivery.redelivered);
       if (this.waiting.length > 0) {
         this.holdOrHand();
@@ -113,9 +115,9 @@ class FaultyConsumer {
   }
 
   private handOver(delivery: Delivery, redelivered: boolean): void {
-    if (!this.open || this.inHand.size >= this.maxInFlight) return;
+    if (!this.open) return;
     const { offset, message } = delivery;
-    const copy: Delivery = {
+    this.handler({
       offset,
       message,
       redelivered,
@@ -124,11 +126,9 @@ class FaultyConsumer {
       },
       done: () => {
         delivery.done();
-        if (this.inHand.delete(copy)) this.hand();
+        if (this.inHand.delete(offset)) this.hand();
       },
-    };
-    this.inHand.add(copy);
-    this.handler(copy);
+    });
   }
 
   private after(maxMs: number, run: () => void): void {

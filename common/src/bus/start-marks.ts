@@ -8,14 +8,15 @@ export const markStream = 'marks';
  * the message it belongs to: it lies behind it in the log, and is carried forward with it.
  */
 export class StartMarks {
-  private readonly positions = new Map<string, number>();
+  /** Marks of messages that are not done. */
+  private readonly current = new Set<string>();
   private readonly earlier = new Set<string>();
   private log: AppendLog | undefined;
 
   /** Takes an entry of an earlier life. */
   restore(entry: LogEntry): void {
     const id = Buffer.from(entry.payload).toString('utf8');
-    this.positions.set(id, entry.position);
+    this.current.add(id);
     this.earlier.add(id);
   }
 
@@ -32,7 +33,7 @@ export class StartMarks {
     const log = this.log;
     if (!log) throw new Error('the log is not open');
     const position = log.append(markStream, id);
-    this.positions.set(id, position);
+    this.current.add(id);
     return () => log.synced(position);
   }
 
@@ -43,14 +44,12 @@ export class StartMarks {
 
   /** The message of `id` is done. */
   forget(id: string): void {
-    this.positions.delete(id);
+    this.current.delete(id);
     this.earlier.delete(id);
   }
 
-  /** Appends again the marks that lie before `position`. */
-  carry(position: number): void {
-    for (const [id, at] of this.positions) {
-      if (at < position) this.mark(id);
-    }
+  /** The message of `id` was appended again: its mark must lie behind it. */
+  carry(id: string): void {
+    if (this.current.has(id)) this.mark(id);
   }
 }
