@@ -49,6 +49,8 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
     const onGone = (): void => {
       if (!complete) reject(new ClientGoneError('the client left before its request was complete'));
     };
+    // Gone before anybody listened: no event will tell.
+    if (request.destroyed) onGone();
     request.on('data', onData);
     request.on('end', () => {
       complete = true;

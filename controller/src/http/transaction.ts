@@ -5,11 +5,15 @@ import type { Random } from '@gpuwhisk/common/system/random';
 /** Transactions of the platform itself start so; clients may not. */
 const systemPrefix = 'sid_';
 
+/** Longer ones would only bloat messages and logs; ours have 32 characters. */
+const maxGivenLength = 256;
+
 /** The transaction id of a request: the client's `X-Request-ID`, or a new one. */
 export function transactionIdOf(request: IncomingMessage, random: Random): string {
   const given = request.headers['x-request-id'];
-  if (typeof given === 'string' && given !== '' && !given.startsWith(systemPrefix)) return given;
-  return newTransactionId(random);
+  const usable =
+    typeof given === 'string' && given !== '' && given.length <= maxGivenLength && !given.startsWith(systemPrefix);
+  return usable ? given : newTransactionId(random);
 }
 
 /** Whether the client asks for debug lines about this request. */

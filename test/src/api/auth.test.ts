@@ -134,8 +134,12 @@ describe('transaction ids', () => {
     expect(reply.json).toEqual({ error: 'The requested resource does not exist.', code: 'mine' });
   });
 
-  test('a new one is made where there is none, or it claims to be the system', async () => {
-    const headers: Record<string, string>[] = [{}, { 'x-request-id': 'sid_invokerHealth' }];
+  test('a new one is made where there is none, it is endless, or it claims to be the system', async () => {
+    const headers: Record<string, string>[] = [
+      {},
+      { 'x-request-id': 'sid_invokerHealth' },
+      { 'x-request-id': 'x'.repeat(257) },
+    ];
     for (const given of headers) {
       const reply = await api.request('GET', '/ping', { headers: given });
       expect(reply.headers['x-request-id']).toMatch(/^[0-9A-Za-z]{32}$/);
