@@ -48,7 +48,16 @@ export interface Api {
   invoke(name: string): Promise<Answer>;
   /** Activations of `action` that started at `sinceMs` (epoch ms) or later. */
   countActivations(action: string, sinceMs: number): Promise<number>;
+  /** Runs so far by how they found their container, from the platform's metrics. */
+  startCounts(): Promise<StartCounts>;
   close(): void;
+}
+
+/** Runs by the state of their container. */
+export interface StartCounts {
+  cold: number;
+  prewarmed: number;
+  warm: number;
 }
 
 const timeoutMs = 120_000;
@@ -119,8 +128,23 @@ export function connectApi(baseUrl: string): Api {
       const { activations } = (await json('GET', path)) as { activations: number };
       return activations;
     },
+    async startCounts() {
+      const { status, text } = await send('GET', '/metrics');
+      if (status !== 200) throw new Error(`GET /metrics gave ${status}`);
+      return parseStartCounts(text);
+    },
     close() {
       agent.destroy();
     },
   };
+}
+
+/** Reads the Prometheus text format. */
+export function parseStartCounts(text: string): StartCounts {
+  const counts: StartCounts = { cold: 0, prewarmed: 0, warm: 0 };
+  for (const [, start, count] of text.matchAll(/^gpuwhisk_activation_starts_total\{.*start="(\w+)".*\} (\S+)$/gm)) {
+    if (start !== 'cold' && start !== 'prewarmed' && start !== 'warm') throw new Error(`a start of kind '${start}'`);
+    counts[start] += Number(count);
+  }
+  return counts;
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connectApi, noopCode, type Api, type Family } from '../api.js';
+import { connectApi, noopCode, type Api, type Family, type StartCounts } from '../api.js';
 import { medianOf, type Bench, type BenchContext, type Measurement } from '../bench.js';
 import { cpuTime, readTree } from '../processes.js';
 import { startPlatform, type Server } from '../servers.js';
@@ -8,8 +8,8 @@ import { percentile } from '../statistics.js';
 
 const families: readonly Family[] = ['nodejs', 'python'];
 const modes = {
-  cold: { prefix: 'coldMs', stemCells: false },
-  stem: { prefix: 'stemMs', stemCells: true },
+  cold: { prefix: 'coldMs', stemCells: false, start: 'cold' },
+  stem: { prefix: 'stemMs', stemCells: true, start: 'prewarmed' },
 } as const;
 
 /** Unmeasured starts that fill the page cache. */
@@ -24,13 +24,13 @@ export const cold: Bench = {
   async run(context) {
     const { options, cleanup, temporaryDir, say } = context;
     const measurements: Measurement[] = [];
-    for (const [mode, { prefix, stemCells }] of Object.entries(modes)) {
+    for (const [mode, { prefix, stemCells, start }] of Object.entries(modes)) {
       if (options.parts.length > 0 && !options.parts.includes(mode)) continue;
       const dataDir = join(temporaryDir, mode);
       const platform = await startPlatform(cleanup, { dataDir, stemCells, environment });
       const api = connectApi(platform.url);
       cleanup.add('connection', () => api.close());
-      const startsMs = await measureStarts(context, platform, api);
+      const startsMs = await measureStarts(context, platform, api, start);
       for (const family of families) {
         const each = startsMs[family];
         measurements.push(medianOf(`${prefix}.${family}`, each));
@@ -44,7 +44,12 @@ export const cold: Bench = {
   },
 };
 
-async function measureStarts(context: BenchContext, platform: Server, api: Api): Promise<Record<Family, number[]>> {
+async function measureStarts(
+  context: BenchContext,
+  platform: Server,
+  api: Api,
+  start: 'cold' | 'prewarmed',
+): Promise<Record<Family, number[]>> {
   const startsMs: Record<Family, number[]> = { nodejs: [], python: [] };
   await untilQuiet(platform.pid);
   const atRest = readTree(platform.pid).descendants.length;
@@ -53,8 +58,9 @@ async function measureStarts(context: BenchContext, platform: Server, api: Api):
       const name = `fresh-${family}-${index}`;
       await api.putAction(name, { kind: `${family}:default`, code: noopCode[family] });
       await untilQuiet(platform.pid);
-      const { elapsedMs, text } = await api.invoke(name);
-      expectInitialized(text);
+      const before = await api.startCounts();
+      const { elapsedMs } = await api.invoke(name);
+      expectStart(before, await api.startCounts(), start);
       if (index >= warmUps) startsMs[family].push(elapsedMs);
       await api.deleteAction(name);
       await untilProcesses(platform.pid, atRest);
@@ -63,10 +69,11 @@ async function measureStarts(context: BenchContext, platform: Server, api: Api):
   return startsMs;
 }
 
-/** Throws if the activation ran in a container that had its code already. */
-function expectInitialized(activation: string): void {
-  const { annotations } = JSON.parse(activation) as { annotations: { key: string }[] };
-  if (!annotations.some(({ key }) => key === 'initTime')) throw new Error(`not a cold start: ${activation}`);
+/** Throws unless exactly one run began between two counts, in a container of that kind. */
+function expectStart(before: StartCounts, after: StartCounts, start: keyof StartCounts): void {
+  const expected = { ...before, [start]: before[start] + 1 };
+  if (after.cold === expected.cold && after.prewarmed === expected.prewarmed && after.warm === expected.warm) return;
+  throw new Error(`not one ${start} start: ${JSON.stringify({ before, after })}`);
 }
 
 const quietForMs = 100;

@@ -1,7 +1,8 @@
-import { guestHeaders, invokePath, smallBody } from '../api.js';
+import { join } from 'node:path';
+import { connectApi, guestHeaders, invokePath, smallBody, type StartCounts } from '../api.js';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import { errorsOf, type LoadRequest } from '../load/load.js';
-import { readTree } from '../processes.js';
+import { startPlatform } from '../servers.js';
 import type { Pair } from './invoke.js';
 
 const actionCount = 100;
@@ -10,8 +11,8 @@ const warmUpS = 4;
 const warmUpsAtMost = 10;
 
 /**
- * 100 actions of 128 MB, chosen uniformly at random, against one of them alone. All are warm before timing; a
- * process that appears below the server while timing is counted as a cold start (or a stem cell that was taken).
+ * 100 actions of 128 MB, chosen uniformly at random, against one action alone, which runs on a platform of its own:
+ * on the same one it would take containers from the others. All are warm before timing.
  */
 export async function measureMix(context: BenchContext, { platform, api }: Pair): Promise<Measurement[]> {
   const { options, load, say } = context;
@@ -20,24 +21,27 @@ export async function measureMix(context: BenchContext, { platform, api }: Pair)
     await api.putAction(name, { memoryMiB: 128 });
     await api.invoke(name);
   }
-  const paths = names.map((name) => invokePath(name, true));
-  const request = (ofPaths: readonly string[], seconds: number, seed: number): LoadRequest => ({
-    ...{ baseUrl: platform.url, paths: ofPaths, headers: guestHeaders, body: smallBody, connections, seconds, seed },
-  });
-  // The path twice, so that the client does for one action what it does for a hundred: choose.
-  const one = [paths[0] as string, paths[0] as string];
+  const alone = await startPlatform(context.cleanup, { dataDir: join(context.temporaryDir, 'alone') });
+  const aloneApi = connectApi(alone.url);
+  context.cleanup.add('connection', () => aloneApi.close());
+  await aloneApi.putAction('alone', { memoryMiB: 128 });
 
-  // The mix is the last to warm up: what the single action's 64 connections took, it takes back.
-  await load.run(request(one, warmUpS, options.seed));
-  for (let attempt = 1; ; attempt += 1) {
-    const before = processesBelow(platform.pid);
-    const warmUp = await load.run({ ...request(paths, warmUpS, options.seed + attempt), countStatuses: true });
-    const errors = errorsOf(warmUp, 200);
-    if (errors > 0) say(`  warm-up: ${errors} errors`);
-    const started = newProcesses(platform.pid, before);
-    say(`  warm-up ${attempt}: ${started} new processes`);
+  const request = (baseUrl: string, ofNames: readonly string[], seconds: number, seed: number): LoadRequest => ({
+    ...{ baseUrl, paths: ofNames.map((name) => invokePath(name, true)), seconds, seed },
+    ...{ headers: guestHeaders, body: smallBody, connections },
+  });
+  // The name twice, so that the client does for one action what it does for a hundred: choose.
+  const mixFor = (seconds: number, seed: number): LoadRequest => request(platform.url, names, seconds, seed);
+  const aloneFor = (seconds: number, seed: number): LoadRequest =>
+    request(alone.url, ['alone', 'alone'], seconds, seed);
+
+  await load.run(aloneFor(warmUpS, options.seed));
+  for (let attempt = 1; attempt <= warmUpsAtMost; attempt += 1) {
+    const before = await api.startCounts();
+    const warmUp = await load.run({ ...mixFor(warmUpS, options.seed + attempt), countStatuses: true });
+    const started = startsBetween(before, await api.startCounts());
+    say(`  warm-up ${attempt}: ${started} cold starts, ${errorsOf(warmUp, 200)} errors`);
     if (started === 0) break;
-    if (attempt === warmUpsAtMost) break;
   }
 
   const ratios: number[] = [];
@@ -46,16 +50,18 @@ export async function measureMix(context: BenchContext, { platform, api }: Pair)
   let errors = 0;
   let coldStarts = 0;
   for (let round = 0; round < options.rounds; round += 1) {
-    const before = processesBelow(platform.pid);
-    const mix = await load.run(request(paths, options.seconds, options.seed * 1000 + round));
-    coldStarts += newProcesses(platform.pid, before);
-    const single = await load.run(request(one, options.seconds, options.seed));
+    const before = await api.startCounts();
+    const mix = await load.run(mixFor(options.seconds, options.seed * 1000 + round));
+    coldStarts += startsBetween(before, await api.startCounts());
+    const single = await load.run(aloneFor(options.seconds, options.seed));
     errors += errorsOf(mix, 200) + errorsOf(single, 200);
     mixes.push(mix.requestsPerS);
     singles.push(single.requestsPerS);
     ratios.push(mix.requestsPerS / single.requestsPerS);
     say(`  round ${round + 1}: mix ${mix.requestsPerS.toFixed(0)}/s, one action ${single.requestsPerS.toFixed(0)}/s`);
   }
+  aloneApi.close();
+  await alone.stop();
   return [
     medianOf('mixRatio', ratios),
     { name: 'mixColdStarts', value: coldStarts },
@@ -65,10 +71,7 @@ export async function measureMix(context: BenchContext, { platform, api }: Pair)
   ];
 }
 
-function processesBelow(pid: number): Set<number> {
-  return new Set(readTree(pid).descendants.map((one) => one.pid));
-}
-
-function newProcesses(pid: number, before: ReadonlySet<number>): number {
-  return [...processesBelow(pid)].filter((one) => !before.has(one)).length;
+/** Runs that did not find their code loaded. */
+function startsBetween(before: StartCounts, after: StartCounts): number {
+  return after.cold - before.cold + (after.prewarmed - before.prewarmed);
 }
