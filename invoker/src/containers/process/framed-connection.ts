@@ -155,8 +155,17 @@ export class FramedConnection implements Connection, FrameHandler {
     this.pending.set(id, entry);
     if (this.state === 'closed') return call; // `ended` is on its way.
     entry.timer = this.clock.setTimer(limits.timeoutMs, () => this.expire(id, entry));
-    this.socket.write(frame);
+    this.send(frame);
     return call;
+  }
+
+  /** Writes a frame; while other runs are under way, together with those that come in the same turn. */
+  private send(frame: Buffer): void {
+    if (this.pending.size > 1 && this.socket.writableCorked === 0) {
+      this.socket.cork();
+      this.clock.defer(() => this.socket.uncork());
+    }
+    this.socket.write(frame);
   }
 
   private answer(type: number, id: number, payload: Buffer, lengthBytes: number): void {
