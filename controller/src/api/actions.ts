@@ -12,7 +12,8 @@ import { readActionPut } from '../actions/action-put.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
 import { checkContentType, checkDeclaredLength, parseArguments, parseJson, readBody } from '../http/body.js';
-import { booleanParameter, listRange } from '../http/query.js';
+import { booleanParameter } from '../http/query.js';
+import { listEntities } from './collections.js';
 import type { ApiContext } from './dependencies.js';
 import { boundsOf } from './dependencies.js';
 import {
@@ -28,9 +29,6 @@ import {
 import { checkInvocable, invocationAnswer, readInvokeOptions } from './invocation.js';
 import { apiRoot, checkOwner, entityNameOf, namespaceOf } from './route.js';
 import type { IdentifiedCall, Route } from './route.js';
-import { afterAll } from './view-range.js';
-
-const collection = 'actions';
 
 /** The action that the path names, in the caller's own namespace. Throws ApiError (400, 403). */
 function ownAction(call: IdentifiedCall): { namespace: string; name: string } {
@@ -100,19 +98,6 @@ async function invokeAction(context: ApiContext, call: IdentifiedCall): Promise<
   return invocationAnswer(outcome, options.result);
 }
 
-async function listActions(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
-  const namespace = namespaceOf(call);
-  checkOwner(call, namespace);
-  const { skip, limit } = listRange(call.query, collection);
-  const range = { view: 'actions', startKey: [namespace, 0], endKey: [namespace, afterAll, afterAll] } as const;
-  if (booleanParameter(call.query, 'count', false)) {
-    const rows = await context.store.count('whisks', range);
-    return jsonAnswer({ [collection]: Math.max(0, rows - skip) });
-  }
-  const rows = await context.store.query('whisks', { ...range, descending: true, skip, limit });
-  return jsonAnswer(rows.map((row) => row.value));
-}
-
 /** Packages come later: until then none exists, which is 404 in the caller's namespace and 403 in another's. */
 function refusePackaged(call: IdentifiedCall): Answer {
   const namespace = namespaceOf(call);
@@ -161,7 +146,7 @@ export function actionRoutes(context: ApiContext): Route[] {
         200: { description: 'Actions', schema: { arrayOf: 'ActionMeta' } },
         ...errorResponses(400, 401, 403, 500),
       },
-      handle: (call: IdentifiedCall) => listActions(context, call),
+      handle: (call: IdentifiedCall) => listEntities(context, call, 'actions'),
     },
     {
       ...one,

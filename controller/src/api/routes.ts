@@ -1,5 +1,6 @@
 import { actionRoutes } from './actions.js';
 import { activationRoutes } from './activations.js';
+import { collectionRoutes } from './collections.js';
 import type { ApiContext } from './dependencies.js';
 import { docsRoutes } from './docs.js';
 import { healthRoutes } from './health.js';
@@ -16,6 +17,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...namespaceRoutes(context),
     ...actionRoutes(context),
     ...activationRoutes(context),
+    ...collectionRoutes(context),
   ];
   return routes;
 }

@@ -142,7 +142,7 @@ export class ActivationRun implements PoolJob {
     if (response.statusCode === ActivationStatus.developerError && this.action.limits.logs > 0) {
       lines.push(`${new Date(context.clock.now()).toISOString().padEnd(30)} stderr: ${developerErrorLogLine}`);
     }
-    context.metrics.activationEnded(this.action, times, response.statusCode);
+    context.metrics.activationEnded(this.action, times, response.statusCode, message.user.namespace.name);
     complete(context, message, lines.length === 0 ? record : { ...record, logs: lines }, () => this.end.stored());
   }
 

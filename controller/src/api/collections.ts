@@ -1,0 +1,56 @@
+import type { JsonValue } from '@gpuwhisk/common/json';
+import type { ViewRow } from '@gpuwhisk/common/store/artifact-store';
+import type { Answer } from '../http/answer.js';
+import { jsonAnswer } from '../http/answer.js';
+import { booleanParameter, listRange } from '../http/query.js';
+import type { ApiContext } from './dependencies.js';
+import { errorResponses, listParameters, namespaceParameter } from './descriptions.js';
+import { apiRoot, checkOwner, namespaceOf } from './route.js';
+import type { IdentifiedCall, Route } from './route.js';
+import { afterAll } from './view-range.js';
+
+/** A kind of entity that a namespace holds, by the name of its path and view. */
+type Collection = 'actions' | 'packages' | 'triggers' | 'rules';
+
+/** A rule is listed whole, as its document has it; others by the row that the view made. */
+function listed({ value, doc }: ViewRow): JsonValue {
+  if (doc === undefined) return value;
+  const rule: Record<string, JsonValue> = { ...doc };
+  for (const internal of ['_id', '_rev', 'entityType']) delete rule[internal];
+  return rule;
+}
+
+/** Lists or counts one kind of entity of the caller's namespace, last written first. Throws ApiError (400, 403). */
+export async function listEntities(context: ApiContext, call: IdentifiedCall, collection: Collection): Promise<Answer> {
+  const namespace = namespaceOf(call);
+  checkOwner(call, namespace);
+  const { skip, limit } = listRange(call.query, collection);
+  const range = { view: collection, startKey: [namespace, 0], endKey: [namespace, afterAll, afterAll] } as const;
+  if (booleanParameter(call.query, 'count', false)) {
+    const rows = await context.store.count('whisks', range);
+    return jsonAnswer({ [collection]: Math.max(0, rows - skip) });
+  }
+  const includeDocs = collection === 'rules';
+  const rows = await context.store.query('whisks', { ...range, descending: true, skip, limit, includeDocs });
+  return jsonAnswer(rows.map(listed));
+}
+
+const described = [
+  { collection: 'packages', tag: 'Packages', operationId: 'getAllPackages', summary: 'Packages of a namespace' },
+  { collection: 'triggers', tag: 'Triggers', operationId: 'getAllTriggers', summary: 'Triggers of a namespace' },
+  { collection: 'rules', tag: 'Rules', operationId: 'getAllRules', summary: 'Rules of a namespace' },
+] as const;
+
+/** Lists of entities that this version can list and not yet make: those of a store that OpenWhisk filled. */
+export function collectionRoutes(context: ApiContext): Route[] {
+  return described.map(({ collection, ...rest }) => ({
+    ...rest,
+    access: 'identified',
+    method: 'GET',
+    path: `${apiRoot}/namespaces/{namespace}/${collection}`,
+    trailingSlash: true,
+    parameters: [namespaceParameter, ...listParameters],
+    responses: { 200: { description: 'The list, last written first' }, ...errorResponses(400, 401, 403, 500) },
+    handle: (call: IdentifiedCall) => listEntities(context, call, collection),
+  }));
+}
