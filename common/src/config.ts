@@ -10,6 +10,8 @@ export const configSchema = z.strictObject({
   host: z.string().default('127.0.0.1'),
   /** Port of the API; 0 picks a free one. */
   port: z.number().int().min(0).max(65535).default(3233),
+  /** What actions get as __OW_API_HOST; absent: the address that the API listens on. */
+  apiHost: z.string().optional(),
   /** Folder of all state; one server at a time. */
   dataDir: z.string().default('.gpuwhisk'),
   /** pino level: trace, debug, info, warn, error, silent. */

@@ -70,25 +70,34 @@ async function start(
   const metrics = createMetrics();
   const folder = (name: string): string => join(config.dataDir, name);
 
-  const [store, catalog, durable] = await Promise.all([
-    openLmdbStore(folder('store')),
-    createRuntimeCatalog({ runtimesDir: join(root, 'runtimes'), dataDir: config.dataDir, clock, logger }),
-    openDurable({
-      disk: systemDisk,
-      folder: folder('log'),
-      clock,
-      random,
-      onWarning: (warning) => logger.error({ err: warning }, 'the log has a problem'),
-    }),
-  ]);
+  const catalogFound = createRuntimeCatalog({
+    runtimesDir: join(root, 'runtimes'),
+    dataDir: config.dataDir,
+    clock,
+    logger,
+  });
+  // It is looked at below; until then its failure must not count as unhandled.
+  catalogFound.catch(() => undefined);
+  const store = await openLmdbStore(folder('store'));
   releases.push(() => store.close());
+  const durable = await openDurable({
+    disk: systemDisk,
+    folder: folder('log'),
+    clock,
+    random,
+    onWarning: (warning) => logger.error({ err: warning }, 'the log has a problem'),
+  });
   releases.push(() => durable.close());
+  const catalog = await catalogFound;
   for (const damage of durable.damage) logger.error(damage, 'part of the log could not be read; the rest was');
+  // Filled in once the port is known; no container starts before that.
+  const runtimeEnv: Record<string, string> = {};
   const factory = createProcessFactory({
     catalog,
     clock,
     dataDir: config.dataDir,
     actionNetwork: config.actionNetwork,
+    runtimeEnv,
   });
   const { bus } = durable;
   const limits = { maxPendingMessages: config.maxQueuedActivations, maxPendingBytes: config.maxQueuedBytes };
@@ -138,9 +147,11 @@ async function start(
     build: { date: '2026-11-21', number: '0.1.0' },
   });
   const server = await systemNetwork.listen(controller.handle, { host: config.host, port: config.port });
+  const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${server.port}`;
+  runtimeEnv.__OW_API_HOST = config.apiHost ?? url;
   await invoker.start();
   return {
-    url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${server.port}`,
+    url,
     notes: [...isolationNotes, ...catalog.notes],
     async close(drainMs) {
       const serverClosed = server.close(drainMs + requestGraceMs);

@@ -80,6 +80,7 @@ function without(isolation: Isolation, measure: string): Isolation {
         : { ...isolation, namespaces: fewer('mount'), freshProc: false };
     case 'mount':
     case 'exec':
+      if (!isolation.namespaces.has('mount')) return noIsolation;
       return { ...isolation, namespaces: fewer('mount'), freshProc: false };
     case 'net':
       return isolation.network ? { ...isolation, network: undefined } : { ...isolation, namespaces: fewer('net') };
@@ -130,7 +131,8 @@ export async function probeIsolation(
     () => false,
   );
   if (!executable) {
-    return { isolation: noIsolation, notes: ['Functions run without isolation: the sandbox launcher is not built.'] };
+    const note = 'Functions run without isolation, as the user of the platform: the sandbox launcher is not built.';
+    return { isolation: noIsolation, notes: [note] };
   }
   let isolation: Isolation = {
     launcher: true,
@@ -144,8 +146,9 @@ export async function probeIsolation(
     const failure = await probe(path, tag, isolation, { ...frame, slot: probeSlot });
     if (failure === undefined) return { isolation, notes };
     const [measure = '', reason = ''] = failure.split('\n');
-    notes.push(`${lostMeasure[measure] ?? 'Functions run without isolation'}: ${reason}.`);
     isolation = without(isolation, measure);
+    const lost = isolation.launcher ? lostMeasure[measure] : undefined;
+    notes.push(`${lost ?? 'Functions run without isolation, as the user of the platform'}: ${reason}.`);
     if (!isolation.launcher) break;
   }
   return { isolation: noIsolation, notes };

@@ -8,7 +8,7 @@ import { systemRandom } from '@gpuwhisk/common/system/random';
 import type { RuntimeCatalog, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
 import type { Container, ContainerFactory, ContainerSpec } from '../container-factory.js';
 import { ProvisioningError } from '../container-factory.js';
-import { detectCgroups, noCgroups } from './cgroups.js';
+import { detectCgroups } from './cgroups.js';
 import { deferred } from './connection.js';
 import { FramedConnection } from './framed-connection.js';
 import { bindWords, prepareHostView } from './host-view.js';
@@ -102,7 +102,9 @@ class ProcessFactory implements ContainerFactory {
     const { clock } = this.options;
     const cgroups = await detectCgroups(this.tag, clock);
     await removeLeftovers({ tag: this.tag, cgroups, sandboxesFolder: this.sandboxFolder(), clock });
-    for (const name of ['.root', '.probe']) await mkdir(this.sandboxFolder(name), { recursive: true, mode: 0o700 });
+    // Where there is no private root the functions' users must get through to their own folder.
+    await mkdir(this.sandboxFolder(), { recursive: true, mode: 0o711 });
+    for (const name of ['.root', '.probe']) await mkdir(this.sandboxFolder(name), { mode: 0o700 });
     const notes: string[] = [];
     if (process.platform !== 'linux') {
       this.started = true;
@@ -120,14 +122,7 @@ class ProcessFactory implements ContainerFactory {
     const probed = await probeIsolation(this.launcherPath, this.tag, { cgroups, network: this.network }, frame);
     this.isolation = probed.isolation;
     notes.push(...probed.notes);
-    if (cgroups === noCgroups) {
-      notes.push(
-        'Functions are held to their memory by a watch: this host gives no control groups with memory limits.',
-      );
-    } else if (!cgroups.limitsPids) {
-      notes.push('The number of processes of a function is limited per user only: there is no pids control group.');
-    }
-    if (process.getuid?.() !== 0) notes.push('Without root all functions run as the user of the platform.');
+    notes.push(...this.limitNotes());
     this.started = true;
     this.refill();
     return notes;
@@ -171,6 +166,22 @@ class ProcessFactory implements ContainerFactory {
     await this.isolation.cgroups.close();
     await this.network?.close();
     this.network = undefined;
+  }
+
+  private limitNotes(): string[] {
+    const { launcher, cgroups } = this.isolation;
+    const notes: string[] = [];
+    if (!launcher) return notes; // Nothing is limited then, as the note on isolation says.
+    if (!cgroups.limitsMemory) {
+      notes.push(
+        'Functions are held to their memory by a watch: this host gives no control groups with memory limits.',
+      );
+    }
+    if (!cgroups.limitsPids) {
+      notes.push('The processes of functions are limited per user only: this host gives no pids control group.');
+    }
+    if (this.firstId === 0) notes.push('Without root all functions run as the user of the platform.');
+    return notes;
   }
 
   private async openNetwork(hash: string, notes: string[]): Promise<ActionNetwork | undefined> {
