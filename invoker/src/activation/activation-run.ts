@@ -25,6 +25,12 @@ const MiB = 1024 * 1024;
 /** Containers that may turn a run away as shutting down before the activation fails. */
 const maxTries = 3;
 
+/** A point in time on both clocks. */
+interface Moment {
+  epochMs: number;
+  monotonicMs: number;
+}
+
 /** What ends with the activation. */
 export interface RunEnd {
   /** The record is durable: the message is needed no more. */
@@ -57,32 +63,32 @@ export class ActivationRun implements PoolJob {
   async run(member: PoolMember, onInitialized: () => void): Promise<Disposition> {
     const { clock, marks } = this.context;
     const { container } = member;
-    const startMs = clock.now();
+    const start = this.moment();
     const warm = member.initialized;
     try {
       const markSynced = marks.mark(this.message.activationId);
       if (!this.message.blocking) await markSynced();
     } catch (error) {
       this.context.logger.error({ error: String(error) }, 'a start mark could not be written');
-      this.failAt(startMs, whiskError('Failed to provision resources to run the action.'));
+      this.failAt(start, whiskError('Failed to provision resources to run the action.'));
       return 'keep';
     }
     let initMs: number | undefined;
     if (!warm) {
       const init = await this.initRequest();
       if (init === undefined) {
-        this.failAt(startMs, whiskError('Action could not be fetched.'));
+        this.failAt(start, whiskError('Action could not be fetched.'));
         return 'discard';
       }
       const beganMs = clock.monotonicMs();
       const call = container.init(init, this.limits());
       const outcome = await call.outcome;
       initMs = Math.round(clock.monotonicMs() - beganMs);
-      if (outcome.type === 'unavailable') return this.retryElsewhere(startMs);
+      if (outcome.type === 'unavailable') return this.retryElsewhere(start);
       if (this.cutShort(outcome)) return 'discard';
       if (outcome.type !== 'ok') {
         const response = initResponse(outcome, this.action.limits.timeout);
-        await this.finish(startMs, initMs, response, outcome.type === 'timeout', call.logs);
+        await this.finish(start, initMs, response, outcome.type === 'timeout', call.logs);
         return 'discard';
       }
       member.initialized = true;
@@ -90,11 +96,11 @@ export class ActivationRun implements PoolJob {
     }
     const call = container.run(this.runRequest(), this.limits());
     const outcome = await call.outcome;
-    if (outcome.type === 'unavailable') return this.retryElsewhere(startMs);
+    if (outcome.type === 'unavailable') return this.retryElsewhere(start);
     if (this.cutShort(outcome)) return 'discard';
     const response = runResponse(outcome, this.action.limits.timeout, this.context.maxResultBytes);
     this.context.metrics.activationStarted(this.action.kind, warm ? 'warm' : member.origin);
-    await this.finish(startMs, initMs, response, outcome.type === 'timeout', call.logs);
+    await this.finish(start, initMs, response, outcome.type === 'timeout', call.logs);
     return response.statusCode <= ActivationStatus.applicationError ? 'keep' : 'discard';
   }
 
@@ -103,10 +109,15 @@ export class ActivationRun implements PoolJob {
       { action: fullyQualifiedName(this.action), activationId: this.message.activationId, error: error.message },
       'no container could be provided',
     );
-    const nowMs = this.context.clock.now();
-    this.failAt(nowMs, whiskError('Failed to provision resources to run the action.'), [
-      `${new Date(nowMs).toISOString().padEnd(30)} stderr: ${error.message}`,
+    const now = this.moment();
+    this.failAt(now, whiskError('Failed to provision resources to run the action.'), [
+      `${new Date(now.epochMs).toISOString().padEnd(30)} stderr: ${error.message}`,
     ]);
+  }
+
+  private moment(): Moment {
+    const { clock } = this.context;
+    return { epochMs: clock.now(), monotonicMs: clock.monotonicMs() };
   }
 
   /** Whether the invoker's own end ended the run: the next life decides about it by its start mark. */
@@ -114,20 +125,20 @@ export class ActivationRun implements PoolJob {
     return outcome.type === 'lost' && this.context.isClosing();
   }
 
-  private retryElsewhere(startMs: number): Disposition {
+  private retryElsewhere(start: Moment): Disposition {
     this.tries++;
-    if (this.tries >= maxTries) this.failAt(startMs, whiskError('Failed to provision resources to run the action.'));
+    if (this.tries >= maxTries) this.failAt(start, whiskError('Failed to provision resources to run the action.'));
     else this.end.retry(this);
     return 'discard';
   }
 
   /** Ends an activation that never reached its code. */
-  private failAt(startMs: number, response: ActivationResponse, logs: string[] = []): void {
-    void this.finish(startMs, undefined, response, false, Promise.resolve(logs));
+  private failAt(start: Moment, response: ActivationResponse, logs: string[] = []): void {
+    void this.finish(start, undefined, response, false, Promise.resolve(logs));
   }
 
   private async finish(
-    startMs: number,
+    start: Moment,
     initMs: number | undefined,
     response: ActivationResponse,
     timedOut: boolean,
@@ -135,7 +146,10 @@ export class ActivationRun implements PoolJob {
   ): Promise<void> {
     const { context, message } = this;
     const [, acceptedMs] = message.transid;
-    const times = { startMs, endMs: context.clock.now(), waitMs: Math.max(0, startMs - acceptedMs), initMs };
+    const startMs = start.epochMs;
+    // By the monotonic clock, so that a step of the wall clock makes no run longer or end before it began.
+    const endMs = startMs + Math.round(context.clock.monotonicMs() - start.monotonicMs);
+    const times = { startMs, endMs, waitMs: Math.max(0, startMs - acceptedMs), initMs };
     const record = activationRecord(message, { ...this.action }, times, response, timedOut);
     if (message.blocking) acknowledgeResult(context, message, record);
     const lines = await logs;
