@@ -1,4 +1,5 @@
 import type { ContainerSpec, ProvisioningError } from '../containers/container-factory.js';
+import { BacklogProbe } from './backlog-probe.js';
 import { Fifo } from './fifo.js';
 import type { Disposition, PoolMember } from './pool-member.js';
 
@@ -38,6 +39,9 @@ export class ActionQueue {
   startMs: number;
   /** Monotonic ms of the last time a run ended. */
   lastEndMs = 0;
+  /** Runs that ended. */
+  ended = 0;
+  readonly backlog = new BacklogProbe();
   /** A check of the head of the queue is set. */
   checkSet = false;
 
@@ -55,6 +59,7 @@ export class ActionQueue {
 
   recordRun(elapsedMs: number, nowMs: number): void {
     this.lastEndMs = nowMs;
+    this.ended++;
     this.runMs = this.runMs === undefined ? elapsedMs : this.runMs + smoothing * (elapsedMs - this.runMs);
   }
 

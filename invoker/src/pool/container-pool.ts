@@ -36,6 +36,8 @@ const sweepEveryMs = 1000;
 const firstStartMs = 100;
 /** A start pays if the wait is expected to be so many times as long: it takes processor time from the runs, too. */
 const worthStarts = 2;
+/** Runs below this are mostly the platform's own time, which further containers do not shorten, ms. */
+const longRunMs = 20;
 /** Others' idle turns are passed over for this long before an action without any container takes their memory, ms. */
 const starvedAfterMs = 100;
 
@@ -177,7 +179,10 @@ export class ContainerPool {
       this.start(queue, member, next.job);
     }
     if (queue.waiting.length > 0) this.grow(queue);
-    else this.blocked.delete(queue);
+    else {
+      this.blocked.delete(queue);
+      queue.backlog.reset();
+    }
   }
 
   /** Whether an action that has no container at all came before this one's next job and waits for memory. */
@@ -208,7 +213,7 @@ export class ContainerPool {
   /** Starts containers for the jobs that wait, as many as are worth it and possible. */
   private grow(queue: ActionQueue): void {
     while (!this.closing && queue.waiting.length > queue.starting * queue.spec.concurrency) {
-      if (queue.members.size > 0 && !this.outlastsStart(queue)) {
+      if (queue.members.size > 0 && !this.worthAdding(queue)) {
         this.checkLater(queue);
         return;
       }
@@ -227,12 +232,14 @@ export class ContainerPool {
     if (queue.waiting.length === 0 || queue.starting > 0) this.blocked.delete(queue);
   }
 
-  /** Whether the jobs that wait should not count on the containers there are: those are too slow, or stuck in long runs. */
-  private outlastsStart(queue: ActionQueue): boolean {
+  /** Whether the jobs that wait need more than the containers there are: those are too slow, stuck, or saturated. */
+  private worthAdding(queue: ActionQueue): boolean {
     const nowMs = this.clock.monotonicMs();
     const waitedMs = nowMs - (queue.waiting.peek()?.sinceMs ?? nowMs);
-    const stuck = waitedMs > queue.startMs && nowMs - queue.lastEndMs > queue.startMs;
-    return stuck || queue.expectedWaitMs() > queue.startMs * worthStarts;
+    if (waitedMs > queue.startMs && nowMs - queue.lastEndMs > queue.startMs) return true;
+    if (queue.runMs === undefined) return true;
+    if (queue.runMs > longRunMs && queue.expectedWaitMs() > queue.startMs * worthStarts) return true;
+    return queue.starting === 0 && queue.backlog.shouldAdd(nowMs, queue.ended);
   }
 
   /** Looks again once the head of the queue has waited as long as a start takes. */
