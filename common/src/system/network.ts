@@ -44,6 +44,8 @@ export interface Network {
 const requestTimeoutMs = 65_000;
 /** Time that an idle connection is kept: OpenWhisk's idle timeout. */
 const idleTimeoutMs = 70_000;
+/** How often a server that closes looks for connections that have become idle. */
+const idleSweepMs = 20;
 /** A request line of 8 KiB and as much for the header fields. */
 const maxHeaderBytes = 16 * 1024;
 
@@ -72,8 +74,11 @@ function listening(server: Server, address: { host: string; port: number }): Pro
 function closed(server: Server, graceMs: number): Promise<void> {
   return new Promise((resolve) => {
     const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+    // A connection that is kept alive would be held open after its last answer, too.
+    const sweep = setInterval(() => server.closeIdleConnections(), idleSweepMs);
     server.close(() => {
       clearTimeout(cut);
+      clearInterval(sweep);
       resolve();
     });
     server.closeIdleConnections();

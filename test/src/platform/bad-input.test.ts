@@ -1,0 +1,123 @@
+// Functions that go wrong in every way: each is answered as OpenWhisk answers it, and leaves the platform healthy.
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { annotation, logTexts } from './api-client.js';
+import { badFunctions } from './bad-functions.js';
+import { hasPython, kinds } from './machine.js';
+import { descendants, holdings, sandboxFolders } from './process-traces.js';
+import { startPlatform, until } from './running-platform.js';
+import type { RunningPlatform } from './running-platform.js';
+
+let platform: RunningPlatform;
+let before: { openFiles: number; memoryMiB: number; processes: number; sandboxes: number };
+
+/** Containers that idle go after a second, so that what a test leaves is seen to go. */
+const idleContainerMs = 1000;
+const python = hasPython ? test : test.skip;
+const developerErrorLine = 'The action did not initialize or run as expected. Log data might be missing.';
+
+beforeAll(async () => {
+  platform = await startPlatform({ flags: ['--set', `pool.idleContainerMs=${idleContainerMs}`] });
+  await platform.api.putAction('hello', 'function main({ name }) { return { greeting: `Hello, ${name}!` }; }');
+  for (let i = 0; i < 20; i++) await platform.api.invoke('hello', { name: 'you' });
+  await until('stem cells alone are there', () => sandboxFolders(platform.dataDir).length === stemCells(), 20_000);
+  before = state();
+});
+afterAll(() => platform.stop());
+afterEach(async () => {
+  expect(await platform.api.invokeForResult('hello', { name: 'you' })).toMatchObject({
+    status: 200,
+    body: { greeting: 'Hello, you!' },
+  });
+});
+
+const MB = 1024 * 1024;
+
+/** Of runtimes.json: two of Node.js, one of Python. */
+const stemCells = (): number => (hasPython ? 3 : 2);
+
+function state(): typeof before {
+  return {
+    ...holdings(platform.pid),
+    processes: descendants(platform.pid).length,
+    sandboxes: sandboxFolders(platform.dataDir).length,
+  };
+}
+
+describe.each(kinds.map((kind) => kind.replace(':default', '')))('%s:', (kind) => {
+  test.each(badFunctions.filter((one) => one.kind === kind))('$name', async (given) => {
+    const name = `bad-${badFunctions.indexOf(given)}`;
+    await platform.api.putAction(name, given.code, { kind: `${given.kind}:default`, ...given.options });
+    const { status, record } = await platform.api.run(name);
+    const wanted =
+      typeof given.result === 'string'
+        ? { error: given.result }
+        : given.result instanceof RegExp
+          ? { error: expect.stringMatching(given.result) }
+          : given.result;
+    expect({ status, response: record.response }).toEqual({
+      status: given.http,
+      response: {
+        status: given.status,
+        success: given.status === 'success',
+        result: wanted,
+        ...(record.response.size === undefined ? {} : { size: expect.any(Number) }),
+      },
+    });
+    expect(annotation(record, 'timeout')).toBe(given.timeout ?? false);
+    const texts = logTexts(record);
+    if (given.status === 'action developer error') expect(texts.pop()).toBe(developerErrorLine);
+    if (given.logs !== undefined) expect(texts).toEqual(given.logs);
+  });
+});
+
+test('a list is answered bare', async () => {
+  await platform.api.putAction('list', 'function main() { return [1, { a: 2 }]; }');
+  expect(await platform.api.request('POST', '_/actions/list?blocking=true')).toMatchObject({
+    status: 200,
+    body: [1, { a: 2 }],
+  });
+});
+
+test('what 100 MB print is cut at the limit', async () => {
+  const code = `function main() {
+    const text = ('x'.repeat(1023) + '\\n').repeat(1024);
+    for (let i = 0; i < 100; i++) require('fs').writeSync(1, text);
+    return { done: true };
+  }`;
+  await platform.api.putAction('chatty', code);
+  const { status, record } = await platform.api.run('chatty');
+  expect({ status, response: record.response }).toMatchObject({ status: 200, response: { result: { done: true } } });
+  const bytes = record.logs.reduce((sum, line) => sum + line.length + 1, 0);
+  expect(bytes).toBeGreaterThan(9.9 * MB);
+  expect(bytes).toBeLessThan(10 * MB + 500);
+  expect(logTexts(record).at(-1)).toBe(
+    `Logs were truncated because the total bytes size exceeds the limit of ${10 * MB} bytes.`,
+  );
+});
+
+python('the same in Python, with a limit of 1 MB', async () => {
+  const code = `def main(args):
+  line = "x" * 1023
+  for _ in range(20000):
+    print(line)
+  return {"done": True}`;
+  await platform.api.putAction('chatty-python', code, { kind: 'python:default', limits: { logs: 1 } });
+  const { status, record } = await platform.api.run('chatty-python');
+  expect({ status, result: record.response.result }).toEqual({ status: 200, result: { done: true } });
+  expect(logTexts(record).at(-1)).toBe(
+    `Logs were truncated because the total bytes size exceeds the limit of ${MB} bytes.`,
+  );
+});
+
+test('nothing of all that is left behind', async () => {
+  const tenMegabytes = badFunctions.findIndex(({ name }) => name === 'a function that returns 10 MB');
+  // Many times over, so that what is kept adds up.
+  for (let i = 0; i < 5; i++) await platform.api.run('chatty');
+  for (let i = 0; i < 15; i++) await platform.api.run(`bad-${tenMegabytes}`);
+  await until('idle containers are gone', () => sandboxFolders(platform.dataDir).length <= before.sandboxes, 30_000);
+  await until('their processes are gone', () => descendants(platform.pid).length <= before.processes);
+  const after = state();
+  expect(after.openFiles).toBeLessThanOrEqual(before.openFiles + 5);
+  expect(after.memoryMiB).toBeLessThan(before.memoryMiB + 300);
+  expect(platform.output()).not.toMatch(/"level":(50|60)/);
+});

@@ -1,0 +1,23 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { findPython } from '@gpuwhisk/invoker/runtimes/find-python';
+
+const scratch = mkdtempSync(join(tmpdir(), 'gpuwhisk-machine-'));
+
+/** Whether this machine has a Python that actions can run in. */
+export const hasPython = (await findPython(join(scratch, 'python.json'))) !== undefined;
+rmSync(scratch, { recursive: true, force: true });
+
+const launcher = fileURLToPath(new URL('../../../native/build/sandbox', import.meta.url));
+
+/** Why functions do not run in sandboxes with every measure here; undefined if they do. */
+export const isolationLack = !existsSync(launcher)
+  ? 'the sandbox launcher is not built'
+  : process.getuid?.() !== 0
+    ? 'full isolation needs root'
+    : undefined;
+
+/** The kinds of this machine by their family's default name. */
+export const kinds = ['nodejs:default', ...(hasPython ? ['python:default'] : [])] as const;

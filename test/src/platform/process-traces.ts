@@ -1,0 +1,104 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A process and the folders of the control groups it was in. */
+export interface Trace {
+  pid: number;
+  /** When it started, so that a later process with its number is not taken for it. */
+  started: string;
+  command: string;
+  cgroups: string[];
+}
+
+interface Stat {
+  parent: number;
+  started: string;
+  state: string;
+}
+
+function readOrEmpty(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return ''; // The process ended.
+  }
+}
+
+function statOf(pid: number): Stat | undefined {
+  const text = readOrEmpty(`/proc/${pid}/stat`);
+  if (text === '') return undefined;
+  // The fields behind the command's name, which may itself hold spaces and parentheses.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return { state: fields[0] ?? '', parent: Number(fields[1]), started: fields[19] ?? '' };
+}
+
+const mounts = readOrEmpty('/proc/self/mounts')
+  .split('\n')
+  .map((line) => line.split(' '))
+  .filter(([, , type]) => type === 'cgroup' || type === 'cgroup2')
+  .map(([, point = '', type = '', options = '']) => ({ point, type, options: options.split(',') }));
+
+/** Folders of the control groups that the process is in. */
+export function cgroupsOf(pid: number): string[] {
+  return readOrEmpty(`/proc/${pid}/cgroup`)
+    .split('\n')
+    .flatMap((line) => {
+      const [, controllers = '', path = ''] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
+      const mount = mounts.find(({ type, options }) =>
+        controllers === '' ? type === 'cgroup2' : controllers.split(',').every((name) => options.includes(name)),
+      );
+      return mount && path !== '' ? [join(mount.point, path)] : [];
+    });
+}
+
+/** Every process below `pid`: launchers, sandboxes, and all that functions started. */
+export function descendants(pid: number): Trace[] {
+  const children = new Map<number, number[]>();
+  const stats = new Map<number, Stat>();
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    const stat = statOf(Number(name));
+    if (stat === undefined) continue;
+    stats.set(Number(name), stat);
+    children.set(stat.parent, [...(children.get(stat.parent) ?? []), Number(name)]);
+  }
+  const own = new Set(cgroupsOf(pid));
+  const found: Trace[] = [];
+  const visit = (parent: number): void => {
+    for (const child of children.get(parent) ?? []) {
+      found.push({
+        pid: child,
+        started: stats.get(child)?.started ?? '',
+        command: readOrEmpty(`/proc/${child}/cmdline`).replaceAll('\0', ' '),
+        cgroups: cgroupsOf(child).filter((folder) => !own.has(folder)),
+      });
+      visit(child);
+    }
+  };
+  visit(pid);
+  return found;
+}
+
+/** Those that still run. */
+export function alive(traces: readonly Trace[]): Trace[] {
+  return traces.filter(({ pid, started }) => {
+    const stat = statOf(pid);
+    return stat?.started === started && stat.state !== 'Z';
+  });
+}
+
+/** The control groups of `traces` that still exist. */
+export function remainingCgroups(traces: readonly Trace[]): string[] {
+  return [...new Set(traces.flatMap(({ cgroups }) => cgroups))].filter((folder) => existsSync(folder));
+}
+
+/** Names of the sandboxes that a platform has folders of. */
+export function sandboxFolders(dataDir: string): string[] {
+  return readdirSync(join(dataDir, 'sandboxes')).filter((name) => !name.startsWith('.'));
+}
+
+/** What the server itself holds. Its memory is counted without the pages of its database, which the kernel can drop. */
+export function holdings(pid: number): { openFiles: number; memoryMiB: number } {
+  const anonymous = /^RssAnon:\s+(\d+) kB$/m.exec(readOrEmpty(`/proc/${pid}/status`))?.[1];
+  return { openFiles: readdirSync(`/proc/${pid}/fd`).length, memoryMiB: Number(anonymous) / 1024 };
+}

@@ -1,0 +1,130 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ApiClient } from './api-client.js';
+
+const main = fileURLToPath(new URL('../../../standalone/dist/main.js', import.meta.url));
+const startMs = 20_000;
+const stopMs = 20_000;
+
+/** The platform as a user starts it: a process of its own, on a free port. */
+export interface RunningPlatform {
+  url: string;
+  /** `uuid:key` of the guest, as the platform printed it. */
+  auth: string;
+  pid: number;
+  dataDir: string;
+  api: ApiClient;
+  /** What it printed on stdout and stderr so far. */
+  output(): string;
+  /** Sends the signal and resolves with the exit code once it has ended; null if the signal ended it. */
+  end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null>;
+  /** Ends it in good order and removes its data; rejects if it did not exit with 0. */
+  stop(): Promise<void>;
+}
+
+export interface PlatformOptions {
+  /** Default: a new folder. */
+  dataDir?: string;
+  flags?: string[];
+}
+
+/** What a process that did not become a platform left. */
+export interface FailedStart {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** A new folder for a platform's data. */
+export function newDataDir(): string {
+  return join(mkdtempSync(join(tmpdir(), 'gpuwhisk-platform-')), 'data');
+}
+
+/** Removes what newDataDir made. */
+export function removeDataDir(dataDir: string): void {
+  rmSync(join(dataDir, '..'), { recursive: true, force: true });
+}
+
+function launch({ dataDir = newDataDir(), flags = [] }: PlatformOptions) {
+  // Jest's own options would load its loader there.
+  const env = { ...process.env, NODE_OPTIONS: '' };
+  const child = spawn(process.execPath, [main, '--port', '0', '--data', dataDir, ...flags], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env,
+  });
+  const printed = { stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (printed.stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (printed.stderr += text));
+  const exited = new Promise<number | null>((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', resolve);
+  });
+  return { child, dataDir, printed, exited };
+}
+
+/** Starts a platform and waits until it is ready. */
+export async function startPlatform(options: PlatformOptions = {}): Promise<RunningPlatform> {
+  const { child, dataDir, printed, exited } = launch(options);
+  const everything = (): string => printed.stdout + printed.stderr;
+  const [, url = '', auth = ''] = await new Promise<RegExpExecArray>((resolve, reject) => {
+    const fail = (why: string): void => reject(new Error(`The platform ${why}:\n${everything()}`));
+    const timer = setTimeout(() => {
+      child.kill('SIGKILL');
+      fail(`was not ready within ${startMs} ms`);
+    }, startMs);
+    void exited.then((code) => fail(`ended with ${code}`)).catch(reject);
+    child.stdout.on('data', () => {
+      const ready = /wsk --apihost (\S+) --auth (\S+)[^]*stops\.\n/.exec(printed.stdout);
+      if (!ready) return;
+      clearTimeout(timer);
+      resolve(ready);
+    });
+  });
+  const end = async (signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> => {
+    child.kill(signal);
+    const timer = setTimeout(() => child.kill('SIGKILL'), stopMs);
+    const code = await exited;
+    clearTimeout(timer);
+    return code;
+  };
+  return {
+    url,
+    auth,
+    pid: child.pid ?? 0,
+    dataDir,
+    api: new ApiClient(url, auth),
+    output: everything,
+    end,
+    async stop() {
+      const code = await end('SIGTERM');
+      removeDataDir(dataDir);
+      if (code !== 0) throw new Error(`The platform stopped with ${code}:\n${everything()}`);
+    },
+  };
+}
+
+/** Starts a platform that is expected to refuse, and resolves with its end. */
+export async function startAndFail(options: PlatformOptions): Promise<FailedStart> {
+  const { child, printed, exited } = launch(options);
+  const timer = setTimeout(() => child.kill('SIGKILL'), startMs);
+  const code = await exited;
+  clearTimeout(timer);
+  return { code, ...printed };
+}
+
+/** Waits until `condition` holds, and fails naming `what` if it does not within `withinMs`. Resolves with the time, ms. */
+export async function until(
+  what: string,
+  condition: () => boolean | Promise<boolean>,
+  withinMs = 10_000,
+): Promise<number> {
+  const beganMs = performance.now();
+  while (!(await condition())) {
+    if (performance.now() - beganMs > withinMs) throw new Error(`Not within ${withinMs} ms: ${what}`);
+    await new Promise((done) => setTimeout(done, 10));
+  }
+  return performance.now() - beganMs;
+}
