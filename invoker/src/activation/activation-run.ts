@@ -63,28 +63,29 @@ export class ActivationRun implements PoolJob {
   async run(member: PoolMember, onInitialized: () => void): Promise<Disposition> {
     const { clock, marks } = this.context;
     const { container } = member;
-    const start = this.moment();
     const warm = member.initialized;
     try {
       const markSynced = marks.mark(this.message.activationId);
       if (!this.message.blocking) await markSynced();
     } catch (error) {
       this.context.logger.error({ error: String(error) }, 'a start mark could not be written');
-      this.failAt(start, whiskError('Failed to provision resources to run the action.'));
+      this.failNow(whiskError('Failed to provision resources to run the action.'));
       return 'keep';
     }
+    const init = warm ? undefined : await this.initRequest();
+    if (!warm && init === undefined) {
+      this.failNow(whiskError('Action could not be fetched.'));
+      return 'discard';
+    }
+    // What came before is the activation's wait; what follows is its duration, which its time limits bound.
+    const start = this.moment();
     let initMs: number | undefined;
-    if (!warm) {
-      const init = await this.initRequest();
-      if (init === undefined) {
-        this.failAt(start, whiskError('Action could not be fetched.'));
-        return 'discard';
-      }
+    if (init !== undefined) {
       const beganMs = clock.monotonicMs();
       const call = container.init(init, this.limits());
       const outcome = await call.outcome;
       initMs = Math.round(clock.monotonicMs() - beganMs);
-      if (outcome.type === 'unavailable') return this.retryElsewhere(start);
+      if (outcome.type === 'unavailable') return this.retryElsewhere();
       if (this.cutShort(outcome)) return 'discard';
       if (outcome.type !== 'ok') {
         const response = initResponse(outcome, this.action.limits.timeout);
@@ -96,7 +97,7 @@ export class ActivationRun implements PoolJob {
     }
     const call = container.run(this.runRequest(), this.limits());
     const outcome = await call.outcome;
-    if (outcome.type === 'unavailable') return this.retryElsewhere(start);
+    if (outcome.type === 'unavailable') return this.retryElsewhere();
     if (this.cutShort(outcome)) return 'discard';
     const response = runResponse(outcome, this.action.limits.timeout, this.context.maxResultBytes);
     this.context.metrics.activationStarted(this.action.kind, warm ? 'warm' : member.origin);
@@ -109,9 +110,8 @@ export class ActivationRun implements PoolJob {
       { action: fullyQualifiedName(this.action), activationId: this.message.activationId, error: error.message },
       'no container could be provided',
     );
-    const now = this.moment();
-    this.failAt(now, whiskError('Failed to provision resources to run the action.'), [
-      `${new Date(now.epochMs).toISOString().padEnd(30)} stderr: ${error.message}`,
+    this.failNow(whiskError('Failed to provision resources to run the action.'), [
+      `${new Date(this.context.clock.now()).toISOString().padEnd(30)} stderr: ${error.message}`,
     ]);
   }
 
@@ -125,16 +125,16 @@ export class ActivationRun implements PoolJob {
     return outcome.type === 'lost' && this.context.isClosing();
   }
 
-  private retryElsewhere(start: Moment): Disposition {
+  private retryElsewhere(): Disposition {
     this.tries++;
-    if (this.tries >= maxTries) this.failAt(start, whiskError('Failed to provision resources to run the action.'));
+    if (this.tries >= maxTries) this.failNow(whiskError('Failed to provision resources to run the action.'));
     else this.end.retry(this);
     return 'discard';
   }
 
   /** Ends an activation that never reached its code. */
-  private failAt(start: Moment, response: ActivationResponse, logs: string[] = []): void {
-    void this.finish(start, undefined, response, false, Promise.resolve(logs));
+  private failNow(response: ActivationResponse, logs: string[] = []): void {
+    void this.finish(this.moment(), undefined, response, false, Promise.resolve(logs));
   }
 
   private async finish(

@@ -312,21 +312,22 @@ export class ContainerPool {
 
   private discard(queue: ActionQueue, member: PoolMember): void {
     queue.remove(member);
-    const memoryMiB = queue.spec.memoryMiB;
+    this.remove(member.container, () => this.forget(queue));
+  }
+
+  private remove(container: Container, removed?: () => void): void {
+    const { memoryMiB } = container.spec;
     this.releasingMiB += memoryMiB;
-    const destruction = member.container
+    const destruction = container
       .destroy()
       .catch((error: unknown) =>
-        this.logger.error(
-          { container: member.container.id, error: String(error) },
-          'a container could not be destroyed',
-        ),
+        this.logger.error({ container: container.id, error: String(error) }, 'a container could not be destroyed'),
       )
       .then(() => {
         this.destructions.delete(destruction);
         this.releasingMiB -= memoryMiB;
         this.release(memoryMiB);
-        this.forget(queue);
+        removed?.();
       });
     this.destructions.add(destruction);
   }
@@ -365,11 +366,14 @@ export class ContainerPool {
     }
   }
 
-  /** Removes idle containers, the longest idle first, until `neededMiB` will be free; none if that is not possible. */
+  /**
+   * Removes idle containers, the longest idle first, then stem cells, until `neededMiB` will be free; none if that is
+   * not possible.
+   */
   private evict(neededMiB: number): void {
     if (neededMiB <= 0) return;
     const idle: { queue: ActionQueue; member: PoolMember }[] = [];
-    let available = 0;
+    let available = this.stemCells.heldMiB();
     for (const queue of this.queues.values()) {
       for (const member of queue.members) {
         if (member.active > 0) continue;
@@ -385,6 +389,7 @@ export class ContainerPool {
       freed += queue.spec.memoryMiB;
       this.discard(queue, member);
     }
+    for (const container of this.stemCells.giveUp(neededMiB - freed)) this.remove(container);
   }
 
   private scheduleSweep(): void {
@@ -406,6 +411,8 @@ export class ContainerPool {
         else if (idleMs >= this.options.pauseGraceMs && !member.paused) this.pause(member);
       }
     }
+    // What a stem cell that was starting held back can be given up now.
+    this.unblock();
   }
 
   private pause(member: PoolMember): void {

@@ -80,6 +80,26 @@ export class StemCells {
     return this.stocks.reduce((sum, stock) => sum + stock.cells.length, 0);
   }
 
+  /** Memory of the containers at hand, MiB. */
+  heldMiB(): number {
+    return this.stocks.reduce((sum, { cells, config }) => sum + cells.length * config.spec.memoryMiB, 0);
+  }
+
+  /** Containers that together have `memoryMiB` or more if there are so many, the caller's from now on with their memory. */
+  giveUp(memoryMiB: number): Container[] {
+    const given: Container[] = [];
+    let missingMiB = memoryMiB;
+    for (const { cells, config } of this.stocks) {
+      while (missingMiB > 0) {
+        const cell = cells.pop();
+        if (cell === undefined) break;
+        given.push(cell.container);
+        missingMiB -= config.spec.memoryMiB;
+      }
+    }
+    return given;
+  }
+
   async close(): Promise<void> {
     this.closing = true;
     await Promise.all(this.pending);
