@@ -32,7 +32,7 @@ async function runBench(options: Options, cleanup: Cleanup): Promise<Result> {
 
   const temporaryDir = await mkdtemp(join(tmpdir(), 'gpuwhisk-bench-'));
   cleanup.add('temporary folder', () => rm(temporaryDir, { recursive: true, force: true }));
-  const load = await chooseLoad(options.client, temporaryDir);
+  const load = await chooseLoad(options.client, temporaryDir, cleanup);
   say(`Load generator: ${load.name}`);
   const measurements = await bench.run({ options, load, cleanup, temporaryDir, say });
   process.stdout.write(`${formatTable(options.bench, measurements)}\n`);
@@ -50,11 +50,13 @@ async function runBench(options: Options, cleanup: Cleanup): Promise<Result> {
 /** Exit status: 0, 1 for a failure or a bar that was missed under --check, 2 for a wrong command line. */
 async function main(): Promise<number> {
   const cleanup = newCleanup(say);
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => {
-      void cleanup.run().then(() => process.exit(1));
-    });
-  }
+  const stop = (): void => void cleanup.run().then(() => process.exit(1));
+  process.once('SIGINT', stop);
+  process.once('SIGTERM', stop);
+  process.once('uncaughtException', (error) => {
+    say(`The benchmark failed: ${error.stack ?? error.message}`);
+    stop();
+  });
   try {
     const options = parseOptions(process.argv.slice(2));
     const result = await runBench(options, cleanup);

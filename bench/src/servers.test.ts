@@ -34,7 +34,7 @@ test('the load that comes with the clone counts statuses, and keeps bodies', asy
   cleanup.add('folder', () => rm(folder, { recursive: true }));
   try {
     const { url: baseUrl } = await startReference(cleanup);
-    const load = await chooseLoad('autocannon', folder);
+    const load = await chooseLoad('autocannon', folder, cleanup);
     const request = { baseUrl, headers: {}, connections: 2, seconds: 1, seed: 1 };
     const good = await load.run({ ...request, paths: ['/a', '/b'], body: '{}' });
     expect([...good.statuses.keys()]).toEqual([200]);

@@ -2,15 +2,18 @@ import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import type { Cleanup } from '../cleanup.js';
 import { benchDir } from '../paths.js';
 import { timeoutS, type LoadGenerator, type LoadRequest, type LoadResult } from './load.js';
 
 const execute = promisify(execFile);
 
 /** wrk, if it is on the PATH. `temporaryDir` takes the files that its script reads. */
-export async function wrkLoad(temporaryDir: string): Promise<LoadGenerator | undefined> {
+export async function wrkLoad(temporaryDir: string, cleanup: Cleanup): Promise<LoadGenerator | undefined> {
   const version = await wrkVersion();
   if (version === undefined) return undefined;
+  const stopping = new AbortController();
+  cleanup.add('wrk', () => stopping.abort());
   return {
     name: version,
     async run(request) {
@@ -21,6 +24,7 @@ export async function wrkLoad(temporaryDir: string): Promise<LoadGenerator | und
       await writeFile(pathsFile, request.paths.map((path) => `${path}\n`).join(''));
       const { stdout } = await execute('wrk', wrkArguments(request, headersFile, pathsFile), {
         timeout: (request.seconds + timeoutS + 10) * 1000,
+        signal: stopping.signal,
       });
       return parseWrkOutput(stdout);
     },
