@@ -53,6 +53,8 @@ async function main(): Promise<number> {
   const stop = (): void => void cleanup.run().then(() => process.exit(1));
   process.once('SIGINT', stop);
   process.once('SIGTERM', stop);
+  // A reader that has left (`| head`) is no reason to leave things behind.
+  process.stdout.on('error', (error) => say(`Cannot print: ${error.message}`));
   process.once('uncaughtException', (error) => {
     say(`The benchmark failed: ${error.stack ?? error.message}`);
     stop();
