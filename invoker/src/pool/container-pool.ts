@@ -141,12 +141,12 @@ export class ContainerPool {
           this.finish(queue, member, disposition === 'discard');
         });
     };
-    if (!member.paused) {
+    const resuming = this.resume(member);
+    if (resuming === undefined) {
       run();
       return;
     }
-    member.paused = false;
-    member.container.resume().then(run, (error: Error) => {
+    resuming.then(run, (error: Error) => {
       this.logger.warn({ container: member.container.id, error: error.message }, 'a container could not be resumed');
       queue.waiting.push({ job, sinceMs: startedMs });
       this.finish(queue, member, true);
@@ -290,6 +290,8 @@ export class ContainerPool {
       active: 0,
       retiring: false,
       paused: false,
+      pausing: undefined,
+      resuming: undefined,
       lastUsedMs: this.clock.monotonicMs(),
     };
     queue.members.add(member);
@@ -415,9 +417,24 @@ export class ContainerPool {
     this.unblock();
   }
 
+  /** Thaws a frozen container; undefined if it runs already. A second job waits for the same thaw. */
+  private resume(member: PoolMember): Promise<void> | undefined {
+    if (member.paused) {
+      member.paused = false;
+      // Not before the freeze is done: overtaken, it would take effect in the middle of the run.
+      const paused = member.pausing ?? Promise.resolve();
+      member.resuming = paused
+        .then(() => member.container.resume())
+        .finally(() => {
+          member.resuming = undefined;
+        });
+    }
+    return member.resuming;
+  }
+
   private pause(member: PoolMember): void {
     member.paused = true;
-    member.container.pause().catch((error: unknown) => {
+    member.pausing = member.container.pause().catch((error: unknown) => {
       member.paused = false;
       this.logger.warn({ container: member.container.id, error: String(error) }, 'a container could not be paused');
     });

@@ -17,6 +17,10 @@ export interface PoolMember {
   /** Takes no further runs; destroyed when the last one ends. */
   retiring: boolean;
   paused: boolean;
+  /** Resolves once the last freeze has taken effect or failed. */
+  pausing: Promise<void> | undefined;
+  /** Set while it is being thawed: resolves or rejects with that. */
+  resuming: Promise<void> | undefined;
   /** Monotonic ms of the last end of a run. */
   lastUsedMs: number;
 }

@@ -1,0 +1,31 @@
+import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+
+/** A bus that does as `bus` does, except for what `changes` says. */
+export function busLike(bus: MessageBus, changes: Partial<MessageBus>): MessageBus {
+  return {
+    ensureTopic: (topic, options) => bus.ensureTopic(topic, options),
+    send: (topic, message) => bus.send(topic, message),
+    subscribe: (topic, group, options, handler) => bus.subscribe(topic, group, options, handler),
+    lag: (topic, group) => bus.lag(topic, group),
+    close: () => bus.close(),
+    ...changes,
+  };
+}
+
+/** A store that does as `store` does, except for what `changes` says. */
+export function storeLike(store: ArtifactStore, changes: Partial<ArtifactStore>): ArtifactStore {
+  return {
+    get: (database, id) => store.get(database, id),
+    put: (database, document) => store.put(database, document),
+    createMany: (database, documents) => store.createMany(database, documents),
+    delete: (database, id, revision) => store.delete(database, id, revision),
+    query: (database, query) => store.query(database, query),
+    count: (database, query) => store.count(database, query),
+    putAttachment: (database, id, name, type, bytes) => store.putAttachment(database, id, name, type, bytes),
+    getAttachment: (database, id, name) => store.getAttachment(database, id, name),
+    deleteAttachments: (database, id, except) => store.deleteAttachments(database, id, except),
+    close: () => store.close(),
+    ...changes,
+  };
+}

@@ -1,0 +1,386 @@
+import { isApiError } from '@gpuwhisk/common/errors';
+import type { WhiskAction } from '@gpuwhisk/common/entities/action';
+import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
+import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
+import type { SimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
+import type { Call } from './ledger.js';
+import { Ledger } from './ledger.js';
+import { observedFactory, observedStore, withoutRevision } from './observers.js';
+import type { PlantedBug } from './planted-bugs.js';
+import { choosePlan } from './plan.js';
+import { SimulatedClock } from './simulated-clock.js';
+import { SimulatedDisk } from './simulated-disk.js';
+import type { SimulatedPlatform } from './simulated-platform.js';
+import { startPlatform } from './simulated-platform.js';
+import type { StoreState } from './troubles.js';
+import { steppedClock, troubledStore } from './troubles.js';
+import {
+  chooseAction,
+  choosePayload,
+  createActions,
+  identities,
+  kind,
+  readActions,
+  simulatedGuest,
+  updateAction,
+} from './workload.js';
+
+/** What happened in a history that kept every promise. */
+export interface HistoryCounts {
+  calls: number;
+  accepted: number;
+  completed: number;
+  refused: number;
+  runs: number;
+  records: number;
+  crashes: number;
+  /** Crashes while the platform was starting. */
+  crashedStarts: number;
+  stops: number;
+  damage: number;
+}
+
+/** A promise was broken. */
+export class BrokenPromiseError extends Error {
+  override name = 'BrokenPromiseError';
+  constructor(
+    readonly violations: readonly string[],
+    readonly trace: readonly string[],
+  ) {
+    super(violations.join('; '));
+  }
+}
+
+/** Share of the starts that a crash follows within steps, where crashes are among the faults. */
+const crashedStartShare = 0.2;
+/** Virtual time in which all must settle once the faults have stopped, ms. */
+const settleMs = 300_000;
+
+/** Plays the history of one seed: calls and faults at random, then quiet. Throws BrokenPromiseError. */
+export function playHistory(
+  seed: number,
+  bug: PlantedBug = {},
+): Promise<{ counts: HistoryCounts; trace: readonly string[] }> {
+  return new History(seed, bug).play();
+}
+
+class History {
+  private readonly random;
+  private readonly plan;
+  private readonly base = new SimulatedClock();
+  private readonly clock = steppedClock(this.base);
+  private readonly ledger = new Ledger(() => this.base.monotonicMs());
+  private readonly disk;
+  private readonly store;
+  /** Those of the present life: what a dead process had never settles. */
+  private containers: SimulatedFactory | undefined;
+  private storeState: StoreState = 'well';
+  private actions: WhiskAction[] = [];
+  /** 'starting' and 'stopping' while the promise of that is pending. */
+  private platform: SimulatedPlatform | 'down' | 'starting' | 'stopping' = 'down';
+  /** Steps of the clock until the process is killed. */
+  private stepsToCrash = Infinity;
+  /** Faults have stopped. */
+  private calm = false;
+  private serial = 0;
+  private flipped = 0;
+  private readonly counts = { crashes: 0, crashedStarts: 0, stops: 0, damage: 0 };
+
+  constructor(
+    seed: number,
+    private readonly bug: PlantedBug,
+  ) {
+    const random = (this.random = seededRandom(seed));
+    this.plan = choosePlan(random);
+    this.disk = new SimulatedDisk(this.base, random, this.plan.diskLatencyMs);
+    this.store = simulatedStore({ clock: this.base, random });
+  }
+
+  async play(): Promise<{ counts: HistoryCounts; trace: readonly string[] }> {
+    await this.base.runUntil(createActions(this.store, this.random));
+    this.actions = await this.base.runUntil(readActions(this.store));
+    for (let event = 0; event < this.plan.events; event++) {
+      await this.advance(this.plan.meanGapMs * 2 * randomFraction(this.random));
+      this.act();
+      if (this.platform === 'down') await this.rise();
+    }
+    await this.settle();
+    // Whatever is still to come of it comes in another life at the latest.
+    await this.stop();
+    await this.rise();
+    await this.settle();
+    await this.stop();
+    await this.audit();
+    this.ledger.checkEnd();
+    this.throwIfBroken();
+    return { counts: this.summary(), trace: this.ledger.trace };
+  }
+
+  private throwIfBroken(): void {
+    const { violations, trace } = this.ledger;
+    if (violations.length > 0) throw new BrokenPromiseError(violations, trace);
+  }
+
+  private summary(): HistoryCounts {
+    const calls = [...this.ledger.calls.values()];
+    const answered = (type: string): number => calls.filter(({ answer }) => answer?.type === type).length;
+    return {
+      calls: calls.length,
+      accepted: answered('accepted'),
+      completed: answered('completed'),
+      refused: answered('refused'),
+      runs: this.ledger.runCount,
+      records: this.ledger.records.size,
+      ...this.counts,
+    };
+  }
+
+  /** Lets virtual time pass, checking after every step. */
+  private async advance(durationMs: number): Promise<void> {
+    const untilMs = this.base.monotonicMs() + durationMs;
+    while (await this.base.step(untilMs)) {
+      this.afterStep();
+      if (--this.stepsToCrash <= 0) await this.crash();
+    }
+    await this.base.runFor(Math.max(0, untilMs - this.base.monotonicMs()));
+  }
+
+  private afterStep(): void {
+    this.ledger.checkOverdue();
+    if (typeof this.platform === 'object') this.platform.checkBounds();
+    if (this.storeState !== 'well') this.ledger.storeTrouble();
+    this.throwIfBroken();
+  }
+
+  /** One thing that happens from outside. */
+  private act(): void {
+    const { random, plan } = this;
+    if (randomFraction(random) < plan.faultShare) {
+      const faults = plan.faults;
+      this.fault(faults[random.uint32() % faults.length]);
+    }
+    if (randomFraction(random) < plan.updateShare) this.update();
+    const burst = randomFraction(random) < plan.burstShare ? 1 + (random.uint32() % plan.longestBurst) : 1;
+    for (let i = 0; i < burst; i++) this.call();
+  }
+
+  private fault(name: string | undefined): void {
+    const { random, ledger } = this;
+    if (name !== undefined) ledger.note(`fault: ${name}`);
+    switch (name) {
+      case 'crash':
+        this.stepsToCrash = 1 + (random.uint32() % 60);
+        return;
+      case 'stop':
+        if (typeof this.platform === 'object') void this.beginStop(random.uint32() % 500);
+        return;
+      case 'store':
+        this.storeState = (['well', 'slow', 'failing'] as const)[random.uint32() % 3] ?? 'well';
+        ledger.note(`the store is ${this.storeState}`);
+        return;
+      case 'disk':
+        if (typeof this.platform !== 'object') return;
+        this.disk.failLater(random.uint32() % 2 === 0 ? 'sync' : 'append', random.uint32() % 20, 'EIO');
+        ledger.diskFails();
+        return;
+      case 'container': {
+        const live = this.containers?.live ?? [];
+        const victim = live[random.uint32() % Math.max(1, live.length)];
+        if (victim) this.containers?.crash(victim.id);
+        return;
+      }
+      case 'clock':
+        this.clock.stepWall((random.uint32() % 7_200_000) - 3_600_000);
+        return;
+      case 'flip':
+        // Only between lives, and only what a start reads.
+        this.flipped++;
+        return;
+      default:
+    }
+  }
+
+  private call(): void {
+    const { random, ledger, clock } = this;
+    if (typeof this.platform !== 'object') return;
+    const { dispatcher } = this.platform;
+    const identity = identities[random.uint32() % identities.length];
+    if (identity === undefined) return;
+    const action = chooseAction(this.actions, random);
+    const blocking = random.uint32() % 2 === 0;
+    const waitMs = random.uint32() % 2 === 0 ? 1 + (random.uint32() % 100) : 60_000;
+    const serial = ++this.serial;
+    const call: Call = {
+      transactionId: `t${serial}`,
+      namespace: identity.namespace.name,
+      action,
+      blocking,
+      waitMs,
+      sentMs: clock.monotonicMs(),
+      life: ledger.life,
+    };
+    ledger.asked(call);
+    const { transactionId, life } = call;
+    const payload = choosePayload(random, serial);
+    dispatcher.invoke({ identity, action, payload, blocking, waitMs, transactionId }).then(
+      (outcome) => {
+        if (life === ledger.life) ledger.answered(call, { ...outcome, atMs: clock.monotonicMs() });
+      },
+      (error: unknown) => {
+        const status = isApiError(error) ? error.status : 0;
+        ledger.check(status === 429 || status === 503, `${transactionId} ended with ${String(error)}`);
+        ledger.answered(call, { type: 'refused', atMs: clock.monotonicMs(), status });
+      },
+    );
+  }
+
+  private update(): void {
+    const at = this.random.uint32() % this.actions.length;
+    const action = this.actions[at];
+    if (action === undefined || typeof this.platform !== 'object') return;
+    const { life } = this.ledger;
+    updateAction(this.store, action, this.random).then(
+      (updated) => {
+        if (life === this.ledger.life) this.actions[at] = updated;
+      },
+      (error: unknown) => this.ledger.note(`an update failed: ${String(error)}`),
+    );
+  }
+
+  /** Begins a life; it is up or dead when this resolves. */
+  private async rise(): Promise<void> {
+    const { ledger, base } = this;
+    const known = await base.runUntil(readActions(this.store));
+    this.actions = known;
+    this.platform = 'starting';
+    if (!this.calm && this.plan.faults.includes('crash') && randomFraction(this.random) < crashedStartShare) {
+      this.stepsToCrash = 1 + (this.random.uint32() % 30);
+    }
+    ledger.startLife();
+    const { life } = ledger;
+    const observed = observedStore(this.store, ledger);
+    const store = troubledStore(observed, { state: () => this.storeState, clock: this.clock, random: this.random });
+    const { disk, clock, random, bug } = this;
+    const { size, busFaults, failingStarts } = this.plan;
+    this.containers = createSimulatedFactory({
+      clock: bug.containerClock?.(clock) ?? clock,
+      random,
+      guest: simulatedGuest(ledger),
+      kinds: [kind],
+      startMs: [5, 120],
+      failing: failingStarts,
+    });
+    const factory = observedFactory(this.containers, ledger, clock, random);
+    startPlatform({ disk, store, factory, clock, random, ledger, size, busFaults, bug }).then(
+      (platform) => {
+        if (life !== ledger.life) return;
+        this.platform = platform;
+        this.noteDamage(platform);
+      },
+      (error: unknown) => ledger.check(false, `the platform does not start: ${String(error)}`),
+    );
+    while (this.platform === 'starting') await this.advance(1);
+  }
+
+  private noteDamage({ damage }: SimulatedPlatform): void {
+    this.counts.damage += damage.length;
+    for (const each of damage) this.ledger.note(`damage: ${JSON.stringify(each)}`);
+  }
+
+  /** The power goes. */
+  private async crash(): Promise<void> {
+    if (this.platform === 'down') return;
+    if (this.platform === 'starting') this.counts.crashedStarts++;
+    this.counts.crashes++;
+    this.stepsToCrash = Infinity;
+    this.base.dropAll();
+    this.containers = undefined;
+    this.disk.crash();
+    this.flipBits();
+    this.store.crash();
+    this.ledger.endLife('crash');
+    this.platform = 'down';
+    await this.audit();
+    if (this.plan.downMs > 0) await this.base.runFor(this.plan.downMs);
+  }
+
+  private flipBits(): void {
+    for (; this.flipped > 0; this.flipped--) {
+      const paths = this.disk.paths();
+      const path = paths[this.random.uint32() % Math.max(1, paths.length)];
+      if (path === undefined) continue;
+      this.disk.flipBit(path, randomFraction(this.random));
+      this.ledger.excusedLosses++;
+      this.ledger.note(`a bit of ${path} flips`);
+    }
+  }
+
+  /** Closes the platform in good order, as SIGTERM does. */
+  private async beginStop(drainMs: number): Promise<void> {
+    if (typeof this.platform !== 'object') return;
+    const { life } = this.ledger;
+    const { platform } = this;
+    this.platform = 'stopping';
+    await platform.close(drainMs).catch((error: unknown) => {
+      // A log that failed cannot be closed in good order.
+      this.ledger.check(this.ledger.lives[life]?.diskFailed === true, `the platform does not close: ${String(error)}`);
+    });
+    if (life !== this.ledger.life) return;
+    this.ledger.check(this.ledger.waitingCalls === 0, 'callers are left without an answer by the end of the platform');
+    this.ledger.endLife('closed');
+    this.counts.stops++;
+    // The process exits: what it left undone is over.
+    this.base.dropAll();
+    this.containers = undefined;
+    this.disk.crash();
+    this.store.crash();
+    this.platform = 'down';
+  }
+
+  private async stop(): Promise<void> {
+    void this.beginStop(10_000);
+    for (let waitedMs = 0; this.platform === 'stopping' && waitedMs < settleMs; waitedMs += 100)
+      await this.advance(100);
+    this.ledger.check(this.platform === 'down', 'the platform does not stop');
+    this.throwIfBroken();
+  }
+
+  /** Ends all faults and waits until nothing is left to do. */
+  private async settle(): Promise<void> {
+    this.calm = true;
+    this.stepsToCrash = Infinity;
+    this.storeState = 'well';
+    this.flipped = 0;
+    if (this.ledger.lives[this.ledger.life]?.diskFailed === true && this.platform !== 'down') await this.crash();
+    for (let waitedMs = 0; ; waitedMs += 100) {
+      await this.advance(100);
+      if (this.platform === 'down') await this.rise();
+      if (typeof this.platform === 'object' && this.platform.isIdle() && this.ledger.waitingCalls === 0) return;
+      this.ledger.check(waitedMs < settleMs, `something hangs: not settled after ${settleMs} ms`);
+      this.throwIfBroken();
+    }
+  }
+
+  /** Compares what the store has to what was seen. No process may be running. */
+  private async audit(): Promise<void> {
+    const known = [...this.ledger.byActivation];
+    const found = await this.base.runUntil(
+      Promise.all(
+        known.map(([id, { namespace }]) =>
+          this.store.get('activations', `${namespace}/${id}`).catch((error: unknown) => {
+            if (error instanceof NoDocumentError) return undefined;
+            throw error;
+          }),
+        ),
+      ),
+    );
+    found.forEach((document, index) => {
+      const id = known[index]?.[0] ?? '';
+      if (document !== undefined) this.ledger.recorded(withoutRevision(document));
+      else this.ledger.check(!this.ledger.records.has(id), `the record of ${id} vanished`);
+    });
+    this.throwIfBroken();
+  }
+}

@@ -1,0 +1,289 @@
+import { isDeepStrictEqual } from 'node:util';
+import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
+import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
+import type { WhiskAction } from '@gpuwhisk/common/entities/action';
+import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import type { StoredDocument } from '@gpuwhisk/common/store/artifact-store';
+import type { Outcome, RunRequest } from '@gpuwhisk/invoker/containers/container-factory';
+import { recordProblem } from './record-problem.js';
+
+/** One request of a caller. Times are monotonic, ms. */
+export interface Call {
+  transactionId: string;
+  namespace: string;
+  action: WhiskAction;
+  blocking: boolean;
+  waitMs: number;
+  sentMs: number;
+  life: number;
+  activationId?: string;
+  /** Undefined while the caller waits, and for ever if the process died meanwhile. */
+  answer?:
+    | { type: 'accepted'; atMs: number }
+    | { type: 'completed'; atMs: number; activation: WhiskActivation }
+    | { type: 'refused'; atMs: number; status: number };
+}
+
+/** One time that an activation reached its code. */
+export interface Run {
+  activationId: string;
+  life: number;
+  startedMs: number;
+  limitMs: number;
+  outcome?: Outcome;
+}
+
+/** One stretch from a start of the platform to its end. */
+export interface Life {
+  /** undefined while it lasts. */
+  endedMs?: number;
+  /** The disk was made to fail in it. */
+  diskFailed: boolean;
+  /** When it ended, the store was or had just been failing or slow. */
+  storeWasIll: boolean;
+}
+
+/** A blocking answer, and the start mark of a blocking run, may precede what is on disk by so much. */
+const graceMs = 50;
+/** How long a caller may wait beyond what was asked: the disk's latency. */
+const answerSlackMs = 200;
+/** A run may outlast its limit by so much. */
+const limitSlackMs = 50;
+/** After the store recovers, records may wait this long for the writer's next try. */
+const storeRecoveryMs = 6000;
+
+/** Everything that callers were told and that was seen to happen, and whether the two agree. */
+export class Ledger {
+  readonly violations: string[] = [];
+  readonly trace: string[] = [];
+  readonly calls = new Map<string, Call>();
+  readonly byActivation = new Map<string, Call>();
+  readonly records = new Map<string, StoredDocument>();
+  readonly lives: Life[] = [];
+  /** Log entries that flipped bits may have cost: each excuses one lost message or mark. */
+  excusedLosses = 0;
+  private readonly runs = new Map<string, Run[]>();
+  private readonly marked = new Map<string, Set<number>>();
+  private readonly openRuns = new Set<Run>();
+  private readonly openCalls = new Set<Call>();
+  private storeTroubleUntilMs = -Infinity;
+
+  constructor(private readonly nowMs: () => number) {}
+
+  note(text: string): void {
+    this.trace.push(`${this.nowMs().toFixed(2).padStart(10)} ${text}`);
+  }
+
+  /** Notes a broken promise unless `holds`. */
+  check(holds: boolean, promise: string): void {
+    if (holds) return;
+    this.note(`BROKEN: ${promise}`);
+    this.violations.push(promise);
+  }
+
+  get life(): number {
+    return this.lives.length - 1;
+  }
+
+  /** Callers that wait for an answer. */
+  get waitingCalls(): number {
+    return this.openCalls.size;
+  }
+
+  get runCount(): number {
+    return [...this.runs.values()].reduce((sum, runs) => sum + runs.length, 0);
+  }
+
+  /** The disk fails from some moment of this life on. */
+  diskFails(): void {
+    const life = this.lives[this.life];
+    if (life) life.diskFailed = true;
+  }
+
+  startLife(): void {
+    this.lives.push({ diskFailed: false, storeWasIll: false });
+    this.note(`life ${this.life} starts`);
+  }
+
+  /** The process is gone: nobody waits and nothing runs. */
+  endLife(how: string): void {
+    const life = this.lives[this.life];
+    if (life) {
+      life.endedMs = this.nowMs();
+      life.storeWasIll = !this.storeIsWell();
+    }
+    this.openCalls.clear();
+    this.openRuns.clear();
+    this.note(`life ${this.life} ends: ${how}`);
+  }
+
+  /** The store is failing or slow now. */
+  storeTrouble(): void {
+    this.storeTroubleUntilMs = this.nowMs() + storeRecoveryMs;
+  }
+
+  asked(call: Call): void {
+    this.calls.set(call.transactionId, call);
+    this.openCalls.add(call);
+    const how = call.blocking ? `blocking ${call.waitMs} ms` : 'non-blocking';
+    this.note(`${call.transactionId} asks for ${call.namespace}: ${call.action.name} ${call.action.version}, ${how}`);
+  }
+
+  /** The dispatcher put a call's message on the bus. */
+  sent(message: ActivationMessage): void {
+    const call = this.calls.get(message.transid[0]);
+    if (call === undefined) return;
+    call.activationId = message.activationId;
+    this.byActivation.set(message.activationId, call);
+  }
+
+  answered(call: Call, answer: NonNullable<Call['answer']>): void {
+    if (!this.openCalls.delete(call)) return;
+    call.answer = answer;
+    this.note(`${call.transactionId} is ${answer.type}${answer.type === 'refused' ? ` ${answer.status}` : ''}`);
+    if (answer.type === 'refused' && answer.status === 429) {
+      this.check(call.activationId === undefined, `${call.transactionId} was refused with 429 and sent all the same`);
+    }
+    if (answer.type === 'completed') this.compareAnswer(call);
+  }
+
+  markedStart(activationId: string): void {
+    const lives = this.marked.get(activationId) ?? new Set();
+    this.marked.set(activationId, lives.add(this.life));
+  }
+
+  /** An activation reached its code. */
+  runStarted(request: RunRequest): void {
+    const id = request.activation_id;
+    const name = request.transaction_id;
+    const earlier = this.runs.get(id) ?? [];
+    const run: Run = { activationId: id, life: this.life, startedMs: this.nowMs(), limitMs: Infinity };
+    this.note(`${name} runs`);
+    this.check(!this.records.has(id), `${name} ran though it was recorded`);
+    this.check(this.marked.get(id)?.has(this.life) === true, `${name} ran without a start mark`);
+    const last = earlier.at(-1);
+    if (last) this.check(this.mayRunAgain(id, last), `${name} ran twice`);
+    this.runs.set(id, [...earlier, run]);
+    this.openRuns.add(run);
+  }
+
+  runLimited(activationId: string, limitMs: number): void {
+    const run = this.openRun(activationId);
+    if (run) run.limitMs = limitMs;
+  }
+
+  runEnded(activationId: string, outcome: Outcome): void {
+    const run = this.openRun(activationId);
+    if (run === undefined) return;
+    this.openRuns.delete(run);
+    run.outcome = outcome;
+    this.note(`${this.nameOf(activationId)} ends its run: ${outcome.type}`);
+  }
+
+  /** A record is in the store with this content. */
+  recorded(document: StoredDocument): void {
+    const id = String(document.activationId);
+    const known = this.records.get(id);
+    if (known !== undefined) {
+      this.check(isDeepStrictEqual(known, document), `the record of ${this.nameOf(id)} changed`);
+      return;
+    }
+    this.records.set(id, document);
+    const { statusCode, result } = document.response as JsonObject;
+    this.note(`${this.nameOf(id)} is recorded: ${String(statusCode)} ${JSON.stringify(result ?? null)}`);
+    const call = this.byActivation.get(id);
+    if (call === undefined) {
+      this.check(false, `a record of an activation that nobody sent: ${id}`);
+      return;
+    }
+    const problem = recordProblem(document, {
+      call,
+      runs: (this.runs.get(id) ?? []).filter(({ life }) => life === this.life),
+      markedEarlier: [...(this.marked.get(id) ?? [])].some((life) => life < this.life),
+    });
+    this.check(problem === undefined, `the record of ${call.transactionId}: ${problem}`);
+    if (call.answer?.type === 'completed') {
+      this.compareAnswer(call);
+      const lateMs = this.nowMs() - call.answer.atMs;
+      if (call.life === this.life && this.storeIsWell()) {
+        this.check(lateMs <= graceMs, `${call.transactionId} was recorded ${lateMs} ms after its answer`);
+      }
+    }
+  }
+
+  /** Promises about time, to be checked at any moment. */
+  checkOverdue(): void {
+    const nowMs = this.nowMs();
+    for (const call of this.openCalls) {
+      const allowedMs = (call.blocking ? call.waitMs : 0) + answerSlackMs;
+      this.check(nowMs - call.sentMs <= allowedMs, `${call.transactionId} is left without an answer`);
+    }
+    for (const run of this.openRuns) {
+      const name = this.nameOf(run.activationId);
+      this.check(nowMs - run.startedMs <= run.limitMs + limitSlackMs, `the run of ${name} outlives its time limit`);
+    }
+  }
+
+  /** Promises about what everything came to, once faults have stopped and all has settled. */
+  checkEnd(): void {
+    this.check(this.openCalls.size === 0, 'callers still wait');
+    this.check(this.openRuns.size === 0, 'activations still run');
+    for (const call of this.calls.values()) {
+      if (call.answer?.type !== 'accepted' && call.answer?.type !== 'completed') continue;
+      if (this.records.has(call.activationId ?? '')) continue;
+      const excused = this.answerOutranItsRecord(call) || this.excuseOneLoss();
+      this.check(excused, `${call.transactionId} was ${call.answer.type} and has no record`);
+    }
+  }
+
+  private openRun(activationId: string): Run | undefined {
+    const run = this.runs.get(activationId)?.at(-1);
+    return run !== undefined && this.openRuns.has(run) ? run : undefined;
+  }
+
+  private nameOf(activationId: string): string {
+    return this.byActivation.get(activationId)?.transactionId ?? activationId;
+  }
+
+  private storeIsWell(): boolean {
+    return this.nowMs() > this.storeTroubleUntilMs;
+  }
+
+  private excuseOneLoss(): boolean {
+    return this.excusedLosses-- > 0;
+  }
+
+  private mayRunAgain(id: string, last: Run): boolean {
+    const call = this.byActivation.get(id);
+    if (call === undefined || last.life === this.life) return false;
+    if (parameterValue(call.action.annotations, 'idempotent') === true) return true;
+    const { endedMs = Infinity, diskFailed = false } = this.lives[last.life] ?? {};
+    // The start mark of a blocking run is not waited for.
+    if (call.blocking && (diskFailed || endedMs - last.startedMs <= graceMs)) return true;
+    return this.excuseOneLoss();
+  }
+
+  private compareAnswer(call: Call): void {
+    const record = this.records.get(call.activationId ?? '');
+    if (record === undefined || call.answer?.type !== 'completed') return;
+    const same = isDeepStrictEqual(comparable(record), comparable(activationDocument(call.answer.activation, 0)));
+    const excused = same || this.answerOutranItsRecord(call) || this.excuseOneLoss();
+    this.check(excused, `${call.transactionId} was answered otherwise than it was recorded`);
+  }
+
+  /** Whether the process ended so shortly after a completed answer, or with the store so ill, that its record was lost. */
+  private answerOutranItsRecord(call: Call): boolean {
+    const endedMs = this.lives[call.life]?.endedMs;
+    if (call.answer?.type !== 'completed' || endedMs === undefined) return false;
+    return endedMs - call.answer.atMs <= graceMs || this.lives[call.life]?.storeWasIll === true;
+  }
+}
+
+/** What an answer and a record have in common: all but the logs and what the store adds. */
+function comparable(document: StoredDocument): JsonObject {
+  const shared: JsonObject = { ...document };
+  for (const field of ['_rev', 'logs', 'updated']) delete shared[field];
+  return JSON.parse(JSON.stringify(shared)) as JsonObject;
+}

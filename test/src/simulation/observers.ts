@@ -1,0 +1,159 @@
+import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
+import { sleep } from '@gpuwhisk/common/system/clock';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { randomFraction } from '@gpuwhisk/common/system/random';
+import type { StartMarks } from '@gpuwhisk/invoker/activation/start-marks';
+import type { Container, ContainerFactory, ContainerSpec } from '@gpuwhisk/invoker/containers/container-factory';
+import { busLike, storeLike } from './delegates.js';
+import type { Ledger } from './ledger.js';
+
+/** `inner`, with every activation message and the topic's bound watched. */
+export function observedBus(inner: MessageBus, ledger: Ledger, topic: string, maxPending: number): MessageBus {
+  return busLike(inner, {
+    send(name, message) {
+      const receipt = inner.send(name, message);
+      if (name === topic) {
+        ledger.sent(message as unknown as ActivationMessage);
+        ledger.check(inner.lag(topic, topic) <= maxPending, `more than ${maxPending} activations are queued`);
+      }
+      return receipt;
+    },
+  });
+}
+
+/** `inner`, with every mark noted. */
+export function observedMarks(inner: StartMarks, ledger: Ledger): StartMarks {
+  return {
+    startedBefore: (activationId) => inner.startedBefore(activationId),
+    mark(activationId) {
+      const synced = inner.mark(activationId);
+      ledger.markedStart(activationId);
+      return synced;
+    },
+  };
+}
+
+/** `inner`, with every activation record that reaches it compared to what was there. */
+export function observedStore(inner: ArtifactStore, ledger: Ledger): ArtifactStore {
+  return storeLike(inner, {
+    async put(database, document) {
+      const revision = await inner.put(database, document);
+      if (database === 'activations') ledger.recorded(withoutRevision(document));
+      return revision;
+    },
+    async createMany(database, documents) {
+      const created = await inner.createMany(database, documents);
+      if (database !== 'activations') return created;
+      documents.forEach((document, index) => {
+        if (created[index]) ledger.recorded(withoutRevision(document));
+      });
+      return created;
+    },
+  });
+}
+
+/** A stored record as the writer gave it. */
+export function withoutRevision(document: StoredDocument): StoredDocument {
+  const copy = JSON.parse(JSON.stringify(document)) as StoredDocument;
+  delete copy._rev;
+  return copy;
+}
+
+/** A factory whose containers are watched, and a look at what they claim. */
+export interface ObservedFactory extends ContainerFactory {
+  /** Memory of all containers that are being made, are there, or are being removed, MiB. */
+  claimedMiB(): number;
+}
+
+/** `inner`, with slow removal, memory and concurrency watched, and every run told to the ledger. */
+export function observedFactory(
+  inner: ContainerFactory,
+  ledger: Ledger,
+  clock: Clock,
+  random: Random,
+): ObservedFactory {
+  const claims = new Set<ContainerSpec>();
+
+  async function make(spec: ContainerSpec, start: () => Promise<Container>): Promise<Container> {
+    const claim = { ...spec };
+    claims.add(claim);
+    try {
+      const container = await start();
+      return observedContainer(container, ledger, clock, random, () => claims.delete(claim));
+    } catch (error) {
+      claims.delete(claim);
+      throw error;
+    }
+  }
+
+  return {
+    start: () => inner.start(),
+    supports: (kind) => inner.supports(kind),
+    match: (prewarmed, wanted) => inner.match(prewarmed, wanted),
+    create: (spec) => make(spec, () => inner.create(spec)),
+    prewarm: (spec) => make(spec, () => inner.prewarm(spec)),
+    close: () => inner.close(),
+    claimedMiB: () => [...claims].reduce((sum, { memoryMiB }) => sum + memoryMiB, 0),
+  };
+}
+
+function observedContainer(
+  inner: Container,
+  ledger: Ledger,
+  clock: Clock,
+  random: Random,
+  release: () => void,
+): Container {
+  let active = 0;
+  let beingDestroyed = false;
+  void inner.exited.then(() => {
+    if (!beingDestroyed) release();
+  });
+  let changing = 0;
+  const enter = (): void => {
+    active++;
+    ledger.check(active <= inner.spec.concurrency, `container ${inner.id} runs ${active} at once`);
+  };
+  const leave = (): void => {
+    active--;
+  };
+  /** Freezing and thawing take a moment, and what comes of both at once nobody knows. */
+  const change = async (inEffect: () => Promise<void>): Promise<void> => {
+    changing++;
+    ledger.check(changing === 1, `container ${inner.id} is frozen and thawed at once`);
+    await sleep(clock, randomFraction(random) * 5);
+    changing--;
+    await inEffect();
+  };
+  return {
+    id: inner.id,
+    spec: inner.spec,
+    exited: inner.exited,
+    pause: () => change(() => inner.pause()),
+    resume: () => change(() => inner.resume()),
+    async destroy() {
+      beingDestroyed = true;
+      await inner.destroy();
+      await sleep(clock, randomFraction(random) * 20);
+      release();
+    },
+    init(request, limits) {
+      enter();
+      const call = inner.init(request, limits);
+      return { ...call, outcome: call.outcome.finally(leave) };
+    },
+    run(request, limits) {
+      enter();
+      const call = inner.run(request, limits);
+      ledger.runLimited(request.activation_id, limits.timeoutMs);
+      const outcome = call.outcome.finally(leave).then((reached) => {
+        ledger.runEnded(request.activation_id, reached);
+        return reached;
+      });
+      return { ...call, outcome };
+    },
+  };
+}

@@ -1,0 +1,63 @@
+import type { BusFaults } from '@gpuwhisk/common/bus/simulated-bus';
+import { defaultBusFaults } from '@gpuwhisk/common/bus/simulated-bus';
+import type { Random } from '@gpuwhisk/common/system/random';
+import type { PlatformSize } from './simulated-platform.js';
+import { kind } from './workload.js';
+
+/** What goes wrong, a name for each kind of fault. */
+export type Fault = 'crash' | 'stop' | 'store' | 'disk' | 'container' | 'clock' | 'flip';
+
+/** What one history is like. Shares are fractions of its events. */
+export interface Plan {
+  events: number;
+  meanGapMs: number;
+  burstShare: number;
+  longestBurst: number;
+  updateShare: number;
+  faultShare: number;
+  faults: readonly Fault[];
+  /** Share of container starts that fail. */
+  failingStarts: number;
+  diskLatencyMs: number;
+  /** How long the machine is down after a crash, ms. */
+  downMs: number;
+  busFaults: BusFaults | undefined;
+  size: PlatformSize;
+}
+
+/** Draws a plan: each history has some kinds of faults, and few have all. */
+export function choosePlan(random: Random): Plan {
+  const oneOf = <Item>(...items: Item[]): Item => items[random.uint32() % items.length] as Item;
+  const sometimes = (...faults: Fault[]): Fault[] => faults.filter(() => oneOf(true, false));
+  const faults: Fault[] = oneOf<Fault[]>([], ['crash'], ['crash', 'crash', ...sometimes('stop')]);
+  faults.push(...sometimes('store', 'container', 'clock'));
+  if (oneOf(true, false, false, false)) faults.push('disk');
+  if (oneOf(true, false, false, false, false, false)) faults.push('flip');
+  const stemCell = { spec: { kind, memoryMiB: 128, concurrency: 1, requirements: [] }, initialCount: oneOf(1, 2) };
+  return {
+    events: oneOf(20, 40, 60),
+    meanGapMs: oneOf(5, 30, 150),
+    burstShare: oneOf(0, 0.1, 0.3),
+    longestBurst: oneOf(3, 12),
+    updateShare: oneOf(0, 0.05, 0.2),
+    faultShare: faults.length === 0 ? 0 : oneOf(0.05, 0.15, 0.3),
+    faults,
+    failingStarts: oneOf(0, 0, 0, 0.1),
+    diskLatencyMs: oneOf(0.5, 1, 2),
+    downMs: oneOf(0, 0, 1000),
+    busFaults: oneOf(undefined, undefined, defaultBusFaults, { ...defaultBusFaults, doubleShare: 0.5 }),
+    size: {
+      pool: {
+        memoryMiB: oneOf(384, 640, 1024, 4096),
+        maxStarting: oneOf(1, 2, 8),
+        pauseGraceMs: oneOf(200, 10_000),
+        idleContainerMs: oneOf(2000, 600_000),
+        stemCells: oneOf([], [stemCell]),
+      },
+      maxInFlight: oneOf(3, 10, 2000),
+      maxPendingMessages: oneOf(8, 30, 10_000, 10_000),
+      segmentBytes: oneOf(4000, 16_000, 16_000_000),
+      maxLogBytes: oneOf(12_000, 128_000_000),
+    },
+  };
+}

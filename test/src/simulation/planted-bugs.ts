@@ -1,0 +1,93 @@
+import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { StartMarks } from '@gpuwhisk/invoker/activation/start-marks';
+import { busLike, storeLike } from './delegates.js';
+
+/** A bug, made by wrapping one of the parts that a platform is put together from. */
+export interface PlantedBug {
+  bus?: (bus: MessageBus) => MessageBus;
+  marks?: (marks: StartMarks) => StartMarks;
+  store?: (store: ArtifactStore) => ArtifactStore;
+  /** The clock that containers time their calls with. */
+  containerClock?: (clock: Clock) => Clock;
+}
+
+/** Every how many times a bug that comes now and then comes. */
+const nowAndThen = 10;
+/** Shortest timer that can be a time limit, ms. */
+const timeLimitMs = 100;
+
+function everyNth(): () => boolean {
+  let count = 0;
+  return () => ++count % nowAndThen === 0;
+}
+
+/** What the simulation must find; it is worth nothing if it does not. */
+export const plantedBugs: Record<string, PlantedBug> = {
+  /** A caller is told 202 before the message is on disk. */
+  'acknowledge-before-sync': {
+    bus: (bus) =>
+      busLike(bus, {
+        send(topic, message) {
+          bus.send(topic, message);
+          return { synced: () => Promise.resolve() };
+        },
+      }),
+  },
+
+  /** After a restart nobody knows which activations were started. */
+  'run-on-redelivery': {
+    marks: (marks) => ({ mark: (id) => marks.mark(id), startedBefore: () => false }),
+  },
+
+  /** Some time limits never strike. */
+  'lost-time-out': {
+    containerClock: (clock) => {
+      const isLost = everyNth();
+      return {
+        now: () => clock.now(),
+        monotonicMs: () => clock.monotonicMs(),
+        setBackgroundTimer: (delayMs, run) => clock.setBackgroundTimer(delayMs, run),
+        defer: (run) => clock.defer(run),
+        setTimer: (delayMs, run) =>
+          delayMs >= timeLimitMs && isLost() ? { cancel: () => undefined } : clock.setTimer(delayMs, run),
+      };
+    },
+  },
+
+  /** Some activations end a second time, with another status. */
+  'double-completion': {
+    store: (store) => {
+      const isDoubled = everyNth();
+      return storeLike(store, {
+        async createMany(database, documents) {
+          const created = await store.createMany(database, documents);
+          const [first] = documents;
+          if (first !== undefined && isDoubled()) {
+            const { _rev } = await store.get(database, first._id);
+            await store.put(database, { ...first, ...(_rev !== undefined && { _rev }), response: { statusCode: 3 } });
+          }
+          return created;
+        },
+      });
+    },
+  },
+
+  /** Some results are acknowledged twice, the first time wrongly. */
+  'double-acknowledgement': {
+    bus: (bus) => {
+      const isDoubled = everyNth();
+      return busLike(bus, {
+        send(topic, message) {
+          const { response } = message;
+          if (topic.startsWith('completed') && response !== undefined && isDoubled()) {
+            bus.send(topic, { ...message, response: { ...(response as JsonObject), response: { statusCode: 0 } } });
+          }
+          return bus.send(topic, message);
+        },
+      });
+    },
+  },
+};

@@ -1,0 +1,63 @@
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import { StoreWriteError } from '@gpuwhisk/common/store/store-error';
+import { sleep } from '@gpuwhisk/common/system/clock';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { randomFraction } from '@gpuwhisk/common/system/random';
+
+/** How a store can ail. */
+export type StoreState = 'well' | 'slow' | 'failing';
+
+/** Longest delay of a slow store, ms. */
+const slowMs = 1500;
+
+/** `inner` as it behaves while `state()` says so: slow, or failing (some writes that fail have taken effect). */
+export function troubledStore(
+  inner: ArtifactStore,
+  { state, clock, random }: { state: () => StoreState; clock: Clock; random: Random },
+): ArtifactStore {
+  async function through<Result>(operation: () => Promise<Result>, writes = false): Promise<Result> {
+    const now = state();
+    if (now === 'slow') await sleep(clock, randomFraction(random) * slowMs);
+    if (now === 'failing') {
+      if (writes && randomFraction(random) < 0.3) await operation();
+      else await sleep(clock, 1);
+      throw new StoreWriteError('the store fails');
+    }
+    return operation();
+  }
+  return {
+    get: (database, id) => through(() => inner.get(database, id)),
+    put: (database, document) => through(() => inner.put(database, document), true),
+    createMany: (database, documents) => through(() => inner.createMany(database, documents), true),
+    delete: (database, id, revision) => through(() => inner.delete(database, id, revision), true),
+    query: (database, query) => through(() => inner.query(database, query)),
+    count: (database, query) => through(() => inner.count(database, query)),
+    putAttachment: (database, id, name, type, bytes) =>
+      through(() => inner.putAttachment(database, id, name, type, bytes), true),
+    getAttachment: (database, id, name) => through(() => inner.getAttachment(database, id, name)),
+    deleteAttachments: (database, id, except) => through(() => inner.deleteAttachments(database, id, except), true),
+    close: () => inner.close(),
+  };
+}
+
+/** A wall clock that somebody sets. */
+export interface SteppedClock extends Clock {
+  /** Moves the wall clock; timers and monotonic time go on as before. */
+  stepWall(byMs: number): void;
+}
+
+/** `inner` with a wall clock that can be set. */
+export function steppedClock(inner: Clock): SteppedClock {
+  let skewMs = 0;
+  return {
+    now: () => inner.now() + skewMs,
+    monotonicMs: () => inner.monotonicMs(),
+    setTimer: (delayMs, run) => inner.setTimer(delayMs, run),
+    setBackgroundTimer: (delayMs, run) => inner.setBackgroundTimer(delayMs, run),
+    defer: (run) => inner.defer(run),
+    stepWall: (byMs) => {
+      skewMs += byMs;
+    },
+  };
+}

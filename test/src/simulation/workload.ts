@@ -1,0 +1,136 @@
+import type { WhiskAction } from '@gpuwhisk/common/entities/action';
+import { actionDocument, readAction } from '@gpuwhisk/common/entities/action-codec';
+import { storeCode } from '@gpuwhisk/common/entities/code-attachment';
+import type { Identity } from '@gpuwhisk/common/entities/identity';
+import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { Random } from '@gpuwhisk/common/system/random';
+import type { GuestAnswer, SimulatedGuest } from '@gpuwhisk/invoker/containers/simulated-factory';
+import type { Ledger } from './ledger.js';
+
+/** The runtime kind of all actions. */
+export const kind = 'nodejs:20';
+
+/** Who calls. */
+export const identities: readonly Identity[] = ['alpha', 'beta'].map((name) => ({
+  subject: name,
+  namespace: { name, uuid: `${name}-uuid` },
+  authkey: { api_key: `${name}-uuid:key` },
+  rights: ['READ', 'PUT', 'DELETE', 'ACTIVATE'],
+  limits: {},
+}));
+
+interface ActionPlan {
+  name: string;
+  timeoutMs: number;
+  memoryMiB: number;
+  concurrency?: number;
+  idempotent?: boolean;
+  /** What its code does when it is loaded. */
+  init?: GuestAnswer['then']['do'];
+  initMs?: number;
+}
+
+const plans: readonly ActionPlan[] = [
+  { name: 'plain', timeoutMs: 1000, memoryMiB: 128 },
+  { name: 'impatient', timeoutMs: 150, memoryMiB: 128, initMs: 60 },
+  { name: 'idempotent', timeoutMs: 1000, memoryMiB: 128, idempotent: true },
+  { name: 'parallel', timeoutMs: 1000, memoryMiB: 256, concurrency: 4 },
+  { name: 'large', timeoutMs: 3000, memoryMiB: 384, initMs: 300 },
+  { name: 'unloadable', timeoutMs: 500, memoryMiB: 128, init: 'error' },
+  { name: 'dead-on-load', timeoutMs: 500, memoryMiB: 128, init: 'exit' },
+  { name: 'stuck-on-load', timeoutMs: 400, memoryMiB: 128, init: 'hang' },
+  { name: 'too-large', timeoutMs: 500, memoryMiB: 4096 },
+];
+
+/** Most calls go to the first ones. */
+export function chooseAction(actions: readonly WhiskAction[], random: Random): WhiskAction {
+  const among = random.uint32() % 10 < 7 ? Math.min(5, actions.length) : actions.length;
+  return actions[random.uint32() % among] as WhiskAction;
+}
+
+function newVersion(plan: ActionPlan, version: string, revision: string, random: Random): WhiskAction {
+  const { name, timeoutMs, memoryMiB, concurrency = 1, idempotent = false, init = 'result', initMs = 10 } = plan;
+  const code = storeCode(JSON.stringify({ name, version, init, initMs }), false, random);
+  return {
+    namespace: 'alpha/shared',
+    name,
+    exec: { kind, code: code.reference, binary: false },
+    parameters: [{ key: 'fixed', value: name }],
+    limits: { timeout: timeoutMs, memory: memoryMiB, logs: 1, concurrency },
+    version,
+    publish: true,
+    annotations: [{ key: 'idempotent', value: idempotent }],
+    updated: 0,
+    revision,
+  };
+}
+
+/** Stores the first version of every action. */
+export async function createActions(store: ArtifactStore, random: Random): Promise<void> {
+  for (const plan of plans) await store.put('whisks', actionDocument(newVersion(plan, firstVersion, '', random)));
+}
+
+/** The actions as the store has them. */
+export function readActions(store: ArtifactStore): Promise<WhiskAction[]> {
+  return Promise.all(plans.map(async ({ name }) => readAction(await store.get('whisks', `alpha/shared/${name}`))));
+}
+
+/** Stores the next version of an action and resolves with it. */
+export async function updateAction(store: ArtifactStore, action: WhiskAction, random: Random): Promise<WhiskAction> {
+  const plan = plans.find(({ name }) => name === action.name) as ActionPlan;
+  const next = newVersion(plan, bumpPatch(action.version), action.revision, random);
+  return { ...next, revision: await store.put('whisks', actionDocument(next)) };
+}
+
+/** What a call asks its action to do, drawn at random. */
+export function choosePayload(random: Random, serial: number): JsonObject {
+  const what = ['error', 'exit', 'exhaust', 'hang', 'bye', 'application error', 'slow', 'slow', 'slow'];
+  const act = random.uint32() % 2 === 0 ? what[random.uint32() % what.length] : 'answer';
+  const ms = act === 'slow' ? 100 + (random.uint32() % 1200) : random.uint32() % 30;
+  return { do: act ?? 'answer', ms, serial };
+}
+
+/** The code of every action; tells the ledger of each run, and checks that a container stays with its action. */
+export function simulatedGuest(ledger: Ledger): SimulatedGuest {
+  return {
+    init(request, memory) {
+      const code = JSON.parse(request.code ?? '') as { name: string; version: string; init: string; initMs: number };
+      const { __OW_NAMESPACE: namespace, __OW_ACTION_NAME: action, __OW_ACTION_VERSION: version } = request.env;
+      ledger.check(memory.size === 0, `a container of ${String(memory.get('owner'))} is loaded again`);
+      ledger.check(code.version === version, `${action} ${version} is loaded with the code of ${code.version}`);
+      memory.set('owner', `${namespace} ${action} ${version}`);
+      const { init, initMs } = code;
+      if (init === 'error') return { afterMs: initMs, then: { do: 'error', error: 'it does not load' } };
+      if (init === 'exit' || init === 'hang') return { afterMs: initMs, then: { do: init } };
+      return { afterMs: initMs, then: { do: 'result', value: { ok: true } } };
+    },
+    run(request, memory) {
+      ledger.runStarted(request);
+      const owner = `${request.namespace} ${request.action_name} ${request.action_version}`;
+      ledger.check(memory.get('owner') === owner, `a container of ${String(memory.get('owner'))} serves ${owner}`);
+      return answerTo(isJsonObject(request.value) ? request.value : {});
+    },
+  };
+}
+
+function answerTo(value: JsonObject): GuestAnswer {
+  const afterMs = Number(value.ms);
+  const answer = { served: value.serial ?? null, fixed: value.fixed ?? null };
+  switch (value.do) {
+    case 'error':
+      return { afterMs, stderr: ['it failed'], then: { do: 'error', error: 'it failed' } };
+    case 'exit':
+    case 'exhaust':
+    case 'hang':
+      return { afterMs, then: { do: value.do } };
+    case 'bye':
+      return { afterMs, then: { do: 'bye', value: answer } };
+    case 'application error':
+      return { afterMs, then: { do: 'result', value: { error: 'no such thing' } } };
+    default:
+      return { afterMs, stdout: ['a line'], then: { do: 'result', value: answer } };
+  }
+}
