@@ -32,7 +32,8 @@ const status = run(
   [join(root, 'node_modules', 'jest', 'bin', 'jest.js'), '--json', `--outputFile=${report}`, '--silent', ...patterns],
   {
     NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --no-warnings`,
-    GPUWHISK_TEST_ALL: all ? '1' : '',
+    // Not GPUWHISK_..., which the platforms that tests start would take for a setting.
+    TEST_ALL: all ? '1' : '',
   },
 );
 const result = JSON.parse(readFileSync(report, 'utf8'));

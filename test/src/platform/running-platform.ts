@@ -49,8 +49,9 @@ export function removeDataDir(dataDir: string): void {
 }
 
 function launch({ dataDir = newDataDir(), flags = [] }: PlatformOptions) {
-  // Jest's own options would load its loader there.
-  const env = { ...process.env, NODE_OPTIONS: '' };
+  // Neither Jest's options nor settings of whoever runs the tests.
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('GPUWHISK_'));
+  const env = { ...Object.fromEntries(inherited), NODE_OPTIONS: '' };
   const child = spawn(process.execPath, [main, '--port', '0', '--data', dataDir, ...flags], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env,
@@ -70,12 +71,18 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Runn
   const { child, dataDir, printed, exited } = launch(options);
   const everything = (): string => printed.stdout + printed.stderr;
   const [, url = '', auth = ''] = await new Promise<RegExpExecArray>((resolve, reject) => {
-    const fail = (why: string): void => reject(new Error(`The platform ${why}:\n${everything()}`));
+    const fail = (why: string): void => {
+      clearTimeout(timer);
+      reject(new Error(`The platform ${why}:\n${everything()}`));
+    };
     const timer = setTimeout(() => {
       child.kill('SIGKILL');
       fail(`was not ready within ${startMs} ms`);
     }, startMs);
-    void exited.then((code) => fail(`ended with ${code}`)).catch(reject);
+    exited.then(
+      (code) => fail(`ended with ${code}`),
+      (error: unknown) => fail(`could not be started: ${String(error)}`),
+    );
     child.stdout.on('data', () => {
       const ready = /wsk --apihost (\S+) --auth (\S+)[^]*stops\.\n/.exec(printed.stdout);
       if (!ready) return;

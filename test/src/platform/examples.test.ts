@@ -1,0 +1,90 @@
+// The examples, as their READMEs say.
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import AdmZip from 'adm-zip';
+import { runWsk } from '../cli/wsk-process.js';
+import { hasPython } from './machine.js';
+import { startPlatform } from './running-platform.js';
+import type { RunningPlatform } from './running-platform.js';
+
+const run = promisify(execFile);
+const examples = fileURLToPath(new URL('../../../examples', import.meta.url));
+const python = hasPython ? test : test.skip;
+/** Installs real packages, from the index that pip is configured for. */
+const withPackages = process.env.TEST_ALL === '1' && hasPython ? test : test.skip;
+let platform: RunningPlatform;
+let scratch: string;
+
+beforeAll(async () => {
+  platform = await startPlatform();
+  scratch = mkdtempSync(join(tmpdir(), 'gpuwhisk-examples-'));
+});
+afterAll(async () => {
+  rmSync(scratch, { recursive: true, force: true });
+  await platform.stop();
+});
+
+async function wsk(...words: string[]): Promise<string> {
+  const flags = ['--apihost', platform.url, '--auth', platform.auth];
+  const { code, stdout, stderr } = await runWsk([...flags, ...words], { directory: scratch });
+  if (code !== 0) throw new Error(`wsk ${words.join(' ')} ended with ${code}: ${stderr}`);
+  return stdout;
+}
+
+test('hello', async () => {
+  await wsk('action', 'create', 'hello', join(examples, 'hello/hello.js'));
+  const result = await wsk('action', 'invoke', 'hello', '--result', '--param', 'name', 'Ada');
+  expect(JSON.parse(result)).toEqual({ greeting: 'Hello, Ada!' });
+});
+
+python('hello in Python', async () => {
+  await wsk('action', 'create', 'hello-python', join(examples, 'hello/hello.py'));
+  const result = await wsk('action', 'invoke', 'hello-python', '--result');
+  expect(JSON.parse(result)).toEqual({ greeting: 'Hello, stranger!' });
+});
+
+test('a zip with dependencies', async () => {
+  const folder = join(examples, 'zip-with-dependencies');
+  const installed = fileURLToPath(new URL('../../../node_modules/ms', import.meta.url));
+  const archive = join(scratch, 'action.zip');
+  // What build.mjs makes, without a registry: its one package is in the tree already, at the version it asks for.
+  const zip = new AdmZip();
+  for (const name of ['index.js', 'package.json']) zip.addLocalFile(join(folder, name));
+  zip.addLocalFolder(installed, 'node_modules/ms');
+  zip.writeZip(archive);
+  const { dependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { dependencies: object };
+  const { version } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as { version: string };
+  expect(dependencies).toEqual({ ms: version });
+  await wsk('action', 'create', 'duration', archive, '--kind', 'nodejs:default');
+  const result = await wsk('action', 'invoke', 'duration', '--result', '--param', 'duration', '2 days');
+  expect(JSON.parse(result)).toEqual({ milliseconds: 172_800_000, words: '2 days' });
+  await expect(wsk('action', 'invoke', 'duration', '--result', '--param', 'duration', 'x y')).rejects.toThrow(
+    'ended with 246: {\n    "error": "\'x y\' is not a duration."',
+  );
+});
+
+withPackages(
+  'text recognition reads its sample picture',
+  async () => {
+    const folder = join(examples, 'text-recognition');
+    const script = [
+      join(folder, 'run.mjs'),
+      join(folder, 'sample.png'),
+      '--apihost',
+      platform.url,
+      '--auth',
+      platform.auth,
+    ];
+    const { stdout } = await run(process.execPath, script, {
+      timeout: 280_000,
+      env: { ...process.env, NODE_OPTIONS: '' },
+    });
+    expect(stdout.replaceAll(' ', '')).toContain('Invoice2024-0815');
+  },
+  300_000,
+);
