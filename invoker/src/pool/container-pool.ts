@@ -289,6 +289,7 @@ export class ContainerPool {
       initialized: false,
       active: 0,
       retiring: false,
+      discarded: false,
       paused: false,
       pausing: undefined,
       resuming: undefined,
@@ -314,6 +315,8 @@ export class ContainerPool {
 
   private discard(queue: ActionQueue, member: PoolMember): void {
     queue.remove(member);
+    if (member.discarded) return;
+    member.discarded = true;
     this.remove(member.container, () => this.forget(queue));
   }
 

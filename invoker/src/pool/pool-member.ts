@@ -16,6 +16,8 @@ export interface PoolMember {
   active: number;
   /** Takes no further runs; destroyed when the last one ends. */
   retiring: boolean;
+  /** Is being destroyed: its memory is given back once. */
+  discarded: boolean;
   paused: boolean;
   /** Resolves once the last freeze has taken effect or failed. */
   pausing: Promise<void> | undefined;

@@ -1,0 +1,137 @@
+import { createLogger } from '@gpuwhisk/common/logging';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import type { ContainerFactory, ContainerSpec } from '@gpuwhisk/invoker/containers/container-factory';
+import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
+import type { SimulatedFactory, SimulatedFactoryOptions } from '@gpuwhisk/invoker/containers/simulated-factory';
+import type { PoolJob } from '@gpuwhisk/invoker/pool/action-queue';
+import { ContainerPool } from '@gpuwhisk/invoker/pool/container-pool';
+import type { PoolOptions } from '@gpuwhisk/invoker/pool/container-pool';
+import { SimulatedClock } from '../simulation/simulated-clock.js';
+
+export const kind = 'nodejs:20';
+/** How long a container takes to start and to load code, ms. */
+export const startMs = 100;
+export const initMs = 10;
+
+const logger = createLogger({ level: 'silent' });
+const limits = { timeoutMs: 60_000, logLimitBytes: 0, maxResultBytes: 1000 };
+
+/** What became of a job. */
+export interface Ended {
+  container?: string;
+  start?: 'cold' | 'prewarmed' | 'warm';
+  failure?: string;
+  /** How many ran in its container when it began, itself included. */
+  beside?: number;
+  endedMs: number;
+}
+
+export interface JobOptions extends Partial<ContainerSpec> {
+  /** How long it runs. */
+  ms?: number;
+  discard?: boolean;
+}
+
+/** A pool over simulated containers, and jobs that run on them. */
+export class PoolHarness {
+  readonly clock = new SimulatedClock();
+  readonly factory: SimulatedFactory;
+  readonly pool: ContainerPool;
+  /** Largest sum of memory of all containers seen when a job began, MiB. */
+  mostMiB = 0;
+
+  private constructor(
+    options: Partial<PoolOptions>,
+    factoryOptions: Partial<SimulatedFactoryOptions>,
+    wrap: (factory: ContainerFactory) => ContainerFactory,
+  ) {
+    this.factory = createSimulatedFactory({
+      clock: this.clock,
+      random: seededRandom(1),
+      kinds: [kind],
+      startMs: [startMs, startMs],
+      guest: {
+        init: () => ({ afterMs: initMs, then: { do: 'result', value: {} } }),
+        run: ({ value }) => ({
+          afterMs: Array.isArray(value) ? 0 : Number(value.ms),
+          then: { do: 'result', value: {} },
+        }),
+      },
+      ...factoryOptions,
+    });
+    this.pool = new ContainerPool(
+      wrap(this.factory),
+      this.clock,
+      { memoryMiB: 1024, maxStarting: 8, pauseGraceMs: 10_000, idleContainerMs: 600_000, stemCells: [], ...options },
+      logger,
+    );
+  }
+
+  static async open(
+    options: Partial<PoolOptions> = {},
+    factoryOptions: Partial<SimulatedFactoryOptions> = {},
+    wrap: (factory: ContainerFactory) => ContainerFactory = (factory) => factory,
+  ): Promise<PoolHarness> {
+    const harness = new PoolHarness(options, factoryOptions, wrap);
+    await harness.factory.start();
+    return harness;
+  }
+
+  /** Submits a job of the action `key`. */
+  submit(key: string, options: JobOptions = {}): Promise<Ended> {
+    const { ms = 1, discard = false, memoryMiB = 128, concurrency = 1 } = options;
+    const spec = { kind: options.kind ?? kind, memoryMiB, concurrency, requirements: [] };
+    return new Promise((resolve, reject) => {
+      const job: PoolJob = {
+        key,
+        spec,
+        fail: (error) => resolve({ failure: error.message, endedMs: this.clock.monotonicMs() }),
+        run: async (member, onInitialized) => {
+          const { active: beside, container } = member;
+          const start = member.initialized ? 'warm' : member.origin;
+          this.mostMiB = Math.max(this.mostMiB, this.liveMiB());
+          try {
+            if (!member.initialized) {
+              await container.init({ name: key, main: 'main', binary: false, env: {} }, limits).outcome;
+              member.initialized = true;
+              onInitialized();
+            }
+            await container.run(runRequest(ms), limits).outcome;
+          } catch (error) {
+            reject(error as Error);
+            return 'discard';
+          }
+          resolve({ container: container.id, start, beside, endedMs: this.clock.monotonicMs() });
+          return discard ? 'discard' : 'keep';
+        },
+      };
+      this.pool.submit(job);
+    });
+  }
+
+  /** Submits a job and lets time pass until it has ended. */
+  run(key: string, options: JobOptions = {}): Promise<Ended> {
+    return this.clock.runUntil(this.submit(key, options));
+  }
+
+  /** Submits jobs at once and lets time pass until all have ended. */
+  runAll(jobs: readonly [key: string, options?: JobOptions][]): Promise<Ended[]> {
+    return this.clock.runUntil(Promise.all(jobs.map(([key, options]) => this.submit(key, options))));
+  }
+
+  liveMiB(): number {
+    return this.factory.live.reduce((sum, { spec }) => sum + spec.memoryMiB, 0);
+  }
+}
+
+function runRequest(ms: number): Parameters<SimulatedFactory['live'][number]['run']>[0] {
+  return {
+    value: { ms },
+    namespace: 'guest',
+    action_name: '/guest/action',
+    action_version: '0.0.1',
+    activation_id: 'a',
+    transaction_id: 't',
+    deadline: '0',
+  };
+}
