@@ -3,11 +3,15 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { annotation, logTexts } from './api-client.js';
 import { badFunctions } from './bad-functions.js';
 import { hasPython, kinds } from './machine.js';
-import { descendants, holdings, sandboxFolders } from './process-traces.js';
+import { alive, descendants, holdings, remainingCgroups, sandboxFolders } from './process-traces.js';
+import type { Trace } from './process-traces.js';
 import { startPlatform, until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
 
 let platform: RunningPlatform;
+/** Every process that was seen below the platform, by its number and start. */
+const seen = new Map<string, Trace>();
+let sampler: NodeJS.Timeout;
 let before: { openFiles: number; memoryMiB: number; processes: number; sandboxes: number };
 
 /** Containers that idle go after a second, so that what a test leaves is seen to go. */
@@ -21,8 +25,14 @@ beforeAll(async () => {
   for (let i = 0; i < 20; i++) await platform.api.invoke('hello', { name: 'you' });
   await until('stem cells alone are there', () => sandboxFolders(platform.dataDir).length === stemCells(), 20_000);
   before = state();
+  sampler = setInterval(() => {
+    for (const trace of descendants(platform.pid)) seen.set(`${trace.pid} ${trace.started}`, trace);
+  }, 100);
 });
-afterAll(() => platform.stop());
+afterAll(async () => {
+  clearInterval(sampler);
+  await platform.stop();
+});
 afterEach(async () => {
   expect(await platform.api.invokeForResult('hello', { name: 'you' })).toMatchObject({
     status: 200,
@@ -116,6 +126,11 @@ test('nothing of all that is left behind', async () => {
   for (let i = 0; i < 15; i++) await platform.api.run(`bad-${tenMegabytes}`);
   await until('idle containers are gone', () => sandboxFolders(platform.dataDir).length <= before.sandboxes, 30_000);
   await until('their processes are gone', () => descendants(platform.pid).length <= before.processes);
+  const living = alive([...seen.values()]);
+  const dead = [...seen.values()].filter((trace) => !living.includes(trace));
+  expect(dead.length).toBeGreaterThan(badFunctions.length);
+  const stillNeeded = new Set(living.flatMap(({ cgroups }) => cgroups));
+  expect(remainingCgroups(dead).filter((folder) => !stillNeeded.has(folder))).toEqual([]);
   const after = state();
   expect(after.openFiles).toBeLessThanOrEqual(before.openFiles + 5);
   expect(after.memoryMiB).toBeLessThan(before.memoryMiB + 300);

@@ -47,7 +47,8 @@ export function cgroupsOf(pid: number): string[] {
       const mount = mounts.find(({ type, options }) =>
         controllers === '' ? type === 'cgroup2' : controllers.split(',').every((name) => options.includes(name)),
       );
-      return mount && path !== '' ? [join(mount.point, path)] : [];
+      // An exiting process is shown in the root.
+      return mount && path.length > 1 ? [join(mount.point, path)] : [];
     });
 }
 
