@@ -72,7 +72,8 @@ static void prepare_host(const struct spec *spec) {
       if (write_file(path, step->args[1]) < 0) fail("cgroup", errno, path);
     } else if (step->op == OP_OWN) {
       if (mkdir(path, 0700) < 0 && errno != EEXIST) fail("mount", errno, path);
-      if (spec->has_id && geteuid() == 0 && lchown(path, spec->outer, spec->outer) < 0) fail("mount", errno, path);
+      uid_t owner = spec->has_id ? spec->outer : 0;
+      if (geteuid() == 0 && lchown(path, owner, owner) < 0) fail("mount", errno, path);
     }
   }
 }

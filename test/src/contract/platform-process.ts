@@ -1,9 +1,10 @@
 // A platform that process-lifetime.test.ts kills: three containers with a `sleep` in the background, one paused.
+import { join } from 'node:path';
 import { openProcessFactory } from './process-harness.js';
 import { initRequest, limits, runRequest, spec } from './container-calls.js';
 
 const [, , dataDir = '', mark = ''] = process.argv;
-const { factory } = await openProcessFactory({ dataDir });
+const { factory } = await openProcessFactory({ dataDir, guestsDir: join(dataDir, 'guests') });
 for (let i = 0; i < 3; i++) {
   const container = await factory.create(spec);
   await container.init(initRequest(), limits).outcome;

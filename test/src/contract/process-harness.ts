@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -64,10 +64,11 @@ function catalogOf(folder: string): RuntimeCatalog {
  * others (mode 0700): binds from there must work.
  */
 export async function openProcessFactory(
-  options: Partial<ProcessFactoryOptions> & { keepData?: boolean } = {},
+  options: Partial<ProcessFactoryOptions> & { guestsDir?: string } = {},
 ): Promise<ProcessHarness> {
   const base = isRoot ? homedir() : tmpdir();
-  const guests = mkdtempSync(join(base, '.gpuwhisk-guests-'));
+  const guests = options.guestsDir ?? mkdtempSync(join(base, '.gpuwhisk-guests-'));
+  mkdirSync(guests, { recursive: true });
   // What is bound keeps its modes, and the functions run as other users.
   chmodSync(guests, 0o755);
   const dataDir = options.dataDir ?? mkdtempSync(join(base, '.gpuwhisk-data-'));
@@ -86,7 +87,7 @@ export async function openProcessFactory(
     async close() {
       await factory.close();
       rmSync(guests, { recursive: true, force: true });
-      if (!options.keepData) rmSync(dataDir, { recursive: true, force: true });
+      if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
     },
   };
 }

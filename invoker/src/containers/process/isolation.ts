@@ -17,6 +17,8 @@ export interface Isolation {
   launcher: boolean;
   namespaces: ReadonlySet<string>;
   freshProc: boolean;
+  /** Whether each sandbox runs as a user of its own, or of the platform's in a user namespace. */
+  ownUser: boolean;
   filter: boolean;
   cgroups: Cgroups;
   network: ActionNetwork | undefined;
@@ -27,6 +29,7 @@ export const noIsolation: Isolation = {
   launcher: false,
   namespaces: new Set(),
   freshProc: false,
+  ownUser: false,
   filter: false,
   cgroups: noCgroups,
   network: undefined,
@@ -47,7 +50,8 @@ export interface Frame {
 /** The part of a launcher's spec that isolates; the same for the probe and for every sandbox. */
 export function frameWords(isolation: Isolation, frame: Frame): Words {
   const words: Words = [...isolation.namespaces].flatMap((name) => ['namespace', name]);
-  words.push('id', String(innerId), String(frame.outerId), 'own', frame.actionFolder, 'hostname', 'action');
+  if (isolation.ownUser) words.push('id', String(innerId), String(frame.outerId));
+  words.push('own', frame.actionFolder, 'hostname', 'action');
   if (isolation.namespaces.has('mount')) {
     words.push('root', frame.rootFolder);
     const { freshProc } = isolation;
@@ -64,35 +68,50 @@ export function frameWords(isolation: Isolation, frame: Frame): Words {
   return words;
 }
 
-function without(isolation: Isolation, measure: string): Isolation {
+/** The isolation without a measure that failed, and what that means; undefined if nothing is left to do without. */
+function weaken(isolation: Isolation, measure: string): { isolation: Isolation; lost: string } | undefined {
   const fewer = (...names: string[]): ReadonlySet<string> =>
     new Set([...isolation.namespaces].filter((name) => !names.includes(name)));
+  const lose = (lost: string, changed: Partial<Isolation>): { isolation: Isolation; lost: string } => ({
+    isolation: { ...isolation, ...changed },
+    lost,
+  });
   switch (measure) {
     case 'user':
-      return { ...isolation, namespaces: fewer('user') };
+      if (!isolation.namespaces.has('user')) break;
+      return lose('Functions run without a user namespace of their own', { namespaces: fewer('user') });
     case 'cgroup-view':
-      return { ...isolation, namespaces: fewer('cgroup') };
+      return lose('Functions see the names of control groups', { namespaces: fewer('cgroup') });
     case 'uts':
-      return { ...isolation, namespaces: fewer('uts') };
+      return lose("Functions share the host's name", { namespaces: fewer('uts') });
     case 'proc':
-      return isolation.freshProc
-        ? { ...isolation, freshProc: false }
-        : { ...isolation, namespaces: fewer('mount'), freshProc: false };
+      if (!isolation.freshProc) break;
+      return lose("Functions see the host's /proc", { freshProc: false });
+    case 'net':
+      if (isolation.network) return lose('Functions reach no network', { network: undefined });
+      return lose('Functions have no network of their own', { namespaces: fewer('net') });
+    case 'cgroup':
+      if (isolation.cgroups === noCgroups) break;
+      return lose('Control groups are not to be had', { cgroups: noCgroups });
+    case 'filter':
+      return lose('System calls of functions are not filtered', { filter: false });
+    case 'namespaces':
+      if (isolation.namespaces.size === 0) break;
+      return lose('Functions see the file system, the network and the processes of the host', {
+        namespaces: new Set(),
+        freshProc: false,
+        network: undefined,
+      });
     case 'mount':
     case 'exec':
-      if (!isolation.namespaces.has('mount')) return noIsolation;
-      return { ...isolation, namespaces: fewer('mount'), freshProc: false };
-    case 'net':
-      return isolation.network ? { ...isolation, network: undefined } : { ...isolation, namespaces: fewer('net') };
-    case 'cgroup':
-      return { ...isolation, cgroups: noCgroups };
-    case 'filter':
-      return { ...isolation, filter: false };
-    case 'namespaces':
-      return { ...isolation, namespaces: new Set(), freshProc: false, network: undefined };
-    default:
-      return noIsolation;
+      if (isolation.namespaces.has('mount')) {
+        return lose('Functions see the file system of the host', { namespaces: fewer('mount'), freshProc: false });
+      }
+      // The folder or the program may lie where only the platform's user gets.
+      if (!isolation.ownUser) break;
+      return lose('Functions run as the user of the platform', { ownUser: false, namespaces: fewer('user') });
   }
+  return undefined;
 }
 
 async function probe(path: string, tag: string, isolation: Isolation, frame: Frame): Promise<string | undefined> {
@@ -138,6 +157,7 @@ export async function probeIsolation(
     launcher: true,
     namespaces: new Set(allNamespaces),
     freshProc: true,
+    ownUser: true,
     filter: true,
     ...wanted,
   };
@@ -146,23 +166,10 @@ export async function probeIsolation(
     const failure = await probe(path, tag, isolation, { ...frame, slot: probeSlot });
     if (failure === undefined) return { isolation, notes };
     const [measure = '', reason = ''] = failure.split('\n');
-    isolation = without(isolation, measure);
-    const lost = isolation.launcher ? lostMeasure[measure] : undefined;
-    notes.push(`${lost ?? 'Functions run without isolation, as the user of the platform'}: ${reason}.`);
-    if (!isolation.launcher) break;
+    const weaker = weaken(isolation, measure);
+    notes.push(`${weaker?.lost ?? 'Functions run without isolation, as the user of the platform'}: ${reason}.`);
+    if (!weaker) break;
+    isolation = weaker.isolation;
   }
   return { isolation: noIsolation, notes };
 }
-
-const lostMeasure: Record<string, string> = {
-  user: 'Functions run without a user namespace of their own',
-  'cgroup-view': 'Functions see the names of control groups',
-  uts: "Functions share the host's name",
-  proc: "Functions see the host's /proc",
-  mount: 'Functions see the file system of the host',
-  exec: 'Functions see the file system of the host',
-  net: 'Functions have no network of their own',
-  cgroup: 'Functions are held to their memory by a watch, for control groups are not to be had',
-  filter: 'System calls of functions are not filtered',
-  namespaces: 'Functions run without namespaces: they see the file system, the network and the processes of the host',
-};

@@ -21,8 +21,12 @@ export const commands = { pause: 'p', resume: 'r' } as const;
 export const outOfMemorySignal = 'SIGUSR2';
 
 function withPipes(child: ChildProcess): SandboxProcess {
+  // A start that fails is reported here; the container, if there is one by then, listens itself.
+  child.on('error', () => undefined);
   const socket = child.stdio[3] as Duplex | null | undefined;
-  if (!child.stdout || !child.stderr || !socket) throw new Error('A process was started without its pipes.');
+  if (child.pid === undefined || !child.stdout || !child.stderr || !socket) {
+    throw new Error(`'${child.spawnfile}' could not be started.`);
+  }
   // The container listens to the process itself; writing to one that has gone must not end the platform.
   socket.on('error', () => undefined);
   child.stdin?.on('error', () => undefined);

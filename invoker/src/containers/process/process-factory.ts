@@ -11,32 +11,31 @@ import { ProvisioningError } from '../container-factory.js';
 import { detectCgroups } from './cgroups.js';
 import { deferred } from './connection.js';
 import { FramedConnection } from './framed-connection.js';
-import { bindWords, prepareHostView } from './host-view.js';
+import { prepareHostView } from './host-view.js';
 import type { HostView } from './host-view.js';
 import { HttpConnection } from './http-connection.js';
-import { frameWords, noIsolation, probeIsolation } from './isolation.js';
+import { noIsolation, probeIsolation } from './isolation.js';
 import type { Isolation } from './isolation.js';
-import { sendSpec, startBare, startLauncher } from './launcher.js';
+import { sendSpec, startBare } from './launcher.js';
 import type { SandboxProcess } from './launcher.js';
-import type { Words } from './launcher-spec.js';
+import { LauncherPool } from './launcher-pool.js';
+import type { Parked } from './launcher-pool.js';
 import { removeFolder, removeLeftovers } from './leftovers.js';
 import { LogCollector } from './log-collector.js';
 import { defaultNetworkRange, maxSlots, openNetwork } from './network.js';
 import type { ActionNetwork } from './network.js';
 import { ProcessContainer } from './process-container.js';
+import { runtimeEnv, sandboxWords } from './sandbox-spec.js';
+import type { SandboxPlan } from './sandbox-spec.js';
 import { Slots } from './slots.js';
 import { unsandboxed } from './unsandboxed.js';
 
 const MiB = 1024 * 1024;
 const startTimeoutMs = 30_000;
-/** Open files of a sandbox's process, as OpenWhisk's `--ulimit nofile`. */
-const openFiles = 1024;
+const defaultPidsLimit = 1024;
 /** Host user ids of sandboxes, which systemd's ranges leave free. Each platform has a block of them. */
 const firstOuterId = 1_879_048_192;
 const idBlocks = 256;
-/** Launchers that wait ahead of need: they hide what joining a cgroup and starting a process cost. */
-const spareLaunchers = 2;
-const spareDelayMs = 20;
 const launcherPath = fileURLToPath(new URL('../../../../native/build/sandbox', import.meta.url));
 
 /** What the process factory is made with. */
@@ -58,13 +57,6 @@ export interface ProcessFactoryOptions {
   random?: Random;
 }
 
-/** A launcher or, without one, just the names that a container will have. */
-interface Parked {
-  id: string;
-  slot: number;
-  process: SandboxProcess | undefined;
-}
-
 /** Makes containers of processes of this machine, isolated as well as the host allows. */
 export function createProcessFactory(options: ProcessFactoryOptions): ContainerFactory {
   return new ProcessFactory(options);
@@ -72,7 +64,6 @@ export function createProcessFactory(options: ProcessFactoryOptions): ContainerF
 
 class ProcessFactory implements ContainerFactory {
   private readonly containers = new Map<string, ProcessContainer>();
-  private readonly spares: Parked[] = [];
   // Slot 0 is the probe's.
   private readonly slots = new Slots(1, maxSlots);
   private readonly launcherPath: string;
@@ -84,8 +75,7 @@ class ProcessFactory implements ContainerFactory {
   private tag = '';
   private firstId = 0;
   private closed = false;
-  private started = false;
-  private refilling = false;
+  private launchers: LauncherPool | undefined;
 
   constructor(private readonly options: ProcessFactoryOptions) {
     this.launcherPath = options.launcherPath ?? launcherPath;
@@ -107,7 +97,7 @@ class ProcessFactory implements ContainerFactory {
     for (const name of ['.root', '.probe']) await mkdir(this.sandboxFolder(name), { mode: 0o700 });
     const notes: string[] = [];
     if (process.platform !== 'linux') {
-      this.started = true;
+      this.launchers = this.openLaunchers();
       return [`Functions run without isolation: there is no sandbox for ${process.platform}.`];
     }
     this.view = await prepareHostView(this.sandboxFolder('.etc'));
@@ -123,8 +113,8 @@ class ProcessFactory implements ContainerFactory {
     this.isolation = probed.isolation;
     notes.push(...probed.notes);
     notes.push(...this.limitNotes());
-    this.started = true;
-    this.refill();
+    this.launchers = this.openLaunchers();
+    this.launchers.refill();
     return notes;
   }
 
@@ -133,7 +123,8 @@ class ProcessFactory implements ContainerFactory {
   }
 
   async create(spec: ContainerSpec): Promise<Container> {
-    if (!this.started || this.closed) throw new ProvisioningError('The container factory is not open.');
+    const { launchers } = this;
+    if (!launchers || this.closed) throw new ProvisioningError('The container factory is not open.');
     const launch = await this.options.catalog.launch(spec.kind, spec.requirements);
     if (this.closed) throw new ProvisioningError('The container factory was closed.');
     if (launch.protocol === 'http' && !this.isolation.network) {
@@ -141,8 +132,9 @@ class ProcessFactory implements ContainerFactory {
         `The kind '${spec.kind}' speaks HTTP, which needs a network between host and sandbox, which this host does not allow.`,
       );
     }
-    const parked = this.spares.shift() ?? this.park();
-    return this.launch(parked, spec, launch);
+    const container = await this.launch(launchers.take(), spec, launch);
+    launchers.refill();
+    return container;
   }
 
   prewarm(spec: ContainerSpec): Promise<Container> {
@@ -161,8 +153,8 @@ class ProcessFactory implements ContainerFactory {
 
   async close(): Promise<void> {
     this.closed = true;
-    const spares = this.spares.splice(0).map((spare) => this.discard(spare));
-    await Promise.all([...spares, ...[...this.containers.values()].map((container) => container.destroy())]);
+    const containers = [...this.containers.values()].map((container) => container.destroy());
+    await Promise.all([this.launchers?.close(), ...containers]);
     await this.isolation.cgroups.close();
     await this.network?.close();
     this.network = undefined;
@@ -202,43 +194,34 @@ class ProcessFactory implements ContainerFactory {
     return this.firstId > 0 ? this.firstId + slot : (process.getuid?.() ?? 0);
   }
 
-  private park(): Parked {
-    const slot = this.slots.take();
-    if (slot === undefined) throw new ProvisioningError(`There are ${maxSlots} containers already.`);
-    const id = Buffer.from(this.random.bytes(8)).toString('hex');
-    const { launcher, cgroups } = this.isolation;
-    const started = launcher ? startLauncher(this.launcherPath, this.tag, cgroups.makeWords(id)) : undefined;
-    return { id, slot, process: started };
-  }
-
-  private refill(): void {
-    if (this.closed || this.refilling || !this.isolation.launcher || this.spares.length >= spareLaunchers) return;
-    this.refilling = true;
-    // Apart from the start that used one up, which the caller is waiting for.
-    this.options.clock.setBackgroundTimer(spareDelayMs, () => {
-      this.refilling = false;
-      if (this.closed || this.spares.length >= spareLaunchers) return;
-      const spare = this.park();
-      spare.process?.child.once('exit', () => {
-        const index = this.spares.indexOf(spare);
-        if (index >= 0) this.spares.splice(index, 1);
-      });
-      spare.process?.child.unref();
-      this.spares.push(spare);
-      this.refill();
+  private openLaunchers(): LauncherPool {
+    const { isolation, tag, random } = this;
+    return new LauncherPool({
+      launcherPath: isolation.launcher ? this.launcherPath : undefined,
+      tag,
+      cgroups: isolation.cgroups,
+      slots: this.slots,
+      clock: this.options.clock,
+      random,
     });
   }
 
-  private async discard(spare: Parked): Promise<void> {
-    const child = spare.process?.child;
-    if (child && child.exitCode === null && child.signalCode === null) {
-      const gone = new Promise((done) => child.once('exit', done));
-      child.ref();
-      child.kill('SIGKILL');
-      await gone;
-    }
-    await this.isolation.cgroups.remove(spare.id);
-    this.slots.release(spare.slot);
+  private plan(parked: Parked, spec: ContainerSpec, launch: RuntimeLaunch, folder: string): SandboxPlan {
+    return {
+      id: parked.id,
+      spec,
+      launch,
+      frame: {
+        rootFolder: this.sandboxFolder('.root'),
+        actionFolder: folder,
+        outerId: this.outerId(parked.slot),
+        slot: parked.slot,
+        view: this.view,
+      },
+      dataDir: this.dataDir,
+      pids: this.options.pidsLimit ?? defaultPidsLimit,
+      env: this.options.runtimeEnv ?? {},
+    };
   }
 
   private async launch(parked: Parked, spec: ContainerSpec, launch: RuntimeLaunch): Promise<Container> {
@@ -265,9 +248,8 @@ class ProcessFactory implements ContainerFactory {
     });
     this.containers.set(id, container);
     const outcome = this.connect(container, started, logs, launch, slot, parked.process === undefined);
-    if (parked.process) sendSpec(started, this.specWords(parked, spec, launch, folder));
+    if (parked.process) sendSpec(started, sandboxWords(this.isolation, this.plan(parked, spec, launch, folder)));
     const failure = await outcome;
-    this.refill();
     if (failure === undefined) return container;
     await container.destroy();
     const printed = logs.cut().slice(-20).join('\n');
@@ -321,52 +303,9 @@ class ProcessFactory implements ContainerFactory {
     return outcome.promise;
   }
 
-  private runtimeEnv(spec: ContainerSpec, launch: RuntimeLaunch, home: string): Record<string, string> {
-    return {
-      PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-      HOME: home,
-      TMPDIR: '/tmp',
-      LANG: 'C.UTF-8',
-      ...this.options.runtimeEnv,
-      ...launch.env,
-      ...(spec.concurrency > 1 ? { __OW_ALLOW_CONCURRENT: 'true' } : {}),
-    };
-  }
-
-  private specWords(parked: Parked, spec: ContainerSpec, launch: RuntimeLaunch, folder: string): Words {
-    const { isolation } = this;
-    const pids = this.options.pidsLimit ?? 1024;
-    const memoryBytes = spec.memoryMiB * MiB;
-    const mounts = isolation.namespaces.has('mount');
-    const seen = mounts ? launch : unsandboxed(launch);
-    const env = this.runtimeEnv(spec, seen, mounts ? '/action' : folder);
-    const words: Words = [
-      ...isolation.cgroups.limitWords(parked.id, { memoryBytes, pids }),
-      ...frameWords(isolation, {
-        rootFolder: this.sandboxFolder('.root'),
-        actionFolder: folder,
-        outerId: this.outerId(parked.slot),
-        slot: parked.slot,
-        tmpBytes: Math.floor(memoryBytes / 2),
-        view: this.view,
-      }),
-      ...(mounts ? bindWords(launch.binds, this.dataDir) : []),
-      ...['rlimit', 'nofile', String(openFiles), 'rlimit', 'core', '0'],
-    ];
-    // Of a user of its own or in a namespace of its own, so that it does not count the platform's processes.
-    if (this.firstId > 0 || isolation.namespaces.has('user')) words.push('rlimit', 'nproc', String(pids));
-    if (!isolation.cgroups.limitsMemory) {
-      // Per process, and it counts memory that is reserved and never touched: a bound on runaways, no more.
-      words.push('watch', String(memoryBytes), 'rlimit', 'data', String(memoryBytes * 2 + 512 * MiB));
-    }
-    if (launch.protocol === 'framed') words.push('keep-socket');
-    for (const [name, value] of Object.entries(env)) words.push('env', `${name}=${value}`);
-    return [...words, 'exec', ...seen.command];
-  }
-
   private async startBare(folder: string, spec: ContainerSpec, launch: RuntimeLaunch): Promise<SandboxProcess> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const seen = unsandboxed(launch);
-    return startBare(seen.command, folder, this.runtimeEnv(spec, seen, folder));
+    return startBare(seen.command, folder, runtimeEnv(spec, seen, folder, this.options.runtimeEnv ?? {}));
   }
 }
