@@ -41,7 +41,10 @@ export function buildNative() {
     renameSync(partial, target);
     return { built: true };
   }
-  return { built: false, note: 'Functions run without isolation: no C compiler (cc, gcc, clang) to build the sandbox.' };
+  return {
+    built: false,
+    note: 'Functions run without isolation: no C compiler (cc, gcc, clang) to build the sandbox.',
+  };
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {

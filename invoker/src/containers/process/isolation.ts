@@ -173,3 +173,17 @@ export async function probeIsolation(
   }
   return { isolation: noIsolation, notes };
 }
+
+/** Plain lines about limits that are weaker than they should be. `root`: sandboxes have users of their own. */
+export function limitNotes({ launcher, cgroups }: Isolation, root: boolean): string[] {
+  if (!launcher) return []; // Nothing is limited then, as the note on isolation says.
+  const notes: string[] = [];
+  if (!cgroups.limitsMemory) {
+    notes.push('Functions are held to their memory by a watch: this host gives no control groups with memory limits.');
+  }
+  if (!cgroups.limitsPids) {
+    notes.push('The processes of functions are limited per user only: this host gives no pids control group.');
+  }
+  if (!root) notes.push('Without root all functions run as the user of the platform.');
+  return notes;
+}

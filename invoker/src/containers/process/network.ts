@@ -24,7 +24,7 @@ export interface Veth {
 /** The network of the sandboxes of one platform. */
 export interface ActionNetwork {
   veth(slot: number): Veth;
-  /** Removes the rules and switches forwarding off again if it was off. */
+  /** Removes the rules. */
   close(): Promise<void>;
 }
 
@@ -48,11 +48,9 @@ export function freeBlock(range: string, seed: number, hostAddresses: readonly s
   throw new Error(`all of ${range} is in use`);
 }
 
-/** Returns whether it was off before. */
-async function allowForwarding(): Promise<boolean> {
-  if ((await readFile(forwardFile, 'utf8')).trim() === '1') return false;
-  await writeFile(forwardFile, '1');
-  return true;
+/** It stays on afterwards: another platform or program of the host may rely on it by then. */
+async function allowForwarding(): Promise<void> {
+  if ((await readFile(forwardFile, 'utf8')).trim() !== '1') await writeFile(forwardFile, '1');
 }
 
 /** Readies the network. Rejects with a reason where the host forbids or lacks it. */
@@ -69,9 +67,8 @@ export async function openNetwork(options: { hash: string; range: string }): Pro
     linkPrefix,
     range: `${toAddress(block)}/${32 - Math.log2(blockAddresses)}`,
   });
-  let restoreForwarding = false;
   try {
-    restoreForwarding = await allowForwarding();
+    await allowForwarding();
   } catch (error) {
     await firewall.remove();
     throw error;
@@ -86,9 +83,6 @@ export async function openNetwork(options: { hash: string; range: string }): Pro
         prefixLength: 30,
       };
     },
-    async close() {
-      await firewall.remove();
-      if (restoreForwarding) await writeFile(forwardFile, '0');
-    },
+    close: () => firewall.remove(),
   };
 }

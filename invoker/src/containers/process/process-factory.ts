@@ -14,7 +14,7 @@ import { FramedConnection } from './framed-connection.js';
 import { prepareHostView } from './host-view.js';
 import type { HostView } from './host-view.js';
 import { HttpConnection } from './http-connection.js';
-import { noIsolation, probeIsolation } from './isolation.js';
+import { limitNotes, noIsolation, probeIsolation } from './isolation.js';
 import type { Isolation } from './isolation.js';
 import { sendSpec, startBare } from './launcher.js';
 import type { SandboxProcess } from './launcher.js';
@@ -112,7 +112,7 @@ class ProcessFactory implements ContainerFactory {
     const probed = await probeIsolation(this.launcherPath, this.tag, { cgroups, network: this.network }, frame);
     this.isolation = probed.isolation;
     notes.push(...probed.notes);
-    notes.push(...this.limitNotes());
+    notes.push(...limitNotes(this.isolation, this.firstId > 0));
     this.launchers = this.openLaunchers();
     this.launchers.refill();
     return notes;
@@ -158,22 +158,6 @@ class ProcessFactory implements ContainerFactory {
     await this.isolation.cgroups.close();
     await this.network?.close();
     this.network = undefined;
-  }
-
-  private limitNotes(): string[] {
-    const { launcher, cgroups } = this.isolation;
-    const notes: string[] = [];
-    if (!launcher) return notes; // Nothing is limited then, as the note on isolation says.
-    if (!cgroups.limitsMemory) {
-      notes.push(
-        'Functions are held to their memory by a watch: this host gives no control groups with memory limits.',
-      );
-    }
-    if (!cgroups.limitsPids) {
-      notes.push('The processes of functions are limited per user only: this host gives no pids control group.');
-    }
-    if (this.firstId === 0) notes.push('Without root all functions run as the user of the platform.');
-    return notes;
   }
 
   private async openNetwork(hash: string, notes: string[]): Promise<ActionNetwork | undefined> {
