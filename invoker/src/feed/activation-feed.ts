@@ -9,13 +9,15 @@ export interface FeedHandler {
   recover(message: ActivationMessage, done: () => void): void;
 }
 
-/** Ids of finished activations that are remembered, so that a doubled message is not run again. */
+/** So many ids of finished activations, at least, are remembered, so that a doubled message is not run again. */
 const rememberedIds = 10_000;
 
 /** Takes activations from `invoker<N>` within capacity, and filters messages that come twice. */
 export class ActivationFeed {
   private readonly inFlight = new Map<string, Delivery[]>();
-  private readonly finished = new Set<string>();
+  /** The ids that finished last, and those before them: two sets that take turns need no removal one by one. */
+  private finished = new Set<string>();
+  private finishedBefore = new Set<string>();
   private subscription: Subscription | undefined;
 
   constructor(
@@ -47,7 +49,7 @@ export class ActivationFeed {
   private take(delivery: Delivery): void {
     const message = delivery.message as unknown as ActivationMessage;
     const id = message.activationId;
-    if (this.finished.has(id)) {
+    if (this.finished.has(id) || this.finishedBefore.has(id)) {
       delivery.done();
       return;
     }
@@ -66,11 +68,11 @@ export class ActivationFeed {
     const held = this.inFlight.get(id);
     if (held === undefined) return;
     this.inFlight.delete(id);
-    this.finished.add(id);
-    if (this.finished.size > rememberedIds) {
-      const oldest = this.finished.values().next();
-      if (!oldest.done) this.finished.delete(oldest.value);
+    if (this.finished.size >= rememberedIds) {
+      this.finishedBefore = this.finished;
+      this.finished = new Set();
     }
+    this.finished.add(id);
     for (const delivery of held) delivery.done();
   }
 }

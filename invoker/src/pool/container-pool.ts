@@ -223,7 +223,9 @@ export class ContainerPool {
         this.adopt(queue, stem, 'prewarmed', 0);
         continue;
       }
-      if (this.starting >= this.options.maxStarting || !this.claim(spec.memoryMiB)) {
+      // A further container is worth nobody's warm one: it takes only what was not used for a while.
+      const minIdleMs = queue.members.size > 0 ? this.options.pauseGraceMs : 0;
+      if (this.starting >= this.options.maxStarting || !this.claim(spec.memoryMiB, minIdleMs)) {
         this.blocked.add(queue);
         return;
       }
@@ -350,10 +352,10 @@ export class ContainerPool {
     return true;
   }
 
-  /** Takes memory for one container, or makes room for later by removing idle ones. */
-  private claim(memoryMiB: number): boolean {
+  /** Takes memory for one container, or makes room for later by removing containers that idle for `minIdleMs`. */
+  private claim(memoryMiB: number, minIdleMs: number): boolean {
     if (this.claimFree(memoryMiB)) return true;
-    this.evict(this.claimedMiB + memoryMiB - this.options.memoryMiB - this.releasingMiB);
+    this.evict(this.claimedMiB + memoryMiB - this.options.memoryMiB - this.releasingMiB, minIdleMs);
     return false;
   }
 
@@ -372,22 +374,24 @@ export class ContainerPool {
   }
 
   /**
-   * Removes idle containers, the longest idle first, then stem cells, until `neededMiB` will be free; none if that is
-   * not possible.
+   * Removes idle containers until `neededMiB` will be free: first those of actions that have several, the longest idle
+   * first, then stem cells; none if that is not possible.
    */
-  private evict(neededMiB: number): void {
+  private evict(neededMiB: number, minIdleMs: number): void {
     if (neededMiB <= 0) return;
-    const idle: { queue: ActionQueue; member: PoolMember }[] = [];
+    const idle: { queue: ActionQueue; member: PoolMember; isOnly: boolean }[] = [];
     let available = this.stemCells.heldMiB();
+    const idleSinceMs = this.clock.monotonicMs() - minIdleMs;
     for (const queue of this.queues.values()) {
+      let others = queue.members.size;
       for (const member of queue.members) {
-        if (member.active > 0) continue;
-        idle.push({ queue, member });
+        if (member.active > 0 || member.lastUsedMs > idleSinceMs) continue;
+        idle.push({ queue, member, isOnly: --others === 0 });
         available += queue.spec.memoryMiB;
       }
     }
     if (available < neededMiB) return;
-    idle.sort((a, b) => a.member.lastUsedMs - b.member.lastUsedMs);
+    idle.sort((a, b) => Number(a.isOnly) - Number(b.isOnly) || a.member.lastUsedMs - b.member.lastUsedMs);
     let freed = 0;
     for (const { queue, member } of idle) {
       if (freed >= neededMiB) break;
