@@ -42,6 +42,11 @@ const challenge = {
 /** 400: the body is no JSON, or not the JSON that the resource expects. */
 export const malformedContent = (detail: string): ApiError =>
   rejected(400, `The request content was malformed:\n${detail}`);
+/** 400: arrays and objects within each other beyond what is accepted; the text is that of OpenWhisk's parser. */
+export const nestedTooDeeply = (allowed: number): ApiError =>
+  malformedContent(
+    `JSON input nested too deeply:JSON input was nested more deeply than the set limit of maxNesting = ${allowed}`,
+  );
 /** 400: a body is needed and there is none. */
 export const contentExpected = (): ApiError => rejected(400, 'Request entity expected but not supplied');
 /** 400: a query parameter has an impossible value. */

@@ -9,3 +9,41 @@ export interface JsonObject {
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
+
+/**
+ * Levels of arrays and objects that are accepted, as OpenWhisk's parser (spray-json) has it. JSON.parse takes any number, but
+ * JSON.stringify recurses: what nests deeper could be read and never be written again.
+ */
+export const maxJsonDepth = 1000;
+
+/** Whether `text`, which is valid JSON, nests arrays and objects deeper than maxJsonDepth. */
+export function isNestedTooDeeply(text: string): boolean {
+  if (text.length <= 2 * maxJsonDepth) return false;
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    switch (text.charCodeAt(at)) {
+      case 0x22: // "
+        at = endOfString(text, at);
+        break;
+      case 0x5b: // [
+      case 0x7b: // {
+        if (++depth > maxJsonDepth) return true;
+        break;
+      case 0x5d: // ]
+      case 0x7d: // }
+        depth--;
+        break;
+    }
+  }
+  return false;
+}
+
+/** Where the string that begins at `start` ends. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
+    let backslashes = 0;
+    while (text[end - 1 - backslashes] === '\\') backslashes++;
+    if (backslashes % 2 === 0) return end;
+  }
+  return text.length;
+}

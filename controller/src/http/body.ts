@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { malformedContent, tooLarge, unsupportedContentType } from '@gpuwhisk/common/errors';
-import { isJsonObject } from '@gpuwhisk/common/json';
+import { malformedContent, nestedTooDeeply, tooLarge, unsupportedContentType } from '@gpuwhisk/common/errors';
+import { isJsonObject, isNestedTooDeeply, maxJsonDepth } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 
 /** Thrown when the client went away before its request was complete: there is nobody to answer. */
@@ -74,11 +74,15 @@ export function checkContentType(contentType: string | undefined, bodyBytes: num
 
 /** A body as JSON. Throws ApiError (400). */
 export function parseJson(body: Buffer): JsonValue {
+  const text = body.toString('utf8');
+  let value: JsonValue;
   try {
-    return JSON.parse(body.toString('utf8')) as JsonValue;
+    value = JSON.parse(text) as JsonValue;
   } catch (error) {
     throw malformedContent((error as Error).message);
   }
+  if (isNestedTooDeeply(text)) throw nestedTooDeeply(maxJsonDepth);
+  return value;
 }
 
 /** The arguments of an invocation: an object, or {} for an empty body. Throws ApiError (400). */

@@ -88,6 +88,54 @@ test('a list is answered bare', async () => {
   });
 });
 
+const unreadable = 'The action did not produce a valid JSON or JSON Array response: ';
+const unexpectedExit = 'The action did not produce a valid response and exited unexpectedly.';
+
+/** Sends frames of the runtime's protocol past the runtime; 2 is the number of the run that follows the init. */
+const forging = (frames: string): string => `function main() {
+  const frame = (type, id, text) => {
+    const bytes = Buffer.alloc(9 + Buffer.byteLength(text));
+    bytes.writeUInt32LE(bytes.length - 9, 0);
+    bytes[4] = type;
+    bytes.writeUInt32LE(id, 5);
+    bytes.write(text, 9);
+    return bytes;
+  };
+  const nested = (depth) => '{"error":' + '['.repeat(depth) + ']'.repeat(depth) + '}';
+  for (let bytes = Buffer.concat([${frames}]); bytes.length > 0; ) {
+    try {
+      bytes = bytes.subarray(require('fs').writeSync(3, bytes));
+    } catch (error) {
+      if (error.code !== 'EAGAIN') throw error;
+    }
+  }
+  return new Promise(() => {});
+}`;
+
+test.each<[string, string, unknown]>([
+  [
+    'answers what nests too deeply',
+    `frame(4, 2, nested(50000)), frame(6, 2, '{}')`,
+    expect.stringContaining(unreadable),
+  ],
+  [
+    'fails with what nests too deeply',
+    `frame(5, 2, nested(50000)), frame(6, 2, '{}')`,
+    expect.stringContaining(unreadable),
+  ],
+  ['answers no JSON', `frame(4, 2, 'no'), frame(6, 2, '{}')`, `${unreadable}no`],
+  ['answers what was not asked', `frame(4, 77, '{}')`, unexpectedExit],
+  ['speaks another protocol', `require('crypto').randomBytes(1000)`, unexpectedExit],
+  ['announces four gigabytes', `Buffer.alloc(9, 255)`, unexpectedExit],
+])('a function that forges an answer: %s', async (name, frames, error) => {
+  await platform.api.putAction('forger', forging(frames), { limits: { timeout: 5000 } });
+  const { status, record } = await platform.api.run('forger');
+  expect({ name, status, response: record.response }).toMatchObject({
+    status: 502,
+    response: { status: 'action developer error', result: { error } },
+  });
+});
+
 test('what 100 MB print is cut at the limit', async () => {
   const code = `function main() {
     const text = ('x'.repeat(1023) + '\\n').repeat(1024);

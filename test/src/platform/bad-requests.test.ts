@@ -107,6 +107,14 @@ test.each<[string, string, string, unknown, number, unknown]>([
   ['JSON that breaks off', 'POST', '_/actions/hello', '{"a":', 400, expect.stringMatching(/^The request content was/)],
   ['JSON that is a list', 'POST', '_/actions/hello', [1], 400, expect.stringMatching(/^The request content was/)],
   [
+    'JSON that nests too deeply',
+    'POST',
+    '_/actions/hello?blocking=true',
+    `{"a":${'['.repeat(1000)}${']'.repeat(1000)}}`,
+    400,
+    'The request content was malformed:\nJSON input nested too deeply:JSON input was nested more deeply than the set limit of maxNesting = 1000',
+  ],
+  [
     'arguments beyond 1 MB',
     'POST',
     '_/actions/hello?blocking=true',

@@ -1,10 +1,11 @@
-import { isJsonObject } from '@gpuwhisk/common/json';
+import { isJsonObject, isNestedTooDeeply } from '@gpuwhisk/common/json';
 import type { Outcome } from '../container-factory.js';
 
-/** Parses JSON; undefined if it is not. */
+/** Parses JSON; undefined if it is not, or nests so deeply that it could not be written again. */
 export function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    const value: unknown = JSON.parse(text);
+    return isNestedTooDeeply(text) ? undefined : value;
   } catch {
     // An answer that is not JSON is an ordinary thing for a function to give; the caller reports it.
     return undefined;
