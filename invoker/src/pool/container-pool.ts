@@ -272,6 +272,7 @@ export class ContainerPool {
           const reason = error instanceof Error ? error.message : String(error);
           queue.waiting.shift()?.job.fail(error instanceof ProvisioningError ? error : new ProvisioningError(reason));
           if (queue.waiting.length > 0) this.grow(queue);
+          else this.forget(queue);
         },
       )
       .then(() => this.unblock())
@@ -341,7 +342,8 @@ export class ContainerPool {
 
   private forget(queue: ActionQueue): void {
     if (queue.members.size === 0 && queue.waiting.length === 0 && queue.starting === 0) {
-      this.queues.delete(queue.key);
+      // A slow removal may end when the action has a new queue already.
+      if (this.queues.get(queue.key) === queue) this.queues.delete(queue.key);
       this.blocked.delete(queue);
     }
   }

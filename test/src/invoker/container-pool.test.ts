@@ -76,6 +76,36 @@ describe('finding a container', () => {
 });
 
 describe('memory', () => {
+  test('a container whose removal is slow does not make the pool forget those that came after it', async () => {
+    let destroyed = 0;
+    const slow = (factory: ContainerFactory): ContainerFactory => ({
+      ...factory,
+      create: async (spec) => {
+        const container = await factory.create(spec);
+        return {
+          id: container.id,
+          spec,
+          exited: container.exited,
+          init: (request, limits) => container.init(request, limits),
+          run: (request, limits) => container.run(request, limits),
+          pause: () => container.pause(),
+          resume: () => container.resume(),
+          destroy: () => container.destroy().then(() => sleep(harness.clock, destroyed++ === 0 ? 2000 : 10)),
+        };
+      },
+    });
+    const harness: PoolHarness = await PoolHarness.open({}, {}, slow);
+    await harness.runAll([
+      ['a', { ms: 300, discard: true }],
+      ['a', { ms: 300, discard: true }],
+    ]);
+    await harness.clock.runFor(100);
+    const first = await harness.run('a');
+    await harness.clock.runFor(3000);
+    expect(await harness.run('a')).toMatchObject({ start: 'warm', container: first.container });
+    expect(harness.pool.snapshot()).toMatchObject({ claimedMiB: 128, containers: 1 });
+  });
+
   test('is never exceeded, and the longest idle container goes first', async () => {
     const harness = await PoolHarness.open({ memoryMiB: 256 });
     const a = await harness.run('a');
