@@ -1,11 +1,9 @@
-import { isApiError } from '@gpuwhisk/common/errors';
-import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { SimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
-import type { Call } from './ledger.js';
+import { Callers } from './callers.js';
 import { Ledger } from './ledger.js';
 import { observedFactory, observedStore, withoutRevision } from './observers.js';
 import type { PlantedBug } from './planted-bugs.js';
@@ -16,16 +14,7 @@ import type { SimulatedPlatform } from './simulated-platform.js';
 import { startPlatform } from './simulated-platform.js';
 import type { StoreState } from './troubles.js';
 import { steppedClock, troubledStore } from './troubles.js';
-import {
-  chooseAction,
-  choosePayload,
-  createActions,
-  identities,
-  kind,
-  readActions,
-  simulatedGuest,
-  updateAction,
-} from './workload.js';
+import { createActions, kind, simulatedGuest } from './workload.js';
 
 /** What happened in a history that kept every promise. */
 export interface HistoryCounts {
@@ -74,17 +63,16 @@ class History {
   private readonly ledger = new Ledger(() => this.base.monotonicMs());
   private readonly disk;
   private readonly store;
+  private readonly callers;
   /** Those of the present life: what a dead process had never settles. */
   private containers: SimulatedFactory | undefined;
   private storeState: StoreState = 'well';
-  private actions: WhiskAction[] = [];
   /** 'starting' and 'stopping' while the promise of that is pending. */
   private platform: SimulatedPlatform | 'down' | 'starting' | 'stopping' = 'down';
   /** Steps of the clock until the process is killed. */
   private stepsToCrash = Infinity;
   /** Faults have stopped. */
   private calm = false;
-  private serial = 0;
   private flipped = 0;
   private readonly counts = { crashes: 0, crashedStarts: 0, stops: 0, damage: 0 };
 
@@ -96,11 +84,11 @@ class History {
     this.plan = choosePlan(random);
     this.disk = new SimulatedDisk(this.base, random, this.plan.diskLatencyMs);
     this.store = simulatedStore({ clock: this.base, random });
+    this.callers = new Callers(this.store, this.clock, random, this.ledger);
   }
 
   async play(): Promise<{ counts: HistoryCounts; trace: readonly string[] }> {
     await this.base.runUntil(createActions(this.store, this.random));
-    this.actions = await this.base.runUntil(readActions(this.store));
     for (let event = 0; event < this.plan.events; event++) {
       await this.advance(this.plan.meanGapMs * 2 * randomFraction(this.random));
       this.act();
@@ -161,9 +149,11 @@ class History {
       const faults = plan.faults;
       this.fault(faults[random.uint32() % faults.length]);
     }
-    if (randomFraction(random) < plan.updateShare) this.update();
+    if (typeof this.platform !== 'object') return;
+    const { dispatcher } = this.platform;
+    if (randomFraction(random) < plan.updateShare) this.callers.update();
     const burst = randomFraction(random) < plan.burstShare ? 1 + (random.uint32() % plan.longestBurst) : 1;
-    for (let i = 0; i < burst; i++) this.call();
+    for (let i = 0; i < burst; i++) this.callers.call(dispatcher);
   }
 
   private fault(name: string | undefined): void {
@@ -202,58 +192,10 @@ class History {
     }
   }
 
-  private call(): void {
-    const { random, ledger, clock } = this;
-    if (typeof this.platform !== 'object') return;
-    const { dispatcher } = this.platform;
-    const identity = identities[random.uint32() % identities.length];
-    if (identity === undefined) return;
-    const action = chooseAction(this.actions, random);
-    const blocking = random.uint32() % 2 === 0;
-    const waitMs = random.uint32() % 2 === 0 ? 1 + (random.uint32() % 100) : 60_000;
-    const serial = ++this.serial;
-    const call: Call = {
-      transactionId: `t${serial}`,
-      namespace: identity.namespace.name,
-      action,
-      blocking,
-      waitMs,
-      sentMs: clock.monotonicMs(),
-      life: ledger.life,
-    };
-    ledger.asked(call);
-    const { transactionId, life } = call;
-    const payload = choosePayload(random, serial);
-    dispatcher.invoke({ identity, action, payload, blocking, waitMs, transactionId }).then(
-      (outcome) => {
-        if (life === ledger.life) ledger.answered(call, { ...outcome, atMs: clock.monotonicMs() });
-      },
-      (error: unknown) => {
-        const status = isApiError(error) ? error.status : 0;
-        ledger.check(status === 429 || status === 503, `${transactionId} ended with ${String(error)}`);
-        ledger.answered(call, { type: 'refused', atMs: clock.monotonicMs(), status });
-      },
-    );
-  }
-
-  private update(): void {
-    const at = this.random.uint32() % this.actions.length;
-    const action = this.actions[at];
-    if (action === undefined || typeof this.platform !== 'object') return;
-    const { life } = this.ledger;
-    updateAction(this.store, action, this.random).then(
-      (updated) => {
-        if (life === this.ledger.life) this.actions[at] = updated;
-      },
-      (error: unknown) => this.ledger.note(`an update failed: ${String(error)}`),
-    );
-  }
-
   /** Begins a life; it is up or dead when this resolves. */
   private async rise(): Promise<void> {
     const { ledger, base } = this;
-    const known = await base.runUntil(readActions(this.store));
-    this.actions = known;
+    await base.runUntil(this.callers.reread());
     this.platform = 'starting';
     if (!this.calm && this.plan.faults.includes('crash') && randomFraction(this.random) < crashedStartShare) {
       this.stepsToCrash = 1 + (this.random.uint32() % 30);
@@ -353,6 +295,8 @@ class History {
     this.stepsToCrash = Infinity;
     this.storeState = 'well';
     this.flipped = 0;
+    // A process dies between two steps: what this one has begun must not go on in the next one's time.
+    await this.advance(1);
     if (this.ledger.lives[this.ledger.life]?.diskFailed === true && this.platform !== 'down') await this.crash();
     for (let waitedMs = 0; ; waitedMs += 100) {
       await this.advance(100);

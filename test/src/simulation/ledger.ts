@@ -33,6 +33,8 @@ export interface Run {
   startedMs: number;
   limitMs: number;
   outcome?: Outcome;
+  /** The platform ended its container while it ran. */
+  cutShort?: boolean;
 }
 
 /** One stretch from a start of the platform to its end. */
@@ -174,11 +176,12 @@ export class Ledger {
     if (run) run.limitMs = limitMs;
   }
 
-  runEnded(activationId: string, outcome: Outcome): void {
+  runEnded(activationId: string, outcome: Outcome, cutShort: boolean): void {
     const run = this.openRun(activationId);
     if (run === undefined) return;
     this.openRuns.delete(run);
     run.outcome = outcome;
+    run.cutShort = cutShort;
     this.note(`${this.nameOf(activationId)} ends its run: ${outcome.type}`);
   }
 

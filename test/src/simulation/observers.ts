@@ -66,6 +66,8 @@ export function withoutRevision(document: StoredDocument): StoredDocument {
 export interface ObservedFactory extends ContainerFactory {
   /** Memory of all containers that are being made, are there, or are being removed, MiB. */
   claimedMiB(): number;
+  /** The number of these containers. */
+  count(): number;
 }
 
 /** `inner`, with slow removal, memory and concurrency watched, and every run told to the ledger. */
@@ -96,6 +98,7 @@ export function observedFactory(
     create: (spec) => make(spec, () => inner.create(spec)),
     prewarm: (spec) => make(spec, () => inner.prewarm(spec)),
     close: () => inner.close(),
+    count: () => claims.size,
     claimedMiB: () => [...claims].reduce((sum, { memoryMiB }) => sum + memoryMiB, 0),
   };
 }
@@ -124,7 +127,7 @@ function observedContainer(
   const change = async (inEffect: () => Promise<void>): Promise<void> => {
     changing++;
     ledger.check(changing === 1, `container ${inner.id} is frozen and thawed at once`);
-    await sleep(clock, randomFraction(random) * 5);
+    await sleep(clock, randomFraction(random) * 60);
     changing--;
     await inEffect();
   };
@@ -150,7 +153,7 @@ function observedContainer(
       const call = inner.run(request, limits);
       ledger.runLimited(request.activation_id, limits.timeoutMs);
       const outcome = call.outcome.finally(leave).then((reached) => {
-        ledger.runEnded(request.activation_id, reached);
+        ledger.runEnded(request.activation_id, reached, beingDestroyed);
         return reached;
       });
       return { ...call, outcome };

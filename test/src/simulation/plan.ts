@@ -35,7 +35,7 @@ export function choosePlan(random: Random): Plan {
   if (oneOf(true, false, false, false, false, false)) faults.push('flip');
   const stemCell = { spec: { kind, memoryMiB: 128, concurrency: 1, requirements: [] }, initialCount: oneOf(1, 2) };
   return {
-    events: oneOf(20, 40, 60),
+    events: oneOf(20, 40, 60, 150),
     meanGapMs: oneOf(5, 30, 150),
     burstShare: oneOf(0, 0.1, 0.3),
     longestBurst: oneOf(3, 12),

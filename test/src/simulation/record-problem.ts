@@ -44,6 +44,7 @@ function responseProblem(record: WhiskActivation, runs: readonly Run[], markedEa
     return markedEarlier ? undefined : 'says that the action ran, and it was not marked';
   }
   const ended = runs.at(-1)?.outcome;
+  if (ended?.type === 'lost' && runs.at(-1)?.cutShort) return `blames the action for the platform's end: ${error}`;
   if (statusCode <= 1) {
     const answered = runs.some(
       ({ outcome }) =>

@@ -48,7 +48,7 @@ export interface SimulatedPlatform {
   dispatcher: Dispatcher;
   /** What was found damaged at the start. */
   damage: Durable['damage'];
-  /** Nothing is queued, runs or waits to be recorded. */
+  /** Nothing is queued, runs or waits to be recorded, and the pool knows of every container. */
   isIdle(): boolean;
   /** Checks the bounds that hold at every moment. */
   checkBounds(): void;
@@ -87,7 +87,10 @@ export async function startPlatform(parts: PlatformParts): Promise<SimulatedPlat
   return {
     dispatcher,
     damage: durable.damage,
-    isIdle: () => invoker.snapshot().pending === 0 && bus.lag(invokerTopic, invokerTopic) === 0,
+    isIdle() {
+      const { pending, containers, prewarmed } = invoker.snapshot();
+      return pending === 0 && bus.lag(invokerTopic, invokerTopic) === 0 && factory.count() === containers + prewarmed;
+    },
     checkBounds() {
       const { claimedMiB, pending } = invoker.snapshot();
       const { memoryMiB } = size.pool;
