@@ -16,6 +16,8 @@ export interface BadFunction {
   /** Texts of the log's lines, without the line that a developer error appends. */
   logs?: unknown;
   timeout?: boolean;
+  /** Ends so only in a sandbox. */
+  confined?: boolean;
 }
 
 const unexpectedExit = 'The action did not produce a valid response and exited unexpectedly.';
@@ -239,7 +241,8 @@ export const badFunctions: BadFunction[] = [
   {
     name: 'a function that exhausts its memory',
     kind: 'nodejs',
-    code: 'function main() { const all = []; for (;;) all.push(Buffer.alloc(1 << 20, 1)); }',
+    code: 'function main() { const all = []; for (let i = 0; i < 500; i++) all.push(Buffer.alloc(1 << 20, 1)); return {}; }',
+    confined: true,
     options: { limits: { memory: 128 } },
     http: 502,
     status: 'action developer error',
@@ -248,7 +251,8 @@ export const badFunctions: BadFunction[] = [
   {
     name: 'a function that exhausts its memory',
     kind: 'python',
-    code: 'def main(args):\n  all = []\n  while True:\n    all.append(b"x" * (1 << 20))',
+    code: 'def main(args):\n  all = [b"x" * (1 << 20) for _ in range(500)]\n  return {}',
+    confined: true,
     options: { limits: { memory: 128 } },
     http: 502,
     status: 'action developer error',

@@ -2,7 +2,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { annotation, logTexts } from './api-client.js';
 import { badFunctions } from './bad-functions.js';
-import { hasPython, kinds } from './machine.js';
+import type { BadFunction } from './bad-functions.js';
+import { hasLauncher, hasPython, kinds } from './machine.js';
 import { alive, descendants, holdings, remainingCgroups, sandboxFolders } from './process-traces.js';
 import type { Trace } from './process-traces.js';
 import { startPlatform, until } from './running-platform.js';
@@ -53,32 +54,39 @@ function state(): typeof before {
   };
 }
 
-describe.each(kinds.map((kind) => kind.replace(':default', '')))('%s:', (kind) => {
-  test.each(badFunctions.filter((one) => one.kind === kind))('$name', async (given) => {
-    const name = `bad-${badFunctions.indexOf(given)}`;
-    await platform.api.putAction(name, given.code, { kind: `${given.kind}:default`, ...given.options });
-    const { status, record } = await platform.api.run(name);
-    const wanted =
-      typeof given.result === 'string'
-        ? { error: given.result }
-        : given.result instanceof RegExp
-          ? { error: expect.stringMatching(given.result) }
-          : given.result;
-    expect({ status, response: record.response }).toEqual({
-      status: given.http,
-      response: {
-        status: given.status,
-        success: given.status === 'success',
-        result: wanted,
-        ...(record.response.size === undefined ? {} : { size: expect.any(Number) }),
-      },
-    });
-    expect(annotation(record, 'timeout')).toBe(given.timeout ?? false);
-    const texts = logTexts(record);
-    if (given.status === 'action developer error') expect(texts.pop()).toBe(developerErrorLine);
-    if (given.logs !== undefined) expect(texts).toEqual(given.logs);
-  });
+const families = kinds.map((kind) => kind.replace(':default', ''));
+const ofFamily = (family: string, confined: boolean): BadFunction[] =>
+  badFunctions.filter((one) => one.kind === family && (one.confined ?? false) === confined);
+
+describe.each(families)('%s:', (family) => {
+  test.each(ofFamily(family, false))('$name', check);
+  (hasLauncher ? test : test.skip).each(ofFamily(family, true))('$name', check);
 });
+
+async function check(given: BadFunction): Promise<void> {
+  const name = `bad-${badFunctions.indexOf(given)}`;
+  await platform.api.putAction(name, given.code, { kind: `${given.kind}:default`, ...given.options });
+  const { status, record } = await platform.api.run(name);
+  const wanted =
+    typeof given.result === 'string'
+      ? { error: given.result }
+      : given.result instanceof RegExp
+        ? { error: expect.stringMatching(given.result) }
+        : given.result;
+  expect({ status, response: record.response }).toEqual({
+    status: given.http,
+    response: {
+      status: given.status,
+      success: given.status === 'success',
+      result: wanted,
+      ...(record.response.size === undefined ? {} : { size: expect.any(Number) }),
+    },
+  });
+  expect(annotation(record, 'timeout')).toBe(given.timeout ?? false);
+  const texts = logTexts(record);
+  if (given.status === 'action developer error') expect(texts.pop()).toBe(developerErrorLine);
+  if (given.logs !== undefined) expect(texts).toEqual(given.logs);
+}
 
 test('a list is answered bare', async () => {
   await platform.api.putAction('list', 'function main() { return [1, { a: 2 }]; }');

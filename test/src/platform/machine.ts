@@ -10,10 +10,11 @@ const scratch = mkdtempSync(join(tmpdir(), 'gpuwhisk-machine-'));
 export const hasPython = (await findPython(join(scratch, 'python.json'))) !== undefined;
 rmSync(scratch, { recursive: true, force: true });
 
-const launcher = fileURLToPath(new URL('../../../native/build/sandbox', import.meta.url));
+/** Whether there are sandboxes at all: the launcher takes a C compiler. */
+export const hasLauncher = existsSync(fileURLToPath(new URL('../../../native/build/sandbox', import.meta.url)));
 
 /** Why functions do not run in sandboxes with every measure here; undefined if they do. */
-export const isolationLack = !existsSync(launcher)
+export const isolationLack = !hasLauncher
   ? 'the sandbox launcher is not built'
   : process.getuid?.() !== 0
     ? 'full isolation needs root'

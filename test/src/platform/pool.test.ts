@@ -1,19 +1,23 @@
 // More functions than memory holds, and functions that rest: all of them run, in containers that come and go.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { isolationLack } from './machine.js';
+import { hasLauncher } from './machine.js';
 import { descendants, sandboxFolders } from './process-traces.js';
 import { startPlatform, until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
 
 const containers = 4;
 const small = { limits: { memory: 128 } };
-const isolated = isolationLack === undefined ? test : test.skip;
+const sandboxed = hasLauncher ? test : test.skip;
 let platform: RunningPlatform;
 
 beforeAll(async () => {
   const settings = ['pool.pauseGraceMs=300', 'pool.idleContainerMs=4000'].flatMap((one) => ['--set', one]);
   const flags = ['--memory', String(128 * containers), '--stem-cells', 'false', ...settings];
   platform = await startPlatform({ flags });
+  const code = `let ticks = 0, runs = 0;
+    setInterval(() => ticks++, 10);
+    function main() { return { ticks, runs: ++runs, pid: process.pid }; }`;
+  await platform.api.putAction('ticking', code, small);
 });
 afterAll(() => platform.stop());
 
@@ -48,11 +52,7 @@ test('an action that asks for more than there is fails with the reason', async (
   expect(record.logs).toEqual([expect.stringContaining('1024 MB, is more than this invoker has, 512 MB')]);
 });
 
-isolated('a function that rests does not run, and goes on where it was', async () => {
-  const code = `let ticks = 0, runs = 0;
-    setInterval(() => ticks++, 10);
-    function main() { return { ticks, runs: ++runs, pid: process.pid }; }`;
-  await platform.api.putAction('ticking', code, small);
+sandboxed('a function that rests does not run, and goes on where it was', async () => {
   const first = (await platform.api.invokeForResult('ticking')).body;
   await new Promise((done) => setTimeout(done, 3000));
   const second = (await platform.api.invokeForResult('ticking')).body;
@@ -62,10 +62,10 @@ isolated('a function that rests does not run, and goes on where it was', async (
 });
 
 test('containers that idle for long are removed', async () => {
-  const sandboxed = () => descendants(platform.pid).filter(({ command }) => command.includes('main.cjs'));
+  const runtimes = () => descendants(platform.pid).filter(({ command }) => command.includes('main.cjs'));
   await platform.api.invoke('ticking');
-  expect(sandboxed().length).toBeGreaterThan(0);
+  expect(runtimes().length).toBeGreaterThan(0);
   await until('no container is left', () => sandboxFolders(platform.dataDir).length === 0, 15_000);
-  await until('nor a process of one', () => sandboxed().length === 0);
+  await until('nor a process of one', () => runtimes().length === 0);
   expect((await platform.api.invokeForResult('ticking')).body).toMatchObject({ runs: 1 });
 });
