@@ -16,6 +16,8 @@ import type { RunningPlatform } from './running-platform.js';
 const suite = isolationLack === undefined ? describe : describe.skip;
 const python = hasPython ? test : test.skip;
 const repository = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
+/** A clone below /tmp is seen there: the path to the runtimes, and nothing else of it. */
+const seenInTmp = repository.startsWith('/tmp/') ? [repository.split('/')[2]] : [];
 const secret = 'the secret of the host';
 
 /** Runs the body of an async function that its caller sends. */
@@ -94,7 +96,7 @@ suite(`a hostile function${isolationLack ? ` (skipped: ${isolationLack})` : ''}`
       return process.pid;`;
     const victimPid = await inside('victim', plant);
     expect(await hostile(`return ['/tmp', '/action', '/dev/shm'].flatMap((folder) => fs.readdirSync(folder))`)).toEqual(
-      [],
+      seenInTmp,
     );
     const commands = await hostile(`return fs.readdirSync('/proc').filter((name) => /^\\d+$/.test(name))
       .map((pid) => { try { return fs.readFileSync('/proc/' + pid + '/cmdline', 'utf8'); } catch { return ''; } }).join();`);
@@ -151,7 +153,7 @@ suite(`a hostile function${isolationLack ? ` (skipped: ${isolationLack})` : ''}`
     ).toEqual({
       thrown: 'ENOENT',
     });
-    expect(await hostile(`fs.unlinkSync('/tmp/link'); return fs.readdirSync('/tmp')`)).toEqual([]);
+    expect(await hostile(`fs.unlinkSync('/tmp/link'); return fs.readdirSync('/tmp')`)).toEqual(seenInTmp);
   });
 
   test.each([
