@@ -1,0 +1,276 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
+import { EmbeddedBus } from '@gpuwhisk/common/bus/embedded-bus';
+import { readActivation } from '@gpuwhisk/common/entities/activation-codec';
+import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
+import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import { createLogger } from '@gpuwhisk/common/logging';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import { createMetrics } from '@gpuwhisk/common/metrics';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import { ActivationRun } from '@gpuwhisk/invoker/activation/activation-run';
+import type { InvokerContext } from '@gpuwhisk/invoker/activation/invoker-context';
+import type { RunnableAction } from '@gpuwhisk/invoker/activation/runnable-action';
+import type { InitRequest, RunRequest } from '@gpuwhisk/invoker/containers/container-factory';
+import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
+import type { GuestAnswer } from '@gpuwhisk/invoker/containers/simulated-factory';
+import { ContainerPool } from '@gpuwhisk/invoker/pool/container-pool';
+import { SimulatedClock } from '../simulation/simulated-clock.js';
+import { steppedClock } from '../simulation/troubles.js';
+import type { SteppedClock } from '../simulation/troubles.js';
+
+const kind = 'nodejs:20';
+const logger = createLogger({ level: 'silent' });
+const maxResultBytes = 200;
+const success: GuestAnswer = { then: { do: 'result', value: { ok: true } } };
+const action: RunnableAction = {
+  namespace: 'guest/package',
+  name: 'hello',
+  version: '0.0.7',
+  revision: '1-a',
+  kind,
+  main: 'main',
+  limits: { timeout: 1000, memory: 128, logs: 1, concurrency: 1 },
+  annotations: [],
+  requirements: [],
+  code: () => Promise.resolve({ code: 'the code', binary: false }),
+};
+const message: ActivationMessage = {
+  transid: ['tid', 0],
+  action: { path: 'guest/package', name: 'hello' },
+  revision: '1-a',
+  user: {
+    subject: 'guest',
+    namespace: { name: 'caller', uuid: 'u' },
+    authkey: { api_key: 'u:key' },
+    rights: [],
+    limits: {},
+  },
+  activationId: 'a',
+  rootControllerIndex: { asString: '0', instanceType: 'controller' },
+  blocking: false,
+  content: { name: 'Ada', SECRET: 'shh', LIST: [1] },
+  initArgs: ['SECRET', 'LIST'],
+  lockedArgs: {},
+};
+
+describe('an activation', () => {
+  let base: SimulatedClock;
+  let clock: SteppedClock;
+  let store: ArtifactStore;
+  let context: InvokerContext;
+  let pool: ContainerPool;
+  /** What the container does, and what it was asked. */
+  let onInit: (request: InitRequest) => GuestAnswer;
+  let onRun: (request: RunRequest) => GuestAnswer;
+  let inits: InitRequest[];
+  let runs: RunRequest[];
+  let acknowledged: JsonObject[];
+  let markSyncMs: number;
+  let closing: boolean;
+
+  beforeEach(async () => {
+    base = new SimulatedClock();
+    clock = steppedClock(base);
+    store = simulatedStore({ clock, random: seededRandom(1) });
+    onInit = () => success;
+    onRun = () => success;
+    inits = [];
+    runs = [];
+    acknowledged = [];
+    markSyncMs = 0;
+    closing = false;
+    const bus = new EmbeddedBus({ clock });
+    await bus.ensureTopic('completed0', { durable: false, maxPendingMessages: 100, maxPendingBytes: Infinity });
+    await bus.subscribe('completed0', 'test', { maxInFlight: 100 }, (delivery) => acknowledged.push(delivery.message));
+    const factory = createSimulatedFactory({
+      clock,
+      random: seededRandom(1),
+      kinds: [kind],
+      startMs: [100, 100],
+      guest: {
+        init: (request) => onInit((inits.push(request), request)),
+        run: (request) => onRun((runs.push(request), request)),
+      },
+    });
+    await factory.start();
+    const bounds = { memoryMiB: 512, maxStarting: 8, pauseGraceMs: 1e6, idleContainerMs: 1e6, stemCells: [] };
+    pool = new ContainerPool(factory, clock, bounds, logger);
+    context = {
+      instance: { instance: 0, userMemory: '', instanceType: 'invoker', tags: [], dedicatedNamespaces: [] },
+      bus,
+      records: new RecordWriter(store, clock, logger),
+      marks: {
+        startedBefore: () => false,
+        mark: () => () => new Promise((resolve) => clock.setTimer(markSyncMs, resolve)),
+      },
+      clock,
+      logger,
+      metrics: createMetrics(),
+      maxResultBytes,
+      isClosing: () => closing,
+    };
+  });
+
+  /** Hands an activation to the pool; resolves when its record is durable. */
+  function submit(changes: Partial<ActivationMessage> = {}, of: RunnableAction = action): Promise<void> {
+    const sent: ActivationMessage = { ...message, transid: ['tid', clock.now()], ...changes };
+    return new Promise((stored) => {
+      pool.submit(new ActivationRun(context, sent, of, { stored, retry: (job) => pool.submit(job) }));
+    });
+  }
+
+  /** Runs an activation and reads its record. */
+  async function run(changes: Partial<ActivationMessage> = {}, of?: RunnableAction): Promise<WhiskActivation> {
+    await base.runUntil(submit(changes, of));
+    const id = changes.activationId ?? message.activationId;
+    return readActivation(await base.runUntil(store.get('activations', `caller/${id}`)));
+  }
+
+  const annotation = (record: WhiskActivation, key: string): unknown => parameterValue(record.annotations, key);
+
+  test('is recorded with what it answered, where and how long it ran', async () => {
+    onInit = () => ({ afterMs: 30, then: { do: 'result', value: {} } });
+    onRun = () => ({ afterMs: 50, stdout: ['hello'], then: { do: 'result', value: { greeting: 'Hello' } } });
+    const record = await run();
+    expect(record).toMatchObject({
+      namespace: 'caller',
+      name: 'hello',
+      version: '0.0.7',
+      subject: 'guest',
+      duration: 80,
+      response: { statusCode: 0, result: { greeting: 'Hello' } },
+    });
+    expect(annotation(record, 'path')).toBe('guest/package/hello');
+    expect(annotation(record, 'initTime')).toBe(30);
+    expect(annotation(record, 'waitTime')).toBe(100);
+    expect(annotation(record, 'timeout')).toBe(false);
+  });
+
+  test('in a warm container has no initTime', async () => {
+    await run();
+    const record = await run({ activationId: 'b' });
+    expect(annotation(record, 'initTime')).toBeUndefined();
+    expect(inits).toHaveLength(1);
+  });
+
+  test('its duration is what passed, whatever the wall clock did', async () => {
+    onRun = () => {
+      clock.stepWall(-3_600_000);
+      return { afterMs: 70, then: { do: 'result', value: {} } };
+    };
+    const record = await run();
+    expect(record.duration).toBe(70);
+    expect(record.end - record.start).toBe(70);
+  });
+
+  test('its duration leaves out the wait for its start mark and its code', async () => {
+    markSyncMs = 40;
+    const slow = { ...action, code: () => new Promise<never>((_, no) => clock.setTimer(500, () => no(new Error()))) };
+    expect((await run({}, slow)).duration).toBe(0);
+    const code = (): ReturnType<RunnableAction['code']> =>
+      new Promise((resolve) => clock.setTimer(500, () => resolve({ code: '', binary: false })));
+    const record = await run({ activationId: 'b', action: { path: 'guest', name: 'b' } }, { ...action, code });
+    expect(record.duration).toBe(0);
+    expect(annotation(record, 'waitTime')).toBe(640);
+  });
+
+  test('reaches its code only once its start mark is durable, unless somebody waits for it', async () => {
+    await run();
+    markSyncMs = 500;
+    void submit({ activationId: 'b' });
+    await base.runFor(499);
+    expect(runs.map((request) => request.activation_id)).toEqual(['a']);
+    await base.runFor(2);
+    expect(runs.map((request) => request.activation_id)).toEqual(['a', 'b']);
+    void submit({ activationId: 'c', blocking: true });
+    await base.runFor(1);
+    expect(runs.map((request) => request.activation_id)).toEqual(['a', 'b', 'c']);
+  });
+
+  test('gives init parameters to the environment and the rest to the run', async () => {
+    await run();
+    expect(inits[0]?.env).toMatchObject({
+      SECRET: 'shh',
+      LIST: '[1]',
+      __OW_ACTION_NAME: '/guest/package/hello',
+      __OW_NAMESPACE: 'caller',
+      __OW_API_KEY: 'u:key',
+    });
+    expect(runs[0]).toMatchObject({ value: { name: 'Ada' }, action_name: '/guest/package/hello', api_key: 'u:key' });
+  });
+
+  test('its key stays here where the annotation says so', async () => {
+    await run({}, { ...action, annotations: [{ key: 'provide-api-key', value: false }] });
+    expect(inits[0]?.env).not.toHaveProperty('__OW_API_KEY');
+    expect(runs[0]).not.toHaveProperty('api_key');
+  });
+
+  test.each<[string, GuestAnswer, number, string]>([
+    ['says error', { then: { do: 'result', value: { error: 'no' } } }, 1, 'no'],
+    ['fails', { then: { do: 'error', error: 'it failed' } }, 2, 'it failed'],
+    ['exits', { then: { do: 'exit' } }, 2, 'The action did not produce a valid response and exited unexpectedly.'],
+    ['takes too much', { then: { do: 'exhaust' } }, 2, 'The action exhausted its memory and was aborted.'],
+    ['never answers', { then: { do: 'hang' } }, 2, 'The action exceeded its time limits of 1000 milliseconds.'],
+    [
+      'says too much',
+      { then: { do: 'result', value: { x: 'x'.repeat(300) } } },
+      1,
+      `The action produced a response that exceeded the allowed length: 308 > 200 bytes. The truncated response was: {"x":"${'x'.repeat(194)}`,
+    ],
+  ])('that %s is recorded so', async (what, answer, statusCode, error) => {
+    onRun = () => answer;
+    const record = await run();
+    expect(record.response).toMatchObject({ statusCode, result: { error } });
+    expect(annotation(record, 'timeout')).toBe(what === 'never answers');
+    expect(record.logs.some((line) => line.includes('Log data might be missing'))).toBe(statusCode === 2);
+    onRun = () => success;
+    await run({ activationId: 'b' });
+    expect(inits).toHaveLength(statusCode === 2 ? 2 : 1);
+  });
+
+  test('that does not load is recorded so and never run', async () => {
+    onInit = () => ({ then: { do: 'hang' } });
+    const record = await run();
+    expect(record.response).toMatchObject({
+      statusCode: 2,
+      result: { error: 'The action exceeded its time limits of 1000 milliseconds during initialization.' },
+    });
+    expect(annotation(record, 'initTime')).toBe(1000);
+    expect(runs).toEqual([]);
+  });
+
+  test('that a container turns away goes to another', async () => {
+    onRun = () => ({ then: { do: 'bye', value: {} } });
+    await run();
+    onRun = () => success;
+    expect((await run({ activationId: 'b' })).response.statusCode).toBe(0);
+    expect(inits).toHaveLength(2);
+  });
+
+  test('somebody waits for is acknowledged with the record before it is stored', async () => {
+    onRun = () => ({ afterMs: 20, then: { do: 'result', value: { ok: 1 } } });
+    const record = await run({ blocking: true });
+    expect(acknowledged).toHaveLength(2);
+    expect(acknowledged[0]).toMatchObject({ response: { activationId: 'a', response: record.response } });
+    expect(acknowledged[1]).toMatchObject({ activationId: 'a', isSystemError: false });
+  });
+
+  test('that the platform itself cut short is left to the next life', async () => {
+    onRun = () => ({ then: { do: 'hang' } });
+    let recorded = false;
+    void submit({ blocking: true }).then(() => {
+      recorded = true;
+    });
+    await base.runFor(500);
+    expect(runs).toHaveLength(1);
+    closing = true;
+    await base.runUntil(pool.close());
+    await base.runFor(5000);
+    expect(recorded).toBe(false);
+    expect(acknowledged).toEqual([]);
+  });
+});
