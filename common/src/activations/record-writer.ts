@@ -18,15 +18,18 @@ const longestRetryMs = 5000;
 interface Entry {
   document: StoredDocument;
   stored: () => void;
+  /** Monotonic ms. */
+  addedMs: number;
 }
 
 /**
  * Writes activation records in batches. A write that fails is tried again, ever more slowly, until the writer is
  * closed: whoever adds records bounds how many may be on their way (the feed hands out no more activations than
- * its bound until their records are stored).
+ * its bound until their records are stored). A record that fails where others succeed is tried apart from them.
  */
 export class RecordWriter {
   private gathered: Entry[] = [];
+  private inHand: Entry[] = [];
   private timerSet = false;
   private writing: Promise<void> | undefined;
   private closed = false;
@@ -44,9 +47,15 @@ export class RecordWriter {
     return this.unstored;
   }
 
+  /** How long the oldest record that waits for its turn has waited, ms. */
+  get lagMs(): number {
+    const oldest = this.inHand[0] ?? this.gathered[0];
+    return oldest === undefined ? 0 : this.clock.monotonicMs() - oldest.addedMs;
+  }
+
   /** Adds a record; `stored` is called once it is durable (or was stored before under the same id). */
   add(document: StoredDocument, stored: () => void): void {
-    this.gathered.push({ document, stored });
+    this.gathered.push({ document, stored, addedMs: this.clock.monotonicMs() });
     this.unstored++;
     if (this.timerSet || this.writing !== undefined) return;
     this.timerSet = true;
@@ -68,8 +77,9 @@ export class RecordWriter {
 
   private write(): void {
     if (this.writing !== undefined || this.gathered.length === 0) return;
-    const batch = this.gathered.splice(0, this.options.maxBatch);
-    this.writing = this.writeBatch(batch).then(() => {
+    this.inHand = this.gathered.splice(0, this.options.maxBatch);
+    this.writing = this.writeBatch(this.inHand).then(() => {
+      this.inHand = [];
       this.writing = undefined;
       this.write();
     });
@@ -78,23 +88,36 @@ export class RecordWriter {
   private async writeBatch(batch: Entry[]): Promise<void> {
     let retryMs = firstRetryMs;
     for (;;) {
-      try {
-        await this.store.createMany(
-          'activations',
-          batch.map((entry) => entry.document),
-        );
+      const problem = await this.tryWrite(batch);
+      if (problem === undefined) return;
+      this.logger.error({ records: batch.length, error: String(problem) }, 'activation records could not be stored');
+      if (this.closed) {
         this.unstored -= batch.length;
-        for (const entry of batch) entry.stored();
         return;
-      } catch (error) {
-        this.logger.error({ records: batch.length, error: String(error) }, 'activation records could not be stored');
-        if (this.closed) {
-          this.unstored -= batch.length;
-          return;
-        }
-        await sleep(this.clock, retryMs);
-        retryMs = Math.min(longestRetryMs, retryMs * 2);
+      }
+      await sleep(this.clock, retryMs);
+      retryMs = Math.min(longestRetryMs, retryMs * 2);
+      if (batch.length === 1) continue;
+      const problems = await Promise.all(batch.map((entry) => this.tryWrite([entry])));
+      const refused = batch.filter((_, index) => problems[index] !== undefined);
+      if (refused.length < batch.length) {
+        for (const entry of refused) void this.writeBatch([entry]);
+        return;
       }
     }
+  }
+
+  private async tryWrite(batch: Entry[]): Promise<unknown> {
+    try {
+      await this.store.createMany(
+        'activations',
+        batch.map((entry) => entry.document),
+      );
+    } catch (error) {
+      return error ?? 'no reason given';
+    }
+    this.unstored -= batch.length;
+    for (const entry of batch) entry.stored();
+    return undefined;
   }
 }

@@ -31,6 +31,9 @@ interface Moment {
   monotonicMs: number;
 }
 
+/** A record is stored at most about this long after those that wait already, ms. */
+const longestLagMs = 30;
+
 /** What ends with the activation. */
 export interface RunEnd {
   /** The record is durable: the message is needed no more. */
@@ -151,13 +154,18 @@ export class ActivationRun implements PoolJob {
     const endMs = startMs + Math.round(context.clock.monotonicMs() - start.monotonicMs);
     const times = { startMs, endMs, waitMs: Math.max(0, startMs - acceptedMs), initMs };
     const record = activationRecord(message, { ...this.action }, times, response, timedOut);
-    if (message.blocking) acknowledgeResult(context, message, record);
+    // The answer may be ahead of the record by 50 ms; where the store lags behind, it waits for the record.
+    const answersFirst = context.records.lagMs < longestLagMs;
+    if (message.blocking && answersFirst) acknowledgeResult(context, message, record);
     const lines = await logs;
     if (response.statusCode === ActivationStatus.developerError && this.action.limits.logs > 0) {
       lines.push(`${new Date(context.clock.now()).toISOString().padEnd(30)} stderr: ${developerErrorLogLine}`);
     }
     context.metrics.activationEnded(this.action, times, response.statusCode, message.user.namespace.name);
-    complete(context, message, lines.length === 0 ? record : { ...record, logs: lines }, () => this.end.stored());
+    complete(context, message, lines.length === 0 ? record : { ...record, logs: lines }, () => {
+      if (message.blocking && !answersFirst) acknowledgeResult(context, message, record);
+      this.end.stored();
+    });
   }
 
   private limits(): CallLimits {

@@ -10,6 +10,7 @@ import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { sleep } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { ActivationRun } from '@gpuwhisk/invoker/activation/activation-run';
 import type { InvokerContext } from '@gpuwhisk/invoker/activation/invoker-context';
@@ -18,6 +19,7 @@ import type { InitRequest, RunRequest } from '@gpuwhisk/invoker/containers/conta
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { GuestAnswer } from '@gpuwhisk/invoker/containers/simulated-factory';
 import { ContainerPool } from '@gpuwhisk/invoker/pool/container-pool';
+import { storeLike } from '../simulation/delegates.js';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
 import { steppedClock } from '../simulation/troubles.js';
 import type { SteppedClock } from '../simulation/troubles.js';
@@ -70,6 +72,7 @@ describe('an activation', () => {
   let runs: RunRequest[];
   let acknowledged: JsonObject[];
   let markSyncMs: number;
+  let recordMs: number;
   let closing: boolean;
 
   beforeEach(async () => {
@@ -82,6 +85,7 @@ describe('an activation', () => {
     runs = [];
     acknowledged = [];
     markSyncMs = 0;
+    recordMs = 0;
     closing = false;
     const bus = new EmbeddedBus({ clock });
     await bus.ensureTopic('completed0', { durable: false, maxPendingMessages: 100, maxPendingBytes: Infinity });
@@ -102,7 +106,16 @@ describe('an activation', () => {
     context = {
       instance: { instance: 0, userMemory: '', instanceType: 'invoker', tags: [], dedicatedNamespaces: [] },
       bus,
-      records: new RecordWriter(store, clock, logger),
+      records: new RecordWriter(
+        storeLike(store, {
+          createMany: async (database, documents) => {
+            await sleep(clock, recordMs);
+            return store.createMany(database, documents);
+          },
+        }),
+        clock,
+        logger,
+      ),
       marks: {
         startedBefore: () => false,
         mark: () => () => new Promise((resolve) => clock.setTimer(markSyncMs, resolve)),
@@ -257,6 +270,24 @@ describe('an activation', () => {
     expect(acknowledged).toHaveLength(2);
     expect(acknowledged[0]).toMatchObject({ response: { activationId: 'a', response: record.response } });
     expect(acknowledged[1]).toMatchObject({ activationId: 'a', isSystemError: false });
+  });
+
+  test('somebody waits for is acknowledged once it is stored, where the store lags behind', async () => {
+    await run();
+    recordMs = 500;
+    const stored: string[] = [];
+    const first = submit({ activationId: 'b', blocking: true }).then(() => stored.push('b'));
+    await base.runFor(100);
+    const answered = (): unknown[] => acknowledged.filter((sent) => 'response' in sent);
+    expect(answered()).toHaveLength(1);
+    const second = submit({ activationId: 'c', blocking: true }).then(() => stored.push('c'));
+    await base.runFor(200);
+    expect(runs).toHaveLength(3);
+    expect(answered()).toHaveLength(1);
+    await base.runUntil(Promise.all([first, second]));
+    await base.runFor(10);
+    expect(stored).toEqual(['b', 'c']);
+    expect(answered()).toMatchObject([{ response: { activationId: 'b' } }, { response: { activationId: 'c' } }]);
   });
 
   test('that the platform itself cut short is left to the next life', async () => {

@@ -14,6 +14,7 @@ describe('the record writer', () => {
   let store: ArtifactStore;
   let batches: number[];
   let failures: number;
+  let poison: string | undefined;
   let stored: string[];
   let writer: RecordWriter;
 
@@ -22,11 +23,13 @@ describe('the record writer', () => {
     const inner = simulatedStore({ clock, random: seededRandom(1), latencyMs: 4 });
     batches = [];
     failures = 0;
+    poison = undefined;
     stored = [];
     store = storeLike(inner, {
       createMany(database, documents) {
         batches.push(documents.length);
-        return failures-- > 0 ? Promise.reject(new Error('disk full')) : inner.createMany(database, documents);
+        const refused = failures-- > 0 || documents.some(({ _id }) => _id === poison);
+        return refused ? Promise.reject(new Error('disk full')) : inner.createMany(database, documents);
       },
     });
     writer = new RecordWriter(store, clock, logger, { maxBatch: 3, gatherMs: 10 });
@@ -69,6 +72,33 @@ describe('the record writer', () => {
     await clock.runFor(50);
     expect(batches).toEqual([1, 1, 1, 1, 1]);
     expect(stored).toEqual(['a', 'b']);
+  });
+
+  test('a record that is refused where others are taken keeps none of them waiting', async () => {
+    poison = 'b';
+    add('a', 'b', 'c');
+    await clock.runFor(150);
+    expect([...stored].sort()).toEqual(['a', 'c']);
+    add('d');
+    await clock.runFor(20);
+    expect([...stored].sort()).toEqual(['a', 'c', 'd']);
+    expect(writer.pending).toBe(1);
+    poison = undefined;
+    await clock.runFor(5000);
+    expect(stored.at(-1)).toBe('b');
+    expect(writer.pending).toBe(0);
+  });
+
+  test('tells how long the oldest record has waited', async () => {
+    expect(writer.lagMs).toBe(0);
+    failures = 2;
+    add('a');
+    await clock.runFor(70);
+    add('b');
+    expect(writer.lagMs).toBe(70);
+    await clock.runFor(1000);
+    expect(stored).toEqual(['a', 'b']);
+    expect(writer.lagMs).toBe(0);
   });
 
   test('waits five seconds at most between tries', async () => {

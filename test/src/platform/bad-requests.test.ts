@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { actionBody } from './api-client.js';
 import type { ApiActivation } from './api-client.js';
-import { holdings } from './process-traces.js';
+import { heldConnections } from './process-traces.js';
 import { startPlatform, until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
 
@@ -169,13 +169,15 @@ async function activationsOf(name: string): Promise<ApiActivation[]> {
 describe('a client that disconnects', () => {
   test('half-way through its request leaves nothing', async () => {
     await platform.api.putAction('half', hello);
-    const before = holdings(platform.pid).openFiles;
     const sockets = await Promise.all(Array.from({ length: 20 }, () => send('half?blocking=true', '{"name":', 1000)));
+    const ports = sockets.map((socket) => socket.localPort ?? 0);
+    const serverPort = Number(new URL(platform.url).port);
+    await until('connections are open', () => heldConnections(serverPort, ports) === 20);
     for (const [i, socket] of sockets.entries()) {
       if (i % 2 === 0) socket.destroy();
       else socket.resetAndDestroy();
     }
-    await until('connections are closed', () => holdings(platform.pid).openFiles <= before + 2);
+    await until('connections are closed', () => heldConnections(serverPort, ports) === 0);
     expect(await activationsOf('half')).toEqual([]);
   });
 

@@ -103,3 +103,21 @@ export function holdings(pid: number): { openFiles: number; memoryMiB: number } 
   const anonymous = /^RssAnon:\s+(\d+) kB$/m.exec(readOrEmpty(`/proc/${pid}/status`))?.[1];
   return { openFiles: readdirSync(`/proc/${pid}/fd`).length, memoryMiB: Number(anonymous) / 1024 };
 }
+
+/** How many of the connections from `clientPorts` to a server at `serverPort` (both IPv4, this host) the server holds. */
+export function heldConnections(serverPort: number, clientPorts: readonly number[]): number {
+  const established = '01';
+  const closeWait = '08';
+  return readOrEmpty('/proc/net/tcp')
+    .split('\n')
+    .slice(1)
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([, local = '', remote = '', state = '']) => {
+      const port = (address: string): number => parseInt(address.split(':')[1] ?? '', 16);
+      return (
+        port(local) === serverPort &&
+        clientPorts.includes(port(remote)) &&
+        (state === established || state === closeWait)
+      );
+    }).length;
+}
