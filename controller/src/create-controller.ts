@@ -4,6 +4,7 @@ import type { RouterContext } from '@koa/router';
 import { notAcceptable, uriTooLong } from '@gpuwhisk/common/errors';
 import { transactionLogger } from '@gpuwhisk/common/logging';
 import { ActionCache } from './actions/action-cache.js';
+import { ActionResolver } from './actions/action-resolver.js';
 import { ActionWriter } from './actions/action-writer.js';
 import { createRouter, isApiPath, refuseUnrouted } from './api/create-router.js';
 import type { CallState } from './api/create-router.js';
@@ -39,7 +40,12 @@ export function createController(dependencies: ControllerDependencies): Controll
   const { store, clock, random, logger } = dependencies;
   const identities = new Identities(store, clock);
   const actions = new ActionCache(store, clock);
-  const context: ApiContext = { ...dependencies, actions, actionWriter: new ActionWriter(store, actions, random) };
+  const context: ApiContext = {
+    ...dependencies,
+    actions,
+    actionResolver: new ActionResolver(actions),
+    actionWriter: new ActionWriter(store, actions, random),
+  };
   const routes = createRoutes(context);
   const dispatch = createRouter(routes, identities).routes();
 

@@ -8,6 +8,7 @@ import {
   notAllowed,
   sequencesNotServed,
 } from '@gpuwhisk/common/errors';
+import type { ActionName } from '../actions/action-resolver.js';
 import { readActionPut } from '../actions/action-put.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
@@ -36,6 +37,14 @@ function ownAction(call: IdentifiedCall): { namespace: string; name: string } {
   const name = entityNameOf(call, 'actionName');
   checkOwner(call, namespace, name);
   return { namespace, name };
+}
+
+/** The action that the path names. Throws ApiError (400). */
+function actionNameOf(call: IdentifiedCall): ActionName {
+  const namespace = namespaceOf(call);
+  const name = entityNameOf(call, 'actionName');
+  if (call.params.packageName === undefined) return { namespace, name };
+  return { namespace, packageName: entityNameOf(call, 'packageName'), name };
 }
 
 async function putAction(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
@@ -83,7 +92,7 @@ async function deleteAction(context: ApiContext, call: IdentifiedCall): Promise<
 }
 
 async function invokeAction(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
-  const { namespace, name } = ownAction(call);
+  const name = actionNameOf(call);
   const { request, identity, transactionId } = call;
   const { maxPayloadBytes } = boundsOf(context, identity);
   checkDeclaredLength(request, maxPayloadBytes);
@@ -91,10 +100,10 @@ async function invokeAction(context: ApiContext, call: IdentifiedCall): Promise<
   const body = await readBody(request, maxPayloadBytes);
   checkContentType(request.headers['content-type'], body.length);
   const payload = parseArguments(body);
-  const action = await context.actions.resolve(namespace, name);
-  checkInvocable(action, payload, context.manifest());
+  const resolved = await context.actionResolver.resolve(identity, name);
+  checkInvocable(resolved.action, payload, context.manifest());
   const { blocking, waitMs } = options;
-  const outcome = await context.invoker.invoke({ identity, action, payload, blocking, waitMs, transactionId });
+  const outcome = await context.invoker.invoke({ ...resolved, identity, payload, blocking, waitMs, transactionId });
   return invocationAnswer(outcome, options.result);
 }
 

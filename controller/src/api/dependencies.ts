@@ -9,6 +9,7 @@ import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { ActionCache } from '../actions/action-cache.js';
+import type { ActionResolver } from '../actions/action-resolver.js';
 import type { ActionWriter } from '../actions/action-writer.js';
 import type { InvokeService } from '../invoke/invoke-service.js';
 
@@ -32,6 +33,7 @@ export interface ControllerDependencies {
 /** What the resources share. */
 export interface ApiContext extends ControllerDependencies {
   actions: ActionCache;
+  actionResolver: ActionResolver;
   actionWriter: ActionWriter;
 }
 

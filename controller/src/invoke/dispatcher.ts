@@ -99,10 +99,11 @@ export class Dispatcher implements InvokeService {
   }
 
   private message(request: InvokeRequest, activationId: string): ActivationMessage {
-    const { action, identity, payload } = request;
+    const { action, binding, identity, payload, cause } = request;
     let content = payload;
     const initArgs: string[] = [];
-    if (action.parameters.length > 0) {
+    // An array has no place for parameters: it is passed on as it is.
+    if (action.parameters.length > 0 && !Array.isArray(payload)) {
       content = {};
       for (const { key, value, init } of action.parameters) {
         content[key] = value;
@@ -112,7 +113,12 @@ export class Dispatcher implements InvokeService {
     }
     return {
       transid: [request.transactionId, this.dependencies.clock.now()],
-      action: { path: action.namespace, name: action.name, version: action.version },
+      action: {
+        path: action.namespace,
+        name: action.name,
+        version: action.version,
+        ...(binding !== undefined && { binding }),
+      },
       revision: action.revision,
       user: identity,
       activationId,
@@ -121,6 +127,7 @@ export class Dispatcher implements InvokeService {
       content,
       initArgs,
       lockedArgs: {},
+      ...(cause !== undefined && { cause }),
     };
   }
 

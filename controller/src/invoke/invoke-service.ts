@@ -1,4 +1,4 @@
-import type { JsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
@@ -6,13 +6,18 @@ import type { Identity } from '@gpuwhisk/common/entities/identity';
 /** One invocation that passed authentication and validation. */
 export interface InvokeRequest {
   identity: Identity;
+  /** Its parameters are merged with those of its package and binding. */
   action: WhiskAction;
-  /** The caller's arguments, not yet merged with the action's parameters. */
-  payload: JsonObject;
+  /** `ns/pkg` of the binding that the action was reached through. */
+  binding?: string;
+  /** The caller's arguments, not yet merged with the action's parameters; an array in sequences only. */
+  payload: JsonObject | JsonValue[];
   blocking: boolean;
   /** How long a blocking caller waits, ms. */
   waitMs: number;
   transactionId: string;
+  /** The activation of the sequence or composition that this one is a part of. */
+  cause?: string;
 }
 
 /** What the caller is told. */
