@@ -170,6 +170,15 @@ _Noreturn static void sandbox_process(const struct spec *spec, int channel, bool
 int main(int count, char **words) {
   // What the platform runs in a sandbox to see which measures the host allows.
   if (count > 1 && strcmp(words[1], "--true") == 0) return 0;
+  // What the platform calls for itself, as Node.js has no netlink.
+  if (count == 5 && strcmp(words[1], "--make-link") == 0) {
+    make_host_link(words[2], words[3], words[4]);
+    return 0;
+  }
+  if (count == 3 && strcmp(words[1], "--remove-link") == 0) {
+    remove_host_link(words[2]);
+    return 0;
+  }
   pid_t platform = getppid();
   // Blocked so that they wait for supervise(): a frozen sandbox must be thawed to die, whoever asks for its end.
   sigset_t handled;

@@ -92,7 +92,7 @@ static void add_no_ipv6(struct request *request) {
   end_nest(request, families);
 }
 
-static struct request pair_request(const char *name, pid_t child, bool ipv6) {
+static struct request pair_request(const char *name, const char *peer_name, pid_t peer_owner, bool ipv6) {
   struct ifinfomsg link = {.ifi_family = AF_UNSPEC};
   struct request request = start_request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &link, sizeof link);
   add(&request, IFLA_IFNAME, name, strlen(name) + 1);
@@ -102,8 +102,8 @@ static struct request pair_request(const char *name, pid_t child, bool ipv6) {
   char *data = add(&request, IFLA_INFO_DATA, NULL, 0);
   char *peer = add(&request, VETH_INFO_PEER, NULL, 0);
   append(&request, &link, sizeof link);
-  add(&request, IFLA_IFNAME, "eth0", sizeof "eth0");
-  uint32_t pid = (uint32_t)child;
+  add(&request, IFLA_IFNAME, peer_name, strlen(peer_name) + 1);
+  uint32_t pid = (uint32_t)peer_owner;
   add(&request, IFLA_NET_NS_PID, &pid, sizeof pid);
   if (ipv6) add_no_ipv6(&request);
   end_nest(&request, peer);
@@ -112,11 +112,12 @@ static struct request pair_request(const char *name, pid_t child, bool ipv6) {
   return request;
 }
 
-static void make_pair(int route, const char *name, pid_t child) {
-  struct request request = pair_request(name, child, true);
+// The peer lies in the network namespace of `peer_owner`.
+static void make_pair(int route, const char *name, const char *peer_name, pid_t peer_owner) {
+  struct request request = pair_request(name, peer_name, peer_owner, true);
   int error = exchange(route, &request, "making the veth pair");
   if (error == EAFNOSUPPORT) { // A kernel without IPv6.
-    request = pair_request(name, child, false);
+    request = pair_request(name, peer_name, peer_owner, false);
     error = exchange(route, &request, "making the veth pair");
   }
   if (error != 0) fail("net", error, "making the veth pair");
@@ -162,6 +163,31 @@ static unsigned index_of(const char *name) {
   return index;
 }
 
+static void remove_pair(int route, const char *name) {
+  unsigned index = if_nametoindex(name);
+  if (index == 0) return;
+  struct ifinfomsg link = {.ifi_family = AF_UNSPEC, .ifi_index = (int)index};
+  struct request request = start_request(RTM_DELLINK, 0, &link, sizeof link);
+  perform(route, &request, "removing a link");
+}
+
+void make_host_link(const char *name, const char *peer_name, const char *address) {
+  int route = open_netlink();
+  remove_pair(route, name); // What a platform that was killed left.
+  make_pair(route, name, peer_name, getpid());
+  unsigned index = index_of(name);
+  add_address(route, index, address, 32);
+  raise_link(route, index);
+  raise_link(route, index_of(peer_name));
+  close(route);
+}
+
+void remove_host_link(const char *name) {
+  int route = open_netlink();
+  remove_pair(route, name);
+  close(route);
+}
+
 void raise_loopback(void) {
   // Always the first link of its namespace.
   int route = open_netlink();
@@ -174,7 +200,7 @@ void build_network(const struct spec *spec, pid_t child) {
   const char *name = veth->args[0], *outside = veth->args[1], *inside = veth->args[2];
   long prefix = number(veth->args[3]);
   int route = open_netlink();
-  make_pair(route, name, child);
+  make_pair(route, name, "eth0", child);
   unsigned index = index_of(name);
   add_address(route, index, outside, prefix);
   raise_link(route, index);

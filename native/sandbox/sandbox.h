@@ -84,6 +84,10 @@ void raise_loopback(void);
 // Makes the pair, with its inner end in the network namespace of `child`; run by the launcher.
 void build_network(const struct spec *spec, pid_t child);
 
+// A pair whose ends both stay with the host, so that the host has `address`; replaces one of that name.
+void make_host_link(const char *name, const char *peer_name, const char *address);
+void remove_host_link(const char *name); // If there is one.
+
 // privileges.c
 void map_ids(const struct spec *spec, pid_t child);
 void become_unprivileged(const struct spec *spec);

@@ -9,8 +9,10 @@ import { openLmdbStore } from '@gpuwhisk/common/store/lmdb-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
+import type { HttpHandler } from '@gpuwhisk/common/system/network';
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import { createController } from '@gpuwhisk/controller/create-controller';
+import type { Controller } from '@gpuwhisk/controller/create-controller';
 import { putIdentity } from '@gpuwhisk/controller/identities';
 import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
 import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/process-factory';
@@ -90,14 +92,24 @@ async function start(
   releases.push(() => durable.close());
   const catalog = await catalogFound;
   for (const damage of durable.damage) logger.error(damage, 'part of the log could not be read; the rest was');
-  // Filled in once the port is known; no container starts before that.
+  // Filled in once the addresses are known; no container starts before that.
   const runtimeEnv: Record<string, string> = {};
+  const api: { controller?: Controller } = {};
   const factory = createProcessFactory({
     catalog,
     clock,
     dataDir: config.dataDir,
     actionNetwork: config.actionNetwork,
     runtimeEnv,
+    serveSandboxes: async (address) => {
+      const handle: HttpHandler = (request, response) => {
+        if (api.controller) api.controller.handle(request, response);
+        else response.writeHead(503).end();
+      };
+      const server = await systemNetwork.listen(handle, { host: address, port: 0 });
+      releases.push(() => server.close(0));
+      return server.port;
+    },
   });
   const { bus } = durable;
   const limits = { maxPendingMessages: config.maxQueuedActivations, maxPendingBytes: config.maxQueuedBytes };
@@ -134,7 +146,7 @@ async function start(
     maxResultBytes: config.limits.maxResultBytes,
     maxInFlight,
   });
-  const controller = createController({
+  const controller = (api.controller = createController({
     store,
     clock,
     random,
@@ -145,10 +157,11 @@ async function start(
     invoker: dispatcher,
     invokersHealth: () => ({ [`invoker${instance}/${instance}`]: 'up' }),
     build: { date: '2026-11-21', number: '0.1.0' },
-  });
+  }));
   const server = await systemNetwork.listen(controller.handle, { host: config.host, port: config.port });
   const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${server.port}`;
-  runtimeEnv.__OW_API_HOST = config.apiHost ?? url;
+  runtimeEnv.__OW_API_HOST =
+    config.apiHost ?? (factory.sandboxService === undefined ? url : `http://${factory.sandboxService}`);
   await invoker.start();
   return {
     url,

@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { findTool } from '@gpuwhisk/invoker/containers/process/run-tool';
 import { findPython } from '@gpuwhisk/invoker/runtimes/find-python';
 
 const scratch = mkdtempSync(join(tmpdir(), 'gpuwhisk-machine-'));
@@ -19,6 +20,10 @@ export const isolationLack = !hasLauncher
   : process.getuid?.() !== 0
     ? 'full isolation needs root'
     : undefined;
+
+/** Why functions have no network here; undefined if they do. */
+export const networkLack =
+  isolationLack ?? (((await findTool('nft')) ?? (await findTool('iptables'))) ? undefined : 'no nft and no iptables');
 
 /** The kinds of this machine by their family's default name. */
 export const kinds = ['nodejs:default', ...(hasPython ? ['python:default'] : [])] as const;

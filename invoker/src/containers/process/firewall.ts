@@ -8,6 +8,8 @@ export interface FirewallScope {
   linkPrefix: string;
   /** Their addresses, such as `10.208.16.0/20`. */
   range: string;
+  /** The one address and port of the host that sandboxes reach, if there is one. */
+  service?: { address: string; port: number };
 }
 
 /** Rules that are in force until they are removed. */
@@ -17,13 +19,17 @@ export interface Firewall {
 
 const linkLocal = '169.254.0.0/16';
 
-function nftRules({ name, linkPrefix, range }: FirewallScope): string {
+function nftRules({ name, linkPrefix, range, service }: FirewallScope): string {
   const link = `"${linkPrefix}*"`;
+  const admitted = service ? `iifname ${link} ip daddr ${service.address} tcp dport ${service.port} accept` : '';
+  const unseen = service ? `iifname != "lo" ip daddr ${service.address} drop` : '';
   return `table inet ${name} {
   chain input {
     type filter hook input priority -10; policy accept;
     iifname ${link} ct state established,related accept
+    ${admitted}
     iifname ${link} drop
+    ${unseen}
   }
   chain forward {
     type filter hook forward priority -10; policy accept;
@@ -51,10 +57,18 @@ async function withNft(nft: string, scope: FirewallScope): Promise<Firewall> {
   return { remove: () => runTool(nft, ['-f', '-'], nftRemoval(scope)) };
 }
 
+function tcpTo(port: number): string[] {
+  return ['-p', 'tcp', '--dport', String(port)];
+}
+
 /** Chains of our own, and the jumps to them from the built-in ones. */
-function iptablesPlan({ name, linkPrefix, range }: FirewallScope): { jumps: string[][]; rules: string[][] } {
+function iptablesPlan({ name, linkPrefix, range, service }: FirewallScope): { jumps: string[][]; rules: string[][] } {
   const link = `${linkPrefix}+`;
   const [input, output, nat] = [`${name}_i`, `${name}_f`, `${name}_n`];
+  const admitted = service
+    ? [['-t', 'filter', '-A', input, '-i', link, '-d', service.address, ...tcpTo(service.port), '-j', 'ACCEPT']]
+    : [];
+  const unseen = service ? [['-t', 'filter', '-A', input, '!', '-i', 'lo', '-d', service.address, '-j', 'DROP']] : [];
   const established = ['-m', 'conntrack', '--ctstate', 'ESTABLISHED,RELATED', '-j', 'ACCEPT'];
   return {
     jumps: [
@@ -64,7 +78,9 @@ function iptablesPlan({ name, linkPrefix, range }: FirewallScope): { jumps: stri
     ],
     rules: [
       ['-t', 'filter', '-A', input, '-i', link, ...established],
+      ...admitted,
       ['-t', 'filter', '-A', input, '-i', link, '-j', 'DROP'],
+      ...unseen,
       ['-t', 'filter', '-A', output, '-i', link, '-o', link, '-j', 'DROP'],
       ['-t', 'filter', '-A', output, '-i', link, '-d', linkLocal, '-j', 'DROP'],
       ['-t', 'filter', '-A', output, '-o', link, ...established],
@@ -95,8 +111,8 @@ async function withIptables(iptables: string, scope: FirewallScope): Promise<Fir
 
 /**
  * Sets rules by nft or iptables: sandboxes reach what the host reaches, but neither each other, nor any address of
- * the host, nor link-local ones (where clouds keep their metadata), and nobody reaches them but the host. Rejects
- * with a reason if that cannot be had.
+ * the host save the service's, nor link-local ones (where clouds keep their metadata), and nobody reaches them but
+ * the host. The service is reached by them and by the host alone. Rejects with a reason if that cannot be had.
  */
 export async function raiseFirewall(scope: FirewallScope): Promise<Firewall> {
   const nft = await findTool('nft');

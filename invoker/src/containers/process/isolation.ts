@@ -88,7 +88,8 @@ function weaken(isolation: Isolation, measure: string): { isolation: Isolation; 
       if (!isolation.freshProc) break;
       return lose("Functions see the host's /proc", { freshProc: false });
     case 'net':
-      if (isolation.network) return lose('Functions reach no network', { network: undefined });
+      if (isolation.network)
+        return lose("Functions reach neither the network nor the platform's API", { network: undefined });
       return lose('Functions have no network of their own', { namespaces: fewer('net') });
     case 'cgroup':
       if (isolation.cgroups === noCgroups) break;

@@ -2,8 +2,9 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { raiseFirewall } from './firewall.js';
 import type { Firewall } from './firewall.js';
+import { runTool } from './run-tool.js';
 
-/** Sandboxes that one platform can number. */
+/** Sandboxes that one platform can number, with the last number for the service. */
 export const maxSlots = 1024;
 /** Where addresses of sandboxes come from: 256 blocks of 1,024 pairs. */
 export const defaultNetworkRange = '10.208.0.0/12';
@@ -23,8 +24,11 @@ export interface Veth {
 
 /** The network of the sandboxes of one platform. */
 export interface ActionNetwork {
+  /** Slots below maxSlots - 1. */
   veth(slot: number): Veth;
-  /** Removes the rules. */
+  /** `address:port` of the host's service for sandboxes; undefined if none was wanted. */
+  readonly service: string | undefined;
+  /** Removes the rules and the service's address. */
   close(): Promise<void>;
 }
 
@@ -53,8 +57,38 @@ async function allowForwarding(): Promise<void> {
   if ((await readFile(forwardFile, 'utf8')).trim() !== '1') await writeFile(forwardFile, '1');
 }
 
+/** What openNetwork needs. */
+export interface NetworkOptions {
+  /** Of the data folder: names the links and the rules. */
+  hash: string;
+  /** Where addresses come from. */
+  range: string;
+  /** The sandbox launcher, which makes links. */
+  launcherPath: string;
+  /** Listens on an address of the host and resolves with the port; sandboxes are let through to it. */
+  serve?: (address: string) => Promise<number>;
+}
+
+/** An address of the host's that only sandboxes are let through to, and the way to remove it. */
+async function openService(
+  options: NetworkOptions,
+  link: string,
+  address: string,
+): Promise<{ service?: { address: string; port: number }; remove(): Promise<void> }> {
+  const { serve, launcherPath } = options;
+  if (!serve) return { remove: () => Promise.resolve() };
+  await runTool(launcherPath, ['--make-link', link, `${link}p`, address]);
+  const remove = (): Promise<void> => runTool(launcherPath, ['--remove-link', link]);
+  try {
+    return { service: { address, port: await serve(address) }, remove };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
 /** Readies the network. Rejects with a reason where the host forbids or lacks it. */
-export async function openNetwork(options: { hash: string; range: string }): Promise<ActionNetwork> {
+export async function openNetwork(options: NetworkOptions): Promise<ActionNetwork> {
   if (process.getuid?.() !== 0) throw new Error('it needs root');
   const seed = Number.parseInt(options.hash.slice(0, 8), 16);
   const linkPrefix = `gw${options.hash.slice(0, 6)}`;
@@ -62,15 +96,23 @@ export async function openNetwork(options: { hash: string; range: string }): Pro
     .filter(([name]) => !name.startsWith(linkPrefix))
     .flatMap(([, entries]) => (entries ?? []).filter((entry) => entry.family === 'IPv4').map((entry) => entry.address));
   const block = freeBlock(options.range, seed, taken);
-  const firewall: Firewall = await raiseFirewall({
-    name: `gpuwhisk_${options.hash.slice(0, 8)}`,
-    linkPrefix,
-    range: `${toAddress(block)}/${32 - Math.log2(blockAddresses)}`,
-  });
+  const serviceAddress = toAddress(block + (maxSlots - 1) * addressesPerSlot + 1);
+  const { service, remove } = await openService(options, `${linkPrefix}api`, serviceAddress);
+  const undo: (() => Promise<void>)[] = [remove];
+  const close = async (): Promise<void> => {
+    for (const step of undo.splice(0).reverse()) await step();
+  };
   try {
+    const firewall: Firewall = await raiseFirewall({
+      name: `gpuwhisk_${options.hash.slice(0, 8)}`,
+      linkPrefix,
+      range: `${toAddress(block)}/${32 - Math.log2(blockAddresses)}`,
+      ...(service && { service }),
+    });
+    undo.push(() => firewall.remove());
     await allowForwarding();
   } catch (error) {
-    await firewall.remove();
+    await close();
     throw error;
   }
   return {
@@ -83,6 +125,7 @@ export async function openNetwork(options: { hash: string; range: string }): Pro
         prefixLength: 30,
       };
     },
-    close: () => firewall.remove(),
+    service: service && `${service.address}:${service.port}`,
+    close,
   };
 }

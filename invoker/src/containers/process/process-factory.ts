@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { mkdir, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -50,6 +51,11 @@ export interface ProcessFactoryOptions {
   runtimeEnv?: Readonly<Record<string, string>>;
   /** Processes of a sandbox, threads included. Default 1024, as OpenWhisk's `--pids-limit`. */
   pidsLimit?: number;
+  /**
+   * Listens on an address of the host that only sandboxes and the host itself are let through to, and resolves with
+   * the port. Called once, by start(), and only where sandboxes have a network.
+   */
+  serveSandboxes?: (address: string) => Promise<number>;
   /** IPv4 range that sandboxes' addresses are taken from. */
   networkRange?: string;
   /** Path of the sandbox launcher; default: the one that native/build.mjs builds. */
@@ -57,15 +63,21 @@ export interface ProcessFactoryOptions {
   random?: Random;
 }
 
+/** A factory of containers that are processes of this machine. */
+export interface ProcessContainerFactory extends ContainerFactory {
+  /** Where sandboxes reach what `serveSandboxes` serves, as `address:port`; undefined if they cannot. After start(). */
+  readonly sandboxService: string | undefined;
+}
+
 /** Makes containers of processes of this machine, isolated as well as the host allows. */
-export function createProcessFactory(options: ProcessFactoryOptions): ContainerFactory {
+export function createProcessFactory(options: ProcessFactoryOptions): ProcessContainerFactory {
   return new ProcessFactory(options);
 }
 
-class ProcessFactory implements ContainerFactory {
+class ProcessFactory implements ProcessContainerFactory {
   private readonly containers = new Map<string, ProcessContainer>();
-  // Slot 0 is the probe's.
-  private readonly slots = new Slots(1, maxSlots);
+  // Slot 0 is the probe's, the last one the service's.
+  private readonly slots = new Slots(1, maxSlots - 1);
   private readonly launcherPath: string;
   private readonly random: Random;
   private isolation: Isolation = noIsolation;
@@ -118,6 +130,10 @@ class ProcessFactory implements ContainerFactory {
     return notes;
   }
 
+  get sandboxService(): string | undefined {
+    return this.isolation.network?.service;
+  }
+
   supports(kind: string): boolean {
     return this.options.catalog.supports(kind);
   }
@@ -161,11 +177,15 @@ class ProcessFactory implements ContainerFactory {
   }
 
   private async openNetwork(hash: string, notes: string[]): Promise<ActionNetwork | undefined> {
-    if (!this.options.actionNetwork) return undefined;
+    const { actionNetwork, networkRange, serveSandboxes } = this.options;
+    // Without the launcher, which the probe reports, there are no sandboxes to connect.
+    if (!actionNetwork || !existsSync(this.launcherPath)) return undefined;
+    const range = networkRange ?? defaultNetworkRange;
     try {
-      return await openNetwork({ hash, range: this.options.networkRange ?? defaultNetworkRange });
+      return await openNetwork({ hash, range, launcherPath: this.launcherPath, serve: serveSandboxes });
     } catch (error) {
-      notes.push(`Functions reach no network: ${(error as Error).message.split('\n')[0]}.`);
+      const reason = (error as Error).message.replace(/^error\nnet\n/, '').split('\n')[0];
+      notes.push(`Functions reach neither the network nor the platform's API: ${reason}.`);
       return undefined;
     }
   }

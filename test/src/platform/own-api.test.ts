@@ -1,0 +1,117 @@
+// Functions that call the platform's API from inside their sandboxes, and nothing else of the host.
+import { spawnSync } from 'node:child_process';
+import { networkInterfaces } from 'node:os';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { findTool } from '@gpuwhisk/invoker/containers/process/run-tool';
+import { hasPython, networkLack } from './machine.js';
+import { newDataDir, removeDataDir, startPlatform, until } from './running-platform.js';
+import type { RunningPlatform } from './running-platform.js';
+
+const suite = networkLack === undefined ? describe : describe.skip;
+const python = hasPython ? test : test.skip;
+const nft = await findTool('nft');
+
+const withKey = { annotations: { 'provide-api-key': true } };
+const greeter = 'function main({ name }) { return { greeting: `Hello, ${name}!` }; }';
+const caller = `async function main({ action, key = process.env.__OW_API_KEY }) {
+  const response = await fetch(process.env.__OW_API_HOST + '/api/v1/namespaces/_/actions/' + action + '?blocking=true&result=true', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: 'Basic ' + Buffer.from(key ?? '').toString('base64') },
+    body: JSON.stringify({ name: 'Ada' }),
+  });
+  return { status: response.status, body: await response.json() };
+}`;
+const pythonCaller = `import base64, json, os, urllib.request
+def main(args):
+  url = os.environ["__OW_API_HOST"] + "/api/v1/namespaces/_/actions/greeter?blocking=true&result=true"
+  key = base64.b64encode(os.environ["__OW_API_KEY"].encode()).decode()
+  headers = {"Content-Type": "application/json", "Authorization": "Basic " + key}
+  with urllib.request.urlopen(urllib.request.Request(url, b'{"name": "Ada"}', headers)) as response:
+    return json.load(response)`;
+const hostOf = `function main() { return { host: process.env.__OW_API_HOST }; }`;
+
+/** Addresses of the host, with their links. */
+function hostAddresses(): string[] {
+  return Object.values(networkInterfaces()).flatMap((entries) => (entries ?? []).map((entry) => entry.address));
+}
+
+async function apiAddress(platform: RunningPlatform): Promise<URL> {
+  await platform.api.putAction('host-of', hostOf);
+  const { body } = await platform.api.invokeForResult('host-of');
+  return new URL(String(body.host));
+}
+
+suite(`the API within sandboxes${networkLack ? ` (skipped: ${networkLack})` : ''}`, () => {
+  let platform: RunningPlatform;
+  beforeAll(async () => {
+    platform = await startPlatform();
+    await platform.api.putAction('greeter', greeter);
+    await platform.api.putAction('caller', caller, withKey);
+  });
+  afterAll(() => platform.stop());
+
+  test('a function invokes another one with its key', async () => {
+    const { body } = await platform.api.invokeForResult('caller', { action: 'greeter' });
+    expect(body).toEqual({ status: 200, body: { greeting: 'Hello, Ada!' } });
+  });
+
+  test('a function may invoke itself through it', async () => {
+    const recursive = caller
+      .replace('{ action,', '{ action, name,')
+      .replace('const response', 'if (name) return { name };\nconst response');
+    await platform.api.putAction('recursive', recursive, withKey);
+    const { body } = await platform.api.invokeForResult('recursive', { action: 'recursive' });
+    expect(body).toEqual({ status: 200, body: { name: 'Ada' } });
+  });
+
+  python('a Python function does so with its own library', async () => {
+    await platform.api.putAction('python-caller', pythonCaller, { kind: 'python:default', ...withKey });
+    expect((await platform.api.invokeForResult('python-caller')).body).toEqual({ greeting: 'Hello, Ada!' });
+  });
+
+  test.each([
+    ['no key', ''],
+    ['a forged key', `${'0'.repeat(8)}-0000-0000-0000-${'0'.repeat(12)}:${'x'.repeat(64)}`],
+  ])('%s is refused', async (_, key) => {
+    const { body } = await platform.api.invokeForResult('caller', { action: 'greeter', key });
+    expect(body).toMatchObject({ status: 401 });
+  });
+
+  test('only its port is open', async () => {
+    const { hostname, port } = await apiAddress(platform);
+    const knock = `async function main({ host, ports }) {
+      const { connect } = require('net');
+      const knocked = ports.map((port) => new Promise((resolve) => {
+        const socket = connect({ host, port });
+        socket.setTimeout(1500, () => { socket.destroy(); resolve([port, 'silence']); });
+        socket.on('connect', () => { socket.destroy(); resolve([port, 'connected']); });
+        socket.on('error', (error) => resolve([port, error.code]));
+      }));
+      return Object.fromEntries(await Promise.all(knocked));
+    }`;
+    await platform.api.putAction('knock', knock);
+    const others = [22, 80, 111, Number(port) + 1, Number(new URL(platform.url).port)];
+    const { body } = await platform.api.invokeForResult('knock', { host: hostname, ports: [Number(port), ...others] });
+    expect(body).toEqual({ [port]: 'connected', ...Object.fromEntries(others.map((other) => [other, 'silence'])) });
+  });
+});
+
+suite(`the address of the API${networkLack ? ` (skipped: ${networkLack})` : ''}`, () => {
+  const rules = (): string =>
+    nft === undefined ? '' : spawnSync(nft, ['list', 'ruleset'], { encoding: 'utf8' }).stdout;
+
+  test('outlives no platform: neither one that stops nor the next life of one that was killed', async () => {
+    const dataDir = newDataDir();
+    const first = await startPlatform({ dataDir });
+    const { hostname } = await apiAddress(first);
+    expect(hostAddresses()).toContain(hostname);
+    await first.end('SIGKILL');
+    const second = await startPlatform({ dataDir });
+    expect((await apiAddress(second)).hostname).toBe(hostname);
+    expect(hostAddresses().filter((address) => address === hostname)).toHaveLength(1);
+    expect(await second.end('SIGTERM')).toBe(0);
+    await until('its address is gone', () => !hostAddresses().includes(hostname));
+    expect(rules()).not.toContain(hostname);
+    removeDataDir(dataDir);
+  });
+});
