@@ -70,6 +70,15 @@ export const sequencesNotServed = (): ApiError =>
 /** 400: arguments that collide with final parameters. */
 export const parametersNotAllowed = (): ApiError =>
   new ApiError(400, 'Request defines parameters that are not allowed (e.g., reserved properties).');
+/** 400: a package of this name would hide something else. */
+export const packageNameReserved = (name: string): ApiError => new ApiError(400, `Package name '${name}' is reserved.`);
+/** 400: a binding to nothing. */
+export const bindingDoesNotExist = (): ApiError =>
+  new ApiError(400, 'Binding references a package that does not exist.');
+/** 400: a binding to a binding. */
+export const bindingToBinding = (): ApiError => new ApiError(400, 'Cannot bind to another package binding.');
+/** 400: writing an action through a binding. */
+export const notAllowedOnBinding = (): ApiError => new ApiError(400, 'Operation not permitted on package binding.');
 /** 400: `docs` and `count` exclude each other. */
 export const docsWithCount = (): ApiError => new ApiError(400, "The parameter 'docs' is not permitted with 'count'.");
 
@@ -80,15 +89,21 @@ export const credentialsMissing = (): ApiError =>
 export const credentialsInvalid = (): ApiError =>
   new ApiError(401, 'The supplied authentication is invalid', challenge);
 
-/** 403: `resource` is `ns` or `ns/name`. */
-export const notAuthorized = (resource: string): ApiError =>
-  new ApiError(403, `The supplied authentication is not authorized to access '${resource}'.`);
+/** 403: `resources` are `ns`, `ns/name` or `ns/pkg/name`; several are named in alphabetical order, each once. */
+export const notAuthorized = (...resources: string[]): ApiError =>
+  new ApiError(
+    403,
+    `The supplied authentication is not authorized to access '${[...new Set(resources)].sort().join(', ')}'.`,
+  );
 /** 403: the namespace's `allowedKinds` leaves the kind out. */
 export const kindNotAuthorized = (kind: string): ApiError =>
   new ApiError(403, `The supplied authentication is not authorized to access actions of kind '${kind}'.`);
 
 /** 404: no such entity. */
 export const noSuchEntity = (): ApiError => new ApiError(404, 'The requested resource does not exist.');
+/** 404: no such entity, by its name; `resource` is `ns/name`. */
+export const noSuchResource = (resource: string): ApiError =>
+  new ApiError(404, `The requested resource '${resource}' does not exist.`);
 /** 404: no such route. */
 export const noSuchRoute = (): ApiError => rejected(404, 'The requested resource could not be found.');
 
@@ -111,6 +126,18 @@ export const concurrentModification = (): ApiError =>
 export const otherCollection = (): ApiError =>
   new ApiError(409, 'Resource by this name exists but is not in this collection.');
 
+/** 409: a binding to something that is no package. */
+export const bindingToOther = (): ApiError => new ApiError(409, 'Cannot bind to a resource that is not a package.');
+/** 409: a package is not made a binding. */
+export const packageNotBindable = (): ApiError =>
+  new ApiError(409, 'Resource is a package and cannot be converted into a binding.');
+/** 409: deleting a package that has actions. */
+export const packageNotEmpty = (actions: number): ApiError =>
+  new ApiError(
+    409,
+    `Package not empty (contains ${actions} ${actions === 1 ? 'entity' : 'entities'}). Set force param or delete package contents.`,
+  );
+
 /** 413: `field` is `exec`, `parameters`, `annotations` or `Request`. */
 export const tooLarge = (field: string, bytes: number, allowedBytes: number): ApiError =>
   new ApiError(413, `${field} larger than allowed: ${bytes} > ${allowedBytes} bytes.`);
@@ -120,6 +147,10 @@ export const uriTooLong = (allowedBytes: number): ApiError =>
 /** 415 */
 export const unsupportedContentType = (contentType: string): ApiError =>
   rejected(415, `The request's Content-Type [${contentType}] is not supported. Expected:\napplication/json`);
+
+/** 422: bindings that refer to each other; `binding` is `ns/name`. */
+export const circularBinding = (binding: string): ApiError =>
+  new ApiError(422, `Package binding '${binding}' contains a circular reference.`);
 
 /** 429: as many activations of all namespaces wait as may. */
 export const tooManyInFlight = (count: number, allowed: number): ApiError =>

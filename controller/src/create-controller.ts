@@ -17,6 +17,8 @@ import { ClientGoneError } from './http/body.js';
 import { transactionIdOf, wantsExtraLogging } from './http/transaction.js';
 import { Identities } from './identities.js';
 import { createInvokeRoute } from './invoke/invoke-route.js';
+import { PackageCache } from './packages/package-cache.js';
+import { PackageWriter } from './packages/package-writer.js';
 
 export type { ControllerDependencies } from './api/dependencies.js';
 
@@ -40,11 +42,15 @@ export function createController(dependencies: ControllerDependencies): Controll
   const { store, clock, random, logger } = dependencies;
   const identities = new Identities(store, clock);
   const actions = new ActionCache(store, clock);
+  const packages = new PackageCache(store, clock);
+  const actionWriter = new ActionWriter(store, actions, random);
   const context: ApiContext = {
     ...dependencies,
     actions,
-    actionResolver: new ActionResolver(actions),
-    actionWriter: new ActionWriter(store, actions, random),
+    actionResolver: new ActionResolver(actions, packages),
+    actionWriter,
+    packages,
+    packageWriter: new PackageWriter(store, packages, actionWriter),
   };
   const routes = createRoutes(context);
   const dispatch = createRouter(routes, identities).routes();

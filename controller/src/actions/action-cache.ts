@@ -1,25 +1,16 @@
-import { corruptedEntity, noSuchEntity, otherCollection } from '@gpuwhisk/common/errors';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
-import { EntityTypeError, actionId, readAction, withoutCode } from '@gpuwhisk/common/entities/action-codec';
-import { MalformedError } from '@gpuwhisk/common/entities/malformed';
-import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import { actionId, readAction, withoutCode } from '@gpuwhisk/common/entities/action-codec';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { BoundedCache } from '../bounded-cache.js';
+import { readStoredEntity } from '../stored-entity.js';
 
 /** OpenWhisk's entity cache forgets after five minutes; the bound on entries is ours. */
 const cacheBounds = { maxAgeMs: 5 * 60_000, maxEntries: 10_000 };
 
 /** An action of the store, its code where it lies. Throws ApiError (404, 409, 500). */
-export async function readStoredAction(store: ArtifactStore, namespace: string, name: string): Promise<WhiskAction> {
-  try {
-    return readAction(await store.get('whisks', `${namespace}/${name}`));
-  } catch (error) {
-    if (error instanceof NoDocumentError) throw noSuchEntity();
-    if (error instanceof EntityTypeError) throw otherCollection();
-    if (error instanceof MalformedError) throw corruptedEntity();
-    throw error;
-  }
+export function readStoredAction(store: ArtifactStore, namespace: string, name: string): Promise<WhiskAction> {
+  return readStoredEntity(store, `${namespace}/${name}`, readAction);
 }
 
 /** The actions that were invoked or written lately, without their code. */

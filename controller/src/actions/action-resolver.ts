@@ -1,6 +1,12 @@
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
+import { packageId } from '@gpuwhisk/common/entities/package-codec';
+import { mergeParameters } from '@gpuwhisk/common/entities/parameters';
+import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { notAuthorized } from '@gpuwhisk/common/errors';
+import { cachedReadablePackages, providerOf, readablePackages } from '../entitlement/rights.js';
+import type { PackageChain } from '../entitlement/rights.js';
+import type { PackageCache } from '../packages/package-cache.js';
 import type { ActionCache } from './action-cache.js';
 
 /** An action's name, in parts. */
@@ -19,6 +25,17 @@ export interface ResolvedAction {
   binding?: string;
 }
 
+/** Where an action lies, and what it has from its package. */
+export interface ActionPlace {
+  /** `ns`, or `ns/pkg` of the package that has it. */
+  namespace: string;
+  name: string;
+  /** Parameters of the package, with those of the binding over them. */
+  inherited: Parameter[];
+  /** `ns/pkg` of the binding that led to it. */
+  binding?: string;
+}
+
 /** `/ns/a`, `ns/a`, `/ns/pkg/a`, … in parts; undefined if it has neither two nor three. */
 export function parseActionName(fullName: string): ActionName | undefined {
   const parts = fullName.split('/').filter((part) => part !== '');
@@ -29,12 +46,58 @@ export function parseActionName(fullName: string): ActionName | undefined {
 
 /** Finds the action that a name leads to, for whoever may use it. */
 export class ActionResolver {
-  constructor(private readonly actions: ActionCache) {}
+  constructor(
+    private readonly actions: ActionCache,
+    private readonly packages: PackageCache,
+  ) {}
 
-  /** The action that `identity` invokes by this name. Throws ApiError (403, 404, 409, 500). */
-  async resolve(identity: Identity, { namespace, packageName, name }: ActionName): Promise<ResolvedAction> {
-    const path = packageName === undefined ? namespace : `${namespace}/${packageName}`;
-    if (namespace !== identity.namespace.name) throw notAuthorized(`${path}/${name}`);
-    return { action: await this.actions.resolve(path, name) };
+  /** The action that `identity` invokes by this name. Throws ApiError (403, 404, 409, 422, 500). */
+  async resolve(identity: Identity, name: ActionName): Promise<ResolvedAction> {
+    const place = await this.locate(identity, name);
+    return resolvedAt(place, await this.actions.resolve(place.namespace, place.name));
   }
+
+  /** The action that `identity` invokes by this name, if all that is needed to tell is remembered. */
+  cached(identity: Identity, { namespace, packageName, name }: ActionName): ResolvedAction | undefined {
+    if (packageName === undefined) {
+      const action = namespace === identity.namespace.name ? this.actions.cached(namespace, name) : undefined;
+      return action && { action };
+    }
+    const chain = cachedReadablePackages(this.packages, identity, { namespace, name: packageName });
+    if (chain === undefined) return undefined;
+    const place = placeIn(chain, name);
+    const action = this.actions.cached(place.namespace, name);
+    return action && resolvedAt(place, action);
+  }
+
+  /**
+   * Where the action lies that `identity` names so, whether or not it is there.
+   * Throws ApiError (403, 404, 409, 422, 500).
+   */
+  async locate(identity: Identity, { namespace, packageName, name }: ActionName): Promise<ActionPlace> {
+    if (packageName === undefined) {
+      if (namespace !== identity.namespace.name) throw notAuthorized(`${namespace}/${name}`);
+      return { namespace, name, inherited: [] };
+    }
+    return placeIn(await readablePackages(this.packages, identity, { namespace, name: packageName }), name);
+  }
+}
+
+function placeIn(chain: PackageChain, name: string): ActionPlace {
+  const [named] = chain;
+  const provider = providerOf(chain);
+  const inherited = inheritedParameters(chain);
+  const place = { namespace: packageId(provider), name, inherited };
+  return provider === named ? place : { ...place, binding: packageId(named) };
+}
+
+/** The parameters of a package, those of bindings to it over them. */
+export function inheritedParameters(chain: PackageChain): Parameter[] {
+  return chain.reduceRight<Parameter[]>((below, { parameters }) => mergeParameters(below, parameters), []);
+}
+
+function resolvedAt({ inherited, binding }: ActionPlace, action: WhiskAction): ResolvedAction {
+  const merged =
+    inherited.length === 0 ? action : { ...action, parameters: mergeParameters(inherited, action.parameters) };
+  return binding === undefined ? { action: merged } : { action: merged, binding };
 }

@@ -1,20 +1,18 @@
 import { actionToApi } from '@gpuwhisk/common/entities/action-codec';
 import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
+import { packageId } from '@gpuwhisk/common/entities/package-codec';
+import { mergeParameters } from '@gpuwhisk/common/entities/parameters';
 import { defaultLimits, limitsProblem } from '@gpuwhisk/common/entities/limits';
-import {
-  contentExpected,
-  kindNotAuthorized,
-  noSuchEntity,
-  notAllowed,
-  sequencesNotServed,
-} from '@gpuwhisk/common/errors';
+import { kindNotAuthorized, notAllowed, notAllowedOnBinding, sequencesNotServed } from '@gpuwhisk/common/errors';
 import type { ActionName } from '../actions/action-resolver.js';
 import { readActionPut } from '../actions/action-put.js';
+import { providerOf, readablePackages } from '../entitlement/rights.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { checkContentType, checkDeclaredLength, parseArguments, parseJson, readBody } from '../http/body.js';
+import { checkContentType, checkDeclaredLength, parseArguments, readBody } from '../http/body.js';
+import { readPutBody } from '../http/put-fields.js';
 import { booleanParameter } from '../http/query.js';
-import { listEntities } from './collections.js';
+import { listEntities, listRows } from './collections.js';
 import type { ApiContext } from './dependencies.js';
 import { boundsOf } from './dependencies.js';
 import {
@@ -31,14 +29,6 @@ import { checkInvocable, invocationAnswer, readInvokeOptions } from './invocatio
 import { apiRoot, checkOwner, entityNameOf, namespaceOf } from './route.js';
 import type { IdentifiedCall, Route } from './route.js';
 
-/** The action that the path names, in the caller's own namespace. Throws ApiError (400, 403). */
-function ownAction(call: IdentifiedCall): { namespace: string; name: string } {
-  const namespace = namespaceOf(call);
-  const name = entityNameOf(call, 'actionName');
-  checkOwner(call, namespace, name);
-  return { namespace, name };
-}
-
 /** The action that the path names. Throws ApiError (400). */
 function actionNameOf(call: IdentifiedCall): ActionName {
   const namespace = namespaceOf(call);
@@ -47,18 +37,31 @@ function actionNameOf(call: IdentifiedCall): ActionName {
   return { namespace, packageName: entityNameOf(call, 'packageName'), name };
 }
 
+/**
+ * The place of an action that the caller may write: in its own namespace, and in a package that is there and no
+ * binding. Throws ApiError (400, 403, 404, 409, 500).
+ */
+async function writableAction(context: ApiContext, call: IdentifiedCall): Promise<{ namespace: string; name: string }> {
+  const { namespace, packageName, name } = actionNameOf(call);
+  if (packageName === undefined) {
+    checkOwner(call, namespace, name);
+    return { namespace, name };
+  }
+  checkOwner(call, namespace, packageName, name);
+  const { binding } = await context.packages.resolve({ namespace, name: packageName });
+  if (binding !== undefined) throw notAllowedOnBinding();
+  return { namespace: `${namespace}/${packageName}`, name };
+}
+
 async function putAction(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
   const { config, clock } = context;
-  const { namespace, name } = ownAction(call);
+  const { namespace, name } = await writableAction(context, call);
   // Code and both lists of parameters at their largest.
   const maxBodyBytes = config.limits.maxCodeBytes + 2 * config.limits.maxParametersBytes;
-  checkDeclaredLength(call.request, maxBodyBytes);
-  const body = await readBody(call.request, maxBodyBytes);
-  checkContentType(call.request.headers['content-type'], body.length);
-  if (body.length === 0) throw contentExpected();
+  const body = await readPutBody(call.request, maxBodyBytes);
   const manifest = context.manifest();
   const bounds = boundsOf(context, call.identity);
-  const put = readActionPut(parseJson(body), manifest, { ...bounds, maxCodeBytes: config.limits.maxCodeBytes });
+  const put = readActionPut(body, manifest, { ...bounds, maxCodeBytes: config.limits.maxCodeBytes });
   const overwrite = booleanParameter(call.query, 'overwrite', false);
   const problem = limitsProblem(put.limits ?? {}, bounds);
   if (problem !== undefined) throw notAllowed(problem);
@@ -78,17 +81,26 @@ async function putAction(context: ApiContext, call: IdentifiedCall): Promise<Ans
 }
 
 async function getAction(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
-  const { namespace, name } = ownAction(call);
   const code = booleanParameter(call.query, 'code', true);
-  const { actionWriter } = context;
-  const action = await (code ? actionWriter.readWithCode(namespace, name) : actionWriter.read(namespace, name));
-  return jsonAnswer(actionToApi(action, { code }));
+  const { actionResolver, actionWriter } = context;
+  const { namespace, name, inherited, binding } = await actionResolver.locate(call.identity, actionNameOf(call));
+  const stored = await (code ? actionWriter.readWithCode(namespace, name) : actionWriter.read(namespace, name));
+  const merged = { ...stored, parameters: mergeParameters(inherited, stored.parameters) };
+  const shown = actionToApi(merged, { code });
+  return jsonAnswer(code || binding === undefined ? shown : { ...shown, binding });
 }
 
 async function deleteAction(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
-  const { namespace, name } = ownAction(call);
+  const { namespace, name } = await writableAction(context, call);
   const deleted = await context.actionWriter.delete(namespace, name);
   return jsonAnswer(actionToApi(deleted, { code: true }));
+}
+
+/** The actions of a package, or of the package that a binding leads to. */
+async function listPackageActions(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+  const name = { namespace: namespaceOf(call), name: entityNameOf(call, 'packageName') };
+  const chain = await readablePackages(context.packages, call.identity, name);
+  return listRows(context, call, { collection: 'actions', view: 'actions', path: packageId(providerOf(chain)) });
 }
 
 async function invokeAction(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
@@ -107,22 +119,12 @@ async function invokeAction(context: ApiContext, call: IdentifiedCall): Promise<
   return invocationAnswer(outcome, options.result);
 }
 
-/** Packages come later: until then none exists, which is 404 in the caller's namespace and 403 in another's. */
-function refusePackaged(call: IdentifiedCall): Answer {
-  const namespace = namespaceOf(call);
-  const names = ['packageName', 'actionName']
-    .filter((parameter) => call.params[parameter] !== undefined)
-    .map((parameter) => entityNameOf(call, parameter));
-  checkOwner(call, namespace, ...names);
-  throw noSuchEntity();
-}
-
 /** Actions: their life and their invocation. */
 export function actionRoutes(context: ApiContext): Route[] {
   const path = `${apiRoot}/namespaces/{namespace}/actions`;
   const shared = { access: 'identified', tag: 'Actions' } as const;
   const one = { ...shared, path: `${path}/{actionName}` };
-  const packaged = { ...shared, path: `${path}/{packageName}/{actionName}`, handle: refusePackaged };
+  const packaged = { ...shared, path: `${path}/{packageName}/{actionName}` };
   const names = [namespaceParameter, actionNameParameter];
   const packagedNames = [namespaceParameter, packageNameParameter, actionNameParameter];
   const action = { 200: { description: 'The action', schema: 'Action' } } as const;
@@ -199,12 +201,12 @@ export function actionRoutes(context: ApiContext): Route[] {
       path: `${path}/{packageName}/`,
       operationId: 'getActionsInPackage',
       summary: 'Actions of a package',
-      parameters: [namespaceParameter, packageNameParameter],
+      parameters: [namespaceParameter, packageNameParameter, ...listParameters],
       responses: {
         200: { description: 'Actions', schema: { arrayOf: 'ActionMeta' } },
         ...errorResponses(400, 401, 403, 404, 500),
       },
-      handle: refusePackaged,
+      handle: (call: IdentifiedCall) => listPackageActions(context, call),
     },
     {
       ...packaged,
@@ -213,6 +215,7 @@ export function actionRoutes(context: ApiContext): Route[] {
       operationId: 'updateActionInPackage',
       summary: 'Create or update an action in a package',
       parameters: [...packagedNames, overwriteParameter],
+      handle: (call: IdentifiedCall) => putAction(context, call),
     },
     {
       ...packaged,
@@ -221,6 +224,7 @@ export function actionRoutes(context: ApiContext): Route[] {
       operationId: 'getActionInPackageByName',
       summary: 'An action in a package',
       parameters: [...packagedNames, codeParameter],
+      handle: (call: IdentifiedCall) => getAction(context, call),
     },
     {
       ...packaged,
@@ -229,6 +233,7 @@ export function actionRoutes(context: ApiContext): Route[] {
       operationId: 'deleteActionInPackage',
       summary: 'Delete an action in a package',
       parameters: packagedNames,
+      handle: (call: IdentifiedCall) => deleteAction(context, call),
     },
     {
       ...packaged,
@@ -237,6 +242,7 @@ export function actionRoutes(context: ApiContext): Route[] {
       operationId: 'invokeActionInPackage',
       summary: 'Invoke an action in a package',
       parameters: [...packagedNames, ...invokeParameters],
+      handle: (call: IdentifiedCall) => invokeAction(context, call),
     },
   ];
 }

@@ -1,5 +1,5 @@
 import type { JsonValue } from '@gpuwhisk/common/json';
-import type { ViewRow } from '@gpuwhisk/common/store/artifact-store';
+import type { ViewName, ViewRow } from '@gpuwhisk/common/store/artifact-store';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
 import { booleanParameter, listRange } from '../http/query.js';
@@ -10,7 +10,7 @@ import type { IdentifiedCall, Route } from './route.js';
 import { afterAll } from './view-range.js';
 
 /** A kind of entity that a namespace holds, by the name of its path and view. */
-type Collection = 'actions' | 'packages' | 'triggers' | 'rules';
+export type Collection = 'actions' | 'packages' | 'triggers' | 'rules';
 
 /** A rule is listed whole, as its document has it; others by the row that the view made. */
 function listed({ value, doc }: ViewRow): JsonValue {
@@ -22,10 +22,26 @@ function listed({ value, doc }: ViewRow): JsonValue {
 
 /** Lists or counts one kind of entity of the caller's namespace, last written first. Throws ApiError (400, 403). */
 export async function listEntities(context: ApiContext, call: IdentifiedCall, collection: Collection): Promise<Answer> {
-  const namespace = namespaceOf(call);
-  checkOwner(call, namespace);
+  const path = namespaceOf(call);
+  checkOwner(call, path);
+  return listRows(context, call, { collection, view: collection, path });
+}
+
+/** What a list shows: rows of a view below a path (`ns` or `ns/pkg`), under their collection's name. */
+export interface ListSource {
+  collection: Collection;
+  view: ViewName;
+  path: string;
+}
+
+/** Lists or counts what lies below a path that the caller may list, last written first. Throws ApiError (400). */
+export async function listRows(
+  context: ApiContext,
+  call: IdentifiedCall,
+  { collection, view, path }: ListSource,
+): Promise<Answer> {
   const { skip, limit } = listRange(call.query, collection);
-  const range = { view: collection, startKey: [namespace, 0], endKey: [namespace, afterAll, afterAll] } as const;
+  const range = { view, startKey: [path, 0], endKey: [path, afterAll, afterAll] } as const;
   if (booleanParameter(call.query, 'count', false)) {
     const rows = await context.store.count('whisks', range);
     return jsonAnswer({ [collection]: Math.max(0, rows - skip) });
@@ -36,7 +52,6 @@ export async function listEntities(context: ApiContext, call: IdentifiedCall, co
 }
 
 const described = [
-  { collection: 'packages', tag: 'Packages', operationId: 'getAllPackages', summary: 'Packages of a namespace' },
   { collection: 'triggers', tag: 'Triggers', operationId: 'getAllTriggers', summary: 'Triggers of a namespace' },
   { collection: 'rules', tag: 'Rules', operationId: 'getAllRules', summary: 'Rules of a namespace' },
 ] as const;

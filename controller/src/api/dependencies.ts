@@ -11,6 +11,8 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import type { ActionCache } from '../actions/action-cache.js';
 import type { ActionResolver } from '../actions/action-resolver.js';
 import type { ActionWriter } from '../actions/action-writer.js';
+import type { PackageCache } from '../packages/package-cache.js';
+import type { PackageWriter } from '../packages/package-writer.js';
 import type { InvokeService } from '../invoke/invoke-service.js';
 
 /** What a controller is made of. */
@@ -35,6 +37,8 @@ export interface ApiContext extends ControllerDependencies {
   actions: ActionCache;
   actionResolver: ActionResolver;
   actionWriter: ActionWriter;
+  packages: PackageCache;
+  packageWriter: PackageWriter;
 }
 
 /** What the caller's actions may ask for. */

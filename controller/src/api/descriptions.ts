@@ -47,6 +47,7 @@ export const activationFilters: readonly RouteParameter[] = [
 ];
 export const codeParameter = query('code', 'boolean', 'Whether the answer holds the code');
 export const overwriteParameter = query('overwrite', 'boolean', 'Update the entity if it exists');
+export const forceParameter = query('force', 'boolean', 'Delete what the package contains, too');
 export const invokeParameters: readonly RouteParameter[] = [
   query('blocking', 'boolean', 'Wait for the result'),
   query('result', 'boolean', 'Answer with the result only'),
@@ -60,6 +61,7 @@ const errors: Readonly<Record<number, string>> = {
   404: 'Not found',
   409: 'Conflict',
   413: 'Too large',
+  422: 'Impossible',
   429: 'Too many requests',
   500: 'Server error',
   503: 'Overloaded',

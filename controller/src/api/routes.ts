@@ -6,6 +6,7 @@ import { docsRoutes } from './docs.js';
 import { healthRoutes } from './health.js';
 import { infoRoutes } from './info.js';
 import { namespaceRoutes } from './namespaces.js';
+import { packageRoutes } from './packages.js';
 import type { Route } from './route.js';
 
 /** Every route of the controller. */
@@ -16,6 +17,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...docsRoutes(() => routes),
     ...namespaceRoutes(context),
     ...actionRoutes(context),
+    ...packageRoutes(context),
     ...activationRoutes(context),
     ...collectionRoutes(context),
   ];

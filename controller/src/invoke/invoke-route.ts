@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
-import type { ActionCache } from '../actions/action-cache.js';
+import type { ActionResolver, ResolvedAction } from '../actions/action-resolver.js';
 import type { ApiContext } from '../api/dependencies.js';
 import { boundsOf } from '../api/dependencies.js';
 import { checkInvocable, invocationAnswer, readInvokeOptions } from '../api/invocation.js';
@@ -17,15 +16,19 @@ const noQuery = new URLSearchParams();
 /** A warm invocation: its caller and action are in the caches. */
 interface WarmInvocation {
   identity: Identity;
-  action: WhiskAction;
+  resolved: ResolvedAction;
   query: URLSearchParams;
 }
 
 /**
- * Reads `/api/v1/namespaces/{own}/actions/{name}?query` where caller and action are known; undefined for whatever
- * else, which the router answers.
+ * Reads `/api/v1/namespaces/{namespace}/actions/[{package}/]{name}?query` where caller, action and package are known;
+ * undefined for whatever else, which the router answers.
  */
-function recognise(request: IncomingMessage, identities: Identities, actions: ActionCache): WarmInvocation | undefined {
+function recognise(
+  request: IncomingMessage,
+  identities: Identities,
+  resolver: ActionResolver,
+): WarmInvocation | undefined {
   const { url } = request;
   if (request.method !== 'POST' || url === undefined || !url.startsWith(prefix)) return undefined;
   const question = url.indexOf('?', prefix.length);
@@ -33,16 +36,20 @@ function recognise(request: IncomingMessage, identities: Identities, actions: Ac
   const slash = url.indexOf('/', prefix.length);
   const nameAt = slash + '/actions/'.length;
   if (slash < 0 || nameAt >= pathEnd || !url.startsWith('/actions/', slash)) return undefined;
-  const name = url.slice(nameAt, pathEnd);
-  if (name.includes('/') || name.includes('%')) return undefined;
+  const path = url.slice(nameAt, pathEnd);
+  if (path.includes('%')) return undefined;
   const identity = identities.cached(request.headers.authorization);
   if (identity === undefined) return undefined;
-  const own = identity.namespace.name;
-  const namespace = url.slice(prefix.length, slash);
-  if (namespace !== '_' && namespace !== own) return undefined;
-  const action = actions.cached(own, name);
-  if (action === undefined || !acceptsJson(request.headers.accept)) return undefined;
-  return { identity, action, query: question < 0 ? noQuery : new URLSearchParams(url.slice(question + 1)) };
+  const given = url.slice(prefix.length, slash);
+  const namespace = given === '_' ? identity.namespace.name : given;
+  const packageEnd = path.indexOf('/');
+  const name =
+    packageEnd < 0
+      ? { namespace, name: path }
+      : { namespace, packageName: path.slice(0, packageEnd), name: path.slice(packageEnd + 1) };
+  const resolved = resolver.cached(identity, name);
+  if (resolved === undefined || !acceptsJson(request.headers.accept)) return undefined;
+  return { identity, resolved, query: question < 0 ? noQuery : new URLSearchParams(url.slice(question + 1)) };
 }
 
 /**
@@ -56,7 +63,7 @@ export function createInvokeRoute(
   const answer = async (
     request: IncomingMessage,
     response: ServerResponse,
-    { identity, action, query }: WarmInvocation,
+    { identity, resolved, query }: WarmInvocation,
   ): Promise<void> => {
     const transactionId = transactionIdOf(request, context.random);
     try {
@@ -66,8 +73,8 @@ export function createInvokeRoute(
       const body = await readBody(request, maxPayloadBytes);
       checkContentType(request.headers['content-type'], body.length);
       const payload = parseArguments(body);
-      checkInvocable(action, payload, context.manifest());
-      const outcome = await context.invoker.invoke({ identity, action, payload, blocking, waitMs, transactionId });
+      checkInvocable(resolved.action, payload, context.manifest());
+      const outcome = await context.invoker.invoke({ ...resolved, identity, payload, blocking, waitMs, transactionId });
       writeAnswer(response, transactionId, invocationAnswer(outcome, result));
     } catch (error) {
       if (!(error instanceof ClientGoneError)) writeError(response, error, transactionId, context.logger);
@@ -75,7 +82,7 @@ export function createInvokeRoute(
   };
   return (request, response) => {
     if (context.logger.isLevelEnabled('debug') || request.headers['x-ow-extra-logging'] !== undefined) return false;
-    const invocation = recognise(request, identities, context.actions);
+    const invocation = recognise(request, identities, context.actionResolver);
     if (invocation === undefined) return false;
     void answer(request, response, invocation);
     return true;

@@ -351,19 +351,3 @@ describe('reading and deleting', () => {
     expect(JSON.parse(line)).toMatchObject({ transid: 'fire', level: 50 });
   });
 });
-
-describe('packages are not there yet', () => {
-  test.each(['GET', 'PUT', 'DELETE', 'POST'])('%s in one is 404', async (method) => {
-    const reply = await api.request(
-      method,
-      '/api/v1/namespaces/_/actions/pkg/x',
-      method === 'PUT' ? { body: hello } : {},
-    );
-    expect([reply.status, errorOf(reply)]).toEqual([404, 'The requested resource does not exist.']);
-  });
-
-  test('listing one is 404, or 403 in another namespace', async () => {
-    expect((await api.request('GET', '/api/v1/namespaces/_/actions/pkg/')).status).toBe(404);
-    expect((await api.request('GET', '/api/v1/namespaces/bob/actions/pkg/')).status).toBe(403);
-  });
-});

@@ -171,7 +171,7 @@ describe('namespaces', () => {
     ['PUT', '/api/v1/namespaces/bob/actions/x', 'bob/x'],
     ['POST', '/api/v1/namespaces/bob/actions/x', 'bob/x'],
     ['DELETE', '/api/v1/namespaces/bob/actions/x', 'bob/x'],
-    ['GET', '/api/v1/namespaces/bob/actions/p/x', 'bob/p/x'],
+    ['GET', '/api/v1/namespaces/bob/actions/p/x', 'bob/p'],
     ['GET', '/api/v1/namespaces/bob/activations', 'bob'],
     ['GET', `/api/v1/namespaces/bob/activations/${'a'.repeat(32)}`, `bob/${'a'.repeat(32)}`],
     ['GET', '/api/v1/namespaces/bob/limits', 'bob'],

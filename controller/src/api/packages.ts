@@ -1,0 +1,136 @@
+import type { PackageBinding } from '@gpuwhisk/common/entities/package';
+import { packageToApi } from '@gpuwhisk/common/entities/package-codec';
+import { isApiError, noSuchResource, packageNameReserved } from '@gpuwhisk/common/errors';
+import { inheritedParameters } from '../actions/action-resolver.js';
+import { providerOf, readablePackages } from '../entitlement/rights.js';
+import type { Answer } from '../http/answer.js';
+import { jsonAnswer } from '../http/answer.js';
+import { readPutBody } from '../http/put-fields.js';
+import { booleanParameter } from '../http/query.js';
+import { isFeed, packageContents } from '../packages/package-contents.js';
+import { readPackagePut } from '../packages/package-put.js';
+import { bindingRefusal } from '../packages/package-writer.js';
+import { listRows } from './collections.js';
+import type { ApiContext } from './dependencies.js';
+import { boundsOf } from './dependencies.js';
+import {
+  errorResponses,
+  forceParameter,
+  listParameters,
+  namespaceParameter,
+  overwriteParameter,
+  packageNameParameter,
+} from './descriptions.js';
+import { apiRoot, checkOwner, entityNameOf, namespaceOf } from './route.js';
+import type { IdentifiedCall, Route } from './route.js';
+
+/** A namespace's default package in paths of web actions: no package may have this name. */
+const reservedName = 'default';
+
+function packageNameOf(call: IdentifiedCall): PackageBinding {
+  return { namespace: namespaceOf(call), name: entityNameOf(call, 'packageName') };
+}
+
+/** The package that the path names, in the caller's own namespace. Throws ApiError (400, 403). */
+function ownPackage(call: IdentifiedCall): PackageBinding {
+  const name = packageNameOf(call);
+  checkOwner(call, name.namespace, name.name);
+  return name;
+}
+
+async function putPackage(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+  const name = ownPackage(call);
+  const bounds = boundsOf(context, call.identity);
+  // Both lists of parameters at their largest, and room for the rest.
+  const body = await readPutBody(call.request, 3 * context.config.limits.maxParametersBytes);
+  if (name.name === reservedName) throw packageNameReserved(name.name);
+  const put = readPackagePut(body, name.namespace, bounds);
+  const overwrite = booleanParameter(call.query, 'overwrite', false);
+  if (put.binding !== undefined) {
+    await readablePackages(context.packages, call.identity, put.binding).catch((error: unknown) => {
+      throw bindingRefusal(error);
+    });
+  }
+  const written = await context.packageWriter.put(name, put, overwrite, context.clock.now());
+  return jsonAnswer(packageToApi(written));
+}
+
+async function getPackage(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+  const name = packageNameOf(call);
+  const chain = await readablePackages(context.packages, call.identity, name).catch((error: unknown) => {
+    const missing = isApiError(error) && error.status === 404;
+    throw missing ? noSuchResource(`${name.namespace}/${name.name}`) : error;
+  });
+  const contents = await packageContents(context.store, providerOf(chain));
+  return jsonAnswer({
+    ...packageToApi({ ...chain[0], parameters: inheritedParameters(chain) }),
+    actions: contents.filter((action) => !isFeed(action)).map((action) => ({ ...action })),
+    feeds: contents.filter(isFeed).map((feed) => ({ ...feed })),
+  });
+}
+
+async function deletePackage(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+  const name = ownPackage(call);
+  const force = booleanParameter(call.query, 'force', false);
+  return jsonAnswer(packageToApi(await context.packageWriter.delete(name, force)));
+}
+
+/** Everybody may list the shared packages of any namespace. */
+function listPackages(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+  const path = namespaceOf(call);
+  const view = path === call.identity.namespace.name ? 'packages' : 'packages-public';
+  return listRows(context, call, { collection: 'packages', view, path });
+}
+
+/** Packages and bindings to packages. */
+export function packageRoutes(context: ApiContext): Route[] {
+  const path = `${apiRoot}/namespaces/{namespace}/packages`;
+  const shared = { access: 'identified', tag: 'Packages' } as const;
+  const one = { ...shared, path: `${path}/{packageName}` };
+  const names = [namespaceParameter, packageNameParameter];
+  const found = { 200: { description: 'The package', schema: 'Package' } } as const;
+  return [
+    {
+      ...shared,
+      method: 'GET',
+      path,
+      trailingSlash: true,
+      operationId: 'getAllPackages',
+      summary: 'Packages of a namespace, last written first; of another one those that it shares',
+      parameters: [namespaceParameter, ...listParameters],
+      responses: {
+        200: { description: 'Packages', schema: { arrayOf: 'Package' } },
+        ...errorResponses(400, 401, 403, 500),
+      },
+      handle: (call: IdentifiedCall) => listPackages(context, call),
+    },
+    {
+      ...one,
+      method: 'PUT',
+      operationId: 'updatePackage',
+      summary: 'Create or update a package or binding',
+      parameters: [...names, overwriteParameter],
+      body: { schema: 'PackagePut', required: true },
+      responses: { ...found, ...errorResponses(400, 401, 403, 409, 413, 422, 500) },
+      handle: (call: IdentifiedCall) => putPackage(context, call),
+    },
+    {
+      ...one,
+      method: 'GET',
+      operationId: 'getPackageByName',
+      summary: 'A package with its actions and feeds',
+      parameters: names,
+      responses: { ...found, ...errorResponses(400, 401, 403, 404, 409, 422, 500) },
+      handle: (call: IdentifiedCall) => getPackage(context, call),
+    },
+    {
+      ...one,
+      method: 'DELETE',
+      operationId: 'deletePackage',
+      summary: 'Delete a package',
+      parameters: [...names, forceParameter],
+      responses: { ...found, ...errorResponses(400, 401, 403, 404, 409, 500) },
+      handle: (call: IdentifiedCall) => deletePackage(context, call),
+    },
+  ];
+}
