@@ -39,6 +39,9 @@ const challenge = {
 
 // The table: one function a text. The texts are OpenWhisk's where it has one.
 
+/** 202: a web action did not end within the time that a caller waits. */
+export const responseNotReady = (): ApiError => new ApiError(202, 'Response not yet ready.');
+
 /** 400: the body is no JSON, or not the JSON that the resource expects. */
 export const malformedContent = (detail: string): ApiError =>
   rejected(400, `The request content was malformed:\n${detail}`);
@@ -79,12 +82,24 @@ export const bindingDoesNotExist = (): ApiError =>
 export const bindingToBinding = (): ApiError => new ApiError(400, 'Cannot bind to another package binding.');
 /** 400: writing an action through a binding. */
 export const notAllowedOnBinding = (): ApiError => new ApiError(400, 'Operation not permitted on package binding.');
+/** 400: a web action's result is not what the extension of the URL stands for. */
+export const invalidWebResponse = (mediaType: string): ApiError =>
+  new ApiError(400, `Response is not valid '${mediaType}'.`);
+/** 400: a web action's result has a Content-Type that is none. */
+export const unknownContentType = (): ApiError => new ApiError(400, 'Response did not specify a known content-type.');
+/** 400: a web action's result has a body that its Content-Type cannot have. */
+export const contentTypeMismatch = (): ApiError =>
+  new ApiError(400, 'Response type in header did not match generated content type.');
+/** 400: a web action ended with an error that is not its own answer. */
+export const webActionFailed = (): ApiError => new ApiError(400, 'There was an error processing your request.');
 /** 400: `docs` and `count` exclude each other. */
 export const docsWithCount = (): ApiError => new ApiError(400, "The parameter 'docs' is not permitted with 'count'.");
 
+const authenticationNeeded = 'The resource requires authentication, which was not supplied with the request';
 /** 401 */
-export const credentialsMissing = (): ApiError =>
-  new ApiError(401, 'The resource requires authentication, which was not supplied with the request', challenge);
+export const credentialsMissing = (): ApiError => new ApiError(401, authenticationNeeded, challenge);
+/** 401: a web action lets nobody in without what its annotation wants; browsers are not to ask for a password. */
+export const authenticationRequired = (): ApiError => new ApiError(401, authenticationNeeded);
 /** 401 */
 export const credentialsInvalid = (): ApiError =>
   new ApiError(401, 'The supplied authentication is invalid', challenge);
@@ -104,6 +119,8 @@ export const noSuchEntity = (): ApiError => new ApiError(404, 'The requested res
 /** 404: no such entity, by its name; `resource` is `ns/name`. */
 export const noSuchResource = (resource: string): ApiError =>
   new ApiError(404, `The requested resource '${resource}' does not exist.`);
+/** 404: a web action's result lacks the field that the extension of the URL stands for. */
+export const propertyNotFound = (): ApiError => new ApiError(404, 'Response does not include requested property.');
 /** 404: no such route. */
 export const noSuchRoute = (): ApiError => rejected(404, 'The requested resource could not be found.');
 
@@ -141,9 +158,9 @@ export const packageNotEmpty = (actions: number): ApiError =>
 /** 413: `field` is `exec`, `parameters`, `annotations` or `Request`. */
 export const tooLarge = (field: string, bytes: number, allowedBytes: number): ApiError =>
   new ApiError(413, `${field} larger than allowed: ${bytes} > ${allowedBytes} bytes.`);
-/** 414 */
+/** 414: begins as the answer of OpenWhisk's edge does. */
 export const uriTooLong = (allowedBytes: number): ApiError =>
-  rejected(414, `URI length exceeds the configured limit of ${allowedBytes} characters`);
+  rejected(414, `414 Request-URI Too Large: at most ${allowedBytes} characters are allowed`);
 /** 415 */
 export const unsupportedContentType = (contentType: string): ApiError =>
   rejected(415, `The request's Content-Type [${contentType}] is not supported. Expected:\napplication/json`);

@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import Koa from 'koa';
 import type { RouterContext } from '@koa/router';
 import { notAcceptable, uriTooLong } from '@gpuwhisk/common/errors';
-import { transactionLogger } from '@gpuwhisk/common/logging';
 import { ActionCache } from './actions/action-cache.js';
 import { ActionResolver } from './actions/action-resolver.js';
 import { ActionWriter } from './actions/action-writer.js';
@@ -13,17 +12,15 @@ import type { Route } from './api/route.js';
 import { createRoutes } from './api/routes.js';
 import { acceptsJson } from './http/accept.js';
 import { textAnswer, writeAnswer, writeError } from './http/answer.js';
-import { ClientGoneError } from './http/body.js';
-import { transactionIdOf, wantsExtraLogging } from './http/transaction.js';
+import { ClientGoneError, maxUriLength } from './http/body.js';
+import { logAnswered, transactionIdOf } from './http/transaction.js';
 import { Identities } from './identities.js';
 import { createInvokeRoute } from './invoke/invoke-route.js';
 import { PackageCache } from './packages/package-cache.js';
 import { PackageWriter } from './packages/package-writer.js';
+import { createWebHandler } from './web/web-handler.js';
 
 export type { ControllerDependencies } from './api/dependencies.js';
-
-/** OpenWhisk's limit on the length of a URI. */
-const maxUriLength = 8192;
 
 /** The REST API. */
 export interface Controller {
@@ -76,21 +73,18 @@ export function createController(dependencies: ControllerDependencies): Controll
     } catch (error) {
       if (!(error instanceof ClientGoneError)) writeError(response, error, transactionId, logger, cors);
     }
-    const extraLogging = wantsExtraLogging(request);
-    if (extraLogging || logger.isLevelEnabled('debug')) {
-      const durationMs = Math.round(clock.monotonicMs() - startedMs);
-      const line = { method: request.method, path: ctx.path, status: response.statusCode, durationMs };
-      transactionLogger(logger, transactionId, extraLogging).debug(line, 'answered');
-    }
+    logAnswered(logger, response, transactionId, clock.monotonicMs() - startedMs);
   });
 
   // Koa reports connections that broke while an answer was written.
   app.on('error', (error: unknown) => logger.debug({ err: error }, 'a connection failed'));
   const handle = app.callback();
   const answerWarmInvocation = createInvokeRoute(context, identities);
+  const answerWebAction = createWebHandler(context, identities);
   return {
     handle: (request, response) => {
-      if (!answerWarmInvocation(request, response)) void handle(request, response);
+      if (!answerWarmInvocation(request, response) && !answerWebAction(request, response))
+        void handle(request, response);
     },
     identities,
     actions,

@@ -1,4 +1,4 @@
-import { credentialsInvalid, credentialsMissing } from '@gpuwhisk/common/errors';
+import { credentialsInvalid, credentialsMissing, noSuchEntity } from '@gpuwhisk/common/errors';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { readUserLimits } from '@gpuwhisk/common/entities/identity-codec';
 import { isJsonObject } from '@gpuwhisk/common/json';
@@ -32,12 +32,14 @@ const maxHeaderLength = 1024;
 /** Tells who calls, by the identities of the subjects database. */
 export class Identities {
   private readonly cache: BoundedCache<Identity>;
+  private readonly owners: BoundedCache<Identity>;
 
   constructor(
     private readonly store: ArtifactStore,
     clock: Clock,
   ) {
     this.cache = new BoundedCache(clock, cacheBounds);
+    this.owners = new BoundedCache(clock, cacheBounds);
   }
 
   /** The caller with this Authorization header, if it was authenticated within the last five minutes. */
@@ -52,6 +54,17 @@ export class Identities {
     if (known !== undefined) return known;
     if (authorization.length > maxHeaderLength) throw credentialsInvalid();
     return this.cache.resolve(authorization, () => this.lookUp(authorization));
+  }
+
+  /** Whom a namespace belongs to, as of the last five minutes. Throws ApiError (404), for blocked subjects too. */
+  ofNamespace(namespace: string): Promise<Identity> {
+    return this.owners.resolve(namespace, async () => {
+      const viewKey = [namespace];
+      const query = { view: 'identities', startKey: viewKey, endKey: viewKey, limit: 1, includeDocs: true } as const;
+      const [row] = await this.store.query('subjects', query);
+      if (row === undefined) throw noSuchEntity();
+      return identityOf(row);
+    });
   }
 
   private async lookUp(authorization: string): Promise<Identity> {

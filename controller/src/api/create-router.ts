@@ -13,6 +13,7 @@ export interface CallState {
 }
 
 type Context = RouterContext<CallState>;
+type RoutedRoute = Exclude<Route, { access: 'web' }>;
 
 /** `/a/{b}` → `/a/:b`, as the router writes it. */
 function routerPath(path: string): string {
@@ -28,6 +29,7 @@ export function isApiPath(path: string): boolean {
 export function createRouter(routes: readonly Route[], identities: Identities): Router<CallState> {
   const router = new Router<CallState>({ strict: true, sensitive: true });
   for (const route of routes) {
+    if (route.access === 'web') continue;
     const path = routerPath(route.path);
     const paths = route.trailingSlash === true ? [path, `${path}/`] : [path];
     for (const one of paths) {
@@ -39,7 +41,7 @@ export function createRouter(routes: readonly Route[], identities: Identities): 
   return router;
 }
 
-async function answer(route: Route, ctx: Context, identities: Identities): Promise<Answer> {
+async function answer(route: RoutedRoute, ctx: Context, identities: Identities): Promise<Answer> {
   const call = { ...ctx.state.call, params: ctx.params };
   if (route.access === 'open') return route.handle(call);
   const identity = await identities.authenticate(call.request.headers.authorization);

@@ -121,7 +121,7 @@ describe('answers', () => {
     expect(completed({ statusCode, result }, true)).toEqual({ status, body: '{"x":1}', headers: header });
     const whole = completed({ statusCode, result }, false);
     expect(whole).toMatchObject({ status, headers: header });
-    expect(JSON.parse(whole.body)).toMatchObject({ activationId, duration: 1, response: { result } });
+    expect(JSON.parse(String(whole.body))).toMatchObject({ activationId, duration: 1, response: { result } });
   });
 
   test('arrays are bare', () => {

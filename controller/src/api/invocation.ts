@@ -61,7 +61,8 @@ const httpStatuses: Record<ActivationStatusCode, number> = {
   [ActivationStatus.whiskError]: 500,
 };
 
-const activationIdHeader = 'x-openwhisk-activation-id';
+/** Names the activation that an answer comes from. */
+export const activationIdHeader = 'x-openwhisk-activation-id';
 
 /** What the caller of an invocation is answered. */
 export function invocationAnswer(outcome: InvokeOutcome, resultOnly: boolean): Answer {

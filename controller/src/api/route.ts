@@ -55,6 +55,8 @@ export type Route = RouteDescription &
   (
     | { access: 'open'; handle: (call: Call) => Answer | Promise<Answer> }
     | { access: 'identified'; handle: (call: IdentifiedCall) => Answer | Promise<Answer> }
+    /** Answered before the router is asked: paths below it are free. */
+    | { access: 'web' }
   );
 
 /** Where the versioned API begins. */

@@ -8,6 +8,7 @@ import { infoRoutes } from './info.js';
 import { namespaceRoutes } from './namespaces.js';
 import { packageRoutes } from './packages.js';
 import type { Route } from './route.js';
+import { webRoutes } from '../web/web-routes.js';
 
 /** Every route of the controller. */
 export function createRoutes(context: ApiContext): Route[] {
@@ -20,6 +21,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...packageRoutes(context),
     ...activationRoutes(context),
     ...collectionRoutes(context),
+    ...webRoutes(),
   ];
   return routes;
 }

@@ -8,9 +8,9 @@ import type { Logger } from '@gpuwhisk/common/logging';
 /** What a handler answers; `body` is written as it is. */
 export interface Answer {
   status: number;
-  body: string;
-  /** Default: `application/json`, without a charset, which clients compare. */
-  contentType?: string;
+  body: string | Buffer;
+  /** Default: `application/json`, without a charset, which clients compare; null: none, where there is no body. */
+  contentType?: string | null;
   /** Names and values in turn. */
   headers?: readonly string[];
 }
@@ -28,11 +28,14 @@ export function textAnswer(body: string): Answer {
 /** Which CORS headers an answer carries: those under /api/v1, those of the server's own routes, or none. */
 export type Cors = 'api' | 'server' | 'none';
 
+/** Headers that a browser may send from another site's page. */
+export const defaultAllowedHeaders = 'Authorization, Origin, X-Requested-With, Content-Type, Accept, User-Agent';
+
 const shared = [
   'Access-Control-Allow-Origin',
   '*',
   'Access-Control-Allow-Headers',
-  'Authorization, Origin, X-Requested-With, Content-Type, Accept, User-Agent',
+  defaultAllowedHeaders,
   'Access-Control-Allow-Methods',
 ];
 const corsHeaders: Record<Cors, readonly string[]> = {
@@ -44,15 +47,12 @@ const corsHeaders: Record<Cors, readonly string[]> = {
 /** Writes an answer; does nothing if the client is gone or an answer was begun. */
 export function writeAnswer(response: ServerResponse, transactionId: string, answer: Answer, cors: Cors = 'api'): void {
   if (response.headersSent || response.destroyed) return;
-  const headers = [
-    ...corsHeaders[cors],
-    'X-Request-ID',
-    transactionId,
-    'Content-Type',
-    answer.contentType ?? 'application/json',
-    'Content-Length',
-    String(Buffer.byteLength(answer.body)),
-  ];
+  const headers = [...corsHeaders[cors], 'X-Request-ID', transactionId];
+  // With these there is no body, and so nothing to describe.
+  if (answer.status !== 204 && answer.status !== 304) {
+    if (answer.contentType !== null) headers.push('Content-Type', answer.contentType ?? 'application/json');
+    headers.push('Content-Length', String(Buffer.byteLength(answer.body)));
+  }
   if (answer.headers !== undefined) headers.push(...answer.headers);
   response.writeHead(answer.status, headers);
   response.end(answer.body);
@@ -67,6 +67,13 @@ export function errorAnswer(error: ApiError, transactionId: string): Answer {
   };
 }
 
+/** The error to answer with; what is no ApiError is logged, and is a 500. */
+export function knownError(error: unknown, transactionId: string, logger: Logger): ApiError {
+  if (isApiError(error)) return error;
+  transactionLogger(logger, transactionId, false).error({ err: error }, 'a request failed');
+  return internalError();
+}
+
 /** Writes the answer to a request that failed; what is no ApiError is logged and answered with 500. */
 export function writeError(
   response: ServerResponse,
@@ -75,11 +82,6 @@ export function writeError(
   logger: Logger,
   cors: Cors = 'api',
 ): void {
-  let known = error;
-  if (!isApiError(known)) {
-    transactionLogger(logger, transactionId, false).error({ err: error }, 'a request failed');
-    known = internalError();
-  }
-  const apiError = known as ApiError;
+  const apiError = knownError(error, transactionId, logger);
   writeAnswer(response, transactionId, errorAnswer(apiError, transactionId), apiError.rejection ? 'none' : cors);
 }

@@ -8,6 +8,9 @@ export class ClientGoneError extends Error {
   override name = 'ClientGoneError';
 }
 
+/** OpenWhisk's limit on the length of a URI. */
+export const maxUriLength = 8192;
+
 /** What is read and thrown away of a body that is refused, so that the client gets to read why. */
 const maxDiscardedBytes = 64 * 1024 * 1024;
 

@@ -1,5 +1,7 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { newTransactionId } from '@gpuwhisk/common/ids';
+import { transactionLogger } from '@gpuwhisk/common/logging';
+import type { Logger } from '@gpuwhisk/common/logging';
 import type { Random } from '@gpuwhisk/common/system/random';
 
 /** Transactions of the platform itself start so; clients may not. */
@@ -20,4 +22,18 @@ export function transactionIdOf(request: IncomingMessage, random: Random): strin
 export function wantsExtraLogging(request: IncomingMessage): boolean {
   const given = request.headers['x-ow-extra-logging'];
   return typeof given === 'string' && given.toLowerCase() === 'on';
+}
+
+/** Logs at debug level that a request was answered. */
+export function logAnswered(
+  logger: Logger,
+  { req: request, statusCode }: ServerResponse<IncomingMessage>,
+  transactionId: string,
+  elapsedMs: number,
+): void {
+  const extraLogging = wantsExtraLogging(request);
+  if (!extraLogging && !logger.isLevelEnabled('debug')) return;
+  const { method, url = '' } = request;
+  const line = { method, path: url.split('?', 1)[0], status: statusCode, durationMs: Math.round(elapsedMs) };
+  transactionLogger(logger, transactionId, extraLogging).debug(line, 'answered');
 }

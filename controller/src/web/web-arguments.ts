@@ -1,0 +1,93 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { parametersNotAllowed } from '@gpuwhisk/common/errors';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import { parseJson } from '../http/body.js';
+import { formType, isBinaryType, isJsonType, parseMediaType } from './media-type.js';
+import type { MediaType } from './media-type.js';
+
+/** The HTTP request, as far as a web action gets to see it. */
+export interface WebRequest {
+  method: string;
+  headers: IncomingHttpHeaders;
+  /** After the action's name, as it was sent. */
+  path: string;
+  /** Without the question mark, as it was sent. */
+  query: string;
+  body: Buffer;
+  /** The caller's namespace, if the caller showed who they are. */
+  user?: string;
+}
+
+/** What a web action is called with. */
+export interface WebArguments {
+  /** All of it. */
+  payload: JsonObject;
+  /** The part whose keys the caller chose; it may not override final parameters. */
+  chosen: JsonObject;
+}
+
+const reservedKeys = ['__ow_method', '__ow_headers', '__ow_path', '__ow_user', '__ow_query', '__ow_body'];
+const octets: MediaType = { name: 'application/octet-stream', parameters: '', hasCharset: false };
+
+/** Arguments of an action that wants fields: those of the query, then of the body. Throws ApiError (400). */
+export function plainArguments(request: WebRequest): WebArguments {
+  const body = readPlainBody(request);
+  const fields = isJsonObject(body) ? body : {};
+  const chosen: JsonObject = { ...Object.fromEntries(new URLSearchParams(request.query)), ...fields };
+  if (reservedKeys.some((key) => Object.hasOwn(chosen, key))) throw parametersNotAllowed();
+  const payload: JsonObject = { ...contextOf(request), ...chosen };
+  if (body !== undefined && !isJsonObject(body)) payload.__ow_body = body;
+  return { payload, chosen };
+}
+
+/** Arguments of an action with annotation `raw-http`: query and body are one string each. */
+export function rawArguments(request: WebRequest): WebArguments {
+  const __ow_body = opaqueBody(request.body, mediaTypeOf(request));
+  return { payload: { ...contextOf(request), __ow_query: request.query, __ow_body }, chosen: {} };
+}
+
+function contextOf({ method, headers, path, user }: WebRequest): JsonObject {
+  return {
+    __ow_method: method.toLowerCase(),
+    __ow_headers: headerFields(headers),
+    __ow_path: path,
+    ...(user !== undefined && { __ow_user: user }),
+  };
+}
+
+function headerFields(headers: IncomingHttpHeaders): JsonObject {
+  const fields: JsonObject = {};
+  for (const name in headers) {
+    const value = headers[name];
+    if (value !== undefined) fields[name] = typeof value === 'string' ? value : value.join(', ');
+  }
+  const contentType = headers['content-type'];
+  const mediaType = contentType === undefined ? undefined : parseMediaType(contentType);
+  // These are UTF-8 by definition: clients that add a charset and those that do not are told apart by none.
+  if (mediaType !== undefined && (isJsonType(mediaType) || mediaType.name === formType)) {
+    fields['content-type'] = mediaType.name + mediaType.parameters;
+  }
+  return fields;
+}
+
+/** The declared type of the body; what cannot be understood counts as bytes. */
+function mediaTypeOf({ headers }: WebRequest): MediaType {
+  const given = headers['content-type'];
+  return (given === undefined ? undefined : parseMediaType(given)) ?? octets;
+}
+
+/** The body's fields, or its one value; undefined where there is none. Throws ApiError (400). */
+function readPlainBody(request: WebRequest): JsonValue | undefined {
+  const { body, headers } = request;
+  if (body.length === 0 && headers['content-type'] === undefined) return undefined;
+  const mediaType = mediaTypeOf(request);
+  if (isJsonType(mediaType)) return body.length === 0 ? undefined : parseJson(body);
+  if (mediaType.name === formType) return Object.fromEntries(new URLSearchParams(body.toString('utf8')));
+  return opaqueBody(body, mediaType);
+}
+
+function opaqueBody(body: Buffer, mediaType: MediaType): string {
+  // Raw JSON in base64 is OpenWhisk's way from before it had a text form.
+  return body.toString(isBinaryType(mediaType) || mediaType.name === 'application/json' ? 'base64' : 'utf8');
+}

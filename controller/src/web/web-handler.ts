@@ -1,0 +1,129 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { authenticationRequired, isApiError, noSuchEntity } from '@gpuwhisk/common/errors';
+import type { Identity } from '@gpuwhisk/common/entities/identity';
+import type { ResolvedAction } from '../actions/action-resolver.js';
+import type { ApiContext } from '../api/dependencies.js';
+import { boundsOf } from '../api/dependencies.js';
+import { checkInvocable } from '../api/invocation.js';
+import { knownError, writeAnswer } from '../http/answer.js';
+import type { Answer } from '../http/answer.js';
+import { ClientGoneError, checkDeclaredLength, maxUriLength, readBody } from '../http/body.js';
+import { logAnswered, transactionIdOf } from '../http/transaction.js';
+import type { Identities } from '../identities.js';
+import { corsHeaders, mayCall, readWebAnnotations } from './web-access.js';
+import type { WebAnnotations } from './web-access.js';
+import { webAnswer, webErrorAnswer } from './web-answer.js';
+import { plainArguments, rawArguments } from './web-arguments.js';
+import { parseWebUrl } from './web-url.js';
+import type { WebUrl } from './web-url.js';
+
+const methods = new Set(['GET', 'DELETE', 'POST', 'PUT', 'HEAD', 'OPTIONS', 'PATCH']);
+
+/** An action that the web may call. */
+interface WebAction {
+  /** The namespace in the URL, which the action runs as. */
+  owner: Identity;
+  resolved: ResolvedAction;
+  annotations: WebAnnotations;
+}
+
+interface WebCall {
+  request: IncomingMessage;
+  url: WebUrl;
+  transactionId: string;
+}
+
+/** Web actions: the returned function answers a request for one and returns true, or leaves it alone. */
+export function createWebHandler(
+  context: ApiContext,
+  identities: Identities,
+): (request: IncomingMessage, response: ServerResponse) => boolean {
+  const answer = async (request: IncomingMessage, response: ServerResponse, url: WebUrl): Promise<void> => {
+    const startedMs = context.clock.monotonicMs();
+    const transactionId = transactionIdOf(request, context.random);
+    const call = { request, url, transactionId };
+    let cors: string[] = [];
+    let given: Answer;
+    try {
+      const web = await findWebAction(context, identities, url);
+      if (!web.annotations.customOptions) cors = corsHeaders(request.headers);
+      given = await answerWebAction(context, identities, call, web);
+    } catch (error) {
+      if (error instanceof ClientGoneError) return;
+      given = webErrorAnswer(knownError(error, transactionId, context.logger), transactionId);
+    }
+    const headers = [...cors, ...withoutNames(given.headers ?? [], cors)];
+    writeAnswer(response, transactionId, { ...given, headers }, 'none');
+    logAnswered(context.logger, response, transactionId, context.clock.monotonicMs() - startedMs);
+  };
+  return (request, response) => {
+    const { url: text = '', method = '' } = request;
+    if (text.length > maxUriLength || !methods.has(method)) return false;
+    const url = parseWebUrl(text);
+    if (url === undefined) return false;
+    void answer(request, response, url);
+    return true;
+  };
+}
+
+/** The web action that a URL names. Throws ApiError (403, 404, 409, 500). */
+async function findWebAction(context: ApiContext, identities: Identities, { action }: WebUrl): Promise<WebAction> {
+  const owner = await identities.ofNamespace(action.namespace);
+  const resolved = await context.actionResolver.resolve(owner, action);
+  const annotations = readWebAnnotations(resolved.action);
+  if (!annotations.exported) throw noSuchEntity();
+  return { owner, resolved, annotations };
+}
+
+/** Invokes a web action and maps its result. Throws ApiError, ClientGoneError. */
+async function answerWebAction(
+  context: ApiContext,
+  identities: Identities,
+  { request, url, transactionId }: WebCall,
+  { owner, resolved, annotations }: WebAction,
+): Promise<Answer> {
+  const { method = '', headers } = request;
+  const { maxPayloadBytes } = boundsOf(context, owner);
+  checkDeclaredLength(request, maxPayloadBytes);
+  const isOptions = method === 'OPTIONS';
+  if (isOptions && !annotations.customOptions) return { status: 200, body: '', contentType: null };
+  const caller = await callerOf(identities, headers.authorization);
+  // An action that answers OPTIONS itself is asked even by those who could not call it.
+  if (!isOptions && !mayCall(resolved.action, headers, caller !== undefined)) throw authenticationRequired();
+  const body = await readBody(request, maxPayloadBytes);
+  const { path, query } = url;
+  const user = caller?.namespace.name;
+  const readArguments = annotations.raw ? rawArguments : plainArguments;
+  const { payload, chosen } = readArguments({
+    ...{ method, headers, path, query, body },
+    ...(user !== undefined && { user }),
+  });
+  checkInvocable(resolved.action, chosen, context.manifest());
+  const outcome = await context.invoker.invoke({
+    ...resolved,
+    identity: owner,
+    payload,
+    blocking: true,
+    waitMs: context.config.blockingWaitMs,
+    transactionId,
+  });
+  return webAnswer(outcome, url.extension, headers.accept, transactionId);
+}
+
+/** Who calls; credentials that are none count as nobody's. */
+async function callerOf(identities: Identities, authorization: string | undefined): Promise<Identity | undefined> {
+  if (authorization === undefined) return undefined;
+  try {
+    return await identities.authenticate(authorization);
+  } catch (error) {
+    if (isApiError(error) && error.status === 401) return undefined;
+    throw error;
+  }
+}
+
+/** Headers (names and values in turn) without those that `taken` has. */
+function withoutNames(headers: readonly string[], taken: readonly string[]): readonly string[] {
+  if (taken.length === 0) return headers;
+  const names = new Set(taken.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase()));
+  return headers.filter((_, at) => !names.has((headers[at - (at % 2)] as string).toLowerCase()));
+}
