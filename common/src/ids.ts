@@ -1,6 +1,6 @@
 import type { Random } from './system/random.js';
 
-const alphanumerics = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const alphanumerics = Buffer.from('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz', 'latin1');
 
 /**
  * A new activation id: 32 lower-case hex digits. The first twelve are the time (epoch ms), so that records
@@ -19,9 +19,8 @@ export function isActivationId(text: string): boolean {
 /** A new transaction id: 32 alphanumerics. */
 export function newTransactionId(random: Random): string {
   const bytes = random.bytes(32);
-  let id = '';
-  for (const byte of bytes) id += alphanumerics[byte % 62];
-  return id;
+  for (let i = 0; i < 32; i++) bytes[i] = alphanumerics[(bytes[i] ?? 0) % 62] ?? 0;
+  return Buffer.from(bytes.buffer, bytes.byteOffset, 32).toString('latin1');
 }
 
 /** A new random UUID (version 4). */

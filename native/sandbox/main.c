@@ -162,6 +162,7 @@ _Noreturn static void sandbox_process(const struct spec *spec, int channel, bool
       await_mark(channel, 'm');
     }
   }
+  yield_to_platform();
   become_unprivileged(spec);
   drop_privileges(spec);
   run_init(spec, channel);

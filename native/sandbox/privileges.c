@@ -56,6 +56,11 @@ static void set_limits(const struct spec *spec) {
   }
 }
 
+void yield_to_platform(void) {
+  struct sched_param none = {0};
+  if (sched_setscheduler(0, SCHED_BATCH, &none) < 0) fail("scheduling", errno, "sched_setscheduler");
+}
+
 void drop_privileges(const struct spec *spec) {
   set_limits(spec);
   for (int capability = 0; capability <= LAST_POSSIBLE_CAPABILITY; capability++) {

@@ -92,6 +92,8 @@ void remove_host_link(const char *name); // If there is one.
 void map_ids(const struct spec *spec, pid_t child);
 void become_unprivileged(const struct spec *spec);
 void drop_privileges(const struct spec *spec);
+// A function that is handed work does not push the platform that hands it out off its processor (SCHED_BATCH).
+void yield_to_platform(void);
 
 // filter.c
 void install_filter(void);

@@ -14,7 +14,7 @@ import type {
   ViewRow,
 } from './artifact-store.js';
 import { DocumentConflictError, NoDocumentError } from './artifact-store.js';
-import { decodeDocument, encodeDocument, revisionOf } from './document-codec.js';
+import { decodeDocument, encodeDocument, encodeNewDocument, revisionOf } from './document-codec.js';
 import { systemDisk } from '../system/disk.js';
 import { KeyQueue } from './key-queue.js';
 import { LmdbAttachments } from './lmdb-attachments.js';
@@ -118,7 +118,7 @@ class LmdbStore implements ArtifactStore {
         if (this.queue.isBusy(key) || taken.has(key)) {
           later.push(index);
         } else if (!table.doesExist(Buffer.from(document._id))) {
-          this.write(database, document, encodeDocument(document, undefined).stored);
+          this.write(database, document, encodeNewDocument(document));
           created[index] = true;
           taken.add(key);
           keys.push(key);
@@ -204,7 +204,7 @@ class LmdbStore implements ArtifactStore {
   private async createOne(database: DatabaseName, document: StoredDocument): Promise<boolean> {
     return await this.queue.run(`${database} ${document._id}`, async () => {
       if (this.table(database).doesExist(Buffer.from(document._id))) return false;
-      await this.writes.durable(() => this.write(database, document, encodeDocument(document, undefined).stored));
+      await this.writes.durable(() => this.write(database, document, encodeNewDocument(document)));
       return true;
     });
   }

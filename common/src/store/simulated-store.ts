@@ -5,7 +5,7 @@ import type { Random } from '../system/random.js';
 import { randomFraction } from '../system/random.js';
 import type { ArtifactStore, DatabaseName, StoredDocument, ViewName, ViewQuery, ViewRow } from './artifact-store.js';
 import { DocumentConflictError, NoDocumentError } from './artifact-store.js';
-import { decodeDocument, encodeDocument, revisionOf } from './document-codec.js';
+import { decodeDocument, encodeDocument, encodeNewDocument, revisionOf } from './document-codec.js';
 import { StoreWriteError } from './store-error.js';
 import { parseRow, rangeOf, rowKey } from './view-key.js';
 import { emitRows, viewsOf } from './views.js';
@@ -71,7 +71,7 @@ class MemoryStore implements SimulatedStore {
       documents.map((document) => {
         const key = `${database} ${document._id}`;
         if (this.documents.has(key)) return false;
-        this.documents.set(key, encodeDocument(document, undefined).stored);
+        this.documents.set(key, encodeNewDocument(document));
         return true;
       }),
     );
