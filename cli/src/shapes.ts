@@ -11,7 +11,8 @@ interface Member {
   read?(value: Json): Json;
 }
 
-type Shape = Member[];
+/** What entities of one kind look like. */
+export type Shape = Member[];
 
 const member = (name: string, missing: Json, read?: Member['read']): Member =>
   read ? { name, missing, read } : { name, missing };
@@ -29,6 +30,13 @@ const eachWithin =
     asList(value).map(within(shape));
 
 const keyValues = eachWithin([always('key', ''), always('value', null)]);
+
+const limitsShape: Shape = [
+  member('timeout', null),
+  member('memory', null),
+  member('logs', null),
+  member('concurrency', null),
+];
 
 /** Actions. */
 export const actionShape: Shape = [
@@ -51,11 +59,7 @@ export const actionShape: Shape = [
   member('annotations', null, keyValues),
   member('delAnnotations', null),
   member('parameters', null, keyValues),
-  member(
-    'limits',
-    null,
-    within([member('timeout', null), member('memory', null), member('logs', null), member('concurrency', null)]),
-  ),
+  member('limits', null, within(limitsShape)),
   member('error', ''),
   member('code', 0),
   member('publish', null),
@@ -86,6 +90,47 @@ export const activationShape: Shape = [
   always('logs', null),
   always('annotations', null, keyValues),
   member('publish', null),
+];
+
+/** Packages and bindings; `actions` and `feeds` are there only when one package is read. */
+export const packageShape: Shape = [
+  member('namespace', ''),
+  member('name', ''),
+  member('version', ''),
+  member('publish', null),
+  member('annotations', null, keyValues),
+  member('parameters', null, keyValues),
+  member('binding', null, within([member('namespace', ''), member('name', '')])),
+  member('actions', null, eachWithin(actionShape)),
+  member('feeds', null, eachWithin(actionShape)),
+  member('updated', 0),
+];
+
+/** Triggers. */
+export const triggerShape: Shape = [
+  member('namespace', ''),
+  always('name', ''),
+  member('version', ''),
+  member('activationId', ''),
+  member('annotations', null, keyValues),
+  member('parameters', null, keyValues),
+  member('limits', null, within(limitsShape)),
+  member('publish', null),
+  member('rules', null),
+  member('updated', 0),
+];
+
+/** Rules. */
+export const ruleShape: Shape = [
+  member('namespace', ''),
+  member('name', ''),
+  member('version', ''),
+  member('annotations', null, keyValues),
+  always('status', ''),
+  always('trigger', null),
+  always('action', null),
+  member('publish', null),
+  member('updated', 0),
 ];
 
 /** The entity as wsk prints it. */
@@ -121,5 +166,6 @@ function readMember(entity: JsonMap, one: Member): Json {
 
 function isMissing(value: Json, one: Member): boolean {
   if (value === null || value === one.missing) return true;
-  return Array.isArray(value) && value.length === 0 && one.name !== 'result';
+  if (one.name === 'result') return false;
+  return Array.isArray(value) ? value.length === 0 : value instanceof Map && value.size === 0 && !one.read;
 }

@@ -1,5 +1,5 @@
 import { messageOf, WskError } from '../errors.js';
-import { asMap, asText, type Json } from '../json/json.js';
+import { asMap, asText, type Json, type JsonMap } from '../json/json.js';
 import { parseJson } from '../json/parse.js';
 import type { HttpResponse } from './transport.js';
 
@@ -42,13 +42,30 @@ export function failure(response: HttpResponse): WskError {
       const status = asMap(body.get('response')).get('status') ?? null;
       if (status !== null || error !== null) {
         const options = { exitCode, showMessage: false, outcome: 'application error' } as const;
-        return new InvocationError('The action failed.', options, body);
+        return new InvocationError(activationError(body), options, body);
       }
     } else if (code !== null && error !== null) {
       return new WskError(`${asText(error)} (code ${asText(code)})`, { exitCode });
     }
   }
   return new WskError(`The connection failed, or timed out. (HTTP status code ${response.status})`, { exitCode });
+}
+
+/** Why the activation failed, from its record or from its bare result. */
+function activationError(body: JsonMap): string {
+  const response = asMap(body.get('response'));
+  if (!response.has('status')) return errorText(body.get('error'));
+  const result = response.get('result') ?? null;
+  const text = result instanceof Map && result.has('error') ? errorText(result.get('error')) : asText(result);
+  return `The following application error was received: ${text}`;
+}
+
+/** The texts of an error object, `error` first, or the error itself. */
+function errorText(error: Json | undefined): string {
+  if (!(error instanceof Map)) return asText(error);
+  const texts = ['error', ...[...error.keys()].filter((key) => key !== 'error')].map((key) => error.get(key));
+  const strings = texts.filter((text) => typeof text === 'string');
+  return strings.length > 0 ? strings.join('; ') : asText(error);
 }
 
 function bodyOf(response: HttpResponse): Json {

@@ -4,7 +4,7 @@ import type { Settings } from '../settings.js';
 import { userAgent } from '../version.js';
 import { failure, InvocationError, readJson, succeeded } from './answer.js';
 import { apiBase, encodePath } from './api-host.js';
-import { send, tlsOptions, type HttpRequest } from './transport.js';
+import { send, tlsOptions, type HttpRequest, type HttpResponse } from './transport.js';
 import { traceRequest, traceResponse, type TraceLevel } from './trace.js';
 
 /** Requests of the OpenWhisk API. All throw WskError with wsk's exit code when they fail. */
@@ -16,7 +16,15 @@ export interface Client {
   get(namespace: string, route: string): Promise<Json>;
   /** PUT `body`; the answer is not looked at. */
   put(namespace: string, route: string, body: Json): Promise<void>;
+  /** POST `body`, or none; an empty answer (a trigger without rules) is null. */
+  post(namespace: string, route: string, body?: Json): Promise<Json>;
   delete(namespace: string, route: string): Promise<void>;
+  /** Calls a route below `/api/v1` that belongs to no namespace, such as `web/whisk.system/...`. */
+  callRoute(method: HttpRequest['method'], route: string, body?: Json): Promise<Json>;
+  /** GET a file that the server offers outside its API, such as `blackbox.tar.gz`. */
+  download(file: string): Promise<Buffer>;
+  /** `GET /`, which needs no key: what the platform is and which runtimes it has. */
+  platform(): Promise<Json>;
   /**
    * POST an invocation.
    * @throws InvocationError if the activation failed or, when `blocking`, goes on.
@@ -33,24 +41,22 @@ export function createClient(settings: Settings, level: TraceLevel): Client {
   const base = validBase(settings.apiHost);
   const tls = validTls(settings);
 
-  async function exchange(
-    method: HttpRequest['method'],
-    path: string,
-    auth: boolean,
-    body?: Json,
-  ): Promise<{ status: number; json: () => Json }> {
+  async function fetch(method: HttpRequest['method'], url: string, auth: boolean, body?: Json): Promise<HttpResponse> {
     const headers: Record<string, string> = {};
     if (auth && settings.auth) headers['Authorization'] = `Basic ${Buffer.from(settings.auth).toString('base64')}`;
     if (body !== undefined) headers['Content-Type'] = 'application/json';
     headers['User-Agent'] = userAgent();
     const text = body === undefined ? {} : { body: `${stringify(body)}\n` };
-    const request = { method, url: `${base}/${settings.apiVersion}${path}`, headers, ...text };
+    const request = { method, url, headers, ...text };
     traceRequest(request, level);
     const response = await send(request, tls);
     traceResponse(response, level);
     if (!succeeded(response)) throw failure(response);
-    return { status: response.status, json: () => readJson(response) };
+    return response;
   }
+
+  const exchange = (method: HttpRequest['method'], path: string, auth: boolean, body?: Json): Promise<HttpResponse> =>
+    fetch(method, `${base}/${settings.apiVersion}${path}`, auth, body);
 
   function requireKey(method: string, route?: string): void {
     if (settings.auth) return;
@@ -64,7 +70,7 @@ export function createClient(settings: Settings, level: TraceLevel): Client {
     namespace: string,
     route: string,
     body?: Json,
-  ): ReturnType<typeof exchange> {
+  ): Promise<HttpResponse> {
     requireKey(method, route);
     return exchange(method, `/namespaces/${encodePath(namespace)}/${route}`, true, body);
   }
@@ -72,13 +78,23 @@ export function createClient(settings: Settings, level: TraceLevel): Client {
   return {
     base,
     apiVersion: settings.apiVersion,
-    get: async (namespace, route) => (await call('GET', namespace, route)).json(),
+    get: async (namespace, route) => readJson(await call('GET', namespace, route)),
     put: async (namespace, route, body) => void (await call('PUT', namespace, route, body)),
+    post: async (namespace, route, body) => {
+      const response = await call('POST', namespace, route, body);
+      return response.body === '' ? null : readJson(response);
+    },
     delete: async (namespace, route) => void (await call('DELETE', namespace, route)),
+    async callRoute(method, route, body) {
+      requireKey(method, route);
+      return readJson(await exchange(method, `/${route}`, true, body));
+    },
+    download: async (file) => (await fetch('GET', `${new URL(base).origin}/${file}`, false)).bytes,
+    platform: async () => readJson(await fetch('GET', `${new URL(base).origin}/`, false)),
     async invoke(namespace, route, body, { blocking, result }) {
-      const { status, json } = await call('POST', namespace, `${route}?blocking=${blocking}&result=${result}`, body);
-      const answer = json();
-      if (blocking && status === 202) {
+      const response = await call('POST', namespace, `${route}?blocking=${blocking}&result=${result}`, body);
+      const answer = readJson(response);
+      if (blocking && response.status === 202) {
         const options = { exitCode: 202, showMessage: false, outcome: 'still running' } as const;
         throw new InvocationError('Request accepted, but processing not completed yet.', options, answer);
       }
@@ -86,9 +102,9 @@ export function createClient(settings: Settings, level: TraceLevel): Client {
     },
     async namespaces() {
       requireKey('GET');
-      return (await exchange('GET', '/namespaces', true)).json();
+      return readJson(await exchange('GET', '/namespaces', true));
     },
-    info: async () => (await exchange('GET', '', false)).json(),
+    info: async () => readJson(await exchange('GET', '', false)),
   };
 }
 

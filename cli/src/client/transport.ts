@@ -14,6 +14,8 @@ export interface HttpResponse {
   status: number;
   /** As they came, name and value in turn. */
   rawHeaders: string[];
+  bytes: Buffer;
+  /** The bytes as text. */
   body: string;
 }
 
@@ -73,8 +75,9 @@ async function exchange(request: HttpRequest, tls: TlsOptions): Promise<HttpResp
       incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
       incoming.on('error', reject);
       incoming.on('end', () => {
-        const body = Buffer.concat(chunks).toString('utf8');
-        resolve({ status: incoming.statusCode ?? 0, rawHeaders: incoming.rawHeaders, body });
+        const bytes = Buffer.concat(chunks);
+        const { statusCode: status = 0, rawHeaders } = incoming;
+        resolve({ status, rawHeaders, bytes, body: bytes.toString('utf8') });
       });
     });
     const connecting = setTimeout(() => outgoing.destroy(new Error('dial tcp: i/o timeout')), connectTimeoutMs);

@@ -3,7 +3,7 @@ import { asList, asMap, asText, type Json, type JsonMap } from '../json/json.js'
 import { stdout } from '../terminal.js';
 
 /** How one kind of entity is listed. */
-interface ListFormat {
+export interface ListFormat {
   title: string;
   row(entity: JsonMap): string;
   /** What `-n` sorts by. */

@@ -1,11 +1,12 @@
 import { ownNamespace } from '../args/qualified-name.js';
-import { encodePath, query } from '../client/api-host.js';
+import { query } from '../client/api-host.js';
 import type { Client } from '../client/client.js';
 import { wrapError } from '../errors.js';
-import { asList, asMap, asText, type Json, type JsonMap } from '../json/json.js';
+import { asList, asText, type Json } from '../json/json.js';
 import { stdout } from '../terminal.js';
 import { checkArgs, nameSortFlag, type Command, type CommandContext } from './command.js';
 import { listFormats, printList } from './lists.js';
+import { withStatus } from './rule/status.js';
 
 async function listNamespaces({ args, client }: CommandContext): Promise<void> {
   checkArgs(args, 0, 0, 'No arguments are required.');
@@ -27,7 +28,7 @@ async function listEntities({ args, client, flags }: CommandContext): Promise<vo
   const actions = await all(client, 'actions');
   const packages = await all(client, 'packages');
   const triggers = await all(client, 'triggers');
-  const rules = await withStatus(client, await all(client, 'rules'));
+  const rules = await withStatus(client, ownNamespace, await all(client, 'rules'));
   stdout.print(`Entities in namespace: ${stdout.bold('default')}\n`);
   const sorted = flags.bool('name-sort');
   printList(packages, listFormats.packages, sorted);
@@ -42,21 +43,6 @@ async function all(client: Client, collection: string): Promise<Json> {
   } catch (error) {
     throw wrapError(error, "Unable to obtain the list of entities for namespace 'default'");
   }
-}
-
-/** Lists of rules do not carry their status. */
-async function withStatus(client: Client, rules: Json): Promise<JsonMap[]> {
-  const complete: JsonMap[] = [];
-  for (const rule of asList(rules).map(asMap)) {
-    const name = asText(rule.get('name'));
-    try {
-      const found = asMap(await client.get(ownNamespace, `rules/${encodePath(name)}`));
-      complete.push(new Map([...rule, ['status', found.get('status') ?? '']]));
-    } catch (error) {
-      throw wrapError(error, `Unable to get status of rule '${name}'`);
-    }
-  }
-  return complete;
 }
 
 /** `wsk list`. */

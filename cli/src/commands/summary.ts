@@ -7,8 +7,11 @@ import { annotationsOf } from './lists.js';
  * Two lines about an entity: its name and description, and its parameters. Bound parameters are marked `*`, or `**` if
  * they are final; without a `description` annotation the parameters make up for one.
  */
-export function summaryOf(kind: string, entity: JsonMap): string {
-  const name = `/${asText(entity.get('namespace'))}/${asText(entity.get('name'))}`;
+export function summaryOf(
+  kind: string,
+  entity: JsonMap,
+  name = `/${asText(entity.get('namespace'))}/${asText(entity.get('name'))}`,
+): string {
   const annotations = annotationsOf(entity);
   const names = parameterNames(entity, annotations);
   const description = asText(valueOf(annotations, 'description')) || describe(names.map(({ plain }) => plain));

@@ -23,8 +23,23 @@ export const commandTable: CommandEntry[] = [
     load: async () => (await import('./namespace.js')).namespaceCommands,
   },
   {
+    name: 'package',
+    summary: 'work with packages',
+    load: async () => (await import('./package/group.js')).packageCommands,
+  },
+  {
     name: 'property',
     summary: 'work with whisk properties',
     load: async () => (await import('./property.js')).propertyCommands,
+  },
+  {
+    name: 'rule',
+    summary: 'work with rules',
+    load: async () => (await import('./rule/group.js')).ruleCommands,
+  },
+  {
+    name: 'trigger',
+    summary: 'work with triggers',
+    load: async () => (await import('./trigger/group.js')).triggerCommands,
   },
 ];

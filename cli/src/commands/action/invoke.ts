@@ -28,17 +28,21 @@ async function invoke({ args, client, flags, pairs }: CommandContext): Promise<v
   }
 }
 
-/** The record of a failed activation goes to stderr, so that stdout holds results only. */
-function printUnsuccessful(error: InvocationError, name: QualifiedName, result: boolean): void {
+/**
+ * Prints what came of an invocation that did not succeed to stderr, so that stdout holds results only; the line before
+ * the record is left out with `recordOnly`.
+ */
+export function printUnsuccessful(error: InvocationError, name: QualifiedName, recordOnly: boolean): void {
   if (error.outcome === 'still running') {
     printInvoked(stderr, name, error.answer, ', but the request has not yet finished,');
     return;
   }
-  if (!result) printInvoked(stderr, name, error.answer);
+  if (!recordOnly) printInvoked(stderr, name, error.answer);
   stderr.printJson(sortKeys(error.answer));
 }
 
-function printInvoked(printer: Printer, name: QualifiedName, answer: Json, remark = ''): void {
+/** Prints `ok: invoked /ns/name with id ...`. */
+export function printInvoked(printer: Printer, name: QualifiedName, answer: Json, remark = ''): void {
   const id = printer.bold(asText(asMap(answer).get('activationId')));
   const action = `/${printer.bold(name.namespace)}/${printer.bold(name.path)}`;
   printer.print(`${printer.ok} invoked ${action}${remark} with id ${id}\n`);
