@@ -45,6 +45,8 @@ const benchSettings = {
 export function startPlatform(cleanup: Cleanup, settings: PlatformSettings): Promise<Server> {
   const args = [
     ...(settings.nodeFlags ?? []),
+    // As package.json's start script has it.
+    '--max-semi-space-size=32',
     join(repositoryDir, 'standalone', 'dist', 'main.js'),
     ...['--port', String(settings.port ?? 0), '--data', settings.dataDir],
     ...(settings.stemCells === false ? ['--stem-cells', 'false'] : []),
