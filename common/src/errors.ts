@@ -169,7 +169,10 @@ export const unsupportedContentType = (contentType: string): ApiError =>
 export const circularBinding = (binding: string): ApiError =>
   new ApiError(422, `Package binding '${binding}' contains a circular reference.`);
 
-/** 429: as many activations of all namespaces wait as may. */
+/** 429: more invocations, or fires, than a namespace may have in a calendar minute. */
+export const tooManyRequests = (count: number, allowed: number): ApiError =>
+  new ApiError(429, `Too many requests in the last minute (count: ${count}, allowed: ${allowed}).`);
+/** 429: a namespace has as many activations in flight as it may, or as many of all namespaces wait. */
 export const tooManyInFlight = (count: number, allowed: number): ApiError =>
   new ApiError(429, `Too many concurrent requests in flight (count: ${count}, allowed: ${allowed}).`);
 

@@ -10,6 +10,7 @@ import type { CallState } from './api/create-router.js';
 import type { ApiContext, ControllerDependencies } from './api/dependencies.js';
 import type { Route } from './api/route.js';
 import { createRoutes } from './api/routes.js';
+import { Throttles } from './entitlement/throttles.js';
 import { acceptsJson } from './http/accept.js';
 import { textAnswer, writeAnswer, writeError } from './http/answer.js';
 import { ClientGoneError, maxUriLength } from './http/body.js';
@@ -36,7 +37,7 @@ export interface Controller {
 
 /** Creates the REST API on its dependencies; it holds no resources of its own. */
 export function createController(dependencies: ControllerDependencies): Controller {
-  const { store, clock, random, logger } = dependencies;
+  const { store, clock, random, logger, config, state, metrics } = dependencies;
   const identities = new Identities(store, clock);
   const actions = new ActionCache(store, clock);
   const packages = new PackageCache(store, clock);
@@ -48,6 +49,7 @@ export function createController(dependencies: ControllerDependencies): Controll
     actionWriter,
     packages,
     packageWriter: new PackageWriter(store, packages, actionWriter),
+    throttles: new Throttles({ state, limits: config.limits, metrics, logger }),
   };
   const routes = createRoutes(context);
   const dispatch = createRouter(routes, identities).routes();

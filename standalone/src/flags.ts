@@ -1,15 +1,13 @@
 import { parseArgs } from 'node:util';
 import { ConfigError, loadConfig } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
+import type { AccountLimits } from './standalone-identities.js';
 
 /** What standalone changes in the defaults of a cluster. */
 const standaloneDefaults = {
   limits: {
     maxMemoryMiB: 4096,
     maxConcurrency: 500,
-    invocationsPerMinute: 1_000_000,
-    concurrentInvocations: 1000,
-    firesPerMinute: 1_000_000,
   },
 };
 
@@ -24,13 +22,18 @@ export const usage = `Usage: npm start -- [flags]
   --memory MIB           memory that containers may claim together (default 60 % of the host's)
   --stem-cells true|false   keep prewarmed containers (default true)
   --require-isolation    refuse to start where the host forbids a measure of isolation
+  --limits standalone|openwhisk   guest and whisk.system have limits of their own that leave room (default), or
+                         those that OpenWhisk gives everybody: 60 invocations a minute, 30 at once, 60 fires
   --log-level LEVEL      trace, debug, info, warn (default), error, silent
   --print-config         print the configuration as JSON and stop
   --help                 this text
 `;
 
 /** What the command line asks for. */
-export type Command = { type: 'help' } | { type: 'print-config'; config: Config } | { type: 'serve'; config: Config };
+export type Command =
+  | { type: 'help' }
+  | { type: 'print-config'; config: Config }
+  | { type: 'serve'; config: Config; accountLimits: AccountLimits };
 
 /** Parses the command line. Throws ConfigError for an unknown flag or a value that cannot be. */
 export function parseCommand(args: string[], env: NodeJS.ProcessEnv): Command {
@@ -46,7 +49,13 @@ export function parseCommand(args: string[], env: NodeJS.ProcessEnv): Command {
   if (values['require-isolation']) flags.requireIsolation = true;
   if (values['log-level'] !== undefined) flags.logLevel = values['log-level'];
   const config = loadConfig({ base: standaloneDefaults, file: values.config, env, flags });
-  return { type: values['print-config'] ? 'print-config' : 'serve', config };
+  if (values['print-config']) return { type: 'print-config', config };
+  return { type: 'serve', config, accountLimits: accountLimits(values.limits) };
+}
+
+function accountLimits(given = 'standalone'): AccountLimits {
+  if (given === 'standalone' || given === 'openwhisk') return given;
+  throw new ConfigError(`--limits takes standalone or openwhisk, not '${given}'`);
 }
 
 function parse(args: string[]): ReturnType<typeof parseValues> {
@@ -69,6 +78,7 @@ function parseValues(args: string[]) {
       memory: { type: 'string' },
       'stem-cells': { type: 'string' },
       'require-isolation': { type: 'boolean' },
+      limits: { type: 'string' },
       'log-level': { type: 'string' },
       'print-config': { type: 'boolean' },
       help: { type: 'boolean' },

@@ -4,6 +4,7 @@ import type { Config } from '@gpuwhisk/common/config';
 import { DataFolderInUseError } from './data-lock.js';
 import { parseCommand, usage } from './flags.js';
 import { guest } from './standalone-identities.js';
+import type { AccountLimits } from './standalone-identities.js';
 import { IsolationError, startPlatform } from './platform.js';
 import type { Platform } from './platform.js';
 
@@ -43,8 +44,8 @@ function stopOnSignals(platform: Platform): void {
   process.on('SIGTERM', stop);
 }
 
-async function serve(config: Config): Promise<void> {
-  const platform = await startPlatform({ ...config, dataDir: resolve(config.dataDir) });
+async function serve(config: Config, accountLimits: AccountLimits): Promise<void> {
+  const platform = await startPlatform({ ...config, dataDir: resolve(config.dataDir) }, { accountLimits });
   stopOnSignals(platform);
   greet(platform);
 }
@@ -63,7 +64,7 @@ try {
   const command = parseCommand(process.argv.slice(2), process.env);
   if (command.type === 'help') console.log(usage);
   else if (command.type === 'print-config') console.log(JSON.stringify(command.config, null, 2));
-  else await serve(command.config);
+  else await serve(command.config, command.accountLimits);
 } catch (error) {
   console.error(explain(error));
   process.exit(1);

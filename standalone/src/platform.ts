@@ -5,6 +5,7 @@ import { openDurable } from '@gpuwhisk/common/bus/durable';
 import type { Config } from '@gpuwhisk/common/config';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
+import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { openLmdbStore } from '@gpuwhisk/common/store/lmdb-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { systemDisk } from '@gpuwhisk/common/system/disk';
@@ -13,13 +14,14 @@ import type { HttpHandler } from '@gpuwhisk/common/system/network';
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import { createController } from '@gpuwhisk/controller/create-controller';
 import type { Controller } from '@gpuwhisk/controller/create-controller';
-import { putIdentity } from '@gpuwhisk/controller/identities';
+import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
 import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
 import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/process-factory';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
 import { lockDataFolder } from './data-lock.js';
-import { guest, whiskSystem } from './standalone-identities.js';
+import { installAccounts } from './standalone-identities.js';
+import type { AccountLimits } from './standalone-identities.js';
 import { stemCellConfigs } from './stem-cell-configs.js';
 
 /** The host forbids a measure of isolation that the configuration requires. */
@@ -37,6 +39,12 @@ export interface Platform {
   close(drainMs: number): Promise<void>;
 }
 
+/** What is standalone's own, and no setting of a platform. */
+export interface PlatformOptions {
+  /** The limits of the well-known accounts: far above OpenWhisk's, or none of their own. */
+  accountLimits: AccountLimits;
+}
+
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const MiB = 1024 * 1024;
 const instance = 0;
@@ -47,14 +55,14 @@ const maxInFlight = 2000;
 const requestGraceMs = 2000;
 
 /** Starts controller and invoker in this process on embedded engines. `config.dataDir` must be absolute. */
-export async function startPlatform(config: Config): Promise<Platform> {
+export async function startPlatform(config: Config, options: PlatformOptions): Promise<Platform> {
   const unlock = lockDataFolder(config.dataDir);
   const releases: (() => Promise<unknown> | void)[] = [unlock];
   const releaseAll = async (): Promise<void> => {
     for (const release of releases.splice(0).reverse()) await release();
   };
   try {
-    return await start(config, releases, releaseAll);
+    return await start(config, options, releases, releaseAll);
   } catch (error) {
     await releaseAll();
     throw error;
@@ -63,6 +71,7 @@ export async function startPlatform(config: Config): Promise<Platform> {
 
 async function start(
   config: Config,
+  options: PlatformOptions,
   releases: (() => Promise<unknown> | void)[],
   releaseAll: () => Promise<void>,
 ): Promise<Platform> {
@@ -117,8 +126,7 @@ async function start(
     factory.start(),
     bus.ensureTopic(invokerTopic, { durable: true, ...limits }),
     bus.ensureTopic(completedTopic, { durable: false, maxPendingMessages: 100_000, maxPendingBytes: Infinity }),
-    putIdentity(store, guest),
-    putIdentity(store, whiskSystem),
+    installAccounts(store, options.accountLimits),
   ]);
   releases.push(() => factory.close());
   if (config.requireIsolation && isolationNotes.length > 0) {
@@ -127,7 +135,17 @@ async function start(
     );
   }
 
-  const dispatcher = new Dispatcher({ bus, clock, random, logger, instance, chooseInvoker: () => invokerTopic });
+  const state = embeddedState(clock);
+  releases.push(() => state.close());
+  const dispatcher = new Dispatcher({
+    bus,
+    clock,
+    random,
+    inFlight: new InFlight({ state, limits: config.limits, clock, metrics, logger }),
+    logger,
+    instance,
+    chooseInvoker: () => invokerTopic,
+  });
   await dispatcher.open();
   const invoker = new Invoker({
     instance,
@@ -155,6 +173,7 @@ async function start(
     logger,
     metrics,
     invoker: dispatcher,
+    state,
     invokersHealth: () => ({ [`invoker${instance}/${instance}`]: 'up' }),
     build: { date: '2026-11-21', number: '0.1.0' },
   }));

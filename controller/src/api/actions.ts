@@ -106,6 +106,7 @@ async function listPackageActions(context: ApiContext, call: IdentifiedCall): Pr
 async function invokeAction(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
   const name = actionNameOf(call);
   const { request, identity, transactionId } = call;
+  await context.throttles.admit(identity);
   const { maxPayloadBytes } = boundsOf(context, identity);
   checkDeclaredLength(request, maxPayloadBytes);
   const options = readInvokeOptions(call.query, context.config.blockingWaitMs);

@@ -5,6 +5,7 @@ import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
@@ -13,6 +14,7 @@ import type { ActionResolver } from '../actions/action-resolver.js';
 import type { ActionWriter } from '../actions/action-writer.js';
 import type { PackageCache } from '../packages/package-cache.js';
 import type { PackageWriter } from '../packages/package-writer.js';
+import type { Throttles } from '../entitlement/throttles.js';
 import type { InvokeService } from '../invoke/invoke-service.js';
 
 /** What a controller is made of. */
@@ -26,6 +28,8 @@ export interface ControllerDependencies {
   logger: Logger;
   metrics: Metrics;
   invoker: InvokeService;
+  /** What the controllers of the cluster know together. */
+  state: ClusterState;
   /** Names of invokers and their states: `{"invoker0/0":"up"}`. */
   invokersHealth: () => Record<string, string>;
   /** `date` starts with the year, as clients expect. */
@@ -39,6 +43,8 @@ export interface ApiContext extends ControllerDependencies {
   actionWriter: ActionWriter;
   packages: PackageCache;
   packageWriter: PackageWriter;
+  /** To be asked before every invocation and fire. */
+  throttles: Throttles;
 }
 
 /** What the caller's actions may ask for. */

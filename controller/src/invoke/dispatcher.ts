@@ -4,12 +4,18 @@ import { newActivationId } from '@gpuwhisk/common/ids';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
-import type { AcknowledgementMessage, ActivationMessage } from '@gpuwhisk/common/messages';
+import type {
+  AcknowledgementMessage,
+  ActivationMessage,
+  CombinedMessage,
+  CompletionMessage,
+} from '@gpuwhisk/common/messages';
 import { overloaded, tooManyInFlight } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
+import type { InFlight } from '../entitlement/in-flight.js';
 import type { InvokeOutcome, InvokeRequest, InvokeService } from './invoke-service.js';
 
 /** What a dispatcher is made of. */
@@ -17,6 +23,7 @@ export interface DispatcherDependencies {
   bus: MessageBus;
   clock: Clock;
   random: Random;
+  inFlight: InFlight;
   logger: Logger;
   /** This controller's number: acknowledgements come on `completed<number>`. */
   instance: number;
@@ -68,10 +75,13 @@ export class Dispatcher implements InvokeService {
   }
 
   async invoke(request: InvokeRequest): Promise<InvokeOutcome> {
-    const { bus, clock, random, chooseInvoker } = this.dependencies;
+    const { bus, clock, random, inFlight, chooseInvoker } = this.dependencies;
     const topic = chooseInvoker(request.action);
     if (topic === undefined) throw overloaded();
     const activationId = newActivationId(clock.now(), random);
+    const { identity, action, cause } = request;
+    const begun = inFlight.begin(identity, activationId, action.limits.timeout, cause === undefined);
+    if (begun !== undefined) await begun;
     const message = this.message(request, activationId);
     // Registered before the message is sent: an embedded bus may deliver, run and acknowledge at once.
     const result = request.blocking ? this.waitFor(activationId, request.waitMs) : undefined;
@@ -80,6 +90,7 @@ export class Dispatcher implements InvokeService {
       receipt = bus.send(topic, message as unknown as JsonObject);
     } catch (error) {
       this.forget(activationId);
+      inFlight.end(activationId);
       throw this.refusal(error);
     }
     const outcome = await result;
@@ -147,6 +158,7 @@ export class Dispatcher implements InvokeService {
   }
 
   private acknowledge(message: AcknowledgementMessage): void {
+    if ('instance' in message) this.dependencies.inFlight.end(completedActivation(message));
     if (!('response' in message) || typeof message.response === 'string') return;
     const activation: WhiskActivation = message.response;
     const waiter = this.waiters.get(activation.activationId);
@@ -154,4 +166,10 @@ export class Dispatcher implements InvokeService {
     this.forget(activation.activationId);
     waiter.settle({ type: 'completed', activation });
   }
+}
+
+/** The id of the activation whose slot is free. */
+function completedActivation(message: CompletionMessage | CombinedMessage): string {
+  if (!('response' in message)) return message.activationId;
+  return typeof message.response === 'string' ? message.response : message.response.activationId;
 }

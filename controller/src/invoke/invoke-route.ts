@@ -67,6 +67,8 @@ export function createInvokeRoute(
   ): Promise<void> => {
     const transactionId = transactionIdOf(request, context.random);
     try {
+      const admitted = context.throttles.admit(identity);
+      if (admitted !== undefined) await admitted;
       const { maxPayloadBytes } = boundsOf(context, identity);
       checkDeclaredLength(request, maxPayloadBytes);
       const { blocking, waitMs, result } = readInvokeOptions(query, context.config.blockingWaitMs);

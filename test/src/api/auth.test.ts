@@ -9,7 +9,7 @@ const challenge = 'Basic realm="OpenWhisk secure realm",charset=UTF-8';
 
 let api: Api;
 beforeAll(async () => {
-  api = await startApi();
+  api = await startApi({ limits: { invocationsPerMinute: 60, firesPerMinute: 60 } });
 });
 afterAll(() => api.close());
 

@@ -4,6 +4,8 @@ import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import type { EmbeddedState } from '@gpuwhisk/common/state/embedded-state';
+import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
@@ -87,6 +89,7 @@ export interface Api {
   readonly store: ArtifactStore;
   readonly controller: Controller;
   readonly metrics: Metrics;
+  readonly state: EmbeddedState;
   /** Lines that the controller logged. */
   readonly logLines: string[];
   /** What reached the invoker. */
@@ -105,6 +108,9 @@ export interface ApiSettings {
   clock?: Clock;
 }
 
+/** Tests make many calls a minute, unless they say how many they may. */
+const roomy = { invocationsPerMinute: 1_000_000, firesPerMinute: 1_000_000 };
+
 /** The real controller on a real port, with a store in memory and an invoker that answers as told. */
 export async function startApi(settings: ApiSettings = {}): Promise<Api> {
   const random = seededRandom(1);
@@ -118,11 +124,12 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     activationId: 'a'.repeat(32),
   });
   const metrics = createMetrics();
+  const state = embeddedState(settings.clock ?? systemClock);
   const controller = createController({
     store,
     clock: settings.clock ?? systemClock,
     random,
-    config: loadConfig({ base: { limits: settings.limits ?? {} } }),
+    config: loadConfig({ base: { limits: { ...roomy, ...settings.limits } } }),
     manifest: () => manifest,
     logger: createLogger({ level: 'warn', destination: { write: (line) => void logLines.push(line) } }),
     metrics,
@@ -132,6 +139,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
         return answer(request);
       },
     },
+    state,
     invokersHealth: () => settings.health ?? { 'invoker0/0': 'up' },
     build: { date: '2026-01-01T00:00:00Z', number: 'test' },
   });
@@ -142,6 +150,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     store: memory,
     controller,
     metrics,
+    state,
     logLines,
     invocations,
     onInvoke: (given) => {

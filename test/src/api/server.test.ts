@@ -5,7 +5,7 @@ import type { Api } from './harness.js';
 let api: Api;
 let unhealthy: Api;
 beforeAll(async () => {
-  api = await startApi();
+  api = await startApi({ limits: { invocationsPerMinute: 60, firesPerMinute: 60 } });
   unhealthy = await startApi({ health: { 'invoker0/0': 'up', 'invoker1/1': 'down' } });
 });
 afterAll(async () => {

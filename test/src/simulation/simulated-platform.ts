@@ -2,12 +2,15 @@ import { openDurable } from '@gpuwhisk/common/bus/durable';
 import type { Durable } from '@gpuwhisk/common/bus/durable';
 import type { BusFaults } from '@gpuwhisk/common/bus/simulated-bus';
 import { simulatedBus } from '@gpuwhisk/common/bus/simulated-bus';
+import { loadConfig } from '@gpuwhisk/common/config';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
+import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Disk } from '@gpuwhisk/common/system/disk';
 import type { Random } from '@gpuwhisk/common/system/random';
+import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
 import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
 import type { PoolOptions } from '@gpuwhisk/invoker/pool/container-pool';
@@ -68,7 +71,18 @@ export async function startPlatform(parts: PlatformParts): Promise<SimulatedPlat
     bus.ensureTopic(invokerTopic, { durable: true, maxPendingMessages, maxPendingBytes: 1e9 }),
     bus.ensureTopic('completed0', { durable: false, maxPendingMessages: 100_000, maxPendingBytes: Infinity }),
   ]);
-  const dispatcher = new Dispatcher({ bus, clock, random, logger, instance: 0, chooseInvoker: () => invokerTopic });
+  // Other bounds are to be met, not those of a namespace.
+  const limits = { ...loadConfig().limits, concurrentInvocations: 1e9 };
+  const inFlight = new InFlight({ state: embeddedState(clock), limits, clock, metrics, logger });
+  const dispatcher = new Dispatcher({
+    bus,
+    clock,
+    random,
+    inFlight,
+    logger,
+    instance: 0,
+    chooseInvoker: () => invokerTopic,
+  });
   await dispatcher.open();
   const invoker = new Invoker({
     instance: 0,

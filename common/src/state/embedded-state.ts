@@ -1,0 +1,172 @@
+import type { JsonValue } from '../json.js';
+import type { Clock } from '../system/clock.js';
+import type { ClusterState, Lease, RowListener, StateSubscription, WindowCounters } from './cluster-state.js';
+import { StateUnavailableError } from './cluster-state.js';
+import { EmbeddedHolds } from './embedded-holds.js';
+
+/** The state of a cluster that is this process; counters and holds answer at once. */
+export function embeddedState(clock: Clock): EmbeddedState {
+  return new EmbeddedState(clock);
+}
+
+interface Row {
+  value: JsonValue;
+  /** Monotonic ms. */
+  expiresMs: number;
+}
+
+/** What one name was used for: counters and holds that were asked for again are the same. */
+export class EmbeddedState implements ClusterState {
+  private readonly counters = new Map<string, EmbeddedCounters>();
+  private readonly heldBy = new Map<string, EmbeddedHolds>();
+  private readonly leases = new Map<string, { lease: Lease; expiresMs: number }>();
+  private readonly tables = new Map<string, Map<string, Row>>();
+  private readonly watchers = new Listeners<[string, JsonValue | undefined]>();
+  private readonly subscribers = new Listeners<[JsonValue]>();
+  private lastEpoch = 0;
+  private closed = false;
+
+  constructor(private readonly clock: Clock) {}
+
+  windowCounters(name: string, windowMs: number): EmbeddedCounters {
+    const key = `${windowMs} ${name}`;
+    const known = this.counters.get(key);
+    if (known !== undefined) return known;
+    const created = new EmbeddedCounters(this.clock, windowMs);
+    this.counters.set(key, created);
+    return created;
+  }
+
+  holds(name: string): EmbeddedHolds {
+    const known = this.heldBy.get(name);
+    if (known !== undefined) return known;
+    const created = new EmbeddedHolds(this.clock);
+    this.heldBy.set(name, created);
+    return created;
+  }
+
+  async acquireLease(name: string, holder: string, ttlMs: number): Promise<Lease | undefined> {
+    this.checkOpen();
+    const current = this.leaseNow(name);
+    if (current !== undefined && current.holder !== holder) return undefined;
+    // Beyond those of earlier lives of this process too, which took fewer than one a millisecond.
+    this.lastEpoch = Math.max(this.lastEpoch + 1, this.clock.now());
+    const lease = { name, holder, epoch: this.lastEpoch };
+    this.leases.set(name, { lease, expiresMs: this.clock.monotonicMs() + ttlMs });
+    return lease;
+  }
+
+  async renewLease(lease: Lease, ttlMs: number): Promise<boolean> {
+    this.checkOpen();
+    if (this.leaseNow(lease.name)?.epoch !== lease.epoch) return false;
+    this.leases.set(lease.name, { lease, expiresMs: this.clock.monotonicMs() + ttlMs });
+    return true;
+  }
+
+  async releaseLease(lease: Lease): Promise<void> {
+    this.checkOpen();
+    if (this.leaseNow(lease.name)?.epoch === lease.epoch) this.leases.delete(lease.name);
+  }
+
+  async currentLease(name: string): Promise<Lease | undefined> {
+    this.checkOpen();
+    return this.leaseNow(name);
+  }
+
+  async setRow(table: string, key: string, value: JsonValue, ttlMs = Infinity): Promise<void> {
+    this.checkOpen();
+    const rows = this.tables.get(table) ?? new Map<string, Row>();
+    this.tables.set(table, rows);
+    rows.set(key, { value: structuredClone(value), expiresMs: this.clock.monotonicMs() + ttlMs });
+    this.watchers.tell(table, () => [key, structuredClone(value)]);
+  }
+
+  async deleteRow(table: string, key: string): Promise<void> {
+    this.checkOpen();
+    if (this.tables.get(table)?.delete(key) === true) this.watchers.tell(table, () => [key, undefined]);
+  }
+
+  async rows(table: string): Promise<Map<string, JsonValue>> {
+    this.checkOpen();
+    const found = new Map<string, JsonValue>();
+    const rows = this.tables.get(table);
+    for (const [key, { value, expiresMs }] of rows ?? []) {
+      if (expiresMs > this.clock.monotonicMs()) found.set(key, structuredClone(value));
+      else rows?.delete(key);
+    }
+    return found;
+  }
+
+  async watch(table: string, listener: RowListener): Promise<StateSubscription> {
+    this.checkOpen();
+    return this.watchers.add(table, ([key, value]) => listener(key, value));
+  }
+
+  async publish(channel: string, message: JsonValue): Promise<void> {
+    this.checkOpen();
+    this.subscribers.tell(channel, () => [structuredClone(message)]);
+  }
+
+  async subscribe(channel: string, listener: (message: JsonValue) => void): Promise<StateSubscription> {
+    this.checkOpen();
+    return this.subscribers.add(channel, ([message]) => listener(message));
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+  }
+
+  private leaseNow(name: string): Lease | undefined {
+    const found = this.leases.get(name);
+    if (found === undefined || found.expiresMs > this.clock.monotonicMs()) return found?.lease;
+    this.leases.delete(name);
+    return undefined;
+  }
+
+  private checkOpen(): void {
+    if (this.closed) throw new StateUnavailableError('the state is closed');
+  }
+}
+
+class EmbeddedCounters implements WindowCounters {
+  private window = -1;
+  private readonly counts = new Map<string, number>();
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly windowMs: number,
+  ) {}
+
+  add(key: string): number {
+    const window = Math.floor(this.clock.now() / this.windowMs);
+    if (window !== this.window) {
+      this.window = window;
+      this.counts.clear();
+    }
+    const count = (this.counts.get(key) ?? 0) + 1;
+    this.counts.set(key, count);
+    return count;
+  }
+}
+
+/** Those who listen, by what they listen to. */
+class Listeners<News> {
+  private readonly byTopic = new Map<string, Set<(news: News) => void>>();
+
+  add(topic: string, listener: (news: News) => void): StateSubscription {
+    const listeners = this.byTopic.get(topic) ?? new Set();
+    this.byTopic.set(topic, listeners.add(listener));
+    return {
+      close: () => {
+        listeners.delete(listener);
+        if (listeners.size === 0 && this.byTopic.get(topic) === listeners) this.byTopic.delete(topic);
+        return Promise.resolve();
+      },
+    };
+  }
+
+  /** `news` is made anew for each, so that none can change another's. */
+  tell(topic: string, news: () => News): void {
+    for (const listener of [...(this.byTopic.get(topic) ?? [])]) listener(news());
+  }
+}

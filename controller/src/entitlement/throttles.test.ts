@@ -1,0 +1,124 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { loadConfig } from '@gpuwhisk/common/config';
+import type { Identity } from '@gpuwhisk/common/entities/identity';
+import { createLogger } from '@gpuwhisk/common/logging';
+import { createMetrics } from '@gpuwhisk/common/metrics';
+import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
+import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
+import { simulatedState } from '@gpuwhisk/common/state/simulated-state';
+import type { SimulatedState } from '@gpuwhisk/common/state/simulated-state';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import { InFlight } from './in-flight.js';
+import { Throttles } from './throttles.js';
+
+const limits = loadConfig({
+  base: { limits: { invocationsPerMinute: 3, concurrentInvocations: 2, firesPerMinute: 1 } },
+}).limits;
+const caller: Identity = {
+  subject: 'alice-subject',
+  namespace: { name: 'alice', uuid: 'alice-uuid' },
+  authkey: { api_key: 'alice-uuid:key' },
+  rights: [],
+  limits: {},
+};
+const minuteMs = 60_000;
+
+let elapsedMs: number;
+/** Stands still; timers run at once. */
+const clock: Clock = {
+  now: () => 1_700_000_040_000 + elapsedMs,
+  monotonicMs: () => elapsedMs,
+  setTimer(_delayMs, run) {
+    queueMicrotask(run);
+    return { cancel: () => undefined };
+  },
+  setBackgroundTimer: () => ({ cancel: () => undefined }),
+  defer: (run) => run(),
+};
+
+function partsOn(state: ClusterState): { throttles: Throttles; inFlight: InFlight; lines: string[] } {
+  const lines: string[] = [];
+  const logger = createLogger({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
+  const metrics = createMetrics();
+  const shared = { state, limits, metrics, logger };
+  return { throttles: new Throttles(shared), inFlight: new InFlight({ ...shared, clock }), lines };
+}
+
+const begin = async (inFlight: InFlight, id: string, timeoutMs = 60_000, bounded = true): Promise<void> =>
+  inFlight.begin(caller, id, timeoutMs, bounded);
+
+beforeEach(() => {
+  elapsedMs = 0;
+});
+
+const places: [string, () => ClusterState][] = [
+  ['in this process', () => embeddedState(clock)],
+  ['elsewhere', () => simulatedState(embeddedState(clock), { clock, random: seededRandom(1) })],
+];
+
+describe.each(places)('with the state %s', (_, makeState) => {
+  test('rates and numbers in flight are bounded', async () => {
+    const { throttles, inFlight } = partsOn(makeState());
+    await throttles.admit(caller);
+    await begin(inFlight, 'one');
+    await throttles.admit(caller);
+    await begin(inFlight, 'two');
+    await expect((async () => throttles.admit(caller))()).rejects.toMatchObject({
+      status: 429,
+      message: 'Too many concurrent requests in flight (count: 2, allowed: 2).',
+    });
+    await expect((async () => throttles.admit(caller))()).rejects.toMatchObject({
+      status: 429,
+      message: 'Too many requests in the last minute (count: 4, allowed: 3).',
+    });
+    await throttles.admitFire(caller);
+    await expect(throttles.admitFire(caller)).rejects.toMatchObject({
+      message: 'Too many requests in the last minute (count: 2, allowed: 1).',
+    });
+  });
+
+  test('calls that were admitted together are still bounded when they begin; parts of sequences are not', async () => {
+    const { inFlight } = partsOn(makeState());
+    await Promise.all([begin(inFlight, 'one'), begin(inFlight, 'two')]);
+    await expect(begin(inFlight, 'three')).rejects.toMatchObject({
+      message: 'Too many concurrent requests in flight (count: 2, allowed: 2).',
+    });
+    await begin(inFlight, 'part', 60_000, false);
+    expect(inFlight.size).toBe(3);
+    for (const id of ['one', 'two', 'part', 'never begun']) inFlight.end(id);
+    expect(inFlight.size).toBe(0);
+    await begin(inFlight, 'four');
+  });
+
+  test.each([
+    [1000, 3 * minuteMs],
+    [5 * minuteMs, 11 * minuteMs],
+  ])('with a time limit of %d ms, a completion that has not come after %d ms never will', async (timeoutMs, waitMs) => {
+    const { throttles, inFlight, lines } = partsOn(makeState());
+    await Promise.all([begin(inFlight, 'one', timeoutMs), begin(inFlight, 'two', timeoutMs)]);
+    elapsedMs = waitMs - 1000;
+    await expect((async () => throttles.admit(caller))()).rejects.toMatchObject({ status: 429 });
+    elapsedMs = waitMs + 1000;
+    await throttles.admit(caller);
+    await begin(inFlight, 'three');
+    expect(inFlight.size).toBe(1);
+    expect(lines.filter((line) => line.includes('did not come'))).toHaveLength(2);
+    inFlight.end('one');
+    expect(inFlight.size).toBe(1);
+  });
+});
+
+test('where the state cannot be reached, everything is let in and the log says so', async () => {
+  const state: SimulatedState = simulatedState(embeddedState(clock), { clock, random: seededRandom(1) });
+  const { throttles, inFlight, lines } = partsOn(state);
+  state.cutOff(true);
+  for (let count = 0; count < 5; count++) {
+    await throttles.admit(caller);
+    await throttles.admitFire(caller);
+    await begin(inFlight, `activation ${count}`);
+    inFlight.end(`activation ${count}`);
+  }
+  expect(inFlight.size).toBe(0);
+  expect(lines.length).toBeGreaterThanOrEqual(20);
+});

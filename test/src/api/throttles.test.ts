@@ -1,0 +1,127 @@
+// OpenWhisk's ThrottleTests and NamespaceSpecificThrottleTests, and the order of checks.
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { putIdentity } from '@gpuwhisk/controller/identities';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import { actionPath, alice, bob, errorOf, hello, startApi } from './harness.js';
+import type { Account, Api, Reply } from './harness.js';
+
+const limits = { invocationsPerMinute: 3, concurrentInvocations: 2, firesPerMinute: 2 };
+const tooMany = (count: number, allowed: number): [number, string] => [
+  429,
+  `Too many requests in the last minute (count: ${count}, allowed: ${allowed}).`,
+];
+const tooManyAtOnce = (count: number, allowed: number): [number, string] => [
+  429,
+  `Too many concurrent requests in flight (count: ${count}, allowed: ${allowed}).`,
+];
+
+let api: Api;
+/** Stands at the start of a minute. */
+let nowMs: number;
+beforeEach(async () => {
+  nowMs = 1_700_000_040_000;
+  api = await startApi({ limits, clock: { ...systemClock, now: () => nowMs } });
+  await api.request('PUT', actionPath('hello'), { body: hello });
+});
+afterEach(() => api.close());
+
+const invoke = (path = actionPath('hello'), as: Account = alice, headers = {}): Promise<Reply> =>
+  api.request('POST', path, { as, headers });
+const seen = (reply: Reply): [number, string | undefined] => [
+  reply.status,
+  reply.status === 202 ? undefined : errorOf(reply),
+];
+
+async function withLimits(name: string, own: Record<string, number>): Promise<Account> {
+  const account = { subject: `${name}-subject`, namespace: name, uuid: `${name}-uuid`, key: 'z'.repeat(64) };
+  await putIdentity(api.store, account);
+  await api.store.put('subjects', { _id: `${name}/limits`, ...own });
+  await api.request('PUT', actionPath('hello'), { body: hello, as: account });
+  return account;
+}
+
+describe('invocations a minute', () => {
+  test('are counted by namespace, and start anew with the minute', async () => {
+    for (let count = 0; count < 3; count++) expect((await invoke()).status).toBe(202);
+    expect(seen(await invoke())).toEqual(tooMany(4, 3));
+    expect(seen(await invoke())).toEqual(tooMany(5, 3));
+    expect((await invoke(actionPath('hello'), bob)).status).toBe(404);
+    nowMs += 59_999;
+    expect(seen(await invoke())).toEqual(tooMany(6, 3));
+    nowMs += 1;
+    expect((await invoke()).status).toBe(202);
+    expect(api.invocations).toHaveLength(4);
+  });
+
+  test.each([
+    ['cached, on the short way', {}],
+    ['on the long way', { 'x-ow-extra-logging': 'on' }],
+  ])('are counted %s', async (_, headers) => {
+    for (let count = 0; count < 3; count++)
+      expect((await invoke(actionPath('hello'), alice, headers)).status).toBe(202);
+    expect(seen(await invoke(actionPath('hello'), alice, headers))).toEqual(tooMany(4, 3));
+  });
+
+  test('are refused before anything is looked up or read, and after names were looked at', async () => {
+    for (let count = 0; count < 3; count++) expect(seen(await invoke(actionPath('nothing')))[0]).toBe(404);
+    expect(seen(await invoke(actionPath('nothing')))).toEqual(tooMany(4, 3));
+    expect(seen(await invoke('/api/v1/namespaces/bob/actions/secret'))).toEqual(tooMany(5, 3));
+    const malformed = await api.request('POST', `${actionPath('hello')}?timeout=x`, { body: '{' });
+    expect(seen(malformed)).toEqual(tooMany(6, 3));
+    expect(seen(await invoke(actionPath('a!')))).toEqual([400, 'The name of the entity contains illegal characters.']);
+    expect((await api.request('POST', actionPath('hello'), { as: null })).status).toBe(401);
+    expect((await api.request('GET', actionPath('hello'))).status).toBe(200);
+    expect((await api.request('PUT', `${actionPath('hello')}?overwrite=true`, { body: hello })).status).toBe(200);
+  });
+});
+
+describe('invocations in flight', () => {
+  test('are refused at the limit, and let in again when one is done', async () => {
+    const holds = api.state.holds('inFlight');
+    holds.hold(alice.uuid, 'first', 60_000);
+    expect((await invoke()).status).toBe(202);
+    holds.hold(alice.uuid, 'second', 60_000);
+    expect(seen(await invoke())).toEqual(tooManyAtOnce(2, 2));
+    expect((await invoke(actionPath('hello'), bob)).status).toBe(404);
+    holds.release(alice.uuid, 'first');
+    expect((await invoke()).status).toBe(202);
+  });
+
+  test('come after the count of the minute', async () => {
+    const holds = api.state.holds('inFlight');
+    for (const token of ['first', 'second']) holds.hold(alice.uuid, token, 60_000);
+    for (let count = 0; count < 3; count++) expect(seen(await invoke())).toEqual(tooManyAtOnce(2, 2));
+    expect(seen(await invoke())).toEqual(tooMany(4, 3));
+  });
+});
+
+describe("a namespace's own limits", () => {
+  test('of 0 let nothing in', async () => {
+    const zero = await withLimits('zero', { invocationsPerMinute: 0, firesPerMinute: 0, concurrentInvocations: 0 });
+    expect(seen(await invoke(actionPath('hello'), zero))).toEqual(tooMany(1, 0));
+    const still = await withLimits('still', { concurrentInvocations: 0 });
+    expect(seen(await invoke(actionPath('hello'), still))).toEqual(tooManyAtOnce(0, 0));
+  });
+
+  test('of 1 let one in', async () => {
+    const one = await withLimits('one', { invocationsPerMinute: 1 });
+    expect((await invoke(actionPath('hello'), one)).status).toBe(202);
+    expect(seen(await invoke(actionPath('hello'), one))).toEqual(tooMany(2, 1));
+  });
+
+  test("may lie above the system's", async () => {
+    const roomy = await withLimits('roomy', { invocationsPerMinute: 100, concurrentInvocations: 50 });
+    for (const token of ['a', 'b', 'c', 'd']) api.state.holds('inFlight').hold(roomy.uuid, token, 60_000);
+    for (let count = 0; count < 10; count++) expect((await invoke(actionPath('hello'), roomy)).status).toBe(202);
+  });
+});
+
+test('refusals are counted under the names of OpenWhisk', async () => {
+  for (let count = 0; count < 5; count++) await invoke();
+  nowMs += 60_000;
+  for (const token of ['a', 'b']) api.state.holds('inFlight').hold(alice.uuid, token, 60_000);
+  await invoke();
+  const { text } = await api.request('GET', '/metrics', { as: null });
+  expect(text).toContain('openwhisk_action_limit_timed_total{namespace="alice"} 2');
+  expect(text).toContain('openwhisk_action_limit_concurrent_total{namespace="alice"} 1');
+});
