@@ -12,6 +12,8 @@ export const configSchema = z.strictObject({
   port: z.number().int().min(0).max(65535).default(3233),
   /** What actions get as __OW_API_HOST; absent: the address that the API listens on. */
   apiHost: z.string().optional(),
+  /** Requests for `<namespace>.<vanityDomain>` lead to that namespace's web actions; absent: none do. */
+  vanityDomain: z.string().min(1).optional(),
   /** Folder of all state; one server at a time. */
   dataDir: z.string().default('.gpuwhisk'),
   /** pino level: trace, debug, info, warn, error, silent. */

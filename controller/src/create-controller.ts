@@ -19,6 +19,7 @@ import { Identities } from './identities.js';
 import { createInvokeRoute } from './invoke/invoke-route.js';
 import { PackageCache } from './packages/package-cache.js';
 import { PackageWriter } from './packages/package-writer.js';
+import { vanityUrl } from './web/vanity.js';
 import { createWebHandler } from './web/web-handler.js';
 
 export type { ControllerDependencies } from './api/dependencies.js';
@@ -38,6 +39,7 @@ export interface Controller {
 /** Creates the REST API on its dependencies; it holds no resources of its own. */
 export function createController(dependencies: ControllerDependencies): Controller {
   const { store, clock, random, logger, config, state, metrics } = dependencies;
+  const { vanityDomain } = config;
   const identities = new Identities(store, clock);
   const actions = new ActionCache(store, clock);
   const packages = new PackageCache(store, clock);
@@ -85,6 +87,9 @@ export function createController(dependencies: ControllerDependencies): Controll
   const answerWebAction = createWebHandler(context, identities);
   return {
     handle: (request, response) => {
+      if (vanityDomain !== undefined) {
+        request.url = vanityUrl(request.headers.host, request.url ?? '/', vanityDomain) ?? request.url;
+      }
       if (!answerWarmInvocation(request, response) && !answerWebAction(request, response))
         void handle(request, response);
     },

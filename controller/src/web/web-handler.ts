@@ -66,12 +66,16 @@ export function createWebHandler(
   };
 }
 
-/** The web action that a URL names. Throws ApiError (403, 404, 409, 500). */
+/** The web action that a URL names; its owner is charged with the call. Throws ApiError (403, 404, 429). */
 async function findWebAction(context: ApiContext, identities: Identities, { action }: WebUrl): Promise<WebAction> {
   const owner = await identities.ofNamespace(action.namespace);
-  const resolved = await context.actionResolver.resolve(owner, action);
+  const resolved = await context.actionResolver.resolve(owner, action).catch((error: unknown) => {
+    // What the owner would be told about broken names (409, 422, 500) is nothing to strangers.
+    throw isApiError(error) && error.status !== 403 ? noSuchEntity() : error;
+  });
   const annotations = readWebAnnotations(resolved.action);
   if (!annotations.exported) throw noSuchEntity();
+  await context.throttles.admit(owner);
   return { owner, resolved, annotations };
 }
 

@@ -105,6 +105,7 @@ export interface ApiSettings {
   /** Stands between the controller and the store. */
   wrapStore?: (store: ArtifactStore) => ArtifactStore;
   health?: Record<string, string>;
+  vanityDomain?: string;
   clock?: Clock;
 }
 
@@ -129,7 +130,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     store,
     clock: settings.clock ?? systemClock,
     random,
-    config: loadConfig({ base: { limits: { ...roomy, ...settings.limits } } }),
+    config: loadConfig({ base: { limits: { ...roomy, ...settings.limits }, vanityDomain: settings.vanityDomain } }),
     manifest: () => manifest,
     logger: createLogger({ level: 'warn', destination: { write: (line) => void logLines.push(line) } }),
     metrics,

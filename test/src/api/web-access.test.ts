@@ -154,3 +154,22 @@ describe('web-custom-options', () => {
     });
   });
 });
+
+describe('throttles', () => {
+  test('count for the namespace in the URL, whoever calls', async () => {
+    const throttled = await startWebApi({ limits: { invocationsPerMinute: 0 } });
+    await throttled.put('hello');
+    for (const as of [null, alice, bob]) {
+      for (const method of webMethods) {
+        const reply = await throttled.call(method, 'default/hello.text/content/z', { as });
+        expect([method, reply.status]).toEqual([method, 429]);
+        if (method !== 'HEAD') expect(errorOf(reply)).toMatch(/^Too many requests in the last minute/);
+      }
+    }
+    expect(throttled.api.invocations).toEqual([]);
+    await throttled.api.store.put('subjects', { _id: 'bob/limits', invocationsPerMinute: 10 });
+    expect((await throttled.call('GET', 'default/hello.json', { as: bob })).status).toBe(429);
+    expect((await throttled.call('GET', 'default/nothing.json')).status).toBe(404);
+    await throttled.api.close();
+  });
+});

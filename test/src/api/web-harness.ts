@@ -1,6 +1,6 @@
 import type { ActivationStatusCode } from '@gpuwhisk/common/entities/activation';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import { actionPath, alice, startApi } from './harness.js';
+import { alice, startApi } from './harness.js';
 import type { Api, ApiSettings, Reply, RequestOptions } from './harness.js';
 
 /** The activation that the invoker of a WebApi answers with. */
@@ -14,7 +14,7 @@ export interface WebApi {
   readonly api: Api;
   /** Calls below alice's namespace, `default/…`, without credentials unless `as` is given. */
   call(method: string, path: string, options?: RequestOptions): Promise<Reply>;
-  /** Creates an action of alice's. */
+  /** Creates an action of alice's; the name may begin with a package's. */
   put(name: string, annotations?: JsonObject, parameters?: JsonObject): Promise<void>;
   /** What actions result in from now on; undefined: their arguments. */
   result(value: JsonValue | undefined, statusCode?: ActivationStatusCode): void;
@@ -52,7 +52,13 @@ export async function startWebApi(settings: ApiSettings = {}): Promise<WebApi> {
     put: async (name, annotations = { 'web-export': true }, parameters = {}) => {
       const exec = { kind: 'nodejs:20', code: 'function main(args) { return args; }' };
       const body = { exec, annotations: pairs(annotations), parameters: pairs(parameters) };
-      const { status, text } = await api.request('PUT', `${actionPath(name)}?overwrite=true`, { body });
+      const { status, text } = await api.request(
+        'PUT',
+        `/api/v1/namespaces/_/actions/${encodeURI(name)}?overwrite=true`,
+        {
+          body,
+        },
+      );
       if (status !== 200) throw new Error(`PUT of ${name} was answered ${status}: ${text}`);
     },
     result: (value, code = 0) => {

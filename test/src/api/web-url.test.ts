@@ -163,3 +163,37 @@ test('what fails inside is a 500 without details', async () => {
   expect(failing.api.logLines.join('')).toContain('secret');
   await failing.api.close();
 });
+
+describe('a host of the vanity domain', () => {
+  let vanity: WebApi;
+  beforeAll(async () => {
+    vanity = await startWebApi({ vanityDomain: 'example.org' });
+    await vanity.put('hello');
+    await vanity.api.request('PUT', '/api/v1/namespaces/_/packages/public', { body: {} });
+    await vanity.put('public/index');
+  });
+  afterAll(() => vanity.api.close());
+
+  const get = (host: string, path: string): ReturnType<WebApi['call']> =>
+    vanity.api.request('GET', path, { as: null, headers: { host } });
+
+  test('leads to web actions of the namespace', async () => {
+    expect((await get('alice.example.org', '/default/hello.json/x?a=A')).json).toMatchObject({
+      __ow_path: '/x',
+      __ow_headers: { host: 'alice.example.org' },
+      a: 'A',
+    });
+    expect((await get('bob.example.org', '/default/hello.json')).status).toBe(404);
+  });
+
+  test('has a page of its own', async () => {
+    vanity.result({ html: '<h1>alice</h1>' });
+    expect(await get('alice.example.org:80', '/')).toMatchObject({ status: 200, text: '<h1>alice</h1>' });
+  });
+
+  test('leads nowhere else', async () => {
+    expect((await get('alice.example.org', '/api/v1/namespaces')).status).toBe(404);
+    expect((await get('example.org', '/api/v1/namespaces')).status).toBe(401);
+    expect((await get('example.org', '/ping')).text).toBe('pong');
+  });
+});
