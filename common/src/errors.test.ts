@@ -12,7 +12,8 @@ test('every text of the table has a status of an error', () => {
   const table = Object.entries(errors).filter(([name]) => name !== 'ApiError' && name !== 'isApiError');
   for (const [, make] of table) {
     const error = (make as (...values: unknown[]) => errors.ApiError)(['GET'], 1, 2);
-    expect(error.status).toBeGreaterThanOrEqual(400);
+    // A web action that is not done yet is answered with an error's body and this status.
+    if (error.status !== 202) expect(error.status).toBeGreaterThanOrEqual(400);
     expect(error.message).toMatch(/^\S.*\S$/s);
   }
 });
