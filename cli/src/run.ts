@@ -108,7 +108,7 @@ async function runCommand(path: string, command: Command, words: string[], pairs
   const { createClient } = await import('./client/client.js');
   let client: Client | undefined;
   const connect = (): Client => (client ??= createClient(settings, traceLevel(flags)));
-  if (command.needsServer?.(flags) ?? true) connect(); // a wrong host is reported before wrong arguments
+  if (command.needsServer?.(flags, args) ?? true) connect(); // a wrong host is reported before wrong arguments
   const context = {
     args,
     flags,

@@ -14,6 +14,9 @@ export interface Settings {
   cert: string;
   key: string;
   insecure: boolean;
+  /** What the API gateway's management is told: its token, and the tenant where that is not the key's uuid. */
+  gatewayToken: string;
+  gatewayTenant: string;
 }
 
 export const defaultApiVersion = 'v1';
@@ -60,5 +63,7 @@ export function loadSettings(flags: Flags, given: (name: string) => string): Set
     cert: choose('cert', undefined, 'CERT'),
     key: choose('key', undefined, 'KEY'),
     insecure: flags.bool('insecure'),
+    gatewayToken: properties.get('APIGW_ACCESS_TOKEN') ?? '',
+    gatewayTenant: properties.get('APIGW_TENANT_ID') ?? '',
   };
 }

@@ -29,6 +29,11 @@ const eachWithin =
   (value: Json): Json =>
     asList(value).map(within(shape));
 
+/** Applies `read` to the value of every key, in the order of the keys. */
+function eachMember(read: (value: Json) => Json): (value: Json) => Json {
+  return (value) => new Map([...asMap(sortKeys(value))].map(([key, item]) => [key, read(item)]));
+}
+
 const keyValues = eachWithin([always('key', ''), always('value', null)]);
 
 const limitsShape: Shape = [
@@ -131,6 +136,72 @@ export const ruleShape: Shape = [
   always('action', null),
   member('publish', null),
   member('updated', 0),
+];
+
+const apiParameters = eachWithin([
+  always('name', ''),
+  always('in', ''),
+  member('description', ''),
+  member('required', false),
+  member('type', ''),
+  member('format', ''),
+  member('allowEmptyValue', false),
+  member('items', null),
+  member('collectionFormat', ''),
+  member('default', null),
+  member('maximum', 0),
+  member('exclusiveMaximum', false),
+  member('minimum', 0),
+  member('exclusiveMinimum', false),
+  member('maxLength', 0),
+  member('minLength', 0),
+  member('pattern', ''),
+  member('maxItems', 0),
+  member('minItems', 0),
+  member('uniqueItems', false),
+  member('multipleOf', 0),
+  member('enum', null),
+  member('$ref', ''),
+]);
+
+const operation = within([
+  always('operationId', ''),
+  member('parameters', null, apiParameters),
+  always('responses', null),
+  member(
+    'x-openwhisk',
+    null,
+    within([always('action', ''), always('namespace', ''), always('package', ''), always('url', '')]),
+  ),
+]);
+
+/** The methods of an API's path, in the order in which wsk prints them. */
+export const apiVerbs = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'];
+
+const apiPath = within([
+  ...apiVerbs.map((verb) => member(verb, null, operation)),
+  member('parameters', null, apiParameters),
+]);
+
+/** The swagger document of an API. */
+export const swaggerShape: Shape = [
+  member('swagger', ''),
+  member('basePath', ''),
+  member('info', null, within([member('title', ''), member('version', '')])),
+  member('paths', null, eachMember(apiPath)),
+  member('securityDefinitions', null),
+  member('security', null),
+  member('x-ibm-configuration', null),
+  member('x-ibm-rate-limit', null),
+];
+
+/** An API as the gateway's management has it. */
+export const apiShape: Shape = [
+  always('namespace', ''),
+  always('gwApiUrl', ''),
+  always('gwApiActivated', false),
+  always('tenantId', ''),
+  member('apidoc', null, within(swaggerShape)),
 ];
 
 /** The entity as wsk prints it. */

@@ -19,7 +19,7 @@ export interface Client {
   /** POST `body`, or none; an empty answer (a trigger without rules) is null. */
   post(namespace: string, route: string, body?: Json): Promise<Json>;
   delete(namespace: string, route: string): Promise<void>;
-  /** Calls a route below `/api/v1` that belongs to no namespace, such as `web/whisk.system/...`. */
+  /** Calls a route below `/api/v1` that belongs to no namespace, such as `web/whisk.system/...`; an empty answer is null. */
   callRoute(method: HttpRequest['method'], route: string, body?: Json): Promise<Json>;
   /** GET a file that the server offers outside its API, such as `blackbox.tar.gz`. */
   download(file: string): Promise<Buffer>;
@@ -87,7 +87,8 @@ export function createClient(settings: Settings, level: TraceLevel): Client {
     delete: async (namespace, route) => void (await call('DELETE', namespace, route)),
     async callRoute(method, route, body) {
       requireKey(method, route);
-      return readJson(await exchange(method, `/${route}`, true, body));
+      const response = await exchange(method, `/${route}`, true, body);
+      return response.body === '' ? null : readJson(response);
     },
     download: async (file) => (await fetch('GET', `${new URL(base).origin}/${file}`, false)).bytes,
     platform: async () => readJson(await fetch('GET', `${new URL(base).origin}/`, false)),

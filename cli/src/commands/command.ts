@@ -22,7 +22,7 @@ export interface Command {
   summary: string;
   flags: FlagSpec[];
   /** False when the command, as called, works without an API host. Default: it needs one. */
-  needsServer?(flags: Flags): boolean;
+  needsServer?(flags: Flags, args: string[]): boolean;
   run(context: CommandContext): Promise<void>;
 }
 

@@ -13,6 +13,11 @@ export const commandTable: CommandEntry[] = [
     load: async () => (await import('./activation/group.js')).activationCommands,
   },
   {
+    name: 'api',
+    summary: 'work with APIs',
+    load: async () => (await import('./api/group.js')).apiCommands,
+  },
+  {
     name: 'list',
     summary: 'list entities in the current namespace',
     load: async () => (await import('./namespace.js')).listCommand,
@@ -36,6 +41,11 @@ export const commandTable: CommandEntry[] = [
     name: 'rule',
     summary: 'work with rules',
     load: async () => (await import('./rule/group.js')).ruleCommands,
+  },
+  {
+    name: 'sdk',
+    summary: 'work with the sdk',
+    load: async () => (await import('./sdk/group.js')).sdkCommands,
   },
   {
     name: 'trigger',

@@ -1,0 +1,99 @@
+import { query } from '../../client/api-host.js';
+import type { Client } from '../../client/client.js';
+import { exitCodes, messageOf, WskError } from '../../errors.js';
+import { asList, asMap, asText, type Json, type JsonMap } from '../../json/json.js';
+import type { Settings } from '../../settings.js';
+import { apiVerbs } from '../../shapes.js';
+
+/** Which API, or which part of it, and how many; what is left out counts as all. */
+export interface ApiQuery {
+  basepath?: string | undefined;
+  relpath?: string | undefined;
+  operation?: string | undefined;
+  responsetype?: string | undefined;
+  limit?: number | undefined;
+  skip?: number | undefined;
+}
+
+const routes = {
+  GET: 'web/whisk.system/apimgmt/getApi.http',
+  POST: 'web/whisk.system/apimgmt/createApi.http',
+  DELETE: 'web/whisk.system/apimgmt/deleteApi.http',
+};
+
+/**
+ * Calls one of the actions that manage the API gateway.
+ * @throws WskError if there is no key, or the call fails.
+ */
+export function callGateway(
+  client: Client,
+  settings: Settings,
+  method: keyof typeof routes,
+  which: ApiQuery,
+  body?: Json,
+): Promise<Json> {
+  const spaceguid = settings.gatewayTenant || (settings.auth.split(':')[0] ?? '');
+  if (spaceguid === '') throw new WskError('Authorization key is not configured (--auth is required)');
+  const options = { ...which, spaceguid, accesstoken: settings.gatewayToken || 'DUMMY TOKEN' };
+  return client.callRoute(method, `${routes[method]}${query(options)}`, body);
+}
+
+/** The APIs in an answer to GET. */
+export function apisOf(answer: Json): JsonMap[] {
+  return asList(asMap(answer).get('apis')).map((item) => asMap(asMap(item).get('value')));
+}
+
+/** One method of one path of an API. */
+export interface Operation {
+  path: string;
+  /** In lower case. */
+  verb: string;
+  /** `/namespace/[package/]action`; empty if the operation is not backed by an action. */
+  action: string;
+  api: JsonMap;
+}
+
+/** The operations of an API, or those of one path or one method. */
+export function operationsOf(api: JsonMap, onlyPath = '', onlyVerb = ''): Operation[] {
+  const paths = asMap(asMap(api.get('apidoc')).get('paths'));
+  return [...paths].flatMap(([path, methods]) =>
+    apiVerbs
+      .filter((verb) => asMap(methods).get(verb) instanceof Map)
+      .filter((verb) => (onlyPath === '' || path === onlyPath) && (onlyVerb === '' || verb === onlyVerb.toLowerCase()))
+      .map((verb) => ({ path, verb, action: actionOf(asMap(asMap(methods).get(verb))), api })),
+  );
+}
+
+function actionOf(operation: JsonMap): string {
+  const backend = operation.get('x-openwhisk');
+  if (!(backend instanceof Map)) return '';
+  const parts = ['namespace', 'package', 'action'].map((member) => asText(backend.get(member)));
+  return `/${parts.filter((part, index) => index !== 1 || part !== '').join('/')}`;
+}
+
+/** @throws WskError if the gateway's management answered with something that is no API. */
+export function checkApi(api: JsonMap): JsonMap {
+  const fail = (message: string): never => {
+    throw new WskError(message, { exitCode: exitCodes.network });
+  };
+  if (!(api.get('apidoc') instanceof Map)) fail('Internal error. Missing apidoc stanza in API configuration');
+  for (const methods of asMap(asMap(api.get('apidoc')).get('paths')).values()) {
+    for (const verb of apiVerbs) {
+      const operation = asMap(asMap(methods).get(verb));
+      const backend = operation.get('x-openwhisk');
+      if (!(backend instanceof Map)) continue;
+      const needed = [['operationId', operation], ...['namespace', 'action', 'url'].map((name) => [name, backend])];
+      for (const [name, holder] of needed as [string, JsonMap][]) {
+        if (asText(holder.get(name)) !== '') continue;
+        const shown = holder === backend ? `x-openwhisk.${name}` : name;
+        fail(`Missing ${shown} field in API configuration for operation ${verb}`);
+      }
+    }
+  }
+  return api;
+}
+
+/** What went wrong, with exit code 1 whatever it was, as `wsk api` reports it. */
+export function apiError(error: unknown, context: string): WskError {
+  return new WskError(`${context}: ${messageOf(error)}`);
+}
