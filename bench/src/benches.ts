@@ -4,6 +4,7 @@ import { footprint } from './benches/footprint.js';
 import { inference } from './benches/inference.js';
 import { invoke } from './benches/invoke.js';
 import { profile } from './benches/profile.js';
+import { surface } from './benches/surface.js';
 
 /** Every bench by its name. */
-export const benches: Readonly<Record<string, Bench>> = { invoke, cold, footprint, inference, profile };
+export const benches: Readonly<Record<string, Bench>> = { invoke, cold, footprint, inference, profile, surface };
