@@ -52,6 +52,8 @@ export const configSchema = z.strictObject({
     .prefault({}),
   /** How long a blocking invocation waits, ms. */
   blockingWaitMs: count.default(60_000),
+  /** Sequences and compositions that may run at once; more are answered 429. */
+  maxCompositions: count.default(1000),
   /** Activations that may wait for an invoker; more are answered 429. */
   maxQueuedActivations: count.default(10_000),
   /** Bytes of messages that may wait for an invoker; more are answered 429. */

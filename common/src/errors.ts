@@ -67,9 +67,14 @@ export const deprecatedKind = (kind: string): ApiError =>
     400,
     `The '${kind}' runtime is no longer supported. You may read and delete but not update or invoke this action.`,
   );
-/** 400: sequences are not served by this version (no OpenWhisk text exists). */
-export const sequencesNotServed = (): ApiError =>
-  new ApiError(400, "Actions of kind 'sequence' are not supported by this version.");
+/** 400: a sequence that comes to more actions than may be, those of its sequences included. */
+export const sequenceTooLong = (): ApiError => new ApiError(400, 'Too many actions in the sequence.');
+/** 400 */
+export const sequenceWithoutComponents = (): ApiError => new ApiError(400, 'No component specified for the sequence.');
+/** 400: a sequence that is part of itself. */
+export const sequenceCyclic = (): ApiError => new ApiError(400, 'Sequence may not refer to itself.');
+/** 400 */
+export const sequenceComponentMissing = (): ApiError => new ApiError(400, 'Sequence component does not exist.');
 /** 400: arguments that collide with final parameters. */
 export const parametersNotAllowed = (): ApiError =>
   new ApiError(400, 'Request defines parameters that are not allowed (e.g., reserved properties).');

@@ -16,6 +16,7 @@ import { textAnswer, writeAnswer, writeError } from './http/answer.js';
 import { ClientGoneError, maxUriLength } from './http/body.js';
 import { logAnswered, transactionIdOf } from './http/transaction.js';
 import { Identities } from './identities.js';
+import { ComposingInvoker } from './invoke/composing-invoker.js';
 import { createInvokeRoute } from './invoke/invoke-route.js';
 import { PackageCache } from './packages/package-cache.js';
 import { PackageWriter } from './packages/package-writer.js';
@@ -32,6 +33,8 @@ export interface Controller {
   readonly identities: Identities;
   /** The actions without their code; `cached` answers at once. */
   readonly actions: ActionCache;
+  /** Sequences and compositions: opened before requests are handled, closed when no more come. */
+  readonly composing: Pick<ComposingInvoker, 'open' | 'close'>;
   /** Every route, as the API documents describe it. */
   readonly routes: readonly Route[];
 }
@@ -44,10 +47,19 @@ export function createController(dependencies: ControllerDependencies): Controll
   const actions = new ActionCache(store, clock);
   const packages = new PackageCache(store, clock);
   const actionWriter = new ActionWriter(store, actions, random);
+  const actionResolver = new ActionResolver(actions, packages);
+  const composing = new ComposingInvoker({
+    ...dependencies,
+    primitive: dependencies.invoker,
+    resolver: actionResolver,
+    maxLength: config.limits.maxSequenceLength,
+    maxAtOnce: config.maxCompositions,
+  });
   const context: ApiContext = {
     ...dependencies,
     actions,
-    actionResolver: new ActionResolver(actions, packages),
+    actionResolver,
+    invoker: composing,
     actionWriter,
     packages,
     packageWriter: new PackageWriter(store, packages, actionWriter),
@@ -95,6 +107,7 @@ export function createController(dependencies: ControllerDependencies): Controll
     },
     identities,
     actions,
+    composing,
     routes,
   };
 }

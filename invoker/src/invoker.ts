@@ -1,3 +1,4 @@
+import { ActivationFeed } from '@gpuwhisk/common/activations/activation-feed';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
@@ -17,7 +18,6 @@ import { whiskError } from './activation/outcome-response.js';
 import type { RunnableAction } from './activation/runnable-action.js';
 import type { StartMarks } from './activation/start-marks.js';
 import type { ContainerFactory } from './containers/container-factory.js';
-import { ActivationFeed } from './feed/activation-feed.js';
 import { ContainerPool } from './pool/container-pool.js';
 import type { PoolOptions, PoolSnapshot } from './pool/container-pool.js';
 

@@ -49,6 +49,7 @@ const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const MiB = 1024 * 1024;
 const instance = 0;
 const invokerTopic = `invoker${instance}`;
+const compositionsTopic = `compositions${instance}`;
 const completedTopic = `completed${instance}`;
 /** Activations that the invoker holds; others wait in the bus. */
 const maxInFlight = 2000;
@@ -125,6 +126,7 @@ async function start(
   const [isolationNotes] = await Promise.all([
     factory.start(),
     bus.ensureTopic(invokerTopic, { durable: true, ...limits }),
+    bus.ensureTopic(compositionsTopic, { durable: true, ...limits }),
     bus.ensureTopic(completedTopic, { durable: false, maxPendingMessages: 100_000, maxPendingBytes: Infinity }),
     installAccounts(store, options.accountLimits),
   ]);
@@ -174,6 +176,9 @@ async function start(
     metrics,
     invoker: dispatcher,
     state,
+    bus,
+    marks: durable.marks,
+    instance,
     invokersHealth: () => ({ [`invoker${instance}/${instance}`]: 'up' }),
     build: { date: '2026-11-21', number: '0.1.0' },
   }));
@@ -182,12 +187,16 @@ async function start(
   runtimeEnv.__OW_API_HOST =
     config.apiHost ?? (factory.sandboxService === undefined ? url : `http://${factory.sandboxService}`);
   await invoker.start();
+  await controller.composing.open();
   return {
     url,
     notes: [...isolationNotes, ...catalog.notes],
     async close(drainMs) {
       const serverClosed = server.close(drainMs + requestGraceMs);
-      await invoker.close(drainMs);
+      const untilMs = clock.monotonicMs() + drainMs;
+      // What runs has components to come, which need the invoker.
+      await controller.composing.close(drainMs);
+      await invoker.close(Math.max(0, untilMs - clock.monotonicMs()));
       await dispatcher.close();
       await serverClosed;
       await releaseAll();

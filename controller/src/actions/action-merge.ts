@@ -1,5 +1,5 @@
 import { deprecatedKind, execUndefined, notAllowed } from '@gpuwhisk/common/errors';
-import type { WhiskAction } from '@gpuwhisk/common/entities/action';
+import type { SequenceExec, WhiskAction } from '@gpuwhisk/common/entities/action';
 import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import { instancesProblem } from '@gpuwhisk/common/entities/limits';
 import type { LimitBounds } from '@gpuwhisk/common/entities/limits';
@@ -36,7 +36,7 @@ export function makeAction(namespace: string, name: string, put: ActionPut, cont
     namespace,
     name,
     exec,
-    parameters: put.parameters ?? [],
+    parameters: isSequence(exec) ? sequenceParameters(exec) : (put.parameters ?? []),
     limits: { ...context.defaultLimits, ...put.limits },
     version: put.version ?? firstVersion,
     publish: put.publish ?? false,
@@ -67,8 +67,14 @@ export function updateAction(stored: WhiskAction, put: ActionPut, context: Merge
 
 /** A sequence's parameters are the platform's own: given ones are dropped, and they go with the sequence. */
 function mergedParameters(stored: WhiskAction, put: ActionPut): Parameter[] {
+  if (put.exec !== undefined && isSequence(put.exec)) return sequenceParameters(put.exec);
   if (!isSequence(stored.exec)) return put.parameters ?? stored.parameters;
   return put.exec === undefined ? stored.parameters : (put.parameters ?? []);
+}
+
+/** What OpenWhisk's clients know a sequence by. */
+function sequenceParameters({ components }: SequenceExec): Parameter[] {
+  return [{ key: '_actions', value: components }];
 }
 
 function withKind(annotations: readonly Parameter[], kind: string): Parameter[] {

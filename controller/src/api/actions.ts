@@ -3,11 +3,12 @@ import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import { packageId } from '@gpuwhisk/common/entities/package-codec';
 import { mergeParameters } from '@gpuwhisk/common/entities/parameters';
 import { defaultLimits, limitsProblem } from '@gpuwhisk/common/entities/limits';
-import { kindNotAuthorized, notAllowed, notAllowedOnBinding, sequencesNotServed } from '@gpuwhisk/common/errors';
+import { kindNotAuthorized, notAllowed, notAllowedOnBinding } from '@gpuwhisk/common/errors';
 import type { ActionName } from '../actions/action-resolver.js';
 import { readActionPut } from '../actions/action-put.js';
 import { providerOf, readablePackages } from '../entitlement/rights.js';
 import type { Answer } from '../http/answer.js';
+import { checkSequence, inNamespace } from '../invoke/sequence-check.js';
 import { jsonAnswer } from '../http/answer.js';
 import { checkContentType, checkDeclaredLength, parseArguments, readBody } from '../http/body.js';
 import { readPutBody } from '../http/put-fields.js';
@@ -65,11 +66,16 @@ async function putAction(context: ApiContext, call: IdentifiedCall): Promise<Ans
   const overwrite = booleanParameter(call.query, 'overwrite', false);
   const problem = limitsProblem(put.limits ?? {}, bounds);
   if (problem !== undefined) throw notAllowed(problem);
+  if (put.exec !== undefined && isSequence(put.exec)) {
+    const { identity } = call;
+    put.exec = { ...put.exec, components: inNamespace(put.exec.components, identity.namespace.name) };
+    const { maxSequenceLength } = config.limits;
+    await checkSequence(context.actionResolver, identity, `${namespace}/${name}`, put.exec, maxSequenceLength);
+  }
   const { exec } = put;
   const { allowedKinds } = call.identity.limits;
-  if (exec !== undefined) {
-    if (isSequence(exec)) throw sequencesNotServed();
-    if (allowedKinds !== undefined && !allowedKinds.includes(exec.kind)) throw kindNotAuthorized(exec.kind);
+  if (exec !== undefined && allowedKinds !== undefined && !allowedKinds.includes(exec.kind)) {
+    throw kindNotAuthorized(exec.kind);
   }
   const written = await context.actionWriter.put(namespace, name, put, overwrite, {
     manifest,

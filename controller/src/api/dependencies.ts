@@ -1,3 +1,5 @@
+import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
+import type { StartMarks } from '@gpuwhisk/common/bus/start-marks';
 import type { Config } from '@gpuwhisk/common/config';
 import { boundsFor } from '@gpuwhisk/common/entities/limits';
 import type { LimitBounds } from '@gpuwhisk/common/entities/limits';
@@ -15,6 +17,7 @@ import type { ActionWriter } from '../actions/action-writer.js';
 import type { PackageCache } from '../packages/package-cache.js';
 import type { PackageWriter } from '../packages/package-writer.js';
 import type { Throttles } from '../entitlement/throttles.js';
+import type { ComposingInvoker } from '../invoke/composing-invoker.js';
 import type { InvokeService } from '../invoke/invoke-service.js';
 
 /** What a controller is made of. */
@@ -27,9 +30,15 @@ export interface ControllerDependencies {
   manifest: () => RuntimeManifest;
   logger: Logger;
   metrics: Metrics;
+  /** Runs actions that have code of their own. */
   invoker: InvokeService;
   /** What the controllers of the cluster know together. */
   state: ClusterState;
+  /** Where what the controller runs itself, sequences and compositions, outlasts it. */
+  bus: MessageBus;
+  marks: Pick<StartMarks, 'mark' | 'startedBefore'>;
+  /** This controller's number. */
+  instance: number;
   /** Names of invokers and their states: `{"invoker0/0":"up"}`. */
   invokersHealth: () => Record<string, string>;
   /** `date` starts with the year, as clients expect. */
@@ -38,6 +47,8 @@ export interface ControllerDependencies {
 
 /** What the resources share. */
 export interface ApiContext extends ControllerDependencies {
+  /** Runs actions of every sort. */
+  invoker: ComposingInvoker;
   actions: ActionCache;
   actionResolver: ActionResolver;
   actionWriter: ActionWriter;

@@ -11,7 +11,7 @@ function action(parameters: Parameter[], annotations: Parameter[], kind = 'k:1')
   return {
     namespace: 'ns',
     name: 'a',
-    exec: kind === 'sequence' ? { kind, components: [] } : { kind, code: '', binary: false },
+    exec: { kind, code: '', binary: false },
     parameters,
     limits: { timeout: 1, memory: 1, logs: 1, concurrency: 1 },
     version: '0.0.1',
@@ -72,11 +72,10 @@ describe('what may be invoked', () => {
     expect(() => checkInvocable(final, { a: 1 }, manifest)).toThrow('parameters that are not allowed');
   });
 
-  test('a kind past its life, a sequence: no', () => {
+  test('a kind past its life: no', () => {
     expect(() => checkInvocable(action([], [], 'k:0'), {}, manifest)).toThrow(
       "The 'k:0' runtime is no longer supported.",
     );
-    expect(() => checkInvocable(action([], [], 'sequence'), {}, manifest)).toThrow('not supported by this version');
   });
 });
 

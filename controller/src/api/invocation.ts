@@ -2,9 +2,8 @@ import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationStatusCode } from '@gpuwhisk/common/entities/activation';
 import { activationResult, activationToApi } from '@gpuwhisk/common/entities/activation-codec';
-import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
-import { malformedQuery, parametersNotAllowed, sequencesNotServed } from '@gpuwhisk/common/errors';
+import { malformedQuery, parametersNotAllowed } from '@gpuwhisk/common/errors';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { checkNotDeprecated } from '../actions/action-merge.js';
@@ -50,7 +49,6 @@ export function checkInvocable(action: WhiskAction, payload: JsonObject, manifes
       if (value !== null && Object.hasOwn(payload, key)) throw parametersNotAllowed();
     }
   }
-  if (isSequence(action.exec)) throw sequencesNotServed();
   checkNotDeprecated(action.exec.kind, manifest);
 }
 

@@ -151,15 +151,6 @@ describe('what an action may be', () => {
     }
   });
 
-  test('a sequence, for now', async () => {
-    const body = exec({ kind: 'sequence', components: ['/alice/a'] });
-    const reply = await api.request('PUT', actionPath('bad'), { body });
-    expect([reply.status, errorOf(reply)]).toEqual([
-      400,
-      "Actions of kind 'sequence' are not supported by this version.",
-    ]);
-  });
-
   test('a kind past its life can be read and deleted only', async () => {
     const text =
       "The 'nodejs:6' runtime is no longer supported. You may read and delete but not update or invoke this action.";

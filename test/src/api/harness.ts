@@ -1,4 +1,5 @@
 import { request as httpRequest } from 'node:http';
+import { openDurable } from '@gpuwhisk/common/bus/durable';
 import { loadConfig } from '@gpuwhisk/common/config';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
@@ -16,6 +17,7 @@ import { createController } from '@gpuwhisk/controller/create-controller';
 import type { Controller } from '@gpuwhisk/controller/create-controller';
 import { putIdentity } from '@gpuwhisk/controller/identities';
 import type { InvokeOutcome, InvokeRequest } from '@gpuwhisk/controller/invoke/invoke-service';
+import { SimulatedDisk } from '../simulation/simulated-disk.js';
 
 export interface Account {
   subject: string;
@@ -102,10 +104,11 @@ export interface Api {
 
 export interface ApiSettings {
   limits?: Record<string, number>;
+  /** Other settings of the platform. */
+  config?: Record<string, number | string>;
   /** Stands between the controller and the store. */
   wrapStore?: (store: ArtifactStore) => ArtifactStore;
   health?: Record<string, string>;
-  vanityDomain?: string;
   clock?: Clock;
 }
 
@@ -126,11 +129,14 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
   });
   const metrics = createMetrics();
   const state = embeddedState(settings.clock ?? systemClock);
+  const disk = new SimulatedDisk(systemClock, random, 0);
+  const { bus, marks, close: closeLog } = await openDurable({ disk, folder: '/log', clock: systemClock, random });
+  await bus.ensureTopic('compositions0', { durable: true, maxPendingMessages: 1000, maxPendingBytes: Infinity });
   const controller = createController({
     store,
     clock: settings.clock ?? systemClock,
     random,
-    config: loadConfig({ base: { limits: { ...roomy, ...settings.limits }, vanityDomain: settings.vanityDomain } }),
+    config: loadConfig({ base: { limits: { ...roomy, ...settings.limits }, ...settings.config } }),
     manifest: () => manifest,
     logger: createLogger({ level: 'warn', destination: { write: (line) => void logLines.push(line) } }),
     metrics,
@@ -141,9 +147,13 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
       },
     },
     state,
+    bus,
+    marks,
+    instance: 0,
     invokersHealth: () => settings.health ?? { 'invoker0/0': 'up' },
     build: { date: '2026-01-01T00:00:00Z', number: 'test' },
   });
+  await controller.composing.open();
   const server = await systemNetwork.listen(controller.handle, { host: '127.0.0.1', port: 0 });
   const api: Api = {
     url: `http://127.0.0.1:${server.port}`,
@@ -160,6 +170,8 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     request: (method, path, options) => send(server.port, method, path, options ?? {}),
     close: async () => {
       await server.close(1000);
+      await controller.composing.close(1000);
+      await closeLog();
       await memory.close();
     },
   };

@@ -110,16 +110,6 @@ describe('the request', () => {
     ]);
     expect((await api.request('POST', actionPath('final'), { body: { open: 2, toString: 1 } })).status).toBe(202);
   });
-
-  test('a stored sequence is refused, for now', async () => {
-    await api.request('PUT', actionPath('seq'), { body: hello });
-    const document = await api.store.get('whisks', 'alice/seq');
-    await api.store.put('whisks', { ...document, exec: { kind: 'sequence', components: ['/alice/hello'] } });
-    api.controller.actions.drop('alice', 'seq');
-    expect((await api.request('POST', actionPath('seq'))).status).toBe(400);
-    const reply = await api.request('GET', actionPath('seq'));
-    expect(reply.json).toMatchObject({ exec: { kind: 'sequence', components: ['/alice/hello'] } });
-  });
 });
 
 describe('the answer', () => {

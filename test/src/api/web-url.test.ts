@@ -167,7 +167,7 @@ test('what fails inside is a 500 without details', async () => {
 describe('a host of the vanity domain', () => {
   let vanity: WebApi;
   beforeAll(async () => {
-    vanity = await startWebApi({ vanityDomain: 'example.org' });
+    vanity = await startWebApi({ config: { vanityDomain: 'example.org' } });
     await vanity.put('hello');
     await vanity.api.request('PUT', '/api/v1/namespaces/_/packages/public', { body: {} });
     await vanity.put('public/index');

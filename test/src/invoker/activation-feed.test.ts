@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { EmbeddedBus } from '@gpuwhisk/common/bus/embedded-bus';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
-import { ActivationFeed } from '@gpuwhisk/invoker/feed/activation-feed';
+import { ActivationFeed } from '@gpuwhisk/common/activations/activation-feed';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
 
 const topic = 'invoker0';

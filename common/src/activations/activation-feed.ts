@@ -1,18 +1,18 @@
-import type { Delivery, MessageBus, Subscription } from '@gpuwhisk/common/bus/message-bus';
-import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import type { Delivery, MessageBus, Subscription } from '../bus/message-bus.js';
+import type { ActivationMessage } from '../messages.js';
 
 /** Told of each activation once per life, however often its message comes. */
 export interface FeedHandler {
   /** A message that nobody had before. `done` is called once the activation's record is durable. */
   accept(message: ActivationMessage, done: () => void): void;
-  /** A message that an earlier life of this invoker may have had. */
+  /** A message that an earlier life of this consumer may have had. */
   recover(message: ActivationMessage, done: () => void): void;
 }
 
 /** So many ids of finished activations, at least, are remembered, so that a doubled message is not run again. */
 const rememberedIds = 10_000;
 
-/** Takes activations from `invoker<N>` within capacity, and filters messages that come twice. */
+/** Takes activations from a topic within capacity, and filters messages that come twice. */
 export class ActivationFeed {
   private readonly inFlight = new Map<string, Delivery[]>();
   /** The ids that finished last, and those before them: two sets that take turns need no removal one by one. */

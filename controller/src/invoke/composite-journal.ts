@@ -1,0 +1,144 @@
+import { ActivationFeed } from '@gpuwhisk/common/activations/activation-feed';
+import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
+import type { MessageBus, Receipt } from '@gpuwhisk/common/bus/message-bus';
+import type { StartMarks } from '@gpuwhisk/common/bus/start-marks';
+import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
+import { activationDocument, activationDocumentId } from '@gpuwhisk/common/entities/activation-codec';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import { sleep } from '@gpuwhisk/common/system/clock';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+
+/** What a journal is made of. */
+export interface JournalDependencies {
+  bus: MessageBus;
+  marks: Pick<StartMarks, 'mark' | 'startedBefore'>;
+  store: ArtifactStore;
+  clock: Clock;
+  logger: Logger;
+  /** This controller's number: its sequences are in topic `compositions<number>`. */
+  instance: number;
+}
+
+/** Told of what an earlier life has left: one that began ends now, one that did not is run. */
+export type Recover = (message: ActivationMessage, begun: boolean) => void;
+
+const lookupRetryMs = 1000;
+
+/**
+ * Keeps what a controller has accepted to run itself until there is a record of it: its message goes to a topic of the
+ * controller's own before anything else happens, and is done when the record is stored.
+ */
+export class CompositeJournal {
+  /** By activation: what ends the message, once that was delivered; whether the record was stored before. */
+  private readonly entries = new Map<string, { done?: () => void; stored: boolean }>();
+  private readonly topic: string;
+  private readonly feed: ActivationFeed;
+  private readonly records: RecordWriter;
+
+  constructor(
+    private readonly dependencies: JournalDependencies,
+    private readonly recover: Recover,
+  ) {
+    const { bus, store, clock, logger, instance } = dependencies;
+    this.topic = `compositions${instance}`;
+    this.records = new RecordWriter(store, clock, logger);
+    const take = (message: ActivationMessage, done: () => void): void => this.take(message, done);
+    // The topic bounds what is in hand: a bound here would keep nested ones from ending what is around them.
+    this.feed = new ActivationFeed(bus, this.topic, Infinity, { accept: take, recover: take });
+  }
+
+  /** Starts to take what an earlier life has left; the topic must exist. */
+  async open(): Promise<void> {
+    await this.feed.open();
+  }
+
+  /** Leaves to the next life what earlier ones have left and this one has not begun. */
+  stopTaking(): Promise<void> {
+    return this.feed.close();
+  }
+
+  /** Stores the records that were added. */
+  close(): Promise<void> {
+    return this.records.close();
+  }
+
+  /** How long the oldest record that waits for its turn has waited, ms. */
+  get lagMs(): number {
+    return this.records.lagMs;
+  }
+
+  /** Accepts one. Throws TopicFullError, or another Error if the log has failed. */
+  send(message: ActivationMessage): Receipt {
+    const { activationId } = message;
+    this.entries.set(activationId, { stored: false });
+    try {
+      return this.dependencies.bus.send(this.topic, message as unknown as JsonObject);
+    } catch (error) {
+      this.entries.delete(activationId);
+      throw error;
+    }
+  }
+
+  /** Notes that one begins now; the function returned waits until the note would survive a power loss. */
+  begin(activationId: string): () => Promise<void> {
+    return this.dependencies.marks.mark(activationId);
+  }
+
+  /** Ends one; resolves once its record is durable. */
+  record(activation: WhiskActivation): Promise<void> {
+    return new Promise((resolve) => {
+      this.records.add(activationDocument(activation, this.dependencies.clock.now()), () => {
+        this.stored(activation.activationId);
+        resolve();
+      });
+    });
+  }
+
+  private stored(activationId: string): void {
+    const entry = this.entries.get(activationId);
+    if (entry === undefined) return;
+    entry.stored = true;
+    if (entry.done !== undefined) this.end(activationId, entry.done);
+  }
+
+  private take(message: ActivationMessage, done: () => void): void {
+    const { activationId } = message;
+    const entry = this.entries.get(activationId);
+    if (entry === undefined) {
+      this.entries.set(activationId, { done, stored: false });
+      void this.recoverUnlessRecorded(message, done);
+    } else if (entry.stored) this.end(activationId, done);
+    else entry.done = done;
+  }
+
+  private end(activationId: string, done: () => void): void {
+    this.entries.delete(activationId);
+    done();
+  }
+
+  private async recoverUnlessRecorded(message: ActivationMessage, done: () => void): Promise<void> {
+    const { activationId, cause } = message;
+    if (await this.isRecorded(message)) this.end(activationId, done);
+    // What a nested one was part of has begun, and does not go on.
+    else this.recover(message, cause !== undefined || this.dependencies.marks.startedBefore(activationId));
+  }
+
+  /** Asks the store until it answers: running or recording one twice would be worse than waiting. */
+  private async isRecorded({ user, activationId }: ActivationMessage): Promise<boolean> {
+    const { store, clock, logger } = this.dependencies;
+    for (;;) {
+      try {
+        await store.get('activations', activationDocumentId(user.namespace.name, activationId));
+        return true;
+      } catch (error) {
+        if (error instanceof NoDocumentError) return false;
+        logger.error({ activationId, error: String(error) }, 'a record could not be looked up');
+        await sleep(clock, lookupRetryMs);
+      }
+    }
+  }
+}

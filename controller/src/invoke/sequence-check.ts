@@ -1,0 +1,97 @@
+import type { SequenceExec } from '@gpuwhisk/common/entities/action';
+import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
+import type { Identity } from '@gpuwhisk/common/entities/identity';
+import {
+  isApiError,
+  notAuthorized,
+  sequenceComponentMissing,
+  sequenceCyclic,
+  sequenceTooLong,
+  sequenceWithoutComponents,
+} from '@gpuwhisk/common/errors';
+import { parseActionName } from '../actions/action-resolver.js';
+import type { ActionResolver, ResolvedAction } from '../actions/action-resolver.js';
+
+/** What the checks need of an ActionResolver. */
+export type Resolver = Pick<ActionResolver, 'resolve'>;
+
+/** `/_/a` → `/ns/a`: the components with the default namespace replaced. */
+export function inNamespace(components: readonly string[], namespace: string): string[] {
+  return components.map((component) => component.replace(/^\/_\//, `/${namespace}/`));
+}
+
+/** The action that a component names. Throws ApiError (400 where there is none, 403, 409, 500). */
+export async function resolveComponent(
+  resolver: Resolver,
+  identity: Identity,
+  component: string,
+): Promise<ResolvedAction> {
+  const name = parseActionName(component);
+  if (name === undefined) throw sequenceComponentMissing();
+  try {
+    return await resolver.resolve(identity, name);
+  } catch (error) {
+    if (isApiError(error) && error.status === 404) throw sequenceComponentMissing();
+    throw error;
+  }
+}
+
+/** A component and what it leads to. */
+export interface FoundComponent {
+  /** `/ns/a` or `/ns/pkg/a`. */
+  name: string;
+  /** As resolveComponent; a rejection may go unnoticed. */
+  found: Promise<ResolvedAction>;
+}
+
+/** Looks all components up at once. */
+export function findComponents(resolver: Resolver, identity: Identity, names: readonly string[]): FoundComponent[] {
+  return names.map((name) => {
+    const found = resolveComponent(resolver, identity, name);
+    // What is missing is missed when its turn comes.
+    found.catch(() => undefined);
+    return { name, found };
+  });
+}
+
+/** Throws ApiError (403) if the caller may not use all of the components. */
+export async function refuseForbidden(components: readonly FoundComponent[]): Promise<void> {
+  const refused = new Set<string>();
+  for (const { name, found } of components) {
+    try {
+      await found;
+    } catch (error) {
+      if (isApiError(error) && error.status === 403) refused.add(name.slice(1));
+    }
+  }
+  if (refused.size > 0) throw notAuthorized(...refused);
+}
+
+/**
+ * Checks a sequence that is to be stored as `id` (`ns/name` or `ns/pkg/name`), as OpenWhisk's
+ * Actions.checkSequenceActionLimits does: its components exist, its owner may use them, it does not come to more
+ * than `maxLength` actions and is not part of itself. Throws ApiError (400, 403).
+ */
+export async function checkSequence(
+  resolver: Resolver,
+  identity: Identity,
+  id: string,
+  { components }: SequenceExec,
+  maxLength: number,
+): Promise<void> {
+  let actions = 0;
+  const count = async (names: readonly string[], depth: number): Promise<void> => {
+    // The depth only matters where stored sequences are cyclic already, which two updates at once can bring about.
+    if (names.length > maxLength || depth > maxLength) throw sequenceTooLong();
+    for (const name of names) {
+      if (name === `/${id}`) throw sequenceCyclic();
+      const { action } = await resolveComponent(resolver, identity, name);
+      if (`${action.namespace}/${action.name}` === id) throw sequenceCyclic();
+      if (isSequence(action.exec)) await count(inNamespace(action.exec.components, identity.namespace.name), depth + 1);
+      else if (++actions > maxLength) throw sequenceTooLong();
+    }
+  };
+  if (components.length <= maxLength) await refuseForbidden(findComponents(resolver, identity, components));
+  if (components.length === 0) throw sequenceWithoutComponents();
+  await count(components, 0);
+}
