@@ -1,8 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { keyBytesOf } from './entities/parameter-encryption.js';
+import type { ParameterCipher } from './entities/parameter-encryption.js';
 
 const MiB = 1024 * 1024;
 const count = z.number().int().nonnegative();
+
+/** Keys of a cipher, newest first. */
+function cipherKeys(cipher: ParameterCipher) {
+  const bytes = keyBytesOf(cipher);
+  const key = z.string().refine((text) => Buffer.from(text, 'base64').length === bytes, {
+    error: `a key for ${cipher} is ${bytes} bytes in base64`,
+  });
+  return z.array(key).min(1).optional();
+}
 
 /** Every setting of the platform, with its default. Units are in the names. */
 export const configSchema = z.strictObject({
@@ -50,6 +61,18 @@ export const configSchema = z.strictObject({
       firesPerMinute: count.default(60),
     })
     .prefault({}),
+  /** How parameters of actions and packages are stored: as they are, or encrypted as OpenWhisk does. */
+  parameterStorage: z
+    .strictObject({
+      /** What new values are encrypted with. */
+      current: z.enum(['off', 'noop', 'aes-128', 'aes-256']).default('off'),
+      /** Keys in base64, the newest first: that one encrypts, all of them decrypt. */
+      keys: z.strictObject({ 'aes-128': cipherKeys('aes-128'), 'aes-256': cipherKeys('aes-256') }).prefault({}),
+    })
+    .refine(({ current, keys }) => current === 'off' || current === 'noop' || keys[current] !== undefined, {
+      error: 'the current cipher has no key',
+    })
+    .prefault({}),
   /** How long a blocking invocation waits, ms. */
   blockingWaitMs: count.default(60_000),
   /** Sequences and compositions that may run at once; more are answered 429. */
@@ -72,6 +95,15 @@ export const configSchema = z.strictObject({
 
 /** The typed configuration. */
 export type Config = z.infer<typeof configSchema>;
+
+/** The configuration as it may be shown: without its secrets. */
+export function withoutSecrets(config: Config): Config {
+  const { parameterStorage } = config;
+  const keys = Object.fromEntries(
+    Object.entries(parameterStorage.keys).map(([cipher, all]) => [cipher, all?.map(() => '(hidden)')]),
+  );
+  return { ...config, parameterStorage: { ...parameterStorage, keys } };
+}
 
 /** Thrown for a setting that is unknown or has an impossible value; `message` names it. */
 export class ConfigError extends Error {

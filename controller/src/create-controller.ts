@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import Koa from 'koa';
 import type { RouterContext } from '@koa/router';
+import { createParameterLock } from '@gpuwhisk/common/entities/parameter-encryption';
 import { notAcceptable, uriTooLong } from '@gpuwhisk/common/errors';
 import { ActionCache } from './actions/action-cache.js';
 import { ActionResolver } from './actions/action-resolver.js';
@@ -45,8 +46,9 @@ export function createController(dependencies: ControllerDependencies): Controll
   const { vanityDomain } = config;
   const identities = new Identities(store, clock);
   const actions = new ActionCache(store, clock);
+  const lock = createParameterLock(config.parameterStorage, random);
   const packages = new PackageCache(store, clock);
-  const actionWriter = new ActionWriter(store, actions, random);
+  const actionWriter = new ActionWriter(store, actions, random, lock);
   const actionResolver = new ActionResolver(actions, packages);
   const composing = new ComposingInvoker({
     ...dependencies,
@@ -62,7 +64,7 @@ export function createController(dependencies: ControllerDependencies): Controll
     invoker: composing,
     actionWriter,
     packages,
-    packageWriter: new PackageWriter(store, packages, actionWriter),
+    packageWriter: new PackageWriter(store, packages, actionWriter, lock),
     throttles: new Throttles({ state, limits: config.limits, metrics, logger }),
   };
   const routes = createRoutes(context);

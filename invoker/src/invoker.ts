@@ -2,6 +2,7 @@ import { ActivationFeed } from '@gpuwhisk/common/activations/activation-feed';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import type { UnlockArguments } from '@gpuwhisk/common/entities/parameter-encryption';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage, InvokerInstanceId } from '@gpuwhisk/common/messages';
 import type { Metrics } from '@gpuwhisk/common/metrics';
@@ -36,6 +37,8 @@ export interface InvokerDependencies {
   maxResultBytes: number;
   /** Activations taken from the bus whose records are not yet durable, at most. */
   maxInFlight: number;
+  /** Decrypts arguments that come encrypted. */
+  unlockArguments: UnlockArguments;
 }
 
 const lookupRetryMs = 1000;
@@ -49,7 +52,7 @@ export class Invoker {
   private closing = false;
 
   constructor(private readonly dependencies: InvokerDependencies) {
-    const { bus, store, factory, marks, clock, logger, metrics, pool, maxResultBytes } = dependencies;
+    const { bus, store, factory, marks, clock, logger, metrics, pool, maxResultBytes, unlockArguments } = dependencies;
     const instance: InvokerInstanceId = {
       instance: dependencies.instance,
       userMemory: `${pool.memoryMiB} MB`,
@@ -67,6 +70,7 @@ export class Invoker {
       logger,
       metrics,
       maxResultBytes,
+      unlockArguments,
       isClosing: () => this.closing,
     };
     this.loader = new ActionLoader(store);

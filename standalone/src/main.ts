@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { ConfigError } from '@gpuwhisk/common/config';
+import { ConfigError, withoutSecrets } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
 import { DataFolderInUseError } from './data-lock.js';
 import { parseCommand, usage } from './flags.js';
@@ -63,7 +63,7 @@ function explain(error: unknown): string {
 try {
   const command = parseCommand(process.argv.slice(2), process.env);
   if (command.type === 'help') console.log(usage);
-  else if (command.type === 'print-config') console.log(JSON.stringify(command.config, null, 2));
+  else if (command.type === 'print-config') console.log(JSON.stringify(withoutSecrets(command.config), null, 2));
   else await serve(command.config, command.accountLimits);
 } catch (error) {
   console.error(explain(error));

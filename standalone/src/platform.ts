@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
 import type { Config } from '@gpuwhisk/common/config';
+import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryption';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
@@ -165,6 +166,7 @@ async function start(
     },
     maxResultBytes: config.limits.maxResultBytes,
     maxInFlight,
+    unlockArguments: createArgumentUnlock(config.parameterStorage),
   });
   const controller = (api.controller = createController({
     store,

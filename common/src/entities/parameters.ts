@@ -14,11 +14,9 @@ export function parameterValue(parameters: readonly Parameter[], key: string): J
   return undefined;
 }
 
-/** OpenWhisk's truthiness of an annotation: `true`, a number other than 0, a non-empty string, array or object. */
+/** OpenWhisk's truthiness of an annotation: `true`, a number other than 0, a non-empty string, any array or object. */
 export function isTruthyAnnotation(parameters: readonly Parameter[], key: string): boolean {
   const value = parameterValue(parameters, key);
-  if (value === undefined || value === null) return false;
-  if (typeof value === 'object') return Object.keys(value).length > 0;
   return Boolean(value);
 }
 

@@ -4,6 +4,7 @@ import { actionDocument, actionId, withCode } from '@gpuwhisk/common/entities/ac
 import { storeCode } from '@gpuwhisk/common/entities/code-attachment';
 import type { StoredCode } from '@gpuwhisk/common/entities/code-attachment';
 import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
+import type { LockParameters } from '@gpuwhisk/common/entities/parameter-encryption';
 import { resolveKind } from '@gpuwhisk/common/runtimes';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
@@ -31,6 +32,7 @@ export class ActionWriter {
     private readonly store: ArtifactStore,
     private readonly cache: ActionCache,
     private readonly random: Random,
+    private readonly lock: LockParameters,
   ) {}
 
   /** The action as stored, its code where it lies. Throws ApiError (404, 409, 500). */
@@ -65,7 +67,9 @@ export class ActionWriter {
       const action =
         stored === undefined ? makeAction(namespace, name, put, context) : updateAction(stored, put, context);
       const written = await this.write(action, put.exec, context.manifest);
-      return put.exec === undefined ? withCode(this.store, written) : { ...written, exec: put.exec };
+      const complete = put.exec === undefined ? await withCode(this.store, written) : { ...written, exec: put.exec };
+      // The caller gets back what it gave, not what is stored of it.
+      return { ...complete, parameters: action.parameters };
     });
   }
 
@@ -107,8 +111,9 @@ export class ActionWriter {
     if (attachment !== undefined) {
       await this.store.putAttachment('whisks', id, attachment.name, attachment.contentType, attachment.bytes);
     }
+    const locked = { ...action, parameters: this.lock(action.parameters) };
     const referring =
-      code === undefined ? action : { ...action, exec: { ...action.exec, code: code.reference } as Exec };
+      code === undefined ? locked : { ...locked, exec: { ...action.exec, code: code.reference } as Exec };
     this.cache.drop(action.namespace, action.name);
     let revision: string;
     try {

@@ -113,12 +113,14 @@ export class Dispatcher implements InvokeService {
     const { action, binding, identity, payload, cause } = request;
     let content = payload;
     const initArgs: string[] = [];
+    const lockedArgs: JsonObject = {};
     // An array has no place for parameters: it is passed on as it is.
     if (action.parameters.length > 0 && !Array.isArray(payload)) {
       content = {};
-      for (const { key, value, init } of action.parameters) {
+      for (const { key, value, init, encryption } of action.parameters) {
         content[key] = value;
         if (init === true) initArgs.push(key);
+        if (encryption !== undefined && !Object.hasOwn(payload, key)) lockedArgs[key] = encryption;
       }
       Object.assign(content, payload);
     }
@@ -137,7 +139,7 @@ export class Dispatcher implements InvokeService {
       blocking: request.blocking,
       content,
       initArgs,
-      lockedArgs: {},
+      lockedArgs,
       ...(cause !== undefined && { cause }),
     };
   }

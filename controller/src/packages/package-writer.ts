@@ -11,6 +11,7 @@ import {
 } from '@gpuwhisk/common/errors';
 import type { PackageBinding, WhiskPackage } from '@gpuwhisk/common/entities/package';
 import { packageDocument, packageId, readPackage, writeBinding } from '@gpuwhisk/common/entities/package-codec';
+import type { LockParameters } from '@gpuwhisk/common/entities/parameter-encryption';
 import { mergeParameters } from '@gpuwhisk/common/entities/parameters';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
@@ -35,6 +36,7 @@ export class PackageWriter {
     private readonly store: ArtifactStore,
     private readonly cache: PackageCache,
     private readonly actions: ActionWriter,
+    private readonly lock: LockParameters,
   ) {}
 
   /** Creates or, where `overwrite`, updates a package; resolves with it. Throws ApiError. */
@@ -94,8 +96,10 @@ export class PackageWriter {
   private async write(written: WhiskPackage): Promise<WhiskPackage> {
     this.cache.drop(written);
     try {
-      const revision = await this.store.put('whisks', packageDocument(written));
-      this.cache.written({ ...written, revision });
+      const locked = { ...written, parameters: this.lock(written.parameters) };
+      const revision = await this.store.put('whisks', packageDocument(locked));
+      this.cache.written({ ...locked, revision });
+      // The caller gets back what it gave, not what is stored of it.
       return { ...written, revision };
     } catch (error) {
       if (error instanceof DocumentConflictError) throw concurrentModification();

@@ -54,7 +54,10 @@ export class ActivationRun implements PoolJob {
     private readonly action: RunnableAction,
     private readonly end: RunEnd,
   ) {
-    this.key = `${message.user.namespace.name} ${message.action.path}/${message.action.name} ${message.revision}`;
+    const { action: reference, initArgs, revision, user } = message;
+    // What a container got at its initialization may differ from binding to binding.
+    const binding = initArgs.length > 0 ? (reference.binding ?? '') : '';
+    this.key = `${user.namespace.name} ${reference.path}/${reference.name} ${revision} ${binding}`;
     this.spec = {
       kind: action.kind,
       memoryMiB: action.limits.memory,
@@ -75,7 +78,14 @@ export class ActivationRun implements PoolJob {
       this.failNow(whiskError('Failed to provision resources to run the action.'));
       return 'keep';
     }
-    const init = warm ? undefined : await this.initRequest();
+    let content: ActivationMessage['content'];
+    try {
+      content = this.context.unlockArguments(this.message.content, this.message.lockedArgs);
+    } catch (error) {
+      this.failNow(whiskError((error as Error).message));
+      return 'keep';
+    }
+    const init = warm ? undefined : await this.initRequest(content);
     if (!warm && init === undefined) {
       this.failNow(whiskError('Action could not be fetched.'));
       return 'discard';
@@ -98,7 +108,7 @@ export class ActivationRun implements PoolJob {
       member.initialized = true;
       onInitialized();
     }
-    const call = container.run(this.runRequest(), this.limits());
+    const call = container.run(this.runRequest(content), this.limits());
     const outcome = await call.outcome;
     if (outcome.type === 'unavailable') return this.retryElsewhere();
     if (this.cutShort(outcome)) return 'discard';
@@ -179,7 +189,7 @@ export class ActivationRun implements PoolJob {
     return withheld ? undefined : this.message.user.authkey.api_key;
   }
 
-  private async initRequest(): Promise<InitRequest | undefined> {
+  private async initRequest(content: ActivationMessage['content']): Promise<InitRequest | undefined> {
     const { action, message, context } = this;
     let code;
     try {
@@ -188,9 +198,9 @@ export class ActivationRun implements PoolJob {
       context.logger.error({ action: fullyQualifiedName(action), error: String(error) }, 'code could not be read');
       return undefined;
     }
-    const content = isJsonObject(message.content) ? message.content : {};
+    const args = isJsonObject(content) ? content : {};
     const env: Record<string, string> = {};
-    for (const key of message.initArgs) env[key] = environmentText(content[key] ?? null);
+    for (const key of message.initArgs) env[key] = environmentText(args[key] ?? null);
     env.__OW_NAMESPACE = message.user.namespace.name;
     env.__OW_ACTION_NAME = fullyQualifiedName(action);
     env.__OW_ACTION_VERSION = action.version;
@@ -202,10 +212,10 @@ export class ActivationRun implements PoolJob {
     return { name: action.name, main: action.main, code: code.code, binary: code.binary, env };
   }
 
-  private runRequest(): RunRequest {
+  private runRequest(content: ActivationMessage['content']): RunRequest {
     const { action, message, context, apiKey } = this;
     const request: RunRequest = {
-      value: this.runArguments(),
+      value: this.runArguments(content),
       namespace: message.user.namespace.name,
       action_name: fullyQualifiedName(action),
       action_version: action.version,
@@ -217,8 +227,8 @@ export class ActivationRun implements PoolJob {
     return request;
   }
 
-  private runArguments(): JsonObject | JsonValue[] {
-    const { content, initArgs } = this.message;
+  private runArguments(content: ActivationMessage['content']): JsonObject | JsonValue[] {
+    const { initArgs } = this.message;
     if (Array.isArray(content)) return content;
     if (content === undefined) return {};
     if (initArgs.length === 0) return content;
@@ -228,7 +238,8 @@ export class ActivationRun implements PoolJob {
   }
 }
 
-/** Init parameters reach the environment as they are if strings, else as JSON. */
+/** Init parameters reach the environment as they are if strings, empty if null, else as JSON. */
 function environmentText(value: JsonValue): string {
+  if (value === null) return '';
   return typeof value === 'string' ? value : JSON.stringify(value);
 }

@@ -1,5 +1,6 @@
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
+import type { UnlockArguments } from '@gpuwhisk/common/entities/parameter-encryption';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { InvokerInstanceId } from '@gpuwhisk/common/messages';
 import type { Metrics } from '@gpuwhisk/common/metrics';
@@ -17,6 +18,8 @@ export interface InvokerContext {
   metrics: Metrics;
   /** Bytes of a result that are accepted. */
   maxResultBytes: number;
+  /** Decrypts arguments that come encrypted. */
+  unlockArguments: UnlockArguments;
   /** The invoker is being stopped: containers end because of that. */
   isClosing(): boolean;
 }

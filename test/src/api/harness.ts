@@ -105,7 +105,7 @@ export interface Api {
 export interface ApiSettings {
   limits?: Record<string, number>;
   /** Other settings of the platform. */
-  config?: Record<string, number | string>;
+  config?: object;
   /** Stands between the controller and the store. */
   wrapStore?: (store: ArtifactStore) => ArtifactStore;
   health?: Record<string, string>;

@@ -3,6 +3,7 @@ import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { EmbeddedBus } from '@gpuwhisk/common/bus/embedded-bus';
 import { readActivation } from '@gpuwhisk/common/entities/activation-codec';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
+import { createArgumentUnlock, createParameterLock } from '@gpuwhisk/common/entities/parameter-encryption';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { createLogger } from '@gpuwhisk/common/logging';
@@ -27,6 +28,7 @@ import type { SteppedClock } from '../simulation/troubles.js';
 const kind = 'nodejs:20';
 const logger = createLogger({ level: 'silent' });
 const maxResultBytes = 200;
+const key128 = 'ra1V6AfOYAv0jCzEdufIFA==';
 const success: GuestAnswer = { then: { do: 'result', value: { ok: true } } };
 const action: RunnableAction = {
   namespace: 'guest/package',
@@ -124,6 +126,7 @@ describe('an activation', () => {
       logger,
       metrics: createMetrics(),
       maxResultBytes,
+      unlockArguments: createArgumentUnlock({ keys: { 'aes-128': [key128] } }),
       isClosing: () => closing,
     };
   });
@@ -214,6 +217,45 @@ describe('an activation', () => {
       __OW_API_KEY: 'u:key',
     });
     expect(runs[0]).toMatchObject({ value: { name: 'Ada' }, action_name: '/guest/package/hello', api_key: 'u:key' });
+  });
+
+  test('gives null to the environment as the empty string', async () => {
+    await run({ content: { SECRET: null }, initArgs: ['SECRET'] });
+    expect(inits[0]?.env).toHaveProperty('SECRET', '');
+  });
+
+  test('decrypts arguments for the environment and the run', async () => {
+    const lock = createParameterLock({ current: 'aes-128', keys: { 'aes-128': [key128] } }, seededRandom(1));
+    const locked = lock([
+      { key: 'name', value: { first: 'Ada' } },
+      { key: 'SECRET', value: 'shh' },
+    ]);
+    const content = { ...Object.fromEntries(locked.map(({ key, value }) => [key, value])), plain: 1 };
+    await run({ content, initArgs: ['SECRET'], lockedArgs: { name: 'aes-128', SECRET: 'aes-128' } });
+    expect(inits[0]?.env).toHaveProperty('SECRET', 'shh');
+    expect(runs[0]?.value).toEqual({ name: { first: 'Ada' }, plain: 1 });
+  });
+
+  test('whose arguments cannot be decrypted is recorded so and never run', async () => {
+    const record = await run({ content: { token: 'text' }, lockedArgs: { token: 'aes-256' } });
+    expect(record.response).toEqual({
+      statusCode: 3,
+      result: { error: "The parameter 'token' is encrypted with 'aes-256', for which there is no key." },
+    });
+    expect([inits, runs]).toEqual([[], []]);
+    expect((await run({ activationId: 'b' })).response.statusCode).toBe(0);
+  });
+
+  test('with init parameters shares no container with another binding', async () => {
+    const through = (binding: string): ActivationMessage['action'] => ({ ...message.action, binding });
+    await run({ action: through('caller/one') });
+    await run({ activationId: 'b', action: through('caller/two') });
+    expect(inits).toHaveLength(2);
+    await run({ activationId: 'c', action: through('caller/one') });
+    expect(inits).toHaveLength(2);
+    await run({ activationId: 'd', initArgs: [], action: through('caller/one') });
+    await run({ activationId: 'e', initArgs: [], action: through('caller/two') });
+    expect(inits).toHaveLength(3);
   });
 
   test('its key stays here where the annotation says so', async () => {

@@ -3,6 +3,7 @@ import type { Durable } from '@gpuwhisk/common/bus/durable';
 import type { BusFaults } from '@gpuwhisk/common/bus/simulated-bus';
 import { simulatedBus } from '@gpuwhisk/common/bus/simulated-bus';
 import { loadConfig } from '@gpuwhisk/common/config';
+import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryption';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
@@ -96,6 +97,7 @@ export async function startPlatform(parts: PlatformParts): Promise<SimulatedPlat
     pool: size.pool,
     maxResultBytes: 1024 * 1024,
     maxInFlight,
+    unlockArguments: createArgumentUnlock({ keys: {} }),
   });
   await invoker.start();
   return {
