@@ -113,3 +113,41 @@ describe.each(kinds.map(String))('%s:', (kind) => {
     expect((await fetch(site('/picture'))).status).toBe(200);
   });
 });
+
+describe('what is made of several actions', () => {
+  const web = { 'web-export': true };
+  const ask = async (name: string, query: string): Promise<[number, string]> => {
+    const reply = await fetch(`${platform.url}/api/v1/web/guest/default/${name}?${query}`);
+    return [reply.status, await reply.text()];
+  };
+
+  beforeAll(async () => {
+    await platform.api.putAction('greet', 'function main({ name }) { return { text: `hello ${name}` }; }');
+    await platform.api.putAction('page', 'function main({ text }) { return { body: `<p>${text}</p>` }; }');
+    await platform.api.putAction('refuse', "function main() { return { error: { statusCode: 403, body: 'no' } }; }");
+    const sequence = (name: string, components: string[]): Promise<{ status: number }> =>
+      platform.api.request('PUT', `_/actions/${name}`, {
+        exec: { kind: 'sequence', components },
+        annotations: [{ key: 'web-export', value: true }],
+      });
+    expect((await sequence('site', ['/_/greet', '/_/page'])).status).toBe(200);
+    expect((await sequence('closed', ['/_/greet', '/_/refuse', '/_/page'])).status).toBe(200);
+    const conductor = `function main({ step = 0, ...params }) {
+      const action = ['/_/greet', '/_/page'][step];
+      return action === undefined ? { params } : { action, params, state: { step: step + 1 } };
+    }`;
+    await platform.api.putAction('composed', conductor, { annotations: { ...web, conductor: true } });
+  });
+
+  test('a sequence', async () => {
+    expect(await ask('site', 'name=world')).toEqual([200, '<p>hello world</p>']);
+  });
+
+  test('a sequence that ends early', async () => {
+    expect(await ask('closed', 'name=world')).toEqual([403, 'no']);
+  });
+
+  test('a composition', async () => {
+    expect(await ask('composed', 'name=world')).toEqual([200, '<p>hello world</p>']);
+  });
+});
