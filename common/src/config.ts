@@ -27,6 +27,8 @@ export const configSchema = z.strictObject({
   vanityDomain: z.string().min(1).optional(),
   /** Folder of all state; one server at a time. */
   dataDir: z.string().default('.gpuwhisk'),
+  /** Runtimes manifest in OpenWhisk's shape; absent: runtimes/runtimes.json of the installation. */
+  runtimesManifest: z.string().optional(),
   /** pino level: trace, debug, info, warn, error, silent. */
   logLevel: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('warn'),
   /** Refuse to start where the host forbids a measure of isolation. */

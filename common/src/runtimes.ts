@@ -1,3 +1,6 @@
+import { z } from 'zod';
+import { ConfigError } from './config.js';
+
 /** Stem cells of one size, as runtimes.json configures them. */
 export interface StemCell {
   initialCount: number;
@@ -16,11 +19,97 @@ export interface RuntimeEntry {
   requireMain: boolean;
   sentinelledLogs: boolean;
   stemCells: StemCell[];
+  /** Beyond OpenWhisk: a program of the machine and its arguments that serves `/init` and `/run` on port 8080. */
+  command?: readonly string[];
+  /** Files and folders that the command needs besides those that its words name; seen read-only at their own paths. */
+  binds?: readonly string[];
+  /** Variables of the command. */
+  env?: Readonly<Record<string, string>>;
 }
 
 /** The runtimes manifest: families of kinds. */
 export interface RuntimeManifest {
   runtimes: Record<string, RuntimeEntry[]>;
+  /** Images that OpenWhisk pulls ahead of their use. */
+  blackboxes?: { prefix: string; name: string; tag: string }[];
+}
+
+const count = z.number().int().nonnegative();
+const image = z.object({ prefix: z.string(), name: z.string(), tag: z.string() });
+
+const stemCell = z
+  .object({
+    initialCount: count.optional(),
+    /** The older name of initialCount. */
+    count: count.optional(),
+    memory: z.string(),
+    reactive: z
+      .object({ minCount: count, maxCount: count, ttl: z.string(), threshold: count.min(1), increment: count.min(1) })
+      .refine((given) => given.minCount <= given.maxCount, 'minCount is more than maxCount')
+      .optional(),
+  })
+  .transform(({ initialCount, count: older, ...rest }) => ({ initialCount: initialCount ?? older ?? 0, ...rest }));
+
+const entrySchema = z
+  .object({
+    kind: z.string().regex(/^[a-z][\w-]*:[\w.-]+$/, 'must be such as family:1'),
+    default: z.boolean().optional(),
+    deprecated: z.boolean().default(false),
+    image: image.optional(),
+    attached: z.object({ attachmentName: z.string(), attachmentType: z.string() }).optional(),
+    requireMain: z.boolean().default(false),
+    sentinelledLogs: z.boolean().default(true),
+    stemCells: z.array(stemCell).default([]),
+    command: z.array(z.string()).min(1).optional(),
+    binds: z.array(z.string().startsWith('/')).optional(),
+    env: z.record(z.string(), z.string()).optional(),
+  })
+  .refine((entry) => entry.image !== undefined || entry.command !== undefined, 'needs an image or a command');
+
+const manifestSchema = z.object({
+  runtimes: z.record(z.string(), z.array(entrySchema)),
+  blackboxes: z.array(image).optional(),
+});
+
+/**
+ * A runtimes manifest in OpenWhisk's shape, from JSON; `file` is its name in messages. Every family has exactly one
+ * default, a lone entry without being marked. Throws ConfigError.
+ */
+export function parseManifest(text: string, file: string): RuntimeManifest {
+  const fail = (reason: string): never => {
+    throw new ConfigError(`The runtimes manifest '${file}' is not valid: ${reason}`);
+  };
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (error) {
+    return fail((error as Error).message);
+  }
+  const parsed = manifestSchema.safeParse(json);
+  if (!parsed.success) {
+    return fail(parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; '));
+  }
+  const families = Object.entries(parsed.data.runtimes).map(([family, entries]): [string, RuntimeEntry[]] => {
+    const defaults = entries.filter((entry) => entry.default);
+    const lone = entries.length === 1;
+    if (defaults.length !== 1 && !lone) fail(`family '${family}' has ${defaults.length} defaults instead of one`);
+    const stranger = entries.find((entry) => !entry.kind.startsWith(`${family}:`));
+    if (stranger) fail(`'${stranger.kind}' is in family '${family}'`);
+    const kinds = entries.map((entry) => entry.kind);
+    const twice = kinds.find((kind, at) => kinds.indexOf(kind) !== at);
+    if (twice !== undefined) fail(`'${twice}' is listed twice`);
+    return [
+      family,
+      entries.map((entry) => ({ ...entry, default: lone || entry.default === true, image: imageOf(entry) })),
+    ];
+  });
+  const { blackboxes } = parsed.data;
+  return { runtimes: Object.fromEntries(families), ...(blackboxes && { blackboxes }) };
+}
+
+/** The image's name, or for a command, which has none, one that says what it is. */
+function imageOf(entry: { kind: string; image?: RuntimeEntry['image'] }): RuntimeEntry['image'] {
+  return entry.image ?? { prefix: 'command', name: entry.kind.replace(':', '-'), tag: 'latest' };
 }
 
 /** All kinds of a manifest, in its order. */

@@ -21,6 +21,7 @@ export const usage = `Usage: npm start -- [flags]
   --set KEY=VALUE        any setting by its path, such as --set limits.maxTimeoutMs=600000; may be repeated
   --memory MIB           memory that containers may claim together (default 60 % of the host's)
   --stem-cells true|false   keep prewarmed containers (default true)
+  --runtimes FILE        runtimes manifest in OpenWhisk's shape (default runtimes/runtimes.json)
   --require-isolation    refuse to start where the host forbids a measure of isolation
   --limits standalone|openwhisk   guest and whisk.system have limits of their own that leave room (default), or
                          those that OpenWhisk gives everybody: 60 invocations a minute, 30 at once, 60 fires
@@ -46,6 +47,7 @@ export function parseCommand(args: string[], env: NodeJS.ProcessEnv): Command {
   if (values.data !== undefined) flags.dataDir = values.data;
   if (values.memory !== undefined) flags.poolMemoryMiB = Number(values.memory);
   if (values['stem-cells'] !== undefined) flags.stemCells = jsonOrText(values['stem-cells']);
+  if (values.runtimes !== undefined) flags.runtimesManifest = values.runtimes;
   if (values['require-isolation']) flags.requireIsolation = true;
   if (values['log-level'] !== undefined) flags.logLevel = values['log-level'];
   const config = loadConfig({ base: standaloneDefaults, file: values.config, env, flags });
@@ -77,6 +79,7 @@ function parseValues(args: string[]) {
       set: { type: 'string', multiple: true },
       memory: { type: 'string' },
       'stem-cells': { type: 'string' },
+      runtimes: { type: 'string' },
       'require-isolation': { type: 'boolean' },
       limits: { type: 'string' },
       'log-level': { type: 'string' },

@@ -1,5 +1,5 @@
 import { totalmem } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
 import type { Config } from '@gpuwhisk/common/config';
@@ -85,6 +85,7 @@ async function start(
 
   const catalogFound = createRuntimeCatalog({
     runtimesDir: join(root, 'runtimes'),
+    ...(config.runtimesManifest !== undefined && { manifestFile: resolve(config.runtimesManifest) }),
     dataDir: config.dataDir,
     clock,
     logger,

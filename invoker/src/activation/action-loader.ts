@@ -4,6 +4,7 @@ import { validateRequirements } from '@gpuwhisk/common/entities/requirements';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { ActionReference } from '@gpuwhisk/common/messages';
+import { kindOfImage } from '../runtimes/proxy-runtime.js';
 import type { RunnableAction } from './runnable-action.js';
 
 /** Why an action cannot be run, in OpenWhisk's words. */
@@ -68,6 +69,7 @@ export class ActionLoader {
       version: action.version,
       revision: action.revision,
       kind: exec.kind,
+      runtime: 'image' in exec ? kindOfImage(exec.image) : exec.kind,
       main: ('main' in exec ? exec.main : undefined) ?? 'main',
       limits: action.limits,
       annotations,

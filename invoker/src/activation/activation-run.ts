@@ -59,7 +59,7 @@ export class ActivationRun implements PoolJob {
     const binding = initArgs.length > 0 ? (reference.binding ?? '') : '';
     this.key = `${user.namespace.name} ${reference.path}/${reference.name} ${revision} ${binding}`;
     this.spec = {
-      kind: action.kind,
+      kind: action.runtime,
       memoryMiB: action.limits.memory,
       concurrency: action.limits.concurrency,
       requirements: action.requirements,
@@ -123,7 +123,7 @@ export class ActivationRun implements PoolJob {
       { action: fullyQualifiedName(this.action), activationId: this.message.activationId, error: error.message },
       'no container could be provided',
     );
-    this.failNow(whiskError('Failed to provision resources to run the action.'), [
+    this.failNow(whiskError(error.told), [
       `${new Date(this.context.clock.now()).toISOString().padEnd(30)} stderr: ${error.message}`,
     ]);
   }

@@ -9,6 +9,8 @@ export interface RunnableAction {
   version: string;
   revision: string;
   kind: string;
+  /** What runs it: its kind, or `blackbox:` and the image (see kindOfImage). */
+  runtime: string;
   main: string;
   limits: ActionLimits;
   annotations: readonly Parameter[];

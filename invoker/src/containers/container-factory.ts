@@ -102,7 +102,13 @@ export interface ContainerFactory {
   close(): Promise<void>;
 }
 
-/** A container could not be made; `message` says why. */
+/** A container could not be made; `message` says why, in the log of the activation, `told` is the activation's error. */
 export class ProvisioningError extends Error {
   override name = 'ProvisioningError';
+  constructor(
+    message: string,
+    readonly told = 'Failed to provision resources to run the action.',
+  ) {
+    super(message);
+  }
 }

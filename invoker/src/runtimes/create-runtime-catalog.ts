@@ -1,52 +1,84 @@
 import { readFile, realpath } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { dirname, join, resolve } from 'node:path';
-import { kindsOf } from '@gpuwhisk/common/runtimes';
-import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import { join, resolve } from 'node:path';
+import { parseManifest } from '@gpuwhisk/common/runtimes';
+import type { RuntimeEntry } from '@gpuwhisk/common/runtimes';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
-import { bindsFor } from './base-view.js';
-import { findPython, minorOf, pythonBinds } from './find-python.js';
+import { commandLaunch } from './command-runtime.js';
+import { findPython, minorOf } from './find-python.js';
 import type { Python } from './find-python.js';
+import { findJdk } from './find-toolchains.js';
+import type { Jdk } from './find-toolchains.js';
 import { fitManifest } from './fit-manifest.js';
 import { installRequirements } from './install-requirements.js';
+import { canHaveGson, javaLaunch, prepareJava } from './java-runtime.js';
+import { nodeLaunch } from './node-runtime.js';
 import { fetchNodeRelease } from './node-release.js';
 import { removeAbandoned } from './partial-folders.js';
+import { executableKind, executableLaunch } from './proxy-runtime.js';
+import { pythonLaunch } from './python-runtime.js';
 import type { RuntimeCatalog, RuntimeLaunch } from './runtime-catalog.js';
 import { SharedWork } from './shared-work.js';
 
 const failureKeptMs = 30_000;
+const defaultMemoryMiB = 256;
 
 /** What createRuntimeCatalog needs. */
 export interface RuntimeCatalogOptions {
   /** Folder `runtimes` of the repository: guest code and runtimes.json. */
   runtimesDir: string;
+  /** Manifest to use instead of the repository's. */
+  manifestFile?: string;
   /** Where fetched releases and packages are kept: `runtimes/` and `requirements/` in it. */
   dataDir: string;
   clock: Clock;
   logger?: { info(message: string): void };
-  /** Where to look for Python; the process's own environment if absent. */
+  /** Where to look for toolchains; the process's own environment if absent. */
   env?: NodeJS.ProcessEnv;
 }
 
-/** Finds the runtimes of this machine: the platform's own Node.js, and Python. Fetches and installs nothing yet. */
+/** The toolchains of a machine. */
+interface Toolchains {
+  python: Python | undefined;
+  jdk: Jdk | undefined;
+  /** Families that the machine lacks, and why. */
+  missing: string[];
+}
+
+async function findToolchains(releasesDir: string, env: NodeJS.ProcessEnv): Promise<Toolchains> {
+  const path = env.PATH ?? '';
+  const [python, foundJdk] = await Promise.all([findPython(join(releasesDir, 'python.json'), env), findJdk(path)]);
+  const jdk = foundJdk && (await canHaveGson(path)) ? foundJdk : undefined;
+  const missing = [
+    ...(python ? [] : ['python (no Python 3.8 or newer)']),
+    ...(foundJdk ? [] : ['java (no JDK 17 or newer)']),
+    ...(foundJdk && !jdk ? ['java (neither gson, package libgoogle-gson-java, nor Maven)'] : []),
+  ];
+  return { python, jdk, missing };
+}
+
+/** Finds the runtimes of this machine. Fetches, compiles and installs nothing yet. Rejects with ConfigError. */
 export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Promise<RuntimeCatalog> {
   const runtimesDir = resolve(options.runtimesDir);
   const dataDir = resolve(options.dataDir);
   const releasesDir = join(dataDir, 'runtimes');
   const requirementsDir = join(dataDir, 'requirements');
-  const [manifestText, python] = await Promise.all([
-    readFile(join(runtimesDir, 'runtimes.json'), 'utf8'),
-    findPython(join(releasesDir, 'python.json'), options.env),
+  const manifestFile = options.manifestFile ?? join(runtimesDir, 'runtimes.json');
+  const [manifestText, { python, jdk, missing }] = await Promise.all([
+    readFile(manifestFile, 'utf8'),
+    findToolchains(releasesDir, options.env ?? process.env),
     removeAbandoned(releasesDir, options.clock),
     removeAbandoned(requirementsDir, options.clock),
   ]);
   const ownMajor = Number(process.versions.node.split('.')[0]);
-  const manifest = fitManifest(JSON.parse(manifestText) as RuntimeManifest, {
+  const manifest = fitManifest(parseManifest(manifestText, manifestFile), {
     nodeMajor: ownMajor,
-    ...(python ? { pythonMinor: minorOf(python) } : {}),
+    versions: {
+      ...(python && { python: `3.${minorOf(python)}` }),
+      ...(jdk && { java: String(jdk.major) }),
+    },
   });
-  const kinds = new Set(kindsOf(manifest));
+  const entries = new Map(Object.values(manifest.runtimes).flatMap((each) => each.map((entry) => [entry.kind, entry])));
   const launches = new SharedWork<RuntimeLaunch>(options.clock, failureKeptMs);
   const info = (message: string): void => options.logger?.info(message);
 
@@ -63,42 +95,40 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
     return pythonLaunch(runtimesDir, dataDir, found, packages);
   }
 
+  async function launchJava(found: Jdk, memoryMiB: number): Promise<RuntimeLaunch> {
+    info('The Java runtime is compiled for actions, once, if it is not there.');
+    return javaLaunch(await prepareJava(releasesDir, join(runtimesDir, 'java'), found), found, memoryMiB);
+  }
+
+  function launchOf(entry: RuntimeEntry, requirements: readonly string[], memoryMiB: number): Promise<RuntimeLaunch> {
+    const { kind } = entry;
+    if (entry.command) return launches.do(kind, () => commandLaunch(entry));
+    const [family, version] = kind.split(':');
+    if (family === 'nodejs') return launches.do(kind, () => launchNode(Number(version)));
+    if (family === 'python' && python) {
+      return launches.do(`${kind} ${requirements.join(' ')}`, () => launchPython(python, requirements));
+    }
+    if (family === 'java' && jdk) return launches.do(`${kind} ${memoryMiB}`, () => launchJava(jdk, memoryMiB));
+    return Promise.reject(new ProvisioningError(`There is no runtime for '${kind}'.`));
+  }
+
   return {
     manifest,
-    notes: python ? [] : ['Python 3.8 or newer was not found: python actions are not available.'],
-    supports: (kind) => kinds.has(kind),
-    launch(kind, requirements) {
-      if (!kinds.has(kind))
-        return Promise.reject(new ProvisioningError(`The runtime '${kind}' is not available here.`));
-      const [family, version] = kind.split(':');
-      if (family === 'nodejs') return launches.do(kind, () => launchNode(Number(version)));
-      if (family === 'python' && python) {
-        return launches.do(`${kind} ${requirements.join(' ')}`, () => launchPython(python, requirements));
+    notes: missing.length > 0 ? [`Actions in these languages are not available: ${missing.join(', ')}.`] : [],
+    supports: (kind) => kind === executableKind || entries.has(kind),
+    launch(kind, requirements, memoryMiB = defaultMemoryMiB) {
+      if (kind === executableKind) {
+        return launches.do(kind, async () => executableLaunch(runtimesDir, await realpath(process.execPath)));
       }
-      return Promise.reject(new ProvisioningError(`There is no runtime for '${kind}'.`));
+      const entry = entries.get(kind);
+      if (entry) return launchOf(entry, requirements, memoryMiB);
+      if (kind.startsWith('blackbox:')) return Promise.reject(noImage(kind.slice('blackbox:'.length)));
+      return Promise.reject(new ProvisioningError(`The runtime '${kind}' is not available here.`));
     },
   };
 }
 
-function nodeLaunch(runtimesDir: string, program: string): RuntimeLaunch {
-  const guest = join(runtimesDir, 'nodejs');
-  const zipLibrary = dirname(createRequire(import.meta.url).resolve('adm-zip/package.json'));
-  return {
-    command: [program, join(guest, 'main.cjs'), zipLibrary],
-    binds: bindsFor([program, guest, zipLibrary]),
-    env: {},
-    protocol: 'framed',
-  };
-}
-
-function pythonLaunch(runtimesDir: string, dataDir: string, python: Python, packages?: string): RuntimeLaunch {
-  const guest = join(runtimesDir, 'python');
-  const folders = [...(packages === undefined ? [] : [packages]), ...python.packageFolders];
-  return {
-    command: [python.executable, '-I', '-S', '-B', '-X', 'utf8', join(guest, 'runtime.py'), ...folders],
-    binds: [...pythonBinds(python, dataDir), ...bindsFor([guest, ...(packages === undefined ? [] : [packages])])],
-    // The interpreter itself starts isolated; this is for interpreters that an action starts.
-    env: packages === undefined ? {} : { PYTHONPATH: packages },
-    protocol: 'framed',
-  };
+function noImage(image: string): ProvisioningError {
+  const reason = `The image '${image}' cannot be run: of images only openwhisk/dockerskeleton is served without Docker.`;
+  return new ProvisioningError(reason, `Failed to pull container image '${image}'.`);
 }

@@ -4,25 +4,34 @@ import type { RuntimeEntry, RuntimeManifest } from '@gpuwhisk/common/runtimes';
 export interface MachineRuntimes {
   /** Major version of the platform's own Node.js. */
   nodeMajor: number;
-  /** Minor version of Python 3; absent if there is none. */
-  pythonMinor?: number;
+  /** Versions of the other families that the machine has, such as `{python: '3.11', java: '17'}`. */
+  versions: Readonly<Record<string, string>>;
 }
 
 /**
  * The manifest as it holds on this machine: the platform's own Node.js is the default kind, where it is listed,
- * and has the stem cells; Python is named by its minor version, or left out.
+ * and has the stem cells; an entry such as `python:3` becomes the minor version that the machine has; entries of
+ * versions and families that it lacks are left out, unless they bring a command of their own.
  */
 export function fitManifest(manifest: RuntimeManifest, machine: MachineRuntimes): RuntimeManifest {
-  const { python, ...families } = manifest.runtimes;
-  return {
-    runtimes: {
-      ...families,
-      nodejs: preferKind(families.nodejs ?? [], `nodejs:${machine.nodeMajor}`),
-      ...(python && machine.pythonMinor !== undefined
-        ? { python: python.map((entry) => withPythonMinor(entry, machine.pythonMinor)) }
-        : {}),
-    },
-  };
+  const families = Object.entries(manifest.runtimes)
+    .map(([family, entries]) => [family, fitFamily(family, entries, machine)] as const)
+    .filter(([, entries]) => entries.length > 0);
+  return { ...manifest, runtimes: Object.fromEntries(families) };
+}
+
+function fitFamily(family: string, entries: RuntimeEntry[], machine: MachineRuntimes): RuntimeEntry[] {
+  if (family === 'nodejs') return preferKind(entries, `nodejs:${machine.nodeMajor}`);
+  const version = machine.versions[family];
+  const fitted = entries.flatMap((entry) => {
+    if (entry.command) return [entry];
+    const listed = entry.kind.slice(family.length + 1);
+    if (version === listed) return [entry];
+    return version?.startsWith(`${listed}.`) ? [withVersion(entry, family, listed, version)] : [];
+  });
+  const kept = fitted.filter((entry, at) => fitted.findIndex((other) => other.kind === entry.kind) === at);
+  if (kept.some((entry) => entry.default)) return kept;
+  return kept.map((entry, at) => ({ ...entry, default: at === 0 }));
 }
 
 function preferKind(entries: RuntimeEntry[], kind: string): RuntimeEntry[] {
@@ -34,7 +43,8 @@ function preferKind(entries: RuntimeEntry[], kind: string): RuntimeEntry[] {
   });
 }
 
-function withPythonMinor(entry: RuntimeEntry, minor: number | undefined): RuntimeEntry {
-  if (entry.kind !== 'python:3') return entry;
-  return { ...entry, kind: `python:3.${minor}`, image: { ...entry.image, name: `action-python-v3.${minor}` } };
+function withVersion(entry: RuntimeEntry, family: string, listed: string, version: string): RuntimeEntry {
+  const { image } = entry;
+  const name = image.name.endsWith(`v${listed}`) ? image.name.slice(0, -listed.length) + version : image.name;
+  return { ...entry, kind: `${family}:${version}`, image: { ...image, name } };
 }

@@ -27,7 +27,8 @@ export interface RuntimeCatalog {
   supports(kind: string): boolean;
   /**
    * Readies the kind (fetching a Node.js release on first use) and the packages (installing them on first
-   * use) and says how to start it. Rejects with ProvisioningError. Concurrent calls share the work.
+   * use) and says how to start it in a sandbox of `memoryMiB` (default 256). Rejects with ProvisioningError.
+   * Concurrent calls share the work.
    */
-  launch(kind: string, requirements: readonly string[]): Promise<RuntimeLaunch>;
+  launch(kind: string, requirements: readonly string[], memoryMiB?: number): Promise<RuntimeLaunch>;
 }

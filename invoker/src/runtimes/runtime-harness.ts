@@ -86,6 +86,11 @@ export class RuntimeProcess {
     return this.ask(3, { value, activation_id: 'f'.repeat(32), deadline: '1000', ...more });
   }
 
+  /** Sends a frame as it is. */
+  send(type: number, id: number, text: string): void {
+    this.socket.write(encodeFrame(type, id, text));
+  }
+
   /** Kills the process and removes its folder. */
   async close(): Promise<void> {
     this.child.kill('SIGKILL');

@@ -36,6 +36,7 @@ const action: RunnableAction = {
   version: '0.0.7',
   revision: '1-a',
   kind,
+  runtime: kind,
   main: 'main',
   limits: { timeout: 1000, memory: 128, logs: 1, concurrency: 1 },
   annotations: [],

@@ -141,7 +141,7 @@ class ProcessFactory implements ProcessContainerFactory {
   async create(spec: ContainerSpec): Promise<Container> {
     const { launchers } = this;
     if (!launchers || this.closed) throw new ProvisioningError('The container factory is not open.');
-    const launch = await this.options.catalog.launch(spec.kind, spec.requirements);
+    const launch = await this.options.catalog.launch(spec.kind, spec.requirements, spec.memoryMiB);
     if (this.closed) throw new ProvisioningError('The container factory was closed.');
     if (launch.protocol === 'http' && !this.isolation.network) {
       throw new ProvisioningError(

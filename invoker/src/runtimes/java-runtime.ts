@@ -1,0 +1,126 @@
+import { createHash } from 'node:crypto';
+import { access, chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ProvisioningError } from '../containers/container-factory.js';
+import { bindsFor } from './base-view.js';
+import { findOnPath } from './find-on-path.js';
+import type { Jdk } from './find-toolchains.js';
+import { partialPrefix } from './partial-folders.js';
+import { ProgramError, runProgram } from './run-program.js';
+import type { RuntimeLaunch } from './runtime-catalog.js';
+
+const compileTimeoutMs = 60_000;
+const fetchTimeoutMs = 120_000;
+/** The library whose JsonObject actions take and return; OpenWhisk's Java runtime has it on the class path, too. */
+const gson = 'com.google.code.gson:gson:2.10.1';
+/** Where Debian's and Fedora's packages put it. */
+const systemGson = ['/usr/share/java/gson.jar', '/usr/share/java/google-gson/gson.jar'];
+const opened = ['--add-opens=java.base/java.io=ALL-UNNAMED', '--add-opens=java.base/java.util=ALL-UNNAMED'];
+
+/** Whether gson is installed, or can be fetched by the machine's Maven. */
+export async function canHaveGson(path: string): Promise<boolean> {
+  return (await firstExisting(systemGson)) !== undefined || (await findOnPath('mvn', path)).length > 0;
+}
+
+/**
+ * The folder under `root` with the compiled runtime, gson and an archive of their loaded classes, made now if it is
+ * not there. `guest` holds the sources. Rejects with ProvisioningError.
+ */
+export async function prepareJava(root: string, guest: string, jdk: Jdk): Promise<string> {
+  const sources = (await readdir(join(guest, 'gpuwhisk'))).sort().map((name) => join(guest, 'gpuwhisk', name));
+  const folder = join(root, `java-${jdk.major}-${await keyOf(jdk, sources)}`);
+  const archive = join(folder, 'classes.jsa');
+  if (await exists(archive)) return folder;
+  await mkdir(root, { recursive: true });
+  try {
+    if (!(await exists(folder))) await compile(root, folder, jdk, sources);
+    // The archive remembers where the classes lay, so it is made in place.
+    const partial = join(folder, `${partialPrefix}${process.pid}.jsa`);
+    await runProgram(
+      join(jdk.home, 'bin', 'java'),
+      [...flags(folder), `-XX:ArchiveClassesAtExit=${partial}`, 'gpuwhisk.Runtime', '--warm'],
+      { timeoutMs: compileTimeoutMs },
+    );
+    await rename(partial, archive);
+  } catch (error) {
+    if (!(error instanceof ProgramError)) throw error;
+    throw new ProvisioningError(`The Java runtime could not be made: ${error.lastLine}`);
+  }
+  return folder;
+}
+
+async function compile(root: string, folder: string, jdk: Jdk, sources: string[]): Promise<void> {
+  const partial = await mkdtemp(join(root, partialPrefix));
+  try {
+    const library = join(partial, 'gson.jar');
+    await provideGson(partial, library);
+    const classes = join(partial, 'classes');
+    const javac = ['-d', classes, '-cp', library, '-Xlint:all', '-Werror', '-encoding', 'UTF-8', ...sources];
+    await runProgram(join(jdk.home, 'bin', 'javac'), javac, { timeoutMs: compileTimeoutMs });
+    // Archived classes come from JARs only.
+    const jar = ['--create', '--file', join(partial, 'runtime.jar'), '-C', classes, '.'];
+    await runProgram(join(jdk.home, 'bin', 'jar'), jar, { timeoutMs: compileTimeoutMs });
+    await rm(classes, { recursive: true });
+    await chmod(partial, 0o755);
+    await rename(partial, folder);
+  } catch (error) {
+    await rm(partial, { recursive: true, force: true });
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error; // Another process was first.
+  }
+}
+
+async function provideGson(folder: string, target: string): Promise<void> {
+  const installed = await firstExisting(systemGson);
+  if (installed !== undefined) return copyFile(installed, target);
+  const goal = 'org.apache.maven.plugins:maven-dependency-plugin:copy';
+  const options = [`-Dartifact=${gson}`, `-DoutputDirectory=${folder}`, '-Dmdep.stripVersion=true'];
+  await runProgram('mvn', ['-q', '-B', goal, ...options], { timeoutMs: fetchTimeoutMs });
+}
+
+function flags(folder: string): string[] {
+  return [
+    '-Xshare:auto',
+    '-XX:-UsePerfData',
+    '-XX:+UseSerialGC',
+    '-Dfile.encoding=UTF-8',
+    '-Dstdout.encoding=UTF-8',
+    '-Dstderr.encoding=UTF-8',
+    ...opened,
+    '-cp',
+    classPath(folder),
+  ];
+}
+
+function classPath(folder: string): string {
+  return [join(folder, 'runtime.jar'), join(folder, 'gson.jar')].join(':');
+}
+
+/** How to start the runtime in a sandbox of `memoryMiB`, half of which the action's objects may take. */
+export function javaLaunch(folder: string, jdk: Jdk, memoryMiB: number): RuntimeLaunch {
+  const heap = [`-Xmx${Math.floor(memoryMiB / 2)}m`, `-XX:SharedArchiveFile=${join(folder, 'classes.jsa')}`];
+  return {
+    command: [join(jdk.home, 'bin', 'java'), ...heap, ...flags(folder), 'gpuwhisk.Runtime'],
+    binds: bindsFor([jdk.home, folder]),
+    env: {},
+    protocol: 'framed',
+  };
+}
+
+async function keyOf(jdk: Jdk, sources: string[]): Promise<string> {
+  const hash = createHash('sha256').update(`${jdk.home} ${jdk.version} ${gson}`);
+  for (const source of sources) hash.update(await readFile(source));
+  return hash.digest('hex').slice(0, 12);
+}
+
+async function firstExisting(paths: readonly string[]): Promise<string | undefined> {
+  for (const path of paths) if (await exists(path)) return path;
+  return undefined;
+}
+
+function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

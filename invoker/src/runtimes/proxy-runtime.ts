@@ -1,0 +1,42 @@
+import { join } from 'node:path';
+import { bindsFor } from './base-view.js';
+import { zipLibrary } from './node-runtime.js';
+import type { RuntimeLaunch } from './runtime-catalog.js';
+
+/** The image whose actions are executables. */
+export const executableKind = 'blackbox:openwhisk/dockerskeleton';
+
+const executableImage = /^(docker\.io\/)?openwhisk\/dockerskeleton(:[^/]*)?$/;
+
+/** The kind of an image: that of executables whatever its tag, else `blackbox:` and the image. */
+export function kindOfImage(image: string): string {
+  return executableImage.test(image) ? executableKind : `blackbox:${image}`;
+}
+
+/** How to start the proxy (in Node.js `program`) that runs an action's executable once per run. */
+export function executableLaunch(runtimesDir: string, program: string): RuntimeLaunch {
+  return proxyLaunch(runtimesDir, program, [executableKind, 'executable']);
+}
+
+/**
+ * How to start the proxy for a program that speaks the action loop: `command`, or the action's own `exec` if it is
+ * empty. Source that is no archive goes into `sourceFile`.
+ */
+export function loopLaunch(
+  runtimesDir: string,
+  program: string,
+  loop: { kind: string; sourceFile: string; command: readonly string[]; needs: readonly string[] },
+): RuntimeLaunch {
+  const launch = proxyLaunch(runtimesDir, program, [loop.kind, 'loop', loop.sourceFile, ...loop.command]);
+  return { ...launch, binds: [...launch.binds, ...bindsFor(loop.needs)] };
+}
+
+function proxyLaunch(runtimesDir: string, program: string, words: readonly string[]): RuntimeLaunch {
+  const guests = ['proxy', 'nodejs'].map((name) => join(runtimesDir, name));
+  return {
+    command: [program, join(runtimesDir, 'proxy', 'main.cjs'), zipLibrary, ...words],
+    binds: bindsFor([program, ...guests, zipLibrary]),
+    env: {},
+    protocol: 'framed',
+  };
+}

@@ -1,0 +1,71 @@
+package gpuwhisk;
+
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import java.io.IOException;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Base64;
+
+/** The action of a JAR: a public static method from JsonObject to JsonObject, or from JsonArray to JsonArray. */
+final class Action {
+    private final URLClassLoader loader;
+    private final Class<?> mainClass;
+    private final String methodName;
+
+    /** `main` is a class, or `class#method`; the method is `main` otherwise. */
+    Action(String base64Jar, String main) throws IOException, ReflectiveOperationException {
+        Path jar = Path.of("action.jar").toAbsolutePath();
+        Files.write(jar, Base64.getDecoder().decode(base64Jar.trim()));
+        String[] parts = main.split("#", 2);
+        methodName = parts.length > 1 && !parts[1].isEmpty() ? parts[1] : "main";
+        loader = new URLClassLoader(new URL[] {jar.toUri().toURL()}, Action.class.getClassLoader());
+        mainClass = loader.loadClass(parts[0]);
+        if (find(JsonObject.class) == null && find(JsonArray.class) == null) {
+            throw new NoSuchMethodException(
+                    parts[0] + "." + methodName + "(" + JsonObject.class.getName() + ")");
+        }
+    }
+
+    /** Calls the method; what it throws comes in an InvocationTargetException. */
+    JsonElement run(JsonElement value) throws ReflectiveOperationException {
+        Class<? extends JsonElement> type = value.isJsonArray() ? JsonArray.class : JsonObject.class;
+        Method method = find(type);
+        if (method == null) {
+            throw new NoSuchMethodException(mainClass.getName() + "." + methodName + "(" + type.getName() + ")");
+        }
+        Thread.currentThread().setContextClassLoader(loader);
+        Object result = method.invoke(null, value);
+        if (result == null) throw new NullPointerException("The action returned null");
+        return (JsonElement) result;
+    }
+
+    private Method find(Class<? extends JsonElement> type) {
+        try {
+            Method method = mainClass.getMethod(methodName, type);
+            boolean fits = Modifier.isStatic(method.getModifiers())
+                    && (method.getReturnType() == JsonObject.class || method.getReturnType() == JsonArray.class);
+            // A public method of a class that is not public.
+            method.setAccessible(true);
+            return fits ? method : null;
+        } catch (NoSuchMethodException absent) {
+            return null;
+        }
+    }
+
+    /** What to say of a failed run, in OpenWhisk's words; the trace goes to stderr. */
+    static String describe(Throwable failure) {
+        if (failure instanceof InvocationTargetException wrapped) {
+            wrapped.getCause().printStackTrace();
+            return "An error has occurred while invoking the action (see logs for details): " + wrapped.getCause();
+        }
+        failure.printStackTrace();
+        return "An error has occurred (see logs for details): " + failure;
+    }
+}
