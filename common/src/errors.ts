@@ -97,6 +97,13 @@ export const contentTypeMismatch = (): ApiError =>
   new ApiError(400, 'Response type in header did not match generated content type.');
 /** 400: a web action ended with an error that is not its own answer. */
 export const webActionFailed = (): ApiError => new ApiError(400, 'There was an error processing your request.');
+/** 400: a new trigger's `feed` annotation cannot be an action's name. */
+export const feedNameInvalid = (): ApiError => new ApiError(400, 'Feed name is not valid');
+/** 400: a new rule lacks one of its two targets. */
+export const ruleIncomplete = (): ApiError => new ApiError(400, 'rule requires a valid trigger and a valid action');
+/** 400: a target of a rule; `id` is `ns/name` or `ns/pkg/name`. */
+export const ruleTargetMissing = (target: 'trigger' | 'action', id: string): ApiError =>
+  new ApiError(400, `${target} /${id} does not exist`);
 /** 400: `docs` and `count` exclude each other. */
 export const docsWithCount = (): ApiError => new ApiError(400, "The parameter 'docs' is not permitted with 'count'.");
 
@@ -126,6 +133,8 @@ export const noSuchResource = (resource: string): ApiError =>
   new ApiError(404, `The requested resource '${resource}' does not exist.`);
 /** 404: a web action's result lacks the field that the extension of the URL stands for. */
 export const propertyNotFound = (): ApiError => new ApiError(404, 'Response does not include requested property.');
+/** 404: a rule cannot be activated without its trigger. */
+export const ruleTriggerGone = (): ApiError => new ApiError(404, 'Only rules with existing triggers can be activated');
 /** 404: no such route. */
 export const noSuchRoute = (): ApiError => rejected(404, 'The requested resource could not be found.');
 

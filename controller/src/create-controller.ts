@@ -21,6 +21,8 @@ import { ComposingInvoker } from './invoke/composing-invoker.js';
 import { createInvokeRoute } from './invoke/invoke-route.js';
 import { PackageCache } from './packages/package-cache.js';
 import { PackageWriter } from './packages/package-writer.js';
+import { RuleWriter } from './triggers/rule-writer.js';
+import { TriggerWriter } from './triggers/trigger-writer.js';
 import { vanityUrl } from './web/vanity.js';
 import { createWebHandler } from './web/web-handler.js';
 
@@ -57,6 +59,7 @@ export function createController(dependencies: ControllerDependencies): Controll
     maxLength: config.limits.maxSequenceLength,
     maxAtOnce: config.maxCompositions,
   });
+  const triggerWriter = new TriggerWriter(store);
   const context: ApiContext = {
     ...dependencies,
     actions,
@@ -66,6 +69,8 @@ export function createController(dependencies: ControllerDependencies): Controll
     packages,
     packageWriter: new PackageWriter(store, packages, actionWriter, lock),
     throttles: new Throttles({ state, limits: config.limits, metrics, logger }),
+    triggerWriter,
+    ruleWriter: new RuleWriter(store, triggerWriter),
   };
   const routes = createRoutes(context);
   const dispatch = createRouter(routes, identities).routes();

@@ -1,6 +1,7 @@
 import { totalmem } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
 import type { Config } from '@gpuwhisk/common/config';
 import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryption';
@@ -169,8 +170,11 @@ async function start(
     maxInFlight,
     unlockArguments: createArgumentUnlock(config.parameterStorage),
   });
+  const records = new RecordWriter(store, clock, logger);
+  releases.push(() => records.close());
   const controller = (api.controller = createController({
     store,
+    records,
     clock,
     random,
     config,

@@ -4,9 +4,8 @@ import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
 import { booleanParameter, listRange } from '../http/query.js';
 import type { ApiContext } from './dependencies.js';
-import { errorResponses, listParameters, namespaceParameter } from './descriptions.js';
-import { apiRoot, checkOwner, namespaceOf } from './route.js';
-import type { IdentifiedCall, Route } from './route.js';
+import { checkOwner, namespaceOf } from './route.js';
+import type { IdentifiedCall } from './route.js';
 import { afterAll } from './view-range.js';
 
 /** A kind of entity that a namespace holds, by the name of its path and view. */
@@ -49,23 +48,4 @@ export async function listRows(
   const includeDocs = collection === 'rules';
   const rows = await context.store.query('whisks', { ...range, descending: true, skip, limit, includeDocs });
   return jsonAnswer(rows.map(listed));
-}
-
-const described = [
-  { collection: 'triggers', tag: 'Triggers', operationId: 'getAllTriggers', summary: 'Triggers of a namespace' },
-  { collection: 'rules', tag: 'Rules', operationId: 'getAllRules', summary: 'Rules of a namespace' },
-] as const;
-
-/** Lists of entities that this version can list and not yet make: those of a store that OpenWhisk filled. */
-export function collectionRoutes(context: ApiContext): Route[] {
-  return described.map(({ collection, ...rest }) => ({
-    ...rest,
-    access: 'identified',
-    method: 'GET',
-    path: `${apiRoot}/namespaces/{namespace}/${collection}`,
-    trailingSlash: true,
-    parameters: [namespaceParameter, ...listParameters],
-    responses: { 200: { description: 'The list, last written first' }, ...errorResponses(400, 401, 403, 500) },
-    handle: (call: IdentifiedCall) => listEntities(context, call, collection),
-  }));
 }

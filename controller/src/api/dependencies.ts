@@ -1,3 +1,4 @@
+import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import type { StartMarks } from '@gpuwhisk/common/bus/start-marks';
 import type { Config } from '@gpuwhisk/common/config';
@@ -14,11 +15,13 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import type { ActionCache } from '../actions/action-cache.js';
 import type { ActionResolver } from '../actions/action-resolver.js';
 import type { ActionWriter } from '../actions/action-writer.js';
-import type { PackageCache } from '../packages/package-cache.js';
-import type { PackageWriter } from '../packages/package-writer.js';
 import type { Throttles } from '../entitlement/throttles.js';
 import type { ComposingInvoker } from '../invoke/composing-invoker.js';
 import type { InvokeService } from '../invoke/invoke-service.js';
+import type { PackageCache } from '../packages/package-cache.js';
+import type { PackageWriter } from '../packages/package-writer.js';
+import type { RuleWriter } from '../triggers/rule-writer.js';
+import type { TriggerWriter } from '../triggers/trigger-writer.js';
 
 /** What a controller is made of. */
 export interface ControllerDependencies {
@@ -39,6 +42,8 @@ export interface ControllerDependencies {
   marks: Pick<StartMarks, 'mark' | 'startedBefore'>;
   /** This controller's number. */
   instance: number;
+  /** Stores the records of what the controller itself carries out. */
+  records: RecordWriter;
   /** Names of invokers and their states: `{"invoker0/0":"up"}`. */
   invokersHealth: () => Record<string, string>;
   /** `date` starts with the year, as clients expect. */
@@ -56,6 +61,8 @@ export interface ApiContext extends ControllerDependencies {
   packageWriter: PackageWriter;
   /** To be asked before every invocation and fire. */
   throttles: Throttles;
+  triggerWriter: TriggerWriter;
+  ruleWriter: RuleWriter;
 }
 
 /** What the caller's actions may ask for. */

@@ -20,6 +20,18 @@ export const packageNameParameter: RouteParameter = {
   type: 'string',
   description: 'Name of the package',
 };
+export const triggerNameParameter: RouteParameter = {
+  name: 'triggerName',
+  in: 'path',
+  type: 'string',
+  description: 'Name of the trigger',
+};
+export const ruleNameParameter: RouteParameter = {
+  name: 'ruleName',
+  in: 'path',
+  type: 'string',
+  description: 'Name of the rule',
+};
 export const activationIdParameter: RouteParameter = {
   name: 'activationId',
   in: 'path',

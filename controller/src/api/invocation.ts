@@ -62,11 +62,15 @@ const httpStatuses: Record<ActivationStatusCode, number> = {
 /** Names the activation that an answer comes from. */
 export const activationIdHeader = 'x-openwhisk-activation-id';
 
+/** What the caller is answered whose activation goes on without being waited for. */
+export function acceptedAnswer(activationId: string): Answer {
+  return { status: 202, body: `{"activationId":"${activationId}"}`, headers: [activationIdHeader, activationId] };
+}
+
 /** What the caller of an invocation is answered. */
 export function invocationAnswer(outcome: InvokeOutcome, resultOnly: boolean): Answer {
   if (outcome.type === 'accepted') {
-    const { activationId } = outcome;
-    return { status: 202, body: `{"activationId":"${activationId}"}`, headers: [activationIdHeader, activationId] };
+    return acceptedAnswer(outcome.activationId);
   }
   const { activation } = outcome;
   // An array is answered bare, whatever the caller asked for.

@@ -1,6 +1,5 @@
 import { actionRoutes } from './actions.js';
 import { activationRoutes } from './activations.js';
-import { collectionRoutes } from './collections.js';
 import type { ApiContext } from './dependencies.js';
 import { docsRoutes } from './docs.js';
 import { healthRoutes } from './health.js';
@@ -8,6 +7,8 @@ import { infoRoutes } from './info.js';
 import { namespaceRoutes } from './namespaces.js';
 import { packageRoutes } from './packages.js';
 import type { Route } from './route.js';
+import { ruleRoutes } from './rules.js';
+import { triggerRoutes } from './triggers.js';
 import { webRoutes } from '../web/web-routes.js';
 
 /** Every route of the controller. */
@@ -20,7 +21,8 @@ export function createRoutes(context: ApiContext): Route[] {
     ...actionRoutes(context),
     ...packageRoutes(context),
     ...activationRoutes(context),
-    ...collectionRoutes(context),
+    ...triggerRoutes(context),
+    ...ruleRoutes(context),
     ...webRoutes(),
   ];
   return routes;

@@ -23,6 +23,9 @@ const annotations = { annotations: list(ref('KeyValue'), 'Annotations') };
 const parameters = { parameters: list(ref('KeyValue'), 'Parameters') };
 const updated = { updated: whole('Time of the last write, epoch milliseconds') };
 
+const ruleTargets = { trigger: ref('PathName'), action: ref('PathName') };
+const ruleStatus = { type: 'string', description: 'State of the rule', enum: ['active', 'inactive'] };
+
 const activation = {
   ...entity,
   ...annotations,
@@ -97,6 +100,35 @@ export const schemas = {
   PackagePut: object({ ...entity, ...annotations, ...parameters, binding: ref('PackageBinding') }),
   PackageBinding: object({ namespace: text('Namespace of the package'), name: text('Name of the package') }),
   PackageAction: object({ name: text('Name'), version: text('Semantic version'), ...annotations }, ['name', 'version']),
+  Trigger: object(
+    {
+      ...entity,
+      ...annotations,
+      ...parameters,
+      limits: ref('TriggerLimits'),
+      rules: { type: 'object', description: 'By namespace/name of each rule: its action and status' },
+      ...updated,
+    },
+    entityFields,
+  ),
+  TriggerMeta: object({ ...entity, ...annotations, ...updated }, entityFields),
+  TriggerPut: object({ ...entity, ...annotations, ...parameters, limits: ref('TriggerLimits') }),
+  TriggerLimits: { type: 'object', description: 'Triggers have no limits' },
+  TriggerPayload: { type: 'object', description: 'Arguments of the actions', additionalProperties: true },
+  PathName: object({ path: text('Namespace, and package where it lies in one'), name: text('Name') }, ['path', 'name']),
+  Rule: object({ ...entity, ...annotations, ...ruleTargets, status: ruleStatus, ...updated }, [
+    ...entityFields,
+    'trigger',
+    'action',
+  ]),
+  RuleMeta: object({ ...entity, ...annotations, ...ruleTargets, ...updated }, [...entityFields, 'trigger', 'action']),
+  RulePut: object({
+    ...entity,
+    ...annotations,
+    trigger: text('Trigger, fully qualified'),
+    action: text('Action, fully qualified'),
+  }),
+  RuleStatus: object({ status: ruleStatus }, ['status']),
   ActionPayload: { type: 'object', description: 'Arguments of the invocation', additionalProperties: true },
   ActivationId: object({ activationId: text('Id of the activation') }, ['activationId']),
   ActivationIds: object({ ids: list(ref('ActivationId'), 'Activation ids') }),

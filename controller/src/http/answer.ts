@@ -25,6 +25,11 @@ export function textAnswer(body: string): Answer {
   return { status: 200, body, contentType: 'text/plain; charset=UTF-8' };
 }
 
+/** An answer without a body. */
+export function emptyAnswer(status: number): Answer {
+  return { status, body: '' };
+}
+
 /** Which CORS headers an answer carries: those under /api/v1, those of the server's own routes, or none. */
 export type Cors = 'api' | 'server' | 'none';
 

@@ -1,4 +1,5 @@
 import { request as httpRequest } from 'node:http';
+import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
 import { loadConfig } from '@gpuwhisk/common/config';
 import { createLogger } from '@gpuwhisk/common/logging';
@@ -128,17 +129,21 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     activationId: 'a'.repeat(32),
   });
   const metrics = createMetrics();
-  const state = embeddedState(settings.clock ?? systemClock);
   const disk = new SimulatedDisk(systemClock, random, 0);
   const { bus, marks, close: closeLog } = await openDurable({ disk, folder: '/log', clock: systemClock, random });
   await bus.ensureTopic('compositions0', { durable: true, maxPendingMessages: 1000, maxPendingBytes: Infinity });
+  const clock = settings.clock ?? systemClock;
+  const state = embeddedState(clock);
+  const logger = createLogger({ level: 'warn', destination: { write: (line) => void logLines.push(line) } });
+  const records = new RecordWriter(store, systemClock, logger);
   const controller = createController({
     store,
-    clock: settings.clock ?? systemClock,
+    clock,
+    records,
     random,
     config: loadConfig({ base: { limits: { ...roomy, ...settings.limits }, ...settings.config } }),
     manifest: () => manifest,
-    logger: createLogger({ level: 'warn', destination: { write: (line) => void logLines.push(line) } }),
+    logger,
     metrics,
     invoker: {
       invoke: async (request) => {
@@ -172,6 +177,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
       await server.close(1000);
       await controller.composing.close(1000);
       await closeLog();
+      await records.close();
       await memory.close();
     },
   };

@@ -1,0 +1,145 @@
+import { triggerToApi } from '@gpuwhisk/common/entities/trigger-codec';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { Answer } from '../http/answer.js';
+import { emptyAnswer, jsonAnswer } from '../http/answer.js';
+import { checkContentType, checkDeclaredLength, parseArguments, readBody } from '../http/body.js';
+import { readPutBody } from '../http/put-fields.js';
+import { booleanParameter } from '../http/query.js';
+import { postAction } from '../triggers/post-action.js';
+import { TriggerFires } from '../triggers/trigger-fires.js';
+import { readTriggerPut } from '../triggers/trigger-put.js';
+import { listEntities } from './collections.js';
+import { boundsOf } from './dependencies.js';
+import type { ApiContext } from './dependencies.js';
+import {
+  errorResponses,
+  listParameters,
+  namespaceParameter,
+  overwriteParameter,
+  triggerNameParameter,
+} from './descriptions.js';
+import { acceptedAnswer } from './invocation.js';
+import { apiRoot, checkOwner, entityNameOf, namespaceOf } from './route.js';
+import type { Call, IdentifiedCall, Route } from './route.js';
+
+/** The trigger that the path names, in the caller's own namespace. Throws ApiError (400, 403). */
+function ownTrigger(call: IdentifiedCall): { namespace: string; name: string; id: string } {
+  const namespace = namespaceOf(call);
+  const name = entityNameOf(call, 'triggerName');
+  checkOwner(call, namespace, name);
+  return { namespace, name, id: `${namespace}/${name}` };
+}
+
+async function putTrigger(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+  const { namespace, name } = ownTrigger(call);
+  // Both lists of parameters at their largest, and room for the rest.
+  const body = await readPutBody(call.request, 3 * context.config.limits.maxParametersBytes);
+  const put = readTriggerPut(body, boundsOf(context, call.identity));
+  const overwrite = booleanParameter(call.query, 'overwrite', false);
+  return jsonAnswer(
+    triggerToApi(await context.triggerWriter.put(namespace, name, put, overwrite, context.clock.now())),
+  );
+}
+
+async function fireTrigger(context: ApiContext, fires: TriggerFires, call: IdentifiedCall): Promise<Answer> {
+  const { request, identity, transactionId } = call;
+  entityNameOf(call, 'triggerName');
+  await context.throttles.admitFire(identity);
+  const { id } = ownTrigger(call);
+  const { maxPayloadBytes } = boundsOf(context, identity);
+  checkDeclaredLength(request, maxPayloadBytes);
+  const body = await readBody(request, maxPayloadBytes);
+  checkContentType(request.headers['content-type'], body.length);
+  const payload = parseArguments(body);
+  const trigger = await context.triggerWriter.read(id);
+  const headers = headersOf(call);
+  const activationId = await fires.fire({ identity, trigger, payload, headers, transactionId, maxPayloadBytes });
+  return activationId === undefined ? emptyAnswer(204) : acceptedAnswer(activationId);
+}
+
+/** Headers that describe the body, which functions get parsed. */
+const bodyHeaders = new Set(['content-length', 'content-type', 'transfer-encoding']);
+
+function headersOf({ request }: Call): JsonObject {
+  const headers: JsonObject = {};
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (value === undefined || bodyHeaders.has(name)) continue;
+    headers[name] = Array.isArray(value) ? value.join(', ') : value;
+  }
+  return headers;
+}
+
+/** Triggers: their life and their fires. */
+export function triggerRoutes(context: ApiContext): Route[] {
+  const { clock, random, logger, records, triggerWriter } = context;
+  const fires = new TriggerFires({
+    clock,
+    random,
+    logger,
+    records,
+    post: (identity, action, args, transactionId) => postAction(context, identity, action, args, transactionId),
+  });
+  const path = `${apiRoot}/namespaces/{namespace}/triggers`;
+  const one = { access: 'identified', tag: 'Triggers', path: `${path}/{triggerName}` } as const;
+  const names = [namespaceParameter, triggerNameParameter];
+  const found = { 200: { description: 'The trigger', schema: 'Trigger' } } as const;
+  return [
+    {
+      access: 'identified',
+      tag: 'Triggers',
+      method: 'GET',
+      path,
+      trailingSlash: true,
+      operationId: 'getAllTriggers',
+      summary: 'Triggers of a namespace, last written first',
+      parameters: [namespaceParameter, ...listParameters],
+      responses: {
+        200: { description: 'Triggers', schema: { arrayOf: 'TriggerMeta' } },
+        ...errorResponses(400, 401, 403, 500),
+      },
+      handle: (call: IdentifiedCall) => listEntities(context, call, 'triggers'),
+    },
+    {
+      ...one,
+      method: 'PUT',
+      operationId: 'updateTrigger',
+      summary: 'Create or update a trigger',
+      parameters: [...names, overwriteParameter],
+      body: { schema: 'TriggerPut', required: true },
+      responses: { ...found, ...errorResponses(400, 401, 403, 409, 413, 500) },
+      handle: (call: IdentifiedCall) => putTrigger(context, call),
+    },
+    {
+      ...one,
+      method: 'GET',
+      operationId: 'getTriggerByName',
+      summary: 'A trigger and the rules that it fires',
+      parameters: names,
+      responses: { ...found, ...errorResponses(400, 401, 403, 404, 409, 500) },
+      handle: async (call: IdentifiedCall) => jsonAnswer(triggerToApi(await triggerWriter.read(ownTrigger(call).id))),
+    },
+    {
+      ...one,
+      method: 'DELETE',
+      operationId: 'deleteTrigger',
+      summary: 'Delete a trigger; its rules stay, without effect',
+      parameters: names,
+      responses: { ...found, ...errorResponses(400, 401, 403, 404, 409, 500) },
+      handle: async (call: IdentifiedCall) => jsonAnswer(triggerToApi(await triggerWriter.delete(ownTrigger(call).id))),
+    },
+    {
+      ...one,
+      method: 'POST',
+      operationId: 'fireTrigger',
+      summary: 'Fire a trigger: invoke the actions of its active rules',
+      parameters: names,
+      body: { schema: 'TriggerPayload', required: false },
+      responses: {
+        202: { description: 'Accepted', schema: 'ActivationId' },
+        204: { description: 'No rule is active: nothing was done' },
+        ...errorResponses(400, 401, 403, 404, 409, 413, 429, 500, 503),
+      },
+      handle: (call: IdentifiedCall) => fireTrigger(context, fires, call),
+    },
+  ];
+}

@@ -1,0 +1,105 @@
+import { alreadyExists, concurrentModification, feedNameInvalid } from '@gpuwhisk/common/errors';
+import { isEntityName } from '@gpuwhisk/common/entities/names';
+import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import type { Parameter } from '@gpuwhisk/common/entities/parameters';
+import type { RuleLink, WhiskTrigger } from '@gpuwhisk/common/entities/trigger';
+import { readTrigger, triggerDocument } from '@gpuwhisk/common/entities/trigger-codec';
+import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
+import { DocumentConflictError } from '@gpuwhisk/common/store/artifact-store';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import { KeyQueue } from '@gpuwhisk/common/store/key-queue';
+import { deleteEntity, findStoredEntity, readStoredEntity, writeEntity } from '../stored-entity.js';
+import type { TriggerPut } from './trigger-put.js';
+
+/** Tries to change a trigger that other controllers change at the same time, at most. */
+const maxTries = 10;
+
+/** Reads and writes triggers and the links of rules in them. `id` is `ns/trigger`. */
+export class TriggerWriter {
+  /** One write of a trigger at a time, so that many rules at once do not waste each other's tries. */
+  private readonly writes = new KeyQueue();
+
+  constructor(private readonly store: ArtifactStore) {}
+
+  /** Throws ApiError (404, 409, 500). */
+  read(id: string): Promise<WhiskTrigger> {
+    return readStoredEntity(this.store, id, readTrigger);
+  }
+
+  /** Undefined if there is none. Throws ApiError (409, 500). */
+  find(id: string): Promise<WhiskTrigger | undefined> {
+    return findStoredEntity(this.store, id, readTrigger);
+  }
+
+  /** Creates or, where `overwrite`, updates a trigger; its rules stay. Throws ApiError (400, 409, 500). */
+  put(namespace: string, name: string, put: TriggerPut, overwrite: boolean, nowMs: number): Promise<WhiskTrigger> {
+    const id = `${namespace}/${name}`;
+    return this.writes.run(id, async () => {
+      const stored = await this.find(id);
+      if (stored !== undefined && !overwrite) throw alreadyExists();
+      const trigger =
+        stored === undefined ? newTrigger(namespace, name, put, nowMs) : updatedTrigger(stored, put, nowMs);
+      return { ...trigger, revision: await writeEntity(this.store, triggerDocument(trigger)) };
+    });
+  }
+
+  /** Deletes a trigger; its rules stay, without effect. Throws ApiError (404, 409, 500). */
+  delete(id: string): Promise<WhiskTrigger> {
+    return this.writes.run(id, async () => {
+      const trigger = await this.read(id);
+      await deleteEntity(this.store, id, trigger.revision);
+      return trigger;
+    });
+  }
+
+  /**
+   * Sets the link of a rule (`ns/rule`) in a trigger, or removes it where `link` is undefined. Resolves with false if
+   * there is no such trigger. Throws ApiError (409, 500).
+   */
+  setLink(id: string, rule: string, link: RuleLink | undefined): Promise<boolean> {
+    return this.writes.run(id, async () => {
+      for (let tries = 1; ; tries++) {
+        const trigger = await this.find(id);
+        if (trigger === undefined) return false;
+        const rules = new Map(trigger.rules);
+        if (link === undefined && !rules.delete(rule)) return true;
+        if (link !== undefined) rules.set(rule, link);
+        try {
+          await this.store.put('whisks', triggerDocument({ ...trigger, rules }));
+          return true;
+        } catch (error) {
+          if (!(error instanceof DocumentConflictError)) throw error;
+          if (tries >= maxTries) throw concurrentModification();
+        }
+      }
+    });
+  }
+}
+
+function newTrigger(namespace: string, name: string, put: TriggerPut, nowMs: number): WhiskTrigger {
+  const annotations = put.annotations ?? [];
+  checkFeed(annotations);
+  return {
+    namespace,
+    name,
+    parameters: put.parameters ?? [],
+    limits: {},
+    version: put.version ?? firstVersion,
+    publish: put.publish ?? false,
+    annotations,
+    updated: nowMs,
+    revision: '',
+  };
+}
+
+function updatedTrigger(stored: WhiskTrigger, put: TriggerPut, nowMs: number): WhiskTrigger {
+  return { ...stored, version: bumpPatch(stored.version), ...put, updated: nowMs };
+}
+
+/** Refuses a feed that cannot be an action's name; whether it exists is its client's business. Throws ApiError (400). */
+function checkFeed(annotations: readonly Parameter[]): void {
+  const feed = parameterValue(annotations, 'feed');
+  if (feed === undefined) return;
+  const segments = typeof feed === 'string' ? feed.split('/').filter((segment) => segment !== '') : [];
+  if (segments.length === 0 || !segments.every(isEntityName)) throw feedNameInvalid();
+}
