@@ -29,6 +29,7 @@ export const bars: readonly Bar[] = [
   { bench: 'footprint', metric: 'list20kMs', bound: 'at most', value: 20, source },
   { bench: 'surface', metric: 'webRatio', bound: 'at most', value: 1.1, source: 'issue 3' },
   { bench: 'surface', metric: 'webErrors', bound: 'at most', value: 0, source: 'issue 3' },
+  { bench: 'surface', metric: 'trigger100Ms', bound: 'at most', value: 250, source: 'issue 3' },
 ];
 
 /** Whether `value` reaches the bar. */
