@@ -8,6 +8,8 @@ export interface WskErrorOptions {
   showUsage?: boolean;
   /** False when the command itself has printed what there is to say. */
   showMessage?: boolean;
+  /** False when `error: ` does not go before the message. */
+  showPrefix?: boolean;
   /** The action ran and failed, or is still running: the record is in the answer. */
   outcome?: 'application error' | 'still running';
 }
@@ -17,6 +19,7 @@ export class WskError extends Error {
   readonly exitCode: number;
   readonly showUsage: boolean;
   readonly showMessage: boolean;
+  readonly showPrefix: boolean;
   readonly outcome: WskErrorOptions['outcome'];
 
   constructor(message: string, options: WskErrorOptions = {}) {
@@ -24,6 +27,7 @@ export class WskError extends Error {
     this.exitCode = options.exitCode ?? exitCodes.general;
     this.showUsage = options.showUsage ?? false;
     this.showMessage = options.showMessage ?? true;
+    this.showPrefix = options.showPrefix ?? true;
     this.outcome = options.outcome;
   }
 }

@@ -26,10 +26,15 @@ export function groupHelp(entry: CommandEntry, commands: Command[]): string {
 
 /** Help for one command; `path` is the words that call it. */
 export function commandHelp(path: string, command: Command): string {
+  return `${command.summary}\n${commandUsage(path, command)}`;
+}
+
+/** How a command is called, without what it is for. */
+export function commandUsage(path: string, command: Command): string {
   const usage = [path, command.argsUsage, '[flags]'].filter(Boolean).join(' ');
   const globals = globalFlags.filter((flag) => !command.flags.some(({ name }) => name === flag.name));
   const flags = listFlags([...command.flags, helpFlag(command.name)]);
-  return `${command.summary}\nUsage:\n  ${usage}\n\nFlags:\n${flags}\nGlobal Flags:\n${listFlags(globals)}`;
+  return `Usage:\n  ${usage}\n\nFlags:\n${flags}\nGlobal Flags:\n${listFlags(globals)}`;
 }
 
 function more(path: string): string {

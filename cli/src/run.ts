@@ -7,7 +7,7 @@ import type { Command, CommandEntry } from './commands/command.js';
 import { commandTable } from './commands/table.js';
 import { WskError, wrapError } from './errors.js';
 import { commandHelp, groupHelp, rootHelp, rootUsage } from './help.js';
-import { loadSettings } from './settings.js';
+import { loadSettings, type Settings } from './settings.js';
 import { printError, stderr, stdout } from './terminal.js';
 import { cliVersion } from './version.js';
 
@@ -28,7 +28,8 @@ function report(error: unknown): number {
     return 1;
   }
   if (!(error instanceof WskError)) throw error;
-  if (error.showMessage) printError(error.message);
+  if (error.showMessage && !error.showPrefix) stderr.print(`${error.message}\n`);
+  else if (error.showMessage) printError(error.message);
   if (error.showUsage) stderr.print("Run 'wsk --help' for usage.\n");
   return error.exitCode & 0xff;
 }
@@ -114,6 +115,7 @@ async function runCommand(path: string, command: Command, words: string[], pairs
     flags,
     pairs,
     settings,
+    clientFor: (other: Settings) => createClient(other, traceLevel(flags)),
     get client() {
       return connect();
     },

@@ -52,8 +52,8 @@ export function writeProperties(file: string, properties: Map<string, string>): 
 }
 
 /** Flags win over environment variables, those over the properties file, that over the defaults. */
-export function loadSettings(flags: Flags, given: (name: string) => string): Settings {
-  const properties = readProperties(propertiesFile());
+export function loadSettings(flags: Flags, given: (name: string) => string, file = propertiesFile()): Settings {
+  const properties = readProperties(file);
   const choose = (flag: string, variable: string | undefined, property: string, fallback = ''): string =>
     given(flag) || (variable && process.env[variable]) || (properties.get(property) ?? fallback);
   return {

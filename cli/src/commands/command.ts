@@ -12,6 +12,8 @@ export interface CommandContext {
   settings: Settings;
   /** Throws WskError if no valid API host is configured; commands that need none need not touch it. */
   client: Client;
+  /** A client for other settings than the command line's own. */
+  clientFor(settings: Settings): Client;
 }
 
 /** One command, such as `action create`. */

@@ -33,6 +33,11 @@ export const commandTable: CommandEntry[] = [
     load: async () => (await import('./package/group.js')).packageCommands,
   },
   {
+    name: 'project',
+    summary: 'The OpenWhisk Project Management Tool',
+    load: async () => (await import('./project.js')).projectCommands,
+  },
+  {
     name: 'property',
     summary: 'work with whisk properties',
     load: async () => (await import('./property.js')).propertyCommands,

@@ -1,0 +1,173 @@
+import { ownNamespace } from '../args/qualified-name.js';
+import { readSwagger } from '../commands/api/swagger.js';
+import { asMap, asText, type Json, type JsonMap } from '../json/json.js';
+import { composeAction, composeSequence } from './compose-action.js';
+import { composeApis } from './compose-api.js';
+import { interpolate, interpolateAll } from './environment.js';
+import { fileError } from './errors.js';
+import { nameFrom, packageInputs, parametersFrom, resolveInput, valuesOf, type Input } from './inputs.js';
+import { textOf, type Manifest } from './manifest.js';
+import { isDefaultPackage, type Plan, type PlannedDependency, type PlannedPackage, type PlannedRule } from './plan.js';
+import type { Runtimes } from './runtimes.js';
+
+/** What a plan is made with. */
+export interface ComposeOptions {
+  runtimes: Runtimes;
+  strict: boolean;
+  /** `--param` and `--param-file`. */
+  commandLine: JsonMap;
+  /** Overrides the manifest's; empty if not given. */
+  projectName: string;
+  /** The annotation `whisk-managed`, in projects that are synchronised. */
+  managed?: JsonMap;
+  warn(message: string): void;
+}
+
+/** Where in the manifest something stands, and what applies to it. */
+export interface Scope extends ComposeOptions {
+  file: string;
+  packageName: string;
+  inputs: Map<string, Input>;
+}
+
+/**
+ * Makes a plan of what the manifest describes, reading the code of its actions.
+ * @throws WskError if the manifest contradicts itself, lacks something, or names what cannot be read.
+ */
+export async function compose(manifest: Manifest, options: ComposeOptions): Promise<Plan> {
+  const { file, project } = manifest;
+  const projectInputs = new Map(
+    [...asMap(project.get('inputs'))].map(([name, declared]) => [name, resolveInput(name, asMap(declared), file)]),
+  );
+  const plan: Plan = {
+    projectName: options.projectName || textOf(project, 'name'),
+    packages: new Map(),
+    triggers: new Map(),
+    rules: new Map(),
+    apis: [],
+  };
+  if (manifest.packages.size === 0) options.warn(`The manifest file [${file}] contained no packages.\n`);
+  for (const [declaredName, declared] of manifest.packages) {
+    const name = nameFrom(declaredName, projectInputs);
+    const inputs = packageInputs(asMap(declared.get('inputs')), projectInputs, options.commandLine, file);
+    const scope = { ...options, file, packageName: name, inputs };
+    const own = new Map([...inputs].filter(([input]) => !projectInputs.has(input)));
+    const planned = await composePackage(declared, scope, valuesOf(own));
+    plan.packages.set(name, planned);
+    addTriggers(plan, declared, scope);
+    addRules(plan, declared, scope);
+    plan.apis.push(...composeApis(declared, planned, scope));
+  }
+  const config = textOf(project, 'config');
+  if (config !== '') plan.swagger = await readSwagger(config);
+  return plan;
+}
+
+/** Annotations as declared, and whose project they are of. */
+export function annotationsOf(declared: JsonMap, { managed }: ComposeOptions): JsonMap {
+  const annotations = asMap(interpolateAll(asMap(declared.get('annotations'))));
+  return managed ? new Map([...annotations, ['whisk-managed', managed]]) : annotations;
+}
+
+async function composePackage(declared: JsonMap, scope: Scope, parameters: JsonMap): Promise<PlannedPackage> {
+  const { packageName: name, warn } = scope;
+  const missing = (key: string, value: string): void => {
+    warn(`The mandatory key [${key}] should be set. Using default value [${value}]...\n`);
+    warn(`The value for key [${key}] is not saved in the current version of wskdeploy.\n`);
+  };
+  if (textOf(declared, 'version') === '') missing('version', '0.0.1');
+  if (textOf(declared, 'license') === '') missing('license', 'unlicensed');
+  const publish = !isDefaultPackage(name) && declared.get('public') === true;
+  if (publish)
+    warn(`[${name}] is marked as public in manifest file, it will be visible and can be accessed by anyone\n`);
+  const planned: PlannedPackage = {
+    name,
+    version: interpolate(textOf(declared, 'version')) || '0.0.1',
+    publish,
+    parameters,
+    annotations: annotationsOf(declared, scope),
+    dependencies: dependenciesOf(declared, scope),
+    actions: new Map(),
+  };
+  for (const [actionName, action] of asMap(declared.get('actions'))) {
+    planned.actions.set(actionName, await composeAction(actionName, asMap(action), scope));
+  }
+  for (const [declaredName, sequence] of asMap(declared.get('sequences'))) {
+    const action = composeSequence(nameFrom(declaredName, scope.inputs), asMap(sequence), scope);
+    if (planned.actions.has(action.name)) {
+      const message = `Sequence [${action.name}] is already defined as an action under the same package. Actions and sequences can not have same name in a single package.`;
+      throw fileError('ERROR_YAML_PARSER_ERROR', scope.file, message);
+    }
+    planned.actions.set(action.name, action);
+  }
+  return planned;
+}
+
+function dependenciesOf(declared: JsonMap, scope: Scope): Map<string, PlannedDependency> {
+  const dependencies = new Map<string, PlannedDependency>();
+  for (const [name, value] of asMap(declared.get('dependencies'))) {
+    const dependency = asMap(value);
+    const location = interpolate(textOf(dependency, 'location'));
+    if (!/^\.{0,2}\//.test(location)) {
+      const message = `Dependency [${name}]: the location [${location}] is neither a package (/NAMESPACE/PACKAGE) nor a folder (./FOLDER).\n`;
+      throw fileError('ERROR_YAML_FILE_FORMAT_ERROR', scope.file, message);
+    }
+    const parameters = parametersFrom(asMap(dependency.get('inputs')), scope.inputs, scope.commandLine, scope.file);
+    const annotations = annotationsOf(dependency, scope);
+    dependencies.set(name, { location, isBinding: location.startsWith('/'), parameters, annotations });
+  }
+  return dependencies;
+}
+
+function addTriggers(plan: Plan, declared: JsonMap, scope: Scope): void {
+  for (const [declaredName, value] of asMap(declared.get('triggers'))) {
+    const trigger = asMap(value);
+    const name = nameFrom(declaredName, scope.inputs);
+    if (textOf(trigger, 'source') !== '') {
+      const advice = 'please use the [feed] key instead';
+      scope.warn(`The [source] key in the manifest file will soon be deprecated, ${advice}.\n`);
+    }
+    const feed = interpolate(textOf(trigger, 'feed') || textOf(trigger, 'source'));
+    const before = plan.triggers.get(name);
+    if (before && before.feed !== feed) {
+      const message = `One single trigger [${name}] is defined with multiple feeds ["${feed}", "${before.feed}"]. Triggers are created directly under the namespace, its not possible to have triggers with same name but different feeds. Please update trigger names in manifest file.`;
+      throw fileError('ERROR_YAML_PARSER_ERROR', scope.file, message);
+    }
+    const parameters = parametersFrom(asMap(trigger.get('inputs')), scope.inputs, scope.commandLine, scope.file);
+    const ofFeed: [string, Json][] = feed === '' ? [] : [['feed', feed]];
+    const annotations = new Map([...ofFeed, ...annotationsOf(trigger, scope)]);
+    plan.triggers.set(name, { name, feed, parameters, annotations });
+  }
+}
+
+function addRules(plan: Plan, declared: JsonMap, scope: Scope): void {
+  for (const [declaredName, value] of asMap(declared.get('rules'))) {
+    const rule = composeRule(nameFrom(declaredName, scope.inputs), asMap(value), scope);
+    const before = plan.rules.get(rule.name);
+    if (before && (before.trigger !== rule.trigger || before.action !== rule.action)) {
+      const message = `One single rule [${rule.name}] is defined with different actions ["${rule.action}", "${before.action}"] and/or triggers ["${rule.trigger}", "${before.trigger}"]. Rules are created directly under the namespace, its not possible to have rules with same name but associated with different actions/triggers. Please update rule names in manifest file.`;
+      throw fileError('ERROR_YAML_PARSER_ERROR', scope.file, message);
+    }
+    plan.rules.set(rule.name, rule);
+  }
+}
+
+function composeRule(name: string, declared: JsonMap, scope: Scope): PlannedRule {
+  const trigger = nameFrom(textOf(declared, 'trigger'), scope.inputs).trim();
+  const action = nameFrom(textOf(declared, 'action'), scope.inputs).trim();
+  if (trigger === '' || action === '') {
+    const message = `Rule [${name}] must name a trigger and an action.`;
+    throw fileError('ERROR_YAML_FILE_FORMAT_ERROR', scope.file, message);
+  }
+  return { name, trigger, action: inPackage(action, scope.packageName), annotations: annotationsOf(declared, scope) };
+}
+
+/** `package/action` for an action that is named alone. */
+export function inPackage(action: string, packageName: string): string {
+  return action.includes('/') || isDefaultPackage(packageName) ? action : `${packageName}/${action}`;
+}
+
+/** `/namespace/name`, in the project's own namespace unless the name has one. */
+export function qualified(name: string): string {
+  return name.startsWith('/') ? name : `/${ownNamespace}/${asText(name)}`;
+}

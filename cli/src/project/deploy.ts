@@ -1,0 +1,158 @@
+import { ownNamespace, parseQualifiedName } from '../args/qualified-name.js';
+import { toKeyValues } from '../args/parameters.js';
+import { apiDocAction, apiDocument, pathParameters } from '../commands/api/arguments.js';
+import { callGateway, checkApi } from '../commands/api/gateway.js';
+import { body } from '../commands/entities.js';
+import { asMap, type Json, type JsonMap } from '../json/json.js';
+import { qualified } from './compose.js';
+import { clientError, deploying, find, put, routes, withRetries, type Deployer } from './deployer.js';
+import { tellFeed } from './feeds.js';
+import {
+  apiLabel,
+  isDefaultPackage,
+  pathOf,
+  type Plan,
+  type PlannedAction,
+  type PlannedApi,
+  type PlannedDependency,
+  type PlannedPackage,
+  type PlannedRule,
+  type PlannedTrigger,
+} from './plan.js';
+
+/** Puts packages and their actions, triggers, rules and routes on the platform, over what is there, in this order. */
+export async function deploy(
+  plan: Plan,
+  deployer: Deployer,
+  deployFolder: (name: string, dependency: PlannedDependency) => Promise<void>,
+): Promise<void> {
+  const packages = [...plan.packages.values()];
+  for (const planned of packages) await putPackage(deployer, planned);
+  for (const { dependencies } of packages) {
+    for (const [name, dependency] of dependencies) {
+      if (dependency.isBinding) await putBinding(deployer, name, dependency);
+      else await deployFolder(name, dependency);
+    }
+  }
+  for (const isSequence of [false, true]) {
+    for (const { name, actions } of packages) {
+      const chosen = [...actions.values()].filter((action) => action.isSequence === isSequence);
+      for (const action of chosen) await putAction(deployer, name, action);
+    }
+  }
+  for (const trigger of plan.triggers.values()) await putTrigger(deployer, trigger);
+  for (const rule of plan.rules.values()) await putRule(deployer, rule);
+  if (plan.swagger !== undefined) await postSwagger(deployer, plan.swagger);
+  else for (const api of plan.apis) await postApi(deployer, api, plan);
+}
+
+/** Creates or updates a package; the default one needs no creating. */
+export async function putPackage(deployer: Deployer, planned: PlannedPackage): Promise<void> {
+  const { name, version, publish, annotations, parameters } = planned;
+  if (isDefaultPackage(name)) return;
+  const lists = { annotations: toKeyValues(annotations), parameters: toKeyValues(parameters) };
+  await put(deployer, 'package', name, routes.package(name), body({ name, version, publish, ...lists }));
+}
+
+/** Creates or updates a binding. */
+export async function putBinding(
+  deployer: Deployer,
+  name: string,
+  { location, annotations, parameters }: Omit<PlannedDependency, 'isBinding'>,
+): Promise<void> {
+  const provider = parseQualifiedName(location);
+  const entity = body({
+    publish: false,
+    annotations: toKeyValues(annotations),
+    parameters: toKeyValues(parameters),
+    binding: body({ namespace: provider.namespace, name: provider.path }),
+  });
+  await put(deployer, 'package binding', name, routes.package(name), entity);
+}
+
+async function putAction(deployer: Deployer, packageName: string, action: PlannedAction): Promise<void> {
+  const name = pathOf(packageName, action.name);
+  const entity = body({
+    name,
+    version: action.version || undefined,
+    exec: action.exec,
+    annotations: toKeyValues(action.annotations),
+    parameters: toKeyValues(action.parameters),
+    limits: action.limits.size > 0 ? action.limits : undefined,
+    publish: false,
+  });
+  await put(deployer, 'action', name, routes.action(name), entity);
+}
+
+async function putTrigger(deployer: Deployer, trigger: PlannedTrigger): Promise<void> {
+  const { name, feed, parameters } = trigger;
+  const annotations = toKeyValues(trigger.annotations);
+  const route = routes.trigger(name);
+  if (feed === '') {
+    const entity = body({ name, annotations, parameters: toKeyValues(parameters), publish: false });
+    return put(deployer, 'trigger', name, route, entity);
+  }
+  // Feeds know no update: an existing trigger is taken from its feed first, which may refuse.
+  if (await find(deployer, route)) await attempt(() => tellFeed(deployer, feed, name, 'DELETE', new Map()));
+  await put(deployer, 'trigger', name, route, body({ name, annotations, publish: true }));
+  try {
+    await deploying(deployer, 'trigger feed', name, () => tellFeed(deployer, feed, name, 'CREATE', parameters));
+  } catch (error) {
+    await attempt(() => deployer.client.delete(ownNamespace, route));
+    throw error;
+  }
+}
+
+/** For steps whose failure changes nothing about what is done or reported next. */
+async function attempt(step: () => Promise<unknown>): Promise<void> {
+  try {
+    await step();
+  } catch (error) {
+    clientError(error); // lets anything but a failed request through
+  }
+}
+
+async function putRule(deployer: Deployer, rule: PlannedRule): Promise<void> {
+  const { name } = rule;
+  const entity = body({
+    name,
+    annotations: toKeyValues(rule.annotations),
+    status: '',
+    trigger: qualified(rule.trigger),
+    action: qualified(rule.action),
+    publish: false,
+  });
+  await put(deployer, 'rule', name, routes.rule(name), entity);
+  const active = body({ status: 'active', trigger: null, action: null });
+  try {
+    await withRetries(deployer, () => deployer.client.post(ownNamespace, routes.rule(name), active));
+  } catch (error) {
+    throw clientError(error);
+  }
+}
+
+async function postApi(deployer: Deployer, api: PlannedApi, plan: Plan): Promise<void> {
+  const { client, settings } = deployer;
+  const { apiName, basePath, path, verb, packageName, actionName, responseType } = api;
+  const url = `${client.base}/v1/web/${ownNamespace}/${packageName}/${actionName}.http`;
+  const name = { path: pathOf(packageName, actionName), namespace: ownNamespace };
+  const action = apiDocAction(name, url, verb, settings.auth);
+  const secret = plan.packages.get(packageName)?.actions.get(actionName)?.annotations.get('require-whisk-auth');
+  if (secret !== undefined) action.set('secureKey', secret);
+  const parameters = pathParameters(path);
+  const document = apiDocument({ namespace: ownNamespace, apiName, basePath, path, verb, parameters }, action);
+  await deploying(deployer, 'api', apiLabel(api), () => create(deployer, document, responseType));
+}
+
+function postSwagger(deployer: Deployer, swagger: string): Promise<void> {
+  const document = new Map([
+    ['namespace', ownNamespace],
+    ['swagger', swagger],
+  ]);
+  return deploying(deployer, 'api', 'swagger', () => create(deployer, document, ''));
+}
+
+async function create({ client, settings }: Deployer, document: JsonMap, responsetype: string): Promise<void> {
+  const request = new Map<string, Json>([['apidoc', document]]);
+  checkApi(asMap(await callGateway(client, settings, 'POST', { responsetype }, request)));
+}

@@ -1,0 +1,135 @@
+import { asMap, asText, NumberLiteral, type Json, type JsonMap } from '../json/json.js';
+import { parseJson } from '../json/parse.js';
+import { interpolate, interpolateAll, variableName } from './environment.js';
+import { fileError } from './errors.js';
+
+/** An input of a package, action or trigger once its value is known. */
+export interface Input {
+  value: Json;
+  type: string;
+  required: boolean;
+}
+
+const defaults: Record<string, Json> = { string: '', integer: 0, float: 0, boolean: false, json: new Map() };
+
+/** Whether a value is what an input of its type has when nobody gave it one. */
+export function isDefault({ type, value }: Input): boolean {
+  const none = defaults[type];
+  return none instanceof Map ? value instanceof Map && value.size === 0 : value === none;
+}
+
+function typeOf(value: Json): string {
+  if (value === null || typeof value === 'string') return 'string';
+  if (typeof value === 'boolean') return 'boolean';
+  if (Array.isArray(value)) return 'slice';
+  if (value instanceof Map) return 'json';
+  return Number.isInteger(value) || value instanceof NumberLiteral ? 'integer' : 'float';
+}
+
+/**
+ * The value of an input as the manifest declares it: its `value`, else its `default`, else nothing of its type, with
+ * environment variables replaced. The name of a type in place of a value stands for nothing of that type.
+ * @throws WskError for an unknown type, or JSON that is none.
+ */
+export function resolveInput(name: string, declared: JsonMap, file: string): Input {
+  let value = declared.get('value') ?? null;
+  let type: string;
+  if (declared.get('multiline') === true) {
+    value ??= declared.get('default') ?? null;
+    type = asText(declared.get('type')) || typeOf(value);
+    if (!(type in defaults) && type !== 'slice') {
+      throw fileError('ERROR_YAML_PARSER_ERROR', file, `Parameter [${name}] has an invalid Type. [${type}]`);
+    }
+  } else {
+    type = typeOf(value);
+    if (typeof value === 'string' && value in defaults) {
+      type = value;
+      value = defaults[type] ?? null;
+    }
+  }
+  const input = { type, required: declared.get('required') === true };
+  if (value === null) return { ...input, value: defaults[type] ?? null };
+  if (type === 'json') return { ...input, value: jsonValue(name, value, file) };
+  return { ...input, value: interpolateAll(value) };
+}
+
+function jsonValue(name: string, value: Json, file: string): Json {
+  if (value instanceof Map) return interpolateAll(value);
+  try {
+    return parseJson(asText(value), { whole: true });
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    const message = `Parameter [${name}]: Type Expected: [json], Actual: [${typeOf(value)}]`;
+    throw fileError('ERROR_YAML_PARSER_ERROR', file, message);
+  }
+}
+
+/** The text that the input is declared as, before anything is replaced in it. */
+function declaredText(declared: JsonMap): string | undefined {
+  const value = declared.get('value');
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** The inputs of a package: the project's, then its own, which environment variables of their names give values to. */
+export function packageInputs(
+  declared: JsonMap,
+  project: Map<string, Input>,
+  commandLine: JsonMap,
+  file: string,
+): Map<string, Input> {
+  const inputs = new Map(project);
+  for (const [name, declaration] of declared) {
+    const input = resolveInput(name, asMap(declaration), file);
+    if (isDefault(input) && process.env[name] !== undefined) input.value = process.env[name];
+    const text = declaredText(asMap(declaration));
+    if (isDefault(input) && text !== undefined) input.value = project.get(variableName(text))?.value ?? input.value;
+    inputs.set(name, input);
+  }
+  for (const [name, input] of inputs) {
+    const given = commandLine.get(name);
+    if (given !== undefined) inputs.set(name, { ...input, value: interpolateAll(given) });
+  }
+  requireValues(inputs, file);
+  return inputs;
+}
+
+/** The inputs of an action, trigger or dependency, as parameters: the command line's value, else the manifest's. */
+export function parametersFrom(
+  declared: JsonMap,
+  ofPackage: Map<string, Input>,
+  commandLine: JsonMap,
+  file: string,
+): JsonMap {
+  const inputs = new Map<string, Input>();
+  for (const [name, declaration] of declared) {
+    const input = resolveInput(name, asMap(declaration), file);
+    const given = commandLine.get(name);
+    const text = declaredText(asMap(declaration));
+    if (given !== undefined) input.value = interpolateAll(given);
+    else if (isDefault(input) && text !== undefined) {
+      input.value = ofPackage.get(variableName(text))?.value ?? input.value;
+    }
+    inputs.set(name, input);
+  }
+  requireValues(inputs, file);
+  return valuesOf(inputs);
+}
+
+/** The values by name; null ones are left out. */
+export function valuesOf(inputs: Map<string, Input>): JsonMap {
+  return new Map([...inputs].filter(([, { value }]) => value !== null).map(([name, { value }]) => [name, value]));
+}
+
+function requireValues(inputs: Map<string, Input>, file: string): void {
+  const missing = [...inputs].filter(([, input]) => input.required && isDefault(input)).map(([name]) => name);
+  if (missing.length === 0) return;
+  const message =
+    'Required inputs are missing values even after applying interpolation using env. variables. Please set missing env. variables and/or input values in manifest/deployment file or on CLI for following inputs: ';
+  throw fileError('ERROR_YAML_FILE_FORMAT_ERROR', file, `${message}${missing.join(', ')}`);
+}
+
+/** A name in a manifest: an input of the package if `$NAME` is one, else with environment variables replaced. */
+export function nameFrom(text: string, inputs: Map<string, Input>): string {
+  const input = text.includes('$') ? inputs.get(variableName(text)) : undefined;
+  return input ? asText(input.value) : interpolate(text);
+}

@@ -1,0 +1,188 @@
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { mergeObjects } from '../args/parameters.js';
+import type { CommandContext } from '../commands/command.js';
+import type { Json, JsonMap } from '../json/json.js';
+import { loadSettings, type Settings } from '../settings.js';
+import { stderr, stdout } from '../terminal.js';
+import { compose, type ComposeOptions } from './compose.js';
+import { deploy, putBinding, putPackage } from './deploy.js';
+import { applyDeployment } from './deployment.js';
+import { clientError, type Deployer } from './deployer.js';
+import { bareError, fileError } from './errors.js';
+import { dependencyAnnotations, managedAnnotation, removeGone } from './managed.js';
+import { readManifest, textOf, type Manifest } from './manifest.js';
+import type { Plan, PlannedDependency } from './plan.js';
+import { describePlan } from './preview.js';
+import { fetchRuntimes } from './runtimes.js';
+import { undeploy } from './undeploy.js';
+
+/** A project's files, and what their plan is made with. */
+export interface Project {
+  manifest: Manifest;
+  deployment: Manifest | undefined;
+  deployer: Deployer;
+  options: ComposeOptions;
+}
+
+/** The manifest that the command line names, or the project's folder has; undefined if there is none. */
+export function manifestFile({ flags }: CommandContext): string | undefined {
+  const named = flags.text('manifest');
+  if (named === '') return findIn(projectFolder(flags.text('project')), 'manifest');
+  if (existsSync(named)) return named;
+  throw fileError('ERROR_MANIFEST_FILE_NOT_FOUND', named, `Manifest file not found at path [${named}].\n`);
+}
+
+/** The folder of the project as an absolute path. */
+export function projectFolder(flag: string): string {
+  return resolve(flag.trim() || '.');
+}
+
+function findIn(folder: string, name: string): string | undefined {
+  return [`${name}.yaml`, `${name}.yml`].map((file) => join(folder, file)).find((file) => existsSync(file));
+}
+
+/** Reads a project's files and finds out what the platform is and can run. */
+export async function openProject(context: CommandContext, file: string): Promise<Project> {
+  const { flags, pairs } = context;
+  const manifest = await readManifest(file);
+  const deploymentFile = flags.text('deployment') || findIn(projectFolder(flags.text('project')), 'deployment');
+  const deployment = deploymentFile === undefined ? undefined : await readManifest(deploymentFile);
+  const deployer = connect(context, deployment, manifest);
+  const runtimes = await fetchRuntimes(deployer.client).catch((error: unknown) => {
+    throw clientError(error);
+  });
+  const commandLine = mergeObjects(pairs.parameters, 'parameter');
+  const { warn } = deployer;
+  const options = { runtimes, strict: flags.bool('strict'), commandLine, projectName: flags.text('projectname'), warn };
+  return { manifest, deployment, deployer, options };
+}
+
+/** Credentials come from the command line, else the deployment file, else the manifest, else the settings. */
+export function connect(context: CommandContext, deployment?: Manifest, manifest?: Manifest): Deployer {
+  const { flags } = context;
+  const fromFiles = (member: string): string =>
+    [deployment, manifest].map((file) => (file ? textOf(file.project, member) : '')).find((value) => value !== '') ??
+    '';
+  const config = flags.text('config');
+  const base = config === '' ? context.settings : loadSettings(flags, flags.text, config);
+  const settings: Settings = {
+    ...base,
+    apiHost: flags.text('apihost') || fromFiles('apiHost') || base.apiHost,
+    auth: flags.text('auth') || fromFiles('credential') || base.auth,
+    gatewayToken: base.gatewayToken || fromFiles('apigwAccessToken'),
+  };
+  const missing = [
+    settings.auth === '' ? 'The authentication key is not configured.\n' : '',
+    settings.apiHost === '' ? 'The API host is not configured.\n' : '',
+  ].filter((problem) => problem !== '');
+  if (missing.length > 0) {
+    throw bareError(`[ERROR_WHISK_CLIENT_INVALID_CONFIG]: ${missing.map((problem) => `\n==> ${problem}`).join('')}`);
+  }
+  const verbose = flags.bool('verbose');
+  const say = (prefix: string) => (message: string) => {
+    if (verbose) stdout.print(`${prefix}: ${message}`);
+  };
+  return { client: context.clientFor(settings), settings, info: say('Info'), warn: say('Warning') };
+}
+
+/** The plan of a project, its deployment file applied. */
+export async function planOf({ manifest, deployment, deployer, options }: Project): Promise<Plan> {
+  const plan = await compose(manifest, options);
+  if (deployment) applyDeployment(plan, manifest, deployment, options.commandLine, deployer.warn);
+  return plan;
+}
+
+/** Deploys a project; with `sync` also deletes what earlier states of it had and this one has not. */
+export async function deployProject(project: Project, preview: boolean, sync: boolean): Promise<void> {
+  const { deployer, manifest, options } = project;
+  const name = options.projectName || textOf(manifest.project, 'name');
+  if (options.projectName !== '') deployer.warn(`The project name has been overridden. Using ${name}\n`);
+  if (sync && name === '') {
+    throw fileError('ERROR_YAML_FILE_FORMAT_ERROR', manifest.file, 'The mandatory key [project name] is missing.\n');
+  }
+  const managed = sync ? managedAnnotation(name, manifest.file) : undefined;
+  const plan = await planOf(managed ? { ...project, options: { ...options, managed } } : project);
+  if (preview) return stdout.print(describePlan(plan));
+  try {
+    await deploy(plan, deployer, (label, dependency) => deployFolder(project, label, dependency));
+    if (managed) await synchronise(deployer, plan, managed);
+  } catch (error) {
+    stderr.print(
+      'Error: Deployment did not complete successfully. Run `wskdeploy undeploy` to remove partially deployed assets.\n',
+    );
+    throw error;
+  }
+  stdout.print('Success: Deployment completed successfully.\n');
+}
+
+async function synchronise(deployer: Deployer, plan: Plan, managed: JsonMap): Promise<void> {
+  await removeGone(deployer, managed);
+  for (const planned of plan.packages.values()) {
+    const dependencies = await dependencyAnnotations(deployer, planned.dependencies);
+    if (dependencies.length === 0) continue;
+    planned.annotations.set('whisk-managed', new Map<string, Json>([...managed, ['projectDeps', dependencies]]));
+    await putPackage(deployer, planned);
+  }
+}
+
+/** A dependency in another folder is a project of its own; if its package has another name, that name is bound to it. */
+async function deployFolder(project: Project, label: string, dependency: PlannedDependency): Promise<void> {
+  const { deployer } = project;
+  const other = await openFolder(project, label, dependency);
+  const name = textOf(other.manifest.project, 'name') || label;
+  const { managed: isManaged } = project.options;
+  const managed = isManaged ? managedAnnotation(name, other.manifest.file) : undefined;
+  const plan = await planOf(managed ? { ...other, options: { ...other.options, managed } } : other);
+  const [packageName, ...more] = plan.packages.keys();
+  if (packageName === undefined || more.length > 0) {
+    const message = `Dependency [${label}] must have exactly one package in its manifest file.`;
+    throw fileError('ERROR_YAML_FILE_FORMAT_ERROR', other.manifest.file, message);
+  }
+  await deploy(plan, deployer, (inner, innerDependency) => deployFolder(other, inner, innerDependency));
+  if (packageName === label) return;
+  const { parameters, annotations } = dependency;
+  await putBinding(deployer, label, { location: `/_/${packageName}`, parameters, annotations });
+}
+
+async function openFolder(project: Project, label: string, dependency: PlannedDependency): Promise<Project> {
+  const folder = resolve(project.manifest.file, '..', dependency.location);
+  const file = findIn(folder, 'manifest');
+  if (file === undefined) {
+    const message = `Dependency [${label}]: Manifest file not found at path [${folder}].\n`;
+    throw fileError('ERROR_MANIFEST_FILE_NOT_FOUND', folder, message);
+  }
+  const deploymentFile = findIn(folder, 'deployment');
+  const deployment = deploymentFile === undefined ? undefined : await readManifest(deploymentFile);
+  const { managed, ...options } = project.options;
+  const inherited = managed ? { ...options, managed } : options;
+  return { ...project, manifest: await readManifest(file), deployment, options: { ...inherited, projectName: '' } };
+}
+
+/** Deletes what a project's files describe. */
+export async function undeployFiles(project: Project, preview: boolean): Promise<void> {
+  const plan = await planOf(project);
+  if (preview) return stdout.print(describePlan(plan));
+  try {
+    await undeploy(plan, project.deployer, (label, dependency) => undeployFolder(project, label, dependency));
+  } catch (error) {
+    stderr.print('Error: Undeployment did not complete successfully.\n');
+    throw error;
+  }
+  stdout.print('Success: Undeployment completed successfully.\n');
+}
+
+async function undeployFolder(project: Project, label: string, dependency: PlannedDependency): Promise<void> {
+  const other = await openFolder(project, label, dependency);
+  const plan = await planOf(other);
+  if (!plan.packages.has(label)) await undeploy(bindingOnly(label, dependency), project.deployer, noFolders);
+  await undeploy(plan, project.deployer, (inner, innerDependency) => undeployFolder(other, inner, innerDependency));
+}
+
+const noFolders = async (): Promise<void> => undefined;
+
+function bindingOnly(label: string, dependency: PlannedDependency): Parameters<typeof undeploy>[0] {
+  const dependencies = new Map([[label, { ...dependency, isBinding: true }]]);
+  const packages = new Map([['default', { actions: new Map(), dependencies }]]);
+  return { apis: [], packages, triggers: new Map(), rules: new Map() };
+}
