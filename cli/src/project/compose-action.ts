@@ -36,7 +36,7 @@ export function composeSequence(name: string, declared: JsonMap, scope: Scope): 
     .map((action) => action.trim());
   const components = names
     .filter((action) => action !== '')
-    .map((action) => qualified(inPackage(action, scope.packageName)));
+    .map((action) => qualified(scope.namespace, inPackage(action, scope.packageName)));
   const exec = new Map<string, Json>([
     ['kind', 'sequence'],
     ['components', components],

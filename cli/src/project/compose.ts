@@ -1,6 +1,5 @@
-import { ownNamespace } from '../args/qualified-name.js';
 import { readSwagger } from '../commands/api/swagger.js';
-import { asMap, asText, type Json, type JsonMap } from '../json/json.js';
+import { asMap, type Json, type JsonMap } from '../json/json.js';
 import { composeAction, composeSequence } from './compose-action.js';
 import { composeApis } from './compose-api.js';
 import { interpolate, interpolateAll } from './environment.js';
@@ -14,6 +13,8 @@ import type { Runtimes } from './runtimes.js';
 export interface ComposeOptions {
   runtimes: Runtimes;
   strict: boolean;
+  /** Where the project goes; `_` is the key's own. */
+  namespace: string;
   /** `--param` and `--param-file`. */
   commandLine: JsonMap;
   /** Overrides the manifest's; empty if not given. */
@@ -167,7 +168,7 @@ export function inPackage(action: string, packageName: string): string {
   return action.includes('/') || isDefaultPackage(packageName) ? action : `${packageName}/${action}`;
 }
 
-/** `/namespace/name`, in the project's own namespace unless the name has one. */
-export function qualified(name: string): string {
-  return name.startsWith('/') ? name : `/${ownNamespace}/${asText(name)}`;
+/** `/namespace/name`, in the given namespace unless the name has one. */
+export function qualified(namespace: string, name: string): string {
+  return name.startsWith('/') ? name : `/${namespace}/${name}`;
 }

@@ -1,4 +1,4 @@
-import { ownNamespace, parseQualifiedName } from '../args/qualified-name.js';
+import { parseQualifiedName } from '../args/qualified-name.js';
 import { toKeyValues } from '../args/parameters.js';
 import { apiDocAction, apiDocument, pathParameters } from '../commands/api/arguments.js';
 import { callGateway, checkApi } from '../commands/api/gateway.js';
@@ -98,7 +98,7 @@ async function putTrigger(deployer: Deployer, trigger: PlannedTrigger): Promise<
   try {
     await deploying(deployer, 'trigger feed', name, () => tellFeed(deployer, feed, name, 'CREATE', parameters));
   } catch (error) {
-    await attempt(() => deployer.client.delete(ownNamespace, route));
+    await attempt(() => deployer.client.delete(deployer.namespace, route));
     throw error;
   }
 }
@@ -118,35 +118,35 @@ async function putRule(deployer: Deployer, rule: PlannedRule): Promise<void> {
     name,
     annotations: toKeyValues(rule.annotations),
     status: '',
-    trigger: qualified(rule.trigger),
-    action: qualified(rule.action),
+    trigger: qualified(deployer.namespace, rule.trigger),
+    action: qualified(deployer.namespace, rule.action),
     publish: false,
   });
   await put(deployer, 'rule', name, routes.rule(name), entity);
   const active = body({ status: 'active', trigger: null, action: null });
   try {
-    await withRetries(deployer, () => deployer.client.post(ownNamespace, routes.rule(name), active));
+    await withRetries(deployer, () => deployer.client.post(deployer.namespace, routes.rule(name), active));
   } catch (error) {
     throw clientError(error);
   }
 }
 
 async function postApi(deployer: Deployer, api: PlannedApi, plan: Plan): Promise<void> {
-  const { client, settings } = deployer;
+  const { client, namespace, settings } = deployer;
   const { apiName, basePath, path, verb, packageName, actionName, responseType } = api;
-  const url = `${client.base}/v1/web/${ownNamespace}/${packageName}/${actionName}.http`;
-  const name = { path: pathOf(packageName, actionName), namespace: ownNamespace };
+  const url = `${client.base}/v1/web/${namespace}/${packageName}/${actionName}.http`;
+  const name = { path: pathOf(packageName, actionName), namespace };
   const action = apiDocAction(name, url, verb, settings.auth);
   const secret = plan.packages.get(packageName)?.actions.get(actionName)?.annotations.get('require-whisk-auth');
   if (secret !== undefined) action.set('secureKey', secret);
   const parameters = pathParameters(path);
-  const document = apiDocument({ namespace: ownNamespace, apiName, basePath, path, verb, parameters }, action);
+  const document = apiDocument({ namespace, apiName, basePath, path, verb, parameters }, action);
   await deploying(deployer, 'api', apiLabel(api), () => create(deployer, document, responseType));
 }
 
 function postSwagger(deployer: Deployer, swagger: string): Promise<void> {
   const document = new Map([
-    ['namespace', ownNamespace],
+    ['namespace', deployer.namespace],
     ['swagger', swagger],
   ]);
   return deploying(deployer, 'api', 'swagger', () => create(deployer, document, ''));

@@ -1,4 +1,3 @@
-import { ownNamespace } from '../args/qualified-name.js';
 import { encodePath } from '../client/api-host.js';
 import type { Client } from '../client/client.js';
 import { messageOf, WskError } from '../errors.js';
@@ -10,6 +9,8 @@ import { bareError } from './errors.js';
 export interface Deployer {
   client: Client;
   settings: Settings;
+  /** Where the project is; `_` is the key's own. */
+  namespace: string;
   /** Printed with `--verbose` only. */
   info(message: string): void;
   warn(message: string): void;
@@ -38,9 +39,9 @@ export async function withRetries<T>({ warn }: Deployer, call: () => Promise<T>)
 }
 
 /** The entity at a route of the project's namespace; undefined if there is none. */
-export async function find({ client }: Deployer, route: string): Promise<JsonMap | undefined> {
+export async function find({ client, namespace }: Deployer, route: string): Promise<JsonMap | undefined> {
   try {
-    return asMap(await client.get(ownNamespace, route));
+    return asMap(await client.get(namespace, route));
   } catch (error) {
     if (error instanceof WskError && error.exitCode === notFound) return undefined;
     throw clientError(error);
@@ -55,7 +56,9 @@ export async function put(
   route: string,
   entity: JsonMap,
 ): Promise<void> {
-  await deploying(deployer, kind, name, () => deployer.client.put(ownNamespace, `${route}?overwrite=true`, entity));
+  await deploying(deployer, kind, name, () =>
+    deployer.client.put(deployer.namespace, `${route}?overwrite=true`, entity),
+  );
 }
 
 /** Does something for an entity, with lines about it for those who want to know. */
@@ -75,7 +78,7 @@ export async function removeIfThere(deployer: Deployer, kind: string, name: stri
   deployer.info(`Undeploying ${kind} [${name}]...\n`);
   if (await find(deployer, route)) {
     try {
-      await withRetries(deployer, () => deployer.client.delete(ownNamespace, route));
+      await withRetries(deployer, () => deployer.client.delete(deployer.namespace, route));
     } catch (error) {
       throw clientError(error);
     }
@@ -91,13 +94,13 @@ export function clientError(error: unknown): WskError {
 }
 
 /** All entities of a collection in the project's namespace, page by page. */
-export async function listAll({ client }: Deployer, collection: string): Promise<JsonMap[]> {
+export async function listAll({ client, namespace }: Deployer, collection: string): Promise<JsonMap[]> {
   const pageSize = 200;
   const all: JsonMap[] = [];
   for (;;) {
     let page: Json;
     try {
-      page = await client.get(ownNamespace, `${collection}?limit=${pageSize}&skip=${all.length}`);
+      page = await client.get(namespace, `${collection}?limit=${pageSize}&skip=${all.length}`);
     } catch (error) {
       throw clientError(error);
     }

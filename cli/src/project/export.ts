@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { apisOf, callGateway, operationsOf } from '../commands/api/gateway.js';
 import { messageOf, WskError } from '../errors.js';
-import { asList, asMap, asText, type Json, type JsonMap } from '../json/json.js';
+import { asList, asMap, asText, stringify, type Json, type JsonMap } from '../json/json.js';
 import { stringifyYaml } from '../yaml.js';
 import { clientError, find, listAll, memberText, routes, type Deployer } from './deployer.js';
 import { fileError } from './errors.js';
@@ -107,7 +107,7 @@ function annotationsOf(entity: JsonMap): JsonMap {
 
 /** `$${NAME}` is how a manifest says `${NAME}`. */
 function escaped(value: Json): Json {
-  if (typeof value === 'string') return value.replace(/\$\{/g, '$${');
+  if (typeof value === 'string') return value.replace(/\$\{/g, () => '$${');
   if (Array.isArray(value)) return value.map(escaped);
   return value instanceof Map ? new Map([...value].map(([key, item]) => [key, escaped(item)])) : value;
 }
@@ -127,8 +127,10 @@ async function exportActions(
     const packageName = inPackage ?? 'default';
     const exec = asMap(entity.get('exec'));
     const isSequence = memberText(exec, 'kind') === 'sequence';
-    const exported = isSequence ? exportSequence(exec, entity) : exportAction(exec, entity, folder, packageName);
     const members = packageCalled(packages, packageName);
+    const exported = isSequence
+      ? exportSequence(exec, entity)
+      : exportAction(exec, entity, folder, packageName, asMap(members.get('inputs')));
     const collection = isSequence ? 'sequences' : 'actions';
     members.set(collection, asMap(members.get(collection)).set(name, dropEmpty(exported)));
   }
@@ -144,7 +146,14 @@ function exportSequence(exec: JsonMap, entity: JsonMap): JsonMap {
   ]);
 }
 
-function exportAction(exec: JsonMap, entity: JsonMap, folder: string, packageName: string): JsonMap {
+/** What an action has from its package is not its own. */
+function exportAction(
+  exec: JsonMap,
+  entity: JsonMap,
+  folder: string,
+  packageName: string,
+  ofPackage: JsonMap,
+): JsonMap {
   const kind = memberText(exec, 'kind');
   const limits = asMap(entity.get('limits'));
   const limit = (name: string): Json => limits.get(name) ?? null;
@@ -153,7 +162,7 @@ function exportAction(exec: JsonMap, entity: JsonMap, folder: string, packageNam
     ['runtime', kind === 'blackbox' ? '' : kind],
     ['docker', memberText(exec, 'image')],
     ['main', memberText(exec, 'main')],
-    ['inputs', inputsOf(entity)],
+    ['inputs', new Map([...inputsOf(entity)].filter(([name, input]) => !sameJson(input, ofPackage.get(name))))],
     ['annotations', annotationsOf(entity)],
     [
       'limits',
@@ -167,6 +176,8 @@ function exportAction(exec: JsonMap, entity: JsonMap, folder: string, packageNam
     ],
   ]);
 }
+
+const sameJson = (a: Json, b: Json | undefined): boolean => b !== undefined && stringify(a) === stringify(b);
 
 /** Where the code is, relative to the manifest; empty for an image without code. */
 function saveCode(exec: JsonMap, name: string, folder: string, packageName: string): string {

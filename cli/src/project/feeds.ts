@@ -1,4 +1,4 @@
-import { ownNamespace, parseQualifiedName } from '../args/qualified-name.js';
+import { parseQualifiedName } from '../args/qualified-name.js';
 import { encodePath } from '../client/api-host.js';
 import { sortKeys, type Json, type JsonMap } from '../json/json.js';
 import { withRetries, type Deployer } from './deployer.js';
@@ -16,7 +16,7 @@ export function tellFeed(
   const lifecycle: [string, Json][] = [
     ['authKey', deployer.settings.auth],
     ['lifecycleEvent', lifecycleEvent],
-    ['triggerName', `/${ownNamespace}/${trigger}`],
+    ['triggerName', `/${deployer.namespace}/${trigger}`],
   ];
   const body = sortKeys(new Map([...parameters, ...lifecycle]));
   const route = `actions/${encodePath(feed.path)}`;

@@ -33,7 +33,9 @@ export function describePlan(plan: Plan): string {
 }
 
 function values(title: string, map: JsonMap): string[] {
-  return [`    ${title}: `, ...[...map].map(([name, value]) => `        - ${name} : ${shown(value)}`)];
+  return [`    ${title}: `, ...[...map].map(([name, value]) => `        - ${name} : ${shown(title, value)}`)];
 }
 
-const shown = (value: Json): string => stringify(value, 2);
+function shown(title: string, value: Json): string {
+  return title === 'annotation' && typeof value === 'string' ? value : stringify(value, 2);
+}

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { mergeObjects } from '../args/parameters.js';
+import { ownNamespace } from '../args/qualified-name.js';
 import type { CommandContext } from '../commands/command.js';
 import type { Json, JsonMap } from '../json/json.js';
 import { loadSettings, type Settings } from '../settings.js';
@@ -53,8 +54,15 @@ export async function openProject(context: CommandContext, file: string): Promis
     throw clientError(error);
   });
   const commandLine = mergeObjects(pairs.parameters, 'parameter');
-  const { warn } = deployer;
-  const options = { runtimes, strict: flags.bool('strict'), commandLine, projectName: flags.text('projectname'), warn };
+  const { namespace, warn } = deployer;
+  const options = {
+    runtimes,
+    namespace,
+    strict: flags.bool('strict'),
+    commandLine,
+    projectName: flags.text('projectname'),
+    warn,
+  };
   return { manifest, deployment, deployer, options };
 }
 
@@ -83,7 +91,8 @@ export function connect(context: CommandContext, deployment?: Manifest, manifest
   const say = (prefix: string) => (message: string) => {
     if (verbose) stdout.print(`${prefix}: ${message}`);
   };
-  return { client: context.clientFor(settings), settings, info: say('Info'), warn: say('Warning') };
+  const namespace = flags.text('namespace') || fromFiles('namespace') || ownNamespace;
+  return { client: context.clientFor(settings), settings, namespace, info: say('Info'), warn: say('Warning') };
 }
 
 /** The plan of a project, its deployment file applied. */
@@ -142,7 +151,7 @@ async function deployFolder(project: Project, label: string, dependency: Planned
   await deploy(plan, deployer, (inner, innerDependency) => deployFolder(other, inner, innerDependency));
   if (packageName === label) return;
   const { parameters, annotations } = dependency;
-  await putBinding(deployer, label, { location: `/_/${packageName}`, parameters, annotations });
+  await putBinding(deployer, label, { location: `/${deployer.namespace}/${packageName}`, parameters, annotations });
 }
 
 async function openFolder(project: Project, label: string, dependency: PlannedDependency): Promise<Project> {
