@@ -14,6 +14,9 @@ function cipherKeys(cipher: ParameterCipher) {
   });
   return z.array(key).min(1).optional();
 }
+const storeLevel = z
+  .enum(['STORE_ALWAYS', 'STORE_FAILURES', 'STORE_FAILURES_NOT_APPLICATION_ERRORS'])
+  .default('STORE_ALWAYS');
 
 /** Every setting of the platform, with its default. Units are in the names. */
 export const configSchema = z.strictObject({
@@ -75,6 +78,12 @@ export const configSchema = z.strictObject({
       error: 'the current cipher has no key',
     })
     .prefault({}),
+  /** Subjects that may use /api/v1/admin. */
+  operators: z.array(z.string()).default([]),
+  /** Which records of blocking invocations are stored. */
+  storeBlockingResultLevel: storeLevel,
+  /** Which records of other invocations are stored. */
+  storeNonBlockingResultLevel: storeLevel,
   /** How long a blocking invocation waits, ms. */
   blockingWaitMs: count.default(60_000),
   /** Sequences and compositions that may run at once; more are answered 429. */

@@ -122,6 +122,9 @@ export const notAuthorized = (...resources: string[]): ApiError =>
     403,
     `The supplied authentication is not authorized to access '${[...new Set(resources)].sort().join(', ')}'.`,
   );
+/** 403: what only operators may do. */
+export const operatorsOnly = (): ApiError =>
+  new ApiError(403, 'The supplied authentication is not authorized to access this resource.');
 /** 403: the namespace's `allowedKinds` leaves the kind out. */
 export const kindNotAuthorized = (kind: string): ApiError =>
   new ApiError(403, `The supplied authentication is not authorized to access actions of kind '${kind}'.`);
@@ -135,6 +138,9 @@ export const noSuchResource = (resource: string): ApiError =>
 export const propertyNotFound = (): ApiError => new ApiError(404, 'Response does not include requested property.');
 /** 404: a rule cannot be activated without its trigger. */
 export const ruleTriggerGone = (): ApiError => new ApiError(404, 'Only rules with existing triggers can be activated');
+/** 404: the subject has no key for this namespace. */
+export const noSuchNamespace = (namespace: string, subject: string): ApiError =>
+  new ApiError(404, `Namespace "${namespace}" does not exist for "${subject}"`);
 /** 404: no such route. */
 export const noSuchRoute = (): ApiError => rejected(404, 'The requested resource could not be found.');
 
@@ -153,6 +159,10 @@ export const alreadyExists = (): ApiError => new ApiError(409, 'resource already
 /** 409: another writer was faster; trying again may help. */
 export const concurrentModification = (): ApiError =>
   new ApiError(409, 'Concurrent modification to resource detected.');
+/** 409: the subject has a key for this namespace. */
+export const namespaceExists = (): ApiError => new ApiError(409, 'Namespace already exists');
+/** 409: the subject must be unblocked before it is changed. */
+export const subjectBlocked = (): ApiError => new ApiError(409, 'The subject you want to edit is blocked');
 /** 409: the name is held by an entity of another type. */
 export const otherCollection = (): ApiError =>
   new ApiError(409, 'Resource by this name exists but is not in this collection.');

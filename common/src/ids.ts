@@ -18,9 +18,18 @@ export function isActivationId(text: string): boolean {
 
 /** A new transaction id: 32 alphanumerics. */
 export function newTransactionId(random: Random): string {
-  const bytes = random.bytes(32);
-  for (let i = 0; i < 32; i++) bytes[i] = alphanumerics[(bytes[i] ?? 0) % 62] ?? 0;
-  return Buffer.from(bytes.buffer, bytes.byteOffset, 32).toString('latin1');
+  return randomText(32, random);
+}
+
+/** A new key of an identity: 64 alphanumerics. */
+export function newKey(random: Random): string {
+  return randomText(64, random);
+}
+
+function randomText(length: number, random: Random): string {
+  const bytes = random.bytes(length);
+  for (let i = 0; i < length; i++) bytes[i] = alphanumerics[(bytes[i] ?? 0) % 62] ?? 0;
+  return Buffer.from(bytes.buffer, bytes.byteOffset, length).toString('latin1');
 }
 
 /** A new random UUID (version 4). */

@@ -46,6 +46,12 @@ export class BoundedCache<Value> {
     this.pending.delete(key);
   }
 
+  /** Forgets everything, as drop does. */
+  clear(): void {
+    this.entries.clear();
+    this.pending.clear();
+  }
+
   /** The remembered value, or what `lookup` finds. Rejects as `lookup` does. */
   async resolve(key: string, lookup: () => Promise<Value>): Promise<Value> {
     const known = this.get(key);

@@ -6,6 +6,7 @@ import { notAcceptable, uriTooLong } from '@gpuwhisk/common/errors';
 import { ActionCache } from './actions/action-cache.js';
 import { ActionResolver } from './actions/action-resolver.js';
 import { ActionWriter } from './actions/action-writer.js';
+import { identityChanges } from './api/admin.js';
 import { createRouter, isApiPath, refuseUnrouted } from './api/create-router.js';
 import type { CallState } from './api/create-router.js';
 import type { ApiContext, ControllerDependencies } from './api/dependencies.js';
@@ -68,10 +69,15 @@ export function createController(dependencies: ControllerDependencies): Controll
     actionWriter,
     packages,
     packageWriter: new PackageWriter(store, packages, actionWriter, lock),
+    identities,
     throttles: new Throttles({ state, limits: config.limits, metrics, logger }),
     triggerWriter,
     ruleWriter: new RuleWriter(store, triggerWriter),
   };
+  // Another controller's operator may change who calls.
+  state
+    .subscribe(identityChanges, () => identities.forget())
+    .catch((error: unknown) => logger.error({ err: error }, 'changes of identities will be seen late'));
   const routes = createRoutes(context);
   const dispatch = createRouter(routes, identities).routes();
 

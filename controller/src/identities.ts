@@ -20,8 +20,10 @@ export interface NewIdentity {
 /** What OpenWhisk allows every identity of its database. */
 const rights = ['READ', 'PUT', 'DELETE', 'ACTIVATE'];
 
-const keyLength = 64;
-const minSubjectLength = 5;
+/** Characters of a key, exactly. */
+export const keyLength = 64;
+/** Characters of a subject's name, at least. */
+export const minSubjectLength = 5;
 
 /** OpenWhisk's identity cache. */
 const cacheBounds = { maxAgeMs: 5 * 60_000, maxEntries: 100_000 };
@@ -65,6 +67,12 @@ export class Identities {
       if (row === undefined) throw noSuchEntity();
       return identityOf(row);
     });
+  }
+
+  /** Forgets who was authenticated: subjects, keys or limits have changed. */
+  forget(): void {
+    this.cache.clear();
+    this.owners.clear();
   }
 
   private async lookUp(authorization: string): Promise<Identity> {

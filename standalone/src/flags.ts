@@ -1,10 +1,12 @@
 import { parseArgs } from 'node:util';
 import { ConfigError, loadConfig } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
+import { whiskSystem } from './standalone-identities.js';
 import type { AccountLimits } from './standalone-identities.js';
 
 /** What standalone changes in the defaults of a cluster. */
 const standaloneDefaults = {
+  operators: [whiskSystem.subject],
   limits: {
     maxMemoryMiB: 4096,
     maxConcurrency: 500,

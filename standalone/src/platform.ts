@@ -5,6 +5,7 @@ import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
 import type { Config } from '@gpuwhisk/common/config';
 import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryption';
+import { LogRing } from '@gpuwhisk/common/log-ring';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
@@ -80,7 +81,8 @@ async function start(
 ): Promise<Platform> {
   const clock = systemClock;
   const random = systemRandom;
-  const logger = createLogger({ level: config.logLevel });
+  const logRing = new LogRing(process.stdout);
+  const logger = createLogger({ level: config.logLevel, destination: logRing });
   const metrics = createMetrics();
   const folder = (name: string): string => join(config.dataDir, name);
 
@@ -186,6 +188,7 @@ async function start(
     bus,
     marks: durable.marks,
     instance,
+    logRing,
     invokersHealth: () => ({ [`invoker${instance}/${instance}`]: 'up' }),
     build: { date: '2026-11-21', number: '0.1.0' },
   }));

@@ -20,6 +20,37 @@ const numbers = [
 ] as const;
 const sizes = ['maxParameterSize', 'maxPayloadSize', 'truncationSize'] as const;
 
+/** Whether `name` is that of a limit. */
+export function isLimitName(name: string): name is keyof UserLimits {
+  return limitNames.has(name);
+}
+
+const limitNames: ReadonlySet<string> = new Set([
+  ...numbers,
+  ...sizes,
+  'allowedKinds',
+  'storeActivations',
+  'warmedContainerKeepingTimeout',
+]);
+
+/** What the limit `name` must be, where `value` is not; undefined where it is. */
+export function limitProblem(name: keyof UserLimits, value: JsonValue): string | undefined {
+  switch (name) {
+    case 'allowedKinds':
+      return Array.isArray(value) && value.every((kind) => typeof kind === 'string') ? undefined : 'a list of kinds';
+    case 'storeActivations':
+      return typeof value === 'boolean' ? undefined : 'true or false';
+    case 'warmedContainerKeepingTimeout':
+      return typeof value === 'string' ? undefined : "a time such as '5 minutes'";
+    case 'maxParameterSize':
+    case 'maxPayloadSize':
+    case 'truncationSize':
+      return typeof value === 'string' && parseByteSize(value) !== undefined ? undefined : "a size such as '1 MB'";
+    default:
+      return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? undefined : 'a whole number';
+  }
+}
+
 /** A namespace's limits from its limits document; one that cannot be understood counts as none, as in OpenWhisk. */
 export function readUserLimits(document: JsonValue | undefined): UserLimits {
   if (!isJsonObject(document)) return {};

@@ -11,6 +11,7 @@ export interface StoredDocument extends JsonObject {
 /** A view by its design document's job and name; views.ts defines what each emits. */
 export type ViewName =
   | 'identities'
+  | 'blocked-namespaces'
   | 'actions'
   | 'packages'
   | 'packages-public'
@@ -79,6 +80,8 @@ export interface ArtifactStore {
   createMany(database: DatabaseName, documents: readonly StoredDocument[]): Promise<boolean[]>;
   /** Removes the document and its attachments. Throws NoDocumentError, DocumentConflictError. */
   delete(database: DatabaseName, id: string, revision: string): Promise<void>;
+  /** Documents by id (in the order of its UTF-8 bytes), those behind `after`, `limit` of them at most. */
+  list(database: DatabaseName, options: { after?: string; limit: number }): Promise<StoredDocument[]>;
   query(database: DatabaseName, query: ViewQuery): Promise<ViewRow[]>;
   /** The number of rows in the range, before skip and limit. */
   count(database: DatabaseName, query: Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>): Promise<number>;

@@ -148,6 +148,17 @@ class LmdbStore implements ArtifactStore {
     });
   }
 
+  async list(database: DatabaseName, { after, limit }: { after?: string; limit: number }): Promise<StoredDocument[]> {
+    if (limit === 0) return [];
+    const range: RangeOptions = { limit };
+    if (after !== undefined) Object.assign(range, { start: Buffer.from(after), exclusiveStart: true });
+    const found: StoredDocument[] = [];
+    for (const { value } of this.table(database).getRange(range)) {
+      found.push(decodeDocument(Buffer.from(value.buffer, value.byteOffset, value.length).toString('utf8')));
+    }
+    return found;
+  }
+
   async query(database: DatabaseName, query: ViewQuery): Promise<ViewRow[]> {
     if (query.limit === 0) return [];
     const { start, end } = rangeOf(query.startKey, query.endKey);

@@ -88,6 +88,18 @@ class MemoryStore implements SimulatedStore {
     });
   }
 
+  list(database: DatabaseName, { after, limit }: { after?: string; limit: number }): Promise<StoredDocument[]> {
+    return this.later(() => {
+      const found = [...this.documents]
+        .filter(([key]) => key.startsWith(`${database} `))
+        .map(([, stored]) => decodeDocument(stored))
+        .map((document) => ({ document, id: Buffer.from(document._id) }))
+        .sort((one, other) => one.id.compare(other.id));
+      const behind = after === undefined ? found : found.filter(({ id }) => id.compare(Buffer.from(after)) > 0);
+      return behind.slice(0, limit).map(({ document }) => document);
+    });
+  }
+
   query(database: DatabaseName, query: ViewQuery): Promise<ViewRow[]> {
     return this.later(() => {
       const rows = this.rowsIn(database, query);

@@ -16,22 +16,27 @@ export const sharesValueOf: Partial<Record<ViewName, ViewName>> = { 'activations
 
 /** The views that a database has. */
 export const viewsOf: Record<DatabaseName, readonly ViewName[]> = {
-  subjects: ['identities'],
+  subjects: ['identities', 'blocked-namespaces'],
   whisks: ['actions', 'packages', 'packages-public', 'rules', 'triggers'],
   activations: ['activations', 'activations-by-name'],
 };
 
-/** The rows that OpenWhisk's design documents (`whisks.v2.1.0`, `whisks-filters.v2.1.1`, `subjects.v2.0.0`) emit. */
+/**
+ * The rows that OpenWhisk's design documents (`whisks.v2.1.0`, `whisks-filters.v2.1.1`, `subjects.v2.0.0`,
+ * `namespaceThrottlings`) emit.
+ */
 export function emitRows(database: DatabaseName, document: StoredDocument): EmittedRow[] {
   switch (database) {
     case 'subjects':
-      return emitIdentities(document);
+      return [...emitIdentities(document), ...emitBlocked(document)];
     case 'whisks':
       return emitEntities(document);
     case 'activations':
       return emitActivations(document);
   }
 }
+
+const limitsSuffix = '/limits';
 
 function emitIdentities(document: StoredDocument): EmittedRow[] {
   const { subject, namespaces, blocked } = document;
@@ -44,6 +49,19 @@ function emitIdentities(document: StoredDocument): EmittedRow[] {
       { view: 'identities', key: [uuid, key], value },
     ];
   });
+}
+
+/** Namespaces that may not invoke: their limits are 0, or their subject is blocked. */
+function emitBlocked({ _id: id, subject, namespaces, blocked, ...limits }: StoredDocument): EmittedRow[] {
+  const row = (name: string): EmittedRow => ({ view: 'blocked-namespaces', key: [name], value: 1 });
+  if (id.endsWith(limitsSuffix)) {
+    const isBlocked = limits.concurrentInvocations === 0 || limits.invocationsPerMinute === 0;
+    return isBlocked ? [row(id.slice(0, -limitsSuffix.length))] : [];
+  }
+  if (typeof subject !== 'string' || !Array.isArray(namespaces) || blocked !== true) return [];
+  return namespaces.flatMap((owned) =>
+    isJsonObject(owned) && typeof owned.name === 'string' ? [row(owned.name)] : [],
+  );
 }
 
 function emitEntities(document: StoredDocument): EmittedRow[] {

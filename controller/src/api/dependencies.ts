@@ -5,6 +5,7 @@ import type { Config } from '@gpuwhisk/common/config';
 import { boundsFor } from '@gpuwhisk/common/entities/limits';
 import type { LimitBounds } from '@gpuwhisk/common/entities/limits';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
+import type { LogRing } from '@gpuwhisk/common/log-ring';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
@@ -17,6 +18,7 @@ import type { ActionResolver } from '../actions/action-resolver.js';
 import type { ActionWriter } from '../actions/action-writer.js';
 import type { Throttles } from '../entitlement/throttles.js';
 import type { ComposingInvoker } from '../invoke/composing-invoker.js';
+import type { Identities } from '../identities.js';
 import type { InvokeService } from '../invoke/invoke-service.js';
 import type { PackageCache } from '../packages/package-cache.js';
 import type { PackageWriter } from '../packages/package-writer.js';
@@ -44,6 +46,8 @@ export interface ControllerDependencies {
   instance: number;
   /** Stores the records of what the controller itself carries out. */
   records: RecordWriter;
+  /** The last lines of the log. */
+  logRing?: LogRing;
   /** Names of invokers and their states: `{"invoker0/0":"up"}`. */
   invokersHealth: () => Record<string, string>;
   /** `date` starts with the year, as clients expect. */
@@ -59,6 +63,7 @@ export interface ApiContext extends ControllerDependencies {
   actionWriter: ActionWriter;
   packages: PackageCache;
   packageWriter: PackageWriter;
+  identities: Identities;
   /** To be asked before every invocation and fire. */
   throttles: Throttles;
   triggerWriter: TriggerWriter;

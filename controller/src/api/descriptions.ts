@@ -79,6 +79,16 @@ const errors: Readonly<Record<number, string>> = {
   503: 'Overloaded',
 };
 
+/** Parameters of a path, by name and description. */
+export function pathParameters(described: Readonly<Record<string, string>>): RouteParameter[] {
+  return Object.entries(described).map(([name, description]) => ({ name, in: 'path', type: 'string', description }));
+}
+
+/** Parameters of a query that are texts, by name and description. */
+export function queryParameters(described: Readonly<Record<string, string>>): RouteParameter[] {
+  return Object.entries(described).map(([name, description]) => ({ name, in: 'query', type: 'string', description }));
+}
+
 /** The error answers with these statuses. */
 export function errorResponses(...statuses: number[]): Record<number, RouteResponse> {
   return Object.fromEntries(

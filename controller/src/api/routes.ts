@@ -1,4 +1,6 @@
 import { actionRoutes } from './actions.js';
+import { adminDataRoutes } from './admin-data.js';
+import { adminRoutes } from './admin.js';
 import { activationRoutes } from './activations.js';
 import type { ApiContext } from './dependencies.js';
 import { docsRoutes } from './docs.js';
@@ -18,6 +20,8 @@ export function createRoutes(context: ApiContext): Route[] {
     ...healthRoutes(context),
     ...docsRoutes(() => routes),
     ...namespaceRoutes(context),
+    ...adminRoutes(context),
+    ...adminDataRoutes(context),
     ...actionRoutes(context),
     ...packageRoutes(context),
     ...activationRoutes(context),

@@ -170,6 +170,32 @@ export const schemas = {
     maxParameterSize: text('Such as 1 MB'),
     maxActionInstances: whole('Containers of one action'),
   }),
+  Subject: object(
+    {
+      subject: text('Name'),
+      namespaces: list(ref('NamespaceKey'), 'Namespaces and their keys'),
+      blocked: yesNo('Whether its keys are refused'),
+    },
+    ['subject', 'namespaces', 'blocked'],
+  ),
+  NamespaceKey: object({
+    name: text('Namespace'),
+    uuid: text('First half of the key'),
+    key: text('Second half of the key, 64 characters'),
+    subject: text('Whose the key is'),
+  }),
+  KeyPut: object({
+    namespace: text("Namespace; the subject's name where absent"),
+    uuid: text('First half of the key; a random one where absent'),
+    key: text('Second half of the key, 64 characters; a random one where absent'),
+    revoke: yesNo('Replace the key that the subject has for the namespace'),
+  }),
+  AuthKey: object({ authkey: text('uuid:key') }, ['authkey']),
+  Document: { type: 'object', description: 'A document of a database, with _id and _rev' },
+  DocumentRows: object({
+    rows: list({ type: 'object', description: 'id, key, value, and doc where asked for' }, 'Rows in order'),
+  }),
+  LogLines: object({ lines: list({ type: 'string' }, 'Lines of JSON, oldest first') }),
   ApiInfo: object({
     description: text('Name of the API'),
     api_version: text('Version of the API'),

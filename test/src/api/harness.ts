@@ -2,6 +2,7 @@ import { request as httpRequest } from 'node:http';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
 import { loadConfig } from '@gpuwhisk/common/config';
+import { LogRing } from '@gpuwhisk/common/log-ring';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import type { Metrics } from '@gpuwhisk/common/metrics';
@@ -36,6 +37,8 @@ const account = (name: string, letter: string): Account => ({
 
 export const alice = account('alice', 'a');
 export const bob = account('bob', 'b');
+/** May use /api/v1/admin. */
+export const operator = account('operator', 'o');
 
 /** An Authorization header. */
 export function basic({ uuid, key }: Pick<Account, 'uuid' | 'key'>): string {
@@ -121,7 +124,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
   const random = seededRandom(1);
   const memory = simulatedStore({ clock: systemClock, random, latencyMs: 0 });
   const store = settings.wrapStore?.(memory) ?? memory;
-  for (const one of [alice, bob]) await putIdentity(store, one);
+  for (const one of [alice, bob, operator]) await putIdentity(store, one);
   const logLines: string[] = [];
   const invocations: InvokeRequest[] = [];
   let answer: (request: InvokeRequest) => InvokeOutcome | Promise<InvokeOutcome> = () => ({
@@ -129,21 +132,25 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     activationId: 'a'.repeat(32),
   });
   const metrics = createMetrics();
+  const logRing = new LogRing({ write: (line) => void logLines.push(line) });
   const disk = new SimulatedDisk(systemClock, random, 0);
   const { bus, marks, close: closeLog } = await openDurable({ disk, folder: '/log', clock: systemClock, random });
   await bus.ensureTopic('compositions0', { durable: true, maxPendingMessages: 1000, maxPendingBytes: Infinity });
   const clock = settings.clock ?? systemClock;
   const state = embeddedState(clock);
-  const logger = createLogger({ level: 'warn', destination: { write: (line) => void logLines.push(line) } });
+  const logger = createLogger({ level: 'warn', destination: logRing });
   const records = new RecordWriter(store, systemClock, logger);
   const controller = createController({
     store,
     clock,
     records,
     random,
-    config: loadConfig({ base: { limits: { ...roomy, ...settings.limits }, ...settings.config } }),
+    config: loadConfig({
+      base: { operators: [operator.subject], limits: { ...roomy, ...settings.limits }, ...settings.config },
+    }),
     manifest: () => manifest,
     logger,
+    logRing,
     metrics,
     invoker: {
       invoke: async (request) => {

@@ -388,6 +388,47 @@ export function testArtifactStore(name: string, makeHome: () => Promise<StoreHom
       });
     });
 
+    describe('lists', () => {
+      test('documents come by id, page by page', async () => {
+        const ids = ['ä/x', 'guest', 'guest/limits', 'guest/z', 'a', '\u{1F600}', 'Z'];
+        for (const id of ids) await store.put('subjects', { _id: id, mark: id });
+        await store.put('whisks', { _id: 'guest/other' });
+        const sorted = [...ids].sort((one, other) => Buffer.from(one).compare(Buffer.from(other)));
+        const all = await store.list('subjects', { limit: 100 });
+        expect(all.map(({ _id, mark }) => [_id, mark])).toEqual(sorted.map((id) => [id, id]));
+        expect(all[0]?._rev).toBe((await store.get('subjects', sorted[0] as string))._rev);
+        expect((await store.list('subjects', { limit: 2 })).map(({ _id }) => _id)).toEqual(sorted.slice(0, 2));
+        for (const after of [sorted[1] as string, `${sorted[1]}!`]) {
+          const page = await store.list('subjects', { after, limit: 3 });
+          expect(page.map(({ _id }) => _id)).toEqual(sorted.slice(2, 5));
+        }
+        expect(await store.list('subjects', { after: sorted.at(-1) as string, limit: 3 })).toEqual([]);
+        expect(await store.list('activations', { limit: 3 })).toEqual([]);
+        expect(await store.list('subjects', { limit: 0 })).toEqual([]);
+      });
+
+      test('namespaces are blocked by their limits or with their subject', async () => {
+        const subject = (id: string, names: string[], more: Partial<StoredDocument> = {}): StoredDocument => ({
+          _id: id,
+          subject: id,
+          namespaces: names.map((name) => ({ name, uuid: `u-${name}`, key: 'k' })),
+          ...more,
+        });
+        await store.put('subjects', subject('free', ['one'], { blocked: false }));
+        await store.put('subjects', subject('bad', ['two', 'three'], { blocked: true }));
+        await store.put('subjects', { _id: 'four/limits', invocationsPerMinute: 0 });
+        const rev = await store.put('subjects', { _id: 'five/limits', concurrentInvocations: 0 });
+        await store.put('subjects', { _id: 'six/limits', invocationsPerMinute: 1, firesPerMinute: 0 });
+        const blocked = async (): Promise<unknown[]> =>
+          (await store.query('subjects', { view: 'blocked-namespaces', startKey: [], endKey: ['\ufff0'] })).map(
+            ({ key }) => key[0],
+          );
+        expect(await blocked()).toEqual(['five', 'four', 'three', 'two']);
+        await store.delete('subjects', 'five/limits', rev);
+        expect(await blocked()).toEqual(['four', 'three', 'two']);
+      });
+    });
+
     describe('attachments', () => {
       const bytes = (length: number, seed: number): Uint8Array =>
         Uint8Array.from({ length }, (_, i) => (i * 31 + (i >> 8) + seed) & 0xff);

@@ -20,6 +20,7 @@ export function storeLike(store: ArtifactStore, changes: Partial<ArtifactStore>)
     put: (database, document) => store.put(database, document),
     createMany: (database, documents) => store.createMany(database, documents),
     delete: (database, id, revision) => store.delete(database, id, revision),
+    list: (database, options) => store.list(database, options),
     query: (database, query) => store.query(database, query),
     count: (database, query) => store.count(database, query),
     putAttachment: (database, id, name, type, bytes) => store.putAttachment(database, id, name, type, bytes),

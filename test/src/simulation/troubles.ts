@@ -31,6 +31,7 @@ export function troubledStore(
     put: (database, document) => through(() => inner.put(database, document), true),
     createMany: (database, documents) => through(() => inner.createMany(database, documents), true),
     delete: (database, id, revision) => through(() => inner.delete(database, id, revision), true),
+    list: (database, options) => through(() => inner.list(database, options)),
     query: (database, query) => through(() => inner.query(database, query)),
     count: (database, query) => through(() => inner.count(database, query)),
     putAttachment: (database, id, name, type, bytes) =>

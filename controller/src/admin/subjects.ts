@@ -1,0 +1,158 @@
+import {
+  concurrentModification,
+  malformedContent,
+  namespaceExists,
+  noSuchEntity,
+  noSuchNamespace,
+  subjectBlocked,
+} from '@gpuwhisk/common/errors';
+import { newKey, newUuid } from '@gpuwhisk/common/ids';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import type { JsonValue } from '@gpuwhisk/common/json';
+import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { keyLength, minSubjectLength } from '../identities.js';
+
+/** A namespace of a subject, and its key. */
+export interface OwnedNamespace {
+  name: string;
+  uuid: string;
+  key: string;
+}
+
+/** A subject as its document describes it. */
+export interface Subject {
+  subject: string;
+  namespaces: OwnedNamespace[];
+  blocked: boolean;
+}
+
+/** What a new key is for. */
+export interface KeyRequest {
+  subject: string;
+  namespace: string;
+  /** Absent: new random ones. */
+  uuid?: string;
+  key?: string;
+  /** Replace the key that the subject has for the namespace. */
+  revoke: boolean;
+}
+
+/** A row of the identities: a namespace's key and whose it is. */
+export type Owner = OwnedNamespace & { subject: string };
+
+/** Reads and changes the subjects of OpenWhisk's subjects database. `changed` is called after every change. */
+export class Subjects {
+  constructor(
+    private readonly store: ArtifactStore,
+    private readonly random: Random,
+    private readonly changed: () => Promise<void>,
+  ) {}
+
+  /** Throws ApiError (404). */
+  async get(subject: string): Promise<Subject> {
+    const document = await this.document(subject);
+    if (document === undefined) throw noSuchEntity();
+    return subjectOf(document);
+  }
+
+  /** Gives a subject, a new one if need be, a key for a namespace. Throws ApiError (400, 409). */
+  async putKey({ subject, namespace, uuid, key, revoke }: KeyRequest): Promise<Owner> {
+    if (subject.length < minSubjectLength) {
+      throw malformedContent(`Subject name must be at least ${minSubjectLength} characters`);
+    }
+    if (key !== undefined && key.length !== keyLength)
+      throw malformedContent(`The key must be ${keyLength} characters`);
+    if (uuid?.trim() === '') throw malformedContent('The uuid must not be blank');
+    const document = (await this.document(subject)) ?? { _id: subject };
+    const { namespaces, blocked } = subjectOf({ ...document, subject });
+    if (blocked) throw subjectBlocked();
+    const owned = { name: namespace, uuid: uuid ?? newUuid(this.random), key: key ?? newKey(this.random) };
+    const others = namespaces.filter(({ name }) => name !== namespace);
+    if (others.length < namespaces.length && !revoke) throw namespaceExists();
+    await this.put({ ...document, subject, namespaces: [...others, owned].map((one) => ({ ...one })) });
+    return { ...owned, subject };
+  }
+
+  /** Deletes a subject, or only its key for one namespace. Throws ApiError (404, 409). */
+  async delete(subject: string, namespace: string | undefined): Promise<void> {
+    const document = await this.document(subject);
+    if (document === undefined) throw noSuchEntity();
+    if (namespace === undefined) {
+      await this.store.delete('subjects', subject, String(document._rev)).catch(refuseConflict);
+      await this.changed();
+      return;
+    }
+    const { namespaces } = subjectOf(document);
+    const others = namespaces.filter(({ name }) => name !== namespace);
+    if (others.length === namespaces.length) throw noSuchNamespace(namespace, subject);
+    await this.put({ ...document, namespaces: others.map((one) => ({ ...one })) });
+  }
+
+  /** Throws ApiError (404, 409). */
+  async setBlocked(subject: string, blocked: boolean): Promise<Subject> {
+    const document = await this.document(subject);
+    if (document === undefined) throw noSuchEntity();
+    const changed = { ...document, blocked };
+    await this.put(changed);
+    return subjectOf(changed);
+  }
+
+  /** The keys of a namespace, those of blocked subjects left out. */
+  async ofNamespace(namespace: string): Promise<Owner[]> {
+    return this.owners([namespace]);
+  }
+
+  /** Whose a key is. Throws ApiError (404), for blocked subjects too. */
+  async whois(uuid: string, key: string): Promise<Owner> {
+    const [owner] = await this.owners([uuid, key]);
+    if (owner === undefined) throw noSuchEntity();
+    return owner;
+  }
+
+  private async owners(viewKey: string[]): Promise<Owner[]> {
+    const rows = await this.store.query('subjects', { view: 'identities', startKey: viewKey, endKey: viewKey });
+    return rows.flatMap(({ id, value }) => {
+      if (!isJsonObject(value)) return [];
+      const { namespace, uuid, key } = value;
+      return [{ subject: id, name: String(namespace), uuid: String(uuid), key: String(key) }];
+    });
+  }
+
+  private async document(subject: string): Promise<StoredDocument | undefined> {
+    try {
+      const document = await this.store.get('subjects', subject);
+      // Limits lie in the same database.
+      return Array.isArray(document.namespaces) ? document : undefined;
+    } catch (error) {
+      if (error instanceof NoDocumentError) return undefined;
+      throw error;
+    }
+  }
+
+  private async put(document: StoredDocument): Promise<void> {
+    await this.store.put('subjects', document).catch(refuseConflict);
+    await this.changed();
+  }
+}
+
+/** Throws a conflict of the store as ApiError (409), anything else as it is. */
+export function refuseConflict(error: unknown): never {
+  if (error instanceof DocumentConflictError) throw concurrentModification();
+  throw error;
+}
+
+function subjectOf({ _id: id, subject, namespaces, blocked }: StoredDocument): Subject {
+  return {
+    subject: typeof subject === 'string' ? subject : id,
+    namespaces: Array.isArray(namespaces) ? namespaces.flatMap(ownedNamespace) : [],
+    blocked: blocked === true,
+  };
+}
+
+function ownedNamespace(value: JsonValue): OwnedNamespace[] {
+  if (!isJsonObject(value)) return [];
+  const { name, uuid, key } = value;
+  return typeof name === 'string' && typeof uuid === 'string' && typeof key === 'string' ? [{ name, uuid, key }] : [];
+}

@@ -1,0 +1,169 @@
+import { malformedContent, malformedQuery, noSuchEntity } from '@gpuwhisk/common/errors';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import type { DatabaseName, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
+import { databaseNamed, readRows } from '../admin/databases.js';
+import { refuseConflict } from '../admin/subjects.js';
+import type { Answer } from '../http/answer.js';
+import { jsonAnswer } from '../http/answer.js';
+import { readPutBody } from '../http/put-fields.js';
+import { booleanParameter, parseInt32 } from '../http/query.js';
+import { identityChanges } from './admin.js';
+import type { ApiContext } from './dependencies.js';
+import { errorResponses, pathParameters, queryParameters } from './descriptions.js';
+import { forOperators } from './operators.js';
+import { apiRoot, pathParameter } from './route.js';
+import type { Call, IdentifiedCall, Route } from './route.js';
+
+/** Rows of one answer, at most. */
+const maxRows = 1000;
+
+function countParameter(call: Call, name: string, otherwise: number, most: number): number {
+  const text = call.query.get(name);
+  if (text === null) return otherwise;
+  const value = parseInt32(text);
+  if (value === undefined || value < 0 || value > most) throw malformedQuery(name, `It must be 0 to ${most}.`);
+  return value;
+}
+
+const databaseOf = (call: Call): DatabaseName => databaseNamed(pathParameter(call, 'database'));
+
+function refuseMissing(error: unknown): never {
+  if (error instanceof NoDocumentError) throw noSuchEntity();
+  return refuseConflict(error);
+}
+
+/** Forgets what caches hold of a document that was written past them. */
+async function forget({ actions, packages, identities, state }: ApiContext, database: DatabaseName, id: string) {
+  if (database === 'subjects') {
+    identities.forget();
+    await state.publish(identityChanges, null);
+  } else if (database === 'whisks') {
+    const slash = id.lastIndexOf('/');
+    const path = { namespace: id.slice(0, slash), name: id.slice(slash + 1) };
+    actions.drop(path.namespace, path.name);
+    packages.drop(path);
+  }
+}
+
+async function getRows(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+  const { query } = call;
+  const rows = await readRows(context.store, databaseOf(call), {
+    view: query.get('view') ?? undefined,
+    after: query.get('after') ?? undefined,
+    skip: countParameter(call, 'skip', 0, 2 ** 31 - 1),
+    limit: countParameter(call, 'limit', 200, maxRows),
+    includeDocs: booleanParameter(query, 'docs', false),
+  });
+  return jsonAnswer({ rows });
+}
+
+async function getDocument({ store }: ApiContext, call: IdentifiedCall): Promise<Answer> {
+  return jsonAnswer(await store.get(databaseOf(call), pathParameter(call, 'documentId')).catch(refuseMissing));
+}
+
+async function putDocument(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+  const { maxCodeBytes, maxParametersBytes } = context.config.limits;
+  const database = databaseOf(call);
+  const id = pathParameter(call, 'documentId');
+  const body = await readPutBody(call.request, maxCodeBytes + 3 * maxParametersBytes);
+  if (!isJsonObject(body)) throw malformedContent('JSON object expected');
+  if (body._id !== undefined && body._id !== id) throw malformedContent("'_id' must be the one of the path");
+  if (body._rev !== undefined && typeof body._rev !== 'string') throw malformedContent("'_rev' must be a string");
+  const document: StoredDocument = { ...body, _id: id };
+  const rev = await context.store.put(database, document).catch(refuseConflict);
+  await forget(context, database, id);
+  return jsonAnswer({ ok: true, id, rev });
+}
+
+async function deleteDocument(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+  const database = databaseOf(call);
+  const id = pathParameter(call, 'documentId');
+  const revision = call.query.get('rev');
+  if (revision === null) throw malformedQuery('rev', 'It must be the revision of the document.');
+  await context.store.delete(database, id, revision).catch(refuseMissing);
+  await forget(context, database, id);
+  return jsonAnswer({ ok: true, id });
+}
+
+/** Raw documents of the databases, and the log: for operators only. */
+export function adminDataRoutes(context: ApiContext): Route[] {
+  const shared = { access: 'identified', tag: 'Administration' } as const;
+  const database = `${apiRoot}/admin/databases/{database}`;
+  const databaseParameters = pathParameters({ database: 'subjects, whisks or activations' });
+  const one = {
+    path: `${database}/documents/{documentId}`,
+    parameters: [...databaseParameters, ...pathParameters({ documentId: 'Id of the document, percent-encoded' })],
+  };
+  const errors = errorResponses(400, 401, 403, 404, 409, 413, 500);
+  const document = { 200: { description: 'The document', schema: 'Document' }, ...errors } as const;
+  const revision = { 200: { description: 'Its id and revision' }, ...errors } as const;
+  return [
+    {
+      ...shared,
+      method: 'GET',
+      path: `${database}/documents`,
+      operationId: 'getDocuments',
+      summary: 'Documents of a database by id, or the rows of a view',
+      parameters: [
+        ...databaseParameters,
+        ...queryParameters({
+          view: "A view as CouchDB names it, such as 'whisks.v2.1.0/actions'; absent: all documents",
+          after: 'Of documents by id: those behind this one',
+          skip: 'Of a view: rows to leave out',
+          limit: `Rows at most, up to ${maxRows}; default 200`,
+          docs: 'Whether rows hold the documents',
+        }),
+      ],
+      responses: { 200: { description: 'Rows', schema: 'DocumentRows' }, ...errors },
+      handle: forOperators(context, (call) => getRows(context, call)),
+    },
+    {
+      ...shared,
+      ...one,
+      method: 'GET',
+      operationId: 'getDocument',
+      summary: 'A document as it is stored',
+      responses: document,
+      handle: forOperators(context, (call) => getDocument(context, call)),
+    },
+    {
+      ...shared,
+      ...one,
+      method: 'PUT',
+      operationId: 'updateDocument',
+      summary: 'Store a document as it is; one that is there needs its _rev',
+      body: { schema: 'Document', required: true },
+      responses: revision,
+      handle: forOperators(context, (call) => putDocument(context, call)),
+    },
+    {
+      ...shared,
+      ...one,
+      method: 'DELETE',
+      operationId: 'deleteDocument',
+      summary: 'Delete a document and its attachments',
+      parameters: [...one.parameters, ...queryParameters({ rev: 'Revision of the document' })],
+      responses: revision,
+      handle: forOperators(context, (call) => deleteDocument(context, call)),
+    },
+    {
+      ...shared,
+      method: 'GET',
+      path: `${apiRoot}/admin/syslog`,
+      operationId: 'getLog',
+      summary: 'The last lines of the log',
+      parameters: queryParameters({
+        transid: 'Only lines of this transaction',
+        grep: 'Only lines that contain this text',
+      }),
+      responses: { 200: { description: 'Lines', schema: 'LogLines' }, ...errors },
+      handle: forOperators(context, async ({ query }) => {
+        const transactionId = query.get('transid') ?? undefined;
+        const text = query.get('grep') ?? undefined;
+        const wanted = { ...(transactionId !== undefined && { transactionId }), ...(text !== undefined && { text }) };
+        return jsonAnswer({ lines: context.logRing?.find(wanted) ?? [] });
+      }),
+    },
+  ];
+}

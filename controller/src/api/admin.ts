@@ -1,0 +1,197 @@
+import { malformedContent, malformedPath } from '@gpuwhisk/common/errors';
+import { namespaceNameProblem } from '@gpuwhisk/common/entities/names';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import { NamespaceLimits } from '../admin/namespace-limits.js';
+import { Subjects } from '../admin/subjects.js';
+import type { KeyRequest, Subject } from '../admin/subjects.js';
+import type { Answer } from '../http/answer.js';
+import { jsonAnswer } from '../http/answer.js';
+import { readPutBody } from '../http/put-fields.js';
+import type { ApiContext } from './dependencies.js';
+import { errorResponses, pathParameters, queryParameters } from './descriptions.js';
+import { forOperators } from './operators.js';
+import { apiRoot, pathParameter } from './route.js';
+import type { Call, IdentifiedCall, Route } from './route.js';
+
+/** The channel that tells all controllers to forget who was authenticated. */
+export const identityChanges = 'identities';
+
+/** No body of this API is larger. */
+const maxBodyBytes = 64 * 1024;
+
+async function readObject(call: Call): Promise<JsonObject> {
+  const body = await readPutBody(call.request, maxBodyBytes);
+  if (!isJsonObject(body)) throw malformedContent('JSON object expected');
+  return body;
+}
+
+/** A field that is text where it is there. Throws ApiError (400). */
+function textOf(body: JsonObject, field: string): string | undefined {
+  const value = body[field];
+  if (value === undefined || typeof value === 'string') return value;
+  throw malformedContent(`'${field}' must be a string`);
+}
+
+function checkNamespace(namespace: string): string {
+  const problem = namespaceNameProblem(namespace);
+  if (problem !== undefined) throw malformedPath(problem);
+  return namespace;
+}
+
+async function readKeyRequest(call: Call): Promise<KeyRequest> {
+  const body = await readObject(call);
+  const subject = pathParameter(call, 'subject');
+  const uuid = textOf(body, 'uuid');
+  const key = textOf(body, 'key');
+  if (body.revoke !== undefined && typeof body.revoke !== 'boolean') {
+    throw malformedContent("'revoke' must be true or false");
+  }
+  return {
+    subject,
+    namespace: checkNamespace(textOf(body, 'namespace') ?? subject),
+    ...(uuid !== undefined && { uuid }),
+    ...(key !== undefined && { key }),
+    revoke: body.revoke === true,
+  };
+}
+
+function subjectAnswer({ namespaces, ...subject }: Subject): Answer {
+  return jsonAnswer({ ...subject, namespaces: namespaces.map((one) => ({ ...one })) });
+}
+
+/** Subjects, their keys, and the limits of namespaces: for operators only. */
+export function adminRoutes(context: ApiContext): Route[] {
+  const { store, random, state, identities } = context;
+  const changed = async (): Promise<void> => {
+    identities.forget();
+    await state.publish(identityChanges, null);
+  };
+  const subjects = new Subjects(store, random, changed);
+  const limits = new NamespaceLimits(store, changed);
+
+  const shared = { access: 'identified', tag: 'Administration' } as const;
+  const root = `${apiRoot}/admin`;
+  const errors = errorResponses(400, 401, 403, 404, 409, 500);
+  const subject = {
+    path: `${root}/subjects/{subject}`,
+    parameters: pathParameters({ subject: 'Name of the subject' }),
+  };
+  const limited = {
+    path: `${root}/limits/{namespace}`,
+    parameters: pathParameters({ namespace: 'Name of the namespace' }),
+  };
+  const answers = {
+    subject: { 200: { description: 'The subject', schema: 'Subject' }, ...errors },
+    key: { 200: { description: 'The key', schema: 'NamespaceKey' }, ...errors },
+    limits: { 200: { description: 'The limits of its own', schema: 'UserLimits' }, ...errors },
+    deleted: { 200: { description: 'Deleted' }, ...errors },
+  } as const;
+  const operators = (handle: (call: IdentifiedCall) => Promise<Answer>) => forOperators(context, handle);
+  const subjectOf = (call: Call): string => pathParameter(call, 'subject');
+  const namespaceOf = (call: Call): string => checkNamespace(pathParameter(call, 'namespace'));
+  const blocking = (blocked: boolean): Route => ({
+    ...shared,
+    ...subject,
+    path: `${subject.path}/${blocked ? 'block' : 'unblock'}`,
+    method: 'POST',
+    operationId: blocked ? 'blockSubject' : 'unblockSubject',
+    summary: blocked ? 'Refuse the keys of a subject' : 'Accept the keys of a subject again',
+    responses: answers.subject,
+    handle: operators(async (call) => subjectAnswer(await subjects.setBlocked(subjectOf(call), blocked))),
+  });
+  return [
+    {
+      ...shared,
+      ...subject,
+      method: 'GET',
+      operationId: 'getSubject',
+      summary: 'A subject and its keys',
+      responses: answers.subject,
+      handle: operators(async (call) => subjectAnswer(await subjects.get(subjectOf(call)))),
+    },
+    {
+      ...shared,
+      ...subject,
+      method: 'PUT',
+      operationId: 'updateSubject',
+      summary: 'Give a subject, a new one if need be, a key for a namespace',
+      body: { schema: 'KeyPut', required: true },
+      responses: answers.key,
+      handle: operators(async (call) => jsonAnswer({ ...(await subjects.putKey(await readKeyRequest(call))) })),
+    },
+    {
+      ...shared,
+      ...subject,
+      method: 'DELETE',
+      operationId: 'deleteSubject',
+      summary: 'Delete a subject, or its key for one namespace',
+      parameters: [...subject.parameters, ...queryParameters({ namespace: 'Delete only the key for this namespace' })],
+      responses: answers.deleted,
+      handle: operators(async (call) => {
+        await subjects.delete(subjectOf(call), call.query.get('namespace') ?? undefined);
+        return jsonAnswer({});
+      }),
+    },
+    blocking(true),
+    blocking(false),
+    {
+      ...shared,
+      method: 'GET',
+      path: `${root}/namespaces/{namespace}/keys`,
+      parameters: limited.parameters,
+      operationId: 'getNamespaceKeys',
+      summary: 'The keys of a namespace, those of blocked subjects left out',
+      responses: { 200: { description: 'Keys', schema: { arrayOf: 'NamespaceKey' } }, ...errors },
+      handle: operators(async (call) =>
+        jsonAnswer((await subjects.ofNamespace(namespaceOf(call))).map((owner) => ({ ...owner }))),
+      ),
+    },
+    {
+      ...shared,
+      method: 'POST',
+      path: `${root}/whois`,
+      operationId: 'whois',
+      summary: 'Whose a key is',
+      body: { schema: 'AuthKey', required: true },
+      responses: answers.key,
+      handle: operators(async (call) => {
+        const authkey = textOf(await readObject(call), 'authkey') ?? '';
+        const colon = authkey.indexOf(':');
+        if (colon < 1) throw malformedContent("'authkey' must be a uuid and a key with a colon between");
+        return jsonAnswer({ ...(await subjects.whois(authkey.slice(0, colon), authkey.slice(colon + 1))) });
+      }),
+    },
+    {
+      ...shared,
+      ...limited,
+      method: 'GET',
+      operationId: 'getNamespaceLimits',
+      summary: 'The limits that a namespace has of its own',
+      responses: answers.limits,
+      handle: operators(async (call) => jsonAnswer(await limits.get(namespaceOf(call)))),
+    },
+    {
+      ...shared,
+      ...limited,
+      method: 'PUT',
+      operationId: 'updateNamespaceLimits',
+      summary: 'Set those limits that the body names; null removes one',
+      body: { schema: 'UserLimits', required: true },
+      responses: answers.limits,
+      handle: operators(async (call) => jsonAnswer(await limits.set(namespaceOf(call), await readObject(call)))),
+    },
+    {
+      ...shared,
+      ...limited,
+      method: 'DELETE',
+      operationId: 'deleteNamespaceLimits',
+      summary: "Leave a namespace the system's limits",
+      responses: answers.deleted,
+      handle: operators(async (call) => {
+        await limits.delete(namespaceOf(call));
+        return jsonAnswer({});
+      }),
+    },
+  ];
+}
