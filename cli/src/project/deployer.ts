@@ -73,15 +73,13 @@ export async function deploying<T>(deployer: Deployer, kind: string, name: strin
   }
 }
 
-/** Deletes an entity if it is there. */
+/** Deletes an entity if it is there; a binding whose package is gone cannot be read any more, but deleted. */
 export async function removeIfThere(deployer: Deployer, kind: string, name: string, route: string): Promise<void> {
   deployer.info(`Undeploying ${kind} [${name}]...\n`);
-  if (await find(deployer, route)) {
-    try {
-      await withRetries(deployer, () => deployer.client.delete(deployer.namespace, route));
-    } catch (error) {
-      throw clientError(error);
-    }
+  try {
+    await withRetries(deployer, () => deployer.client.delete(deployer.namespace, route));
+  } catch (error) {
+    if (!(error instanceof WskError) || error.exitCode !== notFound) throw clientError(error);
   }
   deployer.info(`${kind} [${name}] has been successfully undeployed.\n\n`);
 }

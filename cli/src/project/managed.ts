@@ -137,7 +137,7 @@ export async function dependencyAnnotations(
 /** Deletes everything of a project that its name finds, and of projects that only it depended on. */
 export async function undeployProject(deployer: Deployer, projectName: string): Promise<void> {
   const folders = async (): Promise<void> => undefined; // found by name, above
-  for (const name of [...(await dependentProjects(deployer, projectName)), projectName]) {
+  for (const name of [projectName, ...(await dependentProjects(deployer, projectName))]) {
     await undeploy(await projectAssets(deployer, name), deployer, folders);
   }
 }

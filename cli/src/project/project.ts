@@ -111,10 +111,11 @@ export async function deployProject(project: Project, preview: boolean, sync: bo
     throw fileError('ERROR_YAML_FILE_FORMAT_ERROR', manifest.file, 'The mandatory key [project name] is missing.\n');
   }
   const managed = sync ? managedAnnotation(name, manifest.file) : undefined;
-  const plan = await planOf(managed ? { ...project, options: { ...options, managed } } : project);
+  const own = managed ? { ...project, options: { ...options, managed } } : project;
+  const plan = await planOf(own);
   if (preview) return stdout.print(describePlan(plan));
   try {
-    await deploy(plan, deployer, (label, dependency) => deployFolder(project, label, dependency));
+    await deploy(plan, deployer, (label, dependency) => deployFolder(own, label, dependency));
     if (managed) await synchronise(deployer, plan, managed);
   } catch (error) {
     stderr.print(
@@ -142,13 +143,14 @@ async function deployFolder(project: Project, label: string, dependency: Planned
   const name = textOf(other.manifest.project, 'name') || label;
   const { managed: isManaged } = project.options;
   const managed = isManaged ? managedAnnotation(name, other.manifest.file) : undefined;
-  const plan = await planOf(managed ? { ...other, options: { ...other.options, managed } } : other);
+  const own = managed ? { ...other, options: { ...other.options, managed } } : other;
+  const plan = await planOf(own);
   const [packageName, ...more] = plan.packages.keys();
   if (packageName === undefined || more.length > 0) {
     const message = `Dependency [${label}] must have exactly one package in its manifest file.`;
     throw fileError('ERROR_YAML_FILE_FORMAT_ERROR', other.manifest.file, message);
   }
-  await deploy(plan, deployer, (inner, innerDependency) => deployFolder(other, inner, innerDependency));
+  await deploy(plan, deployer, (inner, innerDependency) => deployFolder(own, inner, innerDependency));
   if (packageName === label) return;
   const { parameters, annotations } = dependency;
   await putBinding(deployer, label, { location: `/${deployer.namespace}/${packageName}`, parameters, annotations });

@@ -276,7 +276,16 @@ describeCases('project undeploy', [
     wsk: 'project undeploy',
     files: { 'manifest.yaml': inPackage('rules: {r: {trigger: t, action: a}}\ntriggers: {t: {}}') },
     answers: [runtimes, [404, { error: 'none', code: 't' }], [200, {}]],
-    requests: [info, 'GET /rules/r', 'GET /triggers/t', 'DELETE /triggers/t', 'GET /packages/p', 'DELETE /packages/p'],
+    requests: [info, 'DELETE /rules/r', 'DELETE /triggers/t', 'DELETE /packages/p'],
     stdout: 'Success: Undeployment completed successfully.',
+  },
+  {
+    wsk: 'project undeploy',
+    files: { 'manifest.yaml': 'packages: {p: {}}\n' },
+    answers: [runtimes, [409, { error: 'Package not empty', code: 't' }]],
+    requests: [info, 'DELETE /packages/p'],
+    code: 1,
+    stderr:
+      'Error: Undeployment did not complete successfully.\n[ERROR_WHISK_CLIENT_ERROR]: Error code: 153: Package not empty (code t)\n\n',
   },
 ]);
