@@ -132,29 +132,27 @@ export class CompositeRunner {
 
   private async run(
     message: ActivationMessage,
-    { action, binding }: ResolvedAction,
+    resolved: ResolvedAction,
     components: readonly FoundComponent[],
     within: Surroundings,
   ): Promise<WhiskActivation> {
     const { clock, metrics } = this.dependencies;
+    const { action } = resolved;
     this.atWork++;
     const startMs = clock.now();
+    const beganMs = clock.monotonicMs();
     const tally = new ComponentTally(isConductor(action) ? action.limits.memory : undefined);
     let response: ActivationResponse;
     try {
       await this.noteBegin(message);
-      response = await this.respond(
-        message,
-        { action, ...(binding !== undefined && { binding }) },
-        components,
-        tally,
-        within,
-      );
+      response = await this.respond(message, resolved, components, tally, within);
     } catch {
       // The log takes no start mark: nothing was invoked.
       response = isConductor(action) ? compositionFailed() : sequenceFailed();
     }
-    const record = compositeRecord(message, action, tally, startMs, clock.now(), response);
+    // By the monotonic clock, so that a step of the wall clock lets nothing end before it began.
+    const endMs = startMs + Math.round(clock.monotonicMs() - beganMs);
+    const record = compositeRecord(message, action, tally, startMs, endMs, response);
     this.atWork--;
     if (this.stopped) return record;
     const { namespace, name, limits } = action;
