@@ -11,6 +11,7 @@ export interface Answer<Body = JsonValue> {
 /** An activation record as the API gives it. */
 export interface ApiActivation {
   activationId: string;
+  cause?: string;
   name: string;
   namespace: string;
   version: string;
