@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { keyBytesOf } from './entities/parameter-encryption.js';
 import type { ParameterCipher } from './entities/parameter-encryption.js';
+import { tokenIssuerSchema } from './token-issuer.js';
 
 const MiB = 1024 * 1024;
 const count = z.number().int().nonnegative();
@@ -24,6 +25,12 @@ export const configSchema = z.strictObject({
   host: z.string().default('127.0.0.1'),
   /** Port of the API; 0 picks a free one. */
   port: z.number().int().min(0).max(65535).default(3233),
+  /** Port of the API gateway; 0 picks a free one, false: no gateway. Absent: one above the API's, or a free one. */
+  gatewayPort: z.union([z.number().int().min(0).max(65535), z.literal(false)]).optional(),
+  /** Where the gateway is reached from outside, `https://apis.example`; absent: the address that it listens on. */
+  gatewayUrl: z.url().optional(),
+  /** Who signs the JSON web tokens of APIs' callers, by the name of the security definition. */
+  gatewayIssuers: z.record(z.string(), tokenIssuerSchema).default({}),
   /** What actions get as __OW_API_HOST; absent: the address that the API listens on. */
   apiHost: z.string().optional(),
   /** Requests for `<namespace>.<vanityDomain>` lead to that namespace's web actions; absent: none do. */

@@ -24,8 +24,11 @@ import { PackageCache } from './packages/package-cache.js';
 import { PackageWriter } from './packages/package-writer.js';
 import { RuleWriter } from './triggers/rule-writer.js';
 import { TriggerWriter } from './triggers/trigger-writer.js';
+import { createGateway } from './gateway/create-gateway.js';
+import { ApiRegistry } from './gateway/api-registry.js';
+import { createManagementHandler } from './gateway/management-handler.js';
 import { vanityUrl } from './web/vanity.js';
-import { createWebHandler } from './web/web-handler.js';
+import { createWebCaller, createWebHandler } from './web/web-handler.js';
 
 export type { ControllerDependencies } from './api/dependencies.js';
 
@@ -33,6 +36,8 @@ export type { ControllerDependencies } from './api/dependencies.js';
 export interface Controller {
   /** Answers one HTTP request; never throws. */
   handle(request: IncomingMessage, response: ServerResponse): void;
+  /** Answers one HTTP request to the API gateway, which listens apart; never throws. */
+  handleGateway(request: IncomingMessage, response: ServerResponse): void;
   /** Who calls; `cached` answers at once. */
   readonly identities: Identities;
   /** The actions without their code; `cached` answers at once. */
@@ -109,15 +114,28 @@ export function createController(dependencies: ControllerDependencies): Controll
   app.on('error', (error: unknown) => logger.debug({ err: error }, 'a connection failed'));
   const handle = app.callback();
   const answerWarmInvocation = createInvokeRoute(context, identities);
-  const answerWebAction = createWebHandler(context, identities);
+  const callWebAction = createWebCaller(context, identities);
+  const answerWebAction = createWebHandler(context, callWebAction);
+  const issuers = dependencies.config.gatewayIssuers;
+  const registry = new ApiRegistry({ store, clock, random, logger, issuers });
+  const gatewayUrl = dependencies.gatewayUrl ?? (() => undefined);
+  const answerManagement = createManagementHandler(context, identities, { registry, issuers, gatewayUrl });
   return {
     handle: (request, response) => {
       if (vanityDomain !== undefined) {
         request.url = vanityUrl(request.headers.host, request.url ?? '/', vanityDomain) ?? request.url;
       }
-      if (!answerWarmInvocation(request, response) && !answerWebAction(request, response))
+      if (
+        !answerWarmInvocation(request, response) &&
+        !answerManagement(request, response) &&
+        !answerWebAction(request, response)
+      )
         void handle(request, response);
     },
+    handleGateway: createGateway({
+      ...{ registry, callWebAction, clock, random, logger },
+      countInWindow: (key, windowMs) => state.windowCounters(`gateway ${windowMs}`, windowMs).add(key),
+    }),
     identities,
     actions,
     composing,

@@ -17,6 +17,7 @@ const standaloneDefaults = {
 export const usage = `Usage: npm start -- [flags]
 
   --port N               port of the API (default 3233; 0 takes a free one)
+  --gateway-port N|off   port of the API gateway (default one above the API's; 0 takes a free one)
   --host ADDRESS         address to listen on (default 127.0.0.1)
   --data DIR             folder of all state (default .gpuwhisk)
   --config FILE          JSON configuration file; flags and GPUWHISK_* variables come on top
@@ -45,6 +46,8 @@ export function parseCommand(args: string[], env: NodeJS.ProcessEnv): Command {
   const flags: Record<string, unknown> = {};
   for (const setting of values.set ?? []) assign(flags, setting);
   if (values.port !== undefined) flags.port = Number(values.port);
+  const gatewayPort = values['gateway-port'];
+  if (gatewayPort !== undefined) flags.gatewayPort = gatewayPort === 'off' ? false : Number(gatewayPort);
   if (values.host !== undefined) flags.host = values.host;
   if (values.data !== undefined) flags.dataDir = values.data;
   if (values.memory !== undefined) flags.poolMemoryMiB = Number(values.memory);
@@ -75,6 +78,7 @@ function parseValues(args: string[]) {
     args,
     options: {
       port: { type: 'string' },
+      'gateway-port': { type: 'string' },
       host: { type: 'string' },
       data: { type: 'string' },
       config: { type: 'string' },

@@ -15,6 +15,7 @@ function greet(platform: Platform): void {
   const wsk = `./bin/wsk --apihost ${platform.url} --auth ${guest.uuid}:${guest.key}`;
   const lines = [
     `gpuwhisk is ready at ${platform.url}`,
+    ...(platform.gatewayUrl === undefined ? [] : [`APIs that it serves are at ${platform.gatewayUrl}/api/...`]),
     ...platform.notes.map((note) => `  note: ${note}`),
     '',
     'Create and invoke a function:',

@@ -23,6 +23,7 @@ import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/proce
 import { Invoker } from '@gpuwhisk/invoker/invoker';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
 import { lockDataFolder } from './data-lock.js';
+import { listen } from './servers.js';
 import { installAccounts } from './standalone-identities.js';
 import type { AccountLimits } from './standalone-identities.js';
 import { stemCellConfigs } from './stem-cell-configs.js';
@@ -36,6 +37,8 @@ export class IsolationError extends Error {
 export interface Platform {
   /** `http://address:port`. */
   readonly url: string;
+  /** Where the API gateway is reached; undefined where it is off. */
+  readonly gatewayUrl: string | undefined;
   /** Plain lines about what this machine lacks. */
   readonly notes: readonly string[];
   /** Lets running activations end for up to `drainMs`, then stops everything; what waits is run by the next life. */
@@ -174,6 +177,8 @@ async function start(
   });
   const records = new RecordWriter(store, clock, logger);
   releases.push(() => records.close());
+  // Filled in once the port is known.
+  const gateway: { url?: string | undefined } = {};
   const controller = (api.controller = createController({
     store,
     records,
@@ -189,20 +194,23 @@ async function start(
     marks: durable.marks,
     instance,
     logRing,
+    gatewayUrl: () => gateway.url,
     invokersHealth: () => ({ [`invoker${instance}/${instance}`]: 'up' }),
     build: { date: '2026-11-21', number: '0.1.0' },
   }));
-  const server = await systemNetwork.listen(controller.handle, { host: config.host, port: config.port });
-  const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${server.port}`;
+  const servers = await listen(config, controller);
+  const { url, gatewayUrl } = servers;
+  gateway.url = gatewayUrl;
   runtimeEnv.__OW_API_HOST =
     config.apiHost ?? (factory.sandboxService === undefined ? url : `http://${factory.sandboxService}`);
   await invoker.start();
   await controller.composing.open();
   return {
     url,
+    gatewayUrl,
     notes: [...isolationNotes, ...catalog.notes],
     async close(drainMs) {
-      const serverClosed = server.close(drainMs + requestGraceMs);
+      const serverClosed = servers.close(drainMs + requestGraceMs);
       const untilMs = clock.monotonicMs() + drainMs;
       // What runs has components to come, which need the invoker.
       await controller.composing.close(drainMs);

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '../json.js';
 
-/** OpenWhisk's three databases. */
-export type DatabaseName = 'subjects' | 'whisks' | 'activations';
+/** OpenWhisk's three databases, and one for what OpenWhisk has no documents for. */
+export type DatabaseName = 'subjects' | 'whisks' | 'activations' | 'gpu';
 
 /** A document: `_id`, `_rev` once stored, and any fields. */
 export interface StoredDocument extends JsonObject {
@@ -18,7 +18,8 @@ export type ViewName =
   | 'rules'
   | 'triggers'
   | 'activations'
-  | 'activations-by-name';
+  | 'activations-by-name'
+  | 'apis';
 
 /** A view key: strings sort after numbers, element by element, as in CouchDB. */
 export type ViewKey = readonly (string | number)[];

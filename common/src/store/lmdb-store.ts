@@ -42,7 +42,7 @@ export async function openLmdbStore(folder: string): Promise<ArtifactStore> {
     await systemDisk.makeFolder(folder);
     await checkLmdbFile(systemDisk, folder);
     // Without overlappingSync a commit is reported once it is on disk, which is what put and createMany promise.
-    root = open({ path: folder, noSubdir: false, overlappingSync: false, maxDbs: 16, ...tableOptions });
+    root = open({ path: folder, noSubdir: false, overlappingSync: false, maxDbs: 32, ...tableOptions });
     return new LmdbStore(root, claim(root, folder));
   } catch (error) {
     await root?.close();

@@ -19,11 +19,12 @@ export const viewsOf: Record<DatabaseName, readonly ViewName[]> = {
   subjects: ['identities', 'blocked-namespaces'],
   whisks: ['actions', 'packages', 'packages-public', 'rules', 'triggers'],
   activations: ['activations', 'activations-by-name'],
+  gpu: ['apis'],
 };
 
 /**
  * The rows that OpenWhisk's design documents (`whisks.v2.1.0`, `whisks-filters.v2.1.1`, `subjects.v2.0.0`,
- * `namespaceThrottlings`) emit.
+ * `namespaceThrottlings`) emit, and those of our own database.
  */
 export function emitRows(database: DatabaseName, document: StoredDocument): EmittedRow[] {
   switch (database) {
@@ -33,7 +34,19 @@ export function emitRows(database: DatabaseName, document: StoredDocument): Emit
       return emitEntities(document);
     case 'activations':
       return emitActivations(document);
+    case 'gpu':
+      return emitApis(document);
   }
+}
+
+/** APIs of the gateway, by the namespace that owns them and by the tenant in their URLs. */
+function emitApis(document: StoredDocument): EmittedRow[] {
+  const { kind, namespace, tenant } = document;
+  if (kind !== 'api' || typeof namespace !== 'string' || typeof tenant !== 'string') return [];
+  return [
+    { view: 'apis', key: ['namespace', namespace], value: null },
+    { view: 'apis', key: ['tenant', tenant], value: null },
+  ];
 }
 
 const limitsSuffix = '/limits';

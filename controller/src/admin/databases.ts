@@ -2,7 +2,7 @@ import { malformedPath, malformedQuery } from '@gpuwhisk/common/errors';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ArtifactStore, DatabaseName, ViewName } from '@gpuwhisk/common/store/artifact-store';
 
-/** OpenWhisk's design documents and their views, as our views are named. */
+/** OpenWhisk's design documents and their views, as our views are named; the last is our own. */
 const views: Record<DatabaseName, Readonly<Record<string, ViewName>>> = {
   subjects: {
     'subjects.v2.0.0/identities': 'identities',
@@ -19,9 +19,10 @@ const views: Record<DatabaseName, Readonly<Record<string, ViewName>>> = {
     'whisks.v2.1.0/activations': 'activations',
     'whisks-filters.v2.1.1/activations': 'activations-by-name',
   },
+  gpu: { 'gpu.v1/apis': 'apis' },
 };
 
-/** One of the three databases. Throws ApiError (400). */
+/** One of the databases. Throws ApiError (400). */
 export function databaseNamed(name: string): DatabaseName {
   if (Object.hasOwn(views, name)) return name as DatabaseName;
   throw malformedPath(`There is no database '${name}'; there are ${Object.keys(views).join(', ')}.`);

@@ -50,6 +50,8 @@ export interface ControllerDependencies {
   logRing?: LogRing;
   /** Names of invokers and their states: `{"invoker0/0":"up"}`. */
   invokersHealth: () => Record<string, string>;
+  /** Where the API gateway is reached from outside, `http://host:port`; absent or undefined: there is none. */
+  gatewayUrl?: () => string | undefined;
   /** `date` starts with the year, as clients expect. */
   build: { date: string; number: string };
 }

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { authenticationRequired, isApiError, noSuchEntity } from '@gpuwhisk/common/errors';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { ResolvedAction } from '../actions/action-resolver.js';
@@ -27,33 +27,53 @@ interface WebAction {
   annotations: WebAnnotations;
 }
 
-interface WebCall {
+/** A call of a web action, over its own URL or one of the API gateway's. */
+export interface WebCall {
+  /** The body is its. */
   request: IncomingMessage;
+  method: string;
+  headers: IncomingHttpHeaders;
   url: WebUrl;
   transactionId: string;
+}
+
+/** Answers a call of a web action; errors are answers, too. Throws ClientGoneError. */
+export type WebActionCaller = (call: WebCall) => Promise<Answer>;
+
+/** What answers calls of web actions. */
+export function createWebCaller(context: ApiContext, identities: Identities): WebActionCaller {
+  return async (call) => {
+    let cors: string[] = [];
+    let given: Answer;
+    try {
+      const web = await findWebAction(context, identities, call.url);
+      if (!web.annotations.customOptions) cors = corsHeaders(call.headers);
+      given = await answerWebAction(context, identities, call, web);
+    } catch (error) {
+      if (error instanceof ClientGoneError) throw error;
+      const { transactionId } = call;
+      given = webErrorAnswer(knownError(error, transactionId, context.logger), transactionId);
+    }
+    return { ...given, headers: [...cors, ...withoutNames(given.headers ?? [], cors)] };
+  };
 }
 
 /** Web actions: the returned function answers a request for one and returns true, or leaves it alone. */
 export function createWebHandler(
   context: ApiContext,
-  identities: Identities,
+  callWebAction: WebActionCaller,
 ): (request: IncomingMessage, response: ServerResponse) => boolean {
   const answer = async (request: IncomingMessage, response: ServerResponse, url: WebUrl): Promise<void> => {
     const startedMs = context.clock.monotonicMs();
     const transactionId = transactionIdOf(request, context.random);
-    const call = { request, url, transactionId };
-    let cors: string[] = [];
-    let given: Answer;
+    const { method = '', headers } = request;
     try {
-      const web = await findWebAction(context, identities, url);
-      if (!web.annotations.customOptions) cors = corsHeaders(request.headers);
-      given = await answerWebAction(context, identities, call, web);
+      const given = await callWebAction({ request, method, headers, url, transactionId });
+      writeAnswer(response, transactionId, given, 'none');
     } catch (error) {
-      if (error instanceof ClientGoneError) return;
-      given = webErrorAnswer(knownError(error, transactionId, context.logger), transactionId);
+      if (!(error instanceof ClientGoneError)) throw error;
+      return;
     }
-    const headers = [...cors, ...withoutNames(given.headers ?? [], cors)];
-    writeAnswer(response, transactionId, { ...given, headers }, 'none');
     logAnswered(context.logger, response, transactionId, context.clock.monotonicMs() - startedMs);
   };
   return (request, response) => {
@@ -83,10 +103,9 @@ async function findWebAction(context: ApiContext, identities: Identities, { acti
 async function answerWebAction(
   context: ApiContext,
   identities: Identities,
-  { request, url, transactionId }: WebCall,
+  { request, method, headers, url, transactionId }: WebCall,
   { owner, resolved, annotations }: WebAction,
 ): Promise<Answer> {
-  const { method = '', headers } = request;
   const { maxPayloadBytes } = boundsOf(context, owner);
   checkDeclaredLength(request, maxPayloadBytes);
   const isOptions = method === 'OPTIONS';

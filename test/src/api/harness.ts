@@ -114,6 +114,8 @@ export interface ApiSettings {
   wrapStore?: (store: ArtifactStore) => ArtifactStore;
   health?: Record<string, string>;
   clock?: Clock;
+  /** Where the API gateway would be reached; absent: there is none. */
+  gatewayUrl?: string | undefined;
 }
 
 /** Tests make many calls a minute, unless they say how many they may. */
@@ -148,6 +150,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     config: loadConfig({
       base: { operators: [operator.subject], limits: { ...roomy, ...settings.limits }, ...settings.config },
     }),
+    gatewayUrl: () => settings.gatewayUrl,
     manifest: () => manifest,
     logger,
     logRing,
@@ -191,7 +194,8 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
   return api;
 }
 
-function send(port: number, method: string, path: string, options: RequestOptions): Promise<Reply> {
+/** Sends a request to a port of this machine. */
+export function send(port: number, method: string, path: string, options: RequestOptions): Promise<Reply> {
   const { as = alice, body, chunks } = options;
   const headers: Record<string, string> = {};
   if (as !== null) headers.authorization = basic(as);

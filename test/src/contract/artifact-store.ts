@@ -463,6 +463,36 @@ export function testArtifactStore(name: string, makeHome: () => Promise<StoreHom
       });
     });
 
+    describe('the database of our own', () => {
+      const api = (namespace: string, basePath: string): StoredDocument => ({
+        _id: `api/${namespace}${basePath}`,
+        kind: 'api',
+        namespace,
+        tenant: `${namespace}-uuid`,
+        basePath,
+      });
+      const apis = async (...key: [string, string]): Promise<unknown[]> => {
+        const rows = await store.query('gpu', { view: 'apis', startKey: key, endKey: key, includeDocs: true });
+        return rows.map((row) => row.doc?.basePath);
+      };
+
+      test('APIs are found by namespace and by tenant, in order of their ids', async () => {
+        await store.put('gpu', api('guest', '/b'));
+        await store.put('gpu', api('guest', '/a'));
+        await store.put('gpu', api('other', '/c'));
+        await store.put('gpu', { _id: 'something else', namespace: 'guest', tenant: 'guest-uuid' });
+        expect(await apis('namespace', 'guest')).toEqual(['/a', '/b']);
+        expect(await apis('tenant', 'guest-uuid')).toEqual(['/a', '/b']);
+        expect(await apis('namespace', 'guest-uuid')).toEqual([]);
+      });
+
+      test("its documents are apart from OpenWhisk's", async () => {
+        await store.put('gpu', api('guest', '/a'));
+        await expect(store.get('whisks', 'api/guest/a')).rejects.toBeInstanceOf(NoDocumentError);
+        expect(await store.put('whisks', action('hello', 1))).toMatch(/^1-/);
+      });
+    });
+
     describe('closing', () => {
       test('everything is there after opening again', async () => {
         const revision = await store.put('whisks', action('hello', 1));

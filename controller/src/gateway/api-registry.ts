@@ -1,0 +1,197 @@
+import { SwaggerError, changedMeanwhile, managementFailure } from '@gpuwhisk/common/gateway-errors';
+import { newUuid } from '@gpuwhisk/common/ids';
+import type { Identity } from '@gpuwhisk/common/entities/identity';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { BoundedCache } from '../bounded-cache.js';
+import { compileApi } from './compile-api.js';
+import type { CompiledApi } from './compile-api.js';
+import { objectAt, textAt } from './json-path.js';
+import type { TokenIssuers } from './security-definitions.js';
+
+/** A consumer's key to an API. */
+export interface Subscription {
+  /** SHA-256, hexadecimal; absent: the client id alone is the key. */
+  secretHash?: string;
+}
+
+/** An API as it is stored, one document for each base path of a namespace. */
+export interface ApiRecord {
+  readonly artifactId: string;
+  readonly namespace: string;
+  /** What its URL has: the uuid of the key that made it, which OpenWhisk's tools know as the space's. */
+  readonly tenant: string;
+  readonly basePath: string;
+  readonly swagger: JsonObject;
+  /** By client id. */
+  readonly subscriptions: Readonly<Record<string, Subscription>>;
+}
+
+/** An API, and what the gateway makes of it. */
+export interface ServedApi {
+  readonly record: ApiRecord;
+  readonly compiled: CompiledApi;
+}
+
+/** What may be changed of an API. */
+export type ApiChange = Partial<Pick<ApiRecord, 'swagger' | 'subscriptions'>>;
+
+const database = 'gpu';
+const maxAttempts = 20;
+/** Another controller's change is seen after this at the latest. */
+const cacheBounds = { maxAgeMs: 2000, maxEntries: 10_000 };
+
+/** The APIs of all namespaces. */
+export class ApiRegistry {
+  private readonly byTenant: BoundedCache<ServedApi[]>;
+
+  constructor(
+    private readonly context: {
+      store: ArtifactStore;
+      clock: Clock;
+      random: Random;
+      logger: Logger;
+      issuers: TokenIssuers;
+    },
+  ) {
+    this.byTenant = new BoundedCache(context.clock, cacheBounds);
+  }
+
+  /** A namespace's APIs in order of their base paths. */
+  listOf(namespace: string): Promise<ApiRecord[]> {
+    return this.query('namespace', namespace);
+  }
+
+  /** The APIs below `/api/<tenant>`: a uuid, else the name of a namespace; of two seconds ago at the oldest. */
+  servedBy(tenant: string): Promise<readonly ServedApi[]> {
+    return this.byTenant.resolve(tenant, async () => {
+      const found = await this.query('tenant', tenant);
+      const records = found.length > 0 ? found : await this.query('namespace', tenant);
+      return records.flatMap((record) => this.compile(record));
+    });
+  }
+
+  /**
+   * Changes the namespace's API at a base path, or makes it. `change` gets the API as it is (undefined: there is
+   * none) and may be called again, when somebody else was faster; what it throws is thrown. Throws ApiError (502)
+   * after too many such losses.
+   */
+  async put(identity: Identity, basePath: string, change: (before?: ApiRecord) => ApiChange): Promise<ApiRecord> {
+    return await this.retry(async () => {
+      const document = await this.read(identity.namespace.name, basePath);
+      const before = document && recordOf(document);
+      const { name: namespace, uuid } = identity.namespace;
+      const made = {
+        artifactId: newUuid(this.context.random),
+        namespace,
+        tenant: uuid,
+        basePath,
+        swagger: {},
+        subscriptions: {},
+      };
+      const record: ApiRecord = { ...(before ?? made), ...change(before) };
+      await this.context.store.put(database, documentOf(record, document));
+      this.forget(record);
+      return record;
+    });
+  }
+
+  /** Deletes an API; one that is not there is no error. Throws ApiError (502) where it is changed all the time. */
+  async delete({ namespace, basePath }: ApiRecord): Promise<void> {
+    await this.retry(async () => {
+      const document = await this.read(namespace, basePath);
+      if (document === undefined) return;
+      await this.context.store.delete(database, document._id, String(document._rev));
+      this.forget(recordOf(document));
+    });
+  }
+
+  private async query(by: 'namespace' | 'tenant', value: string): Promise<ApiRecord[]> {
+    const key = [by, value];
+    const rows = await this.context.store.query(database, {
+      view: 'apis',
+      startKey: key,
+      endKey: key,
+      includeDocs: true,
+    });
+    return rows.flatMap((row) => (row.doc === undefined ? [] : [recordOf(row.doc)]));
+  }
+
+  private async read(namespace: string, basePath: string): Promise<StoredDocument | undefined> {
+    try {
+      return await this.context.store.get(database, documentId(namespace, basePath));
+    } catch (error) {
+      if (error instanceof NoDocumentError) return undefined;
+      throw error;
+    }
+  }
+
+  /** One that can no longer be served (its issuer has left the configuration) takes no other down. */
+  private compile(record: ApiRecord): ServedApi[] {
+    const { issuers, logger } = this.context;
+    try {
+      return [{ record, compiled: compileApi(record.swagger, issuers) }];
+    } catch (error) {
+      if (!(error instanceof SwaggerError)) throw error;
+      logger.error({ err: error, namespace: record.namespace, basePath: record.basePath }, 'an API cannot be served');
+      return [];
+    }
+  }
+
+  private forget({ tenant, namespace }: ApiRecord): void {
+    this.byTenant.drop(tenant);
+    this.byTenant.drop(namespace);
+  }
+
+  private async retry<Result>(attempt: () => Promise<Result>): Promise<Result> {
+    for (let attempts = 0; attempts < maxAttempts; attempts++) {
+      try {
+        return await attempt();
+      } catch (error) {
+        if (!(error instanceof DocumentConflictError || error instanceof NoDocumentError)) throw error;
+      }
+    }
+    throw managementFailure(changedMeanwhile());
+  }
+}
+
+function documentId(namespace: string, basePath: string): string {
+  return `api/${namespace}${basePath}`;
+}
+
+function documentOf(record: ApiRecord, before: StoredDocument | undefined): StoredDocument {
+  const { artifactId, namespace, tenant, basePath, swagger } = record;
+  const subscriptions = Object.fromEntries(
+    Object.entries(record.subscriptions).map(([clientId, subscription]) => [clientId, { ...subscription }]),
+  );
+  const fields = { kind: 'api', artifactId, namespace, tenant, basePath, swagger, subscriptions };
+  const stored: StoredDocument = { _id: documentId(namespace, basePath), ...fields };
+  if (before?._rev !== undefined) stored._rev = before._rev;
+  return stored;
+}
+
+function recordOf(document: StoredDocument): ApiRecord {
+  const text = (field: string): string => {
+    const value = textAt(document, field);
+    if (value === undefined) throw new Error(`the API '${document._id}' cannot be read: no ${field}`);
+    return value;
+  };
+  const subscriptions: Record<string, Subscription> = {};
+  for (const [clientId, subscription] of Object.entries(objectAt(document, 'subscriptions') ?? {})) {
+    const secretHash = isJsonObject(subscription) ? textAt(subscription, 'secretHash') : undefined;
+    subscriptions[clientId] = secretHash === undefined ? {} : { secretHash };
+  }
+  return {
+    artifactId: text('artifactId'),
+    namespace: text('namespace'),
+    tenant: text('tenant'),
+    basePath: text('basePath'),
+    swagger: objectAt(document, 'swagger') ?? {},
+    subscriptions,
+  };
+}

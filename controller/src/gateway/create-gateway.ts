@@ -1,0 +1,154 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isApiError } from '@gpuwhisk/common/errors';
+import {
+  gatewayError,
+  gatewayFailureBody,
+  gatewayNotFound,
+  gatewayUriTooLong,
+  verbNotSupported,
+} from '@gpuwhisk/common/gateway-errors';
+import { transactionLogger } from '@gpuwhisk/common/logging';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { HttpHandler } from '@gpuwhisk/common/system/network';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { writeAnswer } from '../http/answer.js';
+import type { Answer } from '../http/answer.js';
+import { ClientGoneError, maxUriLength } from '../http/body.js';
+import { logAnswered, transactionIdOf } from '../http/transaction.js';
+import type { WebActionCaller } from '../web/web-handler.js';
+import { parseWebUrl } from '../web/web-url.js';
+import type { ApiRegistry, ServedApi } from './api-registry.js';
+import { checkSecurity } from './check-security.js';
+import type { Target } from './compile-targets.js';
+import { preflightAnswer, withCors } from './cors.js';
+import { findRoute, readPath } from './find-route.js';
+import type { FoundRoute, RequestPath } from './find-route.js';
+import { checkRate } from './rate-limit.js';
+import type { CountInWindow } from './rate-limit.js';
+
+/** What the gateway works with. */
+export interface GatewayDependencies {
+  registry: ApiRegistry;
+  callWebAction: WebActionCaller;
+  countInWindow: CountInWindow;
+  clock: Clock;
+  random: Random;
+  logger: Logger;
+}
+
+interface GatewayCall {
+  request: IncomingMessage;
+  transactionId: string;
+  path: RequestPath;
+  /** With the question mark, or ''. */
+  search: string;
+}
+
+/** The server of the APIs that route management stores: `/api/<tenant>/<base path>/<path>`. */
+export function createGateway(dependencies: GatewayDependencies): HttpHandler {
+  const { clock, random, logger } = dependencies;
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const startedMs = clock.monotonicMs();
+    const transactionId = transactionIdOf(request, random);
+    let answer: Answer;
+    try {
+      answer = await answerCall(dependencies, request, transactionId);
+    } catch (error) {
+      if (error instanceof ClientGoneError) return;
+      answer = failureAnswer(error, transactionId, logger);
+    }
+    writeAnswer(response, transactionId, answer, 'none');
+    logAnswered(logger, response, transactionId, clock.monotonicMs() - startedMs);
+  };
+  return (request, response) => void serve(request, response);
+}
+
+async function answerCall(
+  dependencies: GatewayDependencies,
+  request: IncomingMessage,
+  transactionId: string,
+): Promise<Answer> {
+  const url = request.url ?? '';
+  if (url.length > maxUriLength) throw gatewayUriTooLong(maxUriLength);
+  const question = url.indexOf('?');
+  const search = question < 0 ? '' : url.slice(question);
+  const whole = readPath(question < 0 ? url : url.slice(0, question));
+  const [root, tenant, ...segments] = whole?.segments ?? [];
+  if (whole === undefined || root !== 'api' || tenant === undefined) throw gatewayNotFound();
+  const route = findRoute(await dependencies.registry.servedBy(tenant), segments);
+  if (route === undefined) throw gatewayNotFound();
+  const { cors } = route.api.compiled;
+  const call: GatewayCall = { request, transactionId, path: { segments, raw: whole.raw.slice(2) }, search };
+  try {
+    return withCors(cors, request.headers, await answerRoute(dependencies, call, route));
+  } catch (error) {
+    if (error instanceof ClientGoneError) throw error;
+    return withCors(cors, request.headers, failureAnswer(error, transactionId, dependencies.logger));
+  }
+}
+
+/** Throws ApiError, ClientGoneError. */
+async function answerRoute(
+  dependencies: GatewayDependencies,
+  call: GatewayCall,
+  { api, resource }: FoundRoute<ServedApi>,
+): Promise<Answer> {
+  const { record, compiled } = api;
+  const { method = '', headers } = call.request;
+  if (method === 'OPTIONS' && compiled.cors === 'answer') return preflightAnswer(headers);
+  if (!resource.operations.has(method)) throw verbNotSupported();
+  const nowMs = dependencies.clock.now();
+  const query = new URLSearchParams(call.search);
+  const clientId = checkSecurity(compiled.security, record.subscriptions, { headers, query }, nowMs);
+  if (compiled.rateLimit !== undefined) {
+    // Callers without a key of their own share the API's count.
+    const key = clientId === undefined ? record.artifactId : `${record.artifactId} ${clientId}`;
+    await checkRate(dependencies.countInWindow, compiled.rateLimit, key, nowMs);
+  }
+  const target = resource.operations.get(method);
+  return target === undefined
+    ? jsonText(502, gatewayFailureBody(502))
+    : await callTarget(dependencies, call, target, resource.segments.length);
+}
+
+async function callTarget(
+  { callWebAction }: GatewayDependencies,
+  { request, transactionId, path, search }: GatewayCall,
+  target: Target,
+  matchedSegments: number,
+): Promise<Answer> {
+  const behind = target.takesPath ? path.raw : path.raw.slice(matchedSegments);
+  const url = parseWebUrl([target.path, ...behind].join('/') + search);
+  if (url === undefined) return jsonText(502, gatewayFailureBody(502));
+  const method = target.method ?? request.method ?? '';
+  const headers = { ...request.headers, ...target.headers, 'x-forwarded-url': publicUrl(request) };
+  return await callWebAction({ request, method, headers, url, transactionId });
+}
+
+/** The URL that the caller used, as far as proxies in front of the gateway say. */
+function publicUrl({ headers, url = '' }: IncomingMessage): string {
+  const given = (name: string): string | undefined => {
+    const value = headers[name];
+    return typeof value === 'string' && value !== '' ? value : undefined;
+  };
+  const host = given('x-forwarded-host') ?? given('host') ?? '';
+  const prefix = given('x-forwarded-prefix') ?? '';
+  return `${given('x-forwarded-proto') ?? 'http'}://${host}${prefix}${given('x-forwarded-uri') ?? url}`;
+}
+
+function jsonText(status: number, body: string): Answer {
+  return { status, body, contentType: 'application/json' };
+}
+
+/** An error in the form of OpenWhisk's gateway; what is no ApiError is logged. */
+function failureAnswer(error: unknown, transactionId: string, logger: Logger): Answer {
+  if (!isApiError(error)) transactionLogger(logger, transactionId, false).error({ err: error }, 'a request failed');
+  const { status, message, headers } = isApiError(error) ? error : gatewayError();
+  return {
+    status,
+    body: `${JSON.stringify({ status, message: `Error: ${message}` })}\n`,
+    contentType: 'application/json; charset=utf-8',
+    ...(headers !== undefined && { headers: Object.entries(headers).flat() }),
+  };
+}
