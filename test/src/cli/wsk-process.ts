@@ -24,8 +24,13 @@ export interface RunOptions {
 const timeoutMs = 20_000;
 
 /** Runs wsk as a process with none of the caller's WHISK_ and proxy variables. */
-export async function runWsk(args: string[], options: RunOptions): Promise<WskResult> {
-  const child = spawn(wskBinary, args, {
+export function runWsk(args: string[], options: RunOptions): Promise<WskResult> {
+  return runBinary(wskBinary, args, options);
+}
+
+/** Runs a command as runWsk runs wsk. */
+export async function runBinary(binary: string, args: string[], options: RunOptions): Promise<WskResult> {
+  const child = spawn(binary, args, {
     cwd: options.directory,
     env: { PATH: process.env['PATH'], HOME: options.directory, TZ: 'UTC', ...options.environment },
     stdio: ['ignore', 'pipe', 'pipe'],

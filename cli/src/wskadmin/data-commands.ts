@@ -1,0 +1,83 @@
+import { isObject, type AdminClient, type Json } from './admin-client.js';
+import { attempt, exitCodes, type AdminCommand, type CommandContext } from './command.js';
+
+/** Rows of one request. */
+const pageRows = 500;
+
+/** All rows of a database by id, or of a view, page by page. */
+async function allRows(client: AdminClient, database: string, view: string | undefined, docs: boolean) {
+  const rows: Json[] = [];
+  const query = new URLSearchParams({ limit: String(pageRows), docs: String(docs) });
+  if (view !== undefined) query.set('view', view);
+  for (;;) {
+    const last = rows.at(-1);
+    if (view !== undefined) query.set('skip', String(rows.length));
+    else if (isObject(last)) query.set('after', String(last.id));
+    const answer = await client.request(
+      'GET',
+      `databases/${encodeURIComponent(database)}/documents?${query.toString()}`,
+    );
+    const page = isObject(answer) && Array.isArray(answer.rows) ? answer.rows : [];
+    for (const row of page) rows.push(row);
+    if (page.length < pageRows) return rows;
+  }
+}
+
+/** The same value with the fields of every object in order of their names. */
+function sorted(value: Json): Json {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+      .map(([name, inner]) => [name, sorted(inner)]),
+  );
+}
+
+/** `wskadmin db ...` and `wskadmin syslog ...`. */
+export const dataCommands: AdminCommand[] = [
+  {
+    words: ['db', 'get'],
+    help: 'get contents of database',
+    positionals: [{ name: 'database' }],
+    options: [
+      { names: ['--view', '-w'], type: 'text', help: 'the view in the database to query, as design/view' },
+      { names: ['--docs'], type: 'flag', help: 'include document contents' },
+    ],
+    async run({ given, client, print }: CommandContext): Promise<number> {
+      const database = given.positional('database');
+      const view = given.text('view');
+      if (view !== undefined && !/^[^/]+\/[^/]+$/.test(view)) {
+        print(`view name "${view}" is not formatted correctly, should be design/view`);
+        return exitCodes.usage;
+      }
+      print(`getting contents for ${database} (${view ?? 'primary index'})`);
+      return attempt(print, 'get database', async () => {
+        const rows = await allRows(client, database, view, given.flag('docs'));
+        print(JSON.stringify(sorted({ total_rows: rows.length, offset: 0, rows }), null, 4));
+      });
+    },
+  },
+  {
+    words: ['syslog', 'get'],
+    help: 'get logs',
+    positionals: [{ name: 'components', many: 'any' }],
+    options: [
+      { names: ['--tid', '-t'], type: 'text', help: 'retrieve logs for the transaction id' },
+      { names: ['--grep', '-g'], type: 'text', help: 'retrieve logs that contain this text' },
+    ],
+    // All components of a standalone platform write one log: naming some of them narrows nothing.
+    async run({ given, client, print }: CommandContext): Promise<number> {
+      const query = new URLSearchParams();
+      const transactionId = given.text('tid');
+      const text = given.text('grep');
+      if (transactionId !== undefined) query.set('transid', transactionId);
+      else if (text !== undefined) query.set('grep', text);
+      return attempt(print, 'get logs', async () => {
+        const answer = await client.request('GET', `syslog?${query.toString()}`);
+        const lines = isObject(answer) && Array.isArray(answer.lines) ? answer.lines : [];
+        for (const line of lines) print(String(line));
+      });
+    },
+  },
+];

@@ -1,0 +1,80 @@
+import { WskError } from '../errors.js';
+import { defaultApiVersion, propertiesFile, readProperties, type Settings } from '../settings.js';
+import { createAdminClient } from './admin-client.js';
+import { parseGiven, takeOptions, UsageError, usageOf, type OptionSpec } from './arguments.js';
+import { exitCodes, type AdminCommand } from './command.js';
+import { dataCommands } from './data-commands.js';
+import { limitsCommands } from './limits-commands.js';
+import { userCommands } from './user-commands.js';
+
+const commands: readonly AdminCommand[] = [...userCommands, ...limitsCommands, ...dataCommands];
+
+const globalOptions: readonly OptionSpec[] = [
+  { names: ['--apihost'], type: 'text', help: 'the platform, such as http://localhost:3233' },
+  { names: ['--auth'], type: 'text', help: "an operator's key, uuid:key" },
+  { names: ['--insecure', '-i'], type: 'flag', help: 'bypass certificate checking' },
+  { names: ['--help', '-h'], type: 'flag', help: 'this text' },
+];
+
+const summary = `usage: wskadmin [--apihost HOST] [--auth UUID:KEY] [-i] COMMAND ...
+
+${commands.map(({ words, help }) => `  ${words.join(' ').padEnd(16)}${help}`).join('\n')}
+
+Host and key come from these flags, else from WHISK_APIHOST and WHISK_ADMIN_AUTH, else from APIHOST and ADMIN_AUTH
+(or AUTH) of ~/.wskprops. The key must be an operator's; standalone's is that of whisk.system.`;
+
+function settingsFrom(values: Map<string, unknown>, environment: NodeJS.ProcessEnv): Settings {
+  const properties = readProperties(propertiesFile(environment));
+  const text = (name: string): string | undefined => {
+    const value = values.get(name);
+    return typeof value === 'string' ? value : undefined;
+  };
+  const apiHost = text('apihost') ?? environment['WHISK_APIHOST'] ?? properties.get('APIHOST') ?? '';
+  const key = properties.get('ADMIN_AUTH') ?? properties.get('AUTH') ?? '';
+  return {
+    apiHost: apiHost.replace(/\/+$/, ''),
+    apiVersion: defaultApiVersion,
+    auth: text('auth') ?? environment['WHISK_ADMIN_AUTH'] ?? key,
+    cert: properties.get('CERT') ?? '',
+    key: properties.get('KEY') ?? '',
+    insecure: values.get('insecure') === true,
+    gatewayToken: '',
+    gatewayTenant: '',
+  };
+}
+
+/** Runs one command line, without the leading `node wskadmin`, and returns its exit code. */
+export async function runAdmin(commandLine: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
+  const print = (line: string): void => void process.stdout.write(`${line}\n`);
+  let usage = summary;
+  try {
+    const words = [...commandLine];
+    const values = takeOptions(words, globalOptions, () => false);
+    if (values.has('help')) {
+      print(summary);
+      return exitCodes.done;
+    }
+    const [first = '', second = '', ...rest] = words;
+    const command = commands.find((one) => one.words[0] === first && one.words[1] === second);
+    if (command === undefined) throw new UsageError(`invalid choice: '${words.slice(0, 2).join(' ')}'`);
+    usage = usageOf(command);
+    if (rest.includes('--help') || rest.includes('-h')) {
+      print([usage, '', command.help, ...command.options.map(describe)].join('\n'));
+      return exitCodes.done;
+    }
+    const given = parseGiven(rest, command);
+    return await command.run({ given, client: createAdminClient(settingsFrom(values, environment)), print });
+  } catch (error) {
+    if (error instanceof UsageError) {
+      process.stderr.write(`${usage}\nwskadmin: error: ${error.message}\n`);
+      return exitCodes.usage;
+    }
+    if (!(error instanceof WskError)) throw error;
+    process.stderr.write(`wskadmin: error: ${error.message}\n`);
+    return exitCodes.usage;
+  }
+}
+
+function describe({ names, help }: OptionSpec): string {
+  return `  ${names.join(', ').padEnd(28)}${help}`;
+}
