@@ -8,8 +8,9 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import AdmZip from 'adm-zip';
 import { runWsk } from '../cli/wsk-process.js';
+import type { ApiActivation } from './api-client.js';
 import { hasPython } from './machine.js';
-import { startPlatform } from './running-platform.js';
+import { startPlatform, until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
 
 const run = promisify(execFile);
@@ -88,3 +89,38 @@ withPackages(
   },
   300_000,
 );
+
+test('a feed, called at each step of a trigger that names it', async () => {
+  await wsk('action', 'create', 'topics', join(examples, 'feed/feed.js'), '--annotation', 'feed', 'true');
+  await wsk('trigger', 'create', 'news', '--feed', 'topics', '--feed-param', 'topic', 'weather');
+  await wsk('trigger', 'get', 'news');
+  await wsk('trigger', 'update', 'news', '--feed-param', 'topic', 'sports');
+  await wsk('trigger', 'delete', 'news');
+  let records: ApiActivation[] = [];
+  await until('the four calls are recorded', async () => {
+    records = (await platform.api.request<ApiActivation[]>('GET', '_/activations?name=topics&docs=true')).body;
+    return records.length >= 4;
+  });
+  const calls = records.map(({ response }) => response.result).reverse();
+  const call = { triggerName: '/_/news', mayFire: true };
+  expect(calls).toEqual([
+    { ...call, lifecycleEvent: 'CREATE', topic: 'weather' },
+    { ...call, lifecycleEvent: 'READ', topic: null },
+    { ...call, lifecycleEvent: 'UPDATE', topic: 'sports' },
+    { ...call, lifecycleEvent: 'DELETE', topic: null },
+  ]);
+  await expect(wsk('trigger', 'create', 'mute', '--feed', 'topics')).rejects.toThrow(
+    'The feed needs to know the topic',
+  );
+  expect((await platform.api.request('GET', '_/triggers/mute')).status).toBe(404);
+});
+
+test('a rule that greets', async () => {
+  await wsk('trigger', 'create', 'greeted');
+  await wsk('rule', 'create', 'greet', 'greeted', 'hello');
+  const fired = await wsk('trigger', 'fire', 'greeted', '--param', 'name', 'Ada');
+  const record = await platform.api.record(/[0-9a-f]{32}/.exec(fired)?.[0]);
+  const [line = '{}'] = record.logs;
+  const { activationId } = JSON.parse(line) as { activationId: string };
+  expect((await platform.api.record(activationId)).response.result).toEqual({ greeting: 'Hello, Ada!' });
+});
