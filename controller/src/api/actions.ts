@@ -3,10 +3,11 @@ import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import { packageId } from '@gpuwhisk/common/entities/package-codec';
 import { mergeParameters } from '@gpuwhisk/common/entities/parameters';
 import { defaultLimits, limitsProblem } from '@gpuwhisk/common/entities/limits';
-import { kindNotAuthorized, notAllowed, notAllowedOnBinding } from '@gpuwhisk/common/errors';
+import { kindNotAuthorized, notAllowed } from '@gpuwhisk/common/errors';
+import { parseActionName } from '../actions/action-resolver.js';
 import type { ActionName } from '../actions/action-resolver.js';
 import { readActionPut } from '../actions/action-put.js';
-import { providerOf, readablePackages } from '../entitlement/rights.js';
+import { checkActionsUsable, providerOf, readablePackages } from '../entitlement/rights.js';
 import type { Answer } from '../http/answer.js';
 import { checkSequence, inNamespace } from '../invoke/sequence-check.js';
 import { jsonAnswer } from '../http/answer.js';
@@ -38,25 +39,35 @@ function actionNameOf(call: IdentifiedCall): ActionName {
   return { namespace, packageName: entityNameOf(call, 'packageName'), name };
 }
 
+/** Where an action is written. */
+interface WritableAction {
+  /** `ns` or `ns/pkg`. */
+  namespace: string;
+  name: string;
+  /** Writes it while its package, if it has one, stays there. */
+  write<Result>(work: () => Promise<Result>): Promise<Result>;
+}
+
 /**
  * The place of an action that the caller may write: in its own namespace, and in a package that is there and no
  * binding. Throws ApiError (400, 403, 404, 409, 500).
  */
-async function writableAction(context: ApiContext, call: IdentifiedCall): Promise<{ namespace: string; name: string }> {
+async function writableAction(context: ApiContext, call: IdentifiedCall): Promise<WritableAction> {
   const { namespace, packageName, name } = actionNameOf(call);
   if (packageName === undefined) {
     checkOwner(call, namespace, name);
-    return { namespace, name };
+    return { namespace, name, write: (work) => work() };
   }
   checkOwner(call, namespace, packageName, name);
-  const { binding } = await context.packages.resolve({ namespace, name: packageName });
-  if (binding !== undefined) throw notAllowedOnBinding();
-  return { namespace: `${namespace}/${packageName}`, name };
+  const place = { namespace, name: packageName };
+  const { packageWriter } = context;
+  await packageWriter.checkPlace(place);
+  return { namespace: packageId(place), name, write: (work) => packageWriter.writeInside(place, work) };
 }
 
 async function putAction(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
   const { config, clock } = context;
-  const { namespace, name } = await writableAction(context, call);
+  const { namespace, name, write } = await writableAction(context, call);
   // Code and both lists of parameters at their largest.
   const maxBodyBytes = config.limits.maxCodeBytes + 2 * config.limits.maxParametersBytes;
   const body = await readPutBody(call.request, maxBodyBytes);
@@ -70,6 +81,12 @@ async function putAction(context: ApiContext, call: IdentifiedCall): Promise<Ans
     const { identity } = call;
     put.exec = { ...put.exec, components: inNamespace(put.exec.components, identity.namespace.name) };
     const { maxSequenceLength } = config.limits;
+    const components = put.exec.components.slice(0, maxSequenceLength).map(parseActionName);
+    await checkActionsUsable(
+      context.packages,
+      identity,
+      components.filter((one) => one !== undefined),
+    );
     await checkSequence(context.actionResolver, identity, `${namespace}/${name}`, put.exec, maxSequenceLength);
   }
   const { exec } = put;
@@ -77,12 +94,8 @@ async function putAction(context: ApiContext, call: IdentifiedCall): Promise<Ans
   if (exec !== undefined && allowedKinds !== undefined && !allowedKinds.includes(exec.kind)) {
     throw kindNotAuthorized(exec.kind);
   }
-  const written = await context.actionWriter.put(namespace, name, put, overwrite, {
-    manifest,
-    bounds,
-    defaultLimits: defaultLimits(config.limits),
-    nowMs: clock.now(),
-  });
+  const merge = { manifest, bounds, defaultLimits: defaultLimits(config.limits), nowMs: clock.now() };
+  const written = await write(() => context.actionWriter.put(namespace, name, put, overwrite, merge));
   return jsonAnswer(actionToApi(written, { code: true }));
 }
 

@@ -69,8 +69,8 @@ export async function refuseForbidden(components: readonly FoundComponent[]): Pr
 
 /**
  * Checks a sequence that is to be stored as `id` (`ns/name` or `ns/pkg/name`), as OpenWhisk's
- * Actions.checkSequenceActionLimits does: its components exist, its owner may use them, it does not come to more
- * than `maxLength` actions and is not part of itself. Throws ApiError (400, 403).
+ * Actions.checkSequenceActionLimits does: its components exist, it does not come to more than `maxLength` actions and
+ * is not part of itself. That its owner may use the components has been checked. Throws ApiError (400).
  */
 export async function checkSequence(
   resolver: Resolver,
@@ -91,7 +91,6 @@ export async function checkSequence(
       else if (++actions > maxLength) throw sequenceTooLong();
     }
   };
-  if (components.length <= maxLength) await refuseForbidden(findComponents(resolver, identity, components));
   if (components.length === 0) throw sequenceWithoutComponents();
   await count(components, 0);
 }

@@ -6,6 +6,7 @@ import {
   concurrentModification,
   isApiError,
   noSuchEntity,
+  notAllowedOnBinding,
   packageNotBindable,
   packageNotEmpty,
 } from '@gpuwhisk/common/errors';
@@ -17,7 +18,7 @@ import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
 import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
-import { KeyQueue } from '@gpuwhisk/common/store/key-queue';
+import { KeyGate } from '@gpuwhisk/common/store/key-gate';
 import type { ActionWriter } from '../actions/action-writer.js';
 import { readStoredEntity } from '../stored-entity.js';
 import type { PackageCache } from './package-cache.js';
@@ -29,8 +30,8 @@ const deletesAtOnce = 16;
 
 /** Writes and deletes packages and bindings. */
 export class PackageWriter {
-  /** One write of a package at a time. */
-  private readonly writes = new KeyQueue();
+  /** One write of a package at a time, and none while its actions are written. */
+  private readonly gate = new KeyGate();
 
   constructor(
     private readonly store: ArtifactStore,
@@ -41,7 +42,7 @@ export class PackageWriter {
 
   /** Creates or, where `overwrite`, updates a package; resolves with it. Throws ApiError. */
   put(name: PackageBinding, put: PackagePut, overwrite: boolean, nowMs: number): Promise<WhiskPackage> {
-    return this.writes.run(packageId(name), async () => {
+    return this.gate.own(packageId(name), async () => {
       const stored = await this.readIfThere(name);
       if (stored !== undefined && !overwrite) throw alreadyExists();
       if (put.binding !== undefined) {
@@ -52,9 +53,23 @@ export class PackageWriter {
     });
   }
 
+  /** Refuses a package that is not there, or a binding, as a place of actions. Throws ApiError (400, 404, 409, 500). */
+  async checkPlace(name: PackageBinding): Promise<void> {
+    const { binding } = await this.cache.resolve(name);
+    if (binding !== undefined) throw notAllowedOnBinding();
+  }
+
+  /** Writes an action of a package, which stays meanwhile. Throws as checkPlace and `write` do. */
+  writeInside<Result>(name: PackageBinding, write: () => Promise<Result>): Promise<Result> {
+    return this.gate.use(packageId(name), async () => {
+      await this.checkPlace(name);
+      return write();
+    });
+  }
+
   /** Deletes a package; where `force`, its actions before it. Resolves with what it was. Throws ApiError. */
   delete(name: PackageBinding, force: boolean): Promise<WhiskPackage> {
-    return this.writes.run(packageId(name), async () => {
+    return this.gate.own(packageId(name), async () => {
       const stored = await this.read(name);
       if (stored.binding === undefined) await this.empty(name, force);
       this.cache.drop(name);

@@ -109,6 +109,18 @@ describe('a package', () => {
     expect((await api.request('DELETE', path('full'))).status).toBe(200);
   });
 
+  test('that is deleted while actions are put into it leaves none behind', async () => {
+    for (let round = 0; round < 5; round++) {
+      await put('busy');
+      const puts = Array.from({ length: 10 }, (_, number) => putAction(`busy/a${number}`));
+      const deleted = await api.request('DELETE', `${path('busy')}?force=true`);
+      expect(deleted.status).toBe(200);
+      for (const { status } of await Promise.all(puts)) expect([200, 404]).toContain(status);
+      const range = { view: 'actions', startKey: ['alice/busy'], endKey: ['alice/busy', '\ufff0'] } as const;
+      expect(await api.store.query('whisks', range)).toEqual([]);
+    }
+  });
+
   test('is not there', async () => {
     expect(outcome(await api.request('GET', path('none')))).toEqual([
       404,

@@ -80,9 +80,14 @@ test('more actions than allowed, also by way of other sequences', async () => {
 test('no component, and one that is not there', async () => {
   expect(await refusal(put(name('s'), sequence()))).toEqual([400, 'No component specified for the sequence.']);
   const missing = [400, 'Sequence component does not exist.'];
-  for (const component of ['/_/nowhere', '/_/nopackage/a', '/_/a/b/c']) {
+  for (const component of ['/_/nowhere', '/_/a/b/c']) {
     expect(await refusal(put(name('s'), sequence(component)))).toEqual(missing);
   }
+  // The right to read its package is looked at first.
+  expect(await refusal(put(name('s'), sequence('/_/nopackage/a')))).toEqual([
+    404,
+    'The requested resource does not exist.',
+  ]);
   expect((await api.request('GET', actionPath(name('s')))).status).toBe(404);
   await putAll(name('a'));
   await put(name('s'), sequence(`/_/${name('a')}`));
@@ -151,9 +156,15 @@ test('components of another namespace: those of a shared package only', async ()
   const shut = `/bob/${name('shut')}/a`;
   const plain = `/bob/${name('a')}`;
   expect((await put(name('s'), sequence(open), alice)).status).toBe(200);
-  const refused = [plain, shut].map((component) => component.slice(1)).sort();
-  expect(await refusal(put(name('s'), sequence(shut, open, plain), alice))).toEqual([
+  const notAuthorized = (...refused: string[]): [number, string] => [
     403,
     `The supplied authentication is not authorized to access '${refused.join(', ')}'.`,
-  ]);
+  ];
+  const other = `/bob/${name('0')}`;
+  expect(await refusal(put(name('s'), sequence(plain, open, other, plain), alice))).toEqual(
+    notAuthorized(other.slice(1), plain.slice(1)),
+  );
+  // Of a package, it is the package that is refused.
+  const ofShut = notAuthorized(`bob/${name('shut')}`);
+  expect(await refusal(put(name('s'), sequence(open, shut, plain), alice))).toEqual(ofShut);
 });
