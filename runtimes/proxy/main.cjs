@@ -2,11 +2,16 @@
 // Runs executables as actions: speaks the framed protocol on file descriptor 3 and starts the action's program.
 // Start: node main.cjs [path of the adm-zip package] [kind] executable
 //        node main.cjs [path of the adm-zip package] [kind] loop [file for source] [command...]
+//        node main.cjs [path of the adm-zip package] [kind] build-go [file for source] [go] [version of go]
 const { openChannel, frameType, maxPayloadBytes } = require('../nodejs/channel.cjs');
 const { placeCode } = require('./place-code.cjs');
 
 const [zipLibrary, kind, style, sourceFile = 'exec', ...command] = process.argv.slice(2);
-const styles = { executable: () => require('./executable.cjs'), loop: () => require('./action-loop.cjs') };
+const styles = {
+  executable: () => require('./executable.cjs'),
+  loop: () => require('./action-loop.cjs'),
+  'build-go': () => require('../go/build.cjs'),
+};
 const notBuilt = 'The action failed to generate or locate a binary. See logs for details.';
 
 let initialized = false;

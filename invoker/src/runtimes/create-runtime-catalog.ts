@@ -7,9 +7,10 @@ import { ProvisioningError } from '../containers/container-factory.js';
 import { commandLaunch } from './command-runtime.js';
 import { findPython, minorOf } from './find-python.js';
 import type { Python } from './find-python.js';
-import { findJdk } from './find-toolchains.js';
-import type { Jdk } from './find-toolchains.js';
+import { findGo, findJdk } from './find-toolchains.js';
+import type { Go, Jdk } from './find-toolchains.js';
 import { fitManifest } from './fit-manifest.js';
+import { goLaunch, goMinor, prepareGo } from './go-runtime.js';
 import { installRequirements } from './install-requirements.js';
 import { canHaveGson, javaLaunch, prepareJava } from './java-runtime.js';
 import { nodeLaunch } from './node-runtime.js';
@@ -41,20 +42,26 @@ export interface RuntimeCatalogOptions {
 interface Toolchains {
   python: Python | undefined;
   jdk: Jdk | undefined;
+  go: Go | undefined;
   /** Families that the machine lacks, and why. */
   missing: string[];
 }
 
 async function findToolchains(releasesDir: string, env: NodeJS.ProcessEnv): Promise<Toolchains> {
   const path = env.PATH ?? '';
-  const [python, foundJdk] = await Promise.all([findPython(join(releasesDir, 'python.json'), env), findJdk(path)]);
+  const [python, foundJdk, go] = await Promise.all([
+    findPython(join(releasesDir, 'python.json'), env),
+    findJdk(path),
+    findGo(path),
+  ]);
   const jdk = foundJdk && (await canHaveGson(path)) ? foundJdk : undefined;
   const missing = [
     ...(python ? [] : ['python (no Python 3.8 or newer)']),
     ...(foundJdk ? [] : ['java (no JDK 17 or newer)']),
     ...(foundJdk && !jdk ? ['java (neither gson, package libgoogle-gson-java, nor Maven)'] : []),
+    ...(go ? [] : ['go']),
   ];
-  return { python, jdk, missing };
+  return { python, jdk, go, missing };
 }
 
 /** Finds the runtimes of this machine. Fetches, compiles and installs nothing yet. Rejects with ConfigError. */
@@ -64,7 +71,7 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   const releasesDir = join(dataDir, 'runtimes');
   const requirementsDir = join(dataDir, 'requirements');
   const manifestFile = options.manifestFile ?? join(runtimesDir, 'runtimes.json');
-  const [manifestText, { python, jdk, missing }] = await Promise.all([
+  const [manifestText, { python, jdk, go, missing }] = await Promise.all([
     readFile(manifestFile, 'utf8'),
     findToolchains(releasesDir, options.env ?? process.env),
     removeAbandoned(releasesDir, options.clock),
@@ -76,6 +83,7 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
     versions: {
       ...(python && { python: `3.${minorOf(python)}` }),
       ...(jdk && { java: String(jdk.major) }),
+      ...(go && { go: goMinor(go) }),
     },
   });
   const entries = new Map(Object.values(manifest.runtimes).flatMap((each) => each.map((entry) => [entry.kind, entry])));
@@ -100,6 +108,12 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
     return javaLaunch(await prepareJava(releasesDir, join(runtimesDir, 'java'), found), found, memoryMiB);
   }
 
+  async function launchGo(found: Go): Promise<RuntimeLaunch> {
+    info("Go's packages are compiled for actions, once, if they are not there.");
+    const folder = await prepareGo(releasesDir, join(runtimesDir, 'go'), found);
+    return goLaunch(runtimesDir, await realpath(process.execPath), folder, found);
+  }
+
   function launchOf(entry: RuntimeEntry, requirements: readonly string[], memoryMiB: number): Promise<RuntimeLaunch> {
     const { kind } = entry;
     if (entry.command) return launches.do(kind, () => commandLaunch(entry));
@@ -109,6 +123,7 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
       return launches.do(`${kind} ${requirements.join(' ')}`, () => launchPython(python, requirements));
     }
     if (family === 'java' && jdk) return launches.do(`${kind} ${memoryMiB}`, () => launchJava(jdk, memoryMiB));
+    if (family === 'go' && go) return launches.do(kind, () => launchGo(go));
     return Promise.reject(new ProvisioningError(`There is no runtime for '${kind}'.`));
   }
 

@@ -27,8 +27,17 @@ export function loopLaunch(
   program: string,
   loop: { kind: string; sourceFile: string; command: readonly string[]; needs: readonly string[] },
 ): RuntimeLaunch {
-  const launch = proxyLaunch(runtimesDir, program, [loop.kind, 'loop', loop.sourceFile, ...loop.command]);
-  return { ...launch, binds: [...launch.binds, ...bindsFor(loop.needs)] };
+  return buildLaunch(runtimesDir, program, { ...loop, style: 'loop' });
+}
+
+/** How to start the proxy for a build, in the style of that name (runtimes/proxy/main.cjs). */
+export function buildLaunch(
+  runtimesDir: string,
+  program: string,
+  build: { kind: string; style: string; sourceFile: string; command: readonly string[]; needs: readonly string[] },
+): RuntimeLaunch {
+  const launch = proxyLaunch(runtimesDir, program, [build.kind, build.style, build.sourceFile, ...build.command]);
+  return { ...launch, binds: [...launch.binds, ...bindsFor(build.needs)] };
 }
 
 function proxyLaunch(runtimesDir: string, program: string, words: readonly string[]): RuntimeLaunch {

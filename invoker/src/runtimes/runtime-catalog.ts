@@ -7,6 +7,18 @@ export interface Bind {
   target: string;
 }
 
+/** How the code of an action is built before a container gets it. */
+export interface BuildStep {
+  /** Whether this code has to be built; else it goes to the container as it is. */
+  needs(code: { code: string; binary: boolean }): boolean;
+  /** Of everything that the program depends on besides the code and the name of its main function. */
+  key: string;
+  /** A runtime whose init builds the code and whose run answers `{"program": base64}`. */
+  launch: RuntimeLaunch;
+  /** Of the sandbox that builds. */
+  memoryMiB: number;
+}
+
 /** How to start a runtime in a sandbox. */
 export interface RuntimeLaunch {
   /** Program and arguments, as paths inside the sandbox. */
@@ -16,6 +28,8 @@ export interface RuntimeLaunch {
   env: Readonly<Record<string, string>>;
   /** `framed`: our protocol on file descriptor 3. `http`: `/init` and `/run` on port 8080. */
   protocol: 'framed' | 'http';
+  /** Absent where the runtime takes code as it is. */
+  build?: BuildStep;
 }
 
 /** The runtimes that this machine can run. */

@@ -22,6 +22,8 @@ export interface ContainerParts {
   hasLauncher: boolean;
   cgroups: Cgroups;
   clock: Clock;
+  /** Gives code to the runtime by `init`, at once or once it is built. */
+  load(request: InitRequest, limits: CallLimits, init: (request: InitRequest) => Call): Call;
   /** Frees what the sandbox held on the host, once its processes have ended. */
   release(): Promise<void>;
 }
@@ -68,7 +70,7 @@ export class ProcessContainer implements Container {
   init(request: InitRequest, limits: CallLimits): Call {
     if (this.initialized) return refused(`Container ${this.id} cannot be initialized more than once.`);
     this.initialized = true;
-    return this.begin((connection) => connection.init(request, limits));
+    return this.begin((connection) => this.parts.load(request, limits, (ready) => connection.init(ready, limits)));
   }
 
   run(request: RunRequest, limits: CallLimits): Call {

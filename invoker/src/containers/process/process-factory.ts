@@ -6,15 +6,14 @@ import { fileURLToPath } from 'node:url';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { systemRandom } from '@gpuwhisk/common/system/random';
-import type { RuntimeCatalog, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
+import type { BuildStep, RuntimeCatalog, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
 import type { Container, ContainerFactory, ContainerSpec } from '../container-factory.js';
 import { ProvisioningError } from '../container-factory.js';
+import { BuildCache } from './build-cache.js';
 import { detectCgroups } from './cgroups.js';
-import { deferred } from './connection.js';
-import { FramedConnection } from './framed-connection.js';
+import { connectRuntime } from './connect-runtime.js';
 import { prepareHostView } from './host-view.js';
 import type { HostView } from './host-view.js';
-import { HttpConnection } from './http-connection.js';
 import { limitNotes, noIsolation, probeIsolation } from './isolation.js';
 import type { Isolation } from './isolation.js';
 import { sendSpec, startBare } from './launcher.js';
@@ -32,7 +31,6 @@ import { Slots } from './slots.js';
 import { unsandboxed } from './unsandboxed.js';
 
 const MiB = 1024 * 1024;
-const startTimeoutMs = 30_000;
 const defaultPidsLimit = 1024;
 /** Host user ids of sandboxes, which systemd's ranges leave free. Each platform has a block of them. */
 const firstOuterId = 1_879_048_192;
@@ -80,6 +78,7 @@ class ProcessFactory implements ProcessContainerFactory {
   private readonly slots = new Slots(1, maxSlots - 1);
   private readonly launcherPath: string;
   private readonly random: Random;
+  private readonly builds: BuildCache;
   private isolation: Isolation = noIsolation;
   private network: ActionNetwork | undefined;
   private view: HostView = { words: () => [] };
@@ -90,6 +89,8 @@ class ProcessFactory implements ProcessContainerFactory {
   private launchers: LauncherPool | undefined;
 
   constructor(private readonly options: ProcessFactoryOptions) {
+    const { dataDir, clock } = options;
+    this.builds = new BuildCache(join(resolve(dataDir), 'builds'), clock, (step) => this.createBuilder(step));
     this.launcherPath = options.launcherPath ?? launcherPath;
     this.random = options.random ?? systemRandom;
   }
@@ -151,6 +152,11 @@ class ProcessFactory implements ProcessContainerFactory {
     const container = await this.launch(launchers.take(), spec, launch);
     launchers.refill();
     return container;
+  }
+
+  private createBuilder({ launch, memoryMiB }: BuildStep): Promise<Container> {
+    if (!this.launchers || this.closed) throw new ProvisioningError('The container factory is not open.');
+    return this.launch(this.launchers.take(), { kind: 'build', memoryMiB, concurrency: 1, requirements: [] }, launch);
   }
 
   prewarm(spec: ContainerSpec): Promise<Container> {
@@ -244,6 +250,8 @@ class ProcessFactory implements ProcessContainerFactory {
       hasLauncher: parked.process !== undefined,
       cgroups: this.isolation.cgroups,
       clock,
+      load: (request, limits, init) =>
+        launch.build ? this.builds.init(launch.build, request, limits, init) : init(request),
       release: async () => {
         this.containers.delete(id);
         await Promise.all([this.isolation.cgroups.remove(id), removeFolder(folder)]);
@@ -251,7 +259,15 @@ class ProcessFactory implements ProcessContainerFactory {
       },
     });
     this.containers.set(id, container);
-    const outcome = this.connect(container, started, logs, launch, slot, parked.process === undefined);
+    const outcome = connectRuntime({
+      container,
+      started,
+      logs,
+      clock,
+      protocol: launch.protocol,
+      host: this.isolation.network?.veth(slot).inside ?? '',
+      hasLauncher: parked.process !== undefined,
+    });
     if (parked.process) sendSpec(started, sandboxWords(this.isolation, this.plan(parked, spec, launch, folder)));
     const failure = await outcome;
     if (failure === undefined) return container;
@@ -260,51 +276,6 @@ class ProcessFactory implements ProcessContainerFactory {
     throw new ProvisioningError(
       `A container for '${spec.kind}' did not start: ${failure}.${printed && `\n${printed}`}`,
     );
-  }
-
-  /** Resolves with why the runtime did not start, or undefined once it did. */
-  private connect(
-    container: ProcessContainer,
-    started: SandboxProcess,
-    logs: LogCollector,
-    launch: RuntimeLaunch,
-    slot: number,
-    bare: boolean,
-  ): Promise<string | undefined> {
-    const { clock } = this.options;
-    const outcome = deferred<string | undefined>();
-    let ready = bare;
-    let greeted = launch.protocol === 'http';
-    const progress = (): void => {
-      if (ready && greeted) outcome.resolve(undefined);
-    };
-    const framed = new FramedConnection(started.socket, logs, clock, {
-      hello: () => {
-        greeted = true;
-        progress();
-      },
-      launcher: (text) => {
-        if (text !== 'ready') {
-          outcome.resolve(text.split('\n').slice(1).join(': '));
-          return;
-        }
-        ready = true;
-        progress();
-      },
-      broken: (reason) => {
-        // The launcher closes the socket of a runtime that speaks HTTP once it has reported.
-        if (launch.protocol === 'http' && ready) return;
-        outcome.resolve(reason);
-        void container.destroy();
-      },
-    });
-    const host = this.isolation.network?.veth(slot).inside ?? '';
-    const broken = (): void => void container.destroy();
-    container.connect(launch.protocol === 'framed' ? framed : new HttpConnection(host, logs, clock, broken));
-    void container.exited.then(() => outcome.resolve('it ended at once'));
-    const timer = clock.setTimer(startTimeoutMs, () => outcome.resolve(`it was not ready within ${startTimeoutMs} ms`));
-    void outcome.promise.then(() => timer.cancel());
-    return outcome.promise;
   }
 
   private async startBare(folder: string, spec: ContainerSpec, launch: RuntimeLaunch): Promise<SandboxProcess> {
