@@ -1,7 +1,8 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { parseManifest } from '@gpuwhisk/common/runtimes';
-import type { RuntimeEntry } from '@gpuwhisk/common/runtimes';
+import type { RuntimeEntry, RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import { ConfigError } from '@gpuwhisk/common/config';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { commandLaunch } from './command-runtime.js';
@@ -23,6 +24,7 @@ import { SharedWork } from './shared-work.js';
 
 const failureKeptMs = 30_000;
 const defaultMemoryMiB = 256;
+const knownFamilies = ['nodejs', 'python', 'java', 'go'];
 
 /** What createRuntimeCatalog needs. */
 export interface RuntimeCatalogOptions {
@@ -64,6 +66,28 @@ async function findToolchains(releasesDir: string, env: NodeJS.ProcessEnv): Prom
   return { python, jdk, go, missing };
 }
 
+async function readManifest(file: string): Promise<RuntimeManifest> {
+  let text: string;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch (error) {
+    throw new ConfigError(`The runtimes manifest '${file}' cannot be read: ${(error as Error).message}`);
+  }
+  return parseManifest(text, file);
+}
+
+/** The start's lines about languages and kinds that are missing. */
+function notesOn(missing: readonly string[], listed: RuntimeManifest, offered: RuntimeManifest): string[] {
+  // Of a family that is offered, other versions are simply not those of this machine.
+  const strange = Object.keys(listed.runtimes).filter((family) => !knownFamilies.includes(family));
+  const dropped = strange.filter((family) => !(family in offered.runtimes));
+  const kinds = dropped.flatMap((family) => (listed.runtimes[family] ?? []).map((entry) => entry.kind));
+  return [
+    ...(missing.length > 0 ? [`Actions in these languages are not available: ${missing.join(', ')}.`] : []),
+    ...(kinds.length > 0 ? [`Kinds of the manifest that cannot be run here: ${kinds.join(', ')}.`] : []),
+  ];
+}
+
 /** Finds the runtimes of this machine. Fetches, compiles and installs nothing yet. Rejects with ConfigError. */
 export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Promise<RuntimeCatalog> {
   const runtimesDir = resolve(options.runtimesDir);
@@ -71,14 +95,14 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   const releasesDir = join(dataDir, 'runtimes');
   const requirementsDir = join(dataDir, 'requirements');
   const manifestFile = options.manifestFile ?? join(runtimesDir, 'runtimes.json');
-  const [manifestText, { python, jdk, go, missing }] = await Promise.all([
-    readFile(manifestFile, 'utf8'),
+  const [listed, { python, jdk, go, missing }] = await Promise.all([
+    readManifest(manifestFile),
     findToolchains(releasesDir, options.env ?? process.env),
     removeAbandoned(releasesDir, options.clock),
     removeAbandoned(requirementsDir, options.clock),
   ]);
   const ownMajor = Number(process.versions.node.split('.')[0]);
-  const manifest = fitManifest(parseManifest(manifestText, manifestFile), {
+  const manifest = fitManifest(listed, {
     nodeMajor: ownMajor,
     versions: {
       ...(python && { python: `3.${minorOf(python)}` }),
@@ -129,7 +153,7 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
 
   return {
     manifest,
-    notes: missing.length > 0 ? [`Actions in these languages are not available: ${missing.join(', ')}.`] : [],
+    notes: notesOn(missing, listed, manifest),
     supports: (kind) => kind === executableKind || entries.has(kind),
     launch(kind, requirements, memoryMiB = defaultMemoryMiB) {
       if (kind === executableKind) {
