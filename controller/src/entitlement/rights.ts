@@ -2,6 +2,7 @@ import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { PackageBinding, WhiskPackage } from '@gpuwhisk/common/entities/package';
 import { packageId } from '@gpuwhisk/common/entities/package-codec';
 import { circularBinding, isApiError, notAuthorized } from '@gpuwhisk/common/errors';
+import type { ActionName } from '../actions/action-resolver.js';
 import type { PackageCache } from '../packages/package-cache.js';
 
 /**
@@ -73,4 +74,22 @@ async function readablePackage(
     if (name.namespace === namespace || !isApiError(error)) throw error;
   }
   throw notAuthorized(packageId(asked));
+}
+
+/**
+ * Refuses actions that `identity` may not use. Reading and invoking need the same: an action in a package or binding
+ * needs the right to read that; one in no package belongs to its namespace alone. Whether the actions exist is not
+ * looked at. Throws ApiError: 403 with all names that are refused, 404, 409, 422, 500 as readablePackages.
+ */
+export async function checkActionsUsable(
+  packages: PackageCache,
+  identity: Identity,
+  names: readonly ActionName[],
+): Promise<void> {
+  const refused: string[] = [];
+  for (const { namespace, packageName, name } of names) {
+    if (packageName !== undefined) await readablePackages(packages, identity, { namespace, name: packageName });
+    else if (namespace !== identity.namespace.name) refused.push(`${namespace}/${name}`);
+  }
+  if (refused.length > 0) throw notAuthorized(...refused);
 }
