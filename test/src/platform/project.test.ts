@@ -66,6 +66,11 @@ ${extra}    sequences:
       clock: {feed: /_/toolbox/feed, inputs: {cron: "* * * * *"}}
     rules:
       orderRule: {trigger: order, action: both}
+    apis:
+      storefront:
+        front:
+          page: {page: {method: GET, response: http}}
+          orders/{id}: {both: {method: POST, response: http}}
   default:
     actions:
       plain: {function: src/hello.js}
@@ -102,6 +107,21 @@ async function entities(): Promise<string[]> {
   return [...stdout.matchAll(/^\/guest\/(\S+)/gm)].map(([, name = '']) => name).sort();
 }
 
+interface ApiRoute {
+  action: string;
+  verb: string;
+  name: string;
+  url: string;
+}
+
+/** What `wsk api list` lists. */
+async function apis(): Promise<ApiRoute[]> {
+  const { stdout } = await wsk('api list -n');
+  return [...stdout.matchAll(/^(\/\S+) +(\S+) +(\S+) +(http\S+)$/gm)].map(
+    ([, action = '', verb = '', name = '', url = '']) => ({ action, verb, name, url }),
+  );
+}
+
 const all = [
   'clock',
   'order',
@@ -129,6 +149,13 @@ test('a project is deployed, works, and is undeployed again', async () => {
   expect(await result('action invoke shop/folder -r')).toEqual({ shared: 42 });
   const page = await fetch(`${platform.url}/api/v1/web/guest/shop/page`);
   expect([page.status, await page.text()]).toEqual([200, '<p>shop</p>']);
+  const routes = await apis();
+  expect(routes.map(({ action, verb, name }) => `${action} ${verb} ${name}`)).toEqual([
+    '/guest/shop/both post storefront',
+    '/guest/shop/page get storefront',
+  ]);
+  const routed = await fetch(routes[1]?.url ?? '');
+  expect([routed.status, await routed.text()]).toEqual([200, '<p>shop</p>']);
   expect(await wsk('rule status orderRule')).toEqual({ code: 0, stdout: 'ok: rule orderRule is active\n', stderr: '' });
   expect((await wsk('trigger fire order -p place Wien')).stdout).toMatch(/^ok: triggered \/_\/order with id \w{32}\n$/);
   await until('the rule ran its sequence', async () =>
@@ -138,6 +165,7 @@ test('a project is deployed, works, and is undeployed again', async () => {
   expect(await entities()).toEqual(all);
   expect(await wsk('project undeploy')).toEqual(undeployed);
   expect(await entities()).toEqual([]);
+  expect(await apis()).toEqual([]);
   expect(await wsk('project undeploy')).toEqual(undeployed);
 });
 
@@ -166,6 +194,7 @@ test('a synchronised project loses what its manifest loses, is exported, and is 
   expect(await wsk('project deploy --manifest tools/manifest.yaml')).toEqual(deployed);
   expect(await wsk('project deploy --manifest out/manifest.yaml --project out')).toEqual(deployed);
   expect(await entities()).toEqual(left);
+  expect(await apis()).toHaveLength(2);
   expect(await result('action invoke shop/both -r')).toEqual({ text: 'Ada in Graz', rate: 1.5, marked: true });
   expect(await result('action invoke shop/folder -r')).toEqual({ shared: 42 });
   expect((await wsk('action get shop/hello limits')).stdout).toContain('"timeout": 20000,\n    "memory": 128,');
