@@ -19,7 +19,7 @@ export function rootUsage(table: CommandEntry[]): string {
 /** Help for a group of commands, such as `wsk action`. */
 export function groupHelp(entry: CommandEntry, commands: Command[]): string {
   const path = `wsk ${entry.name}`;
-  const own = `Flags:\n${listFlags([helpFlag(entry.name)])}`;
+  const own = `Flags:\n${listFlags([...(entry.flags ?? []), helpFlag(entry.name)])}`;
   const globals = `Global Flags:\n${listFlags(globalFlags)}`;
   return `${entry.summary}\nUsage:\n  ${path} [command]\n\n${listCommands(commands)}\n${own}\n${globals}\n${more(path)}`;
 }
@@ -33,8 +33,10 @@ export function commandHelp(path: string, command: Command): string {
 export function commandUsage(path: string, command: Command): string {
   const usage = [path, command.argsUsage, '[flags]'].filter(Boolean).join(' ');
   const globals = globalFlags.filter((flag) => !command.flags.some(({ name }) => name === flag.name));
-  const flags = listFlags([...command.flags, helpFlag(command.name)]);
-  return `Usage:\n  ${usage}\n\nFlags:\n${flags}\nGlobal Flags:\n${listFlags(globals)}`;
+  const own = command.flags.filter(({ ofGroup }) => !ofGroup);
+  const ofGroup = command.flags.filter((flag) => flag.ofGroup);
+  const flags = listFlags([...own, helpFlag(command.name)]);
+  return `Usage:\n  ${usage}\n\nFlags:\n${flags}\nGlobal Flags:\n${listFlags([...globals, ...ofGroup])}`;
 }
 
 function more(path: string): string {

@@ -10,6 +10,8 @@ export interface FlagSpec {
   type: 'bool' | 'string' | 'int' | 'strings' | 'pair';
   default?: string | number;
   help: string;
+  /** All commands of the group have it, so that help lists it with the flags that every command understands. */
+  ofGroup?: boolean;
 }
 
 /** A mistake in the flags; wsk prints its message bare, with exit code 1. */

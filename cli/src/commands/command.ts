@@ -32,6 +32,8 @@ export interface Command {
 export interface CommandEntry {
   name: string;
   summary: string;
+  /** Flags of all commands of a group, for its help. */
+  flags?: FlagSpec[];
   load(): Promise<Command | Command[]>;
 }
 

@@ -3,6 +3,7 @@ import { commandUsage } from '../help.js';
 import { bareError } from '../project/errors.js';
 import { stdout } from '../terminal.js';
 import type { Command, CommandContext } from './command.js';
+import { projectFlags } from './project-flags.js';
 
 const loadProject = () => import('../project/project.js');
 
@@ -66,18 +67,9 @@ async function exportToFiles(context: CommandContext): Promise<void> {
 }
 
 const flags: FlagSpec[] = [
-  { name: 'cert', short: 'c', type: 'string', help: 'path of the .cert file' },
-  { name: 'config', type: 'string', help: 'config file (default is $HOME/.wskprops)' },
-  { name: 'deployment', type: 'string', help: 'path to deployment file' },
-  { name: 'key', short: 'k', type: 'string', help: 'path of the .key file' },
-  { name: 'manifest', type: 'string', help: 'path to manifest file' },
-  { name: 'namespace', short: 'n', type: 'string', help: 'namespace' },
-  { name: 'param', type: 'pair', help: 'parameter values in `KEY VALUE` format' },
-  { name: 'param-file', type: 'string', help: '`FILE` containing parameter values in JSON format' },
-  { name: 'preview', type: 'bool', help: 'show deployment/undeployment plan' },
-  { name: 'project', type: 'string', default: '.', help: 'path to serverless project' },
-  { name: 'projectname', type: 'string', help: 'project name' },
-  { name: 'strict', type: 'bool', help: 'allow user defined runtime version' },
+  ...projectFlags,
+  { name: 'cert', short: 'c', type: 'string', help: 'path of the .cert file', ofGroup: true },
+  { name: 'key', short: 'k', type: 'string', help: 'path of the .key file', ofGroup: true },
 ];
 
 const deployCommand: Command = {

@@ -1,4 +1,5 @@
 import type { CommandEntry } from './command.js';
+import { projectFlags } from './project-flags.js';
 
 /** Every word that may follow `wsk`, in the order of the help text. A new group is one file and one line here. */
 export const commandTable: CommandEntry[] = [
@@ -35,6 +36,7 @@ export const commandTable: CommandEntry[] = [
   {
     name: 'project',
     summary: 'The OpenWhisk Project Management Tool',
+    flags: projectFlags,
     load: async () => (await import('./project.js')).projectCommands,
   },
   {

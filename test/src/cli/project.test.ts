@@ -1,5 +1,8 @@
+import { expect, test } from '@jest/globals';
+import { realpath } from 'node:fs/promises';
 import { describeCases, type Case } from './cases.js';
 import type { Answer } from './fake-openwhisk.js';
+import { runWsk, withFolder } from './wsk-process.js';
 
 const runtimes: Answer = [
   200,
@@ -289,3 +292,22 @@ describeCases('project undeploy', [
       'Error: Undeployment did not complete successfully.\n[ERROR_WHISK_CLIENT_ERROR]: Error code: 153: Package not empty (code t)\n\n',
   },
 ]);
+
+test.each(['deploy', 'undeploy', 'sync'])('project %s without a manifest says how it is called', (verb) =>
+  withFolder(async (directory) => {
+    const { code, stdout, stderr } = await runWsk(['project', verb], { directory });
+    const folder = await realpath(directory);
+    const usage = `Usage:\n  wsk project ${verb} [flags]\n\nFlags:\n  -h, --help   help for ${verb}\n\nGlobal Flags:\n`;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain(`Manifest file not found at path [${folder}].\n${usage}`);
+    expect(stdout).toContain('      --projectname string   project name\n');
+  }),
+);
+
+test('a project without host and key is refused', () =>
+  withFolder(async (directory) => {
+    const result = await runWsk(['project', 'undeploy', '--projectname', 'p'], { directory });
+    expect(result).toMatchObject({ code: 1, stdout: '' });
+    expect(result.stderr).toContain('The authentication key is not configured.\n');
+    expect(result.stderr).toContain('The API host is not configured.\n');
+  }));
