@@ -345,3 +345,40 @@ describe('a fire', () => {
     expect(api.invocations).toHaveLength(1);
   });
 });
+
+describe('throttles', () => {
+  const startThrottled = async (limits: Record<string, number>): Promise<[Api, TriggerCalls]> => {
+    const throttled = await startApi({ limits });
+    return [throttled, new TriggerCalls(throttled)];
+  };
+
+  test('fires beyond those allowed a minute are refused before anything is looked up', async () => {
+    const [throttled, own] = await startThrottled({ firesPerMinute: 0 });
+    try {
+      const reply = await own.trigger('POST', 'nowhere', {});
+      expect([reply.status, errorOf(reply)]).toEqual([
+        429,
+        'Too many requests in the last minute (count: 1, allowed: 0).',
+      ]);
+    } finally {
+      await throttled.close();
+    }
+  });
+
+  test("each rule's action counts as an invocation, and what is refused is a line of the record", async () => {
+    const [throttled, own] = await startThrottled({ invocationsPerMinute: 0 });
+    try {
+      await own.link('r', 't', 'a');
+      const [line = ''] = (await own.fired('t')).logs;
+      expect(JSON.parse(line)).toEqual({
+        statusCode: 1,
+        success: false,
+        error: 'Too many requests in the last minute (count: 1, allowed: 0).',
+        rule: 'alice/r',
+        action: 'alice/a',
+      });
+    } finally {
+      await throttled.close();
+    }
+  });
+});
