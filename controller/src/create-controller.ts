@@ -61,6 +61,7 @@ export function createController(dependencies: ControllerDependencies): Controll
   const composing = new ComposingInvoker({
     ...dependencies,
     primitive: dependencies.invoker,
+    recordLevels: config,
     resolver: actionResolver,
     maxLength: config.limits.maxSequenceLength,
     maxAtOnce: config.maxCompositions,

@@ -1,6 +1,8 @@
 import { ActivationFeed } from '@gpuwhisk/common/activations/activation-feed';
+import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
+import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { UnlockArguments } from '@gpuwhisk/common/entities/parameter-encryption';
 import type { Logger } from '@gpuwhisk/common/logging';
@@ -13,9 +15,9 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ActionLoader } from './activation/action-loader.js';
 import { ActivationRun } from './activation/activation-run.js';
 import { activationRecord } from './activation/activation-record.js';
-import { acknowledgeResult, complete } from './activation/completion.js';
+import { acknowledgeResult, complete, refuse } from './activation/completion.js';
 import type { InvokerContext } from './activation/invoker-context.js';
-import { whiskError } from './activation/outcome-response.js';
+import { applicationError, whiskError } from './activation/outcome-response.js';
 import type { RunnableAction } from './activation/runnable-action.js';
 import type { StartMarks } from './activation/start-marks.js';
 import type { ContainerFactory } from './containers/container-factory.js';
@@ -35,6 +37,10 @@ export interface InvokerDependencies {
   pool: PoolOptions;
   /** Bytes of a result that are accepted. */
   maxResultBytes: number;
+  /** Which records are stored. */
+  recordLevels: RecordLevels;
+  /** Namespaces whose activations are not run; absent: all are. */
+  blacklist?: { has(namespace: string): boolean };
   /** Activations taken from the bus whose records are not yet durable, at most. */
   maxInFlight: number;
   /** Decrypts arguments that come encrypted. */
@@ -52,7 +58,8 @@ export class Invoker {
   private closing = false;
 
   constructor(private readonly dependencies: InvokerDependencies) {
-    const { bus, store, factory, marks, clock, logger, metrics, pool, maxResultBytes, unlockArguments } = dependencies;
+    const { bus, store, factory, marks, clock, logger, metrics, pool, maxResultBytes, recordLevels, unlockArguments } =
+      dependencies;
     const instance: InvokerInstanceId = {
       instance: dependencies.instance,
       userMemory: `${pool.memoryMiB} MB`,
@@ -70,6 +77,7 @@ export class Invoker {
       logger,
       metrics,
       maxResultBytes,
+      recordLevels,
       unlockArguments,
       isClosing: () => this.closing,
     };
@@ -103,6 +111,14 @@ export class Invoker {
   }
 
   private accept(message: ActivationMessage, done: () => void): void {
+    const namespace = message.user.namespace.name;
+    if (this.dependencies.blacklist?.has(namespace)) {
+      this.context.logger.warn({ namespace, activationId: message.activationId }, 'a blocked namespace was refused');
+      const text = 'The action was not invoked due to a blacklisted namespace.';
+      refuse(this.context, message, this.unrunRecord(message, undefined, applicationError(text)));
+      done();
+      return;
+    }
     const action = this.loader.cached(message.action, message.revision);
     if (action !== undefined) this.submit(message, action, done);
     else void this.loadAndSubmit(message, done);
@@ -166,10 +182,17 @@ export class Invoker {
     text: string,
     done: () => void,
   ): void {
-    const nowMs = this.context.clock.now();
-    const times = { startMs: nowMs, endMs: nowMs, waitMs: Math.max(0, nowMs - message.transid[1]) };
-    const record = activationRecord(message, action, times, whiskError(text), false);
+    const record = this.unrunRecord(message, action, whiskError(text));
     if (message.blocking) acknowledgeResult(this.context, message, record);
     complete(this.context, message, record, done);
+  }
+  private unrunRecord(
+    message: ActivationMessage,
+    action: RunnableAction | undefined,
+    response: ActivationResponse,
+  ): WhiskActivation {
+    const nowMs = this.context.clock.now();
+    const times = { startMs: nowMs, endMs: nowMs, waitMs: Math.max(0, nowMs - message.transid[1]) };
+    return activationRecord(message, action, times, response, false);
   }
 }

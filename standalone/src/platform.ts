@@ -15,11 +15,13 @@ import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
 import type { HttpHandler } from '@gpuwhisk/common/system/network';
 import { systemRandom } from '@gpuwhisk/common/system/random';
+import { identityChanges } from '@gpuwhisk/controller/api/admin';
 import { createController } from '@gpuwhisk/controller/create-controller';
 import type { Controller } from '@gpuwhisk/controller/create-controller';
 import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
 import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
 import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/process-factory';
+import { NamespaceBlacklist } from '@gpuwhisk/invoker/namespace-blacklist';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
 import { lockDataFolder } from './data-lock.js';
@@ -157,6 +159,10 @@ async function start(
     chooseInvoker: () => invokerTopic,
   });
   await dispatcher.open();
+  const blacklist = new NamespaceBlacklist(store, clock, logger);
+  await blacklist.start();
+  releases.push(() => blacklist.close());
+  await state.subscribe(identityChanges, () => void blacklist.refresh());
   const invoker = new Invoker({
     instance,
     bus,
@@ -172,6 +178,8 @@ async function start(
       stemCells: config.stemCells ? stemCellConfigs(catalog.manifest) : [],
     },
     maxResultBytes: config.limits.maxResultBytes,
+    recordLevels: config,
+    blacklist,
     maxInFlight,
     unlockArguments: createArgumentUnlock(config.parameterStorage),
   });

@@ -13,6 +13,7 @@ import { checkSequence, inNamespace } from '../invoke/sequence-check.js';
 import { jsonAnswer } from '../http/answer.js';
 import { checkContentType, checkDeclaredLength, parseArguments, readBody } from '../http/body.js';
 import { readPutBody } from '../http/put-fields.js';
+import { wantsExtraLogging } from '../http/transaction.js';
 import { booleanParameter } from '../http/query.js';
 import { listEntities, listRows } from './collections.js';
 import type { ApiContext } from './dependencies.js';
@@ -135,7 +136,11 @@ async function invokeAction(context: ApiContext, call: IdentifiedCall): Promise<
   const resolved = await context.actionResolver.resolve(identity, name);
   checkInvocable(resolved.action, payload, context.manifest());
   const { blocking, waitMs } = options;
-  const outcome = await context.invoker.invoke({ ...resolved, identity, payload, blocking, waitMs, transactionId });
+  const outcome = await context.invoker.invoke({
+    ...resolved,
+    ...{ identity, payload, blocking, waitMs, transactionId },
+    extraLogging: wantsExtraLogging(request),
+  });
   return invocationAnswer(outcome, options.result);
 }
 

@@ -5,6 +5,7 @@ import { emptyAnswer, jsonAnswer } from '../http/answer.js';
 import { checkContentType, checkDeclaredLength, parseArguments, readBody } from '../http/body.js';
 import { readPutBody } from '../http/put-fields.js';
 import { booleanParameter } from '../http/query.js';
+import { wantsExtraLogging } from '../http/transaction.js';
 import { postAction } from '../triggers/post-action.js';
 import { TriggerFires } from '../triggers/trigger-fires.js';
 import { readTriggerPut } from '../triggers/trigger-put.js';
@@ -53,7 +54,9 @@ async function fireTrigger(context: ApiContext, fires: TriggerFires, call: Ident
   const payload = parseArguments(body);
   const trigger = await context.triggerWriter.read(id);
   const headers = headersOf(call);
-  const activationId = await fires.fire({ identity, trigger, payload, headers, transactionId, maxPayloadBytes });
+  const extraLogging = wantsExtraLogging(request);
+  const fire = { identity, trigger, payload, headers, transactionId, extraLogging, maxPayloadBytes };
+  const activationId = await fires.fire(fire);
   return activationId === undefined ? emptyAnswer(204) : acceptedAnswer(activationId);
 }
 
@@ -71,12 +74,13 @@ function headersOf({ request }: Call): JsonObject {
 
 /** Triggers: their life and their fires. */
 export function triggerRoutes(context: ApiContext): Route[] {
-  const { clock, random, logger, records, triggerWriter } = context;
+  const { clock, config, random, logger, records, triggerWriter } = context;
   const fires = new TriggerFires({
     clock,
     random,
     logger,
     records,
+    recordLevels: config,
     post: (identity, action, args, transactionId) => postAction(context, identity, action, args, transactionId),
   });
   const path = `${apiRoot}/namespaces/{namespace}/triggers`;

@@ -1,4 +1,6 @@
 import { ActivationFeed } from '@gpuwhisk/common/activations/activation-feed';
+import { isRecordKept, recordedCall } from '@gpuwhisk/common/activations/record-policy';
+import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus, Receipt } from '@gpuwhisk/common/bus/message-bus';
 import type { StartMarks } from '@gpuwhisk/common/bus/start-marks';
@@ -19,6 +21,8 @@ export interface JournalDependencies {
   store: ArtifactStore;
   clock: Clock;
   logger: Logger;
+  /** Which records are stored. */
+  recordLevels: RecordLevels;
   /** This controller's number: its sequences are in topic `compositions<number>`. */
   instance: number;
 }
@@ -88,8 +92,12 @@ export class CompositeJournal {
     return this.dependencies.marks.mark(activationId);
   }
 
-  /** Ends one; resolves once its record is durable. */
-  record(activation: WhiskActivation): Promise<void> {
+  /** Ends one; resolves once its record, if it is to be kept, is durable. */
+  record(message: ActivationMessage, activation: WhiskActivation): Promise<void> {
+    if (!isRecordKept(this.dependencies.recordLevels, recordedCall(message), activation.response.statusCode)) {
+      this.stored(activation.activationId);
+      return Promise.resolve();
+    }
     return new Promise((resolve) => {
       this.records.add(activationDocument(activation, this.dependencies.clock.now()), () => {
         this.stored(activation.activationId);

@@ -13,6 +13,7 @@ import { ComponentTally } from './component-tally.js';
 import { isComposite, isConductor } from './composite.js';
 import type { InheritedCounts, Stage } from './composite.js';
 import type { CompositeJournal } from './composite-journal.js';
+import { transactionIdJson } from './transaction-id.js';
 import { compositeRecord } from './composite-record.js';
 import { compositionFailed, runComposition } from './conductor-run.js';
 import type { InvokeOutcome, InvokeRequest, InvokeService } from './invoke-service.js';
@@ -108,15 +109,15 @@ export class CompositeRunner {
   ): Promise<void> {
     const nowMs = this.dependencies.clock.now();
     const tally = new ComponentTally(undefined);
-    await this.journal.record(compositeRecord(message, action, tally, nowMs, nowMs, response));
+    await this.journal.record(message, compositeRecord(message, action, tally, nowMs, nowMs, response));
   }
 
   private messageOf(request: InvokeRequest): ActivationMessage {
-    const { action, binding, identity, payload, blocking, cause, transactionId } = request;
+    const { action, binding, identity, payload, blocking, cause } = request;
     const { clock, random, instance } = this.dependencies;
     const { namespace: path, name, version } = action;
     return {
-      transid: [transactionId, clock.now()],
+      transid: transactionIdJson(request, clock.now()),
       action: { path, name, version, ...(binding !== undefined && { binding }) },
       revision: action.revision,
       user: identity,
@@ -166,7 +167,7 @@ export class CompositeRunner {
     metrics.activationEnded(measured, times, response.statusCode, message.user.namespace.name);
     // The answer may be ahead of the record by 50 ms; where the store lags behind, it waits for the record.
     const answersFirst = this.journal.lagMs < longestLagMs;
-    const stored = this.journal.record(record);
+    const stored = this.journal.record(message, record);
     if (!answersFirst) await stored;
     return record;
   }
@@ -208,6 +209,7 @@ export class CompositeRunner {
         blocking: true,
         waitMs: component.action.limits.timeout + componentGraceMs,
         transactionId: message.transid[0],
+        extraLogging: message.transid[2] === true,
         cause: message.activationId,
       };
     };

@@ -16,6 +16,7 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { InFlight } from '../entitlement/in-flight.js';
+import { transactionIdJson } from './transaction-id.js';
 import type { InvokeOutcome, InvokeRequest, InvokeService } from './invoke-service.js';
 
 /** What a dispatcher is made of. */
@@ -125,7 +126,7 @@ export class Dispatcher implements InvokeService {
       Object.assign(content, payload);
     }
     return {
-      transid: [request.transactionId, this.dependencies.clock.now()],
+      transid: transactionIdJson(request, this.dependencies.clock.now()),
       action: {
         path: action.namespace,
         name: action.name,

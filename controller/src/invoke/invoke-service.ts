@@ -16,6 +16,8 @@ export interface InvokeRequest {
   /** How long a blocking caller waits, ms. */
   waitMs: number;
   transactionId: string;
+  /** The caller asked for X-OW-EXTRA-LOGGING: the record is stored whatever the configuration says. */
+  extraLogging?: boolean;
   /** The activation of the sequence or composition that this one is a part of. */
   cause?: string;
 }

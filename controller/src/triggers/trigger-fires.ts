@@ -1,4 +1,6 @@
 import { overloaded } from '@gpuwhisk/common/errors';
+import { isRecordKept } from '@gpuwhisk/common/activations/record-policy';
+import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
@@ -24,6 +26,8 @@ export interface Fire {
   /** The request's, lower-cased. */
   headers: JsonObject;
   transactionId: string;
+  /** The caller asked for X-OW-EXTRA-LOGGING. */
+  extraLogging: boolean;
   /** The arguments of one action, at most. */
   maxPayloadBytes: number;
 }
@@ -34,6 +38,8 @@ export interface TriggerFiresDependencies {
   random: Random;
   logger: Logger;
   records: RecordWriter;
+  /** Which records are stored. */
+  recordLevels: RecordLevels;
   /** Posts an action and resolves with its activation's id. Throws ApiError. */
   post: (identity: Identity, action: EntityReference, args: JsonObject, transactionId: string) => Promise<string>;
 }
@@ -62,7 +68,8 @@ export class TriggerFires {
     const startMs = clock.now();
     const activationId = newActivationId(startMs, random);
     const logs = await this.runRules(fire, rules);
-    if (identity.limits.storeActivations !== false) {
+    const call = { blocking: false, extraLogging: fire.extraLogging, limits: identity.limits };
+    if (isRecordKept(this.dependencies.recordLevels, call, ActivationStatus.success)) {
       await this.store({
         namespace: identity.namespace.name,
         name: trigger.name,

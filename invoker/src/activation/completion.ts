@@ -1,3 +1,4 @@
+import { isRecordKept, recordedCall } from '@gpuwhisk/common/activations/record-policy';
 import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
@@ -23,14 +24,29 @@ export function acknowledgeResult(context: InvokerContext, message: ActivationMe
   acknowledge(context, message, { transid: message.transid, response: record });
 }
 
-/** Hands the complete record to the store and frees the slot at the controller. `stored` is called once it is durable. */
+/**
+ * Hands the complete record to the store, if it is to be kept, and frees the slot at the controller. `stored` is called
+ * once it is durable, or at once.
+ */
 export function complete(
   context: InvokerContext,
   message: ActivationMessage,
   record: WhiskActivation,
   stored: () => void,
 ): void {
-  context.records.add(activationDocument(record, context.clock.now()), stored);
+  const kept = isRecordKept(context.recordLevels, recordedCall(message), record.response.statusCode);
+  if (kept) context.records.add(activationDocument(record, context.clock.now()), stored);
+  acknowledgeCompletion(context, message, record);
+  if (!kept) stored();
+}
+
+/** Ends an activation that is not run, and leaves no record of it. */
+export function refuse(context: InvokerContext, message: ActivationMessage, record: WhiskActivation): void {
+  if (message.blocking) acknowledgeResult(context, message, record);
+  acknowledgeCompletion(context, message, record);
+}
+
+function acknowledgeCompletion(context: InvokerContext, message: ActivationMessage, record: WhiskActivation): void {
   acknowledge(context, message, {
     transid: message.transid,
     activationId: message.activationId,

@@ -1,3 +1,4 @@
+import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import type { UnlockArguments } from '@gpuwhisk/common/entities/parameter-encryption';
@@ -12,6 +13,8 @@ export interface InvokerContext {
   instance: InvokerInstanceId;
   bus: MessageBus;
   records: RecordWriter;
+  /** Which records are stored. */
+  recordLevels: RecordLevels;
   marks: StartMarks;
   clock: Clock;
   logger: Logger;

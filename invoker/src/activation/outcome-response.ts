@@ -15,6 +15,11 @@ export function whiskError(text: string): ActivationResponse {
   return failure(ActivationStatus.whiskError, text);
 }
 
+/** An application error with the given text. */
+export function applicationError(text: string): ActivationResponse {
+  return failure(ActivationStatus.applicationError, text);
+}
+
 function developerError(text: string): ActivationResponse {
   return failure(ActivationStatus.developerError, text);
 }

@@ -6,6 +6,7 @@ import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { readActivation } from '@gpuwhisk/common/entities/activation-codec';
 import { noSuchEntity } from '@gpuwhisk/common/errors';
+import { loadConfig } from '@gpuwhisk/common/config';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
@@ -139,6 +140,7 @@ async function rise(changes: Partial<ComposingDependencies> = {}): Promise<Compo
     random,
     logger: createLogger({ level: 'silent' }),
     metrics: createMetrics(),
+    recordLevels: loadConfig(),
     instance: 0,
     primitive: {
       invoke: async (request) => {

@@ -3,6 +3,7 @@ import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { EmbeddedBus } from '@gpuwhisk/common/bus/embedded-bus';
 import { readActivation } from '@gpuwhisk/common/entities/activation-codec';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
+import { loadConfig } from '@gpuwhisk/common/config';
 import { createArgumentUnlock, createParameterLock } from '@gpuwhisk/common/entities/parameter-encryption';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { JsonObject } from '@gpuwhisk/common/json';
@@ -127,6 +128,7 @@ describe('an activation', () => {
       logger,
       metrics: createMetrics(),
       maxResultBytes,
+      recordLevels: loadConfig(),
       unlockArguments: createArgumentUnlock({ keys: { 'aes-128': [key128] } }),
       isClosing: () => closing,
     };

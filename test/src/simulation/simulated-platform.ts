@@ -96,6 +96,7 @@ export async function startPlatform(parts: PlatformParts): Promise<SimulatedPlat
     metrics,
     pool: size.pool,
     maxResultBytes: 1024 * 1024,
+    recordLevels: loadConfig(),
     maxInFlight,
     unlockArguments: createArgumentUnlock({ keys: {} }),
   });
