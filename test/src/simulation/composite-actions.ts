@@ -1,0 +1,43 @@
+import type { WhiskAction } from '@gpuwhisk/common/entities/action';
+import type { Identity } from '@gpuwhisk/common/entities/identity';
+
+/** Who calls. */
+export const identity: Identity = {
+  subject: 'alpha',
+  namespace: { name: 'alpha', uuid: 'alpha-uuid' },
+  authkey: { api_key: 'alpha-uuid:key' },
+  rights: [],
+  limits: {},
+};
+
+/** An action of that caller: a sequence where components are given, by name. */
+export function whiskAction(name: string, components?: readonly string[], conductor = false): WhiskAction {
+  return {
+    namespace: 'alpha',
+    name,
+    exec:
+      components === undefined
+        ? { kind: 'nodejs:20', code: '', binary: false }
+        : { kind: 'sequence', components: components.map((one) => `/alpha/${one}`) },
+    parameters: [],
+    limits: { timeout: 1000, memory: 256, logs: 10, concurrency: 1 },
+    version: '0.0.1',
+    publish: false,
+    annotations: [{ key: 'conductor', value: conductor }],
+    updated: 0,
+    revision: '1-a',
+  };
+}
+
+/** Sequences, one in another, one that fails, a conductor, and one around it. */
+export function composites(): Map<string, WhiskAction> {
+  return new Map(
+    [
+      whiskAction('two', ['add', 'add']),
+      whiskAction('nested', ['add', 'two']),
+      whiskAction('failing', ['add', 'fail', 'add']),
+      whiskAction('conductor', undefined, true),
+      whiskAction('around', ['conductor', 'add']),
+    ].map((one) => [one.name, one]),
+  );
+}
