@@ -9,6 +9,7 @@ import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { isEntityName } from '@gpuwhisk/common/entities/names';
 import { corruptedEntity, docsWithCount, malformedPath, malformedQuery, noSuchEntity } from '@gpuwhisk/common/errors';
 import { isActivationId } from '@gpuwhisk/common/ids';
+import { sleep } from '@gpuwhisk/common/system/clock';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore, ViewQuery } from '@gpuwhisk/common/store/artifact-store';
 import type { Answer } from '../http/answer.js';
@@ -28,6 +29,8 @@ import { afterAll } from './view-range.js';
 
 const collection = 'activations';
 const idLength = 32;
+/** A blocking answer may be ahead of its record by 50 ms: one that is not there is looked for again after this. */
+const recordLagMs = 60;
 
 /** Query parameter `name`: `action` or `package/action`; undefined for none. Throws ApiError (400). */
 function nameFilter(query: URLSearchParams): string | undefined {
@@ -67,14 +70,21 @@ async function listActivations(store: ArtifactStore, call: IdentifiedCall): Prom
   return jsonAnswer(rows.flatMap((row) => (row.doc === undefined ? [] : [activationToApi(readActivation(row.doc))])));
 }
 
-async function readRecord(store: ArtifactStore, call: IdentifiedCall): Promise<WhiskActivation> {
+async function readRecord({ store, clock }: ApiContext, call: IdentifiedCall): Promise<WhiskActivation> {
   const namespace = namespaceOf(call);
   const id = pathParameter(call, 'activationId');
   if (id.length !== idLength) throw malformedPath(`Activation id length is ${id.length} but must be ${idLength}.`);
   if (!isActivationId(id)) throw malformedPath('The activation id is not valid.');
   checkOwner(call, namespace, id);
+  const documentId = activationDocumentId(namespace, id);
   try {
-    return readActivation(await store.get('activations', activationDocumentId(namespace, id)));
+    return readActivation(
+      await store.get('activations', documentId).catch(async (error: unknown) => {
+        if (!(error instanceof NoDocumentError)) throw error;
+        await sleep(clock, recordLagMs);
+        return store.get('activations', documentId);
+      }),
+    );
   } catch (error) {
     if (error instanceof NoDocumentError) throw noSuchEntity();
     if (error instanceof MalformedError) throw corruptedEntity();
@@ -83,7 +93,7 @@ async function readRecord(store: ArtifactStore, call: IdentifiedCall): Promise<W
 }
 
 /** Records of what ran. */
-export function activationRoutes({ store }: ApiContext): Route[] {
+export function activationRoutes(context: ApiContext): Route[] {
   const path = `${apiRoot}/namespaces/{namespace}/activations`;
   const tag = 'Activations';
   const one = [namespaceParameter, activationIdParameter];
@@ -101,7 +111,7 @@ export function activationRoutes({ store }: ApiContext): Route[] {
         200: { description: 'Activations', schema: { arrayOf: 'ActivationBrief' } },
         ...errorResponses(400, 401, 403, 500),
       },
-      handle: (call) => listActivations(store, call),
+      handle: (call) => listActivations(context.store, call),
     },
     {
       method: 'GET',
@@ -113,7 +123,7 @@ export function activationRoutes({ store }: ApiContext): Route[] {
       summary: 'The record of an activation',
       parameters: one,
       responses: { 200: { description: 'Record', schema: 'Activation' }, ...errorResponses(400, 401, 403, 404, 500) },
-      handle: async (call) => jsonAnswer(activationToApi(await readRecord(store, call))),
+      handle: async (call) => jsonAnswer(activationToApi(await readRecord(context, call))),
     },
     {
       method: 'GET',
@@ -124,7 +134,7 @@ export function activationRoutes({ store }: ApiContext): Route[] {
       summary: 'The logs of an activation',
       parameters: one,
       responses: { 200: { description: 'Logs', schema: 'ActivationLogs' }, ...errorResponses(400, 401, 403, 404, 500) },
-      handle: async (call) => jsonAnswer({ logs: (await readRecord(store, call)).logs }),
+      handle: async (call) => jsonAnswer({ logs: (await readRecord(context, call)).logs }),
     },
     {
       method: 'GET',
@@ -138,7 +148,7 @@ export function activationRoutes({ store }: ApiContext): Route[] {
         200: { description: 'Result', schema: 'ActivationResult' },
         ...errorResponses(400, 401, 403, 404, 500),
       },
-      handle: async (call) => jsonAnswer(responseToApi((await readRecord(store, call)).response)),
+      handle: async (call) => jsonAnswer(responseToApi((await readRecord(context, call)).response)),
     },
   ];
 }

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
+import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import { alice, errorOf, startApi } from './harness.js';
 import type { Api } from './harness.js';
 
@@ -144,6 +145,19 @@ describe('one activation', () => {
     }
     expect((await api.request('GET', `${list}/${id(7)}/logs`)).json).toEqual({ logs: ['line 7'] });
     expect((await api.request('GET', `${list}/${id(7)}/result`)).json).toEqual(shown);
+  });
+
+  test('its record, where the store gets it only after the answer', async () => {
+    const { store } = api;
+    const get = store.get.bind(store);
+    let misses = 0;
+    jest.spyOn(store, 'get').mockImplementation((database, documentId) => {
+      if (database === 'activations' && misses++ === 0) return Promise.reject(new NoDocumentError(documentId));
+      return get(database, documentId);
+    });
+    const { status } = await api.request('GET', `${list}/${id(4)}`);
+    jest.restoreAllMocks();
+    expect({ status, misses }).toEqual({ status: 200, misses: 2 });
   });
 
   test("a trigger's has neither end nor duration", async () => {
