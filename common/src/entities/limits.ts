@@ -116,7 +116,7 @@ export function limitsProblem(patch: LimitsPatch, bounds: LimitBounds): string |
     rangeProblem(patch.memory, bounds.memoryMiB, (value) => `memory size ${value}`, ' MB') ??
     rangeProblem(patch.timeout, bounds.timeoutMs, (value) => `duration ${value}`, ' milliseconds') ??
     rangeProblem(patch.logs, bounds.logsMiB, (value) => `log size ${value}`, ' MB') ??
-    rangeProblem(patch.concurrency, bounds.concurrency, (value) => `concurrency ${value} is`, '')
+    rangeProblem(patch.concurrency, bounds.concurrency, (value) => `concurrency ${value}`, '')
   );
 }
 

@@ -1,6 +1,7 @@
 import type { Answer } from '../http/answer.js';
-import { jsonAnswer } from '../http/answer.js';
+import { emptyAnswer, jsonAnswer } from '../http/answer.js';
 import { openApiDocument, swaggerDocument } from './api-documents.js';
+import { docsPage } from './docs-page.js';
 import { apiRoot } from './route.js';
 import type { Route } from './route.js';
 
@@ -11,6 +12,26 @@ export function docsRoutes(routes: () => readonly Route[]): Route[] {
     return () => (made ??= make());
   };
   return [
+    {
+      method: 'GET',
+      path: `${apiRoot}/docs`,
+      access: 'open',
+      operationId: 'getDocs',
+      tag: 'Info',
+      summary: 'Where the page about this API is',
+      responses: { 308: { description: 'At the Location' } },
+      handle: () => ({ ...emptyAnswer(308), headers: ['Location', `docs/index.html?url=${apiRoot}/api-docs`] }),
+    },
+    {
+      method: 'GET',
+      path: `${apiRoot}/docs/index.html`,
+      access: 'open',
+      operationId: 'getDocsPage',
+      tag: 'Info',
+      summary: 'A page about this API',
+      responses: { 200: { description: 'HTML' } },
+      handle: () => ({ status: 200, body: docsPage, contentType: 'text/html; charset=UTF-8' }),
+    },
     {
       method: 'GET',
       path: `${apiRoot}/api-docs`,

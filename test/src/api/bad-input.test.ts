@@ -132,8 +132,8 @@ describe('what an action may be', () => {
     ],
     ['logs -1', { logs: -1 }, 'log size -1 MB below allowed threshold of 0 MB'],
     ['logs 11', { logs: 11 }, 'log size 11 MB exceeds allowed threshold of 10 MB'],
-    ['concurrency 0', { concurrency: 0 }, 'concurrency 0 is below allowed threshold of 1'],
-    ['concurrency 2', { concurrency: 2 }, 'concurrency 2 is exceeds allowed threshold of 1'],
+    ['concurrency 0', { concurrency: 0 }, 'concurrency 0 below allowed threshold of 1'],
+    ['concurrency 2', { concurrency: 2 }, 'concurrency 2 exceeds allowed threshold of 1'],
     [
       'instances 31',
       { instances: 31 },

@@ -1,0 +1,31 @@
+import { actionAnnotationCases } from './cases/action-annotations.js';
+import { actionRefusalCases } from './cases/action-refusals.js';
+import { actionCases } from './cases/actions.js';
+import { authenticationCases } from './cases/authentication.js';
+import { bindingCases } from './cases/bindings.js';
+import { infoCases } from './cases/info.js';
+import { invocationCases } from './cases/invocation.js';
+import { listCases } from './cases/lists.js';
+import { packageCases } from './cases/packages.js';
+import { resultCases } from './cases/results.js';
+import { ruleLinkCases } from './cases/rule-links.js';
+import { ruleCases } from './cases/rules.js';
+import { triggerCases } from './cases/triggers.js';
+import type { ConformanceCase } from './conformance-case.js';
+
+/** All cases, by area. */
+export const conformanceCases: readonly ConformanceCase[] = [
+  ...authenticationCases,
+  ...infoCases,
+  ...actionCases,
+  ...actionAnnotationCases,
+  ...actionRefusalCases,
+  ...listCases,
+  ...packageCases,
+  ...bindingCases,
+  ...triggerCases,
+  ...ruleCases,
+  ...ruleLinkCases,
+  ...invocationCases,
+  ...resultCases,
+];

@@ -1,0 +1,36 @@
+/** Values that must come back as they were given, as parameters and as annotations. */
+export const jsonValues = {
+  string: 'This is a string',
+  strNum: '9',
+  number: 8,
+  bignumber: 12345678912.125,
+  numArr: [44, 55],
+  strArr: ['44', '55'],
+  objArr: [
+    { name: 'someName', required: true },
+    { name: 'events', count: 10 },
+  ],
+  object: { objString: 'aString', objNum: 300, objBool: false, objNumArr: [1, 2], objStrArr: ['1', '2'] },
+};
+
+/** Keys with spaces, and text that looks like JSON. */
+export const fileValues = {
+  'a key': 'a value',
+  'a bool': true,
+  objKey2: { 'another object': { 'some string': '1111' } },
+  'a bool arr': [true, false, true],
+  strThatLooksLikeJSON: '{"someKey": "someValue"}',
+};
+
+/** What must be escaped in JSON. */
+export const escapedValues = {
+  key1: { nonascii: '日本語' },
+  key2: { valid: 'J\\SO"N' },
+  '"key"with\\escapes': { valid: 'JSON' },
+  'another"escape"': { valid: '\\nJ\\rO\\tS\\bN\\f' },
+};
+
+/** As the API has them. */
+export function pairs(values: object): { key: string; value: unknown }[] {
+  return Object.entries(values).map(([key, value]) => ({ key, value: value as unknown }));
+}

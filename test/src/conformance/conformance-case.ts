@@ -1,0 +1,37 @@
+import type { Trial } from './trial.js';
+
+/** One fact of OpenWhisk's behaviour over HTTP, and requests that show whether a server has it. */
+export interface ConformanceCase {
+  area: string;
+  /** In a few words; unique within the area. */
+  fact: string;
+  /** OpenWhisk's file that makes it so. */
+  source: string;
+  /** The cases of OpenWhisk's own suites that it stands for, as `Suite: case`. */
+  stands: readonly string[];
+  /** It takes an identity that administers others. */
+  needsOperator: boolean;
+  /** Makes requests and expects. */
+  run(trial: Trial): Promise<void>;
+}
+
+/** A line of a table of cases. */
+export interface Row {
+  fact: string;
+  /** Where it is not the table's. */
+  source?: string;
+  stands?: string | readonly string[];
+  needsOperator?: boolean;
+  run(trial: Trial): Promise<void>;
+}
+
+/** The cases of one area, which share a source where a row names none. */
+export function table(area: string, source: string, rows: readonly Row[]): ConformanceCase[] {
+  return rows.map(({ stands = [], needsOperator = false, ...row }) => ({
+    area,
+    source,
+    ...row,
+    stands: typeof stands === 'string' ? [stands] : stands,
+    needsOperator,
+  }));
+}

@@ -1,0 +1,44 @@
+/** Functions that the cases run, for `nodejs:default`. */
+
+/** Returns what it is given. */
+export const echo = 'function main(args) { return args; }';
+
+/** Greets `payload`, in the log too. */
+export const greet = `function main({ payload }) {
+  const text = 'hello, ' + payload + '!';
+  console.log(text);
+  return { payload: text };
+}`;
+
+/** Counts the words of `payload`. */
+export const countWords = `function main({ payload }) {
+  const count = payload.split(' ').length;
+  console.log("The message '" + payload + "' has", count, 'words');
+  return { count };
+}`;
+
+/** Counts words a little later. */
+export const countWordsLater = `function main({ payload }) {
+  console.log("The message '" + payload + "' has some words");
+  return new Promise((done) => setTimeout(() => done({ count: payload.split(' ').length }), 100));
+}`;
+
+/** Logs its parameters in the order of their names. */
+export const logParameters = `function main(args) {
+  const text = Object.keys(args).sort().map((key) => key + ': ' + args[key]).join(' ');
+  console.log(text);
+  return { text };
+}`;
+
+/** Waits for `sleepMs`. */
+export const sleep =
+  'function main({ sleepMs }) { return new Promise((done) => setTimeout(() => done({ slept: true }), sleepMs)); }';
+
+/** What the platform tells a function about itself. */
+export const context = `function main() {
+  const names = ['API_HOST', 'API_KEY', 'NAMESPACE', 'ACTION_NAME', 'ACTION_VERSION', 'ACTIVATION_ID', 'DEADLINE'];
+  return Object.fromEntries(names.map((name) => [name.toLowerCase(), process.env['__OW_' + name]]));
+}`;
+
+/** Fails in a way that is the application's own. */
+export const fail = "function main() { return { error: 'failed on purpose' }; }";

@@ -1,0 +1,57 @@
+import { startPlatform } from '../platform/running-platform.js';
+import { Caller, closeConnections } from './caller.js';
+
+/** The API host that the cases are run against, and who calls it. */
+export interface Host {
+  user: Caller;
+  /** Another identity, with a namespace of its own. */
+  other: Caller;
+  /** Who may use /api/v1/admin; undefined where nobody is known to. */
+  operator: Caller | undefined;
+  close(): Promise<void>;
+}
+
+const { CONFORMANCE_API_HOST, CONFORMANCE_AUTH, CONFORMANCE_OTHER_AUTH, CONFORMANCE_OPERATOR_AUTH } = process.env;
+
+/** Whether a running server was named in the environment, rather than that one is to be started. */
+export const isForeign = CONFORMANCE_API_HOST !== undefined;
+
+/** Whether there is an identity that administers others. */
+export const hasOperator = !isForeign || CONFORMANCE_OPERATOR_AUTH !== undefined;
+
+/** OpenWhisk's well-known account of the catalog; standalone's operator. */
+const whiskSystem =
+  '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
+
+/** The one namespace of an identity. Throws if the host does not let it in. */
+export async function callerOf(url: string, auth: string): Promise<Caller> {
+  const { status, text, body } = await new Caller(url, auth, '').send<string[]>('GET', '/api/v1/namespaces');
+  if (status !== 200 || !body[0]) throw new Error(`${url} answered ${status} to ${auth.split(':')[0]}: ${text}`);
+  return new Caller(url, auth, body[0]);
+}
+
+/** The server that the environment names, or a platform of ours, started here. */
+export async function openHost(): Promise<Host> {
+  if (CONFORMANCE_API_HOST !== undefined) {
+    if (CONFORMANCE_AUTH === undefined || CONFORMANCE_OTHER_AUTH === undefined)
+      throw new Error('CONFORMANCE_API_HOST needs CONFORMANCE_AUTH and CONFORMANCE_OTHER_AUTH (uuid:key).');
+    const operator = CONFORMANCE_OPERATOR_AUTH;
+    return {
+      user: await callerOf(CONFORMANCE_API_HOST, CONFORMANCE_AUTH),
+      other: await callerOf(CONFORMANCE_API_HOST, CONFORMANCE_OTHER_AUTH),
+      operator: operator === undefined ? undefined : await callerOf(CONFORMANCE_API_HOST, operator),
+      close: () => Promise.resolve(closeConnections()),
+    };
+  }
+  const platform = await startPlatform();
+  const system = await callerOf(platform.url, whiskSystem);
+  return {
+    user: await callerOf(platform.url, platform.auth),
+    other: system,
+    operator: system,
+    async close() {
+      closeConnections();
+      await platform.stop();
+    },
+  };
+}
