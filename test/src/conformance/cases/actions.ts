@@ -3,7 +3,7 @@ import { table } from '../conformance-case.js';
 import type { Row } from '../conformance-case.js';
 import { echo, greet } from '../functions.js';
 import { accepted, refused, valueOf } from '../trial.js';
-import type { Entity, Trial } from '../trial.js';
+import type { Entity } from '../trial.js';
 import { escapedValues, fileValues, jsonValues, pairs } from './json-arguments.js';
 
 /** An action as the API gives it, as far as cases look into it. */

@@ -25,7 +25,9 @@ function keeps(values: object): Row['run'] {
 }
 
 /** A body that makes a binding. */
-export const bindingOf = (name: string, namespace = '_') => ({ binding: { namespace, name } });
+export function bindingOf(name: string, namespace = '_'): { binding: { namespace: string; name: string } } {
+  return { binding: { namespace, name } };
+}
 
 const entities: Row[] = [
   {
