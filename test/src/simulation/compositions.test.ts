@@ -1,5 +1,6 @@
 // Seeded histories of sequences and compositions, with messages delayed and doubled and power cuts at any moment.
 import { expect, test } from '@jest/globals';
+import { loadConfig } from '@gpuwhisk/common/config';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
 import type { MessageBus, Receipt } from '@gpuwhisk/common/bus/message-bus';
 import { defaultBusFaults, simulatedBus } from '@gpuwhisk/common/bus/simulated-bus';
@@ -24,6 +25,7 @@ import { SimulatedDisk } from './simulated-disk.js';
 
 const logger = createLogger({ level: 'silent' });
 const metrics = createMetrics();
+const recordLevels = loadConfig();
 /** Virtual time in which all must settle, ms. */
 const settleMs = 60_000;
 /** What a completed answer may be ahead of its record by, ms; the same for the mark of a blocking one. */
@@ -88,7 +90,7 @@ class CompositeHistory {
     this.bus = bus;
     await bus.ensureTopic('compositions0', { durable: true, maxPendingMessages: 1000, maxPendingBytes: Infinity });
     const composing = new ComposingInvoker({
-      ...{ bus, marks: durable.marks, store, clock, random, logger, metrics, instance: 0 },
+      ...{ bus, marks: durable.marks, store, clock, random, logger, metrics, recordLevels, instance: 0 },
       ...{ maxLength: 5, maxAtOnce: 1000 },
       primitive: { invoke: (request) => this.runComponent(request, life) },
       resolver: { resolve: (_, { name }) => Promise.resolve({ action: this.actions.get(name) ?? whiskAction(name) }) },
