@@ -1,17 +1,26 @@
 import { createPublicKey } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 import { z } from 'zod';
 
 const symmetric = ['HS256', 'HS384', 'HS512'] as const;
 const asymmetric = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512'] as const;
 
-function isPublicKey(text: string): boolean {
-  if (text.includes('PRIVATE KEY')) return false;
+const curves: Readonly<Record<string, string>> = { ES256: 'prime256v1', ES384: 'secp384r1', ES512: 'secp521r1' };
+const minRsaBits = 2048;
+
+function publicKeyOf(text: string): KeyObject | undefined {
+  if (text.includes('PRIVATE KEY')) return undefined;
   try {
-    createPublicKey(text);
-    return true;
+    return createPublicKey(text);
   } catch {
-    return false;
+    return undefined;
   }
+}
+
+/** Whether signatures of the algorithm can be checked with the key. */
+function fits(algorithm: string, { asymmetricKeyType, asymmetricKeyDetails }: KeyObject): boolean {
+  if (algorithm.startsWith('ES')) return asymmetricKeyDetails?.namedCurve === curves[algorithm];
+  return asymmetricKeyType === 'rsa' && (asymmetricKeyDetails?.modulusLength ?? 0) >= minRsaBits;
 }
 
 const common = {
@@ -34,12 +43,17 @@ export const tokenIssuerSchema = z.union([
     /** As long as the shortest hash at least, in characters. */
     secret: z.string().min(32),
   }),
-  z.strictObject({
-    ...common,
-    algorithms: z.array(z.enum(asymmetric)).min(1),
-    /** PEM. */
-    publicKey: z.string().refine(isPublicKey, 'is no public key in PEM form'),
-  }),
+  z
+    .strictObject({
+      ...common,
+      algorithms: z.array(z.enum(asymmetric)).min(1),
+      /** PEM: an RSA key of 2048 bits or more, or an elliptic one on the algorithm's curve. */
+      publicKey: z.string(),
+    })
+    .refine(({ algorithms, publicKey }) => {
+      const key = publicKeyOf(publicKey);
+      return key !== undefined && algorithms.every((algorithm) => fits(algorithm, key));
+    }, 'publicKey is no public key (PEM) that these algorithms can use'),
 ]);
 
 /** Who signs tokens, and how. */

@@ -67,6 +67,6 @@ function issuerOf(name: string, definition: JsonValue, issuers: TokenIssuers): T
   const parsed = tokenIssuerSchema.safeParse(own);
   if (parsed.success) return parsed.data;
   throw new SwaggerError(
-    `x-gateway-jwt of security definition '${name}' needs issuer, algorithms, and the secret (32 characters or more, HS algorithms) or publicKey (PEM) that goes with them.`,
+    `x-gateway-jwt of security definition '${name}' needs issuer, algorithms, and the secret (32 characters or more, HS algorithms) or publicKey (PEM; RSA of 2048 bits or more) that goes with them.`,
   );
 }

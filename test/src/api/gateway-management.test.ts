@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { DocumentConflictError } from '@gpuwhisk/common/store/artifact-store';
+import { storeLike } from '../simulation/delegates.js';
 import { alice, bob, errorOf } from './harness.js';
 import { gatewayUrl, startGatewayApi, swaggerOf } from './gateway-harness.js';
 import type { GatewayApi, Json } from './gateway-harness.js';
@@ -355,6 +357,25 @@ describe('who calls', () => {
     expect((await gateway.api.request('POST', `${path}/createApi.http`, { body: '{' })).status).toBe(400);
     expect((await gateway.api.request('GET', `${path}/getapi.http`)).status).toBe(404);
     expect((await gateway.api.request('GET', `${path}/getApi.html`)).status).toBe(404);
+  });
+
+  test('a change that always loses against others is given up', async () => {
+    const losing = await startGatewayApi({
+      wrapStore: (store) =>
+        storeLike(store, {
+          put: (database, document) => {
+            if (database !== 'gpu') return store.put(database, document);
+            return Promise.reject(new DocumentConflictError(document._id));
+          },
+        }),
+    });
+    try {
+      expect(errorOf(await losing.route('/a', '/b', 'get', 'hello'))).toBe(
+        'API creation failure: Concurrent modification to resource detected.',
+      );
+    } finally {
+      await losing.close();
+    }
   });
 
   test('where no gateway runs, none is made', async () => {
