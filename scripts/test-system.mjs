@@ -5,6 +5,8 @@ import { existsSync } from 'node:fs';
 const has = (command) => spawnSync('sh', ['-c', `command -v ${command}`]).status === 0;
 const packages = [
   { name: 'nftables', missing: () => !has('nft') },
+  { name: 'ruby', missing: () => !has('ruby') },
+  { name: 'php-cli', missing: () => !has('php') },
   { name: 'libgoogle-gson-java', missing: () => has('javac') && !existsSync('/usr/share/java/gson.jar') },
 ];
 

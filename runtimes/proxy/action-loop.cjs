@@ -24,14 +24,24 @@ async function load({ placed, command, main }) {
     lines.end();
   });
   child.on('exit', () => lines.end());
-  const said = await Promise.race([lines.next(), late(unsaidReadyMs)]);
-  if (said === undefined || (said !== late && !isReady(said))) throw notStarted;
+  // A launcher of ours always says that it has loaded; a program of the action's own may not.
+  let said = lines.next();
+  const first = command.length > 0 ? await said : await Promise.race([said, late(unsaidReadyMs)]);
+  if (first === undefined || (first !== late && !isReady(first))) throw notStarted;
+  if (first !== late) said = undefined;
+  /** The next answer. A program that was late says now that it has loaded, or it answers at once. */
+  const nextAnswer = async () => {
+    const waited = said;
+    said = undefined;
+    const line = await (waited ?? lines.next());
+    return waited && line !== undefined && isReady(line) ? lines.next() : line;
+  };
   let last = Promise.resolve();
   return {
     run(message) {
       const answered = last.then(async () => {
         child.stdin.write(`${JSON.stringify(message)}\n`);
-        const line = await lines.next();
+        const line = await nextAnswer();
         if (line === undefined) throw 'command exited';
         return line;
       });
@@ -48,7 +58,8 @@ function late(ms) {
 
 function isReady(line) {
   try {
-    return JSON.parse(line).ok === true;
+    const said = JSON.parse(line);
+    return said.ok === true && Object.keys(said).length === 1;
   } catch {
     return false;
   }

@@ -20,11 +20,13 @@ import { removeAbandoned } from './partial-folders.js';
 import { executableKind, executableLaunch } from './proxy-runtime.js';
 import { pythonLaunch } from './python-runtime.js';
 import type { RuntimeCatalog, RuntimeLaunch } from './runtime-catalog.js';
+import { findInterpreter, interpreterLaunch } from './script-runtime.js';
+import type { Interpreter } from './script-runtime.js';
 import { SharedWork } from './shared-work.js';
 
 const failureKeptMs = 30_000;
 const defaultMemoryMiB = 256;
-const knownFamilies = ['nodejs', 'python', 'java', 'go'];
+const knownFamilies = ['nodejs', 'python', 'java', 'go', 'ruby', 'php'];
 
 /** What createRuntimeCatalog needs. */
 export interface RuntimeCatalogOptions {
@@ -45,16 +47,19 @@ interface Toolchains {
   python: Python | undefined;
   jdk: Jdk | undefined;
   go: Go | undefined;
+  interpreters: Interpreter[];
   /** Families that the machine lacks, and why. */
   missing: string[];
 }
 
 async function findToolchains(releasesDir: string, env: NodeJS.ProcessEnv): Promise<Toolchains> {
   const path = env.PATH ?? '';
-  const [python, foundJdk, go] = await Promise.all([
+  const [python, foundJdk, go, ruby, php] = await Promise.all([
     findPython(join(releasesDir, 'python.json'), env),
     findJdk(path),
     findGo(path),
+    findInterpreter('ruby', path),
+    findInterpreter('php', path),
   ]);
   const jdk = foundJdk && (await canHaveGson(path)) ? foundJdk : undefined;
   const missing = [
@@ -62,8 +67,10 @@ async function findToolchains(releasesDir: string, env: NodeJS.ProcessEnv): Prom
     ...(foundJdk ? [] : ['java (no JDK 17 or newer)']),
     ...(foundJdk && !jdk ? ['java (neither gson, package libgoogle-gson-java, nor Maven)'] : []),
     ...(go ? [] : ['go']),
+    ...(ruby ? [] : ['ruby']),
+    ...(php ? [] : ['php']),
   ];
-  return { python, jdk, go, missing };
+  return { python, jdk, go, interpreters: [ruby, php].filter((each) => each !== undefined), missing };
 }
 
 async function readManifest(file: string): Promise<RuntimeManifest> {
@@ -95,7 +102,7 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   const releasesDir = join(dataDir, 'runtimes');
   const requirementsDir = join(dataDir, 'requirements');
   const manifestFile = options.manifestFile ?? join(runtimesDir, 'runtimes.json');
-  const [listed, { python, jdk, go, missing }] = await Promise.all([
+  const [listed, { python, jdk, go, interpreters, missing }] = await Promise.all([
     readManifest(manifestFile),
     findToolchains(releasesDir, options.env ?? process.env),
     removeAbandoned(releasesDir, options.clock),
@@ -108,6 +115,7 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
       ...(python && { python: `3.${minorOf(python)}` }),
       ...(jdk && { java: String(jdk.major) }),
       ...(go && { go: goMinor(go) }),
+      ...Object.fromEntries(interpreters.map((each) => [each.family, each.version])),
     },
   });
   const entries = new Map(Object.values(manifest.runtimes).flatMap((each) => each.map((entry) => [entry.kind, entry])));
@@ -147,6 +155,12 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
       return launches.do(`${kind} ${requirements.join(' ')}`, () => launchPython(python, requirements));
     }
     if (family === 'java' && jdk) return launches.do(`${kind} ${memoryMiB}`, () => launchJava(jdk, memoryMiB));
+    const interpreter = interpreters.find((each) => each.family === family);
+    if (interpreter) {
+      return launches.do(kind, async () =>
+        interpreterLaunch(runtimesDir, await realpath(process.execPath), interpreter),
+      );
+    }
     if (family === 'go' && go) return launches.do(kind, () => launchGo(go));
     return Promise.reject(new ProvisioningError(`There is no runtime for '${kind}'.`));
   }

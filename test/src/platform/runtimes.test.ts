@@ -182,3 +182,16 @@ public class Hello {
     expect(record.response.result.error).toMatch(/ClassNotFoundException: Missing$/);
   });
 });
+
+describe.each([
+  ['ruby', 'def main(args)\n  puts "in Ruby"\n  { sum: args["a"] + 1 }\nend', 'in Ruby'],
+  ['php', '<?php\nfunction main($args) { echo "in PHP"; return ["sum" => $args["a"] + 1]; }', 'in PHP'],
+])('%s', (family, code, line) => {
+  const kind = catalog.manifest.runtimes[family]?.[0]?.kind;
+  (kind === undefined ? test.skip : test)('an action', async () => {
+    const { status, record } = await outcome({ kind: `${family}:default`, code }, { a: 41 });
+    expect({ status, result: record.response.result }).toEqual({ status: 200, result: { sum: 42 } });
+    expect(logTexts(record)).toEqual([line]);
+    expect(annotation(record, 'kind')).toBe(kind);
+  });
+});

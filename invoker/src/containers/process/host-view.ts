@@ -18,7 +18,7 @@ const copiedFiles = [
   'timezone',
   'ssl/openssl.cnf',
 ];
-const boundFolders = ['alternatives', 'ssl/certs', 'pki/tls/certs', 'pki/ca-trust/extracted', 'fonts'];
+const boundFolders = ['alternatives', 'php', 'ssl/certs', 'pki/tls/certs', 'pki/ca-trust/extracted', 'fonts'];
 const systemdResolv = '/run/systemd/resolve/resolv.conf';
 
 /** What all sandboxes of a host see of it, and where it is kept. */
