@@ -42,15 +42,18 @@ export interface FoundComponent {
   name: string;
   /** As resolveComponent; a rejection may go unnoticed. */
   found: Promise<ResolvedAction>;
+  /** Looks it up again: it may have been updated since. */
+  again(): Promise<ResolvedAction>;
 }
 
 /** Looks all components up at once. */
 export function findComponents(resolver: Resolver, identity: Identity, names: readonly string[]): FoundComponent[] {
   return names.map((name) => {
-    const found = resolveComponent(resolver, identity, name);
+    const again = () => resolveComponent(resolver, identity, name);
+    const found = again();
     // What is missing is missed when its turn comes.
     found.catch(() => undefined);
-    return { name, found };
+    return { name, found, again };
   });
 }
 

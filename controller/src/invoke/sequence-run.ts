@@ -25,12 +25,13 @@ export async function runSequence(
   count: { actions: number },
 ): Promise<ActivationResponse> {
   let response: ActivationResponse = { statusCode: ActivationStatus.success, result: payload };
-  for (const { found } of components) {
+  for (const [at, { found, again }] of components.entries()) {
     if (count.actions >= stage.maxLength || stage.exhausted) return applicationError(sequenceTooLong().message);
     let component: ResolvedAction;
     let outcome: InvokeOutcome;
     try {
-      component = await found;
+      // What came before may have taken long enough for an update, and invokers only run the latest.
+      component = await (at === 0 ? found : again());
     } catch (error) {
       // Missing, or not the caller's to use.
       return isApiError(error) && error.status < 500 ? applicationError(error.message) : sequenceFailed();
