@@ -1,3 +1,7 @@
+import { entitlementCases } from './cases/entitlement.js';
+import { activationCases } from './cases/activations.js';
+import { conductorCases } from './cases/conductors.js';
+import { sequenceCases } from './cases/sequences.js';
 import { actionAnnotationCases } from './cases/action-annotations.js';
 import { actionRefusalCases } from './cases/action-refusals.js';
 import { actionCases } from './cases/actions.js';
@@ -28,4 +32,8 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...ruleLinkCases,
   ...invocationCases,
   ...resultCases,
+  ...sequenceCases,
+  ...conductorCases,
+  ...activationCases,
+  ...entitlementCases,
 ];

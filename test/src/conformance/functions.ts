@@ -42,3 +42,25 @@ export const context = `function main() {
 
 /** Fails in a way that is the application's own. */
 export const fail = "function main() { return { error: 'failed on purpose' }; }";
+
+/** A conductor that carries out what its arguments say: `action`, with `params` over the rest, and `state`. */
+export const conductor = `function main({ action, state, params, ...rest }) {
+  if (rest.error) return rest;
+  return { action, state, params: { ...rest, ...params } };
+}`;
+
+/** Adds one to `n`, which must be there. */
+export const increment =
+  "function main({ n }) { return n === undefined ? { error: 'missing parameter' } : { n: n + 1 }; }";
+
+/** Splits `payload` into lines. */
+export const split = "function main({ payload }) { return { lines: payload.split('\\n'), payload }; }";
+
+/** Sorts lines. */
+export const sort = 'function main({ lines }) { return { lines: lines.sort(), length: lines.length }; }';
+
+/** The first line of some. */
+export const head = 'function main({ lines }) { return { lines: lines.slice(0, 1), num: 1 }; }';
+
+/** Joins lines. */
+export const join = "function main({ lines }) { return { lines, payload: lines.join('\\n') }; }";

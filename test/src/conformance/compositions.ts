@@ -1,0 +1,23 @@
+import { expect } from '@jest/globals';
+import { valueOf } from './trial.js';
+import type { Activation, Trial } from './trial.js';
+
+const memoryOf = ({ annotations }: Activation): unknown =>
+  (valueOf(annotations, 'limits') as { memory: number }).memory;
+
+/**
+ * Expects a sequence's or composition's record to list `count` activations that it caused, to have lasted as long as
+ * they did together, and to have the memory of the largest. Resolves with their records.
+ */
+export async function expectComponents(t: Trial, record: Activation, count: number): Promise<Activation[]> {
+  expect(record.logs).toHaveLength(count);
+  const components = await Promise.all(record.logs.map((id) => t.record(id)));
+  for (const one of components) {
+    expect(one.cause).toBe(record.activationId);
+    expect(valueOf(one.annotations, 'causedBy')).toBe('sequence');
+    expect(valueOf(one.annotations, 'waitTime')).toEqual(expect.any(Number));
+  }
+  expect(record.duration).toBe(components.reduce((sum, { duration }) => sum + duration, 0));
+  expect(memoryOf(record)).toBe(Math.max(...components.map((one) => Number(memoryOf(one)))));
+  return components;
+}
