@@ -1,0 +1,9 @@
+import { runGpuwhisk } from './migrate/run.js';
+
+// A reader that has seen enough (`gpuwhisk ... | head`) is no error.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit();
+});
+
+process.exitCode = await runGpuwhisk(process.argv.slice(2), process.env);

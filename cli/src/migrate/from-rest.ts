@@ -1,0 +1,182 @@
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import { actionBody, asItIs, packageBody, ruleBody, triggerBody, type Renaming } from './bodies.js';
+import { each } from './each.js';
+import { RefusedError, type Server } from './http.js';
+import { fullName, localName, openNamespace, type Collection, type Namespace } from './namespace.js';
+import type { Progress } from './progress.js';
+import type { EntityType, Report } from './report.js';
+import { RestCarrier, type Load, type Pair } from './rest-carrier.js';
+import { sequenceGroups } from './sequence-order.js';
+import { isObject, textOf, valueIn } from './values.js';
+
+/** Two API servers, each seen with the key of one namespace. */
+export interface ServerPair {
+  source: Server;
+  target: Server;
+}
+
+/** How entities are carried. */
+export interface RestOptions {
+  servers: readonly ServerPair[];
+  /** Source kind to target kind. */
+  kinds: ReadonlyMap<string, string>;
+  concurrency: number;
+  dryRun: boolean;
+  overwrite: boolean;
+}
+
+/** A row of a list at the source. */
+interface Row {
+  pair: Pair;
+  row: JsonObject;
+}
+
+/** What is on its way before its body is known. */
+interface Found {
+  pair: Pair;
+  entity: JsonObject;
+}
+
+/** Copies namespaces over the API, what is referred to first. Throws RefusedError, UnreachableError. */
+export async function migrateFromRest(options: RestOptions, report: Report, progress: Progress): Promise<void> {
+  const { servers, concurrency } = options;
+  const pairs: Pair[] = [];
+  for (const { source, target } of servers) {
+    pairs.push({ source: await openNamespace(source), target: await openNamespace(target) });
+  }
+  const names = new Map(pairs.map(({ source, target }) => [source.name, target.name]));
+  const renaming: Renaming = {
+    namespace: (name) => names.get(name) ?? name,
+    kind: (kind) => options.kinds.get(kind) ?? kind,
+  };
+  const carrier = new RestCarrier(report, options);
+  const first = servers[0];
+  const info = first === undefined ? null : await first.target.json('GET', '/');
+  await carrier.look(
+    pairs.map(({ target }) => target),
+    isObject(info) ? info : {},
+  );
+
+  const rowsOf = async (collection: Collection): Promise<Row[]> => {
+    const rows: Row[] = [];
+    for (const pair of pairs) for (const row of await pair.source.list(collection)) rows.push({ pair, row });
+    return rows;
+  };
+  /** Reads what the rows name at the source and hands it on; what cannot be read is told. */
+  const carryRows = async (
+    type: EntityType,
+    collection: Collection,
+    rows: readonly Row[],
+    use: (found: Found) => Promise<void>,
+  ): Promise<void> => {
+    progress.begin(`${type}s`, rows.length);
+    await each(rows, concurrency, async ({ pair, row }) => {
+      await orTell(report, type, row, async () => {
+        await use({ pair, entity: await pair.source.get(collection, localName(row)) });
+      });
+      progress.step();
+    });
+  };
+  const sourceParameters = new InheritedParameters();
+  const targetParameters = new InheritedParameters();
+
+  const packages = await rowsOf('packages');
+  const isBinding = ({ row }: Row): boolean => isObject(row.binding) && Object.keys(row.binding).length > 0;
+  const plain = packages.filter((one) => !isBinding(one));
+  await carryRows('package', 'packages', plain, async ({ pair, entity }) => {
+    sourceParameters.set(pair.source, localName(entity), entity.parameters);
+    const body = packageBody(entity, undefined, renaming);
+    const bodyOf = async (found: JsonObject): Promise<JsonObject> => packageBody(found, undefined, asItIs);
+    await carrier.carry({ pair, type: 'package', collection: 'packages', entity, body, bodyOf });
+  });
+
+  const actionLoad = async ({ pair, entity }: Found, type: 'action' | 'sequence'): Promise<Load> => {
+    const [packageName, name] = localName(entity).split('/');
+    const inherited = (namespace: Namespace, parameters: InheritedParameters): Promise<JsonValue | undefined> =>
+      name === undefined || packageName === undefined
+        ? Promise.resolve(undefined)
+        : parameters.get(namespace, packageName);
+    const body = actionBody(entity, await inherited(pair.source, sourceParameters), renaming);
+    const bodyOf = async (found: JsonObject): Promise<JsonObject> =>
+      actionBody(found, await inherited(pair.target, targetParameters), asItIs);
+    return { pair, type, collection: 'actions', entity, body, bodyOf };
+  };
+  const sequences: Found[] = [];
+  await carryRows('action', 'actions', await rowsOf('actions'), async (found) => {
+    if (isObject(found.entity.exec) && found.entity.exec.kind === 'sequence') sequences.push(found);
+    else await carrier.carry(await actionLoad(found, 'action'));
+  });
+
+  const providers = new Map<string, string>();
+  await carryRows('binding', 'packages', packages.filter(isBinding), async ({ pair, entity }) => {
+    const provider = providerOf(entity);
+    providers.set(fullName(entity), `${provider.namespace}/${provider.name}`);
+    const inherited = await sourceParameters.get(pair.source, provider.name, provider.namespace);
+    const body = packageBody(entity, inherited, renaming);
+    const bodyOf = async (found: JsonObject): Promise<JsonObject> => {
+      const { namespace, name } = providerOf(found);
+      if (name === '') return packageBody(found, undefined, asItIs);
+      return packageBody(found, await targetParameters.get(pair.target, name, namespace), asItIs);
+    };
+    await carrier.carry({ pair, type: 'binding', collection: 'packages', entity, body, bodyOf });
+  });
+
+  progress.begin('sequences', sequences.length);
+  for (const group of sequenceGroups(sequences, providers)) {
+    await each(group, concurrency, async (found) => {
+      await orTell(report, 'sequence', found.entity, async () => carrier.carry(await actionLoad(found, 'sequence')));
+      progress.step();
+    });
+  }
+
+  await carryRows('trigger', 'triggers', await rowsOf('triggers'), async ({ pair, entity }) => {
+    const feed = valueIn(entity.annotations, 'feed');
+    if (typeof feed === 'string') {
+      report.note('trigger', fullName(entity), `its feed ${feed} has to be asked for events at the target anew`);
+    }
+    const body = triggerBody(entity, renaming);
+    const bodyOf = async (found: JsonObject): Promise<JsonObject> => triggerBody(found, asItIs);
+    await carrier.carry({ pair, type: 'trigger', collection: 'triggers', entity, body, bodyOf });
+  });
+  await carryRows('rule', 'rules', await rowsOf('rules'), async ({ pair, entity }) => {
+    const body = ruleBody(entity, renaming);
+    const bodyOf = async (found: JsonObject): Promise<JsonObject> => ruleBody(found, asItIs);
+    await carrier.carry({ pair, type: 'rule', collection: 'rules', entity, body, bodyOf });
+  });
+}
+
+/** Does `work`; what the source refuses is told. */
+async function orTell(report: Report, type: EntityType, row: JsonObject, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof RefusedError)) throw error;
+    report.fail(type, fullName(row), `the source does not show it: ${error.message}`);
+  }
+}
+
+function providerOf({ binding }: JsonObject): { namespace: string; name: string } {
+  return isObject(binding)
+    ? { namespace: textOf(binding.namespace), name: textOf(binding.name) }
+    : { namespace: '', name: '' };
+}
+
+/** The parameters of packages, which reads of what lies below them are merged with; each is read once. */
+class InheritedParameters {
+  private readonly byPackage = new Map<string, Promise<JsonValue | undefined>>();
+
+  set(namespace: Namespace, packageName: string, parameters: JsonValue | undefined): void {
+    this.byPackage.set(`${namespace.name}/${packageName}`, Promise.resolve(parameters));
+  }
+
+  /** Throws RefusedError, UnreachableError. */
+  get(reader: Namespace, packageName: string, namespace = reader.name): Promise<JsonValue | undefined> {
+    const key = `${namespace}/${packageName}`;
+    let parameters = this.byPackage.get(key);
+    if (parameters === undefined) {
+      parameters = reader.get('packages', packageName, namespace).then((entity) => entity.parameters);
+      this.byPackage.set(key, parameters);
+    }
+    return parameters;
+  }
+}

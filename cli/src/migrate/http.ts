@@ -1,0 +1,131 @@
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { JsonValue } from '@gpuwhisk/common/json';
+import { messageOf } from '../errors.js';
+
+/** A server answered with an error; `message` is its text. */
+export class RefusedError extends Error {
+  override name = 'RefusedError';
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** A server did not answer, however often it was asked. */
+export class UnreachableError extends Error {
+  override name = 'UnreachableError';
+}
+
+/** Where a server is, and how it is spoken to. */
+export interface ServerOptions {
+  /** Paths are relative to it; it ends with a slash. */
+  base: URL;
+  /** `user:password`, or undefined. */
+  auth: string | undefined;
+  /** Connections at most. */
+  concurrency: number;
+  /** Accept any certificate. */
+  insecure: boolean;
+  /** Longest silence, ms. */
+  timeoutMs: number;
+  /** Wait before the first repetition, ms; each further one is twice as long. */
+  retryDelayMs: number;
+}
+
+/** An HTTP server. All throw RefusedError and UnreachableError. */
+export interface Server {
+  readonly base: URL;
+  json(method: 'GET' | 'PUT' | 'POST', path: string, body?: JsonValue): Promise<JsonValue>;
+  bytes(path: string): Promise<Buffer>;
+  close(): void;
+}
+
+const attempts = 5;
+/** Answers that a later attempt may not get: too many requests, and proxies without a server behind. */
+const passing = new Set([429, 502, 503, 504]);
+/** What OpenWhisk says to the loser of two writers. */
+const concurrentModification = 'Concurrent modification to resource detected.';
+
+interface Reply {
+  status: number;
+  bytes: Buffer;
+}
+
+/** A server whose requests are repeated a few times where that may help. Requests must bear being repeated. */
+export function connectServer(options: ServerOptions): Server {
+  const { base, auth, concurrency, insecure, timeoutMs, retryDelayMs } = options;
+  const secure = base.protocol === 'https:';
+  const sockets = { keepAlive: true, maxSockets: concurrency };
+  const agent = secure ? new HttpsAgent({ ...sockets, rejectUnauthorized: !insecure }) : new HttpAgent(sockets);
+  const open = secure ? httpsRequest : httpRequest;
+  const authorization = auth === undefined ? {} : { authorization: `Basic ${Buffer.from(auth).toString('base64')}` };
+
+  const once = (method: string, path: string, body: string | undefined): Promise<Reply> =>
+    new Promise((resolve, reject) => {
+      const content =
+        body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+      const settings: RequestOptions = { method, agent, timeout: timeoutMs, headers: { ...authorization, ...content } };
+      const outgoing = open(new URL(path, base), settings, (incoming: IncomingMessage) => {
+        const chunks: Buffer[] = [];
+        incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+        incoming.on('error', reject);
+        incoming.on('end', () => resolve({ status: incoming.statusCode ?? 0, bytes: Buffer.concat(chunks) }));
+      });
+      outgoing.on('timeout', () => outgoing.destroy(new Error(`no answer within ${timeoutMs} ms`)));
+      outgoing.on('error', reject);
+      outgoing.end(body);
+    });
+
+  const send = async (method: string, path: string, body?: string): Promise<Buffer> => {
+    for (let attempt = 1; ; attempt += 1) {
+      let failure: Error;
+      try {
+        const { status, bytes } = await once(method, path, body);
+        if (status >= 200 && status < 300) return bytes;
+        failure = new RefusedError(status, errorText(bytes.toString('utf8'), status));
+        if (!passing.has(status) && failure.message !== concurrentModification) throw failure;
+      } catch (error) {
+        if (error instanceof RefusedError) throw error;
+        failure = new UnreachableError(`${base.host} does not answer: ${reasonOf(error)}`);
+      }
+      if (attempt === attempts) throw failure;
+      await sleep(retryDelayMs * 2 ** (attempt - 1));
+    }
+  };
+
+  return {
+    base,
+    bytes: (path) => send('GET', path),
+    async json(method, path, body) {
+      const bytes = await send(method, path, body === undefined ? undefined : JSON.stringify(body));
+      if (bytes.length === 0) return null;
+      try {
+        return JSON.parse(bytes.toString('utf8')) as JsonValue;
+      } catch {
+        throw new RefusedError(0, `${base.host} did not answer ${method} ${path} with JSON`);
+      }
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+/** Node puts the errors of several addresses into one without a text. */
+function reasonOf(error: unknown): string {
+  return messageOf(error instanceof AggregateError ? error.errors[0] : error);
+}
+
+/** The `error` (or CouchDB's `reason`) of an answer, else the beginning of its text. */
+function errorText(text: string, status: number): string {
+  try {
+    const { error, reason } = JSON.parse(text) as { error?: unknown; reason?: unknown };
+    if (typeof reason === 'string') return reason;
+    if (typeof error === 'string') return error;
+  } catch {
+    // Whoever answered speaks no JSON: the text itself is told.
+  }
+  return `status ${status}${text === '' ? '' : `: ${text.slice(0, 200)}`}`;
+}

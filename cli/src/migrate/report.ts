@@ -1,0 +1,114 @@
+import type { JsonObject } from '@gpuwhisk/common/json';
+
+/** What is carried, in the order in which it is. */
+export const entityTypes = [
+  'subject',
+  'limits',
+  'package',
+  'action',
+  'binding',
+  'sequence',
+  'trigger',
+  'rule',
+  'activation',
+] as const;
+
+/** A sort of thing that is carried. */
+export type EntityType = (typeof entityTypes)[number];
+
+/** `created` and `replaced` are intentions in a dry run. */
+export type Outcome = 'created' | 'replaced' | 'equal' | 'failed';
+
+interface Remark {
+  type: EntityType | 'namespace';
+  /** In full, such as `ns/pkg/action`. */
+  name: string;
+  reason: string;
+}
+
+/** What became of everything that was to be carried. */
+export class Report {
+  private readonly counts = new Map<EntityType, Record<Outcome, number>>();
+  private readonly problems: Remark[] = [];
+  private readonly notes: Remark[] = [];
+  private stopped: string | undefined;
+
+  constructor(private readonly dryRun: boolean) {}
+
+  /** Things dealt with so far. */
+  done = 0;
+
+  add(type: EntityType, outcome: Exclude<Outcome, 'failed'>, count = 1): void {
+    this.countsOf(type)[outcome] += count;
+    this.done += count;
+  }
+
+  /** Something that could not be carried. */
+  fail(type: EntityType, name: string, reason: string): void {
+    this.countsOf(type).failed += 1;
+    this.done += 1;
+    this.problems.push({ type, name, reason });
+  }
+
+  /** Something that somebody has to do or know; it was carried as far as it goes. */
+  note(type: EntityType | 'namespace', name: string, reason: string): void {
+    this.notes.push({ type, name, reason });
+  }
+
+  /** The migration ended before its end. */
+  stop(reason: string): void {
+    this.stopped = reason;
+  }
+
+  /** 0 where everything is at the target (or would be), else 1. */
+  get exitCode(): 0 | 1 {
+    return this.problems.length > 0 || this.stopped !== undefined ? 1 : 0;
+  }
+
+  toJson(): JsonObject {
+    const remarks = (list: readonly Remark[]) => list.map((remark) => ({ ...remark }));
+    return {
+      dryRun: this.dryRun,
+      complete: this.exitCode === 0,
+      ...(this.stopped !== undefined && { stopped: this.stopped }),
+      counts: Object.fromEntries(this.rows().map(([type, counts]) => [type, { ...counts }])),
+      notCarried: remarks(this.problems),
+      notes: remarks(this.notes),
+    };
+  }
+
+  toText(): string {
+    const lines = this.rows().map(([type, { created, replaced, equal, failed }]) => {
+      const words = [
+        [created, this.dryRun ? 'to create' : 'created'],
+        [replaced, this.dryRun ? 'to replace' : 'replaced'],
+        [equal, 'equal already'],
+        [failed, 'not carried'],
+      ] as const;
+      const told = words.filter(([count]) => count > 0).map(([count, word]) => `${count} ${word}`);
+      return `${`${type}:`.padEnd(12)}${told.join(', ')}`;
+    });
+    if (lines.length === 0) lines.push('There is nothing to carry.');
+    const list = (title: string, remarks: readonly Remark[]): void => {
+      if (remarks.length > 0) lines.push('', title);
+      for (const { type, name, reason } of remarks) lines.push(`  ${type} ${name}: ${reason}`);
+    };
+    list('Not carried:', this.problems);
+    list('Note:', this.notes);
+    if (this.stopped !== undefined) lines.push('', `Stopped: ${this.stopped}`, 'Run it again to go on.');
+    return `${lines.join('\n')}\n`;
+  }
+
+  private rows(): [EntityType, Record<Outcome, number>][] {
+    return entityTypes.flatMap((type) => {
+      const counts = this.counts.get(type);
+      return counts === undefined ? [] : [[type, counts] as [EntityType, Record<Outcome, number>]];
+    });
+  }
+
+  private countsOf(type: EntityType): Record<Outcome, number> {
+    const counts = this.counts.get(type) ?? { created: 0, replaced: 0, equal: 0, failed: 0 };
+    this.counts.set(type, counts);
+    return counts;
+  }
+}

@@ -1,0 +1,141 @@
+import type { JsonObject } from '@gpuwhisk/common/json';
+import { sameBody } from './bodies.js';
+import { RefusedError } from './http.js';
+import { fullName, localName, type Collection, type Namespace } from './namespace.js';
+import type { EntityType, Report } from './report.js';
+import { isObject, objectsOf, textOf } from './values.js';
+
+/** The namespace of a key at the source, and that of a key at the target. */
+export interface Pair {
+  source: Namespace;
+  target: Namespace;
+}
+
+/** One thing on its way. */
+export interface Load {
+  pair: Pair;
+  type: EntityType;
+  collection: Collection;
+  /** As the source shows it. */
+  entity: JsonObject;
+  /** What is to be put at the target. */
+  body: JsonObject;
+  /** What a PUT would have to be for what the target has. */
+  bodyOf(found: JsonObject): Promise<JsonObject>;
+}
+
+/** What happens where the target has something else. */
+export interface CarryOptions {
+  dryRun: boolean;
+  overwrite: boolean;
+}
+
+const collections = ['packages', 'actions', 'triggers', 'rules'] as const satisfies Collection[];
+const singular = { packages: 'package', actions: 'action', triggers: 'trigger', rules: 'rule' } as const;
+
+/** Puts entities at the target, and tells the report. */
+export class RestCarrier {
+  /** What each target namespace has: full name to collection. */
+  private readonly present = new Map<string, Collection>();
+  /** Kinds that the target runs; undefined: it does not say. */
+  private kinds: Set<string> | undefined;
+  private readonly deprecated = new Set<string>();
+
+  constructor(
+    private readonly report: Report,
+    private readonly options: CarryOptions,
+  ) {}
+
+  /** Learns what the target has. Throws RefusedError, UnreachableError. */
+  async look(targets: readonly Namespace[], info: JsonObject): Promise<void> {
+    for (const target of targets) {
+      for (const collection of collections) {
+        for (const row of await target.list(collection)) this.present.set(fullName(row), collection);
+      }
+    }
+    if (!isObject(info.runtimes)) return;
+    const entries = Object.values(info.runtimes).flatMap(objectsOf);
+    this.kinds = new Set(['blackbox', 'sequence', ...entries.map(({ kind }) => textOf(kind))]);
+    for (const { kind, deprecated } of entries) if (deprecated === true) this.deprecated.add(textOf(kind));
+  }
+
+  /** Carries one thing; what the target refuses is told. Throws UnreachableError. */
+  async carry(load: Load): Promise<void> {
+    try {
+      const problem = this.kindProblem(load.body);
+      if (problem !== undefined) this.report.fail(load.type, fullName(load.entity), problem);
+      else await this.place(load);
+    } catch (error) {
+      if (!(error instanceof RefusedError)) throw error;
+      this.report.fail(load.type, fullName(load.entity), error.message);
+    }
+  }
+
+  private async place(load: Load): Promise<void> {
+    const { report } = this;
+    const { pair, type, collection, entity, body } = load;
+    const name = localName(entity);
+    const there = this.present.get(`${pair.target.name}/${name}`);
+    if (there !== undefined && there !== collection) {
+      report.fail(type, fullName(entity), `its name is taken at the target by a ${singular[there]}`);
+      return;
+    }
+    if (there === undefined) {
+      if (this.options.dryRun || (await this.create(load, name))) {
+        if (!this.options.dryRun) await this.setStatus(load, name, 'active');
+        report.add(type, 'created');
+        return;
+      }
+    }
+    const found = await pair.target.get(collection, name);
+    if (sameBody(body, await load.bodyOf(found))) {
+      // A rule that an interrupted migration left is active still.
+      if (statusOf(found) === statusOf(entity)) return report.add(type, 'equal');
+      if (!this.options.dryRun) await this.setStatus(load, name, statusOf(found));
+      return report.add(type, 'replaced');
+    }
+    if (!this.options.overwrite) {
+      report.fail(type, fullName(entity), 'the target has another one of this name (--overwrite replaces it)');
+      return;
+    }
+    if (!this.options.dryRun) {
+      await pair.target.put(collection, name, body, true);
+      await this.setStatus(load, name, statusOf(found));
+    }
+    report.add(type, 'replaced');
+  }
+
+  /** False if something came to be there meanwhile, perhaps by an attempt whose answer was lost. */
+  private async create({ pair, collection, body }: Load, name: string): Promise<boolean> {
+    try {
+      await pair.target.put(collection, name, body, false);
+      return true;
+    } catch (error) {
+      if (error instanceof RefusedError && error.status === 409 && error.message === 'resource already exists') {
+        return false;
+      }
+      throw error;
+    }
+  }
+
+  private async setStatus({ pair, collection, entity }: Load, name: string, now: string | undefined): Promise<void> {
+    const wanted = statusOf(entity);
+    if (collection === 'rules' && wanted !== undefined && wanted !== now) {
+      await pair.target.setRuleStatus(name, wanted);
+    }
+  }
+
+  private kindProblem({ exec }: JsonObject): string | undefined {
+    if (!isObject(exec) || this.kinds === undefined) return undefined;
+    const kind = textOf(exec.kind);
+    const remedy = `(--kind ${kind}=OTHER carries it as another kind)`;
+    if (!this.kinds.has(kind)) return `the target has no runtime for kind '${kind}' ${remedy}`;
+    if (this.deprecated.has(kind)) return `the target no longer accepts kind '${kind}' ${remedy}`;
+    return undefined;
+  }
+}
+
+/** `active` or `inactive` of a rule. */
+function statusOf({ status }: JsonObject): string | undefined {
+  return status === 'active' || status === 'inactive' ? status : undefined;
+}
