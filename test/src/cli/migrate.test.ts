@@ -1,0 +1,275 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import { alice, bob, hello, startApi } from '../api/harness.js';
+import type { Account, Api } from '../api/harness.js';
+import { runBinary } from './wsk-process.js';
+import type { WskResult } from './wsk-process.js';
+
+const binary = fileURLToPath(new URL('../../../bin/gpuwhisk', import.meta.url));
+const keyOf = ({ uuid, key }: Account): string => `${uuid}:${key}`;
+
+let folder: string;
+let source: Api;
+let target: Api;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'migrate-test-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+beforeEach(async () => {
+  [source, target] = [await startApi(), await startApi()];
+});
+afterEach(async () => {
+  await source.close();
+  await target.close();
+});
+
+const migrate = (...args: string[]): Promise<WskResult> =>
+  runBinary(binary, ['migrate', ...args], { directory: folder });
+const between = ['--auth', keyOf(alice), '--to-auth', keyOf(alice)];
+const carry = (...args: string[]): Promise<WskResult> =>
+  migrate('--from', source.url, '--to', target.url, ...between, ...args);
+
+async function put(api: Api, path: string, body: unknown, as = alice): Promise<void> {
+  const reply = await api.request('PUT', `/api/v1/namespaces/_/${path}`, { body, as });
+  expect([path, reply.status, reply.status === 200 ? '' : reply.text]).toEqual([path, 200, '']);
+}
+
+async function get(api: Api, path: string, as = alice): Promise<JsonObject> {
+  const reply = await api.request('GET', `/api/v1/namespaces/_/${path}`, { as });
+  expect([path, reply.status]).toEqual([path, 200]);
+  return reply.json as JsonObject;
+}
+
+/** The documents of a platform, but for when they were written and where code lies. */
+async function documents(api: Api): Promise<Map<string, JsonObject>> {
+  const all = await api.store.list('whisks', { limit: 1000 });
+  return new Map(
+    all.map((document) => {
+      const { updated, _rev: revision, ...rest } = document;
+      expect([typeof updated, typeof revision]).toEqual(['number', 'string']);
+      const exec = rest.exec as JsonObject | undefined;
+      const code = exec?.code as JsonObject | undefined;
+      if (exec !== undefined && typeof code === 'object') rest.exec = { ...exec, code: code.digest ?? null };
+      return [document._id, rest];
+    }),
+  );
+}
+
+const large = `function main() { return { text: '${'x'.repeat(40_000)}' }; }`;
+
+/** A bit of everything in the namespace of alice. */
+async function fill(api: Api): Promise<void> {
+  await put(api, 'packages/tools', {
+    publish: true,
+    version: '1.2.3',
+    parameters: [
+      { key: 'region', value: 'eu' },
+      { key: 'size', value: 1 },
+    ],
+    annotations: [{ key: 'description', value: 'tools' }],
+  });
+  await put(api, 'packages/bound', {
+    binding: { namespace: '_', name: 'tools' },
+    parameters: [{ key: 'size', value: 2 }],
+  });
+  await put(api, 'actions/plain', {
+    exec: { kind: 'nodejs:20', code: large, main: 'main' },
+    limits: { memory: 128, timeout: 1234, logs: 1 },
+    parameters: [
+      { key: 'secret', value: 'QUJD', encryption: 'aes-128' },
+      { key: 'mode', value: { deep: [1, null] }, init: true },
+    ],
+    annotations: [
+      { key: 'web-export', value: true },
+      { key: 'provide-api-key', value: true },
+    ],
+    version: '2.0.7',
+    publish: true,
+  });
+  await put(api, 'actions/tools/packed', {
+    exec: { kind: 'python:3.11', code: Buffer.from('PK zip').toString('base64') },
+    parameters: [{ key: 'size', value: 3 }],
+  });
+  await put(api, 'actions/image', { exec: { kind: 'blackbox', image: 'openwhisk/dockerskeleton' } });
+  // In the list, the last written comes first: the order of the names is not that of the dependencies.
+  await put(api, 'actions/inner', { exec: { kind: 'sequence', components: ['/_/plain', '/_/tools/packed'] } });
+  await put(api, 'actions/tools/through', { exec: { kind: 'sequence', components: ['/_/inner'] } });
+  await put(api, 'actions/outer', { exec: { kind: 'sequence', components: ['/_/inner', '/_/bound/through'] } });
+  await put(api, 'triggers/tick', {
+    parameters: [{ key: 'every', value: 'minute' }],
+    annotations: [{ key: 'feed', value: '/alice/tools/packed' }],
+  });
+  await put(api, 'triggers/name%20with%20blanks', {});
+  await put(api, 'rules/on', { trigger: '/_/tick', action: '/_/tools/packed' });
+  await put(api, 'rules/off', { trigger: '/_/tick', action: '/_/outer' });
+  await api.request('POST', '/api/v1/namespaces/_/rules/off', { body: { status: 'inactive' } });
+}
+
+describe('over the API', () => {
+  test('everything comes over as it is, and a second run finds it equal', async () => {
+    await fill(source);
+    const first = await carry('--report', join(folder, 'report.json'));
+    expect(first).toMatchObject({ code: 0, stderr: '' });
+    expect(first.stdout).toBe(
+      'package:    1 created\naction:     3 created\nbinding:    1 created\nsequence:   3 created\n' +
+        'trigger:    2 created\nrule:       2 created\n\nNote:\n' +
+        '  trigger alice/tick: its feed /alice/tools/packed has to be asked for events at the target anew\n',
+    );
+    expect(await documents(target)).toEqual(await documents(source));
+    const plain = await get(target, 'actions/plain');
+    expect((plain.exec as JsonObject).code).toBe(large);
+    expect((await get(target, 'rules/off')).status).toBe('inactive');
+    const report = JSON.parse(await readFile(join(folder, 'report.json'), 'utf8')) as JsonObject;
+    expect(report).toMatchObject({ dryRun: false, complete: true, notCarried: [] });
+    expect(report.counts).toMatchObject({ action: { created: 3, replaced: 0, equal: 0, failed: 0 } });
+
+    const stored = await target.store.list('whisks', { limit: 1000 });
+    const second = await carry();
+    expect(second.code).toBe(0);
+    expect(second.stdout).toMatch(/^package: +1 equal already\naction: +3 equal already\n/);
+    expect(second.stdout).toMatch(/sequence: +3 equal already\ntrigger: +2 equal already\nrule: +2 equal already\n/);
+    expect(await target.store.list('whisks', { limit: 1000 })).toEqual(stored);
+  });
+
+  test('a dry run says the same and changes nothing', async () => {
+    await fill(source);
+    const result = await carry('--dry-run');
+    expect(result.code).toBe(0);
+    expect(result.stdout).toMatch(/^package: +1 to create\naction: +3 to create\n/);
+    expect(await target.store.list('whisks', { limit: 1 })).toEqual([]);
+  });
+
+  test('an interrupted migration goes on: what is missing is made, a rule that is active still is switched off', async () => {
+    await fill(source);
+    await carry();
+    for (const path of ['rules/on', 'actions/outer', 'triggers/name%20with%20blanks']) {
+      await target.request('DELETE', `/api/v1/namespaces/_/${path}`);
+    }
+    await target.request('POST', '/api/v1/namespaces/_/rules/off', { body: { status: 'active' } });
+    const result = await carry();
+    expect(result.code).toBe(0);
+    expect(result.stdout).toMatch(/sequence: +1 created, 2 equal already\ntrigger: +1 created, 1 equal already\n/);
+    expect(result.stdout).toMatch(/rule: +1 created, 1 replaced\n/);
+    expect(await documents(target)).toEqual(await documents(source));
+  });
+
+  test('what cannot be carried is told, and the rest is', async () => {
+    await put(source, 'actions/good', hello);
+    await put(source, 'actions/old', hello);
+    const old = await source.store.get('whisks', 'alice/old');
+    await source.store.put('whisks', { ...old, exec: { ...(old.exec as JsonObject), kind: 'nodejs:6' } });
+    await put(source, 'actions/unknown', hello);
+    const unknown = await source.store.get('whisks', 'alice/unknown');
+    await source.store.put('whisks', { ...unknown, exec: { ...(unknown.exec as JsonObject), kind: 'cobol:85' } });
+    await put(source, 'actions/taken', hello);
+    await put(target, 'triggers/taken', {});
+    await put(source, 'actions/other', hello);
+    await put(target, 'actions/other', { exec: { kind: 'nodejs:20', code: 'other' } });
+    await put(source, 'triggers/t', {});
+    await put(source, 'rules/dangling', { trigger: '/_/t', action: '/_/good' });
+    await put(source, 'actions/seq', { exec: { kind: 'sequence', components: ['/_/good', '/_/unknown'] } });
+    const dangling = await source.store.get('whisks', 'alice/dangling');
+    await source.store.put('whisks', { ...dangling, action: { path: 'alice', name: 'gone' } });
+
+    const result = await carry('--report', join(folder, 'report.json'));
+    expect(result.code).toBe(1);
+    const { notCarried, complete } = JSON.parse(await readFile(join(folder, 'report.json'), 'utf8')) as {
+      notCarried: { type: string; name: string; reason: string }[];
+      complete: boolean;
+    };
+    expect(complete).toBe(false);
+    const reasons = new Map(notCarried.map(({ type, name, reason }) => [`${type} ${name}`, reason]));
+    expect(Object.fromEntries(reasons)).toEqual({
+      'action alice/old':
+        "the target no longer accepts kind 'nodejs:6' (--kind nodejs:6=OTHER carries it as another kind)",
+      'action alice/unknown':
+        "the target has no runtime for kind 'cobol:85' (--kind cobol:85=OTHER carries it as another kind)",
+      'action alice/taken': 'its name is taken at the target by a trigger',
+      'action alice/other': 'the target has another one of this name (--overwrite replaces it)',
+      'sequence alice/seq': expect.any(String),
+      'rule alice/dangling': 'action /alice/gone does not exist',
+    });
+    for (const [name, reason] of reasons) expect(result.stdout).toContain(`  ${name}: ${reason}\n`);
+    await get(target, 'actions/good');
+
+    const again = await carry('--overwrite', '--kind', 'cobol:85=nodejs:20', '--kind', 'nodejs:6=nodejs:20');
+    expect(again.code).toBe(1);
+    expect(again.stdout).toMatch(
+      /action: +2 created, 1 replaced, 1 equal already, 1 not carried\nsequence: +1 created/,
+    );
+    expect((await get(target, 'actions/other')).exec).toMatchObject({ code: hello.exec.code });
+  });
+
+  test('code that is too large for the target is told', async () => {
+    await target.close();
+    target = await startApi({ limits: { maxCodeBytes: 1000 } });
+    await put(source, 'actions/big', { exec: { kind: 'nodejs:20', code: large } });
+    await put(source, 'actions/good', hello);
+    const result = await carry();
+    expect(result.code).toBe(1);
+    expect(result.stdout).toMatch(/action: +1 created, 1 not carried\n/);
+    expect(result.stdout).toMatch(/ {2}action alice\/big: .*larger/);
+  });
+
+  test('several namespaces go to namespaces of other names, and refer to each other there', async () => {
+    await put(source, 'packages/shared', { publish: true, parameters: [{ key: 'a', value: 1 }] });
+    await put(source, 'actions/shared/hello', hello);
+    const others = { binding: { namespace: 'alice', name: 'shared' }, parameters: [{ key: 'b', value: 2 }] };
+    await put(source, 'packages/mine', others, bob);
+    await put(source, 'actions/both', { exec: { kind: 'sequence', components: ['/alice/shared/hello'] } }, bob);
+    const keys = ['--auth', keyOf(alice), '--to-auth', keyOf(bob), '--auth', keyOf(bob), '--to-auth', keyOf(alice)];
+    const result = await migrate('--from', source.url, '--to', target.url, ...keys);
+    expect(result).toMatchObject({ code: 0, stderr: '' });
+    expect((await get(target, 'packages/mine')).binding).toEqual({ namespace: 'bob', name: 'shared' });
+    expect((await get(target, 'actions/both')).exec).toMatchObject({ components: ['/bob/shared/hello'] });
+    expect(await target.store.get('whisks', 'alice/mine')).toMatchObject({ parameters: [{ key: 'b', value: 2 }] });
+    const again = await migrate('--from', source.url, '--to', target.url, ...keys);
+    expect(again.stdout).not.toContain('created');
+  });
+
+  test('a wrong key and a server that is not there end it', async () => {
+    const stranger = await migrate(
+      '--from',
+      source.url,
+      '--to',
+      target.url,
+      '--auth',
+      'a:b',
+      '--to-auth',
+      keyOf(alice),
+    );
+    expect(stranger).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('Stopped: The supplied authentication'),
+    });
+    const nobody = await migrate('--from', 'http://127.0.0.1:1', '--to', target.url, ...between);
+    expect(nobody).toMatchObject({ code: 1, stdout: expect.stringContaining('127.0.0.1:1 does not answer') });
+  });
+});
+
+test('mistakes in the command line are explained', async () => {
+  const error = async (...args: string[]): Promise<string> => {
+    const { code, stdout, stderr } = await migrate(...args);
+    expect([code, stdout]).toEqual([1, '']);
+    return stderr.split('\n')[0] ?? '';
+  };
+  const to = ['--to', 'http://x', '--to-auth', 'u:k'];
+  expect(await error()).toContain('--to is missing');
+  expect(await error(...to)).toContain('--from or --from-couchdb is missing');
+  expect(await error(...to, '--from', 'http://y')).toContain('--auth is missing');
+  expect(await error(...to, '--from', 'http://y', '--auth', 'nocolon')).toContain('with a colon');
+  expect(await error(...to, '--from', 'http://y', '--auth', 'u:k', '--auth', 'v:k')).toContain('2 keys of the source');
+  expect(await error(...to, '--from', 'http://y', '--auth', 'u:k', '--identities')).toContain(
+    '--identities does not go',
+  );
+  expect(await error(...to, '--from-couchdb', 'ftp://y', '--db-prefix', 'p')).toContain('http or https');
+  expect(await error(...to, '--from-couchdb', 'http://y')).toContain('--db-prefix is missing');
+  expect(await error(...to, '--from', 'http://y', '--auth', 'u:k', '--kind', 'a')).toContain('FROM=TO');
+  expect(await error(...to, '--from', 'http://y', '--auth', 'u:k', '--concurrency', '0')).toContain('1 to 256');
+  expect(await error('--what')).toContain('--what');
+  expect((await migrate('--help')).stdout).toContain('usage: gpuwhisk migrate');
+});
