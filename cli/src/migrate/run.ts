@@ -65,6 +65,8 @@ async function migrate(options: MigrateOptions): Promise<number> {
         target: apiOf(target.host, target.keys[at]),
       }));
       await migrateFromRest({ ...options, servers }, report, progress);
+    } else {
+      throw new WskError('--from-couchdb is not there yet');
     }
   } catch (error) {
     if (!(error instanceof RefusedError || error instanceof UnreachableError)) throw error;
