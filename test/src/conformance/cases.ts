@@ -1,3 +1,8 @@
+import { programCases } from './cases/programs.js';
+import { throttleCases } from './cases/throttles.js';
+import { actionLimitCases } from './cases/action-limits.js';
+import { webAnswerCases } from './cases/web-answers.js';
+import { webActionCases } from './cases/web-actions.js';
 import { entitlementCases } from './cases/entitlement.js';
 import { activationCases } from './cases/activations.js';
 import { conductorCases } from './cases/conductors.js';
@@ -36,4 +41,9 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...conductorCases,
   ...activationCases,
   ...entitlementCases,
+  ...webActionCases,
+  ...webAnswerCases,
+  ...actionLimitCases,
+  ...throttleCases,
+  ...programCases,
 ];

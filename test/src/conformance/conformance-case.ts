@@ -1,5 +1,8 @@
 import type { Trial } from './trial.js';
 
+/** An identity that administers others; functions that reach the API; limits that the kernel keeps; hosts of namespaces. */
+export type Need = 'operator' | 'network' | 'isolation' | 'vanityDomain';
+
 /** One fact of OpenWhisk's behaviour over HTTP, and requests that show whether a server has it. */
 export interface ConformanceCase {
   area: string;
@@ -9,8 +12,8 @@ export interface ConformanceCase {
   source: string;
   /** The cases of OpenWhisk's own suites that it stands for, as `Suite: case`. */
   stands: readonly string[];
-  /** It takes an identity that administers others. */
-  needsOperator: boolean;
+  /** What not every server or machine has. */
+  needs?: Need;
   /** Makes requests and expects. */
   run(trial: Trial): Promise<void>;
 }
@@ -21,17 +24,16 @@ export interface Row {
   /** Where it is not the table's. */
   source?: string;
   stands?: string | readonly string[];
-  needsOperator?: boolean;
+  needs?: Need;
   run(trial: Trial): Promise<void>;
 }
 
 /** The cases of one area, which share a source where a row names none. */
 export function table(area: string, source: string, rows: readonly Row[]): ConformanceCase[] {
-  return rows.map(({ stands = [], needsOperator = false, ...row }) => ({
+  return rows.map(({ stands = [], ...row }) => ({
     area,
     source,
     ...row,
     stands: typeof stands === 'string' ? [stands] : stands,
-    needsOperator,
   }));
 }

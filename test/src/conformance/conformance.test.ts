@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { conformanceCases } from './cases.js';
 import type { ConformanceCase } from './conformance-case.js';
-import { hasOperator, openHost } from './host.js';
+import { lacks, openHost } from './host.js';
 import { Trial } from './trial.js';
 
 const areas = new Map<string, { passed: number; total: number }>();
@@ -37,8 +37,9 @@ afterAll(async () => {
 
 describe.each([...new Set(conformanceCases.map((one) => one.area))])('%s:', (area) => {
   for (const one of conformanceCases.filter((candidate) => candidate.area === area)) {
-    const runs = one.needsOperator && !hasOperator ? test.skip : test.concurrent;
-    runs(one.fact, () => runCase(one), caseMs);
+    const lack = one.needs && lacks[one.needs];
+    if (lack === undefined) test.concurrent(one.fact, () => runCase(one), caseMs);
+    else test.skip(`${one.fact} (skipped: ${lack})`, () => undefined);
   }
 });
 

@@ -1,5 +1,7 @@
+import { isolationLack, networkLack } from '../platform/machine.js';
 import { startPlatform } from '../platform/running-platform.js';
 import { Caller, closeConnections } from './caller.js';
+import type { Need } from './conformance-case.js';
 
 /** The API host that the cases are run against, and who calls it. */
 export interface Host {
@@ -8,16 +10,25 @@ export interface Host {
   other: Caller;
   /** Who may use /api/v1/admin; undefined where nobody is known to. */
   operator: Caller | undefined;
+  /** Namespaces are hosts of it; undefined where they are not known to be. */
+  vanityDomain: string | undefined;
   close(): Promise<void>;
 }
 
 const { CONFORMANCE_API_HOST, CONFORMANCE_AUTH, CONFORMANCE_OTHER_AUTH, CONFORMANCE_OPERATOR_AUTH } = process.env;
+const { CONFORMANCE_VANITY_DOMAIN } = process.env;
 
 /** Whether a running server was named in the environment, rather than that one is to be started. */
-export const isForeign = CONFORMANCE_API_HOST !== undefined;
+const isForeign = CONFORMANCE_API_HOST !== undefined;
 
-/** Whether there is an identity that administers others. */
-export const hasOperator = !isForeign || CONFORMANCE_OPERATOR_AUTH !== undefined;
+/** Why a case that needs something does not run here; undefined if it does. */
+export const lacks: Record<Need, string | undefined> = {
+  operator: isForeign && CONFORMANCE_OPERATOR_AUTH === undefined ? 'CONFORMANCE_OPERATOR_AUTH is not set' : undefined,
+  network: isForeign ? undefined : networkLack,
+  isolation: isForeign ? undefined : isolationLack,
+  vanityDomain:
+    isForeign && CONFORMANCE_VANITY_DOMAIN === undefined ? 'CONFORMANCE_VANITY_DOMAIN is not set' : undefined,
+};
 
 /** OpenWhisk's well-known account of the catalog; standalone's operator. */
 const whiskSystem =
@@ -40,15 +51,18 @@ export async function openHost(): Promise<Host> {
       user: await callerOf(CONFORMANCE_API_HOST, CONFORMANCE_AUTH),
       other: await callerOf(CONFORMANCE_API_HOST, CONFORMANCE_OTHER_AUTH),
       operator: operator === undefined ? undefined : await callerOf(CONFORMANCE_API_HOST, operator),
+      vanityDomain: CONFORMANCE_VANITY_DOMAIN,
       close: () => Promise.resolve(closeConnections()),
     };
   }
-  const platform = await startPlatform();
+  const vanityDomain = 'functions.test';
+  const platform = await startPlatform({ flags: ['--set', `vanityDomain=${vanityDomain}`] });
   const system = await callerOf(platform.url, whiskSystem);
   return {
     user: await callerOf(platform.url, platform.auth),
     other: system,
     operator: system,
+    vanityDomain,
     async close() {
       closeConnections();
       await platform.stop();
