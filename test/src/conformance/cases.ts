@@ -1,3 +1,5 @@
+import { apiRefusalCases } from './cases/api-refusals.js';
+import { gatewayCases } from './cases/gateway.js';
 import { programCases } from './cases/programs.js';
 import { throttleCases } from './cases/throttles.js';
 import { actionLimitCases } from './cases/action-limits.js';
@@ -46,4 +48,6 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...actionLimitCases,
   ...throttleCases,
   ...programCases,
+  ...apiRefusalCases,
+  ...gatewayCases,
 ];

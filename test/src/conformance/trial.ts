@@ -29,6 +29,7 @@ export class Trial {
   readonly other: Caller;
   private readonly made: { caller: Caller; path: string }[] = [];
   private readonly subjects: string[] = [];
+  private readonly endings: (() => Promise<unknown>)[] = [];
 
   constructor(readonly host: Host) {
     this.user = host.user;
@@ -150,8 +151,14 @@ export class Trial {
     return this.host.operator;
   }
 
+  /** Has something done after the case, before what it put is removed. */
+  atEnd(ending: () => Promise<unknown>): void {
+    this.endings.push(ending);
+  }
+
   /** Removes what the case made, the last first. */
   async clean(): Promise<void> {
+    for (const ending of this.endings) await ending();
     for (const { caller, path } of this.made.reverse()) {
       const { status, text } = await caller.api(
         'DELETE',
