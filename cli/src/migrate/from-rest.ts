@@ -7,7 +7,8 @@ import type { Progress } from './progress.js';
 import type { EntityType, Report } from './report.js';
 import { RestCarrier, type Load, type Pair } from './rest-carrier.js';
 import { sequenceGroups } from './sequence-order.js';
-import { isObject, textOf, valueIn } from './values.js';
+import { TargetKinds } from './target-kinds.js';
+import { isObject, textOf } from './values.js';
 
 /** Two API servers, each seen with the key of one namespace. */
 export interface ServerPair {
@@ -49,13 +50,10 @@ export async function migrateFromRest(options: RestOptions, report: Report, prog
     namespace: (name) => names.get(name) ?? name,
     kind: (kind) => options.kinds.get(kind) ?? kind,
   };
-  const carrier = new RestCarrier(report, options);
   const first = servers[0];
-  const info = first === undefined ? null : await first.target.json('GET', '/');
-  await carrier.look(
-    pairs.map(({ target }) => target),
-    isObject(info) ? info : {},
-  );
+  const kinds = new TargetKinds(first === undefined ? null : await first.target.json('GET', '/'));
+  const carrier = new RestCarrier(report, kinds, options);
+  await carrier.look(pairs.map(({ target }) => target));
 
   const rowsOf = async (collection: Collection): Promise<Row[]> => {
     const rows: Row[] = [];
@@ -130,10 +128,7 @@ export async function migrateFromRest(options: RestOptions, report: Report, prog
   }
 
   await carryRows('trigger', 'triggers', await rowsOf('triggers'), async ({ pair, entity }) => {
-    const feed = valueIn(entity.annotations, 'feed');
-    if (typeof feed === 'string') {
-      report.note('trigger', fullName(entity), `its feed ${feed} has to be asked for events at the target anew`);
-    }
+    report.noteFeed(fullName(entity), entity.annotations);
     const body = triggerBody(entity, renaming);
     const bodyOf = async (found: JsonObject): Promise<JsonObject> => triggerBody(found, asItIs);
     await carrier.carry({ pair, type: 'trigger', collection: 'triggers', entity, body, bodyOf });

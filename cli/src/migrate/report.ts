@@ -1,4 +1,5 @@
-import type { JsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import { objectsOf, textOf, valueIn } from './values.js';
 
 /** What is carried, in the order in which it is. */
 export const entityTypes = [
@@ -50,9 +51,22 @@ export class Report {
     this.problems.push({ type, name, reason });
   }
 
-  /** Something that somebody has to do or know; it was carried as far as it goes. */
-  note(type: EntityType | 'namespace', name: string, reason: string): void {
-    this.notes.push({ type, name, reason });
+  /** The event source of a trigger does not come along. */
+  noteFeed(trigger: string, annotations: JsonValue | undefined): void {
+    const feed = valueIn(annotations, 'feed');
+    if (typeof feed !== 'string') return;
+    this.notes.push({ type: 'trigger', name: trigger, reason: `its feed ${feed} has to be asked for events anew` });
+  }
+
+  /** Parameters that are encrypted are carried as they are: the target needs the key. Told once for a namespace. */
+  noteCiphers(name: string, parameters: JsonValue | undefined): void {
+    const [namespace = ''] = name.split('/');
+    for (const cipher of new Set(objectsOf(parameters).map(({ encryption }) => textOf(encryption)))) {
+      if (cipher === '' || cipher === 'noop') continue;
+      const reason = `has parameters encrypted with ${cipher}: the target needs the key (parameterStorage.keys)`;
+      const told = this.notes.some((note) => note.name === namespace && note.reason === reason);
+      if (!told) this.notes.push({ type: 'namespace', name: namespace, reason });
+    }
   }
 
   /** The migration ended before its end. */

@@ -3,7 +3,8 @@ import { sameBody } from './bodies.js';
 import { RefusedError } from './http.js';
 import { fullName, localName, type Collection, type Namespace } from './namespace.js';
 import type { EntityType, Report } from './report.js';
-import { isObject, objectsOf, textOf } from './values.js';
+import type { TargetKinds } from './target-kinds.js';
+import { isObject, textOf } from './values.js';
 
 /** The namespace of a key at the source, and that of a key at the target. */
 export interface Pair {
@@ -37,34 +38,30 @@ const singular = { packages: 'package', actions: 'action', triggers: 'trigger', 
 export class RestCarrier {
   /** What each target namespace has: full name to collection. */
   private readonly present = new Map<string, Collection>();
-  /** Kinds that the target runs; undefined: it does not say. */
-  private kinds: Set<string> | undefined;
-  private readonly deprecated = new Set<string>();
 
   constructor(
     private readonly report: Report,
+    private readonly kinds: TargetKinds,
     private readonly options: CarryOptions,
   ) {}
 
   /** Learns what the target has. Throws RefusedError, UnreachableError. */
-  async look(targets: readonly Namespace[], info: JsonObject): Promise<void> {
+  async look(targets: readonly Namespace[]): Promise<void> {
     for (const target of targets) {
       for (const collection of collections) {
         for (const row of await target.list(collection)) this.present.set(fullName(row), collection);
       }
     }
-    if (!isObject(info.runtimes)) return;
-    const entries = Object.values(info.runtimes).flatMap(objectsOf);
-    this.kinds = new Set(['blackbox', 'sequence', ...entries.map(({ kind }) => textOf(kind))]);
-    for (const { kind, deprecated } of entries) if (deprecated === true) this.deprecated.add(textOf(kind));
   }
 
   /** Carries one thing; what the target refuses is told. Throws UnreachableError. */
   async carry(load: Load): Promise<void> {
     try {
-      const problem = this.kindProblem(load.body);
+      const { exec } = load.body;
+      const problem = isObject(exec) ? this.kinds.problem(textOf(exec.kind)) : undefined;
       if (problem !== undefined) this.report.fail(load.type, fullName(load.entity), problem);
       else await this.place(load);
+      this.report.noteCiphers(fullName(load.entity), load.body.parameters);
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error;
       this.report.fail(load.type, fullName(load.entity), error.message);
@@ -123,15 +120,6 @@ export class RestCarrier {
     if (collection === 'rules' && wanted !== undefined && wanted !== now) {
       await pair.target.setRuleStatus(name, wanted);
     }
-  }
-
-  private kindProblem({ exec }: JsonObject): string | undefined {
-    if (!isObject(exec) || this.kinds === undefined) return undefined;
-    const kind = textOf(exec.kind);
-    const remedy = `(--kind ${kind}=OTHER carries it as another kind)`;
-    if (!this.kinds.has(kind)) return `the target has no runtime for kind '${kind}' ${remedy}`;
-    if (this.deprecated.has(kind)) return `the target no longer accepts kind '${kind}' ${remedy}`;
-    return undefined;
   }
 }
 

@@ -3,6 +3,7 @@ import { apiBase } from '../client/api-host.js';
 import { messageOf, WskError } from '../errors.js';
 import { defaultApiVersion, propertiesFile, readProperties } from '../settings.js';
 import { cliVersion } from '../version.js';
+import { migrateFromCouchdb } from './from-couchdb.js';
 import { migrateFromRest } from './from-rest.js';
 import { connectServer, RefusedError, UnreachableError, type Server } from './http.js';
 import { migrateHelp, readOptions, UsageError, type MigrateOptions } from './options.js';
@@ -66,7 +67,13 @@ async function migrate(options: MigrateOptions): Promise<number> {
       }));
       await migrateFromRest({ ...options, servers }, report, progress);
     } else {
-      throw new WskError('--from-couchdb is not there yet');
+      const { url, prefix, identities, activations, namespaces } = source;
+      const { username, password } = url;
+      const auth = username === '' ? undefined : `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+      const base = new URL(url.pathname.replace(/\/*$/, '/'), url.origin);
+      const servers = { source: connect(base, auth), target: apiOf(target.host, target.keys[0]) };
+      const what = { prefix, identities, activations, namespaces };
+      await migrateFromCouchdb({ ...options, ...servers, ...what }, report, progress);
     }
   } catch (error) {
     if (!(error instanceof RefusedError || error instanceof UnreachableError)) throw error;

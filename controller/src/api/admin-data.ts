@@ -1,8 +1,9 @@
 import { malformedContent, malformedQuery, noSuchEntity } from '@gpuwhisk/common/errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
-import type { DatabaseName, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
+import type { DatabaseName } from '@gpuwhisk/common/store/artifact-store';
 import { databaseNamed, readRows } from '../admin/databases.js';
+import { readRawDocument, storeRawDocument } from '../admin/raw-documents.js';
 import { refuseConflict } from '../admin/subjects.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
@@ -17,6 +18,9 @@ import type { Call, IdentifiedCall, Route } from './route.js';
 
 /** Rows of one answer, at most. */
 const maxRows = 1000;
+
+/** Bytes of documents that are created at once, at most. */
+const maxCreateBytes = 32 * 1024 * 1024;
 
 function countParameter(call: Call, name: string, otherwise: number, most: number): number {
   const text = call.query.get(name);
@@ -66,14 +70,30 @@ async function putDocument(context: ApiContext, call: IdentifiedCall): Promise<A
   const { maxCodeBytes, maxParametersBytes } = context.config.limits;
   const database = databaseOf(call);
   const id = pathParameter(call, 'documentId');
-  const body = await readPutBody(call.request, maxCodeBytes + 3 * maxParametersBytes);
-  if (!isJsonObject(body)) throw malformedContent('JSON object expected');
-  if (body._id !== undefined && body._id !== id) throw malformedContent("'_id' must be the one of the path");
-  if (body._rev !== undefined && typeof body._rev !== 'string') throw malformedContent("'_rev' must be a string");
-  const document: StoredDocument = { ...body, _id: id };
-  const rev = await context.store.put(database, document).catch(refuseConflict);
+  // Code may come as text, or as an attachment in base64.
+  const body = await readPutBody(call.request, Math.ceil((maxCodeBytes * 4) / 3) + 3 * maxParametersBytes);
+  const rev = await storeRawDocument(context.store, database, readRawDocument(body, id, maxCodeBytes));
   await forget(context, database, id);
   return jsonAnswer({ ok: true, id, rev });
+}
+
+async function createDocuments(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+  const database = databaseOf(call);
+  const body = await readPutBody(call.request, maxCreateBytes);
+  const given = isJsonObject(body) ? body.documents : undefined;
+  if (!Array.isArray(given) || given.length > maxRows) {
+    throw malformedContent(`'documents' must be a list of ${maxRows} documents at most`);
+  }
+  const documents = given.map((one) => {
+    const { document, attachment } = readRawDocument(one, undefined, 0);
+    if (attachment !== undefined || document._rev !== undefined) {
+      throw malformedContent("new documents have no '_rev', and attachments come with single documents only");
+    }
+    return document;
+  });
+  const created = await context.store.createMany(database, documents);
+  for (const { _id: id } of documents) await forget(context, database, id);
+  return jsonAnswer({ created });
 }
 
 async function deleteDocument(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
@@ -120,6 +140,17 @@ export function adminDataRoutes(context: ApiContext): Route[] {
     },
     {
       ...shared,
+      method: 'POST',
+      path: `${database}/documents`,
+      parameters: databaseParameters,
+      operationId: 'createDocuments',
+      summary: 'Create documents as they are; those that are there already stay',
+      body: { schema: 'NewDocuments', required: true },
+      responses: { 200: { description: 'Whether each was created', schema: 'CreatedDocuments' }, ...errors },
+      handle: forOperators(context, (call) => createDocuments(context, call)),
+    },
+    {
+      ...shared,
       ...one,
       method: 'GET',
       operationId: 'getDocument',
@@ -132,7 +163,7 @@ export function adminDataRoutes(context: ApiContext): Route[] {
       ...one,
       method: 'PUT',
       operationId: 'updateDocument',
-      summary: 'Store a document as it is; one that is there needs its _rev',
+      summary: 'Store a document as it is, with an attachment inline; one that is there needs its _rev',
       body: { schema: 'Document', required: true },
       responses: revision,
       handle: forOperators(context, (call) => putDocument(context, call)),

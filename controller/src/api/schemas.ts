@@ -192,6 +192,10 @@ export const schemas = {
   }),
   AuthKey: object({ authkey: text('uuid:key') }, ['authkey']),
   Document: { type: 'object', description: 'A document of a database, with _id and _rev' },
+  NewDocuments: object({ documents: list({ type: 'object', description: 'A document with _id' }, 'New documents') }, [
+    'documents',
+  ]),
+  CreatedDocuments: object({ created: list({ type: 'boolean' }, 'In the order of the documents') }),
   DocumentRows: object({
     rows: list({ type: 'object', description: 'id, key, value, and doc where asked for' }, 'Rows in order'),
   }),

@@ -212,6 +212,53 @@ describe('documents', () => {
     expect(seen(await admin('GET', place))).toEqual(missing);
   });
 
+  test('come with their code as an attachment, which replaces the one before', async () => {
+    const place = 'databases/whisks/documents/alice%2Fimported';
+    const code = 'function main() { return { imported: true }; }';
+    const exec = { kind: 'nodejs:20', binary: false };
+    const entity = {
+      ...{ namespace: 'alice', name: 'imported', entityType: 'action', version: '4.5.6', publish: true, updated: 7 },
+      parameters: [{ key: 'secret', value: 'QUJD', encryption: 'aes-128' }],
+      annotations: [{ key: 'exec', value: 'nodejs:20' }],
+      limits: { timeout: 1000, memory: 128, logs: 1, concurrency: 1 },
+    };
+    const withCode = (name: string, text: string): object => ({
+      ...entity,
+      exec: { ...exec, code: { attachmentName: name, attachmentType: 'text/plain' } },
+      _attachments: {
+        [name.replace('couch:', '')]: { content_type: 'text/plain', data: Buffer.from(text).toString('base64') },
+      },
+    });
+    const made = await admin('PUT', place, withCode('codefile', code));
+    expect(made.json).toEqual({ ok: true, id: 'alice/imported', rev: expect.stringMatching(/^1-/) });
+    const shown = (await api.request('GET', actionPath('imported'))).json;
+    expect(shown).toMatchObject({ version: '4.5.6', publish: true, updated: 7, exec: { ...exec, code } });
+    expect(shown).toMatchObject({ parameters: entity.parameters, limits: entity.limits });
+    expect(seen(await admin('PUT', place, withCode('codefile', 'lost')))[0]).toBe(409);
+    expect((await api.request('GET', actionPath('imported'))).json).toEqual(shown);
+    const { rev } = made.json as { rev: string };
+    const replaced = await admin('PUT', place, { ...withCode('couch:abc', 'other'), _rev: rev });
+    expect(replaced.status).toBe(200);
+    expect((await api.request('GET', actionPath('imported'))).json).toMatchObject({ exec: { ...exec, code: 'other' } });
+    await expect(api.store.getAttachment('whisks', 'alice/imported', 'codefile')).rejects.toThrow();
+  });
+
+  test('are created in numbers; those that are there stay', async () => {
+    const records = (...ids: string[]): object => ({
+      documents: ids.map((id) => ({
+        _id: `alice/${id}`,
+        activationId: id,
+        namespace: 'alice',
+        start: 1,
+        from: ids[0],
+      })),
+    });
+    const place = 'databases/activations/documents';
+    expect(seen(await admin('POST', place, records('a', 'b')))).toEqual([200, { created: [true, true] }]);
+    expect(seen(await admin('POST', place, records('c', 'b')))).toEqual([200, { created: [true, false] }]);
+    expect(await api.store.get('activations', 'alice/b')).toMatchObject({ from: 'a' });
+  });
+
   test('of subjects count at once', async () => {
     expect(await isKnown(alice)).toBe(true);
     const place = 'databases/subjects/documents/alice-subject';
@@ -230,6 +277,12 @@ describe('documents', () => {
     ['PUT', 'databases/whisks/documents/a', { _id: 'b' }],
     ['PUT', 'databases/whisks/documents/a', { _rev: 1 }],
     ['PUT', 'databases/whisks/documents/a', 'text'],
+    ['PUT', 'databases/whisks/documents/a', { _attachments: {} }],
+    ['PUT', 'databases/whisks/documents/a', { _attachments: { code: { stub: true, content_type: 'text/plain' } } }],
+    ['POST', 'databases/whisks/documents', {}],
+    ['POST', 'databases/whisks/documents', { documents: ['text'] }],
+    ['POST', 'databases/whisks/documents', { documents: [{}] }],
+    ['POST', 'databases/whisks/documents', { documents: [{ _id: 'a', _rev: '1-a' }] }],
   ])('%s %s %j is refused', async (method, path, body) => {
     expect((await admin(method, path, body === 'text' ? '"text"' : body)).status).toBe(400);
   });
