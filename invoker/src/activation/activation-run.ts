@@ -17,7 +17,7 @@ import type { Disposition, PoolMember } from '../pool/pool-member.js';
 import { activationRecord } from './activation-record.js';
 import { acknowledgeResult, complete } from './completion.js';
 import type { InvokerContext } from './invoker-context.js';
-import { developerErrorLogLine, initResponse, runResponse, whiskError } from './outcome-response.js';
+import { developerError, developerErrorLogLine, initResponse, runResponse, whiskError } from './outcome-response.js';
 import { fullyQualifiedName } from './runnable-action.js';
 import type { RunnableAction } from './runnable-action.js';
 
@@ -123,7 +123,7 @@ export class ActivationRun implements PoolJob {
       { action: fullyQualifiedName(this.action), activationId: this.message.activationId, error: error.message },
       'no container could be provided',
     );
-    this.failNow(whiskError(error.told), [
+    this.failNow(error.byAction ? developerError(error.told) : whiskError(error.told), [
       `${new Date(this.context.clock.now()).toISOString().padEnd(30)} stderr: ${error.message}`,
     ]);
   }

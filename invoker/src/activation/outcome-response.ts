@@ -20,7 +20,8 @@ export function applicationError(text: string): ActivationResponse {
   return failure(ActivationStatus.applicationError, text);
 }
 
-function developerError(text: string): ActivationResponse {
+/** A developer error with the given text. */
+export function developerError(text: string): ActivationResponse {
   return failure(ActivationStatus.developerError, text);
 }
 

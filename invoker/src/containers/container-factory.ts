@@ -108,6 +108,8 @@ export class ProvisioningError extends Error {
   constructor(
     message: string,
     readonly told = 'Failed to provision resources to run the action.',
+    /** Whether what the action asks for is to blame, rather than the platform. */
+    readonly byAction = false,
   ) {
     super(message);
   }

@@ -183,5 +183,5 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
 
 function noImage(image: string): ProvisioningError {
   const reason = `The image '${image}' cannot be run: of images only openwhisk/dockerskeleton is served without Docker.`;
-  return new ProvisioningError(reason, `Failed to pull container image '${image}'.`);
+  return new ProvisioningError(reason, `Failed to pull container image '${image}'.`, true);
 }

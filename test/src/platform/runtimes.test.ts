@@ -109,9 +109,9 @@ echo "{}"`;
   test('other images are refused when invoked, with the reason', async () => {
     const { status, record } = await outcome({ kind: 'blackbox', image: 'openwhisk/example:1' });
     expect({ status, response: record.response }).toMatchObject({
-      status: 500,
+      status: 502,
       response: {
-        status: 'whisk internal error',
+        status: 'action developer error',
         result: { error: "Failed to pull container image 'openwhisk/example:1'." },
       },
     });
