@@ -1,27 +1,28 @@
-import { apiRefusalCases } from './cases/api-refusals.js';
-import { gatewayCases } from './cases/gateway.js';
-import { programCases } from './cases/programs.js';
-import { throttleCases } from './cases/throttles.js';
-import { actionLimitCases } from './cases/action-limits.js';
-import { webAnswerCases } from './cases/web-answers.js';
-import { webActionCases } from './cases/web-actions.js';
-import { entitlementCases } from './cases/entitlement.js';
-import { activationCases } from './cases/activations.js';
-import { conductorCases } from './cases/conductors.js';
-import { sequenceCases } from './cases/sequences.js';
 import { actionAnnotationCases } from './cases/action-annotations.js';
+import { actionLimitCases } from './cases/action-limits.js';
 import { actionRefusalCases } from './cases/action-refusals.js';
 import { actionCases } from './cases/actions.js';
+import { activationCases } from './cases/activations.js';
+import { apiRefusalCases } from './cases/api-refusals.js';
 import { authenticationCases } from './cases/authentication.js';
 import { bindingCases } from './cases/bindings.js';
+import { concurrencyCases } from './cases/concurrency.js';
+import { conductorCases } from './cases/conductors.js';
+import { entitlementCases } from './cases/entitlement.js';
+import { gatewayCases } from './cases/gateway.js';
 import { infoCases } from './cases/info.js';
 import { invocationCases } from './cases/invocation.js';
 import { listCases } from './cases/lists.js';
 import { packageCases } from './cases/packages.js';
+import { programCases } from './cases/programs.js';
 import { resultCases } from './cases/results.js';
 import { ruleLinkCases } from './cases/rule-links.js';
 import { ruleCases } from './cases/rules.js';
+import { sequenceCases } from './cases/sequences.js';
+import { throttleCases } from './cases/throttles.js';
 import { triggerCases } from './cases/triggers.js';
+import { webActionCases } from './cases/web-actions.js';
+import { webAnswerCases } from './cases/web-answers.js';
 import type { ConformanceCase } from './conformance-case.js';
 
 /** All cases, by area. */
@@ -49,5 +50,6 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...throttleCases,
   ...programCases,
   ...apiRefusalCases,
+  ...concurrencyCases,
   ...gatewayCases,
 ];

@@ -1,7 +1,10 @@
 import type { Trial } from './trial.js';
 
-/** An identity that administers others; functions that reach the API; limits that the kernel keeps; hosts of namespaces. */
-export type Need = 'operator' | 'network' | 'isolation' | 'vanityDomain';
+/**
+ * An identity that administers others; functions that reach the API; limits that the kernel keeps; hosts of
+ * namespaces; several activations in a container.
+ */
+export type Need = 'operator' | 'network' | 'isolation' | 'vanityDomain' | 'concurrency';
 
 /** One fact of OpenWhisk's behaviour over HTTP, and requests that show whether a server has it. */
 export interface ConformanceCase {

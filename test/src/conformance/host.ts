@@ -16,7 +16,7 @@ export interface Host {
 }
 
 const { CONFORMANCE_API_HOST, CONFORMANCE_AUTH, CONFORMANCE_OTHER_AUTH, CONFORMANCE_OPERATOR_AUTH } = process.env;
-const { CONFORMANCE_VANITY_DOMAIN } = process.env;
+const { CONFORMANCE_VANITY_DOMAIN, CONFORMANCE_CONCURRENCY } = process.env;
 
 /** Whether a running server was named in the environment, rather than that one is to be started. */
 const isForeign = CONFORMANCE_API_HOST !== undefined;
@@ -26,6 +26,7 @@ export const lacks: Record<Need, string | undefined> = {
   operator: isForeign && CONFORMANCE_OPERATOR_AUTH === undefined ? 'CONFORMANCE_OPERATOR_AUTH is not set' : undefined,
   network: isForeign ? undefined : networkLack,
   isolation: isForeign ? undefined : isolationLack,
+  concurrency: isForeign && CONFORMANCE_CONCURRENCY !== 'true' ? 'CONFORMANCE_CONCURRENCY is not true' : undefined,
   vanityDomain:
     isForeign && CONFORMANCE_VANITY_DOMAIN === undefined ? 'CONFORMANCE_VANITY_DOMAIN is not set' : undefined,
 };

@@ -3,6 +3,7 @@ import { logTexts } from '../../platform/api-client.js';
 import { table } from '../conformance-case.js';
 import type { Row } from '../conformance-case.js';
 import { countWords, countWordsLater, fail, greet, logParameters } from '../functions.js';
+import { valueOf } from '../trial.js';
 import type { Trial } from '../trial.js';
 
 /** The record of an activation that is the function's fault, and says so. */
@@ -148,6 +149,19 @@ const rows: Row[] = [
         'function main() { process.exit(1); }',
         'The action did not produce a valid response and exited unexpectedly.',
       ),
+  },
+  {
+    fact: 'an image that is not there is a developer error',
+    stands:
+      'WskRestBasicUsageTests: create, and invoke an action that utilizes an invalid docker container with appropriate error',
+    run: async (t) => {
+      const [name, image] = [t.name('action'), `bogus${Date.now()}`];
+      await t.replace(`actions/${name}`, { exec: { kind: 'blackbox', image } });
+      const { response, annotations } = await t.run(name);
+      expect(response.status).toBe('action developer error');
+      expect(response.result).toEqual({ error: `Failed to pull container image '${image}'.` });
+      expect(valueOf(annotations, 'limits')).toEqual(expect.objectContaining({ memory: 256 }));
+    },
   },
   {
     fact: 'an error alone is the result of an application error',
