@@ -16,20 +16,17 @@ export function isActivationId(text: string): boolean {
   return /^[0-9a-f]{32}$/.test(text);
 }
 
-/** A new transaction id: 32 alphanumerics. */
+/** A new transaction id: 32 alphanumerics. Hex digits do: Buffer writes them quickest, and each request has one. */
 export function newTransactionId(random: Random): string {
-  return randomText(32, random);
+  const bytes = random.bytes(16);
+  return Buffer.from(bytes.buffer, bytes.byteOffset, 16).toString('hex');
 }
 
 /** A new key of an identity: 64 alphanumerics. */
 export function newKey(random: Random): string {
-  return randomText(64, random);
-}
-
-function randomText(length: number, random: Random): string {
-  const bytes = random.bytes(length);
-  for (let i = 0; i < length; i++) bytes[i] = alphanumerics[(bytes[i] ?? 0) % 62] ?? 0;
-  return Buffer.from(bytes.buffer, bytes.byteOffset, length).toString('latin1');
+  const bytes = random.bytes(64);
+  for (let i = 0; i < 64; i++) bytes[i] = alphanumerics[(bytes[i] ?? 0) % 62] ?? 0;
+  return Buffer.from(bytes.buffer, bytes.byteOffset, 64).toString('latin1');
 }
 
 /** A new random UUID (version 4). */

@@ -13,31 +13,34 @@ export function activationDocumentId(namespace: string, activationId: string): s
 
 /** The document of an activation, as OpenWhisk stores it. `updatedMs`: epoch ms. */
 export function activationDocument(activation: WhiskActivation, updatedMs: number): StoredDocument {
-  return {
-    _id: activationDocumentId(activation.namespace, activation.activationId),
-    ...fields(activation),
-    response: { ...activation.response },
-    entityType: 'activation',
-    updated: updatedMs,
-  };
+  const document = fields(activation, activation.end, activation.duration) as StoredDocument;
+  document._id = activationDocumentId(activation.namespace, activation.activationId);
+  document.response = { ...activation.response };
+  document.entityType = 'activation';
+  document.updated = updatedMs;
+  return document;
 }
 
-function fields(activation: WhiskActivation): JsonObject {
-  const { cause, duration } = activation;
-  return {
+/**
+ * The fields that documents and the API share; of every invocation, so without copies. Absent ones are undefined,
+ * which JSON leaves out.
+ */
+function fields(activation: WhiskActivation, end: number | undefined, duration: number | undefined): JsonObject {
+  const shared: Record<string, JsonValue | undefined> = {
     namespace: activation.namespace,
     name: activation.name,
     version: activation.version,
     subject: activation.subject,
     activationId: activation.activationId,
     start: activation.start,
-    end: activation.end,
-    ...(duration !== undefined && { duration }),
-    ...(cause !== undefined && { cause }),
+    end,
+    duration,
+    cause: activation.cause,
     logs: activation.logs,
     publish: activation.publish,
     annotations: writeParameters(activation.annotations),
   };
+  return shared as JsonObject;
 }
 
 /** An activation from its document. Throws MalformedError. */
@@ -72,23 +75,20 @@ function isStatusCode(value: JsonValue | undefined): value is ActivationStatusCo
 
 /** A response as the API shows it: `status` and `success` in place of the code. */
 export function responseToApi({ statusCode, result, size }: ActivationResponse): JsonObject {
-  return {
+  const shown: Record<string, JsonValue | undefined> = {
     status: activationStatusWords[statusCode],
     success: statusCode === ActivationStatus.success,
-    ...(result !== undefined && { result }),
-    ...(size !== undefined && { size }),
+    result,
+    size,
   };
+  return shown as JsonObject;
 }
 
 /** The whole record as the API shows it. A trigger's (no end) has neither `end` nor `duration`. */
 export function activationToApi(activation: WhiskActivation): JsonObject {
-  const shown: JsonObject = { ...fields(activation), response: responseToApi(activation.response) };
-  if (activation.end === 0) {
-    delete shown.end;
-    delete shown.duration;
-  } else {
-    shown.duration = activation.duration ?? activation.end - activation.start;
-  }
+  const { start, end, duration, response } = activation;
+  const shown = end === 0 ? fields(activation, undefined, undefined) : fields(activation, end, duration ?? end - start);
+  shown.response = responseToApi(response);
   return shown;
 }
 

@@ -144,7 +144,7 @@ describe('activations', () => {
 
   test("a trigger's has no end", () => {
     const shown = activationToApi(readActivation({ ...activation, end: 0 }));
-    expect(Object.keys(shown)).toEqual(expect.not.arrayContaining(['end', 'duration']));
+    expect(JSON.stringify(shown)).not.toMatch(/"(end|duration)"/);
   });
 
   test.each([

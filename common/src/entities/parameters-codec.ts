@@ -40,10 +40,9 @@ export function parametersBytes(parameters: readonly Parameter[]): number {
 
 /** Parameters as JSON, in their order. */
 export function writeParameters(parameters: readonly Parameter[]): JsonValue[] {
-  return parameters.map(({ key, value, init, encryption }) => ({
-    key,
-    value,
-    ...(init === true && { init }),
-    ...(encryption !== undefined && { encryption }),
-  }));
+  return parameters.map(({ key, value, init, encryption }) => {
+    // Nearly all, and every annotation of every record.
+    if (init !== true && encryption === undefined) return { key, value };
+    return { key, value, ...(init === true && { init }), ...(encryption !== undefined && { encryption }) };
+  });
 }

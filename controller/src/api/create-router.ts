@@ -51,8 +51,8 @@ async function answer(route: RoutedRoute, ctx: Context, identities: Identities):
 /** Refuses a request that no route took. `matched`: the routes that have its path, with another method. */
 export async function refuseUnrouted(ctx: Context, identities: Identities): Promise<never> {
   if (isApiPath(ctx.path)) await identities.authenticate(ctx.state.call.request.headers.authorization);
-  // As OpenWhisk has it: with a slash at its end, a path is only there for the methods that it has.
-  const matched = ctx.path.endsWith('/') ? [] : (ctx.matched ?? []);
+  // As OpenWhisk has it: with a slash at its end, a path (but the root) is only there for the methods that it has.
+  const matched = ctx.path !== '/' && ctx.path.endsWith('/') ? [] : (ctx.matched ?? []);
   const methods = new Set(matched.flatMap((layer) => layer.methods));
   methods.delete('HEAD');
   throw methods.size > 0 ? methodNotAllowed([...methods]) : noSuchRoute();

@@ -6,6 +6,7 @@ import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import type {
   AcknowledgementMessage,
+  ActionReference,
   ActivationMessage,
   CombinedMessage,
   CompletionMessage,
@@ -125,14 +126,11 @@ export class Dispatcher implements InvokeService {
       }
       Object.assign(content, payload);
     }
-    return {
+    const reference: ActionReference = { path: action.namespace, name: action.name, version: action.version };
+    if (binding !== undefined) reference.binding = binding;
+    const message: ActivationMessage = {
       transid: transactionIdJson(request, this.dependencies.clock.now()),
-      action: {
-        path: action.namespace,
-        name: action.name,
-        version: action.version,
-        ...(binding !== undefined && { binding }),
-      },
+      action: reference,
       revision: action.revision,
       user: identity,
       activationId,
@@ -141,8 +139,9 @@ export class Dispatcher implements InvokeService {
       content,
       initArgs,
       lockedArgs,
-      ...(cause !== undefined && { cause }),
     };
+    if (cause !== undefined) message.cause = cause;
+    return message;
   }
 
   private waitFor(activationId: string, waitMs: number): Promise<InvokeOutcome> {

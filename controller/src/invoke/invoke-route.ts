@@ -76,7 +76,9 @@ export function createInvokeRoute(
       checkContentType(request.headers['content-type'], body.length);
       const payload = parseArguments(body);
       checkInvocable(resolved.action, payload, context.manifest());
-      const outcome = await context.invoker.invoke({ ...resolved, identity, payload, blocking, waitMs, transactionId });
+      const { action, binding } = resolved;
+      const invocation = { action, binding, identity, payload, blocking, waitMs, transactionId };
+      const outcome = await context.invoker.invoke(invocation);
       writeAnswer(response, transactionId, invocationAnswer(outcome, result));
     } catch (error) {
       if (!(error instanceof ClientGoneError)) writeError(response, error, transactionId, context.logger);

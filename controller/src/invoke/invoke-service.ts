@@ -9,7 +9,7 @@ export interface InvokeRequest {
   /** Its parameters are merged with those of its package and binding. */
   action: WhiskAction;
   /** `ns/pkg` of the binding that the action was reached through. */
-  binding?: string;
+  binding?: string | undefined;
   /** The caller's arguments, not yet merged with the action's parameters; an array in sequences only. */
   payload: JsonObject | JsonValue[];
   blocking: boolean;
