@@ -16,6 +16,15 @@ async function annotationsAfter(t: Trial, ...bodies: object[]): Promise<Entity['
 
 const rows: Row[] = [
   {
+    fact: 'annotations come back in the order that they were given in, those of the platform after them',
+    stands: 'WskRestBasicTests: create, and get an action summary',
+    run: async (t) => {
+      const described = { description: 'of the action', parameters: [{ name: 'paramName1', description: 'of it' }] };
+      const after = await annotationsAfter(t, { exec, annotations: pairs(described) });
+      expect(after).toEqual(pairs({ ...described, 'provide-api-key': false }));
+    },
+  },
+  {
     fact: 'an update adds annotations to those that are there',
     stands: 'WskActionTests: not delete existing annotations when updating action with new annotation',
     run: async (t) => {
