@@ -1,7 +1,7 @@
 import { Agent, request } from 'node:http';
 
 /** OpenWhisk's well-known guest key, which standalone accepts. */
-const guestKey =
+export const guestKey =
   '23bc46b1-71f6-4ed5-8c54-816aa4f8c502:123zO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
 
 /** What every authorized request with a body carries. */

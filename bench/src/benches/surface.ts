@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { connectApi, type Api } from '../api.js';
 import type { Bench, BenchContext, Measurement } from '../bench.js';
 import { startPlatform, type Server } from '../servers.js';
+import { measureMigrate } from './surface-migrate.js';
 import { measureSequence } from './surface-sequence.js';
 import { measureTrigger } from './surface-trigger.js';
 import { measureWeb } from './surface-web.js';
@@ -13,11 +14,16 @@ export interface Surface {
 }
 
 type Part = (context: BenchContext, surface: Surface) => Promise<Measurement[]>;
-const parts: Readonly<Record<string, Part>> = { web: measureWeb, sequence: measureSequence, trigger: measureTrigger };
+const parts: Readonly<Record<string, Part>> = {
+  web: measureWeb,
+  sequence: measureSequence,
+  trigger: measureTrigger,
+  migrate: measureMigrate,
+};
 
 /** What OpenWhisk's ways to invoke cost, beside a plain invocation. */
 export const surface: Bench = {
-  summary: 'web actions and sequences beside plain invocations, a trigger with a hundred rules',
+  summary: 'web actions and sequences beside plain invocations, a trigger with a hundred rules, a migration',
   parts: Object.keys(parts),
   async run(context) {
     const { options, cleanup, temporaryDir, say } = context;

@@ -64,8 +64,7 @@ export async function startFakeCouchdb(): Promise<FakeCouchdb> {
       for (const name of ['subjects', 'whisks', 'activations'] as const) {
         for (const document of await store.list(name, { limit: 10_000 })) {
           const attachments: Entry['attachments'] = new Map();
-          const exec = document.exec as { code?: { attachmentName: string } } | undefined;
-          const key = /^couch:(.*)$/.exec(exec?.code?.attachmentName ?? '')?.[1];
+          const key = codeBeside(document);
           if (key !== undefined) attachments.set(key, await store.getAttachment(name, document._id, key));
           entriesOf(prefix + name).set(document._id, { document, attachments });
         }
@@ -77,6 +76,16 @@ export async function startFakeCouchdb(): Promise<FakeCouchdb> {
         server.closeAllConnections();
       }),
   };
+}
+
+/** The name of an action's attachment. OpenWhisk writes no length and digest of code that lies beside a document. */
+function codeBeside({ exec }: StoredDocument): string | undefined {
+  const { code } = (exec ?? {}) as { code?: JsonObject };
+  const key = /^couch:(.*)$/.exec(String(code?.attachmentName))?.[1];
+  if (code === undefined || key === undefined) return undefined;
+  delete code.length;
+  delete code.digest;
+  return key;
 }
 
 /** CouchDB orders ids by their bytes. */
