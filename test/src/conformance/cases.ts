@@ -18,6 +18,7 @@ import { programCases } from './cases/programs.js';
 import { resultCases } from './cases/results.js';
 import { ruleLinkCases } from './cases/rule-links.js';
 import { ruleCases } from './cases/rules.js';
+import { runtimeCases } from './cases/runtime.js';
 import { sequenceCases } from './cases/sequences.js';
 import { throttleCases } from './cases/throttles.js';
 import { triggerCases } from './cases/triggers.js';
@@ -52,4 +53,5 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...apiRefusalCases,
   ...concurrencyCases,
   ...gatewayCases,
+  ...runtimeCases,
 ];

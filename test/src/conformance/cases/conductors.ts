@@ -93,6 +93,27 @@ const rows: Row[] = [
     },
   },
   {
+    fact: 'a composition of more components than may be is told so, and fails',
+    run: async (t) => {
+      const step = await t.action(echo);
+      const code = `function main({ error }) { return error ? { error } : { action: '${step}', state: {} }; }`;
+      const { user } = t;
+      const { body } = await user.send<{ limits: { sequence_length: number } }>('GET', '/');
+      const most = body.limits.sequence_length;
+      const error = 'Too many actions in the composition.';
+      await composes(t, await t.action(code, { annotations }), {}, { error }, 2 * most + 2);
+    },
+  },
+  {
+    fact: "a component that is not the caller's to use is an error handed back",
+    run: async (t) => {
+      const name = await t.action(echo, { annotations });
+      const action = `/${t.other.namespace}/private`;
+      const record = await t.run(name, { action });
+      expect(record.response.result.error).toMatch(/^Failed (entitlement check for|to resolve) action with name/);
+    },
+  },
+  {
     fact: 'params and state that are no objects become value and state',
     run: async (t) => {
       const name = await t.action('function main() { return { params: 7 }; }', { annotations });

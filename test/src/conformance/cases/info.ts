@@ -96,8 +96,8 @@ const rows: Row[] = [
         await user.send('GET', '/invokers/healthy/count', anonymous),
         await user.send('GET', '/invokers/ready', anonymous),
       ];
-      expect([count.body, ready.status]).toEqual([1, 200]);
-      expect(ready.body).toEqual({ healthy: '1/1' });
+      expect([count.body, ready.status]).toEqual([expect.any(Number), 200]);
+      expect(ready.body).toEqual({ healthy: expect.stringMatching(/^[1-9]\d*\/[1-9]\d*$/) });
     },
   },
 ];

@@ -55,7 +55,11 @@ const rows: Row[] = [
     fact: 'the newest come first, skip and limit cut',
     run: async (t) => {
       const name = await t.package();
-      for (const action of ['a', 'b', 'c']) await t.action(echo, {}, `${name}/${action}`);
+      for (const action of ['a', 'b', 'c']) {
+        await t.action(echo, {}, `${name}/${action}`);
+        // Times of updates are in milliseconds.
+        await new Promise((done) => setTimeout(done, 2));
+      }
       const names = async (query: string): Promise<string[]> =>
         accepted(await t.get<Entity[]>(`actions/${name}/${query}`)).map((row) => row.name);
       expect(await names('')).toEqual(['c', 'b', 'a']);
