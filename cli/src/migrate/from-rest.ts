@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { actionBody, asItIs, packageBody, ruleBody, triggerBody, type Renaming } from './bodies.js';
+import { carryRoutes } from './api-routes.js';
 import { each } from './each.js';
 import { RefusedError, type Server } from './http.js';
 import { fullName, localName, openNamespace, type Collection, type Namespace } from './namespace.js';
@@ -138,6 +139,17 @@ export async function migrateFromRest(options: RestOptions, report: Report, prog
     const bodyOf = async (found: JsonObject): Promise<JsonObject> => ruleBody(found, asItIs);
     await carrier.carry({ pair, type: 'rule', collection: 'rules', entity, body, bodyOf });
   });
+
+  progress.begin('API routes', undefined);
+  for (const [at, { source, target }] of servers.entries()) {
+    const pair = pairs[at];
+    if (pair === undefined) continue;
+    const named = {
+      source: { name: pair.source.name, server: source },
+      target: { name: pair.target.name, server: target },
+    };
+    await carryRoutes(named, { ...options, renamed: (name) => names.get(name) }, report);
+  }
 }
 
 /** Does `work`; what the source refuses is told. */

@@ -39,6 +39,8 @@ export interface ServerOptions {
 /** An HTTP server. All throw RefusedError and UnreachableError. */
 export interface Server {
   readonly base: URL;
+  /** What stands before the colon of `auth`. */
+  readonly user: string;
   json(method: 'GET' | 'PUT' | 'POST', path: string, body?: JsonValue): Promise<JsonValue>;
   bytes(path: string): Promise<Buffer>;
   close(): void;
@@ -99,6 +101,7 @@ export function connectServer(options: ServerOptions): Server {
 
   return {
     base,
+    user: auth?.split(':')[0] ?? '',
     bytes: (path) => send('GET', path),
     async json(method, path, body) {
       const bytes = await send(method, path, body === undefined ? undefined : JSON.stringify(body));

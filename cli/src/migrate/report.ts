@@ -11,6 +11,7 @@ export const entityTypes = [
   'sequence',
   'trigger',
   'rule',
+  'api',
   'activation',
 ] as const;
 
@@ -51,11 +52,16 @@ export class Report {
     this.problems.push({ type, name, reason });
   }
 
+  /** Something that somebody has to know. */
+  note(type: Remark['type'], name: string, reason: string): void {
+    this.notes.push({ type, name, reason });
+  }
+
   /** The event source of a trigger does not come along. */
   noteFeed(trigger: string, annotations: JsonValue | undefined): void {
     const feed = valueIn(annotations, 'feed');
     if (typeof feed !== 'string') return;
-    this.notes.push({ type: 'trigger', name: trigger, reason: `its feed ${feed} has to be asked for events anew` });
+    this.note('trigger', trigger, `its feed ${feed} has to be asked for events anew`);
   }
 
   /** Parameters that are encrypted are carried as they are: the target needs the key. Told once for a namespace. */
@@ -65,7 +71,7 @@ export class Report {
       if (cipher === '' || cipher === 'noop') continue;
       const reason = `has parameters encrypted with ${cipher}: the target needs the key (parameterStorage.keys)`;
       const told = this.notes.some((note) => note.name === namespace && note.reason === reason);
-      if (!told) this.notes.push({ type: 'namespace', name: namespace, reason });
+      if (!told) this.note('namespace', namespace, reason);
     }
   }
 

@@ -1,4 +1,6 @@
 import { expect } from '@jest/globals';
+import { createServer, request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { alice } from '../api/harness.js';
@@ -93,4 +95,41 @@ export async function fill(api: Api): Promise<void> {
   await put(api, 'rules/on', { trigger: '/_/tick', action: '/_/tools/packed' });
   await put(api, 'rules/off', { trigger: '/_/tick', action: '/_/outer' });
   await api.request('POST', '/api/v1/namespaces/_/rules/off', { body: { status: 'inactive' } });
+}
+
+/** A server before another one that answers many requests with 503, with nothing, or not although they were done. */
+export async function startFlakyProxy(
+  port: number,
+): Promise<{ url: string; troubles(): number; close(): Promise<void> }> {
+  const seen = new Set<string>();
+  let troubles = 0;
+  const server = createServer((incoming, response) => {
+    // Every other request has trouble when it comes first, none when it comes again.
+    const key = `${incoming.method} ${incoming.url}`;
+    const isTroubled = !seen.has(key) && seen.add(key).size % 2 === 0;
+    const trouble = isTroubled ? (['busy', 'broken', 'lost'] as const)[troubles++ % 3] : undefined;
+    if (trouble === 'broken') return void incoming.socket.destroy();
+    if (trouble === 'busy') return void response.writeHead(503).end('busy');
+    const { method, url, headers } = incoming;
+    const outgoing = httpRequest({ host: '127.0.0.1', port, method, path: url, headers, agent: false }, (answer) => {
+      if (trouble === 'lost') {
+        answer.resume().on('end', () => incoming.socket.destroy());
+        return;
+      }
+      response.writeHead(answer.statusCode ?? 0, answer.headers);
+      answer.pipe(response);
+    });
+    outgoing.on('error', () => incoming.socket.destroy());
+    incoming.pipe(outgoing);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    troubles: () => troubles,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
 }

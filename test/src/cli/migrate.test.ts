@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { alice, bob, hello, startApi } from '../api/harness.js';
-import type { Api } from '../api/harness.js';
-import { documents, fill, get, keyOf, large, migrateIn, put } from './migrate-harness.js';
+import type { Account, Api, Reply } from '../api/harness.js';
+import { documents, fill, get, keyOf, large, migrateIn, put, startFlakyProxy } from './migrate-harness.js';
 import type { WskResult } from './wsk-process.js';
 
 let folder: string;
@@ -149,6 +149,48 @@ describe('over the API', () => {
     expect(await target.store.get('whisks', 'alice/mine')).toMatchObject({ parameters: [{ key: 'b', value: 2 }] });
     const again = await migrate('--from', source.url, '--to', target.url, ...keys);
     expect(again.stdout).not.toContain('created');
+  });
+
+  test('API routes come along, and lead to where their actions are now', async () => {
+    await source.close();
+    await target.close();
+    [source, target] = [await startApi({ gatewayUrl: 'http://a' }), await startApi({ gatewayUrl: 'http://b' })];
+    const manage = (api: Api, operation: string, as: Account, body?: object): Promise<Reply> => {
+      const path = `/api/v1/web/whisk.system/apimgmt/${operation}.http?accesstoken=x&spaceguid=${as.uuid}`;
+      return api.request(body === undefined ? 'GET' : 'POST', path, { as, ...(body !== undefined && { body }) });
+    };
+    const action = {
+      ...{ name: 'hello', namespace: 'alice', backendMethod: 'POST', authkey: keyOf(alice) },
+      backendUrl: 'https://old.example.org/api/v1/web/alice/default/hello.json',
+    };
+    const apidoc = { namespace: '_', gatewayBasePath: '/shop', gatewayPath: '/cart', gatewayMethod: 'GET', action };
+    expect((await manage(source, 'createApi', alice, { apidoc })).status).toBe(200);
+
+    const keys = ['--auth', keyOf(alice), '--to-auth', keyOf(bob)];
+    const result = await migrate('--from', source.url, '--to', target.url, ...keys);
+    expect(result).toEqual({ code: 0, stdout: 'api:        1 created\n', stderr: '' });
+    const { apis } = (await manage(target, 'getApi', bob)).json as { apis: { value: { apidoc: JsonObject } }[] };
+    expect(apis[0]?.value.apidoc.paths).toMatchObject({
+      '/cart': {
+        get: { 'x-openwhisk': { namespace: 'bob', url: `${target.url}/api/v1/web/bob/default/hello.json` } },
+      },
+    });
+    expect(JSON.stringify(apis)).not.toContain('old.example.org');
+    const again = await migrate('--from', source.url, '--to', target.url, ...keys);
+    expect(again.stdout).toBe('api:        1 equal already\n');
+  });
+
+  test('connections that break, answers that are lost and 503 are got over', async () => {
+    await fill(source);
+    const flaky = await startFlakyProxy(target.port);
+    try {
+      const result = await migrate('--from', source.url, '--to', flaky.url, ...between);
+      expect(result).toMatchObject({ code: 0, stderr: '' });
+      expect(flaky.troubles()).toBeGreaterThan(5);
+      expect(await documents(target)).toEqual(await documents(source));
+    } finally {
+      await flaky.close();
+    }
   });
 
   test('a wrong key and a server that is not there end it', async () => {
