@@ -34,7 +34,7 @@ async function main({ name }) {
 
 const untilDeadline = `function main({ forceHang }) {
   const leftMs = Number(process.env.__OW_DEADLINE) - Date.now();
-  return new Promise((done) => setTimeout(() => forceHang || done({ timedout: true }), leftMs - 300));
+  return new Promise((done) => setTimeout(() => forceHang || done({ timedout: true }), leftMs - 2500));
 }`;
 
 const rows: Row[] = [
@@ -119,7 +119,7 @@ const rows: Row[] = [
     fact: 'a function knows its deadline',
     stands: 'WskRestBasicUsageTests: invoke an action that returns a result by the deadline',
     run: async (t) => {
-      const { response } = await t.run(await t.action(untilDeadline, { limits: { timeout: 1500 } }));
+      const { response } = await t.run(await t.action(untilDeadline, { limits: { timeout: 4000 } }));
       expect([response.status, response.result]).toEqual(['success', { timedout: true }]);
     },
   },
@@ -128,9 +128,9 @@ const rows: Row[] = [
     stands:
       'WskRestBasicUsageTests: invoke an action twice, where the first times out but the second does not and should succeed',
     run: async (t) => {
-      const name = await t.action(untilDeadline, { limits: { timeout: 1500 } });
+      const name = await t.action(untilDeadline, { limits: { timeout: 4000 } });
       const hung = await t.run(name, { forceHang: true });
-      expect(hung.response.result).toEqual({ error: 'The action exceeded its time limits of 1500 milliseconds.' });
+      expect(hung.response.result).toEqual({ error: 'The action exceeded its time limits of 4000 milliseconds.' });
       const { response, annotations } = await t.run(name, { forceHang: false });
       expect([response.status, response.result]).toEqual(['success', { timedout: true }]);
       expect(valueOf(annotations, 'initTime')).toEqual(expect.any(Number));
