@@ -2,6 +2,7 @@
 // The Node.js runtime: speaks the framed protocol on file descriptor 3 and runs one action.
 // Start: node main.cjs [path of the adm-zip package].
 const { openChannel, frameType, maxPayloadBytes } = require('./channel.cjs');
+const { setEnvironment } = require('./run-environment.cjs');
 
 const zipLibrary = process.argv[2];
 process.argv.length = 1;
@@ -39,11 +40,14 @@ function flushAnswers() {
   channel.flush();
 }
 
-/** Sends an answer and its log frame once everything printed so far is in the pipes. */
-function answer(type, id, text) {
+/**
+ * Sends an answer and its log frame once everything printed so far is in the pipes. For a run, `tookMs` tells how long
+ * it took.
+ */
+function answer(type, id, text, tookMs) {
   const busy = [opened.stdout, opened.stderr].find((stream) => stream?.writableLength > 0 && !stream.destroyed);
   if (busy) {
-    busy.write('', () => answer(type, id, text));
+    busy.write('', () => answer(type, id, text, tookMs));
     return;
   }
   if (
@@ -54,7 +58,8 @@ function answer(type, id, text) {
     return;
   }
   channel.queue(type, id, text);
-  channel.queue(frameType.log, id, '{}');
+  channel.queue(frameType.log, id, tookMs === undefined ? '{}' : `{"us":${Math.round(tookMs * 1000)}}`);
+  if (!allowConcurrent) return channel.flush();
   // Answers of one turn of the event loop leave in one write.
   if (flushScheduled) return;
   flushScheduled = true;
@@ -110,20 +115,6 @@ function init(id, message) {
     );
 }
 
-const environmentNames = new Map();
-const environmentValues = new Map();
-/** Sets `__OW_<KEY>` for every string of a run's body; writing the environment is slow, so only what changed. */
-function setEnvironment(message) {
-  for (const key in message) {
-    const value = message[key];
-    if (typeof value !== 'string' || key === 'value' || environmentValues.get(key) === value) continue;
-    let name = environmentNames.get(key);
-    if (name === undefined) environmentNames.set(key, (name = `__OW_${key.toUpperCase()}`));
-    environmentValues.set(key, value);
-    process.env[name] = value;
-  }
-}
-
 function run(id, message) {
   if (!handler) return refuse(id, 'System not initialized.');
   if (status !== 'ready') return refuse(id, `System not ready, status is ${status}.`);
@@ -134,6 +125,7 @@ function run(id, message) {
   }
   if (!allowConcurrent) status = 'running';
   setEnvironment(message);
+  const startedMs = performance.now();
   let result;
   try {
     result = handler(value);
@@ -141,12 +133,12 @@ function run(id, message) {
     return fail(id, error);
   }
   Promise.resolve(result).then(
-    (resolved) => succeed(id, resolved),
-    (error) => succeed(id, { error: error ? require('./serialize-error.cjs').serializeError(error) : {} }),
+    (resolved) => succeed(id, resolved, startedMs),
+    (error) => succeed(id, { error: error ? require('./serialize-error.cjs').serializeError(error) : {} }, startedMs),
   );
 }
 
-function succeed(id, result) {
+function succeed(id, result, startedMs) {
   if (status === 'running') status = 'ready';
   if (typeof result !== 'object' && result !== undefined) {
     console.error(`Result must be of type object but has type "${typeof result}":`, result);
@@ -161,7 +153,7 @@ function succeed(id, result) {
   if (text === undefined || (text[0] !== '{' && text[0] !== '[')) {
     return answerError(id, `The action did not produce a valid JSON or JSON Array response: ${text}`);
   }
-  answer(frameType.result, id, text);
+  answer(frameType.result, id, text, performance.now() - startedMs);
 }
 
 function fail(id, error) {

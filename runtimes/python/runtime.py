@@ -7,6 +7,7 @@ Start: python -I -S -B -X utf8 runtime.py [folder...]; the folders come last on 
 import json
 import os
 import sys
+from time import monotonic_ns
 
 FD = 3
 HEADER_BYTES = 9
@@ -119,12 +120,12 @@ class Runtime:
         else:
             write_all(self.fd, data)
 
-    def answer(self, kind, request, payload):
+    def answer(self, kind, request, payload, log=b"{}"):
         flush_output()
         if len(payload) > MAX_PAYLOAD_BYTES:
             kind = ERROR
             payload = error_payload("The action produced a response that is longer than %d bytes." % MAX_PAYLOAD_BYTES)
-        self.write(frame(kind, request, payload) + frame(LOG, request, b"{}"))
+        self.write(frame(kind, request, payload) + frame(LOG, request, log))
 
     def init(self, request, payload):
         message = parse(payload)
@@ -148,11 +149,13 @@ class Runtime:
                 raise Refusal("no action defined yet")
             self.set_environment(message)
             value = message.get("value")
+            started_ns = monotonic_ns()
             result = to_json(self.call({} if value is None else value))
         except Refusal as refusal:
             self.answer(ERROR, request, error_payload(str(refusal)))
         else:
-            self.answer(RESULT, request, result)
+            took_us = (monotonic_ns() - started_ns) // 1000
+            self.answer(RESULT, request, result, b'{"us":%d}' % took_us)
 
     def set_environment(self, message):
         """Sets `__OW_<KEY>` for every string of a run's body; writing the environment is slow, so only what changed."""

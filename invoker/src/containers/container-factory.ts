@@ -80,6 +80,11 @@ export interface Container {
   resume(): Promise<void>;
   /** Ends its processes and frees all it held; idempotent. Calls under way end as `lost`. */
   destroy(): Promise<void>;
+  /**
+   * Time that its runs took so far, all together, ms; by the runtime's own clock where it tells, and a run counts once
+   * its logs are there.
+   */
+  readonly busyMs: number;
   /** Resolves when its processes have ended, for whatever reason. */
   readonly exited: Promise<void>;
 }

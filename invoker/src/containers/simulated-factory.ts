@@ -75,6 +75,7 @@ interface Pending {
 
 class SimulatedContainer implements Container {
   readonly exited: Promise<void>;
+  busyMs = 0;
   private readonly memory = new Map<string, JsonValue>();
   private readonly pending = new Set<Pending>();
   private state: 'live' | 'paused' | 'ended' = 'live';
@@ -152,11 +153,13 @@ class SimulatedContainer implements Container {
       settle: (reached) => {
         for (const timer of call.timers) timer.cancel();
         this.pending.delete(call);
+        if (!init) this.busyMs += clock.monotonicMs() - startedMs;
         settle(reached);
       },
     };
     this.pending.add(call);
     const answer = behave();
+    const startedMs = clock.monotonicMs();
     call.timers.push(
       clock.setTimer(limits.timeoutMs, () => call.settle({ type: 'timeout' })),
       clock.setTimer(answer.afterMs ?? 0, () => this.act(answer, init, limits, call)),

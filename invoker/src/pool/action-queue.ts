@@ -1,5 +1,6 @@
 import type { ContainerSpec, ProvisioningError } from '../containers/container-factory.js';
 import { BacklogProbe } from './backlog-probe.js';
+import type { Progress } from './backlog-probe.js';
 import { Fifo } from './fifo.js';
 import type { Disposition, PoolMember } from './pool-member.js';
 
@@ -33,14 +34,14 @@ export class ActionQueue {
   readonly free: PoolMember[] = [];
   /** Containers that are being made for this action. */
   starting = 0;
-  /** Smoothed duration of a run as the pool sees it, ms; undefined before the first. */
+  /** Smoothed time that a run keeps its container busy, ms; undefined before the first. */
   runMs: number | undefined;
   /** Smoothed duration of making and initialising a container, ms. */
   startMs: number;
   /** Monotonic ms of the last time a run ended. */
   lastEndMs = 0;
-  /** Runs that ended. */
-  ended = 0;
+  private ended = 0;
+  private busyMs = 0;
   readonly backlog = new BacklogProbe();
   /** A check of the head of the queue is set. */
   checkSet = false;
@@ -57,10 +58,18 @@ export class ActionQueue {
     return this.members.size * this.spec.concurrency;
   }
 
-  recordRun(elapsedMs: number, nowMs: number): void {
+  recordRun(member: PoolMember, nowMs: number): void {
+    const elapsedMs = member.container.busyMs - member.countedBusyMs;
+    member.countedBusyMs += elapsedMs;
+    this.busyMs += elapsedMs;
     this.lastEndMs = nowMs;
     this.ended++;
     this.runMs = this.runMs === undefined ? elapsedMs : this.runMs + smoothing * (elapsedMs - this.runMs);
+  }
+
+  progress(): Progress {
+    const { ended, busyMs, slots } = this;
+    return { ended, busyMs, containers: this.members.size, slots };
   }
 
   recordStart(elapsedMs: number): void {

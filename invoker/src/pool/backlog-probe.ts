@@ -1,53 +1,64 @@
 /** How long a backlog is watched before and after a container is added, ms. */
 const windowMs = 250;
-/** What a container must add to the throughput for another one to be tried. */
+/** What a container must add to the throughput to be kept, and for another one to be tried. */
 const worthwhileGain = 1.05;
 /** How long the number of containers that was found good stays, ms. */
 const settledMs = 10_000;
+/** Containers that are busy for less of the time wait for the platform. */
+const worthwhileUse = 0.5;
+/** So many containers that wait for the platform are enough for it to work through their runs in batches. */
+const batchOfContainers = 8;
+
+/** What to do about the number of containers. */
+export type Advice = 'keep' | 'add' | 'drop';
+
+/** What an action's containers have done so far. */
+export interface Progress {
+  /** Runs that ended. */
+  ended: number;
+  /** Time that these took in their containers, all together, ms. */
+  busyMs: number;
+  containers: number;
+  /** Runs that all of them can do at once. */
+  slots: number;
+}
 
 /**
  * Finds by trial how many containers serve an action best whose queue does not empty although each job waits only
- * shortly: one is added at a time, as long as the throughput rises.
+ * shortly: one is added at a time, as long as the throughput rises; the one that did not raise it goes again.
  */
 export class BacklogProbe {
-  private sinceMs: number | undefined;
-  private endedBefore = 0;
+  private window: { sinceMs: number; ended: number; busyMs: number } | undefined;
   private bestPerMs = 0;
   private settled = false;
 
   /** The queue is empty: what was measured holds no longer. */
   reset(): void {
-    this.sinceMs = undefined;
+    this.window = undefined;
     this.bestPerMs = 0;
     this.settled = false;
   }
 
-  /** Whether a container should be added now. `ended` counts the runs that ended so far. */
-  shouldAdd(nowMs: number, ended: number): boolean {
-    if (this.sinceMs === undefined) {
-      this.begin(nowMs, ended);
-      return false;
+  /** What to do while jobs wait. */
+  advise(nowMs: number, { ended, busyMs, containers, slots }: Progress): Advice {
+    const { window } = this;
+    const elapsedMs = window === undefined ? 0 : nowMs - window.sinceMs;
+    if (window !== undefined && elapsedMs < (this.settled ? settledMs : windowMs)) return 'keep';
+    this.window = { sinceMs: nowMs, ended, busyMs };
+    if (window === undefined || this.settled) {
+      this.settled = false;
+      this.bestPerMs = 0;
+      return 'keep';
     }
-    const elapsedMs = nowMs - this.sinceMs;
-    if (this.settled) {
-      if (elapsedMs < settledMs) return false;
-      this.reset();
-      this.begin(nowMs, ended);
-      return false;
-    }
-    if (elapsedMs < windowMs) return false;
-    const perMs = (ended - this.endedBefore) / elapsedMs;
-    this.begin(nowMs, ended);
+    const perMs = (ended - window.ended) / elapsedMs;
+    const isTrial = this.bestPerMs > 0;
     if (perMs < this.bestPerMs * worthwhileGain) {
       this.settled = true;
-      return false;
+      return isTrial ? 'drop' : 'keep';
     }
     this.bestPerMs = perMs;
-    return true;
-  }
-
-  private begin(nowMs: number, ended: number): void {
-    this.sinceMs = nowMs;
-    this.endedBefore = ended;
+    const use = (busyMs - window.busyMs) / (elapsedMs * slots);
+    this.settled = containers >= batchOfContainers && use < worthwhileUse;
+    return this.settled ? 'keep' : 'add';
   }
 }

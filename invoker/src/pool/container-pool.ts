@@ -36,7 +36,7 @@ const sweepEveryMs = 1000;
 const firstStartMs = 100;
 /** A start pays if the wait is expected to be so many times as long: it takes processor time from the runs, too. */
 const worthStarts = 2;
-/** Runs below this are mostly the platform's own time, which further containers do not shorten, ms. */
+/** For shorter runs it is tried out how many containers serve them best, ms. */
 const longRunMs = 20;
 /** Others' idle turns are passed over for this long before an action without any container takes their memory, ms. */
 const starvedAfterMs = 100;
@@ -124,20 +124,17 @@ export class ContainerPool {
 
   private start(queue: ActionQueue, member: PoolMember, job: PoolJob): void {
     const startedMs = this.clock.monotonicMs();
-    let runStartedMs = member.initialized ? startedMs : undefined;
     const run = (): void => {
       void job
         .run(member, () => {
-          runStartedMs = this.clock.monotonicMs();
-          if (member.origin === 'cold') queue.recordStart(member.createMs + runStartedMs - startedMs);
+          if (member.origin === 'cold') queue.recordStart(member.createMs + this.clock.monotonicMs() - startedMs);
           if (member.active < queue.spec.concurrency && !member.retiring) {
             queue.makeFree(member);
             this.serve(queue);
           }
         })
         .then((disposition) => {
-          const nowMs = this.clock.monotonicMs();
-          if (runStartedMs !== undefined) queue.recordRun(nowMs - runStartedMs, nowMs);
+          if (member.initialized) queue.recordRun(member, this.clock.monotonicMs());
           this.finish(queue, member, disposition === 'discard');
         });
     };
@@ -241,7 +238,18 @@ export class ContainerPool {
     if (waitedMs > queue.startMs && nowMs - queue.lastEndMs > queue.startMs) return true;
     if (queue.runMs === undefined) return true;
     if (queue.runMs > longRunMs && queue.expectedWaitMs() > queue.startMs * worthStarts) return true;
-    return queue.starting === 0 && queue.backlog.shouldAdd(nowMs, queue.ended);
+    if (queue.starting > 0) return false;
+    const advice = queue.backlog.advise(nowMs, queue.progress());
+    if (advice === 'drop' && queue.members.size > 1) this.retireYoungest(queue);
+    return advice === 'add';
+  }
+
+  /** The last container that was added takes no more runs. */
+  private retireYoungest(queue: ActionQueue): void {
+    const youngest = [...queue.members].at(-1) as PoolMember;
+    youngest.retiring = true;
+    queue.remove(youngest);
+    if (youngest.active === 0) this.discard(queue, youngest);
   }
 
   /** Looks again once the head of the queue has waited as long as a start takes. */
@@ -296,6 +304,7 @@ export class ContainerPool {
       paused: false,
       pausing: undefined,
       resuming: undefined,
+      countedBusyMs: 0,
       lastUsedMs: this.clock.monotonicMs(),
     };
     queue.members.add(member);

@@ -23,6 +23,8 @@ export interface PoolMember {
   pausing: Promise<void> | undefined;
   /** Set while it is being thawed: resolves or rejects with that. */
   resuming: Promise<void> | undefined;
+  /** The part of the container's busy time that its action's queue has counted, ms. */
+  countedBusyMs: number;
   /** Monotonic ms of the last end of a run. */
   lastUsedMs: number;
 }

@@ -269,4 +269,52 @@ describe('the Node.js runtime', () => {
       await runtime.close();
     }
   });
+
+  test.each([
+    ['process.env', 'const main = () => ({ id: process.env.__OW_ACTIVATION_ID })'],
+    ['an environment kept from before', 'const { env } = process; const main = () => ({ id: env.__OW_ACTIVATION_ID })'],
+    ['a copy of it', 'const { env } = process; const main = () => ({ id: { ...env }.__OW_ACTIVATION_ID })'],
+    [
+      'one that the action put in its place',
+      'process.env = { a: 1 }; const main = () => ({ id: process.env.__OW_ACTIVATION_ID })',
+    ],
+    [
+      'a child process',
+      `const main = () => ({ id: require('child_process').execSync('echo $__OW_ACTIVATION_ID').toString().trim() })`,
+    ],
+    [
+      'a worker',
+      `const { Worker } = require('worker_threads');
+      const main = () => new Promise((resolve) => {
+        const text = "require('worker_threads').parentPort.postMessage({ id: process.env.__OW_ACTIVATION_ID })";
+        new Worker(text, { eval: true }).on('message', resolve);
+      });`,
+    ],
+  ])("a run's variables are in %s", async (_, code) => {
+    const runtime = new RuntimeProcess(launch);
+    try {
+      await runtime.init({ code });
+      expect((await runtime.run({}, { activation_id: 'one' })).body).toEqual({ id: 'one' });
+      expect((await runtime.run({}, { activation_id: 'two' })).body).toEqual({ id: 'two' });
+    } finally {
+      await runtime.close();
+    }
+  });
+
+  test('what an action does to its environment stays', async () => {
+    const runtime = new RuntimeProcess(launch);
+    try {
+      const code = `const main = ({ name }) => {
+        const before = name in process.env;
+        process.env[name] = 'mine';
+        delete process.env.__OW_ACTIVATION_ID;
+        return { before, after: process.env[name], left: '__OW_ACTIVATION_ID' in process.env };
+      }`;
+      await runtime.init({ code });
+      expect((await runtime.run({ name: 'A' })).body).toEqual({ before: false, after: 'mine', left: false });
+      expect((await runtime.run({ name: 'A' })).body).toEqual({ before: true, after: 'mine', left: false });
+    } finally {
+      await runtime.close();
+    }
+  });
 });

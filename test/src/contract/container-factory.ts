@@ -79,6 +79,15 @@ export function containerFactoryContract(name: string, open: () => Promise<Facto
           }
         }));
 
+      test('tells how long its runs took', () =>
+        using(async (container) => {
+          expect(container.busyMs).toBe(0);
+          await run(container, { do: 'sleep', ms: 100 }).logs;
+          await run(container, { do: 'sleep', ms: 200 }).logs;
+          expect(container.busyMs).toBeGreaterThan(290);
+          expect(container.busyMs).toBeLessThan(5000);
+        }));
+
       test('reports an error with its message', () =>
         using(async (container) => {
           const outcome = await run(container, { do: 'error', error: 'no luck' }).outcome;

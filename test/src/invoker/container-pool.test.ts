@@ -86,6 +86,9 @@ describe('memory', () => {
           id: container.id,
           spec,
           exited: container.exited,
+          get busyMs() {
+            return container.busyMs;
+          },
           init: (request, limits) => container.init(request, limits),
           run: (request, limits) => container.run(request, limits),
           pause: () => container.pause(),
@@ -259,6 +262,9 @@ describe('idle containers', () => {
     id: container.id,
     spec: container.spec,
     exited: container.exited,
+    get busyMs() {
+      return container.busyMs;
+    },
     init: (request, limits) => container.init(request, limits),
     run: (request, limits) => container.run(request, limits),
     destroy: () => container.destroy(),

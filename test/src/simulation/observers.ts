@@ -135,6 +135,9 @@ function observedContainer(
     id: inner.id,
     spec: inner.spec,
     exited: inner.exited,
+    get busyMs() {
+      return inner.busyMs;
+    },
     pause: () => change(() => inner.pause()),
     resume: () => change(() => inner.resume()),
     async destroy() {

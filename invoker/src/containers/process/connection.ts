@@ -4,6 +4,8 @@ import type { Call, CallLimits, InitRequest, RunRequest } from '../container-fac
 export interface Connection {
   init(request: InitRequest, limits: CallLimits): Call;
   run(request: RunRequest, limits: CallLimits): Call;
+  /** As a container's. */
+  readonly busyMs: number;
   /** The container is to be killed: calls under way wait for `ended`. */
   close(): void;
   /** The container's processes have ended: calls under way are lost. */

@@ -24,6 +24,7 @@ interface Pending {
   /** An init that succeeded leaves its lines to the first run. */
   leavesLogs: boolean;
   limits: CallLimits;
+  sentMs: number;
   outcome: Deferred<Outcome>;
   logs: Deferred<string[]>;
   /** First the time-out, then the wait for the log frame. */
@@ -44,6 +45,7 @@ export interface FramedEvents {
 
 /** The framed protocol over the container's socket. */
 export class FramedConnection implements Connection, FrameHandler {
+  busyMs = 0;
   private readonly pending = new Map<number, Pending>();
   private readonly forgotten = new Set<number>();
   private readonly unlogged = new Set<Pending>();
@@ -106,7 +108,7 @@ export class FramedConnection implements Connection, FrameHandler {
         this.answer(type, id, payload, lengthBytes);
         return;
       case types.log:
-        this.logFrame(id);
+        this.logFrame(id, payload);
         return;
       case types.hello:
         this.helloFrame(payload);
@@ -132,6 +134,7 @@ export class FramedConnection implements Connection, FrameHandler {
       run: type === types.run,
       leavesLogs: false,
       limits,
+      sentMs: this.clock.monotonicMs(),
       outcome: deferred(),
       logs: deferred(),
       timer: undefined,
@@ -182,7 +185,7 @@ export class FramedConnection implements Connection, FrameHandler {
     entry.outcome.resolve(outcomeOf(entry, type, payload, lengthBytes));
   }
 
-  private logFrame(id: number): void {
+  private logFrame(id: number, payload: Buffer): void {
     const entry = this.pending.get(id);
     if (!entry?.answered) {
       if (!this.forgotten.has(id)) this.break(`it ended the logs of ${id}, which was not answered`);
@@ -190,6 +193,7 @@ export class FramedConnection implements Connection, FrameHandler {
     }
     this.pending.delete(id);
     this.unlogged.delete(entry);
+    if (entry.run) this.busyMs += runTimeMs(payload, this.clock.monotonicMs() - entry.sentMs);
     // What was flushed before the frame is readable now, and is read before deferred work.
     if (entry.leavesLogs) this.finishLogs(entry);
     else this.clock.defer(() => this.finishLogs(entry));
@@ -241,6 +245,12 @@ export class FramedConnection implements Connection, FrameHandler {
     this.state = 'closed';
     this.events.broken(reason);
   }
+}
+
+/** How long a run took by the runtime's own account, else as it looked from here, which is the longest it can be; ms. */
+function runTimeMs(logPayload: Buffer, seenMs: number): number {
+  const told = parseJson(logPayload.toString()) as { us?: unknown } | null | undefined;
+  return typeof told?.us === 'number' && told.us >= 0 ? Math.min(told.us / 1000, seenMs) : seenMs;
 }
 
 function outcomeOf(entry: Pending, type: number, payload: Buffer, lengthBytes: number): Outcome {

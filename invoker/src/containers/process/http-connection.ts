@@ -32,6 +32,7 @@ export class HttpConnection implements Connection {
   private readonly finishers = new Set<() => void>();
   private readonly aborts = new AbortController();
   private gone = false;
+  busyMs = 0;
 
   constructor(
     private readonly host: string,
@@ -49,8 +50,10 @@ export class HttpConnection implements Connection {
 
   run(request: RunRequest, limits: CallLimits): Call {
     this.logs.limit(limits.logLimitBytes);
-    const deadlineMs = this.clock.monotonicMs() + limits.timeoutMs;
+    const startedMs = this.clock.monotonicMs();
+    const deadlineMs = startedMs + limits.timeoutMs;
     const outcome = this.attempt('/run', JSON.stringify(request), limits, deadlineMs).then((reached) => {
+      this.busyMs += this.clock.monotonicMs() - startedMs;
       if (reached !== 'refused') return reached;
       this.broken('it refuses connections');
       return this.lost.promise;

@@ -77,6 +77,10 @@ export class ProcessContainer implements Container {
     return this.begin((connection) => connection.run(request, limits));
   }
 
+  get busyMs(): number {
+    return this.connection?.busyMs ?? 0;
+  }
+
   async pause(): Promise<void> {
     if (this.state !== 'live') return;
     if (this.busy > 0) throw new Error(`Container ${this.id} cannot be paused while it runs.`);

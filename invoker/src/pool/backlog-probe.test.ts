@@ -1,0 +1,38 @@
+import { describe, expect, test } from '@jest/globals';
+import { BacklogProbe } from './backlog-probe.js';
+
+/** How many containers the probe finds best, where `n` of them end `perMs(n)` runs a millisecond of `runMs` each. */
+function containersFound(perMs: (containers: number) => number, runMs: number): number {
+  const probe = new BacklogProbe();
+  let containers = 1;
+  let ended = 0;
+  for (let nowMs = 0; nowMs < 60_000; nowMs += 10) {
+    ended += perMs(containers) * 10;
+    const advice = probe.advise(nowMs, { ended, busyMs: ended * runMs, containers, slots: containers });
+    if (advice === 'add') containers++;
+    if (advice === 'drop') containers--;
+  }
+  return containers;
+}
+
+describe('BacklogProbe', () => {
+  test('adds as long as it pays, and takes back what does not', () => {
+    expect(containersFound((n) => Math.min(n, 5), 1)).toBeLessThanOrEqual(6);
+    expect(containersFound((n) => Math.min(n, 5), 1)).toBeGreaterThanOrEqual(5);
+    expect(containersFound(() => 1, 1)).toBeLessThanOrEqual(2);
+  });
+
+  test('where containers mostly wait for the platform, a batch of them is enough', () => {
+    expect(containersFound((n) => n * n, 0.001)).toBe(8);
+    expect(containersFound((n) => Math.min(n, 14), 1)).toBeGreaterThanOrEqual(14);
+  });
+
+  test('starts anew when the queue was empty', () => {
+    const probe = new BacklogProbe();
+    const progress = { busyMs: 0, containers: 1, slots: 1 };
+    probe.advise(0, { ...progress, ended: 0 });
+    probe.reset();
+    expect(probe.advise(1000, { ...progress, ended: 1000 })).toBe('keep');
+    expect(probe.advise(1250, { ...progress, ended: 2000 })).toBe('add');
+  });
+});

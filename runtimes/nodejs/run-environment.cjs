@@ -1,0 +1,65 @@
+'use strict';
+// The environment variables of a run. The C library never frees a value that it replaces and takes long to replace it,
+// so what a run says reaches the real environment only when somebody looks.
+
+const real = process.env;
+const prefix = '__OW_';
+const names = new Map();
+const values = new Map();
+const pending = new Map();
+
+/** Sets `__OW_<KEY>` for every string of a run's body. */
+function setEnvironment(message) {
+  for (const key in message) {
+    const value = message[key];
+    if (typeof value !== 'string' || key === 'value' || values.get(key) === value) continue;
+    let name = names.get(key);
+    if (name === undefined) names.set(key, (name = prefix + key.toUpperCase()));
+    values.set(key, value);
+    if (environment === watched) pending.set(name, value);
+    else environment[name] = value;
+  }
+}
+
+function writePending() {
+  for (const [name, value] of pending) real[name] = value;
+  pending.clear();
+}
+
+const writesFirst =
+  (name) =>
+  (target, ...rest) => {
+    if (pending.size > 0) writePending();
+    return Reflect[name](target, ...rest);
+  };
+const traps = ['has', 'deleteProperty', 'defineProperty', 'getOwnPropertyDescriptor', 'ownKeys'];
+/** The real environment for whoever kept it from an earlier `process.env`. */
+const watched = new Proxy(real, {
+  ...Object.fromEntries(traps.map((name) => [name, writesFirst(name)])),
+  get(target, name) {
+    if (pending.size > 0 && typeof name === 'string' && name.startsWith(prefix)) writePending();
+    return target[name];
+  },
+  set(target, name, value) {
+    if (pending.size > 0) writePending();
+    target[name] = value;
+    return true;
+  },
+});
+
+/** What `process.env` is: an action may replace it. */
+let environment = watched;
+Object.defineProperty(process, 'env', {
+  configurable: true,
+  enumerable: true,
+  // Also read by Node itself before it gives the real environment to a child process or a worker.
+  get() {
+    if (pending.size > 0) writePending();
+    return environment;
+  },
+  set(value) {
+    environment = value;
+  },
+});
+
+module.exports = { setEnvironment };
