@@ -41,8 +41,8 @@ function partsOn(state: ClusterState): { throttles: Throttles; inFlight: InFligh
   const lines: string[] = [];
   const logger = createLogger({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
   const metrics = createMetrics();
-  const shared = { state, limits, metrics, logger };
-  return { throttles: new Throttles(shared), inFlight: new InFlight({ ...shared, clock }), lines };
+  const shared = { state, limits, clock, metrics, logger };
+  return { throttles: new Throttles(shared), inFlight: new InFlight(shared), lines };
 }
 
 const begin = async (inFlight: InFlight, id: string, timeoutMs = 60_000, bounded = true): Promise<void> =>
@@ -76,6 +76,14 @@ describe.each(places)('with the state %s', (_, makeState) => {
     await expect(throttles.admitFire(caller)).rejects.toMatchObject({
       message: 'Too many requests in the last minute (count: 2, allowed: 1).',
     });
+  });
+
+  test('who finds the limit reached waits a little for others to end', async () => {
+    const { throttles, inFlight } = partsOn(makeState());
+    await Promise.all([begin(inFlight, 'one'), begin(inFlight, 'two')]);
+    const admitted = throttles.admit(caller);
+    inFlight.end('one');
+    await admitted;
   });
 
   test('calls that were admitted together are still bounded when they begin; parts of sequences are not', async () => {

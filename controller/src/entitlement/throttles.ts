@@ -5,18 +5,26 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import type { Awaitable, ClusterState, Holds, WindowCounters } from '@gpuwhisk/common/state/cluster-state';
+import { sleep } from '@gpuwhisk/common/system/clock';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import { throttleMetrics } from '@gpuwhisk/common/throttle-metrics';
 import type { ThrottleMetrics } from '@gpuwhisk/common/throttle-metrics';
 import { inFlightHolds } from './in-flight.js';
 
 /** OpenWhisk's windows: calendar minutes. */
 const windowMs = 60_000;
+/** How often an invocation that finds its namespace's limit of activations in flight reached looks again. */
+const landingLooks = 5;
+const landingLookMs = 10;
+/** Invocations that may wait so; the next are refused at once. */
+const maxWaiting = 1000;
 
 /** What throttles are made of. */
 export interface ThrottleDependencies {
   state: ClusterState;
   /** The limits of namespaces that have none of their own. */
   limits: Config['limits'];
+  clock: Clock;
   metrics: Metrics;
   logger: Logger;
 }
@@ -31,6 +39,7 @@ export class Throttles {
   private readonly fires: WindowCounters;
   private readonly inFlight: Holds;
   private readonly metrics: ThrottleMetrics;
+  private waiting = 0;
 
   constructor(private readonly dependencies: ThrottleDependencies) {
     const { state, metrics } = dependencies;
@@ -42,7 +51,8 @@ export class Throttles {
 
   /**
    * Counts one invocation (a sequence or composition is one) against the namespace of `identity`. To be called once
-   * names were checked and before anything is looked up. Throws ApiError (429), at once where the state is embedded.
+   * names were checked and before anything is looked up. Throws ApiError (429); who finds too many activations in flight
+   * waits up to 50 ms for some to end. What is let in is so at once where the state is embedded.
    */
   admit(identity: Identity): Awaitable<void> {
     const key = identity.namespace.uuid;
@@ -50,8 +60,9 @@ export class Throttles {
     if (typeof count !== 'number') return this.admitLater(identity, count);
     this.checkInvocations(identity, count);
     const inFlight = this.inFlight.count(key);
-    if (typeof inFlight !== 'number') return this.checkInFlightLater(identity, inFlight);
-    this.checkInFlight(identity, inFlight);
+    if (typeof inFlight !== 'number' || inFlight >= this.mostInFlight(identity)) {
+      return this.admitToFlight(identity, inFlight);
+    }
   }
 
   /** Counts one fire of a trigger. Throws ApiError (429). */
@@ -64,12 +75,28 @@ export class Throttles {
   private async admitLater(identity: Identity, counting: Promise<number>): Promise<void> {
     const count = await this.known(counting);
     if (count !== undefined) this.checkInvocations(identity, count);
-    await this.checkInFlightLater(identity, this.inFlight.count(identity.namespace.uuid));
+    await this.admitToFlight(identity, this.inFlight.count(identity.namespace.uuid));
   }
 
-  private async checkInFlightLater(identity: Identity, counting: Awaitable<number>): Promise<void> {
-    const count = await this.known(counting);
-    if (count !== undefined) this.checkInFlight(identity, count);
+  /** Waits a little for others to land: a refusal at once has its caller try again, which keeps the platform from its work. */
+  private async admitToFlight(identity: Identity, counting: Awaitable<number>): Promise<void> {
+    const { clock } = this.dependencies;
+    const allowed = this.mostInFlight(identity);
+    let count = await this.known(counting);
+    for (let looks = 1; count !== undefined && count >= allowed; looks++) {
+      if (looks > landingLooks || this.waiting >= maxWaiting) {
+        this.metrics.concurrent(identity.namespace.name);
+        throw tooManyInFlight(count, allowed);
+      }
+      this.waiting++;
+      await sleep(clock, landingLookMs);
+      this.waiting--;
+      count = await this.known(this.inFlight.count(identity.namespace.uuid));
+    }
+  }
+
+  private mostInFlight({ limits }: Identity): number {
+    return limits.concurrentInvocations ?? this.dependencies.limits.concurrentInvocations;
   }
 
   /** What the state says; undefined where it cannot be reached. */
@@ -95,12 +122,5 @@ export class Throttles {
     if (count <= allowed) return;
     this.metrics.timed(namespace.name);
     throw tooManyRequests(count, allowed);
-  }
-
-  private checkInFlight({ namespace, limits }: Identity, count: number): void {
-    const allowed = limits.concurrentInvocations ?? this.dependencies.limits.concurrentInvocations;
-    if (count < allowed) return;
-    this.metrics.concurrent(namespace.name);
-    throw tooManyInFlight(count, allowed);
   }
 }

@@ -23,8 +23,8 @@ describe('BacklogProbe', () => {
   });
 
   test('where containers mostly wait for the platform, a batch of them is enough', () => {
-    expect(containersFound((n) => n * n, 0.001)).toBe(8);
-    expect(containersFound((n) => Math.min(n, 14), 1)).toBeGreaterThanOrEqual(14);
+    expect(containersFound((n) => n * n, 0.001)).toBe(16);
+    expect(containersFound((n) => Math.min(n, 20), 1)).toBeGreaterThanOrEqual(20);
   });
 
   test('starts anew when the queue was empty', () => {

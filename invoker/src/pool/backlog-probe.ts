@@ -7,7 +7,7 @@ const settledMs = 10_000;
 /** Containers that are busy for less of the time wait for the platform. */
 const worthwhileUse = 0.5;
 /** So many containers that wait for the platform are enough for it to work through their runs in batches. */
-const batchOfContainers = 8;
+const batchOfContainers = 16;
 
 /** What to do about the number of containers. */
 export type Advice = 'keep' | 'add' | 'drop';
