@@ -67,6 +67,8 @@ export const configSchema = z.strictObject({
       maxParametersBytes: count.default(MiB),
       maxPayloadBytes: count.default(MiB),
       maxResultBytes: count.default(MiB),
+      /** What is kept of a result over the limit. */
+      truncationBytes: count.default(MiB),
       maxSequenceLength: count.default(50),
       invocationsPerMinute: count.default(60),
       concurrentInvocations: count.default(30),

@@ -3,6 +3,7 @@ import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';
+import type { ResultBounds } from '@gpuwhisk/common/entities/limits';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { UnlockArguments } from '@gpuwhisk/common/entities/parameter-encryption';
 import type { Logger } from '@gpuwhisk/common/logging';
@@ -35,8 +36,8 @@ export interface InvokerDependencies {
   logger: Logger;
   metrics: Metrics;
   pool: PoolOptions;
-  /** Bytes of a result that are accepted. */
-  maxResultBytes: number;
+  /** The system's bounds on results; a namespace may have narrower ones. */
+  resultBounds: ResultBounds;
   /** Which records are stored. */
   recordLevels: RecordLevels;
   /** Namespaces whose activations are not run; absent: all are. */
@@ -58,7 +59,7 @@ export class Invoker {
   private closing = false;
 
   constructor(private readonly dependencies: InvokerDependencies) {
-    const { bus, store, factory, marks, clock, logger, metrics, pool, maxResultBytes, recordLevels, unlockArguments } =
+    const { bus, store, factory, marks, clock, logger, metrics, pool, resultBounds, recordLevels, unlockArguments } =
       dependencies;
     const instance: InvokerInstanceId = {
       instance: dependencies.instance,
@@ -76,7 +77,7 @@ export class Invoker {
       clock,
       logger,
       metrics,
-      maxResultBytes,
+      resultBounds,
       recordLevels,
       unlockArguments,
       isClosing: () => this.closing,

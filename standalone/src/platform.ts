@@ -177,7 +177,7 @@ async function start(
       memoryMiB: config.poolMemoryMiB ?? Math.floor((totalmem() / MiB) * 0.6),
       stemCells: config.stemCells ? stemCellConfigs(catalog.manifest) : [],
     },
-    maxResultBytes: config.limits.maxResultBytes,
+    resultBounds: config.limits,
     recordLevels: config,
     blacklist,
     maxInFlight,

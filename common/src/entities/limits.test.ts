@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { configSchema } from '../config.js';
 import { formatByteSize, parseByteSize } from './byte-size.js';
-import { boundsFor, defaultLimits, limitsProblem, readActionLimits } from './limits.js';
+import { boundsFor, defaultLimits, limitsProblem, readActionLimits, resultBoundsFor } from './limits.js';
 
 const system = configSchema.parse({}).limits;
 
@@ -39,6 +39,14 @@ describe('bounds', () => {
       maxParametersBytes: 2048,
       maxPayloadBytes: 1024 * 1024,
     });
+  });
+
+  test('on results are those of payloads and of truncation', () => {
+    const MiB = 1024 * 1024;
+    expect(resultBoundsFor(system, {})).toEqual({ maxResultBytes: MiB, truncationBytes: MiB });
+    const own = { maxPayloadSize: '2 KB', truncationSize: '2 MB' };
+    expect(resultBoundsFor(system, own)).toEqual({ maxResultBytes: 2048, truncationBytes: MiB });
+    expect(resultBoundsFor(system, { truncationSize: '1 KB' })).toEqual({ maxResultBytes: MiB, truncationBytes: 1024 });
   });
 
   test('hold at both ends', () => {

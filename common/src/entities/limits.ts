@@ -35,6 +35,20 @@ function cappedBytes(own: string | undefined, systemBytes: number): number {
   return Math.min(bytes ?? systemBytes, systemBytes);
 }
 
+/** How long a result may be, and how much is kept of one that is longer. */
+export interface ResultBounds {
+  maxResultBytes: number;
+  truncationBytes: number;
+}
+
+/** The bounds on results of a namespace whose limits document is `own` (OpenWhisk's UserLimits.allowedTruncationSize). */
+export function resultBoundsFor(system: ResultBounds, own: UserLimits): ResultBounds {
+  return {
+    maxResultBytes: cappedBytes(own.maxPayloadSize, system.maxResultBytes),
+    truncationBytes: cappedBytes(own.truncationSize, system.truncationBytes),
+  };
+}
+
 /** The bounds for a namespace whose limits document is `own`. */
 export function boundsFor(system: Config['limits'], own: UserLimits): LimitBounds {
   return {

@@ -1,5 +1,6 @@
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
+import { resultBoundsFor } from '@gpuwhisk/common/entities/limits';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
@@ -92,10 +93,11 @@ export class ActivationRun implements PoolJob {
     }
     // What came before is the activation's wait; what follows is its duration, which its time limits bound.
     const start = this.moment();
+    const limits = this.limits();
     let initMs: number | undefined;
     if (init !== undefined) {
       const beganMs = clock.monotonicMs();
-      const call = container.init(init, this.limits());
+      const call = container.init(init, limits);
       const outcome = await call.outcome;
       initMs = Math.round(clock.monotonicMs() - beganMs);
       if (outcome.type === 'unavailable') return this.retryElsewhere();
@@ -108,11 +110,11 @@ export class ActivationRun implements PoolJob {
       member.initialized = true;
       onInitialized();
     }
-    const call = container.run(this.runRequest(content), this.limits());
+    const call = container.run(this.runRequest(content), limits);
     const outcome = await call.outcome;
     if (outcome.type === 'unavailable') return this.retryElsewhere();
     if (this.cutShort(outcome)) return 'discard';
-    const response = runResponse(outcome, this.action.limits.timeout, this.context.maxResultBytes);
+    const response = runResponse(outcome, this.action.limits.timeout, limits.maxResultBytes);
     this.context.metrics.activationStarted(this.action.kind, warm ? 'warm' : member.origin);
     await this.finish(start, initMs, response, outcome.type === 'timeout', call.logs);
     return response.statusCode <= ActivationStatus.applicationError ? 'keep' : 'discard';
@@ -180,7 +182,8 @@ export class ActivationRun implements PoolJob {
 
   private limits(): CallLimits {
     const { timeout, logs } = this.action.limits;
-    return { timeoutMs: timeout, logLimitBytes: logs * MiB, maxResultBytes: this.context.maxResultBytes };
+    const results = resultBoundsFor(this.context.resultBounds, this.message.user.limits);
+    return { timeoutMs: timeout, logLimitBytes: logs * MiB, ...results };
   }
 
   private get apiKey(): string | undefined {

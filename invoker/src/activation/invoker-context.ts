@@ -1,6 +1,7 @@
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
+import type { ResultBounds } from '@gpuwhisk/common/entities/limits';
 import type { UnlockArguments } from '@gpuwhisk/common/entities/parameter-encryption';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { InvokerInstanceId } from '@gpuwhisk/common/messages';
@@ -19,8 +20,8 @@ export interface InvokerContext {
   clock: Clock;
   logger: Logger;
   metrics: Metrics;
-  /** Bytes of a result that are accepted. */
-  maxResultBytes: number;
+  /** The system's bounds on results. */
+  resultBounds: ResultBounds;
   /** Decrypts arguments that come encrypted. */
   unlockArguments: UnlockArguments;
   /** The invoker is being stopped: containers end because of that. */

@@ -42,7 +42,7 @@ export type Outcome =
   | { type: 'ok' }
   /** Run: an object or array; `bytes` is its length as the runtime sent it. */
   | { type: 'result'; result: JsonObject | JsonValue[]; bytes: number }
-  /** Run: longer than `maxResultBytes`; `head` is its beginning. */
+  /** Run: longer than `maxResultBytes`; `head` is its beginning, `truncationBytes` of it. */
   | { type: 'oversize'; head: string; bytes: number }
   /** The runtime answered with an error: `error` is its message, if it gave one, `body` the raw answer. */
   | { type: 'error'; error?: string; body: string }
@@ -59,6 +59,8 @@ export interface CallLimits {
   logLimitBytes: number;
   /** Bytes of a result that are accepted. */
   maxResultBytes: number;
+  /** Bytes that are kept of a longer one. */
+  truncationBytes: number;
 }
 
 /** An outcome at once, and the log lines (with OpenWhisk's prefixes) once they are collected; logs never rejects. */

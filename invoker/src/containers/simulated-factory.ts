@@ -217,7 +217,7 @@ function resultOf(value: JsonValue, limits: CallLimits): Outcome {
   const text = JSON.stringify(value);
   const bytes = Buffer.byteLength(text);
   if (bytes > limits.maxResultBytes) {
-    return { type: 'oversize', head: Buffer.from(text).subarray(0, limits.maxResultBytes).toString(), bytes };
+    return { type: 'oversize', head: Buffer.from(text).subarray(0, limits.truncationBytes).toString(), bytes };
   }
   if (!isJsonObject(value) && !Array.isArray(value)) return { type: 'error', body: text };
   return { type: 'result', result: value satisfies JsonObject | JsonValue[], bytes };

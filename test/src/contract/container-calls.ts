@@ -9,7 +9,13 @@ import type {
 /** The kind of guest-program.ts. */
 export const kind = 'test:1';
 export const spec: ContainerSpec = { kind, memoryMiB: 256, concurrency: 1, requirements: [] };
-export const limits: CallLimits = { timeoutMs: 20_000, logLimitBytes: 1024 * 1024, maxResultBytes: 1024 * 1024 };
+const MiB = 1024 * 1024;
+export const limits: CallLimits = {
+  timeoutMs: 20_000,
+  logLimitBytes: MiB,
+  maxResultBytes: MiB,
+  truncationBytes: MiB,
+};
 
 /** An `/init` value with `code`. */
 export function initRequest(code = ''): InitRequest {

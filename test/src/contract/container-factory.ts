@@ -102,9 +102,14 @@ export function containerFactoryContract(name: string, open: () => Promise<Facto
       test('keeps the head of a result that is too long, and lives on', () =>
         using(async (container) => {
           const bytes = 3 * 1024 * 1024;
-          const outcome = await run(container, { do: 'big', bytes }, { maxResultBytes: 1000 }).outcome;
-          expect(outcome).toMatchObject({ type: 'oversize', bytes });
-          expect((outcome as { head: string }).head).toBe(`{"a":"${'x'.repeat(994)}`);
+          for (const truncationBytes of [100, 1000, 2000]) {
+            const outcome = await run(container, { do: 'big', bytes }, { maxResultBytes: 1000, truncationBytes })
+              .outcome;
+            const head = `{"a":"${'x'.repeat(truncationBytes - 6)}`;
+            expect(outcome).toEqual({ type: 'oversize', bytes, head });
+          }
+          const whole = await run(container, { do: 'big', bytes: 1500 }, { maxResultBytes: 1000 }).outcome;
+          expect(whole).toEqual({ type: 'oversize', bytes: 1500, head: `{"a":"${'x'.repeat(1492)}"}` });
           expect(await run(container, { b: 1 }).outcome).toMatchObject({ type: 'result', result: { b: 1 } });
         }));
 

@@ -4,6 +4,7 @@ import { EmbeddedBus } from '@gpuwhisk/common/bus/embedded-bus';
 import { readActivation } from '@gpuwhisk/common/entities/activation-codec';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { loadConfig } from '@gpuwhisk/common/config';
+import type { UserLimits } from '@gpuwhisk/common/entities/identity';
 import { createArgumentUnlock, createParameterLock } from '@gpuwhisk/common/entities/parameter-encryption';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { JsonObject } from '@gpuwhisk/common/json';
@@ -28,7 +29,7 @@ import type { SteppedClock } from '../simulation/troubles.js';
 
 const kind = 'nodejs:20';
 const logger = createLogger({ level: 'silent' });
-const maxResultBytes = 200;
+const resultBounds = { maxResultBytes: 200, truncationBytes: 100 };
 const key128 = 'ra1V6AfOYAv0jCzEdufIFA==';
 const success: GuestAnswer = { then: { do: 'result', value: { ok: true } } };
 const action: RunnableAction = {
@@ -127,7 +128,7 @@ describe('an activation', () => {
       clock,
       logger,
       metrics: createMetrics(),
-      maxResultBytes,
+      resultBounds,
       recordLevels: loadConfig(),
       unlockArguments: createArgumentUnlock({ keys: { 'aes-128': [key128] } }),
       isClosing: () => closing,
@@ -277,7 +278,7 @@ describe('an activation', () => {
       'says too much',
       { then: { do: 'result', value: { x: 'x'.repeat(300) } } },
       1,
-      `The action produced a response that exceeded the allowed length: 308 > 200 bytes. The truncated response was: {"x":"${'x'.repeat(194)}`,
+      `The action produced a response that exceeded the allowed length: 308 > 200 bytes. The truncated response was: {"x":"${'x'.repeat(94)}`,
     ],
   ])('that %s is recorded so', async (what, answer, statusCode, error) => {
     onRun = () => answer;
@@ -288,6 +289,19 @@ describe('an activation', () => {
     onRun = () => success;
     await run({ activationId: 'b' });
     expect(inits).toHaveLength(statusCode === 2 ? 2 : 1);
+  });
+
+  test("says too much by its namespace's own limits, never by wider ones than the system's", async () => {
+    onRun = () => ({ then: { do: 'result', value: { x: 'x'.repeat(192) } } });
+    const under = async (activationId: string, limits: UserLimits): Promise<unknown> =>
+      (await run({ activationId, user: { ...message.user, limits } })).response.result;
+    const error = (maxBytes: number, keptBytes: number): object => ({
+      error: `The action produced a response that exceeded the allowed length: 200 > ${maxBytes} bytes. The truncated response was: {"x":"${'x'.repeat(keptBytes - 6)}`,
+    });
+    expect(await under('a', { maxPayloadSize: '1 MB', truncationSize: '10 B' })).toEqual({ x: 'x'.repeat(192) });
+    expect(await under('b', { maxPayloadSize: '50 B' })).toEqual(error(50, 100));
+    expect(await under('c', { maxPayloadSize: '150 B', truncationSize: '10 B' })).toEqual(error(150, 10));
+    expect(await under('d', { maxPayloadSize: '150 B', truncationSize: '1 KB' })).toEqual(error(150, 100));
   });
 
   test('that does not load is recorded so and never run', async () => {

@@ -290,7 +290,7 @@ describe('idle containers', () => {
     expect((await harness.run('a')).start).toBe('warm');
     await harness.clock.runFor(4000);
     await expect(
-      container?.run({} as never, { timeoutMs: 1, logLimitBytes: 0, maxResultBytes: 0 }).outcome,
+      container?.run({} as never, { timeoutMs: 1, logLimitBytes: 0, maxResultBytes: 0, truncationBytes: 0 }).outcome,
     ).rejects.toThrow('is paused');
     expect(await harness.run('a')).toMatchObject({ start: 'warm', container: first.container });
   });

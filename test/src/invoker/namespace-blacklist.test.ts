@@ -70,7 +70,7 @@ test('an activation of a blocked namespace is answered and neither run nor recor
     logger,
     metrics: createMetrics(),
     pool: { memoryMiB: 512, maxStarting: 8, pauseGraceMs: 1e6, idleContainerMs: 1e6, stemCells: [] },
-    maxResultBytes: 1000,
+    resultBounds: { maxResultBytes: 1000, truncationBytes: 1000 },
     recordLevels: loadConfig(),
     blacklist: { has: (namespace) => namespace === 'bad' },
     unlockArguments: createArgumentUnlock({ keys: {} }),

@@ -14,7 +14,7 @@ export const startMs = 100;
 export const initMs = 10;
 
 const logger = createLogger({ level: 'silent' });
-const limits = { timeoutMs: 60_000, logLimitBytes: 0, maxResultBytes: 1000 };
+const limits = { timeoutMs: 60_000, logLimitBytes: 0, maxResultBytes: 1000, truncationBytes: 1000 };
 
 /** What became of a job. */
 export interface Ended {

@@ -95,7 +95,7 @@ export async function startPlatform(parts: PlatformParts): Promise<SimulatedPlat
     logger,
     metrics,
     pool: size.pool,
-    maxResultBytes: 1024 * 1024,
+    resultBounds: { maxResultBytes: 1024 * 1024, truncationBytes: 1024 * 1024 },
     recordLevels: loadConfig(),
     maxInFlight,
     unlockArguments: createArgumentUnlock({ keys: {} }),

@@ -92,7 +92,7 @@ export class BuildCache {
       const text = 'The action could not be built: no sandbox for it could be started.';
       return { outcome: { type: 'error', error: text, body: '' }, lines: [] };
     }
-    const bounds = { timeoutMs: buildTimeoutMs, logLimitBytes: limits.logLimitBytes, maxResultBytes: maxProgramBytes };
+    const bounds = { ...limits, timeoutMs: buildTimeoutMs, maxResultBytes: maxProgramBytes };
     try {
       // Nothing of the caller's: the program serves whoever has the same code.
       const init = container.init({ ...request, env: {} }, bounds);

@@ -5,9 +5,8 @@ import { deferred } from './connection.js';
 import type { Connection, Deferred } from './connection.js';
 import { encodeFrame, FrameReader, maxFrameBytes } from './frame-reader.js';
 import type { FrameHandler } from './frame-reader.js';
-import { withoutPartialCharacter } from './log-collector.js';
 import type { LogCollector } from './log-collector.js';
-import { errorOutcome, parseJson, resultOutcome } from './outcome.js';
+import { errorOutcome, oversizeOutcome, parseJson, resultOutcome } from './outcome.js';
 
 const protocolVersion = 1;
 const types = { hello: 1, init: 2, run: 3, result: 4, error: 5, log: 6, cancel: 7, bye: 8, launcher: 240 } as const;
@@ -96,7 +95,10 @@ export class FramedConnection implements Connection, FrameHandler {
   }
 
   wanted(type: number, id: number): number {
-    if (type === types.result) return this.pending.get(id)?.limits.maxResultBytes ?? 0;
+    if (type === types.result) {
+      const limits = this.pending.get(id)?.limits;
+      return limits ? Math.max(limits.maxResultBytes, limits.truncationBytes) : 0;
+    }
     return maxOtherBytes;
   }
 
@@ -256,8 +258,7 @@ function runTimeMs(logPayload: Buffer, seenMs: number): number {
 function outcomeOf(entry: Pending, type: number, payload: Buffer, lengthBytes: number): Outcome {
   if (type === types.error) return errorOutcome(payload.toString());
   if (!entry.run) return { type: 'ok' };
-  if (lengthBytes > payload.length) {
-    return { type: 'oversize', head: withoutPartialCharacter(payload).toString(), bytes: lengthBytes };
-  }
+  const { maxResultBytes, truncationBytes } = entry.limits;
+  if (lengthBytes > maxResultBytes) return oversizeOutcome(payload, truncationBytes, lengthBytes);
   return resultOutcome(payload.toString(), lengthBytes);
 }

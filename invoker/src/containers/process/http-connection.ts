@@ -5,9 +5,8 @@ import type { Call, CallLimits, InitRequest, Outcome, RunRequest } from '../cont
 import { deferred } from './connection.js';
 import type { Connection, Deferred } from './connection.js';
 import { maxFrameBytes } from './frame-reader.js';
-import { withoutPartialCharacter } from './log-collector.js';
 import type { LogCollector } from './log-collector.js';
-import { errorOutcome, resultOutcome } from './outcome.js';
+import { errorOutcome, oversizeOutcome, resultOutcome } from './outcome.js';
 
 const port = 8080;
 const retryMs = 50;
@@ -95,8 +94,9 @@ export class HttpConnection implements Connection {
   ): Promise<Outcome | 'refused'> {
     if (this.aborts.signal.aborted) return this.lost.promise;
     try {
-      const answer = await this.post(path, body, limits.maxResultBytes, deadlineMs - this.clock.monotonicMs());
-      return outcomeOf(answer, path === '/init');
+      const wantedBytes = Math.max(limits.maxResultBytes, limits.truncationBytes);
+      const answer = await this.post(path, body, wantedBytes, deadlineMs - this.clock.monotonicMs());
+      return outcomeOf(answer, path === '/init', limits);
     } catch (error) {
       if (error instanceof Refused) return 'refused';
       if (error instanceof TimedOut) return { type: 'timeout' };
@@ -176,11 +176,11 @@ async function readAnswer(response: IncomingMessage, wantedBytes: number): Promi
   return { status: response.statusCode ?? 0, head: Buffer.concat(pieces), bytes };
 }
 
-function outcomeOf(answer: Answer, init: boolean): Outcome {
+function outcomeOf(answer: Answer, init: boolean, limits: CallLimits): Outcome {
   if (answer.status === unavailable) return { type: 'unavailable' };
   if (answer.status === ok && init) return { type: 'ok' };
-  if (answer.status === ok && answer.bytes > answer.head.length) {
-    return { type: 'oversize', head: withoutPartialCharacter(answer.head).toString(), bytes: answer.bytes };
+  if (answer.status === ok && answer.bytes > limits.maxResultBytes) {
+    return oversizeOutcome(answer.head, limits.truncationBytes, answer.bytes);
   }
   const text = answer.head.toString();
   return answer.status === ok ? resultOutcome(text, answer.bytes) : errorOutcome(text);

@@ -1,5 +1,6 @@
 import { isJsonObject, isNestedTooDeeply } from '@gpuwhisk/common/json';
 import type { Outcome } from '../container-factory.js';
+import { withoutPartialCharacter } from './log-collector.js';
 
 /** Parses JSON; undefined if it is not, or nests so deeply that it could not be written again. */
 export function parseJson(text: string): unknown {
@@ -18,6 +19,12 @@ export function resultOutcome(text: string, bytes: number): Outcome {
   return isJsonObject(result) || Array.isArray(result)
     ? { type: 'result', result, bytes }
     : { type: 'error', body: text };
+}
+
+/** The outcome of a run whose answer of `bytes` bytes, which begins with `read`, is too long. */
+export function oversizeOutcome(read: Buffer, truncationBytes: number, bytes: number): Outcome {
+  const head = withoutPartialCharacter(read.subarray(0, truncationBytes)).toString();
+  return { type: 'oversize', head, bytes };
 }
 
 /** The outcome of an answer that is an error: its `error` field is the message. */

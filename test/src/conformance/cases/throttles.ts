@@ -4,7 +4,7 @@ import { table } from '../conformance-case.js';
 import type { Row } from '../conformance-case.js';
 import { echo } from '../functions.js';
 import { accepted, refused } from '../trial.js';
-import type { Trial } from '../trial.js';
+import type { Activation, Trial } from '../trial.js';
 
 const source = 'core/controller/.../core/entitlement/RateThrottler.scala';
 
@@ -112,6 +112,26 @@ const rows: Row[] = [
         concurrentInvocations: 5,
         firesPerMinute: 3,
       });
+    },
+  },
+  {
+    fact: "a result over the namespace's own limit is cut to its own length",
+    source: 'common/scala/.../core/entity/Identity.scala, core/containerpool/PekkoContainerClient.scala',
+    run: async (t) => {
+      const caller = await t.identity({ maxPayloadSize: '1 KB', truncationSize: '10 B' });
+      const name = t.name('action');
+      const code = "function main() { return { text: 'x'.repeat(2037) }; }";
+      accepted(await t.put(`actions/${name}`, { exec: { kind: 'nodejs:default', code } }, caller));
+      const reply = await caller.api<Activation>('POST', `_/actions/${name}?blocking=true`, {});
+      expect([reply.status, reply.body.response.result]).toEqual([
+        502,
+        {
+          error:
+            'The action produced a response that exceeded the allowed length: 2048 > 1024 bytes. The truncated response was: {"text":"x',
+        },
+      ]);
+      const { status } = await caller.api('POST', `_/actions/${name}?blocking=true`, { text: 'x'.repeat(1024) });
+      expect(status).toBe(413);
     },
   },
   {
