@@ -87,6 +87,8 @@ export const configSchema = z.strictObject({
       error: 'the current cipher has no key',
     })
     .prefault({}),
+  /** Shared packages of other namespaces and their actions may be invoked and bound, but not read. */
+  sharedPackagesExecuteOnly: z.boolean().default(false),
   /** Subjects that may use /api/v1/admin. */
   operators: z.array(z.string()).default([]),
   /** Which records of blocking invocations are stored. */

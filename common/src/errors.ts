@@ -129,6 +129,22 @@ export const operatorsOnly = (): ApiError =>
 export const kindNotAuthorized = (kind: string): ApiError =>
   new ApiError(403, `The supplied authentication is not authorized to access actions of kind '${kind}'.`);
 
+/** 403: shared packages are for execution only; `name` is `ns/pkg`. */
+export const packageExecuteOnly = (name: string): ApiError =>
+  new ApiError(403, `GET not permitted for '${name}' since it's a shared package`);
+/** 403: as packageExecuteOnly, through a binding; `name` is the binding's, without its namespace. */
+export const boundPackageExecuteOnly = (name: string): ApiError =>
+  new ApiError(403, `GET not permitted since ${name} is a binding of a shared package`);
+/** 403: as packageExecuteOnly, of an action; `packageId` is `ns/pkg`. */
+export const actionExecuteOnly = (packageId: string): ApiError =>
+  new ApiError(403, `GET not permitted for '${packageId}' since it's an action in a shared package`);
+/** 403: as packageExecuteOnly, of an action through a binding; `action` is `ns/binding/action`. */
+export const boundActionExecuteOnly = (action: string): ApiError =>
+  new ApiError(
+    403,
+    `GET not permitted for '${action}'. Resource does not exist or is an action in a shared package binding.`,
+  );
+
 /** 404: no such entity. */
 export const noSuchEntity = (): ApiError => new ApiError(404, 'The requested resource does not exist.');
 /** 404: no such entity, by its name; `resource` is `ns/name`. */

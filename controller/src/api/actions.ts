@@ -7,6 +7,7 @@ import { kindNotAuthorized, notAllowed } from '@gpuwhisk/common/errors';
 import { parseActionName } from '../actions/action-resolver.js';
 import type { ActionName } from '../actions/action-resolver.js';
 import { readActionPut } from '../actions/action-put.js';
+import { checkActionShown } from '../entitlement/execute-only.js';
 import { checkActionsUsable, providerOf, readablePackages } from '../entitlement/rights.js';
 import type { Answer } from '../http/answer.js';
 import { checkSequence, inNamespace } from '../invoke/sequence-check.js';
@@ -103,7 +104,10 @@ async function putAction(context: ApiContext, call: IdentifiedCall): Promise<Ans
 async function getAction(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
   const code = booleanParameter(call.query, 'code', true);
   const { actionResolver, actionWriter } = context;
-  const { namespace, name, inherited, binding } = await actionResolver.locate(call.identity, actionNameOf(call));
+  const asked = actionNameOf(call);
+  const place = await actionResolver.locate(call.identity, asked);
+  if (context.config.sharedPackagesExecuteOnly) checkActionShown(call.identity.namespace.name, asked, place);
+  const { namespace, name, inherited, binding } = place;
   const stored = await (code ? actionWriter.readWithCode(namespace, name) : actionWriter.read(namespace, name));
   const merged = { ...stored, parameters: mergeParameters(inherited, stored.parameters) };
   const shown = actionToApi(merged, { code });

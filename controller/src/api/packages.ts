@@ -2,6 +2,7 @@ import type { PackageBinding } from '@gpuwhisk/common/entities/package';
 import { packageToApi } from '@gpuwhisk/common/entities/package-codec';
 import { isApiError, noSuchResource, packageNameReserved } from '@gpuwhisk/common/errors';
 import { inheritedParameters } from '../actions/action-resolver.js';
+import { checkPackageShown } from '../entitlement/execute-only.js';
 import { providerOf, readablePackages } from '../entitlement/rights.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
@@ -61,6 +62,7 @@ async function getPackage(context: ApiContext, call: IdentifiedCall): Promise<An
     const missing = isApiError(error) && error.status === 404;
     throw missing ? noSuchResource(`${name.namespace}/${name.name}`) : error;
   });
+  if (context.config.sharedPackagesExecuteOnly) checkPackageShown(call.identity.namespace.name, name, chain);
   const contents = await packageContents(context.store, providerOf(chain));
   return jsonAnswer({
     ...packageToApi({ ...chain[0], parameters: inheritedParameters(chain) }),
