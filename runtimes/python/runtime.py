@@ -80,8 +80,10 @@ def print_error(error):
 
 
 class Runtime:
-    def __init__(self, fd):
-        self.fd = fd
+    """One action: `send` is given the frames that answer."""
+
+    def __init__(self, send):
+        self.send = send
         self.action = None
         self.initialized = False
         self.concurrent = os.environ.get("__OW_ALLOW_CONCURRENT", "").lower() == "true"
@@ -89,22 +91,18 @@ class Runtime:
         self.event_loop = None
         self.lock = None
 
-    def serve(self):
-        self.write(frame(HELLO, 0, b'{"version":1,"kind":"python:%d.%d"}' % sys.version_info[:2]))
-        prepare_interpreter(self.fd)
-        for kind, request, payload in read_frames(self.fd):
-            if kind == RUN:
-                if self.concurrent:
-                    self.start_thread(self.run, request, payload)
-                else:
-                    self.run(request, payload)
-            elif kind == INIT:
-                self.init(request, payload)
-            elif kind == BYE:
-                break
-            elif kind != CANCEL:  # A cancelled run goes on; whoever cancelled it drops the answer.
-                violate("a frame of type %d" % kind)
-        end(0)
+    def handle(self, kind, request, payload):
+        if kind == RUN:
+            if self.concurrent:
+                self.start_thread(self.run, request, payload)
+            else:
+                self.run(request, payload)
+        elif kind == INIT:
+            self.init(request, payload)
+        elif kind == BYE:
+            end(0)
+        elif kind != CANCEL:  # A cancelled run goes on; whoever cancelled it drops the answer.
+            violate("a frame of type %d" % kind)
 
     def start_thread(self, target, *args):
         import threading
@@ -116,9 +114,9 @@ class Runtime:
     def write(self, data):
         if self.lock:
             with self.lock:
-                write_all(self.fd, data)
+                self.send(data)
         else:
-            write_all(self.fd, data)
+            self.send(data)
 
     def answer(self, kind, request, payload, log=b"{}"):
         flush_output()
@@ -196,6 +194,20 @@ class Runtime:
         if self.concurrent:
             return asyncio.run_coroutine_threadsafe(finish(), self.event_loop).result()
         return self.event_loop.run_until_complete(finish())
+
+
+def hello():
+    return frame(HELLO, 0, b'{"version":1,"kind":"python:%d.%d"}' % sys.version_info[:2])
+
+
+def serve(fd):
+    write_all(fd, hello())
+    prepare_interpreter(sys.argv[1:])
+    watch_peer(fd)
+    runtime = Runtime(lambda data: write_all(fd, data))
+    for kind, request, payload in read_frames(fd):
+        runtime.handle(kind, request, payload)
+    end(0)
 
 
 def write_all(fd, data):
@@ -300,9 +312,8 @@ def unpack(code, folder):
     raise Refusal(FAILED_TO_BUILD)
 
 
-def prepare_interpreter(fd):
-    """Makes up for starting without `site`, and has the process end when the invoker goes."""
-    import _thread
+def prepare_interpreter(folders):
+    """Makes up for starting without `site`."""
     import builtins
 
     import _sitebuiltins
@@ -310,16 +321,22 @@ def prepare_interpreter(fd):
     builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D (i.e. EOF)")
     builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D (i.e. EOF)")
     builtins.help = _sitebuiltins._Helper()
-    sys.path.extend(sys.argv[1:])
+    sys.path.extend(folders)
     sys.path.insert(0, os.getcwd())
     sys.argv = [""]
     # A line leaves at once, so that a run that is cut off has its log.
     sys.stdout.reconfigure(line_buffering=True)
-    _thread.start_new_thread(watch_peer, (fd,))
 
 
 def watch_peer(fd):
-    """Ends the process when the peer closes, also in the middle of a run. Waits without waking for data."""
+    """Starts a thread that ends the process when the peer closes, also in the middle of a run."""
+    import _thread
+
+    _thread.start_new_thread(wait_for_hang_up, (fd,))
+
+
+def wait_for_hang_up(fd):
+    """Waits without waking for data."""
     import select
 
     hang_up = getattr(select, "POLLRDHUP", None)
@@ -334,4 +351,4 @@ def watch_peer(fd):
 if __name__ == "__main__":
     os.set_blocking(FD, True)
     os.set_inheritable(FD, False)
-    Runtime(FD).serve()
+    serve(FD)
