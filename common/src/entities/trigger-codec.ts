@@ -41,8 +41,12 @@ export function readTrigger(document: StoredDocument): WhiskTrigger {
 function readLinks(value: JsonValue): Map<string, RuleLink> {
   const links = new Map<string, RuleLink>();
   for (const [rule, link] of Object.entries(asObject(value, 'rules malformed'))) {
-    const { action, status } = asObject(link, 'rules malformed');
-    links.set(rule, { action: readReference(action), status: readRuleStatus(status) });
+    const { action, status, replacing } = asObject(link, 'rules malformed');
+    links.set(rule, {
+      action: readReference(action),
+      status: readRuleStatus(status),
+      ...(typeof replacing === 'string' && { replacing }),
+    });
   }
   return links;
 }
@@ -53,6 +57,7 @@ export function triggerDocument(trigger: WhiskTrigger): StoredDocument {
     _id: `${trigger.namespace}/${trigger.name}`,
     ...(trigger.revision !== '' && { _rev: trigger.revision }),
     ...triggerToApi(trigger),
+    ...(trigger.rules !== undefined && { rules: writeLinks(trigger.rules, true) }),
     entityType: 'trigger',
   };
 }
@@ -68,13 +73,15 @@ export function triggerToApi(trigger: WhiskTrigger): JsonObject {
     version: trigger.version,
     publish: trigger.publish,
     annotations: writeParameters(trigger.annotations),
-    ...(rules !== undefined && { rules: writeLinks(rules) }),
+    ...(rules !== undefined && { rules: writeLinks(rules, false) }),
     updated: trigger.updated,
   };
 }
 
-function writeLinks(rules: ReadonlyMap<string, RuleLink>): JsonObject {
+function writeLinks(rules: ReadonlyMap<string, RuleLink>, whole: boolean): JsonObject {
   const links: JsonObject = {};
-  for (const [rule, { action, status }] of rules) links[rule] = { action: writeReference(action), status };
+  for (const [rule, { action, status, replacing }] of rules) {
+    links[rule] = { action: writeReference(action), status, ...(whole && replacing !== undefined && { replacing }) };
+  }
   return links;
 }

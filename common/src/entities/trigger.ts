@@ -9,6 +9,11 @@ export type RuleStatus = 'active' | 'inactive';
 export interface RuleLink {
   action: EntityReference;
   status: RuleStatus;
+  /**
+   * There while a write changes the rule's action: the revision of the rule's document that is being replaced. The
+   * document then tells which action it is.
+   */
+  replacing?: string;
 }
 
 /** A trigger, decoded. */

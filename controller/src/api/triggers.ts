@@ -1,4 +1,5 @@
 import { triggerToApi } from '@gpuwhisk/common/entities/trigger-codec';
+import type { WhiskTrigger } from '@gpuwhisk/common/entities/trigger';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';
 import { emptyAnswer, jsonAnswer } from '../http/answer.js';
@@ -42,6 +43,11 @@ async function putTrigger(context: ApiContext, call: IdentifiedCall): Promise<An
   );
 }
 
+/** The trigger with links as their rules have them. Throws ApiError (404, 409, 500). */
+async function settledTrigger({ triggerWriter, ruleWriter }: ApiContext, id: string): Promise<WhiskTrigger> {
+  return ruleWriter.settled(await triggerWriter.read(id));
+}
+
 async function fireTrigger(context: ApiContext, fires: TriggerFires, call: IdentifiedCall): Promise<Answer> {
   const { request, identity, transactionId } = call;
   entityNameOf(call, 'triggerName');
@@ -52,7 +58,7 @@ async function fireTrigger(context: ApiContext, fires: TriggerFires, call: Ident
   const body = await readBody(request, maxPayloadBytes);
   checkContentType(request.headers['content-type'], body.length);
   const payload = parseArguments(body);
-  const trigger = await context.triggerWriter.read(id);
+  const trigger = await settledTrigger(context, id);
   const headers = headersOf(call);
   const extraLogging = wantsExtraLogging(request);
   const fire = { identity, trigger, payload, headers, transactionId, extraLogging, maxPayloadBytes };
@@ -120,7 +126,7 @@ export function triggerRoutes(context: ApiContext): Route[] {
       summary: 'A trigger and the rules that it fires',
       parameters: names,
       responses: { ...found, ...errorResponses(400, 401, 403, 404, 409, 500) },
-      handle: async (call: IdentifiedCall) => jsonAnswer(triggerToApi(await triggerWriter.read(ownTrigger(call).id))),
+      handle: async (call: IdentifiedCall) => jsonAnswer(triggerToApi(await settledTrigger(context, ownTrigger(call).id))),
     },
     {
       ...one,

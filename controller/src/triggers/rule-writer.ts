@@ -10,7 +10,7 @@ import { referenceId } from '@gpuwhisk/common/entities/entity-reference';
 import type { EntityReference } from '@gpuwhisk/common/entities/entity-reference';
 import type { WhiskRule } from '@gpuwhisk/common/entities/rule';
 import { readRule, ruleDocument } from '@gpuwhisk/common/entities/rule-codec';
-import type { RuleLink, RuleStatus } from '@gpuwhisk/common/entities/trigger';
+import type { RuleLink, RuleStatus, WhiskTrigger } from '@gpuwhisk/common/entities/trigger';
 import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { KeyQueue } from '@gpuwhisk/common/store/key-queue';
@@ -36,7 +36,8 @@ export interface RulePutOptions {
 /**
  * Reads and writes rules; `id` is `ns/rule`. A rule is a document and a link in its trigger's document, which no store
  * writes at once. The document is written first and goes last, so that what a crash leaves between the two is a rule
- * that can be seen, updated, enabled and deleted, and never a link that no rule stands for. What fails is undone.
+ * that can be seen, updated, enabled and deleted, and never a link that no rule stands for. While an update changes
+ * the action, the link is marked, so that whoever reads it asks the document. What fails is undone.
  */
 export class RuleWriter {
   /** One write of a rule at a time. A rule's turn may wait for its trigger's, never the other way round. */
@@ -88,6 +89,26 @@ export class RuleWriter {
     });
   }
 
+  /** The trigger with links as their rules have them, where a write of a rule did not come to its end. Throws ApiError. */
+  async settled(trigger: WhiskTrigger): Promise<WhiskTrigger> {
+    const rules = new Map(trigger.rules);
+    for (const [id, link] of rules) {
+      if (link.replacing !== undefined) rules.set(id, await this.writes.run(id, () => this.settledLink(id, link)));
+    }
+    return trigger.rules === undefined ? trigger : { ...trigger, rules };
+  }
+
+  /** A link's action and status now; a mark whose write another controller may still do stays. */
+  private async settledLink(id: string, seen: RuleLink): Promise<RuleLink> {
+    const rule = await findStoredEntity(this.store, id, readRule);
+    if (rule === undefined) return seen;
+    const link = await this.findLink(rule);
+    if (link === undefined) return seen;
+    const settled = { action: rule.action, status: link.status };
+    if (link.replacing !== undefined && link.replacing !== rule.revision) await this.link(rule, link.status);
+    return settled;
+  }
+
   private async create(
     namespace: string,
     name: string,
@@ -127,17 +148,19 @@ export class RuleWriter {
     const link = await this.findLink(stored);
     const status = statusOf(link);
     const moves = referenceId(rule.trigger) !== referenceId(stored.trigger);
+    const marks = !moves && link !== undefined && referenceId(rule.action) !== referenceId(stored.action);
     // Before the document forgets which trigger it was.
     if (moves && link !== undefined) await this.unlink(stored);
+    if (marks) await this.restoreLink(stored, { ...link, replacing: stored.revision });
     const revision = await orElse(
       () => writeEntity(this.store, ruleDocument(rule)),
-      () => this.restoreLink(stored, moves ? link : undefined),
+      () => (marks ? this.unmark(stored, link) : this.restoreLink(stored, moves ? link : undefined)),
     );
     await orElse(
       () => this.link(rule, status),
       async () => {
         await writeEntity(this.store, ruleDocument({ ...stored, revision }));
-        await this.restoreLink(stored, moves ? link : undefined);
+        await this.restoreLink(stored, moves || marks ? link : undefined);
       },
     );
     return { rule: { ...rule, revision }, status };
@@ -171,6 +194,12 @@ export class RuleWriter {
 
   private async unlink(rule: WhiskRule): Promise<void> {
     await this.triggers.setLink(referenceId(rule.trigger), idOf(rule), undefined);
+  }
+
+  /** Takes the mark off a link after a failed write; whoever was faster has said which action it is. */
+  private async unmark(stored: WhiskRule, { status }: RuleLink): Promise<void> {
+    const rule = await findStoredEntity(this.store, idOf(stored), readRule);
+    if (rule !== undefined && referenceId(rule.trigger) === referenceId(stored.trigger)) await this.link(rule, status);
   }
 
   private async restoreLink(rule: WhiskRule, link: RuleLink | undefined): Promise<void> {
