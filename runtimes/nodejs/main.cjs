@@ -171,5 +171,19 @@ function describe(error) {
   }
 }
 
+/** Loads what the action is known to need, before its code comes. */
+function loadImports() {
+  const imports = (process.env.GPUWHISK_IMPORTS ?? '').split(' ').filter(Boolean);
+  delete process.env.GPUWHISK_IMPORTS;
+  for (const name of imports) {
+    try {
+      require(name);
+    } catch (error) {
+      console.error(`Module '${name}' of annotation 'warm' was not loaded: ${error.message.split('\n')[0]}`);
+    }
+  }
+}
+
+loadImports();
 channel.queue(frameType.hello, 0, `{"version":1,"kind":"nodejs:${process.versions.node.split('.')[0]}"}`);
 channel.flush();

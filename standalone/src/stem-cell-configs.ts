@@ -1,5 +1,6 @@
 import { ConfigError } from '@gpuwhisk/common/config';
 import type { RuntimeManifest, StemCell } from '@gpuwhisk/common/runtimes';
+import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import type { StemCellConfig } from '@gpuwhisk/invoker/pool/stem-cells';
 
 const unitMs: Record<string, number> = { millisecond: 1, second: 1000, minute: 60_000, hour: 3_600_000 };
@@ -30,7 +31,7 @@ export function stemCellConfigs(manifest: RuntimeManifest): StemCellConfig[] {
   return Object.values(manifest.runtimes).flatMap((entries) =>
     entries.flatMap((entry) =>
       entry.stemCells.map((cell) => ({
-        spec: { kind: entry.kind, memoryMiB: memoryMiB(cell.memory), concurrency: 1, requirements: [] },
+        spec: bareSpec(entry.kind, memoryMiB(cell.memory)),
         initialCount: cell.initialCount,
         ...(cell.reactive !== undefined && { reactive: reactiveConfig(cell.reactive) }),
       })),

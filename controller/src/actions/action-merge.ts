@@ -7,6 +7,7 @@ import type { ActionLimits } from '@gpuwhisk/common/entities/action';
 import { mergeParameters, parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { validateRequirements } from '@gpuwhisk/common/entities/requirements';
+import { readWarm } from '@gpuwhisk/common/entities/warm';
 import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
 import { resolveKind } from '@gpuwhisk/common/runtimes';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
@@ -94,9 +95,10 @@ export function checkNotDeprecated(kind: string, manifest: RuntimeManifest): voi
 /** Checks what depends on kind and annotations together. */
 function checked(action: WhiskAction): WhiskAction {
   const requirements = parameterValue(action.annotations, 'requirements');
-  if (requirements === undefined || !action.exec.kind.startsWith('python:')) return action;
+  const warm = parameterValue(action.annotations, 'warm');
   try {
-    validateRequirements(requirements);
+    if (requirements !== undefined && action.exec.kind.startsWith('python:')) validateRequirements(requirements);
+    if (warm !== undefined && action.exec.kind !== 'sequence') readWarm(warm);
   } catch (error) {
     throw notAllowed((error as Error).message);
   }

@@ -1,6 +1,7 @@
 import { readAction, readActionCode } from '@gpuwhisk/common/entities/action-codec';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { validateRequirements } from '@gpuwhisk/common/entities/requirements';
+import { readWarm } from '@gpuwhisk/common/entities/warm';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { ActionReference } from '@gpuwhisk/common/messages';
@@ -58,6 +59,7 @@ export class ActionLoader {
     const { exec, annotations } = action;
     if (exec.kind === 'sequence') throw new Error('a sequence is not run by an invoker');
     const requirements = parameterValue(annotations, 'requirements');
+    const warm = parameterValue(annotations, 'warm');
     const code = async (): Promise<{ code: string; binary: boolean }> => {
       const document = await this.store.get('whisks', id);
       if (document._rev !== action.revision) throw new Error('the action was changed meanwhile');
@@ -75,6 +77,7 @@ export class ActionLoader {
       annotations,
       requirements:
         exec.kind.startsWith('python:') && requirements !== undefined ? validateRequirements(requirements) : [],
+      warm: readWarm(warm ?? {}),
       code,
     };
   }

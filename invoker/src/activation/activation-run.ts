@@ -64,6 +64,8 @@ export class ActivationRun implements PoolJob {
       memoryMiB: action.limits.memory,
       concurrency: action.limits.concurrency,
       requirements: action.requirements,
+      imports: action.warm.imports,
+      cuda: action.warm.cuda,
     };
   }
 

@@ -1,5 +1,6 @@
 import type { ActionLimits } from '@gpuwhisk/common/entities/action';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
+import type { Warm } from '@gpuwhisk/common/entities/warm';
 
 /** One revision of an action, ready to be run: all but its code, which only a cold container needs. */
 export interface RunnableAction {
@@ -16,6 +17,8 @@ export interface RunnableAction {
   annotations: readonly Parameter[];
   /** Annotation `requirements`, sorted; empty for none. */
   requirements: readonly string[];
+  /** Annotation `warm`. */
+  warm: Warm;
   /** Source text, or base64 when binary. Rejects if the store cannot give it. */
   code(): Promise<{ code: string; binary: boolean }>;
 }

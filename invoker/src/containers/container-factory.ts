@@ -9,6 +9,15 @@ export interface ContainerSpec {
   concurrency: number;
   /** Python packages that must be importable (annotation `requirements`), sorted; empty for none. */
   requirements: readonly string[];
+  /** Modules that are loaded before the action's code (annotation `warm`), sorted; empty for none. */
+  imports: readonly string[];
+  /** Whether a CUDA context is made before the action's code is there (annotation `warm`). */
+  cuda: boolean;
+}
+
+/** A container for one run at a time, with nothing loaded ahead. */
+export function bareSpec(kind: string, memoryMiB: number): ContainerSpec {
+  return { kind, memoryMiB, concurrency: 1, requirements: [], imports: [], cuda: false };
 }
 
 /** The `/init` value. */

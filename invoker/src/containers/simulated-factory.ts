@@ -15,6 +15,7 @@ import type {
   RunRequest,
 } from './container-factory.js';
 import { ProvisioningError } from './container-factory.js';
+import { matchSpecs } from './match-specs.js';
 
 /** What a simulated function does with one init or run. */
 export interface GuestAnswer {
@@ -260,8 +261,7 @@ export function createSimulatedFactory(options: SimulatedFactoryOptions): Simula
     supports: (kind) => options.kinds.includes(kind),
     create,
     prewarm: create,
-    match: (prewarmed, wanted) =>
-      JSON.stringify(keyOf(prewarmed)) === JSON.stringify(keyOf(wanted)) ? 'exact' : 'none',
+    match: matchSpecs,
     close() {
       open = false;
       generation++;
@@ -275,8 +275,4 @@ export function createSimulatedFactory(options: SimulatedFactoryOptions): Simula
       endAll();
     },
   };
-}
-
-function keyOf(spec: ContainerSpec): unknown[] {
-  return [spec.kind, spec.memoryMiB, spec.concurrency, spec.requirements];
 }

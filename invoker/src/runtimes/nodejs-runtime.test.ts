@@ -301,6 +301,19 @@ describe('the Node.js runtime', () => {
     }
   });
 
+  test('modules that are to be loaded ahead are, and one that is missing shows in the log', async () => {
+    const runtime = new RuntimeProcess(launch, { GPUWHISK_IMPORTS: 'node:zlib no-such-module' });
+    try {
+      const code = `const seen = process.env.GPUWHISK_IMPORTS ?? 'nothing';
+        const main = () => ({ seen, loaded: process.moduleLoadList.includes('NativeModule zlib') })`;
+      const answer = await runtime.init({ code });
+      expect(answer.stderr).toMatch(/'no-such-module' of annotation 'warm' was not loaded: Cannot find module/);
+      expect((await runtime.run({})).body).toEqual({ seen: 'nothing', loaded: true });
+    } finally {
+      await runtime.close();
+    }
+  });
+
   test('what an action does to its environment stays', async () => {
     const runtime = new RuntimeProcess(launch);
     try {

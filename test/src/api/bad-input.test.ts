@@ -171,6 +171,12 @@ describe('what an action may be', () => {
     expect((await api.request('DELETE', actionPath('old'))).status).toBe(200);
   });
 
+  test('what is to be loaded ahead is checked', async () => {
+    const annotations = [{ key: 'warm', value: { imports: ['../secret'] } }];
+    const reply = await api.request('PUT', actionPath('warm'), { body: { ...hello, annotations } });
+    expect([reply.status, errorOf(reply)]).toEqual([400, expect.stringContaining("'warm'")]);
+  });
+
   test('requirements of Python actions are checked, on create and on update', async () => {
     const annotations = [{ key: 'requirements', value: ['--index-url=http://evil'] }];
     const python = { exec: { kind: 'python:3', code: 'x' }, annotations };

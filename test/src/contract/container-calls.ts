@@ -1,4 +1,5 @@
 import type { JsonObject } from '@gpuwhisk/common/json';
+import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import type {
   CallLimits,
   ContainerSpec,
@@ -8,7 +9,7 @@ import type {
 
 /** The kind of guest-program.ts. */
 export const kind = 'test:1';
-export const spec: ContainerSpec = { kind, memoryMiB: 256, concurrency: 1, requirements: [] };
+export const spec: ContainerSpec = bareSpec(kind, 256);
 const MiB = 1024 * 1024;
 export const limits: CallLimits = {
   timeoutMs: 20_000,

@@ -395,6 +395,19 @@ export function containerFactoryContract(name: string, open: () => Promise<Facto
         }
       });
 
+      test.each([
+        [[], ['a'], 'subset'],
+        [['a'], ['a', 'b'], 'subset'],
+        [['a', 'b'], ['a', 'b'], 'exact'],
+        [['a', 'c'], ['a', 'b'], 'none'],
+        [['a'], [], 'none'],
+      ])('what was loaded ahead may be less than what is wanted: %j for %j', (loaded, imports, expected) => {
+        expect(factory.match({ ...spec, imports: loaded }, { ...spec, imports })).toBe(expected);
+        expect(factory.match({ ...spec, imports: loaded, cuda: true }, { ...spec, imports })).toBe('none');
+        const withCuda = expected === 'exact' ? 'subset' : expected;
+        expect(factory.match({ ...spec, imports: loaded }, { ...spec, imports, cuda: true })).toBe(withCuda);
+      });
+
       test('prewarms containers that are ready', async () => {
         const container = await factory.prewarm(spec);
         expect(await container.init(initRequest(), limits).outcome).toEqual({ type: 'ok' });

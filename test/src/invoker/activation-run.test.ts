@@ -43,6 +43,7 @@ const action: RunnableAction = {
   limits: { timeout: 1000, memory: 128, logs: 1, concurrency: 1 },
   annotations: [],
   requirements: [],
+  warm: { imports: [], cuda: false },
   code: () => Promise.resolve({ code: 'the code', binary: false }),
 };
 const message: ActivationMessage = {

@@ -1,9 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import { sleep } from '@gpuwhisk/common/system/clock';
+import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import type { Container, ContainerFactory } from '@gpuwhisk/invoker/containers/container-factory';
 import { PoolHarness, initMs, kind, startMs } from './pool-harness.js';
 
-const stemCell = { spec: { kind, memoryMiB: 128, concurrency: 1, requirements: [] }, initialCount: 1 };
+const stemCell = { spec: bareSpec(kind, 128), initialCount: 1 };
 
 describe('finding a container', () => {
   test('a warm container of the action is used again', async () => {
@@ -45,6 +46,40 @@ describe('finding a container', () => {
     await harness.clock.runFor(100 + startMs);
     expect(harness.pool.snapshot().prewarmed).toBe(1);
     expect((await harness.run('b')).start).toBe('prewarmed');
+  });
+
+  test('an action that loads modules ahead gets a stem cell with these for its next start', async () => {
+    const harness = await PoolHarness.open({ stemCells: [stemCell] });
+    await harness.clock.runUntil(harness.pool.prewarm());
+    const imports = ['numpy'];
+    // The one there is has a part of what is wanted: nothing.
+    expect((await harness.run('a', { imports })).start).toBe('prewarmed');
+    await harness.clock.runFor(100 + startMs);
+    expect(harness.pool.snapshot().prewarmed).toBe(2);
+    expect(harness.factory.live.map(({ spec }) => spec.imports)).toContainEqual(imports);
+    const [ready] = harness.factory.live.filter(({ spec }) => spec.imports.length > 0).slice(-1);
+    expect(await harness.run('b', { imports })).toMatchObject({ start: 'prewarmed', container: ready?.id });
+    // One with more than is wanted is no use.
+    expect((await harness.run('c')).container).not.toBe(ready?.id);
+  });
+
+  test('stem cells that no action has wanted for long are given up', async () => {
+    const harness = await PoolHarness.open({});
+    await harness.run('a', { imports: ['numpy'], discard: true });
+    await harness.clock.runFor(100 + startMs);
+    expect(harness.pool.snapshot().prewarmed).toBe(1);
+    await harness.clock.runFor(1_300_000);
+    expect(harness.pool.snapshot()).toMatchObject({ prewarmed: 0, claimedMiB: 0 });
+  });
+
+  test('of stem cells for modules there is a bounded number', async () => {
+    const harness = await PoolHarness.open({ memoryMiB: 128 * 100 });
+    for (let index = 0; index < 30; index++) {
+      await harness.run(`a${index}`, { imports: [`m${index}`], discard: true });
+      await harness.clock.runFor(100 + startMs);
+    }
+    expect(harness.pool.snapshot().prewarmed).toBe(16);
+    expect(harness.factory.live.map(({ spec }) => spec.imports[0])).toContain('m29');
   });
 
   test('a stem cell of another size is left alone', async () => {

@@ -1,5 +1,6 @@
 import { createLogger } from '@gpuwhisk/common/logging';
 import { seededRandom } from '@gpuwhisk/common/system/random';
+import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import type { ContainerFactory, ContainerSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { SimulatedFactory, SimulatedFactoryOptions } from '@gpuwhisk/invoker/containers/simulated-factory';
@@ -80,7 +81,7 @@ export class PoolHarness {
   /** Submits a job of the action `key`. */
   submit(key: string, options: JobOptions = {}): Promise<Ended> {
     const { ms = 1, discard = false, memoryMiB = 128, concurrency = 1 } = options;
-    const spec = { kind: options.kind ?? kind, memoryMiB, concurrency, requirements: [] };
+    const spec = { ...bareSpec(options.kind ?? kind, memoryMiB), concurrency, imports: options.imports ?? [] };
     return new Promise((resolve, reject) => {
       const job: PoolJob = {
         key,

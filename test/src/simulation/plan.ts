@@ -1,6 +1,7 @@
 import type { BusFaults } from '@gpuwhisk/common/bus/simulated-bus';
 import { defaultBusFaults } from '@gpuwhisk/common/bus/simulated-bus';
 import type { Random } from '@gpuwhisk/common/system/random';
+import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import type { PlatformSize } from './simulated-platform.js';
 import { kind } from './workload.js';
 
@@ -33,7 +34,7 @@ export function choosePlan(random: Random): Plan {
   faults.push(...sometimes('store', 'container', 'clock'));
   if (oneOf(true, false, false, false)) faults.push('disk');
   if (oneOf(true, false, false, false, false, false)) faults.push('flip');
-  const stemCell = { spec: { kind, memoryMiB: 128, concurrency: 1, requirements: [] }, initialCount: oneOf(1, 2) };
+  const stemCell = { spec: bareSpec(kind, 128), initialCount: oneOf(1, 2) };
   return {
     events: oneOf(20, 40, 60, 150),
     meanGapMs: oneOf(5, 30, 150),

@@ -7,8 +7,9 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import type { BuildStep, RuntimeCatalog, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
-import type { Container, ContainerFactory, ContainerSpec } from '../container-factory.js';
-import { ProvisioningError } from '../container-factory.js';
+import type { Container, ContainerFactory, ContainerSpec, Match } from '../container-factory.js';
+import { ProvisioningError, bareSpec } from '../container-factory.js';
+import { matchSpecs } from '../match-specs.js';
 import { BuildCache } from './build-cache.js';
 import { detectCgroups } from './cgroups.js';
 import { connectRuntime } from './connect-runtime.js';
@@ -156,21 +157,15 @@ class ProcessFactory implements ProcessContainerFactory {
 
   private createBuilder({ launch, memoryMiB }: BuildStep): Promise<Container> {
     if (!this.launchers || this.closed) throw new ProvisioningError('The container factory is not open.');
-    return this.launch(this.launchers.take(), { kind: 'build', memoryMiB, concurrency: 1, requirements: [] }, launch);
+    return this.launch(this.launchers.take(), bareSpec('build', memoryMiB), launch);
   }
 
   prewarm(spec: ContainerSpec): Promise<Container> {
     return this.create(spec);
   }
 
-  match(prewarmed: ContainerSpec, wanted: ContainerSpec): 'exact' | 'none' {
-    const same =
-      prewarmed.kind === wanted.kind &&
-      prewarmed.memoryMiB === wanted.memoryMiB &&
-      prewarmed.concurrency === wanted.concurrency &&
-      prewarmed.requirements.length === wanted.requirements.length &&
-      prewarmed.requirements.every((requirement, index) => requirement === wanted.requirements[index]);
-    return same ? 'exact' : 'none';
+  match(prewarmed: ContainerSpec, wanted: ContainerSpec): Match {
+    return matchSpecs(prewarmed, wanted);
   }
 
   async close(): Promise<void> {
