@@ -326,6 +326,21 @@ def prepare_interpreter(folders):
     sys.argv = [""]
     # A line leaves at once, so that a run that is cut off has its log.
     sys.stdout.reconfigure(line_buffering=True)
+    load_imports()
+
+
+def load_imports():
+    """Loads what the action is known to need (annotation `warm`), before its code comes."""
+    names = os.environ.pop("GPUWHISK_IMPORTS", "").split()
+    if not names:
+        return
+    import importlib
+
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            sys.stderr.write("Module '%s' of annotation 'warm' was not loaded: %s\n" % (name, error))
 
 
 def watch_peer(fd):

@@ -49,6 +49,19 @@ afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
     }
   });
 
+  test('modules that are to be loaded ahead are, and one that is missing shows in the log', async () => {
+    const runtime = new RuntimeProcess(launch, { GPUWHISK_IMPORTS: 'wave no_such_module' });
+    try {
+      const code =
+        'import os, sys\ndef main(args):\n  return {"loaded": "wave" in sys.modules, "seen": "GPUWHISK_IMPORTS" in os.environ}';
+      const answer = await runtime.init({ code });
+      expect(answer.stderr).toMatch(/'no_such_module' of annotation 'warm' was not loaded: No module named/);
+      expect((await runtime.run({})).body).toEqual({ loaded: true, seen: false });
+    } finally {
+      await runtime.close();
+    }
+  });
+
   test('a run that hangs ends when the invoker goes', async () => {
     const runtime = new RuntimeProcess(launch);
     try {
