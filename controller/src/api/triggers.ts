@@ -126,7 +126,8 @@ export function triggerRoutes(context: ApiContext): Route[] {
       summary: 'A trigger and the rules that it fires',
       parameters: names,
       responses: { ...found, ...errorResponses(400, 401, 403, 404, 409, 500) },
-      handle: async (call: IdentifiedCall) => jsonAnswer(triggerToApi(await settledTrigger(context, ownTrigger(call).id))),
+      handle: async (call: IdentifiedCall) =>
+        jsonAnswer(triggerToApi(await settledTrigger(context, ownTrigger(call).id))),
     },
     {
       ...one,
