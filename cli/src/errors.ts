@@ -32,9 +32,10 @@ export class WskError extends Error {
   }
 }
 
-/** The text of anything that was thrown. */
+/** The text of anything that was thrown; errors of the system in the order in which Go's programs have it. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof Error)) return String(error);
+  return error.message.replace(/^E[A-Z]+: (.*), (\w+) '(.*)'$/s, '$2 $3: $1');
 }
 
 /**

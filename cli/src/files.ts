@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync, type Stats } from 'node:fs';
 import { argumentError, messageOf, usageError, wrapError } from './errors.js';
 
 /**
@@ -6,7 +6,9 @@ import { argumentError, messageOf, usageError, wrapError } from './errors.js';
  * @throws WskError with exit code 2 if there is none, 1 if it cannot be read.
  */
 export function readUserFile(name: string): Buffer {
-  if (!exists(name)) throw usageError(`File '${name}' is not a valid file or it does not exist`);
+  const found = lookUp(name);
+  if (!found) throw usageError(`File '${name}' is not a valid file or it does not exist`);
+  if (found.isDirectory()) throw argumentError(`Unable to read the file '${name}': read ${name}: is a directory`);
   try {
     return readFileSync(name);
   } catch (error) {
@@ -32,9 +34,9 @@ export function writeNewFile(name: string, content: Buffer): void {
   }
 }
 
-function exists(name: string): boolean {
+function lookUp(name: string): Stats | undefined {
   try {
-    return statSync(name, { throwIfNoEntry: false }) !== undefined;
+    return statSync(name, { throwIfNoEntry: false });
   } catch (error) {
     throw wrapError(error, `Cannot access file '${name}'`, { exitCode: 2, showUsage: true });
   }

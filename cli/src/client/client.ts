@@ -117,7 +117,8 @@ function validBase(apiHost: string): string {
   }
 }
 
-function validTls(settings: Settings): ReturnType<typeof tlsOptions> {
+/** @throws WskError if the client certificate is no good. */
+export function validTls(settings: Settings): ReturnType<typeof tlsOptions> {
   try {
     return tlsOptions(settings);
   } catch (error) {

@@ -2,7 +2,7 @@ import { valueOf } from '../args/parameters.js';
 import { ownNamespace, parseQualifiedName } from '../args/qualified-name.js';
 import { encodePath, query } from '../client/api-host.js';
 import { argumentError, WskError, wrapError } from '../errors.js';
-import { asText, type Json, type JsonMap } from '../json/json.js';
+import { asMap, asText, type Json, type JsonMap } from '../json/json.js';
 import { conform, hasMember, memberOf, type Shape } from '../shapes.js';
 import { stdout } from '../terminal.js';
 import { checkArgs, type CommandContext } from './command.js';
@@ -32,7 +32,7 @@ export function targetOf(kind: EntityKind, name: string): Target {
   return { namespace, name: path, route: `${kind.collection}/${encodePath(path)}` };
 }
 
-/** Reads one entity as wsk prints it. */
+/** Reads one entity as the server has it. */
 export async function read(
   { client }: CommandContext,
   kind: EntityKind,
@@ -40,7 +40,7 @@ export async function read(
   options: { showUsage?: boolean } = {},
 ): Promise<JsonMap> {
   try {
-    return conform(await client.get(target.namespace, target.route), kind.shape);
+    return asMap(await client.get(target.namespace, target.route));
   } catch (error) {
     throw wrapError(error, `Unable to get ${kind.noun} '${target.name}'`, options);
   }
@@ -59,7 +59,7 @@ export function targetWithField({ args }: CommandContext, kind: EntityKind): { t
 export function printEntity(kind: EntityKind, { name }: Target, entity: JsonMap, field?: string): void {
   const got = `${stdout.ok} got ${kind.noun} ${stdout.bold(name)}`;
   stdout.print(field === undefined ? `${got}\n` : `${got}, displaying field ${stdout.bold(field)}\n`);
-  stdout.printJson(field === undefined ? entity : (memberOf(entity, kind.shape, field) ?? null));
+  stdout.printJson(field === undefined ? conform(entity, kind.shape) : (memberOf(entity, kind.shape, field) ?? null));
 }
 
 /** Deletes an entity and says so. */

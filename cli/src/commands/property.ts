@@ -1,5 +1,6 @@
 import type { Flags, FlagSpec } from '../args/flags.js';
 import { apiBase } from '../client/api-host.js';
+import { validTls } from '../client/client.js';
 import { WskError, wrapError } from '../errors.js';
 import { asList, asMap, asText, type JsonMap } from '../json/json.js';
 import { defaultApiVersion, propertiesFile, readProperties, writeProperties } from '../settings.js';
@@ -18,7 +19,8 @@ const settable = [
 
 const helpOf: Record<string, string> = { key: 'Client key', auth: 'authorization key' };
 
-async function set({ flags }: CommandContext): Promise<void> {
+async function set({ flags, settings }: CommandContext): Promise<void> {
+  validTls(settings); // a certificate that cannot be used is not kept
   const file = propertiesFile();
   const properties = readProperties(file);
   const messages: string[] = [];
@@ -159,7 +161,7 @@ export const propertyCommands: Command[] = [
       type: 'string',
       help: value === 'string' ? (helpOf[flag] ?? label) : `${flag === 'auth' ? 'authorization' : label} ${value}`,
     })),
-    needsServer: () => false,
+    needsServer: (flags) => !['apihost', 'apiversion', 'auth'].some((flag) => flags.text(flag) !== ''),
     run: set,
   },
   { name: 'unset', summary: 'unset property', flags: switches, needsServer: () => false, run: unset },

@@ -48,6 +48,12 @@ describeCases('action get', [
   { wsk: 'action get hello version', answers: [[200, hello]], requests: get, stdout: `${field('version')}"0.0.2"` },
   { wsk: 'action get hello error', answers: [[200, hello]], requests: get, stdout: `${field('error')}""` },
   { wsk: 'action get hello env', answers: [[200, hello]], requests: get, stdout: `${field('env')}null` },
+  {
+    wsk: 'action get hello parameters',
+    answers: [[200, { ...hello, parameters: [] }]],
+    requests: get,
+    stdout: `${field('parameters')}[]`,
+  },
   { wsk: 'action get hello nothing', code: 2, stderr: errorWithHint("Invalid field filter 'nothing'.") },
   {
     wsk: 'action get hello -s',

@@ -132,6 +132,12 @@ describeCases('package get', [
     requests: ['GET /packages/mine'],
     stdout: `ok: got package mine, displaying field binding\n${printed({ namespace: 'whisk.system', name: 'utils' })}`,
   },
+  {
+    wsk: 'package get pkg actions',
+    answers: [[200, { ...pkg, actions: [] }]],
+    requests: ['GET /packages/pkg'],
+    stdout: 'ok: got package pkg, displaying field actions\n[]',
+  },
   { wsk: 'package get pkg nothing', code: 1, stderr: "error: Invalid field filter 'nothing'." },
   {
     wsk: 'package get pkg --summary',

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { errorWithHint } from './cases.js';
 import { startFakeOpenWhisk, type FakeOpenWhisk } from './fake-openwhisk.js';
+import { certificate, privateKey } from './self-signed.js';
 import { runWsk, type WskResult } from './wsk-process.js';
 
 let server: FakeOpenWhisk;
@@ -31,14 +32,19 @@ test('set writes the properties file, get shows it, unset removes from it', asyn
     succeeds("ok: whisk auth set. Run 'wsk property get --auth' to see the new value.\n"),
   );
   expect(await properties()).toBe('AUTH=u:k\n');
-  expect(await wsk('property set --apihost https://h:1/ --apiversion v2 --cert c')).toEqual(
+  await writeFile(join(home, 'c'), certificate);
+  await writeFile(join(home, 'k'), privateKey);
+  expect(await wsk('property set --apihost https://h:1/ --apiversion v2 --cert c --key k')).toEqual(
     succeeds(
       "ok: client cert set. Run 'wsk property get --cert' to see the new value.\n" +
+        "ok: client key set. Run 'wsk property get --key' to see the new value.\n" +
         'ok: whisk API host set to https://h:1/\nok: whisk API version set to v2\n',
     ),
   );
-  expect((await properties()).split('\n').sort().join(' ')).toBe(' APIHOST=https://h:1/ APIVERSION=v2 AUTH=u:k CERT=c');
-  expect(await wsk('property unset --cert')).toEqual(succeeds('ok: client cert unset.\n'));
+  expect((await properties()).split('\n').sort().join(' ')).toBe(
+    ' APIHOST=https://h:1/ APIVERSION=v2 AUTH=u:k CERT=c KEY=k',
+  );
+  expect(await wsk('property unset --cert --key')).toEqual(succeeds('ok: client cert unset.\nok: client key unset.\n'));
   expect(await wsk('property get --apihost --auth --apiversion --cert --key')).toEqual(
     succeeds(
       'whisk API host\t\thttps://h:1\nwhisk auth\t\tu:k\nclient cert\t\t\nClient key\t\t\nwhisk API version\tv2\n',
@@ -52,6 +58,22 @@ test('set writes the properties file, get shows it, unset removes from it', asyn
     ),
   );
   expect(await properties()).toBe('');
+});
+
+test('set keeps no certificate that cannot be used', async () => {
+  await writeFile(join(home, '.wskprops'), `APIHOST=${server.url}\n`);
+  const refused = (reason: string): WskResult => ({
+    code: 1,
+    stdout: '',
+    stderr: errorWithHint(`Unable to initialize server connection: ${reason}`),
+  });
+  expect(await wsk('property set --cert c')).toEqual(
+    refused('The Key file is not configured. Please configure the missing Key file.\n'),
+  );
+  expect(await wsk('property set --cert c --key k')).toEqual(
+    refused('Unable to load the X509 key pair due to the following reason: open c: no such file or directory'),
+  );
+  expect(await properties()).toBe(`APIHOST=${server.url}\n`);
 });
 
 test('get asks the server for namespace and build', async () => {

@@ -32,13 +32,13 @@ async function get({ args, client, flags }: CommandContext): Promise<void> {
     stdout.printJson(memberOf(action, actionShape, field) ?? null);
   } else {
     stdout.print(`${got(name.path)}\n`);
-    stdout.printJson(action);
+    stdout.printJson(conform(action, actionShape));
   }
 }
 
 async function fetchAction(client: Client, { namespace, path }: QualifiedName, code: boolean): Promise<JsonMap> {
   try {
-    return conform(await client.get(namespace, `actions/${encodePath(path)}?code=${code}`), actionShape);
+    return asMap(await client.get(namespace, `actions/${encodePath(path)}?code=${code}`));
   } catch (error) {
     throw wrapError(error, `Unable to get action '${path}'`, { showUsage: true });
   }
