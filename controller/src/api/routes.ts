@@ -10,6 +10,7 @@ import { namespaceRoutes } from './namespaces.js';
 import { packageRoutes } from './packages.js';
 import type { Route } from './route.js';
 import { ruleRoutes } from './rules.js';
+import { sdkRoutes } from './sdk.js';
 import { triggerRoutes } from './triggers.js';
 import { webRoutes } from '../web/web-routes.js';
 
@@ -19,6 +20,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...infoRoutes(context),
     ...healthRoutes(context),
     ...docsRoutes(() => routes),
+    ...sdkRoutes(),
     ...namespaceRoutes(context),
     ...adminRoutes(context),
     ...adminDataRoutes(context),

@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import AdmZip from 'adm-zip';
+import { hasLauncher } from '../platform/machine.js';
 import { runWsk, type WskResult } from './wsk-process.js';
 
 const main = fileURLToPath(new URL('../../../standalone/dist/main.js', import.meta.url));
@@ -83,4 +86,43 @@ test('a wrong key, an unknown action and an unknown kind are refused', async () 
   const unknown = await wsk('action create x hello.js --kind cobol:1');
   expect(unknown).toMatchObject({ code: 144, stdout: '' });
   expect(unknown.stderr).toContain("The specified runtime 'cobol:1' is not supported by this platform");
+});
+
+(hasLauncher ? test : test.skip)('what sdk install docker brings becomes an action', async () => {
+  const installed = await wsk('sdk install docker');
+  expect(installed).toEqual(prints('The docker skeleton is now installed at the current directory.\n'));
+  const skeleton = join(folder, 'dockerSkeleton');
+  expect((await readdir(skeleton)).sort()).toEqual(['Dockerfile', 'README.md', 'buildAndPush.sh', 'example.c']);
+  expect(await readFile(join(skeleton, 'Dockerfile'), 'utf8')).toMatch(/^FROM openwhisk\/dockerskeleton$/m);
+  const used = await promisify(execFile)(join(skeleton, 'buildAndPush.sh')).catch((error: object) => error);
+  expect(used).toMatchObject({ code: 2, stderr: expect.stringMatching(/^usage: .* YOUR_DOCKER_ID\/NAME\n$/) });
+  // As its README says.
+  const program = join(folder, 'exec');
+  await promisify(execFile)('cc', ['-O2', '-static', '-o', program, join(skeleton, 'example.c')]);
+  const archive = new AdmZip();
+  archive.addLocalFile(program);
+  archive.writeZip(join(folder, 'exec.zip'));
+  expect(await wsk('action create native exec.zip --native')).toEqual(prints('ok: created action native\n'));
+  const invoked = await wsk('action invoke native --result --param name Ada');
+  const result = { message: 'Hello from a C program', arguments: { name: 'Ada' } };
+  expect({ ...invoked, stdout: JSON.parse(invoked.stdout || 'null') as unknown }).toEqual({
+    ...prints(''),
+    stdout: result,
+  });
+});
+
+test('the archive of sdk install docker is one that tar reads', async () => {
+  const archive = join(folder, 'archive.tar.gz');
+  const response = await fetch(`${flags[1]}/blackbox.tar.gz`);
+  expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/gzip']);
+  await writeFile(archive, Buffer.from(await response.arrayBuffer()));
+  const { stdout } = await promisify(execFile)('tar', ['-tvzf', archive]);
+  expect(stdout.split('\n').map((line) => [line.slice(0, 10), line.split(' ').at(-1)])).toEqual([
+    ['drwxr-xr-x', 'dockerSkeleton/'],
+    ['-rw-r--r--', 'dockerSkeleton/README.md'],
+    ['-rw-r--r--', 'dockerSkeleton/Dockerfile'],
+    ['-rw-r--r--', 'dockerSkeleton/example.c'],
+    ['-rwxr-xr-x', 'dockerSkeleton/buildAndPush.sh'],
+    ['', ''],
+  ]);
 });
