@@ -1,6 +1,6 @@
 import type { Database, RangeOptions, RootDatabase } from 'lmdb';
 import { open } from 'lmdb';
-import type { JsonValue } from '../json.js';
+import type { JsonObject, JsonValue } from '../json.js';
 import { isJsonObject } from '../json.js';
 import type { ProcessIdentity } from '../system/process-identity.js';
 import { isRunning, thisProcess } from '../system/process-identity.js';
@@ -21,6 +21,7 @@ import { LmdbAttachments } from './lmdb-attachments.js';
 import { checkLmdbFile } from './lmdb-check.js';
 import { LmdbWrites } from './lmdb-writes.js';
 import { StoreOpenError } from './store-error.js';
+import { addShared, sharedRowKey, withoutShared } from './shared-fields.js';
 import { parseRow, rangeOf, rowKey } from './view-key.js';
 import { emitRows, sharesValueOf, viewsOf } from './views.js';
 
@@ -66,6 +67,10 @@ function claim(root: RootDatabase<Uint8Array, Uint8Array>, folder: string): Tabl
   return meta;
 }
 
+function textOf(value: Uint8Array): string {
+  return Buffer.from(value.buffer, value.byteOffset, value.length).toString('utf8');
+}
+
 class LmdbStore implements ArtifactStore {
   private readonly documents = new Map<DatabaseName, Table>();
   private readonly views = new Map<ViewName, Table>();
@@ -81,7 +86,8 @@ class LmdbStore implements ArtifactStore {
   ) {
     for (const database of Object.keys(viewsOf) as DatabaseName[]) {
       this.documents.set(database, root.openDB(database, tableOptions));
-      for (const view of viewsOf[database]) this.views.set(view, root.openDB(view, tableOptions));
+      // A view may be named as a database is.
+      for (const view of viewsOf[database]) this.views.set(view, root.openDB(`view ${view}`, tableOptions));
     }
     this.attachments = new LmdbAttachments(root.openDB('attachments', tableOptions), this.writes);
   }
@@ -89,7 +95,7 @@ class LmdbStore implements ArtifactStore {
   async get(database: DatabaseName, id: string): Promise<StoredDocument> {
     const stored = this.read(database, id);
     if (stored === undefined) throw new NoDocumentError(id);
-    return decodeDocument(stored);
+    return this.decode(database, stored);
   }
 
   async put(database: DatabaseName, document: StoredDocument): Promise<string> {
@@ -97,9 +103,9 @@ class LmdbStore implements ArtifactStore {
       const before = this.read(database, document._id);
       const previous = before === undefined ? undefined : revisionOf(before);
       if (document._rev !== previous) throw new DocumentConflictError(document._id);
-      const { revision, stored } = encodeDocument(document, previous);
+      const { revision, stored } = encodeDocument(withoutShared(database, document), previous);
       await this.writes.durable(() => {
-        if (before !== undefined) this.removeRows(database, decodeDocument(before));
+        if (before !== undefined) this.removeRows(database, this.decode(database, before));
         this.write(database, document, stored);
       });
       return revision;
@@ -118,7 +124,7 @@ class LmdbStore implements ArtifactStore {
         if (this.queue.isBusy(key) || taken.has(key)) {
           later.push(index);
         } else if (!table.doesExist(Buffer.from(document._id))) {
-          this.write(database, document, encodeNewDocument(document));
+          this.write(database, document, encodeNewDocument(withoutShared(database, document)));
           created[index] = true;
           taken.add(key);
           keys.push(key);
@@ -141,7 +147,7 @@ class LmdbStore implements ArtifactStore {
       if (before === undefined) throw new NoDocumentError(id);
       if (revisionOf(before) !== revision) throw new DocumentConflictError(id);
       await this.writes.durable(() => {
-        this.removeRows(database, decodeDocument(before));
+        this.removeRows(database, this.decode(database, before));
         this.writes.note(this.table(database).remove(Buffer.from(id)));
         this.attachments.removeAll(database, id);
       });
@@ -152,11 +158,9 @@ class LmdbStore implements ArtifactStore {
     if (limit === 0) return [];
     const range: RangeOptions = { limit };
     if (after !== undefined) Object.assign(range, { start: Buffer.from(after), exclusiveStart: true });
-    const found: StoredDocument[] = [];
-    for (const { value } of this.table(database).getRange(range)) {
-      found.push(decodeDocument(Buffer.from(value.buffer, value.byteOffset, value.length).toString('utf8')));
-    }
-    return found;
+    // Read whole first: what decoding reads goes through the buffer that the range lends its values from.
+    const found = Array.from(this.table(database).getRange(range), ({ value }) => textOf(value));
+    return found.map((stored) => this.decode(database, stored));
   }
 
   async query(database: DatabaseName, query: ViewQuery): Promise<ViewRow[]> {
@@ -165,13 +169,15 @@ class LmdbStore implements ArtifactStore {
     const range: RangeOptions = query.descending ? { start: end, end: start, reverse: true } : { start, end };
     if (query.limit !== undefined) range.limit = query.limit;
     if (query.skip) range.offset = query.skip;
-    const rows: ViewRow[] = [];
-    for (const { key, value } of this.view(query.view).getRange(range)) {
-      const row: ViewRow = { ...parseRow(key), value: this.rowValue(query.view, value) };
+    const found = Array.from(this.view(query.view).getRange(range), ({ key, value }) => ({
+      ...parseRow(key),
+      value: Buffer.from(value),
+    }));
+    return found.map(({ value, ...rest }) => {
+      const row: ViewRow = { ...rest, value: this.rowValue(query.view, value) };
       if (query.includeDocs) this.addDocument(database, row);
-      rows.push(row);
-    }
-    return rows;
+      return row;
+    });
   }
 
   async count(_database: DatabaseName, query: { view: ViewName; startKey: ViewKey; endKey: ViewKey }): Promise<number> {
@@ -215,7 +221,8 @@ class LmdbStore implements ArtifactStore {
   private async createOne(database: DatabaseName, document: StoredDocument): Promise<boolean> {
     return await this.queue.run(`${database} ${document._id}`, async () => {
       if (this.table(database).doesExist(Buffer.from(document._id))) return false;
-      await this.writes.durable(() => this.write(database, document, encodeNewDocument(document)));
+      const stored = encodeNewDocument(withoutShared(database, document));
+      await this.writes.durable(() => this.write(database, document, stored));
       return true;
     });
   }
@@ -235,6 +242,14 @@ class LmdbStore implements ArtifactStore {
     return stored?.toString('utf8');
   }
 
+  private decode(database: DatabaseName, stored: string): StoredDocument {
+    const document = decodeDocument(stored);
+    const key = sharedRowKey(database, document);
+    const row = key && this.view('activations').get(rowKey(key, document._id));
+    if (row) addShared(document, JSON.parse(textOf(row)) as JsonObject);
+    return document;
+  }
+
   private write(database: DatabaseName, document: StoredDocument, stored: string): void {
     this.writes.note(this.table(database).put(Buffer.from(document._id), Buffer.from(stored)));
     for (const { view, key, value, sharedKey } of emitRows(database, document)) {
@@ -252,13 +267,13 @@ class LmdbStore implements ArtifactStore {
   private rowValue(view: ViewName, value: Uint8Array): JsonValue {
     const shared = sharesValueOf[view];
     const text = shared ? (this.view(shared).get(value) ?? nothing) : value;
-    return JSON.parse(Buffer.from(text.buffer, text.byteOffset, text.length).toString('utf8')) as JsonValue;
+    return JSON.parse(textOf(text)) as JsonValue;
   }
 
   /** The row's document, or the one that its value names (CouchDB's linked documents). */
   private addDocument(database: DatabaseName, row: ViewRow): void {
     const linked = isJsonObject(row.value) ? row.value._id : undefined;
     const stored = this.read(database, typeof linked === 'string' ? linked : row.id);
-    if (stored !== undefined) row.doc = decodeDocument(stored);
+    if (stored !== undefined) row.doc = this.decode(database, stored);
   }
 }

@@ -174,6 +174,29 @@ export function testArtifactStore(name: string, makeHome: () => Promise<StoreHom
         expect(await store.count('activations', newestFirst('activations', 'guest'))).toBe(251);
       });
 
+      test('documents come back as they were, however they are read, also strange ones', async () => {
+        const whole = activation(1, 1, { cause: 'c'.repeat(32), more: { annotations: null } });
+        const trigger = activation(2, 2, { end: 0, duration: undefined, annotations: [] });
+        const strange = { _id: 'guest/strange', entityType: 'activation', namespace: 'guest', name: 'a', start: 'x' };
+        const nameless = { _id: 'guest/nameless', namespace: 'guest', start: 3, annotations: [1] };
+        const given = [whole, trigger, strange, nameless];
+        await store.createMany('activations', given);
+        const expected = given.map((document) => JSON.parse(JSON.stringify(document)) as StoredDocument);
+        for (const document of expected) expect(await store.get('activations', document._id)).toMatchObject(document);
+        const listed = await store.list('activations', { limit: 10 });
+        expect(new Set(listed.map(({ _id, name }) => `${_id} ${String(name)}`))).toEqual(
+          new Set(expected.map(({ _id, name }) => `${_id} ${String(name)}`)),
+        );
+        const rows = await store.query('activations', { ...newestFirst('activations', 'guest'), includeDocs: true });
+        expect(rows.map(({ doc }) => doc)).toMatchObject([expected[1], expected[0]]);
+        const changed = { ...(await store.get('activations', whole._id)), name: 'renamed' };
+        await store.put('activations', changed);
+        expect(await store.get('activations', whole._id)).toMatchObject({ ...expected[0], name: 'renamed' });
+        expect(Object.keys(await store.get('activations', whole._id)).sort()).toEqual(
+          [...Object.keys(expected[0] as StoredDocument), '_rev'].sort(),
+        );
+      });
+
       test('of two batches at once with one document in both, one creates it', async () => {
         const [one, other] = await Promise.all([
           store.createMany('activations', [activation(1, 1), activation(2, 2)]),
