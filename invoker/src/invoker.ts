@@ -9,6 +9,7 @@ import type { UnlockArguments } from '@gpuwhisk/common/entities/parameter-encryp
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage, InvokerInstanceId } from '@gpuwhisk/common/messages';
 import type { Metrics } from '@gpuwhisk/common/metrics';
+import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { sleep } from '@gpuwhisk/common/system/clock';
@@ -94,6 +95,14 @@ export class Invoker {
   async start(): Promise<void> {
     await this.feed.open();
     void this.pool.prewarm();
+  }
+
+  /** Containers that are ready for an action yet to come. */
+  prewarmers(): Prewarmer[] {
+    const invoker = `invoker${this.dependencies.instance}`;
+    return this.pool.prewarmed().map(({ id: container, pid, spec: { kind, memoryMiB, imports, cuda } }) => {
+      return { invoker, container, kind, memoryMiB, imports, cuda, ...(pid !== undefined && { pid }) };
+    });
   }
 
   snapshot(): PoolSnapshot & { pending: number } {

@@ -185,5 +185,9 @@ function loadImports() {
 }
 
 loadImports();
-channel.queue(frameType.hello, 0, `{"version":1,"kind":"nodejs:${process.versions.node.split('.')[0]}"}`);
+channel.queue(
+  frameType.hello,
+  0,
+  `{"version":1,"kind":"nodejs:${process.versions.node.split('.')[0]}","pid":${process.pid}}`,
+);
 channel.flush();

@@ -197,7 +197,7 @@ class Runtime:
 
 
 def hello():
-    return frame(HELLO, 0, b'{"version":1,"kind":"python:%d.%d"}' % sys.version_info[:2])
+    return frame(HELLO, 0, b'{"version":1,"kind":"python:%d.%d","pid":%d}' % (*sys.version_info[:2], os.getpid()))
 
 
 def serve(fd):

@@ -204,6 +204,7 @@ async function start(
     logRing,
     gatewayUrl: () => gateway.url,
     invokersHealth: () => ({ [`invoker${instance}/${instance}`]: 'up' }),
+    prewarmers: () => invoker.prewarmers(),
     build: { date: '2026-11-21', number: '0.1.0' },
   }));
   const servers = await listen(config, controller);

@@ -149,6 +149,17 @@ export function adminRoutes(context: ApiContext): Route[] {
     },
     {
       ...shared,
+      method: 'GET',
+      path: `${root}/prewarmers`,
+      operationId: 'getPrewarmers',
+      summary: 'The containers that are ready for an action yet to come',
+      responses: { 200: { description: 'Containers', schema: { arrayOf: 'Prewarmer' } }, ...errorResponses(401, 403) },
+      handle: operators(async () =>
+        jsonAnswer(context.prewarmers().map((one) => ({ ...one, imports: [...one.imports] }))),
+      ),
+    },
+    {
+      ...shared,
       method: 'POST',
       path: `${root}/whois`,
       operationId: 'whois',

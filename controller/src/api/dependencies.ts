@@ -8,6 +8,7 @@ import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { LogRing } from '@gpuwhisk/common/log-ring';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
+import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
@@ -50,6 +51,8 @@ export interface ControllerDependencies {
   logRing?: LogRing;
   /** Names of invokers and their states: `{"invoker0/0":"up"}`. */
   invokersHealth: () => Record<string, string>;
+  /** Containers that are ready for an action yet to come. */
+  prewarmers: () => readonly Prewarmer[];
   /** Where the API gateway is reached from outside, `http://host:port`; absent or undefined: there is none. */
   gatewayUrl?: () => string | undefined;
   /** `date` starts with the year, as clients expect. */

@@ -184,6 +184,15 @@ export const schemas = {
     key: text('Second half of the key, 64 characters'),
     subject: text('Whose the key is'),
   }),
+  Prewarmer: object({
+    invoker: text('The invoker that has it'),
+    container: text('Name of the container'),
+    kind: text('Kind of the actions that it can run'),
+    memoryMiB: whole('Memory that it may have, MiB'),
+    imports: list({ type: 'string' }, 'Modules that it has loaded'),
+    cuda: yesNo('Whether it has a CUDA context'),
+    pid: whole('Process id as its functions see it'),
+  }),
   KeyPut: object({
     namespace: text("Namespace; the subject's name where absent"),
     uuid: text('First half of the key; a random one where absent'),

@@ -83,6 +83,8 @@ export interface Call {
 export interface Container {
   readonly id: string;
   readonly spec: ContainerSpec;
+  /** The id of its runtime's process as its functions see it; undefined where the runtime does not tell. */
+  readonly pid: number | undefined;
   /** Loads code; once only. Its logs are empty if it succeeded: those lines come with the first run. */
   init(request: InitRequest, limits: CallLimits): Call;
   run(request: RunRequest, limits: CallLimits): Call;

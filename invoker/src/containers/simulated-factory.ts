@@ -76,6 +76,7 @@ interface Pending {
 
 class SimulatedContainer implements Container {
   readonly exited: Promise<void>;
+  readonly pid = undefined;
   busyMs = 0;
   private readonly memory = new Map<string, JsonValue>();
   private readonly pending = new Set<Pending>();

@@ -114,6 +114,11 @@ export class ContainerPool {
     return { claimedMiB: this.claimedMiB, containers, idle, prewarmed: this.stemCells.count(), waitingJobs };
   }
 
+  /** Containers that are ready for an action yet to come. */
+  prewarmed(): Container[] {
+    return this.stemCells.list();
+  }
+
   /** Destroys every container, busy ones too. */
   async close(): Promise<void> {
     this.closing = true;

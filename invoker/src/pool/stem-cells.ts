@@ -91,6 +91,11 @@ export class StemCells {
     return this.stocks.reduce((sum, stock) => sum + stock.cells.length, 0);
   }
 
+  /** The containers at hand. */
+  list(): Container[] {
+    return this.stocks.flatMap(({ cells }) => cells.map(({ container }) => container));
+  }
+
   /** Memory of the containers at hand, MiB. */
   heldMiB(): number {
     return this.stocks.reduce((sum, { cells, config }) => sum + cells.length * config.spec.memoryMiB, 0);

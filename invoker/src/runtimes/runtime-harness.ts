@@ -47,6 +47,10 @@ export class RuntimeProcess {
   private gone = false;
   private nextId = 1;
 
+  get pid(): number | undefined {
+    return this.child.pid;
+  }
+
   constructor(launch: RuntimeLaunch, env: Record<string, string> = {}) {
     const [program, ...args] = launch.command;
     this.child = spawn(program ?? '', args, {

@@ -4,6 +4,7 @@ import { openDurable } from '@gpuwhisk/common/bus/durable';
 import { loadConfig } from '@gpuwhisk/common/config';
 import { LogRing } from '@gpuwhisk/common/log-ring';
 import { createLogger } from '@gpuwhisk/common/logging';
+import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
@@ -113,6 +114,7 @@ export interface ApiSettings {
   /** Stands between the controller and the store. */
   wrapStore?: (store: ArtifactStore) => ArtifactStore;
   health?: Record<string, string>;
+  prewarmers?: readonly Prewarmer[];
   clock?: Clock;
   /** Where the API gateway would be reached; absent: there is none. */
   gatewayUrl?: string | undefined;
@@ -166,6 +168,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     marks,
     instance: 0,
     invokersHealth: () => settings.health ?? { 'invoker0/0': 'up' },
+    prewarmers: () => settings.prewarmers ?? [],
     build: { date: '2026-01-01T00:00:00Z', number: 'test' },
   });
   await controller.composing.open();

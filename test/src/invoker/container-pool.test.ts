@@ -121,6 +121,7 @@ describe('memory', () => {
           id: container.id,
           spec,
           exited: container.exited,
+          pid: container.pid,
           get busyMs() {
             return container.busyMs;
           },
@@ -297,6 +298,7 @@ describe('idle containers', () => {
     id: container.id,
     spec: container.spec,
     exited: container.exited,
+    pid: container.pid,
     get busyMs() {
       return container.busyMs;
     },

@@ -135,6 +135,7 @@ function observedContainer(
     id: inner.id,
     spec: inner.spec,
     exited: inner.exited,
+    pid: inner.pid,
     get busyMs() {
       return inner.busyMs;
     },

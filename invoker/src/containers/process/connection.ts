@@ -6,6 +6,7 @@ export interface Connection {
   run(request: RunRequest, limits: CallLimits): Call;
   /** As a container's. */
   readonly busyMs: number;
+  readonly pid: number | undefined;
   /** The container is to be killed: calls under way wait for `ended`. */
   close(): void;
   /** The container's processes have ended: calls under way are lost. */

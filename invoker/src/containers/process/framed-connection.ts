@@ -45,6 +45,7 @@ export interface FramedEvents {
 /** The framed protocol over the container's socket. */
 export class FramedConnection implements Connection, FrameHandler {
   busyMs = 0;
+  pid: number | undefined;
   private readonly pending = new Map<number, Pending>();
   private readonly forgotten = new Set<number>();
   private readonly unlogged = new Set<Pending>();
@@ -202,12 +203,13 @@ export class FramedConnection implements Connection, FrameHandler {
   }
 
   private helloFrame(payload: Buffer): void {
-    const hello = parseJson(payload.toString()) as { version?: unknown } | null | undefined;
+    const hello = parseJson(payload.toString()) as { version?: unknown; pid?: unknown } | null | undefined;
     if (this.greeted || hello?.version !== protocolVersion) {
       this.break(`it sent the hello ${payload.toString('utf8', 0, 200)}`);
       return;
     }
     this.greeted = true;
+    if (Number.isSafeInteger(hello.pid)) this.pid = hello.pid as number;
     this.events.hello();
   }
 

@@ -31,6 +31,7 @@ export class HttpConnection implements Connection {
   private readonly finishers = new Set<() => void>();
   private readonly aborts = new AbortController();
   private gone = false;
+  readonly pid = undefined;
   busyMs = 0;
 
   constructor(

@@ -77,6 +77,10 @@ export class ProcessContainer implements Container {
     return this.begin((connection) => connection.run(request, limits));
   }
 
+  get pid(): number | undefined {
+    return this.connection?.pid;
+  }
+
   get busyMs(): number {
     return this.connection?.busyMs ?? 0;
   }

@@ -1,0 +1,13 @@
+/** A container that is ready for the next action that wants what it has. */
+export interface Prewarmer {
+  /** The invoker's, such as `invoker0`. */
+  invoker: string;
+  container: string;
+  kind: string;
+  memoryMiB: number;
+  /** Modules that it has loaded. */
+  imports: readonly string[];
+  cuda: boolean;
+  /** Its process id as functions see it who run in it; undefined where its runtime does not tell. */
+  pid?: number;
+}

@@ -1,0 +1,51 @@
+// Containers that wait for an action yet to come: what the platform lists is what functions then run in.
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
+import { hasPython } from './machine.js';
+import { startPlatform, until } from './running-platform.js';
+import type { RunningPlatform } from './running-platform.js';
+
+const operator =
+  '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
+const python = hasPython ? test : test.skip;
+let platform: RunningPlatform;
+
+async function prewarmers(wanted: (one: Prewarmer) => boolean): Promise<Prewarmer[]> {
+  const { status, body } = await platform.api.as(operator).request<Prewarmer[]>('GET', '../admin/prewarmers');
+  expect(status).toBe(200);
+  return body.filter(wanted);
+}
+
+beforeAll(async () => {
+  platform = await startPlatform({});
+});
+afterAll(() => platform.stop());
+
+test.each([
+  ['nodejs:default', 'nodejs:', 'function main() { return { pid: process.pid }; }'],
+  ['python:default', 'python:', 'import os\ndef main(args):\n  return {"pid": os.getpid()}'],
+])('a new action of %s runs in a process that was listed before', async (kind, prefix, code) => {
+  if (kind.startsWith('python') && !hasPython) return;
+  const isOfKind = (one: Prewarmer): boolean => one.kind.startsWith(prefix) && one.memoryMiB === 256;
+  await until('a container is ready', async () => (await prewarmers(isOfKind)).length > 0, 20_000);
+  const listed = await prewarmers(isOfKind);
+  await platform.api.putAction('listed', code, { kind });
+  const { status, body } = await platform.api.invokeForResult('listed');
+  expect(status).toBe(200);
+  expect(listed.map(({ pid }) => pid)).toContain(body.pid);
+});
+
+python('after the first start of an action that loads modules ahead, one with these is ready', async () => {
+  const code = 'import sys\nbefore = "wave" in sys.modules\ndef main(args):\n  return {"before": before}';
+  const options = { kind: 'python:default', annotations: { warm: { imports: ['wave'] } } };
+  await platform.api.putAction('loads', code, options);
+  expect((await platform.api.invokeForResult('loads')).status).toBe(200);
+  const isLoaded = (one: Prewarmer): boolean => one.imports.includes('wave');
+  await until('one has it loaded', async () => (await prewarmers(isLoaded)).length > 0, 20_000);
+  await platform.api.putAction('loads2', code, options);
+  expect((await platform.api.invokeForResult('loads2')).body).toEqual({ before: true });
+});
+
+test('who is no operator may not see them', async () => {
+  expect((await platform.api.request('GET', '../admin/prewarmers')).status).toBe(403);
+});
