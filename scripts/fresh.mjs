@@ -17,6 +17,7 @@ const sourceFolders = [
   'bench',
   'test',
   'native',
+  'runtimes/native',
 ];
 const skipped = new Set(['node_modules', 'dist', 'build']);
 
@@ -25,7 +26,7 @@ function listFiles(folder, files) {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) {
       if (!skipped.has(entry.name)) listFiles(path, files);
-    } else if (/\.(ts|mjs|c|h|cc|json)$/.test(entry.name) && entry.name !== 'package-lock.json') files.push(path);
+    } else if (/\.(ts|mjs|c|cpp|h|S|json)$/.test(entry.name) && entry.name !== 'package-lock.json') files.push(path);
   }
   return files;
 }

@@ -1,0 +1,135 @@
+#include "launch.h"
+
+#include "failure.h"
+#include "stops.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+namespace gpuwhisk::inject {
+
+template <typename Content>
+Shared<Content>::Shared(const char *name) : file_(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+  if (!file_) throw_errno("memfd_create");
+  if (ftruncate(file(), sizeof(Content)) < 0) throw_errno("ftruncate");
+  void *mapped = mmap(nullptr, sizeof(Content), PROT_READ | PROT_WRITE, MAP_SHARED, file(), 0);
+  if (mapped == MAP_FAILED) throw_errno("mmap");
+  content_ = static_cast<Content *>(mapped);
+}
+template <typename Content> Shared<Content>::~Shared() {
+  if (content_) munmap(content_, sizeof(Content));
+}
+template <typename Content>
+Shared<Content>::Shared(Shared &&other) noexcept
+    : file_(std::move(other.file_)), content_(std::exchange(other.content_, nullptr)) {}
+template class Shared<gw_state>;
+template class Shared<gw_mailbox>;
+
+namespace {
+
+constexpr int first_kept = 64; // Above every number that a pre-warmer is given.
+
+std::vector<char *> pointers(std::vector<std::string> &texts) {
+  std::vector<char *> all;
+  for (std::string &text : texts) all.push_back(text.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+// In the child, after fork in a process with threads: only calls that are safe there.
+[[noreturn]] void become(const LaunchOptions &options, char *const *arguments, char *const *environment, int control,
+                         int state, int mailbox, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(GW_EXIT_SETUP);
+  const int given[] = {open("/dev/null", O_RDONLY), options.output, options.errors, control, state, mailbox};
+  int copies[6];
+  for (int i = 0; i < 6; i++) copies[i] = fcntl(given[i], F_DUPFD, first_kept);
+  for (int i = 0; i < 6; i++)
+    if (dup2(copies[i], i) < 0) _exit(GW_EXIT_SETUP);
+  if (syscall(SYS_close_range, 6, ~0U, 0) < 0) _exit(GW_EXIT_SETUP);
+  setsid();
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  struct sigaction usual {};
+  for (int signal = 1; signal < NSIG; signal++) sigaction(signal, &usual, nullptr);
+  execve(options.program.c_str(), arguments, environment);
+  _exit(GW_EXIT_SETUP);
+}
+
+[[noreturn]] void fail_start(pid_t pid, const std::string &why) {
+  end_process(pid);
+  throw Failure("not-ready", "The pre-warmer did not become ready: " + why);
+}
+
+void receive_hello(Launched &launched, int64_t deadline_us) {
+  pollfd channel{launched.control.get(), POLLIN, 0};
+  int64_t left_ms = std::max<int64_t>(0, (deadline_us - now_us()) / 1000);
+  int count = poll(&channel, 1, static_cast<int>(left_ms));
+  if (count < 0) throw_errno("poll");
+  if (count == 0) fail_start(launched.pid, "no word from it in time.");
+  iovec body{&launched.hello, sizeof launched.hello};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &body;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ssize_t length = recvmsg(launched.control.get(), &message, MSG_CMSG_CLOEXEC);
+  if (length != sizeof launched.hello) fail_start(launched.pid, "it ended before it was (see its standard error).");
+  if (launched.hello.version != GW_VERSION) fail_start(launched.pid, "it speaks another version.");
+  if (cmsghdr *header = CMSG_FIRSTHDR(&message); header && header->cmsg_type == SCM_RIGHTS) {
+    int descriptor;
+    std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+    launched.userfault = Descriptor(descriptor);
+  }
+}
+
+} // namespace
+
+Launched launch(const LaunchOptions &options) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) throw_errno("socketpair");
+  Descriptor ours(ends[0]), theirs(ends[1]);
+  Launched launched{0, Shared<gw_state>("gpuwhisk-state"), Shared<gw_mailbox>("gpuwhisk-mailbox"), std::move(ours),
+                    Descriptor(), {}};
+  std::vector<std::string> words{options.program};
+  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+  std::vector<std::string> environment = options.environment;
+  std::vector<char *> arguments = pointers(words), variables = pointers(environment);
+  int64_t deadline_us = now_us() + options.timeout_ms * 1000LL;
+  pid_t parent = getpid();
+  launched.pid = fork();
+  if (launched.pid < 0) throw_errno("fork");
+  if (launched.pid == 0)
+    become(options, arguments.data(), variables.data(), theirs.get(), launched.state.file(), launched.mailbox.file(),
+           parent);
+  theirs.reset();
+  receive_hello(launched, deadline_us);
+  while (__atomic_load_n(&launched.state->ready, __ATOMIC_ACQUIRE) != GW_READY) {
+    if (now_us() > deadline_us) fail_start(launched.pid, "no safe point in time.");
+    usleep(200);
+  }
+  return launched;
+}
+
+void end_process(pid_t pid) {
+  if (kill(pid, SIGKILL) < 0 && errno != ESRCH) throw_errno("kill");
+  // Its traced threads are collected too: before them, its end is not reported.
+  for (int status;;) {
+    pid_t ended = waitpid(-1, &status, __WALL | __WNOTHREAD);
+    if (ended < 0 && errno != EINTR) return;
+    if (ended == pid && (WIFEXITED(status) || WIFSIGNALED(status))) return;
+  }
+}
+
+} // namespace gpuwhisk::inject

@@ -1,0 +1,54 @@
+// Starting a pre-warmer and waiting until it is Ready.
+#pragma once
+
+#include "../prewarmer/mailbox.h"
+#include "descriptor.h"
+
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace gpuwhisk::inject {
+
+struct LaunchOptions {
+  std::string program;
+  std::vector<std::string> arguments;
+  std::vector<std::string> environment; // NAME=value: all that it gets.
+  int output = 1, errors = 2;           // Descriptors that become its 1 and 2.
+  int timeout_ms = 60'000;              // Until Ready.
+};
+
+/** A piece of memory shared with the pre-warmer, mapped here for writing. */
+template <typename Content> class Shared {
+public:
+  explicit Shared(const char *name);
+  ~Shared();
+  Shared(Shared &&other) noexcept;
+  Shared &operator=(Shared &&) = delete;
+  Content *operator->() const { return content_; }
+  Content *get() const { return content_; }
+  int file() const { return file_.get(); }
+
+private:
+  Descriptor file_;
+  Content *content_;
+};
+
+struct Launched {
+  pid_t pid;
+  Shared<gw_state> state;
+  Shared<gw_mailbox> mailbox;
+  Descriptor control, userfault;
+  gw_hello hello;
+};
+
+/**
+ * Starts a pre-warmer as a child of the calling thread, which must be the one that will trace it: when that thread
+ * ends, the pre-warmer does. Throws "not-ready" if it does not become Ready in time.
+ */
+Launched launch(const LaunchOptions &options);
+
+/** Kills and reaps it; nothing if it is gone. */
+void end_process(pid_t pid);
+
+} // namespace gpuwhisk::inject

@@ -1,0 +1,34 @@
+// What the proxy says to the system calls that the static filter leaves to it (native/prewarmer/filter.c).
+#pragma once
+
+#include "target.h"
+
+#include <sys/stat.h>
+#include <sys/user.h>
+
+namespace gpuwhisk::inject {
+
+struct Policy {
+  bool executable_memory = false; // Code made at run time (a JIT); never writable and executable at once.
+};
+
+struct Verdict {
+  enum Kind {
+    allow,
+    allow_and_replace, // Allowed, but no rollback undoes it: the pre-warmer is not used again.
+    refuse,            // The call fails with `error`.
+    end                // exit: the function is over, the process is not.
+  } kind;
+  int error = 0;
+  const char *what = ""; // The call, for messages.
+};
+
+struct CallSite {
+  pid_t thread, worker;
+  bool alone;                 // The function has no thread but the worker.
+  const struct stat &payload; // The memory file that holds the function.
+};
+
+Verdict decide(const Policy &policy, const Target &target, const user_regs_struct &registers, const CallSite &site);
+
+} // namespace gpuwhisk::inject

@@ -1,0 +1,285 @@
+#include "prewarmer.h"
+
+#include "failure.h"
+#include "frames.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <utility>
+
+namespace gpuwhisk::inject {
+namespace {
+
+constexpr int64_t attach_limit_us = 1'000'000;
+constexpr size_t max_result_bytes = 64 << 20; // As of a frame of the runtime protocol.
+
+/** Measures consecutive stages. */
+class Watch {
+public:
+  explicit Watch(std::vector<Stage> &stages) : stages_(stages), since_us_(now_us()) {}
+  void stage(const char *name) {
+    int64_t now = now_us();
+    stages_.push_back({name, now - since_us_});
+    since_us_ = now;
+  }
+
+private:
+  std::vector<Stage> &stages_;
+  int64_t since_us_;
+};
+
+Resident resident_of(const Launched &launched) {
+  const gw_hello &hello = launched.hello;
+  return {hello.worker, hello.script, hello.script_end, hello.mailbox, 0, launched.mailbox.get()};
+}
+
+void send_object(int control, int object) {
+  char byte = 'o';
+  iovec body{&byte, 1};
+  alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &body;
+  message.msg_iovlen = 1;
+  message.msg_control = space;
+  message.msg_controllen = sizeof space;
+  cmsghdr *header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &object, sizeof object);
+  if (sendmsg(control, &message, MSG_NOSIGNAL | MSG_DONTWAIT) != 1) throw_errno("hand over the function");
+}
+
+} // namespace
+
+Prewarmer::Prewarmer(const LaunchOptions &options)
+    : launched_(launch(options)), target_(launched_.pid, start_ticks(launched_.pid)), resident_(resident_of(launched_)),
+      remote_(stops_, resident_) {
+  try {
+    take_snapshot();
+  } catch (...) {
+    end();
+    throw;
+  }
+}
+
+Prewarmer::~Prewarmer() { end(); }
+
+void Prewarmer::end() {
+  payload_.reset();
+  run_.reset();
+  if (!std::exchange(ended_, true)) end_process(launched_.pid);
+}
+
+void Prewarmer::take_snapshot() {
+  threads_ = target_.threads();
+  attach();
+  save_context(resident_.worker, parked_);
+  resident_.stack = (parked_.general.rsp - 1024) & ~uint64_t{15};
+  state_ = std::make_unique<ProcessState>(target_, remote_);
+  snapshot_ = std::make_unique<Snapshot>(target_, remote_, std::move(launched_.userfault));
+  release();
+}
+
+// Every thread is stopped, and the worker is at the safe point, or nothing is attached and this throws.
+void Prewarmer::attach() {
+  target_.check_identity();
+  if (__atomic_load_n(&launched_.state->ready, __ATOMIC_ACQUIRE) != GW_READY)
+    throw Failure("not-ready", "The pre-warmer is not Ready.");
+  for (int attempt = 0;; attempt++) {
+    for (int thread : threads_) seize(thread);
+    for (int thread : threads_) interrupt(thread);
+    for (int thread : threads_) await_stop(thread);
+    if (at_safe_point()) break;
+    for (int thread : threads_) detach(thread);
+    if (attempt == 20) throw Failure("not-ready", "The pre-warmer is not at its safe point.");
+    usleep(500); // It is about to be.
+  }
+  __atomic_store_n(&launched_.state->ready, GW_BUSY, __ATOMIC_RELEASE);
+}
+
+void Prewarmer::await_stop(pid_t thread) {
+  std::optional<Stop> stop = stops_.next(now_us() + attach_limit_us, thread);
+  if (!stop) throw Failure("unrestorable", "A thread of the pre-warmer does not stop.");
+  if (stop->ended()) throw Failure("gone", "The pre-warmer has ended.");
+}
+
+bool Prewarmer::at_safe_point() {
+  for (int thread : threads_) {
+    user_regs_struct registers = get_registers(thread);
+    if (static_cast<int64_t>(registers.orig_rax) < 0) return false; // Not waiting in a system call.
+    bool parked = registers.rip == launched_.hello.park_return && registers.orig_rax == SYS_futex;
+    if (thread == resident_.worker && !parked) return false;
+  }
+  return true;
+}
+
+void Prewarmer::release() {
+  restore_context(resident_.worker, parked_);
+  for (int thread : threads_) detach(thread);
+  stops_.rest();
+  __atomic_store_n(&launched_.state->ready, GW_READY, __ATOMIC_RELEASE);
+}
+
+Outcome Prewarmer::inject(Bytes code, const InjectOptions &options, const CallOptions *first) {
+  if (payload_) throw Failure("not-ready", "A function is loaded.");
+  if (options.entry.size() >= GW_ENTRY_BYTES) throw Failure("payload", "The name of the entry is too long.");
+  std::vector<Stage> stages;
+  Watch watch(stages);
+  auto payload = std::make_unique<Payload>(code);
+  if (options.check) options.check(payload->bytes());
+  payload->check_digest(options.digest);
+  watch.stage("integrity");
+  attach();
+  watch.stage("attach");
+  payload_ = std::move(payload);
+  run_ = std::make_unique<Run>(stops_, target_, resident_, *payload_, options.policy, threads_);
+  save_context(resident_.worker, parked_);
+  send_object(launched_.control.get(), payload_->file());
+  std::memcpy(resident_.shared->entry, options.entry.c_str(), options.entry.size() + 1);
+  limit_memory(options.memory_bytes);
+  watch.stage("checkpoint");
+  int64_t timeout_us = options.load_timeout_us + (first ? first->timeout_us : 0);
+  return execute(GW_LOAD | (first ? GW_CALL : 0), first, timeout_us, std::move(stages));
+}
+
+Outcome Prewarmer::call(const CallOptions &options) {
+  if (!payload_) throw Failure("not-ready", "No function is loaded.");
+  return execute(GW_CALL, &options, options.timeout_us, {});
+}
+
+Outcome Prewarmer::execute(uint32_t request, const CallOptions *call, int64_t timeout_us, std::vector<Stage> stages) {
+  Watch watch(stages);
+  gw_mailbox &mailbox = *resident_.shared;
+  mailbox.request = request;
+  if (call) {
+    size_t length = call->argument.size() + 1;
+    for (const std::string &pair : call->environment) length += pair.size() + 1;
+    if (length > sizeof mailbox.arguments) throw Failure("payload", "The argument is larger than 8 MiB.");
+    char *next = mailbox.arguments;
+    for (const std::string &pair : call->environment) next = std::copy_n(pair.c_str(), pair.size() + 1, next);
+    mailbox.environment_length = static_cast<uint64_t>(next - mailbox.arguments);
+    std::copy_n(call->argument.c_str(), call->argument.size() + 1, next);
+  }
+  Ending ending = run_->go(launched_.hello.enter, launched_.hello.enter_end, launched_.hello.guest, now_us() + timeout_us);
+  stops_.rest();
+  watch.stage(request & GW_LOAD ? "execute" : "call");
+  return conclude(ending, std::move(stages));
+}
+
+Outcome Prewarmer::conclude(const Ending &ending, std::vector<Stage> stages) {
+  Outcome outcome;
+  outcome.stages = std::move(stages);
+  switch (ending.kind) {
+  case Ending::returned:
+    read_result(outcome);
+    if (outcome.ok()) return outcome;
+    break;
+  case Ending::fault:
+    outcome.kind = "signal";
+    outcome.message = describe_signal(ending.signal, ending.address);
+    break;
+  case Ending::exited:
+    outcome.kind = "exit";
+    outcome.message = "The function called exit with status " + std::to_string(ending.status) + ".";
+    break;
+  case Ending::late:
+    outcome.kind = "timeout";
+    outcome.message = "The function exceeded its time limit.";
+    break;
+  case Ending::gone:
+    outcome.kind = "gone";
+    outcome.message = "The process ended while the function ran.";
+    outcome.ready = false;
+    outcome.replace = "it has ended";
+    end();
+    return outcome;
+  }
+  if (ending.kind != Ending::returned) {
+    outcome.trace = walk_frames(target_, *payload_, ending.registers);
+    if (!run_->refused().empty()) outcome.message += " It had been refused: " + run_->refused() + ".";
+  }
+  roll_back(outcome);
+  return outcome;
+}
+
+void Prewarmer::read_result(Outcome &outcome) {
+  gw_mailbox &mailbox = *resident_.shared;
+  mailbox.message[sizeof mailbox.message - 1] = '\0';
+  outcome.kind = "load";
+  outcome.message = mailbox.message;
+  if (mailbox.status == GW_NO_RESULT) outcome.message = "The function returned no text.";
+  if (mailbox.status != GW_DONE) return;
+  outcome.kind = "result";
+  if (!(mailbox.request & GW_CALL)) return;
+  uint64_t length = mailbox.result_length;
+  if (length > max_result_bytes) {
+    outcome.kind = "load";
+    outcome.message = "The result is larger than 64 MiB.";
+    return;
+  }
+  outcome.result.resize(length);
+  if (target_.try_read(mailbox.result, outcome.result.data(), length)) return;
+  outcome.kind = "load";
+  outcome.message = "The result cannot be read.";
+}
+
+Outcome Prewarmer::unload() {
+  if (!payload_) throw Failure("not-ready", "No function is loaded.");
+  Outcome outcome;
+  outcome.kind = "result";
+  roll_back(outcome);
+  return outcome;
+}
+
+void Prewarmer::limit_memory(int64_t bytes) {
+  if (bytes == 0 && !limited_) return;
+  rlimit limit{RLIM_INFINITY, RLIM_INFINITY};
+  if (bytes > 0) {
+    std::string status = target_.read_status();
+    size_t at = status.find("VmData:");
+    uint64_t now = at == std::string::npos ? 0 : std::stoull(status.substr(at + 7)) * 1024;
+    limit.rlim_cur = now + static_cast<uint64_t>(bytes);
+  }
+  if (prlimit(pid(), RLIMIT_DATA, &limit, nullptr) < 0) throw_errno("prlimit");
+  limited_ = bytes > 0;
+}
+
+// Back to the safe point. If that cannot be done the process is killed: nothing of the function stays.
+void Prewarmer::roll_back(Outcome &outcome) {
+  Watch watch(outcome.stages);
+  try {
+    run_->end_threads();
+    limit_memory(0);
+    std::vector<gw_call> calls;
+    snapshot_->plan(calls);
+    state_->plan(calls);
+    remote_.run(calls);
+    snapshot_->write_back();
+    // What the function left in the mailbox goes too; the holes read as zeros.
+    if (fallocate(launched_.mailbox.file(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, sizeof(gw_mailbox)) < 0)
+      throw_errno("empty the mailbox");
+    watch.stage("restore");
+    snapshot_->verify();
+    state_->verify();
+    watch.stage("verify");
+    if (!run_->replace_reason().empty()) throw Failure("unrestorable", run_->replace_reason());
+    payload_.reset();
+    run_.reset();
+    release();
+    watch.stage("detach");
+  } catch (const Failure &failure) {
+    end();
+    outcome.ready = false;
+    outcome.replace = failure.what();
+  }
+}
+
+} // namespace gpuwhisk::inject

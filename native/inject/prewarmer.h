@@ -1,0 +1,101 @@
+// A pre-warmer and its proxy's side: the four stages of an injection (FaaShare, section IV).
+//
+//   inject   safe-point handshake, attach and checkpoint, integrity, execution under the filter
+//   call     the same function again, without injection: the proxy stays attached
+//   unload   rollback, verify, detach: the pre-warmer is as it was, and Ready
+//
+// Whatever goes wrong in injected code ends in unload by itself. All of it runs on one thread, the tracer.
+#pragma once
+
+#include "launch.h"
+#include "process_state.h"
+#include "run.h"
+#include "snapshot.h"
+
+#include <functional>
+#include <memory>
+
+namespace gpuwhisk::inject {
+
+struct Stage {
+  const char *name;
+  int64_t us;
+};
+
+struct InjectOptions {
+  std::string digest;                // SHA-256 of the code, as registered.
+  std::string entry = "gpuwhisk_main";
+  std::function<void(Bytes)> check;  // Throws "payload" for code that is not to be loaded at all.
+  int64_t load_timeout_us = 10'000'000;
+  int64_t memory_bytes = 0;          // Data the function may have, over what the pre-warmer has; 0: no limit.
+  Policy policy;
+};
+
+struct CallOptions {
+  std::string argument; // JSON
+  std::vector<std::string> environment;
+  int64_t timeout_us = 60'000'000;
+};
+
+/** What came of an injection or a call. */
+struct Outcome {
+  std::string kind;               // "result", "load", "signal", "exit", "timeout" or "gone"
+  std::string result;             // JSON, for "result" of a call.
+  std::string message;            // What happened, otherwise.
+  std::vector<std::string> trace; // The function's own frames, innermost first.
+  std::vector<Stage> stages;
+  bool ready = true;              // Whether the pre-warmer can serve on; if not, `replace` says why.
+  std::string replace;
+  bool ok() const { return kind == "result"; }
+};
+
+class Prewarmer {
+public:
+  /** Starts one, and takes its snapshot when it is Ready. */
+  explicit Prewarmer(const LaunchOptions &options);
+  /** Kills it. */
+  ~Prewarmer();
+  Prewarmer(const Prewarmer &) = delete;
+  Prewarmer &operator=(const Prewarmer &) = delete;
+
+  pid_t pid() const { return launched_.pid; }
+  bool loaded() const { return payload_ != nullptr; }
+  bool tracks_writes() const { return snapshot_->tracks_writes(); }
+  int landlock() const { return launched_.hello.landlock; }
+
+  /**
+   * Loads a function, and with `first` calls it in the same go. Throws "not-ready", "digest" or "payload" with the
+   * pre-warmer untouched, "unrestorable" or "gone" if it must be replaced.
+   */
+  Outcome inject(Bytes code, const InjectOptions &options, const CallOptions *first);
+  Outcome call(const CallOptions &options);
+  Outcome unload();
+
+private:
+  void end();
+  void take_snapshot();
+  void attach();
+  void await_stop(pid_t thread);
+  bool at_safe_point();
+  void release();
+  Outcome execute(uint32_t request, const CallOptions *call, int64_t timeout_us, std::vector<Stage> stages);
+  Outcome conclude(const Ending &ending, std::vector<Stage> stages);
+  void read_result(Outcome &outcome);
+  void roll_back(Outcome &outcome);
+  void limit_memory(int64_t bytes);
+
+  Stops stops_;
+  Launched launched_;
+  Target target_;
+  Resident resident_;
+  Remote remote_;
+  std::set<int> threads_;
+  Context parked_{};
+  std::unique_ptr<Snapshot> snapshot_;
+  std::unique_ptr<ProcessState> state_;
+  std::unique_ptr<Payload> payload_;
+  std::unique_ptr<Run> run_;
+  bool limited_ = false, ended_ = false;
+};
+
+} // namespace gpuwhisk::inject

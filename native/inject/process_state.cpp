@@ -1,0 +1,98 @@
+#include "process_state.h"
+
+#include "failure.h"
+
+#include <csignal>
+#include <cstring>
+#include <sys/syscall.h>
+#include <sys/time.h>
+
+namespace gpuwhisk::inject {
+namespace {
+
+// Structures for the calls below lie in the mailbox's argument area, which holds nothing while the worker is stopped
+// for them: what a function had there is over.
+constexpr uint64_t area = offsetof(gw_mailbox, arguments);
+constexpr int last_signal = 64;
+
+std::string field(const std::string &status, const char *name) {
+  size_t at = status.find(name);
+  if (at == std::string::npos) throw Failure("system", std::string("/proc/PID/status lacks ") + name);
+  at += std::strlen(name);
+  return status.substr(at, status.find('\n', at) - at);
+}
+
+gw_call make_call(int64_t number, uint64_t first, uint64_t second = 0, uint64_t third = 0, uint64_t fourth = 0) {
+  return {number, {first, second, third, fourth, 0, 0}, 0};
+}
+
+bool can_be_handled(int signal) { return signal != SIGKILL && signal != SIGSTOP; }
+
+} // namespace
+
+ProcessState::ProcessState(const Target &target, Remote &remote)
+    : target_(target), remote_(remote), threads_(target.threads()), signals_(signals()) {
+  for (int descriptor : target_.descriptors()) descriptors_[descriptor] = target_.descriptor_link(descriptor);
+  const Resident &resident = remote_.resident();
+  auto *handlers = reinterpret_cast<Handler *>(resident.shared->arguments);
+  std::vector<gw_call> calls;
+  for (int signal = 1; signal <= last_signal; signal++)
+    calls.push_back(make_call(SYS_rt_sigaction, static_cast<uint64_t>(signal), 0,
+                              resident.mailbox + area + static_cast<uint64_t>(signal) * sizeof(Handler), 8));
+  remote_.run(calls);
+  for (int signal = 1; signal <= last_signal; signal++)
+    if (handlers[signal].function != 0 && can_be_handled(signal)) handlers_[signal] = handlers[signal];
+}
+
+ProcessState::Signals ProcessState::signals() const {
+  std::string status = target_.read_status();
+  return {field(status, "\nSigPnd:"), field(status, "\nShdPnd:"), field(status, "\nSigIgn:"),
+          field(status, "\nSigCgt:")};
+}
+
+void ProcessState::plan_handlers(std::vector<gw_call> &calls) const {
+  Signals now = signals();
+  // A handler put in place of another leaves the masks as they are.
+  if (now.ignored == signals_.ignored && now.caught == signals_.caught && handlers_.empty()) return;
+  const Resident &resident = remote_.resident();
+  auto *handlers = reinterpret_cast<Handler *>(resident.shared->arguments);
+  for (int signal = 1; signal <= last_signal; signal++) {
+    if (!can_be_handled(signal)) continue;
+    auto was = handlers_.find(signal);
+    handlers[signal] = was == handlers_.end() ? Handler{} : was->second;
+    calls.push_back(make_call(SYS_rt_sigaction, static_cast<uint64_t>(signal),
+                              resident.mailbox + area + static_cast<uint64_t>(signal) * sizeof(Handler), 0, 8));
+  }
+}
+
+void ProcessState::plan(std::vector<gw_call> &calls) const {
+  plan_handlers(calls);
+  std::set<int> open = target_.descriptors();
+  for (const auto &[descriptor, link] : descriptors_)
+    if (open.erase(descriptor) == 0 || target_.descriptor_link(descriptor) != link)
+      throw Failure("unrestorable", "The function closed or replaced descriptor " + std::to_string(descriptor) + ".");
+  for (int descriptor : open) calls.push_back(make_call(SYS_close, static_cast<uint64_t>(descriptor)));
+
+  const Resident &resident = remote_.resident();
+  const uint64_t zeros = area + (last_signal + 1) * sizeof(Handler), no_stack = zeros + sizeof(itimerval);
+  std::memset(resident.shared->arguments + (zeros - area), 0, sizeof(itimerval));
+  stack_t none{};
+  none.ss_flags = SS_DISABLE;
+  std::memcpy(resident.shared->arguments + (no_stack - area), &none, sizeof none);
+  for (int timer : {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF})
+    calls.push_back(make_call(SYS_setitimer, static_cast<uint64_t>(timer), resident.mailbox + zeros));
+  calls.push_back(make_call(SYS_sigaltstack, resident.mailbox + no_stack));
+}
+
+void ProcessState::verify() const {
+  if (target_.threads() != threads_) throw Failure("unrestorable", "The function left a thread behind.");
+  if (signals() != signals_) throw Failure("unrestorable", "Signal handlers or pending signals differ from those before.");
+  std::set<int> open = target_.descriptors();
+  if (open.size() != descriptors_.size())
+    throw Failure("unrestorable", "The descriptors of the pre-warmer differ from those before.");
+  for (const auto &[descriptor, link] : descriptors_)
+    if (target_.descriptor_link(descriptor) != link)
+      throw Failure("unrestorable", "The descriptors of the pre-warmer differ from those before.");
+}
+
+} // namespace gpuwhisk::inject

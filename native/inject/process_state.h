@@ -1,0 +1,45 @@
+// What a process holds besides memory: descriptors, threads, signal handlers, timers. How it was at the safe point,
+// and the system calls that put it back.
+#pragma once
+
+#include "remote.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gpuwhisk::inject {
+
+class ProcessState {
+public:
+  /** Takes the state; the worker is stopped. */
+  ProcessState(const Target &target, Remote &remote);
+
+  const std::set<int> &threads() const { return threads_; }
+
+  /** Adds the calls that undo what the function left. Throws "unrestorable" where no call can. */
+  void plan(std::vector<gw_call> &calls) const;
+  /** Throws "unrestorable" if descriptors, threads, handlers or pending signals differ from those before. */
+  void verify() const;
+
+private:
+  struct Signals {
+    std::string pending, shared_pending, ignored, caught;
+    bool operator==(const Signals &) const = default;
+  };
+  Signals signals() const;
+  void plan_handlers(std::vector<gw_call> &calls) const;
+
+  const Target &target_;
+  Remote &remote_;
+  std::map<int, std::string> descriptors_; // Number: what it refers to.
+  std::set<int> threads_;
+  Signals signals_;
+  struct Handler { // As the kernel has it.
+    uint64_t function, flags, restorer, mask;
+  };
+  std::map<int, Handler> handlers_; // Those that are not the default.
+};
+
+} // namespace gpuwhisk::inject

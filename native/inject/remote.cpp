@@ -1,0 +1,66 @@
+#include "remote.h"
+
+#include "failure.h"
+#include "tracee.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/ptrace.h>
+
+namespace gpuwhisk::inject {
+namespace {
+
+constexpr int64_t limit_us = 5'000'000; // The script makes no call that waits.
+
+} // namespace
+
+void Remote::run(std::span<gw_call> calls) {
+  for (size_t at = 0; at < calls.size(); at += GW_MAX_CALLS)
+    run_part(calls.subspan(at, std::min<size_t>(GW_MAX_CALLS, calls.size() - at)));
+}
+
+void Remote::run_part(std::span<gw_call> calls) {
+  std::memcpy(resident_.shared->calls, calls.data(), calls.size_bytes());
+  user_regs_struct registers = get_registers(resident_.worker);
+  registers.rip = resident_.script;
+  registers.rbx = resident_.mailbox + offsetof(gw_mailbox, calls);
+  registers.r12 = calls.size();
+  registers.rsp = resident_.stack;
+  registers.orig_rax = ~0ULL; // Not in a system call: nothing is to be restarted.
+  registers.eflags &= ~0x500ULL; // Neither single steps nor backward string operations.
+  set_registers(resident_.worker, registers);
+  resume(resident_.worker);
+  int64_t deadline = now_us() + limit_us;
+  for (;;) {
+    std::optional<Stop> stop = stops_.next(deadline, resident_.worker);
+    if (!stop) throw Failure("unrestorable", "The pre-warmer did not make the system calls asked for.");
+    if (stop->ended()) throw Failure("gone", "The pre-warmer has ended.");
+    if (stop->event() == PTRACE_EVENT_SECCOMP) {
+      resume(resident_.worker);
+      continue;
+    }
+    if (stop->event() != 0) { // A stop that was asked for earlier.
+      resume(resident_.worker);
+      continue;
+    }
+    if (!stop->at_signal(SIGTRAP) || get_registers(resident_.worker).rip != resident_.script_end)
+      throw Failure("unrestorable", "The pre-warmer left the list of system calls.");
+    std::memcpy(calls.data(), resident_.shared->calls, calls.size_bytes());
+    return;
+  }
+}
+
+int64_t Remote::call(const char *what, int64_t number, std::initializer_list<uint64_t> arguments) {
+  gw_call one{};
+  one.number = number;
+  std::copy(arguments.begin(), arguments.end(), one.arguments);
+  run({&one, 1});
+  if (one.result < 0) {
+    errno = static_cast<int>(-one.result);
+    throw_errno(std::string(what) + " in the pre-warmer");
+  }
+  return one.result;
+}
+
+} // namespace gpuwhisk::inject

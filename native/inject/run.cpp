@@ -1,0 +1,174 @@
+#include "run.h"
+
+#include "failure.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+
+namespace gpuwhisk::inject {
+namespace {
+
+constexpr int64_t halt_limit_us = 2'000'000; // For a thread to stop, or to end, once it is told to.
+constexpr uint64_t no_call = ~0ULL;
+
+bool ignored_by_default(int signal) {
+  return signal == SIGCHLD || signal == SIGURG || signal == SIGWINCH || signal == SIGCONT;
+}
+
+} // namespace
+
+Run::Run(Stops &stops, const Target &target, Resident resident, const Payload &payload, const Policy &policy,
+         std::set<int> kept)
+    : stops_(stops), target_(target), resident_(resident), payload_(payload), policy_(policy), kept_(std::move(kept)) {
+  kept_.erase(resident_.worker);
+  stopped_[resident_.worker] = true;
+}
+
+Ending Run::go(uint64_t enter, uint64_t end, uint64_t function, int64_t deadline_us) {
+  user_regs_struct registers = get_registers(resident_.worker);
+  registers.rip = enter;
+  registers.rbx = function;
+  registers.rbp = 0; // The walk over frames ends here.
+  registers.rsp = resident_.stack;
+  registers.orig_rax = no_call;
+  registers.eflags &= ~0x500ULL;
+  set_registers(resident_.worker, registers);
+  stopped_[resident_.worker] = false;
+  resume(resident_.worker);
+  Ending ending{};
+  for (;;) {
+    std::optional<Stop> stop = stops_.next(deadline_us);
+    if (!stop) {
+      halt(resident_.worker);
+      ending.kind = stopped_.contains(resident_.worker) ? Ending::late : Ending::gone;
+      if (ending.kind == Ending::late) ending.registers = get_registers(resident_.worker);
+      return ending;
+    }
+    if (!handle(*stop, end, ending)) continue;
+    if (ending.kind != Ending::gone) halt(resident_.worker);
+    return ending;
+  }
+}
+
+// Whether the run is over; otherwise the thread goes on.
+bool Run::handle(const Stop &stop, uint64_t end, Ending &ending) {
+  bool known = stopped_.contains(stop.thread);
+  if (stop.ended()) {
+    stopped_.erase(stop.thread);
+    if (stop.thread != resident_.worker && stop.thread != target_.pid() && known) return false;
+    if (stop.thread != resident_.worker && !kept_.contains(stop.thread)) return false;
+    ending.kind = Ending::gone;
+    ending.signal = WIFSIGNALED(stop.status) ? WTERMSIG(stop.status) : 0;
+    return true;
+  }
+  if (kept_.contains(stop.thread)) { // Held: nothing of it changes.
+    return false;
+  }
+  stopped_[stop.thread] = true;
+  if (stop.event() == PTRACE_EVENT_SECCOMP) return handle_call(stop.thread, ending);
+  if (stop.signal() != 0) return handle_signal(stop, end, ending);
+  stopped_[stop.thread] = false; // A new thread's first stop, the report of one, or a stop that came to nothing.
+  resume(stop.thread);
+  return false;
+}
+
+bool Run::handle_call(pid_t thread, Ending &ending) {
+  user_regs_struct registers = get_registers(thread);
+  CallSite site{thread, resident_.worker, stopped_.size() == 1, payload_.identity()};
+  Verdict verdict = decide(policy_, target_, registers, site);
+  if (verdict.kind == Verdict::end) {
+    ending.kind = Ending::exited;
+    ending.status = static_cast<int>(registers.rdi) & 0xff;
+    ending.registers = registers;
+  }
+  if (verdict.kind == Verdict::allow_and_replace) replace_ = std::string("the function changed ") + verdict.what;
+  if (verdict.kind == Verdict::refuse) refused_ = verdict.what;
+  if (verdict.kind == Verdict::refuse || verdict.kind == Verdict::end) {
+    registers.orig_rax = no_call; // Otherwise the call is made when the thread goes on.
+    registers.rax = static_cast<uint64_t>(-static_cast<int64_t>(verdict.error));
+    set_registers(thread, registers);
+  }
+  if (verdict.kind == Verdict::end) return true;
+  stopped_[thread] = false;
+  resume(thread);
+  return false;
+}
+
+bool Run::handle_signal(const Stop &stop, uint64_t end, Ending &ending) {
+  int signal = stop.signal();
+  user_regs_struct registers = get_registers(stop.thread);
+  if (signal == SIGTRAP && stop.thread == resident_.worker && registers.rip == end) {
+    ending.kind = Ending::returned;
+    ending.registers = registers;
+    return true;
+  }
+  if (ignored_by_default(signal) || catches(signal)) {
+    stopped_[stop.thread] = false;
+    resume(stop.thread, signal);
+    return false;
+  }
+  ending.kind = Ending::fault;
+  ending.signal = signal;
+  ending.registers = registers;
+  ending.address = reinterpret_cast<uint64_t>(signal_info(stop.thread).si_addr);
+  return true;
+}
+
+// Whether the function handles or ignores the signal itself.
+bool Run::catches(int signal) const {
+  std::string status = target_.read_status();
+  for (const char *name : {"\nSigCgt:", "\nSigIgn:"}) {
+    size_t at = status.find(name);
+    if (at == std::string::npos) continue;
+    if (std::stoull(status.substr(at + 9, 16), nullptr, 16) >> (signal - 1) & 1) return true;
+  }
+  return false;
+}
+
+// Stops one thread; afterwards stopped_ says so, or holds it no more. Others that stop meanwhile stay so.
+void Run::halt(pid_t thread) {
+  auto state = stopped_.find(thread);
+  if (state == stopped_.end() || state->second) return;
+  interrupt(thread);
+  int64_t deadline = now_us() + halt_limit_us;
+  while (stopped_.contains(thread) && !stopped_[thread]) {
+    std::optional<Stop> stop = stops_.next(deadline);
+    if (!stop) throw Failure("unrestorable", "A thread of the function cannot be stopped.");
+    if (stop->ended()) stopped_.erase(stop->thread);
+    else stopped_[stop->thread] = true;
+  }
+}
+
+void Run::end_threads() {
+  // A stopped worker starts none; threads that were just started show up here too.
+  for (int thread : target_.threads())
+    if (!kept_.contains(thread)) stopped_.try_emplace(thread, false);
+  gw_call leave{};
+  leave.number = SYS_exit;
+  while (stopped_.size() > 1) {
+    pid_t thread = std::ranges::find_if(stopped_, [&](auto &one) { return one.first != resident_.worker; })->first;
+    halt(thread);
+    if (!stopped_.contains(thread)) continue;
+    resident_.shared->calls[0] = leave;
+    user_regs_struct registers = get_registers(thread);
+    registers.rip = resident_.script;
+    registers.rbx = resident_.mailbox;
+    registers.r12 = 1;
+    registers.orig_rax = no_call;
+    set_registers(thread, registers);
+    resume(thread);
+    int64_t deadline = now_us() + halt_limit_us;
+    while (stopped_.contains(thread)) {
+      std::optional<Stop> stop = stops_.next(deadline);
+      if (!stop) throw Failure("unrestorable", "A thread of the function cannot be ended.");
+      if (stop->ended()) stopped_.erase(stop->thread);
+      else if (stop->thread == thread) resume(thread);
+      else if (!kept_.contains(stop->thread)) stopped_[stop->thread] = true;
+    }
+  }
+}
+
+} // namespace gpuwhisk::inject

@@ -1,0 +1,61 @@
+// Letting injected code run, under trace, until it comes back, fails or is late.
+#pragma once
+
+#include "payload.h"
+#include "policy.h"
+#include "remote.h"
+#include "tracee.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gpuwhisk::inject {
+
+/** How a stretch of injected code ended. */
+struct Ending {
+  enum Kind {
+    returned, // It came back to us.
+    fault,    // A signal that ends a process: `signal`, `address` for memory faults.
+    exited,   // It called exit: `status`.
+    late,     // The deadline passed.
+    gone      // The process itself has ended.
+  } kind;
+  int signal = 0, status = 0;
+  uint64_t address = 0;
+  user_regs_struct registers{}; // Of the thread that ended it.
+};
+
+class Run {
+public:
+  /** `kept`: the threads of the process that are not the function's. */
+  Run(Stops &stops, const Target &target, Resident resident, const Payload &payload, const Policy &policy,
+      std::set<int> kept);
+
+  /** Lets all go on, the worker from `address` on, until it stops at `end`; the worker is stopped then. */
+  Ending go(uint64_t enter, uint64_t end, uint64_t function, int64_t deadline_us);
+  /** Ends every thread that the function started. Throws "unrestorable" if one cannot be ended. */
+  void end_threads();
+  /** Why the process should not serve another function, or "". */
+  const std::string &replace_reason() const { return replace_; }
+  /** A call that was refused, for messages, or "". */
+  const std::string &refused() const { return refused_; }
+
+private:
+  bool handle(const Stop &stop, uint64_t end, Ending &ending);
+  bool handle_call(pid_t thread, Ending &ending);
+  bool handle_signal(const Stop &stop, uint64_t end, Ending &ending);
+  bool catches(int signal) const;
+  void halt(pid_t thread);
+
+  Stops &stops_;
+  const Target &target_;
+  Resident resident_;
+  const Payload &payload_;
+  Policy policy_;
+  std::set<int> kept_;
+  std::map<pid_t, bool> stopped_; // The worker and the function's threads: whether they are stopped.
+  std::string replace_, refused_;
+};
+
+} // namespace gpuwhisk::inject

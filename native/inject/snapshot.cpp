@@ -1,0 +1,179 @@
+#include "snapshot.h"
+
+#include "failure.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+namespace gpuwhisk::inject {
+namespace {
+
+std::vector<Mapping> current_mappings(const Target &target) { return coalesce(parse_maps(target.read_maps())); }
+
+std::vector<Range> ranges_of(const std::vector<Mapping> &mappings) { return {mappings.begin(), mappings.end()}; }
+
+void add_range(std::vector<Range> &ranges, Range range) {
+  if (!ranges.empty() && ranges.back().end == range.start) ranges.back().end = range.end;
+  else ranges.push_back(range);
+}
+
+gw_call make_call(int64_t number, std::initializer_list<uint64_t> arguments) {
+  gw_call call{};
+  call.number = number;
+  std::copy(arguments.begin(), arguments.end(), call.arguments);
+  return call;
+}
+
+bool overlaps(const Range &one, const Range &other) { return one.start < other.end && other.start < one.end; }
+
+} // namespace
+
+Snapshot::Snapshot(const Target &target, Remote &remote, Descriptor userfault)
+    : target_(target), remote_(remote), userfault_(std::move(userfault)) {
+  if (!has_pagemap_scan()) userfault_.reset();
+  heap_end_ = static_cast<uint64_t>(remote_.call("brk", SYS_brk, {0}));
+  mappings_ = current_mappings(target_);
+  for (const Mapping &mapping : mappings_) {
+    if (mapping.foreign() || mapping.shared) continue;
+    bool written = mapping.protection & PROT_WRITE || mapping.anonymous() || !private_copies(target_, mapping).empty();
+    add_range(written ? tracked_ : watched_, mapping);
+    if (!written) continue;
+    // What a file-backed page holds before it is first touched is in the file, so that all of it is kept.
+    for (Range range : mapping.anonymous() ? present_pages(target_, mapping) : std::vector<Range>{mapping}) store(range);
+  }
+  for (Range range : tracked_) {
+    enlist(range);
+    protect(range);
+  }
+}
+
+void Snapshot::store(Range range) {
+  size_t offset = content_.size();
+  content_.resize(offset + (range.end - range.start));
+  target_.read(range.start, content_.data() + offset, range.end - range.start);
+  stored_.push_back({{range.start, range.end}, offset});
+  add_range(stored_ranges_, range);
+}
+
+void Snapshot::enlist(Range range) const {
+  if (!userfault_) return;
+  uffdio_register argument{};
+  argument.range = {range.start, range.end - range.start};
+  argument.mode = UFFDIO_REGISTER_MODE_WP;
+  if (ioctl(userfault_.get(), UFFDIO_REGISTER, &argument) < 0) throw_errno("UFFDIO_REGISTER");
+}
+
+void Snapshot::protect(Range range) const {
+  if (!userfault_) return;
+  uffdio_writeprotect argument{};
+  argument.range = {range.start, range.end - range.start};
+  argument.mode = UFFDIO_WRITEPROTECT_MODE_WP;
+  while (ioctl(userfault_.get(), UFFDIO_WRITEPROTECT, &argument) < 0)
+    if (errno != EINTR && errno != EAGAIN) throw_errno("UFFDIO_WRITEPROTECT");
+}
+
+PageRuns Snapshot::runs(Range range) const {
+  if (!userfault_) return compare(range);
+  if (std::optional<PageRuns> known = scan_writes(target_, range)) return *known;
+  return {{}, present_pages(target_, range)}; // Replaced by an unprotected mapping: all of it counts as written.
+}
+
+PageRuns Snapshot::compare(Range range) const {
+  PageRuns found;
+  std::vector<std::byte> now;
+  for (const Stored &stored : stored_) {
+    if (!overlaps(stored, range)) continue;
+    now.resize(stored.end - stored.start);
+    if (!target_.try_read(stored.start, now.data(), now.size())) continue; // Vanished: written back as a whole.
+    for (uint64_t at = 0; at < now.size(); at += page_bytes) {
+      bool same = std::memcmp(now.data() + at, content_.data() + stored.offset + at, page_bytes) == 0;
+      add_range(same ? found.clean : found.written, {stored.start + at, stored.start + at + page_bytes});
+    }
+  }
+  for (Range extra : subtract(present_pages(target_, range), stored_ranges_)) found.written.push_back(extra);
+  std::ranges::sort(found.written, {}, &Range::start);
+  return found;
+}
+
+void Snapshot::plan(std::vector<gw_call> &calls) {
+  to_write_.clear();
+  to_enlist_.clear();
+  plan_mappings(calls);
+  plan_pages(calls);
+}
+
+void Snapshot::plan_mappings(std::vector<gw_call> &calls) {
+  std::vector<Mapping> now = current_mappings(target_);
+  calls.push_back(make_call(SYS_brk, {heap_end_}));
+  if (now == mappings_) return;
+  for (Range extra : subtract(ranges_of(now), ranges_of(mappings_)))
+    calls.push_back(make_call(SYS_munmap, {extra.start, extra.end - extra.start}));
+  for (Range gone : subtract(ranges_of(mappings_), ranges_of(now))) {
+    auto was = std::ranges::find_if(mappings_, [&](const Mapping &mapping) { return overlaps(mapping, gone); });
+    if (!was->anonymous() || was->shared || was->foreign())
+      throw Failure("unrestorable", "The function unmapped " + was->name + ".");
+    to_enlist_.push_back(gone);
+    if (was->name == "[heap]") continue; // brk brings it back.
+    constexpr uint64_t flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+    calls.push_back(make_call(SYS_mmap, {gone.start, gone.end - gone.start, static_cast<uint64_t>(was->protection),
+                                         flags, ~0ULL, 0}));
+  }
+  auto was = mappings_.begin();
+  for (const Mapping &mapping : now) {
+    while (was != mappings_.end() && was->end <= mapping.start) ++was;
+    for (auto old = was; old != mappings_.end() && old->start < mapping.end; ++old) {
+      bool same_file = old->file == mapping.file && old->shared == mapping.shared &&
+                       (old->anonymous() || old->offset - old->start == mapping.offset - mapping.start);
+      if (!same_file) throw Failure("unrestorable", "The function mapped something over " + old->name + ".");
+      if (old->protection == mapping.protection) continue;
+      uint64_t start = std::max(old->start, mapping.start), end = std::min(old->end, mapping.end);
+      calls.push_back(make_call(SYS_mprotect, {start, end - start, static_cast<uint64_t>(old->protection)}));
+    }
+  }
+}
+
+void Snapshot::plan_pages(std::vector<gw_call> &calls) {
+  for (Range range : tracked_) {
+    PageRuns found = runs(range);
+    auto first = std::ranges::lower_bound(stored_ranges_, range.start, {}, &Range::start);
+    auto last = std::ranges::lower_bound(stored_ranges_, range.end, {}, &Range::start);
+    for (Range changed : subtract({first, last}, found.clean)) add_range(to_write_, changed);
+    // Pages that were not there read as zero again.
+    for (Range extra : subtract(found.written, stored_ranges_))
+      calls.push_back(make_call(SYS_madvise, {extra.start, extra.end - extra.start, MADV_DONTNEED}));
+  }
+}
+
+size_t Snapshot::write_back() {
+  for (Range range : to_enlist_) enlist(range);
+  size_t pages = 0;
+  for (Range range : to_write_) {
+    auto stored = std::ranges::upper_bound(stored_, range.start, {}, &Stored::start) - 1;
+    for (; stored != stored_.end() && stored->start < range.end; ++stored) {
+      uint64_t start = std::max(range.start, stored->start), end = std::min(range.end, stored->end);
+      target_.write(start, content_.data() + stored->offset + (start - stored->start), end - start);
+      pages += (end - start) / page_bytes;
+    }
+    protect(range);
+  }
+  return pages;
+}
+
+void Snapshot::verify() const {
+  if (current_mappings(target_) != mappings_)
+    throw Failure("unrestorable", "The mappings of the pre-warmer differ from those before.");
+  for (Range range : watched_)
+    if (!private_copies(target_, range).empty())
+      throw Failure("unrestorable", "The function wrote over code or constants of the pre-warmer.");
+  for (Range range : tracked_) {
+    PageRuns found = runs(range);
+    if (!found.written.empty()) throw Failure("unrestorable", "A page of the pre-warmer is not as it was.");
+  }
+}
+
+} // namespace gpuwhisk::inject

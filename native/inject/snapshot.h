@@ -1,0 +1,58 @@
+// The memory of a process as it was at the safe point, and the way back to it.
+//
+// Where the kernel can (userfaultfd in asynchronous write-protect mode, PAGEMAP_SCAN: Linux 6.7), every page that a
+// function can write is write-protected once; a write costs the function one fault, and finding what was written
+// costs a walk over page tables. Elsewhere the pages are compared with the copy.
+#pragma once
+
+#include "pagemap.h"
+#include "remote.h"
+
+namespace gpuwhisk::inject {
+
+class Snapshot {
+public:
+  /**
+   * Takes the snapshot. Every thread of the process is stopped. `userfault`: a userfaultfd that the process opened
+   * (with UFFD_FEATURE_WP_ASYNC), or none. Driver mappings and shared ones are left out.
+   */
+  Snapshot(const Target &target, Remote &remote, Descriptor userfault);
+
+  /** Whether writes are tracked; otherwise pages are compared. */
+  bool tracks_writes() const { return bool(userfault_); }
+  uint64_t stored_bytes() const { return content_.size(); }
+
+  // The way back, in three steps, with every thread stopped:
+  /** Adds the system calls that put the mappings back. Throws "unrestorable" where no call can. */
+  void plan(std::vector<gw_call> &calls);
+  /** After those calls: writes the pages back, and protects them again. Returns how many. */
+  size_t write_back();
+  /** Throws "unrestorable" if mappings, constants or code differ from the snapshot, or a page is not as it was. */
+  void verify() const;
+
+private:
+  struct Stored : Range {
+    size_t offset; // In content_.
+  };
+  void store(Range range);
+  void protect(Range range) const;
+  void enlist(Range range) const;
+  PageRuns runs(Range range) const;
+  PageRuns compare(Range range) const;
+  void plan_mappings(std::vector<gw_call> &calls);
+  void plan_pages(std::vector<gw_call> &calls);
+
+  const Target &target_;
+  Remote &remote_;
+  Descriptor userfault_;
+  uint64_t heap_end_ = 0;
+  std::vector<Mapping> mappings_;
+  std::vector<Range> tracked_; // May be written: neighbours are one range.
+  std::vector<Range> watched_; // Code and constants: never written.
+  std::vector<Stored> stored_;
+  std::vector<std::byte> content_;
+  std::vector<Range> stored_ranges_;
+  std::vector<Range> to_write_, to_enlist_;
+};
+
+} // namespace gpuwhisk::inject

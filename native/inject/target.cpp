@@ -1,0 +1,134 @@
+#include "target.h"
+
+#include "failure.h"
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+
+namespace gpuwhisk::inject {
+namespace {
+
+Descriptor open_at(int folder, const char *name, int flags) {
+  Descriptor file(openat(folder, name, flags | O_CLOEXEC));
+  if (!file) throw_errno(std::string("open /proc/PID/") + name);
+  return file;
+}
+
+std::string read_whole(int file, const char *what) {
+  std::string text(16384, '\0');
+  size_t length = 0;
+  for (;;) {
+    if (length == text.size()) text.resize(text.size() * 2);
+    ssize_t count = pread(file, text.data() + length, text.size() - length, static_cast<off_t>(length));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw_errno(std::string("read /proc/PID/") + what);
+    if (count == 0) break;
+    length += static_cast<size_t>(count);
+  }
+  text.resize(length);
+  return text;
+}
+
+// Field 22 of stat; the second field (the name) may itself hold blanks and brackets. State Z is a dead process.
+uint64_t start_of(const std::string &stat) {
+  size_t at = stat.rfind(')');
+  if (at == std::string::npos || at + 2 >= stat.size() || stat[at + 2] == 'Z' || stat[at + 2] == 'X')
+    throw Failure("gone", "The process has ended.");
+  for (int field = 2; field < 22 && at != std::string::npos; field++) at = stat.find(' ', at + 1);
+  uint64_t ticks = 0;
+  if (at != std::string::npos) std::from_chars(stat.data() + at + 1, stat.data() + stat.size(), ticks);
+  return ticks;
+}
+
+std::set<int> numbers_in(int folder, const char *what) {
+  std::set<int> numbers;
+  alignas(dirent64) char buffer[8192];
+  if (lseek(folder, 0, SEEK_SET) < 0) throw_errno(what);
+  for (;;) {
+    long length = syscall(SYS_getdents64, folder, buffer, sizeof buffer);
+    if (length < 0) throw_errno(what);
+    if (length == 0) return numbers;
+    for (long at = 0; at < length;) {
+      const auto *entry = reinterpret_cast<const dirent64 *>(buffer + at);
+      at += entry->d_reclen;
+      int number = 0;
+      const char *end = entry->d_name + std::strlen(entry->d_name);
+      if (std::from_chars(entry->d_name, end, number).ptr == end) numbers.insert(number);
+    }
+  }
+}
+
+Descriptor open_folder(pid_t pid) {
+  std::string path = "/proc/" + std::to_string(pid);
+  Descriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder && errno == ENOENT) throw Failure("gone", "There is no process " + std::to_string(pid) + ".");
+  if (!folder) throw_errno("open " + path);
+  return folder;
+}
+
+} // namespace
+
+uint64_t start_ticks(pid_t pid) {
+  Descriptor folder = open_folder(pid);
+  return start_of(read_whole(open_at(folder.get(), "stat", O_RDONLY).get(), "stat"));
+}
+
+Target::Target(pid_t pid, uint64_t start)
+    : pid_(pid), start_(start), folder_(open_folder(pid)), memory_(open_at(folder(), "mem", O_RDWR)),
+      pagemap_(open_at(folder(), "pagemap", O_RDONLY)), maps_(open_at(folder(), "maps", O_RDONLY)),
+      status_(open_at(folder(), "status", O_RDONLY)), stat_(open_at(folder(), "stat", O_RDONLY)),
+      fds_(open_at(folder(), "fd", O_RDONLY | O_DIRECTORY)), tasks_(open_at(folder(), "task", O_RDONLY | O_DIRECTORY)) {
+  check_identity();
+}
+
+void Target::check_identity() const {
+  if (start_of(read_whole(stat_.get(), "stat")) != start_)
+    throw Failure("gone", "Process " + std::to_string(pid_) + " is another one than was registered.");
+}
+
+bool Target::try_read(uint64_t address, void *to, size_t length) const {
+  auto *next = static_cast<char *>(to);
+  while (length > 0) {
+    ssize_t count = pread(memory_.get(), next, length, static_cast<off_t>(address));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    next += count, address += static_cast<uint64_t>(count), length -= static_cast<size_t>(count);
+  }
+  return true;
+}
+
+void Target::read(uint64_t address, void *to, size_t length) const {
+  if (!try_read(address, to, length)) throw_errno("read the memory of the process");
+}
+
+void Target::write(uint64_t address, const void *from, size_t length) const {
+  const auto *next = static_cast<const char *>(from);
+  while (length > 0) {
+    ssize_t count = pwrite(memory_.get(), next, length, static_cast<off_t>(address));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) throw_errno("write the memory of the process");
+    next += count, address += static_cast<uint64_t>(count), length -= static_cast<size_t>(count);
+  }
+}
+
+std::string Target::read_maps() const { return read_whole(maps_.get(), "maps"); }
+std::string Target::read_status() const { return read_whole(status_.get(), "status"); }
+std::string Target::read_file(const char *name) const {
+  return read_whole(open_at(folder(), name, O_RDONLY).get(), name);
+}
+std::set<int> Target::descriptors() const { return numbers_in(fds_.get(), "list the descriptors of the process"); }
+std::set<int> Target::threads() const { return numbers_in(tasks_.get(), "list the threads of the process"); }
+
+std::string Target::descriptor_link(int descriptor) const {
+  char link[4096];
+  ssize_t length = readlinkat(fds_.get(), std::to_string(descriptor).c_str(), link, sizeof link);
+  if (length < 0 && errno == ENOENT) return "";
+  if (length < 0) throw_errno("read a descriptor of the process");
+  return std::string(link, static_cast<size_t>(length));
+}
+
+} // namespace gpuwhisk::inject

@@ -1,0 +1,66 @@
+#include "tracee.h"
+
+#include "failure.h"
+
+#include <elf.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+
+namespace gpuwhisk::inject {
+namespace {
+
+constexpr long options = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+                         PTRACE_O_TRACEEXEC | PTRACE_O_TRACESECCOMP | PTRACE_O_TRACESYSGOOD;
+
+void request(int operation, pid_t thread, const void *address, const void *data, const char *what) {
+  if (ptrace(static_cast<__ptrace_request>(operation), thread, address, data) < 0) throw_errno(what);
+}
+
+void *number(long value) { return reinterpret_cast<void *>(value); }
+
+} // namespace
+
+void seize(pid_t thread) { request(PTRACE_SEIZE, thread, nullptr, number(options), "ptrace SEIZE"); }
+void interrupt(pid_t thread) { request(PTRACE_INTERRUPT, thread, nullptr, nullptr, "ptrace INTERRUPT"); }
+void resume(pid_t thread, int signal) { request(PTRACE_CONT, thread, nullptr, number(signal), "ptrace CONT"); }
+void resume_to_call(pid_t thread) { request(PTRACE_SYSCALL, thread, nullptr, nullptr, "ptrace SYSCALL"); }
+void detach(pid_t thread) { request(PTRACE_DETACH, thread, nullptr, nullptr, "ptrace DETACH"); }
+
+user_regs_struct get_registers(pid_t thread) {
+  user_regs_struct registers;
+  request(PTRACE_GETREGS, thread, nullptr, &registers, "ptrace GETREGS");
+  return registers;
+}
+
+void set_registers(pid_t thread, const user_regs_struct &registers) {
+  request(PTRACE_SETREGS, thread, nullptr, &registers, "ptrace SETREGS");
+}
+
+void save_context(pid_t thread, Context &context) {
+  context.general = get_registers(thread);
+  iovec area{context.extended.data(), context.extended.size()};
+  request(PTRACE_GETREGSET, thread, number(NT_X86_XSTATE), &area, "ptrace GETREGSET");
+  context.extended_size = area.iov_len;
+  request(PTRACE_GETSIGMASK, thread, number(sizeof context.signal_mask), &context.signal_mask, "ptrace GETSIGMASK");
+}
+
+void restore_context(pid_t thread, const Context &context) {
+  iovec area{const_cast<std::byte *>(context.extended.data()), context.extended_size};
+  request(PTRACE_SETREGSET, thread, number(NT_X86_XSTATE), &area, "ptrace SETREGSET");
+  request(PTRACE_SETSIGMASK, thread, number(sizeof context.signal_mask), &context.signal_mask, "ptrace SETSIGMASK");
+  set_registers(thread, context.general);
+}
+
+siginfo_t signal_info(pid_t thread) {
+  siginfo_t info;
+  request(PTRACE_GETSIGINFO, thread, nullptr, &info, "ptrace GETSIGINFO");
+  return info;
+}
+
+unsigned long event_message(pid_t thread) {
+  unsigned long message = 0;
+  request(PTRACE_GETEVENTMSG, thread, nullptr, &message, "ptrace GETEVENTMSG");
+  return message;
+}
+
+} // namespace gpuwhisk::inject

@@ -1,0 +1,38 @@
+// One traced thread. Every function here must be called by the thread that seized it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <csignal>
+#include <sys/types.h>
+#include <sys/user.h>
+
+namespace gpuwhisk::inject {
+
+/** What a thread's registers and signal mask were. */
+struct Context {
+  user_regs_struct general;
+  std::array<std::byte, 16384> extended; // XSAVE area: floating point, vectors
+  size_t extended_size;
+  uint64_t signal_mask;
+};
+
+/** Attaches without stopping. The process dies with this thread (PTRACE_O_EXITKILL); threads that it starts are traced too. */
+void seize(pid_t thread);
+void interrupt(pid_t thread);
+/** Lets a stopped thread go on, with `signal` delivered if it is not 0. */
+void resume(pid_t thread, int signal = 0);
+/** Lets it go on until its next system call begins or ends. */
+void resume_to_call(pid_t thread);
+void detach(pid_t thread);
+
+user_regs_struct get_registers(pid_t thread);
+void set_registers(pid_t thread, const user_regs_struct &registers);
+void save_context(pid_t thread, Context &context);
+void restore_context(pid_t thread, const Context &context);
+siginfo_t signal_info(pid_t thread);
+/** The new thread's ID at a clone stop, the exit status at an exit stop. */
+unsigned long event_message(pid_t thread);
+
+} // namespace gpuwhisk::inject

@@ -1,0 +1,56 @@
+// What the proxy and a pre-warmer agree on: C, and C++ in the proxy.
+//
+// Two pieces of memory are shared. The *state page* holds the Ready flag: the pre-warmer raises it and then gives
+// up every way to write there; from then on only the proxy does. The *mailbox* takes requests and results, and the
+// lists of system calls that the proxy has the pre-warmer make; nothing in it is trusted by the proxy.
+#ifndef GPUWHISK_MAILBOX_H
+#define GPUWHISK_MAILBOX_H
+
+#include <stdint.h>
+
+enum { GW_CONTROL_FD = 3, GW_STATE_FD = 4, GW_MAILBOX_FD = 5 }; // What a pre-warmer is started with.
+enum { GW_EXIT_SETUP = 125 }; // The exit status of a pre-warmer that cannot start.
+enum { GW_VERSION = 1, GW_READY = 1, GW_BUSY = 2 };
+enum { GW_MAX_CALLS = 1000, GW_ARGUMENTS_BYTES = 8 << 20, GW_ENTRY_BYTES = 256, GW_MESSAGE_BYTES = 2048 };
+
+// The state page.
+struct gw_state {
+  uint32_t ready; // GW_READY: parked at the safe point.
+  uint32_t park;  // The futex that the worker waits on; nobody wakes it.
+};
+
+// One system call for gw_script.
+struct gw_call {
+  int64_t number;
+  uint64_t arguments[6];
+  int64_t result; // Negative: -errno.
+};
+
+enum { GW_LOAD = 1, GW_CALL = 2 };                                  // gw_mailbox.request
+enum { GW_DONE = 0, GW_NOT_LOADED = 1, GW_NO_ENTRY = 2, GW_NO_RESULT = 3 }; // gw_mailbox.status
+
+struct gw_mailbox {
+  struct gw_call calls[GW_MAX_CALLS];
+  uint32_t request, status;
+  uint64_t result, result_length; // Where the function's answer lies.
+  uint64_t environment_length;    // NAME=value texts, each NUL-ended, before the argument.
+  char entry[GW_ENTRY_BYTES];
+  char message[GW_MESSAGE_BYTES]; // What went wrong, for a status that is not GW_DONE.
+  char arguments[GW_ARGUMENTS_BYTES];
+};
+
+// Sent to the proxy over the control socket when the pre-warmer is ready, with the userfaultfd if there is one.
+struct gw_hello {
+  uint32_t version;
+  int32_t worker;             // The thread that is parked, and that runs functions.
+  int32_t landlock;           // Version of Landlock in force; 0: the kernel has none.
+  int32_t userfault_error;    // Why there is no userfaultfd (errno); 0: it comes along.
+  uint64_t park_return;       // Where the parked thread's instruction pointer is.
+  uint64_t enter;             // Calls the function in rbx, then stops (int3): gw_enter.
+  uint64_t script;            // Makes r12 system calls from the list at rbx, then stops: gw_script.
+  uint64_t enter_end, script_end; // The instruction pointers at those stops.
+  uint64_t guest;             // void gw_guest(void): does what the mailbox asks for.
+  uint64_t mailbox;           // Where it is mapped in the pre-warmer.
+};
+
+#endif

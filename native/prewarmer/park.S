@@ -1,0 +1,47 @@
+// gw_park, gw_enter and gw_script (park.h, mailbox.h).
+#include <sys/syscall.h>
+
+    .text
+    .globl gw_park, gw_park_return, gw_enter, gw_enter_end, gw_script, gw_script_end
+    .type gw_park, @function
+
+gw_park: // rdi: the state page
+    lea 4(%rdi), %rbx
+wait:
+    mov %rbx, %rdi
+    xor %esi, %esi // FUTEX_WAIT
+    xor %edx, %edx // while it is 0
+    xor %r10d, %r10d // without a time limit
+    mov $SYS_futex, %eax
+    syscall
+gw_park_return:
+    jmp wait
+
+gw_enter: // rbx: a function
+    call *%rbx
+    int3
+gw_enter_end:
+    ud2
+
+gw_script: // rbx: struct gw_call[], r12: how many
+    test %r12, %r12
+    jz done
+    mov 0(%rbx), %rax
+    mov 8(%rbx), %rdi
+    mov 16(%rbx), %rsi
+    mov 24(%rbx), %rdx
+    mov 32(%rbx), %r10
+    mov 40(%rbx), %r8
+    mov 48(%rbx), %r9
+    syscall
+    mov %rax, 56(%rbx)
+    add $64, %rbx
+    dec %r12
+    jmp gw_script
+done:
+    int3
+gw_script_end:
+    ud2
+
+    .size gw_park, . - gw_park
+    .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,11 @@
+// The resident code that the proxy directs the worker to.
+#ifndef GPUWHISK_PARK_H
+#define GPUWHISK_PARK_H
+
+#include "mailbox.h"
+
+// Waits on state->park until the end of days: the safe point. Does not return.
+_Noreturn void gw_park(const struct gw_state *state);
+extern const char gw_park_return[], gw_enter[], gw_enter_end[], gw_script[], gw_script_end[];
+
+#endif

@@ -1,0 +1,37 @@
+// What every pre-warmer does on its way to Ready, in this order:
+//
+//   gw_open_channel      maps what it shares with the proxy
+//   gw_enter_landlock    before any thread is made: the domain is the thread's and its children's
+//   (its own warm-up: libraries, interpreter, device)
+//   gw_install_filter    one static system call filter, on all threads
+//   gw_say_hello         tells the proxy where things are
+//   gw_raise_ready       and then gw_park (park.h), by the worker
+//
+// Each that can fail ends the process with a message on descriptor 2 (gw_fail).
+#ifndef GPUWHISK_PREWARMER_H
+#define GPUWHISK_PREWARMER_H
+
+#include "mailbox.h"
+
+struct gw_channel {
+  struct gw_state *writable_state; // Until gw_raise_ready.
+  const struct gw_state *state;    // A mapping that can never become writable.
+  struct gw_mailbox *mailbox;
+};
+
+_Noreturn void gw_fail(const char *what, int error);
+
+void gw_open_channel(struct gw_channel *channel);
+
+// Confines the process: it reads `readable`, also writes `writable` (both NULL-ended; absent paths are skipped), and
+// can neither trace nor signal what lies outside. Returns the version of Landlock, 0 where the kernel has none.
+int gw_enter_landlock(const char *const *readable, const char *const *writable);
+
+void gw_install_filter(void);
+
+// Fills in what is the same for every pre-warmer (the resident code, the mailbox, the userfaultfd) and sends it.
+void gw_say_hello(struct gw_hello *hello, const struct gw_channel *channel);
+
+void gw_raise_ready(struct gw_channel *channel);
+
+#endif

@@ -1,0 +1,95 @@
+#define _GNU_SOURCE
+#include "guest.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct {
+  struct gw_mailbox *mailbox;
+  const char *(*entry)(const char *);
+  void (*free_result)(const char *);
+  const char *last_result;
+} guest;
+
+void gw_prepare_guest(struct gw_mailbox *mailbox) {
+  guest.mailbox = mailbox;
+  if (!dlopen(NULL, RTLD_NOW)) _exit(1);
+  (void)dlsym(RTLD_DEFAULT, "gpuwhisk_main");
+  (void)dlerror();
+  setvbuf(stdout, NULL, _IOFBF, 1 << 16);
+}
+
+static int give_up(uint32_t status, const char *message) {
+  guest.mailbox->status = status;
+  snprintf(guest.mailbox->message, sizeof guest.mailbox->message, "%s", message ? message : "");
+  return -1;
+}
+
+// The object comes as a sealed memory file; the proxy has checked its contents.
+static int receive_object(void) {
+  char byte;
+  struct iovec body = {&byte, 1};
+  union {
+    char bytes[CMSG_SPACE(sizeof(int))];
+    struct cmsghdr aligned;
+  } control;
+  struct msghdr message = {
+      .msg_iov = &body, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+  if (recvmsg(GW_CONTROL_FD, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1) return -1;
+  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+  if (!header || header->cmsg_type != SCM_RIGHTS) return -1;
+  int object;
+  memcpy(&object, CMSG_DATA(header), sizeof object);
+  return object;
+}
+
+static int load(void) {
+  int object = receive_object();
+  if (object < 0) return give_up(GW_NOT_LOADED, "The shared object did not arrive.");
+  char path[32];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", object);
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  const char *problem = library ? NULL : dlerror();
+  close(object);
+  if (!library) return give_up(GW_NOT_LOADED, problem);
+  *(void **)&guest.entry = dlsym(library, guest.mailbox->entry);
+  if (!guest.entry) return give_up(GW_NO_ENTRY, dlerror());
+  *(void **)&guest.free_result = dlsym(library, "gpuwhisk_free");
+  return 0;
+}
+
+static const char *set_environment(void) {
+  char *next = guest.mailbox->arguments, *end = next + guest.mailbox->environment_length;
+  for (; next < end; next += strlen(next) + 1) {
+    char *equals = strchr(next, '=');
+    if (!equals) continue;
+    *equals = '\0';
+    if (setenv(next, equals + 1, 1) != 0) perror("setenv");
+    *equals = '=';
+  }
+  return end;
+}
+
+static void call(void) {
+  const char *argument = set_environment();
+  if (guest.last_result && guest.free_result) guest.free_result(guest.last_result);
+  guest.last_result = guest.entry(argument);
+  fflush(NULL);
+  if (!guest.last_result) {
+    give_up(GW_NO_RESULT, "");
+    return;
+  }
+  guest.mailbox->result = (uintptr_t)guest.last_result;
+  guest.mailbox->result_length = strlen(guest.last_result);
+}
+
+void gw_guest(void) {
+  guest.mailbox->status = GW_DONE;
+  if (guest.mailbox->request & GW_LOAD && load() < 0) return;
+  if (guest.mailbox->request & GW_CALL) call();
+}
