@@ -1,4 +1,5 @@
 import { readSwagger } from '../commands/api/swagger.js';
+import { messageOf, type WskError } from '../errors.js';
 import { asMap, type Json, type JsonMap } from '../json/json.js';
 import { composeAction, composeSequence } from './compose-action.js';
 import { composeApis } from './compose-api.js';
@@ -7,6 +8,7 @@ import { fileError } from './errors.js';
 import { nameFrom, packageInputs, parametersFrom, resolveInput, valuesOf, type Input } from './inputs.js';
 import { textOf, type Manifest } from './manifest.js';
 import { isDefaultPackage, type Plan, type PlannedDependency, type PlannedPackage, type PlannedRule } from './plan.js';
+import { repositoryAt, type Repository } from './repository.js';
 import type { Runtimes } from './runtimes.js';
 
 /** What a plan is made with. */
@@ -109,15 +111,28 @@ function dependenciesOf(declared: JsonMap, scope: Scope): Map<string, PlannedDep
   for (const [name, value] of asMap(declared.get('dependencies'))) {
     const dependency = asMap(value);
     const location = interpolate(textOf(dependency, 'location'));
-    if (!/^\.{0,2}\//.test(location)) {
-      const message = `Dependency [${name}]: the location [${location}] is neither a package (/NAMESPACE/PACKAGE) nor a folder (./FOLDER).\n`;
-      throw fileError('ERROR_YAML_FILE_FORMAT_ERROR', scope.file, message);
-    }
+    const repository = /^\.{0,2}\//.test(location) ? undefined : repositoryOf(name, location, dependency, scope);
     const parameters = parametersFrom(asMap(dependency.get('inputs')), scope.inputs, scope.commandLine, scope.file);
     const annotations = annotationsOf(dependency, scope);
-    dependencies.set(name, { location, isBinding: location.startsWith('/'), parameters, annotations });
+    const planned = { location, isBinding: location.startsWith('/'), parameters, annotations };
+    dependencies.set(name, repository ? { ...planned, repository } : planned);
   }
   return dependencies;
+}
+
+function repositoryOf(name: string, location: string, dependency: JsonMap, { file }: Scope): Repository {
+  const fail = (reason: string): WskError =>
+    fileError('ERROR_YAML_FILE_FORMAT_ERROR', file, `Dependency [${name}]: ${reason}.\n`);
+  let repository: Repository | undefined;
+  try {
+    repository = repositoryAt(location, interpolate(textOf(dependency, 'version')));
+  } catch (error) {
+    throw fail(messageOf(error));
+  }
+  if (repository) return repository;
+  throw fail(
+    `the location [${location}] is neither a package (/NAMESPACE/PACKAGE) nor a folder (./FOLDER) nor a repository (github.com/OWNER/NAME)`,
+  );
 }
 
 function addTriggers(plan: Plan, declared: JsonMap, scope: Scope): void {

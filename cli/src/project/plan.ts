@@ -1,4 +1,5 @@
 import type { JsonMap } from '../json/json.js';
+import type { Repository } from './repository.js';
 
 /** Everything that a project's files describe, ready to be sent. Parameters and annotations are maps by name. */
 export interface Plan {
@@ -24,11 +25,12 @@ export interface PlannedPackage {
   actions: Map<string, PlannedAction>;
 }
 
-/** A binding to a package, or a project in another folder. */
+/** A binding to a package, or a project in another folder or a repository. */
 export interface PlannedDependency {
-  /** `/namespace/package`, or a folder. */
+  /** `/namespace/package`, a folder, or what `repository` was read from. */
   location: string;
   isBinding: boolean;
+  repository?: Repository;
   parameters: JsonMap;
   annotations: JsonMap;
 }

@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import { mergeObjects } from '../args/parameters.js';
 import { ownNamespace } from '../args/qualified-name.js';
 import type { CommandContext } from '../commands/command.js';
+import { messageOf } from '../errors.js';
 import type { Json, JsonMap } from '../json/json.js';
 import { loadSettings, type Settings } from '../settings.js';
 import { stderr, stdout } from '../terminal.js';
@@ -15,11 +16,14 @@ import { dependencyAnnotations, managedAnnotation, removeGone } from './managed.
 import { readManifest, textOf, type Manifest } from './manifest.js';
 import type { Plan, PlannedDependency } from './plan.js';
 import { describePlan } from './preview.js';
+import { downloadRepository, repositoryFolder } from './repository.js';
 import { fetchRuntimes } from './runtimes.js';
 import { undeploy } from './undeploy.js';
 
 /** A project's files, and what their plan is made with. */
 export interface Project {
+  /** Where repositories that it depends on go. */
+  folder: string;
   manifest: Manifest;
   deployment: Manifest | undefined;
   deployer: Deployer;
@@ -63,7 +67,7 @@ export async function openProject(context: CommandContext, file: string): Promis
     projectName: flags.text('projectname'),
     warn,
   };
-  return { manifest, deployment, deployer, options };
+  return { folder: projectFolder(flags.text('project')), manifest, deployment, deployer, options };
 }
 
 /** Credentials come from the command line, else the deployment file, else the manifest, else the settings. */
@@ -114,6 +118,7 @@ export async function deployProject(project: Project, preview: boolean, sync: bo
   const own = managed ? { ...project, options: { ...options, managed } } : project;
   const plan = await planOf(own);
   if (preview) return stdout.print(describePlan(plan));
+  await fetchDependencies(own, plan);
   try {
     await deploy(plan, deployer, (label, dependency) => deployFolder(own, label, dependency));
     if (managed) await synchronise(deployer, plan, managed);
@@ -136,6 +141,24 @@ async function synchronise(deployer: Deployer, plan: Plan, managed: JsonMap): Pr
   }
 }
 
+/** Downloads the repositories that a plan depends on, so that what is missing is known before anything is deployed. */
+async function fetchDependencies(project: Project, { packages }: Plan, onlyMissing = false): Promise<void> {
+  const { folder, manifest, deployer } = project;
+  for (const { dependencies } of packages.values()) {
+    for (const [label, { repository }] of dependencies) {
+      if (!repository) continue;
+      const target = repositoryFolder(folder, label, repository);
+      if (onlyMissing && existsSync(target)) continue;
+      deployer.info(`Downloading dependency [${label}] ...\n`);
+      try {
+        await downloadRepository(repository, target);
+      } catch (error) {
+        throw fileError('ERROR_FILE_READ_ERROR', manifest.file, `Dependency [${label}]: ${messageOf(error)}\n`);
+      }
+    }
+  }
+}
+
 /** A dependency in another folder is a project of its own; if its package has another name, that name is bound to it. */
 async function deployFolder(project: Project, label: string, dependency: PlannedDependency): Promise<void> {
   const { deployer } = project;
@@ -150,6 +173,7 @@ async function deployFolder(project: Project, label: string, dependency: Planned
     const message = `Dependency [${label}] must have exactly one package in its manifest file.`;
     throw fileError('ERROR_YAML_FILE_FORMAT_ERROR', other.manifest.file, message);
   }
+  await fetchDependencies(own, plan);
   await deploy(plan, deployer, (inner, innerDependency) => deployFolder(own, inner, innerDependency));
   if (packageName === label) return;
   const { parameters, annotations } = dependency;
@@ -157,7 +181,10 @@ async function deployFolder(project: Project, label: string, dependency: Planned
 }
 
 async function openFolder(project: Project, label: string, dependency: PlannedDependency): Promise<Project> {
-  const folder = resolve(project.manifest.file, '..', dependency.location);
+  const { location, repository } = dependency;
+  const folder = repository
+    ? join(repositoryFolder(project.folder, label, repository), repository.folder)
+    : resolve(project.manifest.file, '..', location);
   const file = findIn(folder, 'manifest');
   if (file === undefined) {
     const message = `Dependency [${label}]: Manifest file not found at path [${folder}].\n`;
@@ -167,13 +194,15 @@ async function openFolder(project: Project, label: string, dependency: PlannedDe
   const deployment = deploymentFile === undefined ? undefined : await readManifest(deploymentFile);
   const { managed, ...options } = project.options;
   const inherited = managed ? { ...options, managed } : options;
-  return { ...project, manifest: await readManifest(file), deployment, options: { ...inherited, projectName: '' } };
+  const own = { ...inherited, projectName: '' };
+  return { ...project, folder, manifest: await readManifest(file), deployment, options: own };
 }
 
 /** Deletes what a project's files describe. */
 export async function undeployFiles(project: Project, preview: boolean): Promise<void> {
   const plan = await planOf(project);
   if (preview) return stdout.print(describePlan(plan));
+  await fetchDependencies(project, plan, true);
   try {
     await undeploy(plan, project.deployer, (label, dependency) => undeployFolder(project, label, dependency));
   } catch (error) {
@@ -186,6 +215,7 @@ export async function undeployFiles(project: Project, preview: boolean): Promise
 async function undeployFolder(project: Project, label: string, dependency: PlannedDependency): Promise<void> {
   const other = await openFolder(project, label, dependency);
   const plan = await planOf(other);
+  await fetchDependencies(other, plan, true);
   if (!plan.packages.has(label)) await undeploy(bindingOnly(label, dependency), project.deployer, noFolders);
   await undeploy(plan, project.deployer, (inner, innerDependency) => undeployFolder(other, inner, innerDependency));
 }

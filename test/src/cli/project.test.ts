@@ -104,9 +104,24 @@ describeCases('malformed manifests', [
     'Rule [r] must name a trigger and an action.',
   ),
   refused(
-    inPackage('dependencies: {d: {location: github.com/x/y}}'),
+    inPackage('dependencies: {d: {location: git.example.com/x/y}}'),
     'ERROR_YAML_FILE_FORMAT_ERROR',
-    'Dependency [d]: the location [github.com/x/y] is neither a package (/NAMESPACE/PACKAGE) nor a folder (./FOLDER).\n',
+    'Dependency [d]: the location [git.example.com/x/y] is neither a package (/NAMESPACE/PACKAGE) nor a folder (./FOLDER) nor a repository (github.com/OWNER/NAME).\n',
+  ),
+  refused(
+    inPackage('dependencies: {d: {location: github.com/x}}'),
+    'ERROR_YAML_FILE_FORMAT_ERROR',
+    'Dependency [d]: [github.com] alone names no repository.\n',
+  ),
+  refused(
+    inPackage('dependencies: {d: {location: github.com/x/y/../../z}}'),
+    'ERROR_YAML_FILE_FORMAT_ERROR',
+    'Dependency [d]: the folder [../../z] leads out of the repository.\n',
+  ),
+  refused(
+    inPackage('dependencies: {d: {location: github.com/x/y, version: ../../z}}'),
+    'ERROR_YAML_FILE_FORMAT_ERROR',
+    'Dependency [d]: [../../z] is no branch, tag or commit.\n',
   ),
   refused(
     inPackage('actions: {a: {function: a.js, web: true}}\napis: {n: {b: {p: {a: {method: FETCH}}}}}'),

@@ -1,0 +1,103 @@
+import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { messageOf } from '../errors.js';
+import { readArchive, type ArchiveFile } from './archive.js';
+
+/** A folder of a repository on GitHub or a server like it, at a branch, tag or commit. */
+export interface Repository {
+  /** `https://host/owner/name`, without credentials. */
+  url: string;
+  /** Below the repository; empty for the repository itself. */
+  folder: string;
+  version: string;
+  /** `user:password`; empty where the location has none. */
+  credentials: string;
+}
+
+/** Where `https://github.com` is to be read from instead, such as a mirror. */
+export const gitHubVariable = 'WHISK_GITHUB_URL';
+
+const downloadTimeoutMs = 60_000;
+const maxDownloadBytes = 64 * 1024 * 1024;
+
+/**
+ * Reads a dependency's location such as `github.com/owner/name/folder`; undefined if its host is none of GitHub's. As in
+ * OpenWhisk's wskdeploy, `github` somewhere in the host's name is what counts. The protocol is always HTTPS.
+ * @throws Error if the location names no repository.
+ */
+export function repositoryAt(location: string, version: string): Repository | undefined {
+  const [host = '', ...path] = location.replace(/^https?:\/\//, '').split('/');
+  if (!host.includes('github')) return undefined;
+  const [owner, name, ...folder] = path.filter((part) => part !== '');
+  const at = host.lastIndexOf('@');
+  if (owner === undefined || name === undefined) throw new Error(`[${host.slice(at + 1)}] alone names no repository`);
+  if (folder.includes('..')) throw new Error(`the folder [${folder.join('/')}] leads out of the repository`);
+  if (version.includes('..')) throw new Error(`[${version}] is no branch, tag or commit`);
+  const url = `https://${host.slice(at + 1)}/${owner}/${name.replace(/\.git$/, '')}`;
+  return { url, folder: folder.join('/'), version: version || 'master', credentials: at < 0 ? '' : host.slice(0, at) };
+}
+
+/** Where a repository goes in a project: `Packages/LABEL-VERSION`. */
+export function repositoryFolder(projectFolder: string, label: string, { version }: Repository): string {
+  return join(projectFolder, 'Packages', `${label}-${version}`.replace(/[/\\]/g, '-'));
+}
+
+/**
+ * Downloads a repository into a folder, in the place of what was there.
+ * @throws Error that says which address could not be had and why; the folder is then as it was.
+ */
+export async function downloadRepository(repository: Repository, folder: string): Promise<void> {
+  const url = `${mirrored(repository.url)}/zipball/${encodeURI(repository.version)}`;
+  let files: ArchiveFile[];
+  try {
+    files = readArchive(await download(url, repository.credentials));
+  } catch (error) {
+    throw new Error(`${url} could not be downloaded: ${reasonOf(error)}`, { cause: error });
+  }
+  mkdirSync(dirname(folder), { recursive: true });
+  const unpacked = mkdtempSync(join(dirname(folder), '.download-'));
+  try {
+    for (const { name, content, mode } of files) {
+      const path = join(unpacked, name);
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, content, { mode });
+    }
+    chmodSync(unpacked, 0o755);
+    rmSync(folder, { recursive: true, force: true });
+    renameSync(unpacked, folder);
+  } catch (error) {
+    rmSync(unpacked, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+function mirrored(url: string): string {
+  const mirror = process.env[gitHubVariable]?.replace(/\/+$/, '') ?? '';
+  const gitHub = 'https://github.com/';
+  return mirror !== '' && url.startsWith(gitHub) ? `${mirror}/${url.slice(gitHub.length)}` : url;
+}
+
+async function download(url: string, credentials: string): Promise<Buffer> {
+  const headers = new Headers();
+  if (credentials !== '') headers.set('authorization', `Basic ${Buffer.from(credentials).toString('base64')}`);
+  const response = await fetch(url, { headers, signal: AbortSignal.timeout(downloadTimeoutMs) });
+  if (!response.ok || response.body === null) {
+    await response.body?.cancel();
+    throw new Error(`HTTP status code ${response.status}`);
+  }
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body) {
+    bytes += (chunk as Uint8Array).length;
+    if (bytes > maxDownloadBytes) throw new Error(`it has more than ${maxDownloadBytes} bytes`);
+    chunks.push(Buffer.from(chunk as Uint8Array));
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Of a failed fetch, the reason that it hides in its cause. */
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined;
+  const first = cause instanceof AggregateError ? (cause.errors[0] as unknown) : cause;
+  return messageOf(first ?? error);
+}
