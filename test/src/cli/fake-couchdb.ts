@@ -1,4 +1,5 @@
-import { createServer } from 'node:http';
+import { createServer as createHttpServer, type RequestListener } from 'node:http';
+import { createServer as createHttpsServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
@@ -23,11 +24,11 @@ export interface FakeCouchdb {
 
 const user = 'whisk:se cret';
 
-/** Starts a server on a free port. */
-export async function startFakeCouchdb(): Promise<FakeCouchdb> {
+/** Starts a server on a free port; with `tls` over HTTPS. */
+export async function startFakeCouchdb(tls?: ServerOptions): Promise<FakeCouchdb> {
   const databases = new Map<string, Map<string, Entry>>();
   const requests: string[] = [];
-  const server = createServer((request, response) => {
+  const answerRequest: RequestListener = (request, response) => {
     const answer = (status: number, body: JsonObject): void =>
       void response.writeHead(status).end(JSON.stringify(body));
     const url = new URL(request.url ?? '/', 'http://couchdb');
@@ -43,7 +44,8 @@ export async function startFakeCouchdb(): Promise<FakeCouchdb> {
     const bytes = database.get(id)?.attachments.get(attachment ?? '')?.bytes;
     if (bytes === undefined) return answer(404, { error: 'not_found', reason: 'Document is missing attachment' });
     return void response.writeHead(200).end(bytes);
-  });
+  };
+  const server = tls ? createHttpsServer(tls, answerRequest) : createHttpServer(answerRequest);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const entriesOf = (name: string): Map<string, Entry> => {
     const entries = databases.get(name) ?? new Map<string, Entry>();
@@ -52,7 +54,7 @@ export async function startFakeCouchdb(): Promise<FakeCouchdb> {
   };
   const { port } = server.address() as AddressInfo;
   return {
-    url: `http://${user.replace(' ', '%20')}@127.0.0.1:${port}`,
+    url: `${tls ? 'https' : 'http'}://${user.replace(' ', '%20')}@localhost:${port}`,
     requests,
     put(name, document, attachments = {}) {
       const stored = Object.entries(attachments).map(

@@ -1,6 +1,6 @@
 // From documents in OpenWhisk's layout, served by a small server that speaks as much of CouchDB's protocol as it takes.
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { JsonObject } from '@gpuwhisk/common/json';
@@ -9,6 +9,7 @@ import type { Api } from '../api/harness.js';
 import { startFakeCouchdb } from './fake-couchdb.js';
 import type { FakeCouchdb } from './fake-couchdb.js';
 import { fill, get, keyOf, large, migrateIn, put } from './migrate-harness.js';
+import { certificate, privateKey } from './self-signed.js';
 import type { WskResult } from './wsk-process.js';
 
 const prefix = 'whisk_local_';
@@ -193,6 +194,34 @@ test('only the namespaces that were named', async () => {
   await couchdb.copy(source.store, prefix);
   expect((await carry('--namespace', 'bob')).stdout).toBe('trigger:    1 created\n');
   expect((await stored(target, 'whisks')).map(({ _id: id }) => id)).toEqual(['bob/his']);
+});
+
+test('over TLS: a certificate of its own is refused unless it is trusted or all are', async () => {
+  const secure = await startFakeCouchdb({ cert: certificate, key: privateKey });
+  try {
+    await fill(source);
+    await secure.copy(source.store, prefix);
+    const args = ['--from-couchdb', secure.url, '--db-prefix', prefix, ...to()];
+    expect(await migrateIn(folder, args)).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/Stopped: localhost:\d+ does not answer: self-signed certificate\n/),
+    });
+    expect(await stored(target, 'whisks')).toEqual([]);
+    await writeFile(join(folder, 'couchdb.pem'), certificate);
+    const trusted = await migrateIn(folder, args, { NODE_EXTRA_CA_CERTS: join(folder, 'couchdb.pem') });
+    expect(trusted).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^package: +1 created\naction: +3 created\n/),
+    });
+    expect(await stored(target, 'whisks')).toEqual(await stored(source, 'whisks'));
+    const insecure = await migrateIn(folder, [...args, '--insecure']);
+    expect(insecure).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^package: +1 equal already\naction: +3 equ/),
+    });
+  } finally {
+    await secure.close();
+  }
 });
 
 test('a database that is not there, a wrong password and no operator end it', async () => {

@@ -14,8 +14,12 @@ const binary = fileURLToPath(new URL('../../../bin/gpuwhisk', import.meta.url));
 export const keyOf = ({ uuid, key }: Account): string => `${uuid}:${key}`;
 
 /** Runs `gpuwhisk migrate`. */
-export function migrateIn(folder: string, args: readonly string[]): Promise<WskResult> {
-  return runBinary(binary, ['migrate', ...args], { directory: folder });
+export function migrateIn(
+  folder: string,
+  args: readonly string[],
+  environment: Record<string, string> = {},
+): Promise<WskResult> {
+  return runBinary(binary, ['migrate', ...args], { directory: folder, environment });
 }
 
 /** Creates something in the caller's namespace. */
