@@ -88,7 +88,12 @@ mkdirSync(build, { recursive: true });
 const parameters = `${build}/parameters.json`;
 writeFileSync(parameters, JSON.stringify({ image: readFileSync(fit(picture)).toString('base64') }));
 const limits = ['--kind', 'python:default', '--memory', '2048', '--timeout', '300000'];
-const annotation = ['--annotation', 'requirements', JSON.stringify(requirements)];
+const warm = { imports: ['numpy', 'PIL.Image', 'rapidocr'], entry: 'load' };
+const annotation = Object.entries({ requirements, warm }).flatMap(([key, value]) => [
+  '--annotation',
+  key,
+  JSON.stringify(value),
+]);
 runWsk(['action', update ? 'update' : 'create', action, `${here}recognise.py`, ...limits, ...annotation], [exists]);
 const result = await invoke(parameters);
 if (result.error !== undefined) {

@@ -10,13 +10,23 @@ const mainPath = new RegExp(`^${identifier}(\\.${identifier})*$`, 'u');
 const needsModule = /import statement outside a module|Unexpected token 'export'|'import\.meta'|await is only valid/;
 
 /**
- * Resolves with the function that `message.main` names in `message.code`; rejects with an error, or with a text
- * where OpenWhisk's runtime gives only a text. Archives are extracted into the current folder.
+ * Resolves with the function that `message.main` names in `message.code`, once the one that `message.entry` names, if
+ * any, has been called; rejects with an error, or with a text where OpenWhisk's runtime gives only a text. Archives
+ * are extracted into the current folder.
  */
 async function loadAction(message, zipLibrary) {
-  if (message.binary) return loadArchive(message, zipLibrary);
-  if (!mainPath.test(message.main)) throw 'Name of main function is not valid.';
-  return requireFunction(await loadSource(message.code, message.main), message.main);
+  const others = message.entry === undefined ? [] : [message.entry];
+  const [main, entry] = message.binary
+    ? await loadArchive(message, others, zipLibrary)
+    : await loadSource(message.code, checkedNames([message.main, ...others]));
+  requireFunction(main, message.main);
+  if (others.length > 0) await requireFunction(entry, message.entry)();
+  return main;
+}
+
+function checkedNames(names) {
+  if (!names.every((name) => mainPath.test(name))) throw 'Name of main function is not valid.';
+  return names;
 }
 
 function requireFunction(found, main) {
@@ -34,39 +44,44 @@ function lookUpExport(namespace, main) {
   return found ?? (main === 'main' ? namespace.default : undefined);
 }
 
-async function loadSource(code, main) {
+/** The value of a name in the scope of the code, as it need not be exported. */
+function inScope(name) {
+  return `(() => { try { return ${name} } catch (error) { if (!(error instanceof ReferenceError)) throw error } })()`;
+}
+
+async function loadSource(code, names) {
   const filename = path.resolve('index.js');
   const module = new Module(filename);
   module.filename = filename;
   module.paths = Module._nodeModulePaths(path.dirname(filename));
   let evaluate;
   try {
-    // The name is looked up in the scope of the code, as it need not be exported.
     evaluate = vm.compileFunction(
-      `${code}\n;try { return ${main} } catch (error) { if (!(error instanceof ReferenceError)) throw error }`,
+      `${code}\n;return [${names.map(inScope).join(', ')}]`,
       ['exports', 'require', 'module', '__filename', '__dirname'],
       { filename, importModuleDynamically: vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER },
     );
   } catch (error) {
-    if (error instanceof SyntaxError && needsModule.test(error.message)) return loadModuleSource(code, main);
+    if (error instanceof SyntaxError && needsModule.test(error.message)) return loadModuleSource(code, names);
     throw error;
   }
   const require = Module.createRequire(filename);
   const found = evaluate.call(module.exports, module.exports, require, module, filename, path.dirname(filename));
-  return typeof found === 'function' ? found : (lookUp(module.exports, main) ?? found);
+  return found.map((value, at) => (typeof value === 'function' ? value : (lookUp(module.exports, names[at]) ?? value)));
 }
 
-async function loadModuleSource(code, main) {
+async function loadModuleSource(code, names) {
   const file = path.resolve('index.mjs');
   fs.writeFileSync(file, code);
-  return lookUpExport(await importFile(file), main);
+  const namespace = await importFile(file);
+  return names.map((name) => lookUpExport(namespace, name));
 }
 
 function importFile(file) {
   return import(require('url').pathToFileURL(file).href);
 }
 
-async function loadArchive(message, zipLibrary) {
+async function loadArchive(message, others, zipLibrary) {
   const folder = process.cwd();
   require('./extract-archive.cjs').extractArchive(Buffer.from(message.code, 'base64'), folder, zipLibrary);
   // `main` is a function, or a file without its extension and a path in what it exports.
@@ -79,11 +94,10 @@ async function loadArchive(message, zipLibrary) {
   ) {
     throw 'Zipped actions must contain either package.json or index.js at the root.';
   }
-  const entry = resolveEntry(folder, file);
-  return requireFunction(await loadFile(entry, main), message.main);
+  return loadFile(resolveFile(folder, file), [main, ...others]);
 }
 
-function resolveEntry(folder, file) {
+function resolveFile(folder, file) {
   const require = Module.createRequire(path.join(folder, 'index.js'));
   const wanted = file === undefined ? folder : path.join(folder, file);
   const others = ['index.mjs', 'index.cjs'].map((name) => path.join(folder, name));
@@ -98,17 +112,19 @@ function resolveEntry(folder, file) {
   return undefined;
 }
 
-async function loadFile(entry, main) {
-  if (!isModule(entry)) {
+async function loadFile(file, names) {
+  if (!isModule(file)) {
     try {
-      return lookUp(Module.createRequire(entry)(entry), main);
+      const exported = Module.createRequire(file)(file);
+      return names.map((name) => lookUp(exported, name));
     } catch (error) {
       if (error.code !== 'ERR_REQUIRE_ESM' && error.code !== 'ERR_REQUIRE_ASYNC_MODULE') {
         if (!(error instanceof SyntaxError && needsModule.test(error.message))) throw error;
       }
     }
   }
-  return lookUpExport(await importFile(entry), main);
+  const namespace = await importFile(file);
+  return names.map((name) => lookUpExport(namespace, name));
 }
 
 /** Whether Node.js takes the file for an ES module: by its extension, or by the package.json above it. */

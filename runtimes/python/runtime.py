@@ -134,11 +134,26 @@ class Runtime:
                 raise Refusal("Missing main/no code to execute.")
             os.environ.update(message.get("env") or {})
             self.action = load_action(message)
+            if message.get("entry"):
+                self.call_entry(message["entry"])
             self.initialized = True
         except Refusal as refusal:
             self.answer(ERROR, request, error_payload(str(refusal)))
         else:
             self.answer(RESULT, request, b'{"ok":true}')
+
+    def call_entry(self, name):
+        """Calls the function that readies the action (annotation `warm`). Raises Refusal; why is printed on stderr."""
+        try:
+            entry = getattr(sys.modules["main__"], name)
+            result = entry()
+            if hasattr(result, "__await__"):
+                self.wait_for(result)
+        except Exception as error:
+            print_error(error)
+            raise Refusal(FAILED_TO_START)
+        except SystemExit as leaving:
+            end(exit_code(leaving))
 
     def run(self, request, payload):
         message = parse(payload)

@@ -69,10 +69,28 @@ export class ActivationRun implements PoolJob {
     };
   }
 
+  get readiesAhead(): boolean {
+    return this.action.warm.entry !== undefined;
+  }
+
+  async ready({ container }: PoolMember): Promise<boolean> {
+    let init: InitRequest | undefined;
+    try {
+      init = await this.initRequest(this.context.unlockArguments(this.message.content, this.message.lockedArgs));
+    } catch {
+      return false; // As its own run will say, or has said.
+    }
+    if (init === undefined) return false;
+    const outcome = await container.init(init, this.limits()).outcome;
+    return outcome.type === 'ok';
+  }
+
   async run(member: PoolMember, onInitialized: () => void): Promise<Disposition> {
     const { clock, marks } = this.context;
     const { container } = member;
     const warm = member.initialized;
+    const startType = warm && member.used ? 'warm' : member.origin;
+    member.used = true;
     try {
       const markSynced = marks.mark(this.message.activationId);
       if (!this.message.blocking) await markSynced();
@@ -117,7 +135,7 @@ export class ActivationRun implements PoolJob {
     if (outcome.type === 'unavailable') return this.retryElsewhere();
     if (this.cutShort(outcome)) return 'discard';
     const response = runResponse(outcome, this.action.limits.timeout, limits.maxResultBytes);
-    this.context.metrics.activationStarted(this.action.kind, warm ? 'warm' : member.origin);
+    this.context.metrics.activationStarted(this.action.kind, startType);
     await this.finish(start, initMs, response, outcome.type === 'timeout', call.logs);
     return response.statusCode <= ActivationStatus.applicationError ? 'keep' : 'discard';
   }
@@ -214,7 +232,15 @@ export class ActivationRun implements PoolJob {
     env.__OW_DEADLINE = String(context.clock.now() + action.limits.timeout);
     const { apiKey } = this;
     if (apiKey !== undefined) env.__OW_API_KEY = apiKey;
-    return { name: action.name, main: action.main, code: code.code, binary: code.binary, env };
+    const { entry } = action.warm;
+    return {
+      name: action.name,
+      main: action.main,
+      code: code.code,
+      binary: code.binary,
+      ...(entry !== undefined && { entry }),
+      env,
+    };
   }
 
   private runRequest(content: ActivationMessage['content']): RunRequest {

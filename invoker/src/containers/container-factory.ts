@@ -27,6 +27,8 @@ export interface InitRequest {
   /** Source text, or base64 of an archive when `binary`. Absent for an image that carries its code. */
   code?: string;
   binary: boolean;
+  /** A function that is called once when the code is loaded (annotation `warm`). */
+  entry?: string;
   /** Environment of the action: init parameters and `__OW_*`. */
   env: Record<string, string>;
 }

@@ -14,6 +14,10 @@ export interface PoolJob {
    * `onInitialized` when it has loaded the code and others may use the container beside it.
    */
   run(member: PoolMember, onInitialized: () => void): Promise<Disposition>;
+  /** Whether another container of the action should be readied before a run needs it. */
+  readonly readiesAhead: boolean;
+  /** Loads the code into a container ahead of any run; whether that worked. Never rejects. */
+  ready(member: PoolMember): Promise<boolean>;
   /** No container can be had. */
   fail(error: ProvisioningError): void;
 }
@@ -43,6 +47,8 @@ export class ActionQueue {
   private ended = 0;
   private busyMs = 0;
   readonly backlog = new BacklogProbe();
+  /** A container is being readied ahead of need. */
+  readying = false;
   /** A check of the head of the queue is set. */
   checkSet = false;
 
@@ -52,6 +58,11 @@ export class ActionQueue {
     expectedStartMs: number,
   ) {
     this.startMs = expectedStartMs;
+  }
+
+  /** Containers that are ready and have nothing to do. */
+  idleCount(): number {
+    return this.free.filter((member) => member.initialized && member.active === 0).length;
   }
 
   get slots(): number {

@@ -129,10 +129,14 @@ export class ContainerPool {
 
   private start(queue: ActionQueue, member: PoolMember, job: PoolJob): void {
     const startedMs = this.clock.monotonicMs();
+    // Readied ahead and taken now: the next long run shall find one, too.
+    const takesReadied = member.initialized && !member.used;
+    if (takesReadied && job.readiesAhead && (queue.runMs ?? 0) > longRunMs) this.readyAnother(queue, job);
     const run = (): void => {
       void job
         .run(member, () => {
           if (member.origin === 'cold') queue.recordStart(member.createMs + this.clock.monotonicMs() - startedMs);
+          if (job.readiesAhead) this.readyAnother(queue, job);
           if (member.active < queue.spec.concurrency && !member.retiring) {
             queue.makeFree(member);
             this.serve(queue);
@@ -292,17 +296,48 @@ export class ContainerPool {
       .catch((error: unknown) => this.logger.error({ error: String(error) }, 'the container pool failed'));
   }
 
+  /** Readies a container for the next run that finds the others busy, if none is and there is memory for it. */
+  private readyAnother(queue: ActionQueue, job: PoolJob): void {
+    if (queue.readying || this.closing || queue.idleCount() > 0) return;
+    const { spec } = queue;
+    const stem = this.stemCells.take(spec);
+    if (stem === undefined && !this.claimFree(spec.memoryMiB)) return;
+    queue.readying = true;
+    const startedMs = this.clock.monotonicMs();
+    const made = stem === undefined ? this.factory.create(spec) : Promise.resolve(stem);
+    made
+      .then(async (container) => {
+        const member = this.memberOf(container, 'prewarmed', this.clock.monotonicMs() - startedMs);
+        member.initialized = await job.ready(member);
+        if (member.initialized && !this.closing) this.join(queue, member);
+        else this.remove(container);
+      })
+      .catch((error: unknown) => {
+        this.release(spec.memoryMiB);
+        this.logger.warn({ kind: spec.kind, error: String(error) }, 'a container could not be readied ahead');
+      })
+      .finally(() => {
+        queue.readying = false;
+        this.forget(queue);
+      });
+  }
+
   private settleStart(queue: ActionQueue): void {
     queue.starting--;
     this.starting--;
   }
 
   private adopt(queue: ActionQueue, container: Container, origin: 'cold' | 'prewarmed', createMs: number): void {
-    const member: PoolMember = {
+    this.join(queue, this.memberOf(container, origin, createMs));
+  }
+
+  private memberOf(container: Container, origin: 'cold' | 'prewarmed', createMs: number): PoolMember {
+    return {
       container,
       origin,
       createMs,
       initialized: false,
+      used: false,
       active: 0,
       retiring: false,
       discarded: false,
@@ -312,8 +347,11 @@ export class ContainerPool {
       countedBusyMs: 0,
       lastUsedMs: this.clock.monotonicMs(),
     };
+  }
+
+  private join(queue: ActionQueue, member: PoolMember): void {
     queue.members.add(member);
-    void container.exited.then(() => this.lost(queue, member));
+    void member.container.exited.then(() => this.lost(queue, member));
     if (this.closing) {
       this.discard(queue, member);
       return;
@@ -355,7 +393,7 @@ export class ContainerPool {
   }
 
   private forget(queue: ActionQueue): void {
-    if (queue.members.size === 0 && queue.waiting.length === 0 && queue.starting === 0) {
+    if (queue.members.size === 0 && queue.waiting.length === 0 && queue.starting === 0 && !queue.readying) {
       // A slow removal may end when the action has a new queue already.
       if (this.queues.get(queue.key) === queue) this.queues.delete(queue.key);
       this.blocked.delete(queue);

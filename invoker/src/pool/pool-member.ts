@@ -12,6 +12,8 @@ export interface PoolMember {
   readonly createMs: number;
   /** Whether the action's code is loaded; until then only one run at a time may use it. */
   initialized: boolean;
+  /** Whether it had a run. */
+  used: boolean;
   /** Runs under way. */
   active: number;
   /** Takes no further runs; destroyed when the last one ends. */

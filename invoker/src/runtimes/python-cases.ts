@@ -25,6 +25,26 @@ export const pythonSources: readonly RuntimeCase[] = [
     result: { error: 'no' },
     stderr: /ValueError: no/,
   },
+  {
+    name: 'a function that readies it',
+    code: 'model = None\nasync def load():\n  global model\n  model = 1\ndef main(args):\n  return {"model": model}',
+    entry: 'load',
+    result: { model: 1 },
+  },
+  {
+    name: 'a function that readies it and fails',
+    code: 'def load():\n  raise ValueError("no model")\ndef main(args):\n  return {}',
+    entry: 'load',
+    initError: 'Cannot start action. Check logs for details.',
+    stderr: /ValueError: no model/,
+  },
+  {
+    name: 'one that is not there',
+    code: 'def main(args):\n  return {}',
+    entry: 'load',
+    initError: 'Cannot start action. Check logs for details.',
+    stderr: /has no attribute 'load'/,
+  },
   { name: 'own error', code: 'def main(args):\n  return {"error": "sorry"}', result: { error: 'sorry' } },
   {
     name: 'exception',

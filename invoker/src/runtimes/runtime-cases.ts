@@ -8,6 +8,7 @@ export interface RuntimeCase {
   name: string;
   code: string;
   main?: string;
+  entry?: string;
   binary?: boolean;
   env?: Record<string, string>;
   /** Parameters of the run; `{}` if absent. */
@@ -31,6 +32,7 @@ export async function checkCase(launch: RuntimeLaunch, given: RuntimeCase): Prom
     const request: Partial<InitRequest> = {
       code: given.code,
       main: given.main ?? 'main',
+      ...(given.entry !== undefined && { entry: given.entry }),
       binary: given.binary ?? false,
       env: given.env ?? {},
     };

@@ -110,6 +110,47 @@ describe('finding a container', () => {
   });
 });
 
+describe('containers that are readied ahead', () => {
+  test('after a cold start there is one for the next run that finds the first busy', async () => {
+    const harness = await PoolHarness.open();
+    const options = { ms: 500, readiesAhead: true };
+    const first = await harness.run('a', options);
+    expect(first.start).toBe('cold');
+    await harness.clock.runFor(startMs + initMs);
+    expect(harness.pool.snapshot()).toMatchObject({ containers: 2, idle: 2 });
+    const both = await harness.runAll([
+      ['a', options],
+      ['a', options],
+    ]);
+    expect(both.map(({ start }) => start).sort()).toEqual(['prewarmed', 'warm']);
+    // Taken, it has a successor.
+    await harness.clock.runFor(startMs + initMs);
+    expect(harness.pool.snapshot().containers).toBe(3);
+  });
+
+  test('not beyond the memory, and nobody gives way to them', async () => {
+    const harness = await PoolHarness.open({ memoryMiB: 256 });
+    await harness.run('b');
+    await harness.run('a', { readiesAhead: true });
+    await harness.clock.runFor(1000);
+    expect(harness.pool.snapshot()).toMatchObject({ containers: 2, claimedMiB: 256 });
+    expect((await harness.run('b')).start).toBe('warm');
+  });
+
+  test('one that cannot be readied is no loss', async () => {
+    const harness = await PoolHarness.open({}, { failing: 0 }, (factory) => {
+      let made = 0;
+      const create: ContainerFactory['create'] = (spec) =>
+        ++made === 2 ? Promise.reject(new Error('it did not start')) : factory.create(spec);
+      return { ...factory, create };
+    });
+    await harness.run('a', { readiesAhead: true });
+    await harness.clock.runFor(1000);
+    expect(harness.pool.snapshot()).toMatchObject({ containers: 1, claimedMiB: 128 });
+    expect((await harness.run('a')).start).toBe('warm');
+  });
+});
+
 describe('memory', () => {
   test('a container whose removal is slow does not make the pool forget those that came after it', async () => {
     let destroyed = 0;

@@ -31,6 +31,7 @@ export interface JobOptions extends Partial<ContainerSpec> {
   /** How long it runs. */
   ms?: number;
   discard?: boolean;
+  readiesAhead?: boolean;
 }
 
 /** A pool over simulated containers, and jobs that run on them. */
@@ -86,10 +87,16 @@ export class PoolHarness {
       const job: PoolJob = {
         key,
         spec,
+        readiesAhead: options.readiesAhead ?? false,
+        ready: async ({ container }) => {
+          const init = { name: key, main: 'main', binary: false, env: {} };
+          return (await container.init(init, limits).outcome).type === 'ok';
+        },
         fail: (error) => resolve({ failure: error.message, endedMs: this.clock.monotonicMs() }),
         run: async (member, onInitialized) => {
           const { active: beside, container } = member;
-          const start = member.initialized ? 'warm' : member.origin;
+          const start = member.initialized && member.used ? 'warm' : member.origin;
+          member.used = true;
           this.mostMiB = Math.max(this.mostMiB, this.liveMiB());
           try {
             if (!member.initialized) {

@@ -1,6 +1,7 @@
 // Containers that wait for an action yet to come: what the platform lists is what functions then run in.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
+import { annotation } from './api-client.js';
 import { hasPython } from './machine.js';
 import { startPlatform, until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
@@ -45,6 +46,31 @@ python('after the first start of an action that loads modules ahead, one with th
   await platform.api.putAction('loads2', code, options);
   expect((await platform.api.invokeForResult('loads2')).body).toEqual({ before: true });
 });
+
+test.each(['nodejs:default', 'python:default'])(
+  'an action of %s that loads a model has another container with it at hand after its first start',
+  async (kind) => {
+    if (kind.startsWith('python') && !hasPython) return;
+    const code = kind.startsWith('python')
+      ? 'import time, uuid\nmodel = []\ndef load():\n  model.append(str(uuid.uuid4()))\ndef main(args):\n  time.sleep(args.get("s", 0))\n  return {"model": model}'
+      : `const model = [];
+         function load() { model.push(crypto.randomUUID()); }
+         const main = ({ s = 0 }) => new Promise((done) => setTimeout(done, s * 1000, { model }));`;
+    await platform.api.putAction('model', code, { kind, annotations: { warm: { entry: 'load' } } });
+    const first = await platform.api.run('model');
+    expect(first.record.response.result).toEqual({ model: [expect.any(String)] });
+    expect(annotation(first.record, 'initTime')).toEqual(expect.any(Number));
+    // While the first container is busy the other one is found, which needs no init.
+    await until('another is ready', async () => {
+      const both = await Promise.all([platform.api.run('model', { s: 0.5 }), platform.api.run('model', { s: 0.5 })]);
+      const models = both.map(({ record }) => record.response.result.model as string[]);
+      expect(models.map(({ length }) => length)).toEqual([1, 1]);
+      return (
+        models[0]?.[0] !== models[1]?.[0] && both.every(({ record }) => annotation(record, 'initTime') === undefined)
+      );
+    });
+  },
+);
 
 test('who is no operator may not see them', async () => {
   expect((await platform.api.request('GET', '../admin/prewarmers')).status).toBe(403);
