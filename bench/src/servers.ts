@@ -45,6 +45,7 @@ const benchSettings = {
   GPUWHISK_LIMITS__CONCURRENT_INVOCATIONS: '1000000',
   GPUWHISK_LIMITS__INVOCATIONS_PER_MINUTE: '1000000000',
   GPUWHISK_LIMITS__FIRES_PER_MINUTE: '1000000000',
+  GPUWHISK_PREPARE_RUNTIMES: 'false',
 };
 
 /** Starts the platform; resolves once it listens. Throws with the end of its output if it does not. */

@@ -49,6 +49,8 @@ export const configSchema = z.strictObject({
   poolMemoryMiB: count.optional(),
   /** Stem cells as runtimes.json configures them; false starts none. */
   stemCells: z.boolean().default(true),
+  /** What takes long at the first use of a language is done ahead, in the background. */
+  prepareRuntimes: z.boolean().default(true),
   limits: z
     .strictObject({
       minTimeoutMs: count.default(100),

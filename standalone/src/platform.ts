@@ -62,6 +62,8 @@ const completedTopic = `completed${instance}`;
 /** Activations that the invoker holds; others wait in the bus. */
 const maxInFlight = 2000;
 const requestGraceMs = 2000;
+/** The start itself is over by then. */
+const prepareAfterMs = 15_000;
 
 /** Starts controller and invoker in this process on embedded engines. `config.dataDir` must be absolute. */
 export async function startPlatform(config: Config, options: PlatformOptions): Promise<Platform> {
@@ -111,6 +113,7 @@ async function start(
   });
   releases.push(() => durable.close());
   const catalog = await catalogFound;
+  releases.push(() => catalog.close());
   for (const damage of durable.damage) logger.error(damage, 'part of the log could not be read; the rest was');
   // Filled in once the addresses are known; no container starts before that.
   const runtimeEnv: Record<string, string> = {};
@@ -214,6 +217,10 @@ async function start(
     config.apiHost ?? (factory.sandboxService === undefined ? url : `http://${factory.sandboxService}`);
   await invoker.start();
   await controller.composing.open();
+  if (config.prepareRuntimes) {
+    const timer = clock.setBackgroundTimer(prepareAfterMs, () => void catalog.prepare());
+    releases.push(() => timer.cancel());
+  }
   return {
     url,
     gatewayUrl,

@@ -11,7 +11,8 @@ import type { Python } from './find-python.js';
 import { findGo, findJdk } from './find-toolchains.js';
 import type { Go, Jdk } from './find-toolchains.js';
 import { fitManifest } from './fit-manifest.js';
-import { goLaunch, goMinor, prepareGo } from './go-runtime.js';
+import { GoPackages, goMinor } from './go-packages.js';
+import { goLaunch } from './go-runtime.js';
 import { installRequirements } from './install-requirements.js';
 import { canHaveGson, javaLaunch, prepareJava } from './java-runtime.js';
 import { nodeLaunch } from './node-runtime.js';
@@ -37,7 +38,7 @@ export interface RuntimeCatalogOptions {
   /** Where fetched releases and packages are kept: `runtimes/` and `requirements/` in it. */
   dataDir: string;
   clock: Clock;
-  logger?: { info(message: string): void };
+  logger?: { info(message: string): void; warn(message: string): void };
   /** Where to look for toolchains; the process's own environment if absent. */
   env?: NodeJS.ProcessEnv;
 }
@@ -95,8 +96,16 @@ function notesOn(missing: readonly string[], listed: RuntimeManifest, offered: R
   ];
 }
 
+/** The runtimes of this machine. */
+export interface MachineCatalog extends RuntimeCatalog {
+  /** Does what takes long at a first use: compiles Go's packages, slowly, in the background. Never rejects. */
+  prepare(): Promise<void>;
+  /** Ends what goes on in the background. */
+  close(): Promise<void>;
+}
+
 /** Finds the runtimes of this machine. Fetches, compiles and installs nothing yet. Rejects with ConfigError. */
-export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Promise<RuntimeCatalog> {
+export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Promise<MachineCatalog> {
   const runtimesDir = resolve(options.runtimesDir);
   const dataDir = resolve(options.dataDir);
   const releasesDir = join(dataDir, 'runtimes');
@@ -120,6 +129,7 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   });
   const entries = new Map(Object.values(manifest.runtimes).flatMap((each) => each.map((entry) => [entry.kind, entry])));
   const launches = new SharedWork<RuntimeLaunch>(options.clock, failureKeptMs);
+  const goPackages = go && new GoPackages(releasesDir, join(runtimesDir, 'go'), go);
   const info = (message: string): void => options.logger?.info(message);
 
   async function launchNode(major: number): Promise<RuntimeLaunch> {
@@ -140,10 +150,20 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
     return javaLaunch(await prepareJava(releasesDir, join(runtimesDir, 'java'), found), found, memoryMiB);
   }
 
-  async function launchGo(found: Go): Promise<RuntimeLaunch> {
+  async function launchGo(found: Go, packages: GoPackages): Promise<RuntimeLaunch> {
     info("Go's packages are compiled for actions, once, if they are not there.");
-    const folder = await prepareGo(releasesDir, join(runtimesDir, 'go'), found);
-    return goLaunch(runtimesDir, await realpath(process.execPath), folder, found);
+    return goLaunch(runtimesDir, await realpath(process.execPath), await packages.ready(), found);
+  }
+
+  async function prepare(): Promise<void> {
+    const startMs = options.clock.monotonicMs();
+    try {
+      if (!(await goPackages?.prebuild())) return;
+      const seconds = Math.round((options.clock.monotonicMs() - startMs) / 1000);
+      info(`Go's packages were compiled for actions ahead of their first use, in ${seconds} s.`);
+    } catch (error) {
+      options.logger?.warn((error as Error).message);
+    }
   }
 
   function launchOf(entry: RuntimeEntry, requirements: readonly string[], memoryMiB: number): Promise<RuntimeLaunch> {
@@ -161,13 +181,15 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
         interpreterLaunch(runtimesDir, await realpath(process.execPath), interpreter),
       );
     }
-    if (family === 'go' && go) return launches.do(kind, () => launchGo(go));
+    if (family === 'go' && go && goPackages) return launches.do(kind, () => launchGo(go, goPackages));
     return Promise.reject(new ProvisioningError(`There is no runtime for '${kind}'.`));
   }
 
   return {
     manifest,
     notes: notesOn(missing, listed, manifest),
+    prepare,
+    close: async () => goPackages?.close(),
     supports: (kind) => kind === executableKind || entries.has(kind),
     launch(kind, requirements, memoryMiB = defaultMemoryMiB) {
       if (kind === executableKind) {

@@ -40,7 +40,7 @@ export function runProgram(
 }
 
 /** The last line that reports an error, or else the last line. */
-function lastLineOf(text: string): string {
+export function lastLineOf(text: string): string {
   const lines = text
     .split('\n')
     .map((line) => line.trim())

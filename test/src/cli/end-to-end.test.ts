@@ -27,7 +27,7 @@ beforeAll(async () => {
   await writeFile(join(folder, 'hello.js'), source);
   platform = spawn(process.execPath, [main, '--port', '0', '--data', join(folder, 'data')], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, NODE_OPTIONS: '' },
+    env: { ...process.env, NODE_OPTIONS: '', GPUWHISK_PREPARE_RUNTIMES: 'false' },
   });
   flags = await new Promise<string[]>((resolve, reject) => {
     let output = '';

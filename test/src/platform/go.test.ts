@@ -12,6 +12,7 @@ import type { ApiActivation } from './api-client.js';
 import { isolationLack } from './machine.js';
 import { newDataDir, removeDataDir, startPlatform } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
+import { manifestWithStemCells, servedByStemCell } from './stem-cells.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
 const dataDir = newDataDir();
@@ -153,12 +154,23 @@ func main() {
 (kind ? describe : describe.skip)('go', () => {
   beforeAll(async () => {
     await catalog.launch(kind ?? '', []);
-    platform = await startPlatform({ dataDir });
+    const manifest = manifestWithStemCells(join(dataDir, '..'), ['go']);
+    platform = await startPlatform({ dataDir, flags: ['--runtimes', manifest] });
   }, primeMs);
   afterAll(async () => {
     expect(await platform.end('SIGTERM')).toBe(0);
     removeDataDir(dataDir);
   });
+
+  test(
+    'a stem cell',
+    async () => {
+      const code = `package main\nfunc Main(obj ${map}) ${map} { return obj }`;
+      const record = await servedByStemCell(platform, kind ?? '', { kind: 'go:default', code }, { name: 'Ada' });
+      expect(record.response.result).toEqual({ name: 'Ada' });
+    },
+    caseMs,
+  );
 
   test.each(cases)(
     '$name',

@@ -51,7 +51,7 @@ export function removeDataDir(dataDir: string): void {
 function launch({ dataDir = newDataDir(), flags = [] }: PlatformOptions) {
   // Neither Jest's options nor settings of whoever runs the tests.
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('GPUWHISK_'));
-  const env = { ...Object.fromEntries(inherited), NODE_OPTIONS: '' };
+  const env = { ...Object.fromEntries(inherited), NODE_OPTIONS: '', GPUWHISK_PREPARE_RUNTIMES: 'false' };
   const child = spawn(process.execPath, [main, '--port', '0', '--data', dataDir, ...flags], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env,

@@ -14,6 +14,7 @@ import type { ApiActivation } from './api-client.js';
 import { networkLack } from './machine.js';
 import { newDataDir, removeDataDir, startPlatform } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
+import { manifestWithStemCells, servedByStemCell } from './stem-cells.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
 const dataDir = newDataDir();
@@ -23,7 +24,8 @@ const prepareMs = 180_000;
 
 let platform: RunningPlatform;
 beforeAll(async () => {
-  platform = await startPlatform({ dataDir });
+  const manifest = manifestWithStemCells(join(dataDir, '..'), ['java', 'ruby', 'php']);
+  platform = await startPlatform({ dataDir, flags: ['--runtimes', manifest] });
 });
 afterAll(async () => {
   expect(await platform.end('SIGTERM')).toBe(0);
@@ -161,6 +163,16 @@ public class Hello {
     expect(annotation(record, 'kind')).toBe(java);
   });
 
+  test(
+    'a stem cell',
+    async () => {
+      const exec = { kind: 'java:default', code: jar, main: 'Hello' };
+      const record = await servedByStemCell(platform, java ?? '', exec, { name: 'Ada' });
+      expect(record.response.result.greeting).toBe('Hello, Ada!');
+    },
+    prepareMs,
+  );
+
   test('main must be named', async () => {
     const { status, body } = await platform.api.request('PUT', '_/actions/nameless', {
       exec: { kind: 'java:default', code: jar },
@@ -194,4 +206,13 @@ describe.each([
     expect(logTexts(record)).toEqual([line]);
     expect(annotation(record, 'kind')).toBe(kind);
   });
+
+  (kind === undefined ? test.skip : test)(
+    'a stem cell',
+    async () => {
+      const record = await servedByStemCell(platform, kind ?? '', { kind: `${family}:default`, code }, { a: 41 });
+      expect(record.response.result).toEqual({ sum: 42 });
+    },
+    prepareMs,
+  );
 });

@@ -1,0 +1,50 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { ApiActivation } from './api-client.js';
+import { until } from './running-platform.js';
+import type { RunningPlatform } from './running-platform.js';
+
+const own = fileURLToPath(new URL('../../../runtimes/runtimes.json', import.meta.url));
+/** A runtime may be compiled before its first stem cell starts. */
+const readyMs = 60_000;
+
+/** Writes the repository's manifest with a stem cell for each kind of these families, and none for others. */
+export function manifestWithStemCells(folder: string, families: readonly string[]): string {
+  const manifest = JSON.parse(readFileSync(own, 'utf8')) as { runtimes: Record<string, JsonObject[]> };
+  for (const [family, entries] of Object.entries(manifest.runtimes)) {
+    const stemCells = families.includes(family) ? [{ initialCount: 1, memory: '256 MB' }] : [];
+    manifest.runtimes[family] = entries.map((entry) => ({ ...entry, stemCells }));
+  }
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, 'runtimes.json');
+  writeFileSync(file, JSON.stringify(manifest));
+  return file;
+}
+
+async function prewarmedStarts(url: string, kind: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const line = text.split('\n').find((each) => each.includes(`kind="${kind}",start="prewarmed"`));
+  return Number(line?.split(' ').at(-1) ?? 0);
+}
+
+/** Invokes new actions until one is served by a stem cell, and resolves with the record of that one. */
+export async function servedByStemCell(
+  { api, url }: RunningPlatform,
+  kind: string,
+  exec: JsonObject,
+  payload: JsonObject,
+): Promise<ApiActivation> {
+  const before = await prewarmedStarts(url, kind);
+  let record: ApiActivation | undefined;
+  let tries = 0;
+  const served = async (): Promise<boolean> => {
+    const name = `${kind.replace(':', '-')}-${++tries}`;
+    await api.request('PUT', `_/actions/${name}`, { exec });
+    ({ record } = await api.run(name, payload));
+    return (await prewarmedStarts(url, kind)) > before;
+  };
+  await until(`a stem cell of ${kind} serves an action`, served, readyMs);
+  return record as ApiActivation;
+}
