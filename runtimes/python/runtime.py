@@ -87,7 +87,6 @@ class Runtime:
         self.action = None
         self.initialized = False
         self.concurrent = os.environ.get("__OW_ALLOW_CONCURRENT", "").lower() == "true"
-        self.environment = {}
         self.event_loop = None
         self.lock = None
 
@@ -160,7 +159,7 @@ class Runtime:
         try:
             if self.action is None:
                 raise Refusal("no action defined yet")
-            self.set_environment(message)
+            run_environment.set(message)
             value = message.get("value")
             started_ns = monotonic_ns()
             result = to_json(self.call({} if value is None else value))
@@ -169,14 +168,6 @@ class Runtime:
         else:
             took_us = (monotonic_ns() - started_ns) // 1000
             self.answer(RESULT, request, result, b'{"us":%d}' % took_us)
-
-    def set_environment(self, message):
-        """Sets `__OW_<KEY>` for every string of a run's body; writing the environment is slow, so only what changed."""
-        seen = self.environment
-        for key, value in message.items():
-            if isinstance(value, str) and key != "value" and seen.get(key) != value:
-                seen[key] = value
-                os.environ["__OW_" + key.upper()] = value
 
     def call(self, value):
         try:
@@ -223,6 +214,65 @@ def serve(fd):
     for kind, request, payload in read_frames(fd):
         runtime.handle(kind, request, payload)
     end(0)
+
+
+class RunEnvironment:
+    """The environment variables of a run.
+
+    The C library never frees a value that it replaces, which would cost a warm container some 300 bytes a run: its
+    environment gets them only when a process is about to be started, which inherits it.
+    """
+
+    def __init__(self):
+        self.names = {}
+        self.pending = {}
+
+    def watch_starts(self):
+        """To be called before anything else can have got hold of these functions."""
+        import _posixsubprocess
+
+        os.register_at_fork(before=self.write)
+        for module, name in (
+            (_posixsubprocess, "fork_exec"),
+            (os, "system"),
+            (os, "execv"),
+            (os, "posix_spawn"),
+            (os, "posix_spawnp"),
+        ):
+            setattr(module, name, self.writes_first(getattr(module, name)))
+
+    def set(self, message):
+        """Sets `__OW_<KEY>` for every string of a run's body."""
+        environment = getattr(os.environ, "_data", None)
+        for key, value in message.items():
+            if not isinstance(value, str) or key == "value":
+                continue
+            name = self.names.get(key)
+            if name is None:
+                name = self.names[key] = "__OW_" + key.upper()
+            if environment is None or "\0" in value:
+                os.environ[name] = value  # The action replaced it, or it refuses the value.
+                continue
+            key_bytes, value_bytes = os.fsencode(name), os.fsencode(value)
+            if environment.get(key_bytes) != value_bytes:
+                environment[key_bytes] = self.pending[key_bytes] = value_bytes
+
+    def write(self):
+        pending, self.pending = self.pending, {}
+        environment = getattr(os.environ, "_data", {})
+        for name, value in pending.items():
+            if environment.get(name) == value:
+                os.putenv(name, value)
+
+    def writes_first(self, start):
+        def start_with_environment(*args, **options):
+            self.write()
+            return start(*args, **options)
+
+        return start_with_environment
+
+
+run_environment = RunEnvironment()
 
 
 def write_all(fd, data):
@@ -341,6 +391,7 @@ def prepare_interpreter(folders):
     sys.argv = [""]
     # A line leaves at once, so that a run that is cut off has its log.
     sys.stdout.reconfigure(line_buffering=True)
+    run_environment.watch_starts()
     load_imports()
 
 

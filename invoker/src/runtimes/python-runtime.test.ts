@@ -62,6 +62,59 @@ afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
     }
   });
 
+  const inherited = (start: string): string =>
+    `import os, subprocess\nread, write = os.pipe()\ndef main(args):\n  ${start}\n  return {"id": os.read(read, 99).decode().strip()}`;
+  test.each([
+    ['os.environ', 'import os\ndef main(args):\n  return {"id": os.environ["__OW_ACTIVATION_ID"]}'],
+    ['os.getenv', 'from os import getenv\ndef main(args):\n  return {"id": getenv("__OW_ACTIVATION_ID")}'],
+    [
+      'an environment kept from before',
+      'from os import environ\ndef main(args):\n  return {"id": dict(environ)["__OW_ACTIVATION_ID"]}',
+    ],
+    ['os.environb', 'import os\ndef main(args):\n  return {"id": os.environb[b"__OW_ACTIVATION_ID"].decode()}'],
+    [
+      'one that the action put in its place',
+      'import os\nos.environ = {}\ndef main(args):\n  return {"id": os.environ["__OW_ACTIVATION_ID"]}',
+    ],
+    ['a process', inherited('subprocess.run("echo $__OW_ACTIVATION_ID", shell=True, stdout=write)')],
+    [
+      'a process of os.system',
+      inherited('os.system("echo $__OW_ACTIVATION_ID >&%d" % (os.set_inheritable(write, True) or write))'),
+    ],
+    [
+      'a process that another becomes',
+      inherited(
+        'os.set_inheritable(write, True)\n  if os.fork() == 0: os.dup2(write, 1); os.execl("/bin/sh", "sh", "-c", "echo $__OW_ACTIVATION_ID")\n  os.wait()',
+      ),
+    ],
+  ])("a run's variables are in %s", async (_, code) => {
+    const runtime = new RuntimeProcess(launch);
+    try {
+      expect((await runtime.init({ code })).body).toEqual({ ok: true });
+      expect((await runtime.run({}, { activation_id: 'one' })).body).toEqual({ id: 'one' });
+      expect((await runtime.run({}, { activation_id: 'two' })).body).toEqual({ id: 'two' });
+    } finally {
+      await runtime.close();
+    }
+  });
+
+  test('what an action does to its environment stays', async () => {
+    const runtime = new RuntimeProcess(launch);
+    try {
+      const code = `import os, subprocess
+def main(args):
+  before = os.environ.get("A")
+  os.environ["A"] = "mine"
+  del os.environ["__OW_ACTIVATION_ID"]
+  return {"before": before, "left": subprocess.run("echo $A.$__OW_ACTIVATION_ID", shell=True, capture_output=True).stdout.decode()}`;
+      await runtime.init({ code });
+      expect((await runtime.run({})).body).toEqual({ before: null, left: 'mine.\n' });
+      expect((await runtime.run({})).body).toEqual({ before: 'mine', left: 'mine.\n' });
+    } finally {
+      await runtime.close();
+    }
+  });
+
   test('a run that hangs ends when the invoker goes', async () => {
     const runtime = new RuntimeProcess(launch);
     try {
