@@ -38,6 +38,21 @@ class Hello {
   }
   public static JsonObject error(JsonObject args) { return of("error", "sorry"); }
   public static JsonObject exits(JsonObject args) { System.out.println("leaving"); System.exit(3); return args; }
+  public static JsonObject halts(JsonObject args) { Runtime.getRuntime().halt(3); return args; }
+  public static JsonObject exitsQuietly(JsonObject args) {
+    try { Runtime.getRuntime().exit(3); } catch (Throwable ignored) { }
+    return args;
+  }
+  public static JsonObject exitsByReference(JsonObject args) {
+    java.util.function.IntConsumer exit = Runtime.getRuntime()::exit;
+    switch (args.size()) { case 0: exit.accept(3); case 1: return null; case 5: case 9: return args; default: return args; }
+  }
+  public static JsonObject exitsElsewhere(JsonObject args) throws Exception {
+    Thread thread = new Thread(() -> System.exit(4));
+    thread.start();
+    thread.join();
+    return args;
+  }
   public static JsonObject prints(JsonObject args) { System.out.print("out \\u2603"); System.err.println("err"); return args; }
   public static JsonObject nulls(JsonObject args) { JsonObject o = new JsonObject(); o.add("a", JsonNull.INSTANCE); o.addProperty("b", "<&>"); return o; }
   public static JsonObject env(JsonObject args) {
@@ -80,6 +95,7 @@ function makeJar(): string {
 }
 
 const invoking = 'An error has occurred while invoking the action (see logs for details): ';
+const exited = 'The action did not produce a valid response and exited unexpectedly.';
 const occurred = 'An error has occurred (see logs for details): ';
 const cases: (Omit<RuntimeCase, 'code' | 'name'> & { main: string })[] = [
   { main: 'Hello', value: { a: [1, 'ü☃'], n: 1.5 }, result: { a: [1, 'ü☃'], n: 1.5 } },
@@ -100,7 +116,11 @@ const cases: (Omit<RuntimeCase, 'code' | 'name'> & { main: string })[] = [
   },
   { main: 'Hello#overflows', runError: `${invoking}java.lang.StackOverflowError` },
   { main: 'Hello#fills', runError: `${invoking}java.lang.OutOfMemoryError: Java heap space` },
-  { main: 'Hello#exits', exit: 3, stdout: 'leaving\n' },
+  { main: 'Hello#exits', runError: exited, stdout: 'leaving\n', stderr: 'the action called exit with status 3\n' },
+  { main: 'Hello#halts', runError: exited },
+  { main: 'Hello#exitsQuietly', runError: exited },
+  { main: 'Hello#exitsByReference', runError: exited },
+  { main: 'Hello#exitsElsewhere', exit: 4 },
   { main: 'None', initError: `${occurred}java.lang.ClassNotFoundException: None` },
   { main: 'Hello#none', initError: /NoSuchMethodException: Hello.none\(com.google.gson.JsonObject\)$/ },
   { main: 'Hello#wrong', initError: /NoSuchMethodException/ },
@@ -121,7 +141,7 @@ const cases: (Omit<RuntimeCase, 'code' | 'name'> & { main: string })[] = [
 
   test.each([
     ['not base64', '!', /IllegalArgumentException/],
-    ['no JAR', 'abcd', /ClassNotFoundException/],
+    ['no JAR', 'abcd', /ZipException/],
   ])('code that is %s', (_, code, initError) =>
     checkCase(launch, { name: '', code, main: 'Hello', binary: true, initError }),
   );
@@ -154,7 +174,7 @@ const cases: (Omit<RuntimeCase, 'code' | 'name'> & { main: string })[] = [
   ])('%s', async (_, type, text, status, stderr) => {
     const runtime = new RuntimeProcess(launch);
     const hello = await runtime.frame((frame) => frame.type === 1);
-    expect(JSON.parse(hello.text)).toEqual({ version: 1, kind });
+    expect(JSON.parse(hello.text)).toEqual({ version: 1, kind, pid: runtime.pid });
     runtime.send(type, 0, text);
     expect(await runtime.exited).toBe(status);
     expect(runtime.stderr).toBe(stderr);

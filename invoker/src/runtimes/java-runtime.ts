@@ -15,7 +15,10 @@ const fetchTimeoutMs = 120_000;
 const gson = 'com.google.code.gson:gson:2.10.1';
 /** Where Debian's and Fedora's packages put it. */
 const systemGson = ['/usr/share/java/gson.jar', '/usr/share/java/google-gson/gson.jar'];
-const opened = ['--add-opens=java.base/java.io=ALL-UNNAMED', '--add-opens=java.base/java.util=ALL-UNNAMED'];
+/** Of java.base: for the descriptor, the environment, and what is put back when an action is unloaded. */
+const opened = ['java.io', 'java.util', 'java.lang', 'java.net', 'java.security'].map(
+  (name) => `--add-opens=java.base/${name}=ALL-UNNAMED`,
+);
 
 /** Whether gson is installed, or can be fetched by the machine's Maven. */
 export async function canHaveGson(path: string): Promise<boolean> {

@@ -3,34 +3,46 @@ package gpuwhisk;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
+import java.io.Closeable;
 import java.io.IOException;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
-import java.net.URL;
-import java.net.URLClassLoader;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Base64;
 
 /** The action of a JAR: a public static method from JsonObject to JsonObject, or from JsonArray to JsonArray. */
-final class Action {
-    private final URLClassLoader loader;
+final class Action implements Closeable {
+    private final JarLoader loader;
     private final Class<?> mainClass;
     private final String methodName;
 
-    /** `main` is a class, or `class#method`; the method is `main` otherwise. */
-    Action(String base64Jar, String main) throws IOException, ReflectiveOperationException {
-        Path jar = Path.of("action.jar").toAbsolutePath();
-        Files.write(jar, Base64.getDecoder().decode(base64Jar.trim()));
+    /** Writes `jar` to `file`. `main` is a class, or `class#method`; the method is `main` otherwise. */
+    Action(byte[] jar, Path file, String main) throws IOException, ReflectiveOperationException {
+        Files.write(file, jar);
         String[] parts = main.split("#", 2);
         methodName = parts.length > 1 && !parts[1].isEmpty() ? parts[1] : "main";
-        loader = new URLClassLoader(new URL[] {jar.toUri().toURL()}, Action.class.getClassLoader());
-        mainClass = loader.loadClass(parts[0]);
-        if (find(JsonObject.class) == null && find(JsonArray.class) == null) {
-            throw new NoSuchMethodException(
-                    parts[0] + "." + methodName + "(" + JsonObject.class.getName() + ")");
+        loader = new JarLoader(file, Action.class.getClassLoader());
+        try {
+            mainClass = Class.forName(parts[0], false, loader);
+            if (find(JsonObject.class) == null && find(JsonArray.class) == null) {
+                throw new NoSuchMethodException(
+                        parts[0] + "." + methodName + "(" + JsonObject.class.getName() + ")");
+            }
+        } catch (Throwable unfit) {
+            loader.close();
+            throw unfit;
         }
+    }
+
+    /** The loader of all its classes, which is gone when nothing of the action is left. */
+    ClassLoader loader() {
+        return loader;
+    }
+
+    @Override
+    public void close() throws IOException {
+        loader.close();
     }
 
     /** Calls the method; what it throws comes in an InvocationTargetException. */
@@ -61,6 +73,10 @@ final class Action {
 
     /** What to say of a failed run, in OpenWhisk's words; the trace goes to stderr. */
     static String describe(Throwable failure) {
+        if (failure instanceof Exit) {
+            System.err.println(failure.getMessage());
+            return "The action did not produce a valid response and exited unexpectedly.";
+        }
         if (failure instanceof InvocationTargetException wrapped) {
             wrapped.getCause().printStackTrace();
             return "An error has occurred while invoking the action (see logs for details): " + wrapped.getCause();

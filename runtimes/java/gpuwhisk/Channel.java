@@ -14,7 +14,7 @@ import java.nio.charset.StandardCharsets;
 
 /** Frames over a connected socket: u32 length, u8 type, u32 id, all little-endian, then UTF-8 JSON. */
 final class Channel {
-    static final int HELLO = 1, INIT = 2, RUN = 3, RESULT = 4, ERROR = 5, LOG = 6, CANCEL = 7, BYE = 8;
+    static final int HELLO = 1, INIT = 2, RUN = 3, RESULT = 4, ERROR = 5, LOG = 6, CANCEL = 7, BYE = 8, UNLOAD = 9;
     static final int MAX_PAYLOAD_BYTES = 64 * 1024 * 1024;
     private static final int HEADER_BYTES = 9;
 
@@ -56,8 +56,9 @@ final class Channel {
         }
     }
 
-    void hello(String payload) throws IOException {
-        out.write(frame(HELLO, 0, payload.getBytes(StandardCharsets.UTF_8)));
+    /** A frame that answers nothing: hello or bye. */
+    synchronized void announce(int type, String payload) throws IOException {
+        out.write(frame(type, 0, payload.getBytes(StandardCharsets.UTF_8)));
     }
 
     /** An answer and its log frame, in one write. */

@@ -19,6 +19,23 @@ final class Environment {
         variables = (Map<String, String>) behind.get(shown);
     }
 
+    /** Takes a variable that is not meant for actions; null if there is none. */
+    synchronized String take(String name) {
+        return variables.remove(name);
+    }
+
+    /** What a restore puts back: a copy of the variables as they are. */
+    synchronized Map<String, String> copy() {
+        return Map.copyOf(variables);
+    }
+
+    synchronized void restore(Map<String, String> saved) {
+        seen.clear();
+        if (variables.equals(saved)) return;
+        variables.clear();
+        variables.putAll(saved);
+    }
+
     /** Sets every pair of an init's `env`. */
     synchronized void add(JsonObject pairs) {
         for (Map.Entry<String, JsonElement> pair : pairs.entrySet()) {

@@ -2,58 +2,62 @@ package gpuwhisk;
 
 import com.google.gson.Gson;
 import com.google.gson.GsonBuilder;
-import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParseException;
 import com.google.gson.JsonParser;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
 
 /** The Java runtime: speaks the framed protocol on file descriptor 3 and runs one action. */
 public final class Runtime {
     private static final int DESCRIPTOR = 3;
+    private static final int FAILED = 1;
     private static final int PROTOCOL_VIOLATION = 70;
 
     // As JsonElement.toString writes: nulls kept, no HTML escapes.
     private final Gson gson = new GsonBuilder().serializeNulls().disableHtmlEscaping().create();
-    private final Environment environment = new Environment();
-    private final ExecutorService runs;
     private final Channel channel;
-    private volatile Action action;
+    private final Host host;
 
-    private Runtime(Channel channel) throws ReflectiveOperationException {
+    private Runtime(Channel channel, Path folder) throws ReflectiveOperationException {
         this.channel = channel;
-        // Runs leave the reading thread free to notice that the invoker is gone.
-        boolean concurrent = "true".equalsIgnoreCase(System.getenv("__OW_ALLOW_CONCURRENT"));
-        runs = concurrent ? Executors.newCachedThreadPool() : Executors.newSingleThreadExecutor();
+        host = new Host(folder, "true".equalsIgnoreCase(System.getenv("__OW_ALLOW_CONCURRENT")));
     }
 
     /** Without an argument it serves; with `--warm` it only loads what a first run needs, to be archived at its end. */
     public static void main(String[] words) throws Exception {
         if (words.length > 0 && words[0].equals("--warm")) {
-            warm();
-            return;
+            Path folder = Files.createTempDirectory("gpuwhisk-java");
+            Runtime runtime = new Runtime(new Channel(1), folder);
+            WarmUp.run(runtime.host, runtime.gson, 5);
+            Files.delete(folder);
+            System.exit(0); // Which writes the archive, as halt does not.
         }
-        new Runtime(new Channel(DESCRIPTOR)).serve();
-    }
-
-    private static void warm() throws ReflectiveOperationException, IOException {
-        Runtime runtime = new Runtime(new Channel(1));
-        JsonObject message = JsonParser.parseString("{\"a\":[1,{\"b\":null}],\"c\":\"d\"}").getAsJsonObject();
-        runtime.environment.addRun(message);
-        runtime.gson.toJson(message);
-        runtime.runs.submit(() -> Action.class.getName());
-        runtime.runs.shutdown();
+        try {
+            Runtime runtime = new Runtime(new Channel(DESCRIPTOR), Path.of("").toAbsolutePath());
+            if (runtime.host.isPrewarmer()) WarmUp.run(runtime.host, runtime.gson, WarmUp.ROUNDS);
+            runtime.serve();
+        } catch (Throwable failure) {
+            failure.printStackTrace();
+            end(FAILED); // Other threads would keep a JVM that serves nobody.
+        }
     }
 
     private void serve() throws IOException {
-        channel.hello("{\"version\":1,\"kind\":\"java:" + java.lang.Runtime.version().feature() + "\"}");
+        String unload = host.canUnload() ? ",\"unload\":true" : "";
+        String kind = "java:" + java.lang.Runtime.version().feature();
+        Path pid = Files.readSymbolicLink(Path.of("/proc/self"));
+        String hello = "{\"version\":1,\"kind\":\"" + kind + "\",\"pid\":" + pid + unload + "}";
+        channel.announce(Channel.HELLO, hello);
         try {
             for (Channel.Frame frame = channel.read(); frame != null; frame = channel.read()) {
                 switch (frame.type()) {
-                    case Channel.INIT, Channel.RUN -> start(frame);
+                    case Channel.INIT -> init(frame.id(), parse(frame));
+                    case Channel.RUN -> start(frame);
+                    case Channel.UNLOAD -> unload(frame);
                     case Channel.CANCEL -> { } // The run goes on; whoever cancelled it drops the answer.
                     case Channel.BYE -> end(0);
                     default -> throw new Channel.ProtocolException("a frame of type " + frame.type());
@@ -66,24 +70,25 @@ public final class Runtime {
         end(0);
     }
 
-    private static void end(int status) {
-        System.out.flush();
-        System.err.flush();
-        // At once: threads and hooks of the action must not hold the container up.
+    /** Ends the process at once: threads and hooks of the action must not hold the container up. */
+    static void end(int status) {
+        Streams.flush();
         java.lang.Runtime.getRuntime().halt(status);
     }
 
-    private void start(Channel.Frame frame) throws Channel.ProtocolException {
-        JsonObject message;
+    private static JsonObject parse(Channel.Frame frame) throws Channel.ProtocolException {
         try {
-            message = JsonParser.parseString(frame.text()).getAsJsonObject();
+            return JsonParser.parseString(frame.text()).getAsJsonObject();
         } catch (JsonParseException | IllegalStateException malformed) {
             throw new Channel.ProtocolException(malformed.getMessage());
         }
-        runs.execute(() -> {
+    }
+
+    private void start(Channel.Frame frame) throws Channel.ProtocolException {
+        JsonObject message = parse(frame);
+        host.execute(() -> {
             try {
-                if (frame.type() == Channel.INIT) init(frame.id(), message);
-                else run(frame.id(), message);
+                run(frame.id(), message);
             } catch (IOException gone) {
                 end(0);
             }
@@ -91,7 +96,7 @@ public final class Runtime {
     }
 
     private void init(int id, JsonObject message) throws IOException {
-        if (action != null) {
+        if (host.isLoaded()) {
             refuse(id, "Cannot initialize the action more than once.");
             return;
         }
@@ -99,9 +104,13 @@ public final class Runtime {
             refuse(id, "Missing main/no code to execute.");
             return;
         }
-        if (message.has("env")) environment.add(message.getAsJsonObject("env"));
+        String refusal = host.refusal(message);
+        if (refusal != null) {
+            refuse(id, refusal);
+            return;
+        }
         try {
-            action = new Action(message.get("code").getAsString(), message.get("main").getAsString());
+            host.load(message);
             answer(Channel.RESULT, id, "{\"ok\":true}");
         } catch (Throwable failure) {
             refuse(id, Action.describe(failure));
@@ -113,16 +122,37 @@ public final class Runtime {
     }
 
     private void run(int id, JsonObject message) throws IOException {
-        if (action == null) {
+        if (!host.isLoaded()) {
             refuse(id, "Cannot invoke an uninitialized action.");
             return;
         }
-        environment.addRun(message);
         try {
-            JsonElement value = message.has("value") ? message.get("value") : new JsonObject();
-            answer(Channel.RESULT, id, gson.toJson(action.run(value)));
+            answer(Channel.RESULT, id, gson.toJson(host.run(message)));
         } catch (Throwable failure) {
             refuse(id, Action.describe(failure));
+        }
+    }
+
+    private void unload(Channel.Frame frame) throws IOException {
+        JsonObject message = parse(frame);
+        if (!host.canUnload()) {
+            refuse(frame.id(), "This runtime cannot unload.");
+            return;
+        }
+        List<String> left;
+        long verifyNs = 0;
+        try {
+            left = host.unload();
+            long startedNs = System.nanoTime();
+            if (left.isEmpty()) left = host.verify(message.has("thorough") && message.get("thorough").getAsBoolean());
+            verifyNs = System.nanoTime() - startedNs;
+        } catch (Throwable failure) { // Also what objects of the action throw.
+            left = List.of(failure.toString());
+        }
+        if (left.isEmpty()) {
+            answer(Channel.RESULT, frame.id(), "{\"ok\":true,\"verifyUs\":" + verifyNs / 1000 + "}");
+        } else {
+            refuse(frame.id(), "The action left behind: " + String.join(", ", left) + ".");
         }
     }
 
@@ -138,8 +168,7 @@ public final class Runtime {
             refuse(id, "The action produced a response that is longer than " + Channel.MAX_PAYLOAD_BYTES + " bytes.");
             return;
         }
-        System.out.flush();
-        System.err.flush();
+        Streams.flush();
         channel.answer(type, id, payload);
     }
 }
