@@ -39,17 +39,13 @@ template <typename Visit> void each_entry(const Target &target, Range range, Vis
 }
 
 // Calls `visit` with every run of pages that is there; false if CHECK says that part of the range is not protected.
-template <typename Visit> bool scan(const Target &target, Range range, uint64_t flags, Visit visit) {
+template <typename Visit> bool scan(const Target &target, Range range, scan_argument argument, Visit visit) {
   static thread_local std::array<scan_region, 512> regions;
-  scan_argument argument{};
   argument.size = sizeof argument;
-  argument.flags = flags;
   argument.start = range.start;
   argument.end = range.end;
   argument.regions = reinterpret_cast<uint64_t>(regions.data());
   argument.region_count = regions.size();
-  argument.category_anyof_mask = page_present | page_swapped;
-  argument.return_mask = page_written | page_file | page_present | page_swapped;
   while (argument.start < range.end) {
     int count = ioctl(target.pagemap(), scan_request, &argument);
     if (count < 0 && errno == EINTR) continue;
@@ -61,11 +57,27 @@ template <typename Visit> bool scan(const Target &target, Range range, uint64_t 
   return true;
 }
 
+scan_argument present(uint64_t flags) {
+  scan_argument argument{};
+  argument.flags = flags;
+  argument.category_anyof_mask = page_present | page_swapped;
+  argument.return_mask = page_written | page_file | page_present | page_swapped;
+  return argument;
+}
+
 } // namespace
+
+bool add_unprotected(const Target &target, Range range, std::vector<Range> &pages) {
+  // Asked for exactly this, the kernel looks at nothing but the page table.
+  scan_argument argument{};
+  argument.flags = check_protected;
+  argument.category_mask = argument.return_mask = page_written;
+  return scan(target, range, argument, [&](const scan_region &region) { add(pages, {region.start, region.end}); });
+}
 
 std::optional<PageRuns> scan_writes(const Target &target, Range range) {
   PageRuns runs;
-  bool known = scan(target, range, check_protected, [&](const scan_region &region) {
+  bool known = scan(target, range, present(check_protected), [&](const scan_region &region) {
     add(region.categories & page_written ? runs.written : runs.clean, {region.start, region.end});
   });
   if (!known) return std::nullopt;
@@ -83,7 +95,7 @@ std::vector<Range> present_pages(const Target &target, Range range) {
 std::vector<Range> private_copies(const Target &target, Range range) {
   std::vector<Range> copies;
   if (has_pagemap_scan()) {
-    scan(target, range, 0, [&](const scan_region &region) {
+    scan(target, range, present(0), [&](const scan_region &region) {
       if (!(region.categories & page_file)) add(copies, {region.start, region.end});
     });
     return copies;

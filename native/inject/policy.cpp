@@ -21,15 +21,16 @@ bool is_payload(const Target &target, int descriptor, const struct stat &payload
 
 Verdict decide_mapping(const Policy &policy, const Target &target, const user_regs_struct &registers,
                        const CallSite &site) {
-  const Verdict no{Verdict::refuse, EACCES, "executable memory"};
+  const Verdict no{Verdict::refuse, EACCES, "executable memory"}, yes{Verdict::allow, 0, "", true};
+  if (!(registers.rdx & PROT_EXEC)) return yes;
   if (registers.rdx & PROT_WRITE) return no;
-  if (registers.r10 & MAP_ANONYMOUS) return policy.executable_memory ? Verdict{Verdict::allow} : no;
+  if (registers.r10 & MAP_ANONYMOUS) return policy.executable_memory ? yes : no;
   if (!site.alone) return no; // Another thread could exchange the descriptor between this check and the call.
   int descriptor = static_cast<int>(registers.r8);
-  if (is_payload(target, descriptor, site.payload)) return {Verdict::allow};
+  if (is_payload(target, descriptor, site.payload)) return yes;
   std::string path = target.descriptor_link(descriptor);
   for (const char *folder : library_folders)
-    if (path.starts_with(folder)) return {Verdict::allow};
+    if (path.starts_with(folder)) return yes;
   return no;
 }
 
@@ -47,8 +48,14 @@ Verdict decide(const Policy &policy, const Target &target, const user_regs_struc
     return decide_mapping(policy, target, registers, site);
   case SYS_mprotect:
   case SYS_pkey_mprotect:
-    if (policy.executable_memory && !(registers.rdx & PROT_WRITE)) return {Verdict::allow};
+    if (!(registers.rdx & PROT_EXEC) || (policy.executable_memory && !(registers.rdx & PROT_WRITE)))
+      return {Verdict::allow, 0, "", true};
     return {Verdict::refuse, EACCES, "executable memory"};
+  case SYS_munmap:
+  case SYS_mremap:
+  case SYS_brk:
+  case SYS_madvise:
+    return {Verdict::allow, 0, "", true};
   case SYS_exit_group:
     return {Verdict::end, 0, "exit"};
   case SYS_exit:

@@ -21,6 +21,7 @@ struct Verdict {
   } kind;
   int error = 0;
   const char *what = ""; // The call, for messages.
+  bool maps = false;     // The call changes mappings.
 };
 
 struct CallSite {

@@ -83,6 +83,7 @@ void Prewarmer::take_snapshot() {
   attach();
   save_context(resident_.worker, parked_);
   resident_.stack = (parked_.general.rsp - 1024) & ~uint64_t{15};
+  remote_.call("give up the state page", SYS_munmap, {launched_.hello.writable_state, sizeof(gw_state)});
   state_ = std::make_unique<ProcessState>(target_, remote_);
   snapshot_ = std::make_unique<Snapshot>(target_, remote_, std::move(launched_.userfault));
   release();
@@ -259,7 +260,7 @@ void Prewarmer::roll_back(Outcome &outcome) {
     run_->end_threads();
     limit_memory(0);
     std::vector<gw_call> calls;
-    snapshot_->plan(calls);
+    snapshot_->plan(calls, run_->mapped() || !launched_.hello.traces_mappings);
     state_->plan(calls);
     remote_.run(calls);
     snapshot_->write_back();

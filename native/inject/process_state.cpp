@@ -14,6 +14,7 @@ namespace {
 // for them: what a function had there is over.
 constexpr uint64_t area = offsetof(gw_mailbox, arguments);
 constexpr int last_signal = 64;
+constexpr uint64_t timer_area = area + (last_signal + 1) * 32, stack_area = timer_area + sizeof(itimerval);
 
 std::string field(const std::string &status, const char *name) {
   size_t at = status.find(name);
@@ -39,7 +40,9 @@ ProcessState::ProcessState(const Target &target, Remote &remote)
   for (int signal = 1; signal <= last_signal; signal++)
     calls.push_back(make_call(SYS_rt_sigaction, static_cast<uint64_t>(signal), 0,
                               resident.mailbox + area + static_cast<uint64_t>(signal) * sizeof(Handler), 8));
+  calls.push_back(make_call(SYS_sigaltstack, 0, resident.mailbox + stack_area));
   remote_.run(calls);
+  std::memcpy(&signal_stack_, resident.shared->arguments + (stack_area - area), sizeof signal_stack_);
   for (int signal = 1; signal <= last_signal; signal++)
     if (handlers[signal].function != 0 && can_be_handled(signal)) handlers_[signal] = handlers[signal];
 }
@@ -50,9 +53,10 @@ ProcessState::Signals ProcessState::signals() const {
           field(status, "\nSigCgt:")};
 }
 
-void ProcessState::plan_handlers(std::vector<gw_call> &calls) const {
+void ProcessState::plan_handlers(std::vector<gw_call> &calls) {
   Signals now = signals();
   // A handler put in place of another leaves the masks as they are.
+  changed_ = now != signals_;
   if (now.ignored == signals_.ignored && now.caught == signals_.caught && handlers_.empty()) return;
   const Resident &resident = remote_.resident();
   auto *handlers = reinterpret_cast<Handler *>(resident.shared->arguments);
@@ -65,27 +69,27 @@ void ProcessState::plan_handlers(std::vector<gw_call> &calls) const {
   }
 }
 
-void ProcessState::plan(std::vector<gw_call> &calls) const {
+void ProcessState::plan(std::vector<gw_call> &calls) {
+  changed_ = false;
   plan_handlers(calls);
   std::set<int> open = target_.descriptors();
   for (const auto &[descriptor, link] : descriptors_)
     if (open.erase(descriptor) == 0 || target_.descriptor_link(descriptor) != link)
       throw Failure("unrestorable", "The function closed or replaced descriptor " + std::to_string(descriptor) + ".");
   for (int descriptor : open) calls.push_back(make_call(SYS_close, static_cast<uint64_t>(descriptor)));
+  changed_ = changed_ || !open.empty();
 
   const Resident &resident = remote_.resident();
-  const uint64_t zeros = area + (last_signal + 1) * sizeof(Handler), no_stack = zeros + sizeof(itimerval);
-  std::memset(resident.shared->arguments + (zeros - area), 0, sizeof(itimerval));
-  stack_t none{};
-  none.ss_flags = SS_DISABLE;
-  std::memcpy(resident.shared->arguments + (no_stack - area), &none, sizeof none);
+  std::memset(resident.shared->arguments + (timer_area - area), 0, sizeof(itimerval));
+  std::memcpy(resident.shared->arguments + (stack_area - area), &signal_stack_, sizeof signal_stack_);
   for (int timer : {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF})
-    calls.push_back(make_call(SYS_setitimer, static_cast<uint64_t>(timer), resident.mailbox + zeros));
-  calls.push_back(make_call(SYS_sigaltstack, resident.mailbox + no_stack));
+    calls.push_back(make_call(SYS_setitimer, static_cast<uint64_t>(timer), resident.mailbox + timer_area));
+  calls.push_back(make_call(SYS_sigaltstack, resident.mailbox + stack_area));
 }
 
 void ProcessState::verify() const {
   if (target_.threads() != threads_) throw Failure("unrestorable", "The function left a thread behind.");
+  if (!changed_) return; // plan() found the rest as it was, and nothing of the function ran since.
   if (signals() != signals_) throw Failure("unrestorable", "Signal handlers or pending signals differ from those before.");
   std::set<int> open = target_.descriptors();
   if (open.size() != descriptors_.size())

@@ -4,6 +4,7 @@
 
 #include "remote.h"
 
+#include <csignal>
 #include <map>
 #include <set>
 #include <string>
@@ -19,7 +20,7 @@ public:
   const std::set<int> &threads() const { return threads_; }
 
   /** Adds the calls that undo what the function left. Throws "unrestorable" where no call can. */
-  void plan(std::vector<gw_call> &calls) const;
+  void plan(std::vector<gw_call> &calls);
   /** Throws "unrestorable" if descriptors, threads, handlers or pending signals differ from those before. */
   void verify() const;
 
@@ -29,13 +30,15 @@ private:
     bool operator==(const Signals &) const = default;
   };
   Signals signals() const;
-  void plan_handlers(std::vector<gw_call> &calls) const;
+  void plan_handlers(std::vector<gw_call> &calls);
 
   const Target &target_;
   Remote &remote_;
   std::map<int, std::string> descriptors_; // Number: what it refers to.
   std::set<int> threads_;
   Signals signals_;
+  stack_t signal_stack_{};
+  bool changed_ = true;
   struct Handler { // As the kernel has it.
     uint64_t function, flags, restorer, mask;
   };

@@ -86,6 +86,7 @@ bool Run::handle_call(pid_t thread, Ending &ending) {
   }
   if (verdict.kind == Verdict::allow_and_replace) replace_ = std::string("the function changed ") + verdict.what;
   if (verdict.kind == Verdict::refuse) refused_ = verdict.what;
+  mapped_ = mapped_ || verdict.maps;
   if (verdict.kind == Verdict::refuse || verdict.kind == Verdict::end) {
     registers.orig_rax = no_call; // Otherwise the call is made when the thread goes on.
     registers.rax = static_cast<uint64_t>(-static_cast<int64_t>(verdict.error));

@@ -38,6 +38,8 @@ public:
   void end_threads();
   /** Why the process should not serve another function, or "". */
   const std::string &replace_reason() const { return replace_; }
+  /** Whether a call ran that changes mappings. */
+  bool mapped() const { return mapped_; }
   /** A call that was refused, for messages, or "". */
   const std::string &refused() const { return refused_; }
 
@@ -56,6 +58,7 @@ private:
   std::set<int> kept_;
   std::map<pid_t, bool> stopped_; // The worker and the function's threads: whether they are stopped.
   std::string replace_, refused_;
+  bool mapped_ = false;
 };
 
 } // namespace gpuwhisk::inject

@@ -29,6 +29,10 @@ gw_call make_call(int64_t number, std::initializer_list<uint64_t> arguments) {
   return call;
 }
 
+constexpr size_t max_open_pages = 1024;
+constexpr size_t max_adopted_bytes = 128 * page_bytes;
+constexpr unsigned rounds_until_closed = 64; // Then it is learned anew what functions write.
+
 bool overlaps(const Range &one, const Range &other) { return one.start < other.end && other.start < one.end; }
 
 } // namespace
@@ -46,17 +50,19 @@ Snapshot::Snapshot(const Target &target, Remote &remote, Descriptor userfault)
     // What a file-backed page holds before it is first touched is in the file, so that all of it is kept.
     for (Range range : mapping.anonymous() ? present_pages(target_, mapping) : std::vector<Range>{mapping}) store(range);
   }
+  content_.reserve(content_.size() + max_adopted_bytes);
   for (Range range : tracked_) {
     enlist(range);
     protect(range);
   }
+  mapped_pages_ = target_.mapped_pages();
 }
 
 void Snapshot::store(Range range) {
   size_t offset = content_.size();
   content_.resize(offset + (range.end - range.start));
   target_.read(range.start, content_.data() + offset, range.end - range.start);
-  stored_.push_back({{range.start, range.end}, offset});
+  stored_.push_back({range, offset});
   add_range(stored_ranges_, range);
 }
 
@@ -100,11 +106,52 @@ PageRuns Snapshot::compare(Range range) const {
   return found;
 }
 
-void Snapshot::plan(std::vector<gw_call> &calls) {
+void Snapshot::plan(std::vector<gw_call> &calls, bool mapped) {
   to_write_.clear();
   to_enlist_.clear();
+  to_protect_.clear();
+  // The stack grows without a call.
+  compare_mappings_ = mapped || !tracks_writes() || target_.mapped_pages() != mapped_pages_;
+  if (!compare_mappings_ && plan_written(calls)) return;
+  compare_mappings_ = true;
   plan_mappings(calls);
   plan_pages(calls);
+}
+
+// False if not everything is protected as it should be, so that mappings must have changed.
+bool Snapshot::plan_written(std::vector<gw_call> &calls) {
+  std::vector<Range> written;
+  for (Range range : tracked_)
+    if (!add_unprotected(target_, range, written)) return false;
+  std::vector<Range> unknown = subtract(written, stored_ranges_);
+  to_write_ = subtract(written, unknown);
+  for (Range range : unknown) {
+    if (adopted_bytes_ + (range.end - range.start) > max_adopted_bytes) {
+      empty(range, calls);
+    } else {
+      adopt(range);
+      to_write_.push_back(range);
+    }
+  }
+  std::ranges::sort(to_write_, {}, &Range::start);
+  return true;
+}
+
+// Pages that were not there at the snapshot read as zeros again.
+void Snapshot::empty(Range range, std::vector<gw_call> &calls) {
+  calls.push_back(make_call(SYS_madvise, {range.start, range.end - range.start, MADV_DONTNEED}));
+  to_protect_.push_back(range);
+}
+
+// The snapshot has zeros there from now on: cheaper than giving the page back each time.
+void Snapshot::adopt(Range range) {
+  size_t offset = content_.size();
+  content_.resize(offset + (range.end - range.start));
+  adopted_bytes_ += range.end - range.start;
+  auto by_start = [](const Range &one, uint64_t start) { return one.start < start; };
+  stored_.insert(std::lower_bound(stored_.begin(), stored_.end(), range.start, by_start), {range, offset});
+  stored_ranges_.clear();
+  for (const Stored &stored : stored_) add_range(stored_ranges_, stored);
 }
 
 void Snapshot::plan_mappings(std::vector<gw_call> &calls) {
@@ -118,6 +165,7 @@ void Snapshot::plan_mappings(std::vector<gw_call> &calls) {
     if (!was->anonymous() || was->shared || was->foreign())
       throw Failure("unrestorable", "The function unmapped " + was->name + ".");
     to_enlist_.push_back(gone);
+    to_protect_.push_back(gone);
     if (was->name == "[heap]") continue; // brk brings it back.
     constexpr uint64_t flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
     calls.push_back(make_call(SYS_mmap, {gone.start, gone.end - gone.start, static_cast<uint64_t>(was->protection),
@@ -143,28 +191,43 @@ void Snapshot::plan_pages(std::vector<gw_call> &calls) {
     auto first = std::ranges::lower_bound(stored_ranges_, range.start, {}, &Range::start);
     auto last = std::ranges::lower_bound(stored_ranges_, range.end, {}, &Range::start);
     for (Range changed : subtract({first, last}, found.clean)) add_range(to_write_, changed);
-    // Pages that were not there read as zero again.
-    for (Range extra : subtract(found.written, stored_ranges_))
-      calls.push_back(make_call(SYS_madvise, {extra.start, extra.end - extra.start, MADV_DONTNEED}));
+    for (Range extra : subtract(found.written, stored_ranges_)) empty(extra, calls);
   }
 }
 
 size_t Snapshot::write_back() {
   for (Range range : to_enlist_) enlist(range);
   size_t pages = 0;
+  std::vector<iovec> from, to;
   for (Range range : to_write_) {
     auto stored = std::ranges::upper_bound(stored_, range.start, {}, &Stored::start) - 1;
     for (; stored != stored_.end() && stored->start < range.end; ++stored) {
       uint64_t start = std::max(range.start, stored->start), end = std::min(range.end, stored->end);
-      target_.write(start, content_.data() + stored->offset + (start - stored->start), end - start);
+      from.push_back({content_.data() + stored->offset + (start - stored->start), end - start});
+      to.push_back({reinterpret_cast<void *>(start), end - start});
       pages += (end - start) / page_bytes;
     }
-    protect(range);
   }
+  target_.write_all(from, to);
+  open_.clear();
+  bool leave_open = !compare_mappings_ && pages <= max_open_pages && ++rounds_ % rounds_until_closed != 0;
+  if (leave_open) open_ = to_write_;
+  else to_protect_.insert(to_protect_.end(), to_write_.begin(), to_write_.end());
+  for (Range range : to_protect_) protect(range);
   return pages;
 }
 
 void Snapshot::verify() const {
+  if (compare_mappings_) return verify_all();
+  std::vector<Range> written;
+  for (Range range : tracked_)
+    if (!add_unprotected(target_, range, written)) throw Failure("unrestorable", "A mapping is not as it was.");
+  if (!subtract(written, open_).empty()) throw Failure("unrestorable", "A page of the pre-warmer is not as it was.");
+  if (target_.mapped_pages() != mapped_pages_)
+    throw Failure("unrestorable", "The mappings of the pre-warmer differ from those before.");
+}
+
+void Snapshot::verify_all() const {
   if (current_mappings(target_) != mappings_)
     throw Failure("unrestorable", "The mappings of the pre-warmer differ from those before.");
   for (Range range : watched_)

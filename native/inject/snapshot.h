@@ -3,6 +3,9 @@
 // Where the kernel can (userfaultfd in asynchronous write-protect mode, PAGEMAP_SCAN: Linux 6.7), every page that a
 // function can write is write-protected once; a write costs the function one fault, and finding what was written
 // costs a walk over page tables. Elsewhere the pages are compared with the copy.
+//
+// Functions write much the same pages of their interpreter. What one wrote is therefore left open for a while, and
+// put back after every function whether it was written or not: that is cheaper than a fault and a protection each.
 #pragma once
 
 #include "pagemap.h"
@@ -23,8 +26,11 @@ public:
   uint64_t stored_bytes() const { return content_.size(); }
 
   // The way back, in three steps, with every thread stopped:
-  /** Adds the system calls that put the mappings back. Throws "unrestorable" where no call can. */
-  void plan(std::vector<gw_call> &calls);
+  /**
+   * Adds the system calls that put the mappings back. Throws "unrestorable" where no call can. `mapped`: whether a
+   * call ran that changes mappings; if none did, they are not compared.
+   */
+  void plan(std::vector<gw_call> &calls, bool mapped);
   /** After those calls: writes the pages back, and protects them again. Returns how many. */
   size_t write_back();
   /** Throws "unrestorable" if mappings, constants or code differ from the snapshot, or a page is not as it was. */
@@ -41,6 +47,10 @@ private:
   PageRuns compare(Range range) const;
   void plan_mappings(std::vector<gw_call> &calls);
   void plan_pages(std::vector<gw_call> &calls);
+  bool plan_written(std::vector<gw_call> &calls);
+  void empty(Range range, std::vector<gw_call> &calls);
+  void adopt(Range range);
+  void verify_all() const;
 
   const Target &target_;
   Remote &remote_;
@@ -52,7 +62,12 @@ private:
   std::vector<Stored> stored_;
   std::vector<std::byte> content_;
   std::vector<Range> stored_ranges_;
-  std::vector<Range> to_write_, to_enlist_;
+  std::vector<Range> to_write_, to_enlist_, to_protect_;
+  std::vector<Range> open_;     // Written back, and not protected.
+  uint64_t mapped_pages_ = 0;
+  size_t adopted_bytes_ = 0;
+  unsigned rounds_ = 0;
+  bool compare_mappings_ = true;
 };
 
 } // namespace gpuwhisk::inject

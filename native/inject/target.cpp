@@ -2,7 +2,9 @@
 
 #include "failure.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <charconv>
 #include <cstring>
 #include <dirent.h>
@@ -81,6 +83,7 @@ Target::Target(pid_t pid, uint64_t start)
     : pid_(pid), start_(start), folder_(open_folder(pid)), memory_(open_at(folder(), "mem", O_RDWR)),
       pagemap_(open_at(folder(), "pagemap", O_RDONLY)), maps_(open_at(folder(), "maps", O_RDONLY)),
       status_(open_at(folder(), "status", O_RDONLY)), stat_(open_at(folder(), "stat", O_RDONLY)),
+      statm_(open_at(folder(), "statm", O_RDONLY)),
       fds_(open_at(folder(), "fd", O_RDONLY | O_DIRECTORY)), tasks_(open_at(folder(), "task", O_RDONLY | O_DIRECTORY)) {
   check_identity();
 }
@@ -115,8 +118,21 @@ void Target::write(uint64_t address, const void *from, size_t length) const {
   }
 }
 
+void Target::write_all(const std::vector<iovec> &from, const std::vector<iovec> &to) const {
+  for (size_t at = 0; at < from.size();) {
+    size_t count = std::min<size_t>(IOV_MAX, from.size() - at), length = 0;
+    for (size_t i = at; i < at + count; i++) length += from[i].iov_len;
+    // Without CAP_SYS_PTRACE, or where the process itself may not write, the slower way.
+    if (process_vm_writev(pid_, &from[at], count, &to[at], count, 0) != static_cast<ssize_t>(length))
+      for (size_t i = at; i < at + count; i++)
+        write(reinterpret_cast<uint64_t>(to[i].iov_base), from[i].iov_base, from[i].iov_len);
+    at += count;
+  }
+}
+
 std::string Target::read_maps() const { return read_whole(maps_.get(), "maps"); }
 std::string Target::read_status() const { return read_whole(status_.get(), "status"); }
+uint64_t Target::mapped_pages() const { return std::stoull(read_whole(statm_.get(), "statm")); }
 std::string Target::read_file(const char *name) const {
   return read_whole(open_at(folder(), name, O_RDONLY).get(), name);
 }

@@ -8,6 +8,8 @@
 #include <set>
 #include <string>
 #include <sys/types.h>
+#include <sys/uio.h>
+#include <vector>
 
 namespace gpuwhisk::inject {
 
@@ -26,6 +28,8 @@ public:
   /** Reads or writes memory, also where the process itself may not write. Throws if any byte is out of reach. */
   void read(uint64_t address, void *to, size_t length) const;
   void write(uint64_t address, const void *from, size_t length) const;
+  /** Writes many pieces, where the kernel lets us in few calls. */
+  void write_all(const std::vector<iovec> &from, const std::vector<iovec> &to) const;
   /** As read, but false where that is not mapped. */
   bool try_read(uint64_t address, void *to, size_t length) const;
 
@@ -33,6 +37,8 @@ public:
   std::string read_maps() const;
   std::string read_status() const;
   std::string read_file(const char *name) const;
+  /** The size of all mappings together, in pages. */
+  uint64_t mapped_pages() const;
   /** The names in /proc/PID/fd and /proc/PID/task, as numbers. */
   std::set<int> descriptors() const;
   std::set<int> threads() const;
@@ -45,7 +51,7 @@ public:
 private:
   pid_t pid_;
   uint64_t start_;
-  Descriptor folder_, memory_, pagemap_, maps_, status_, stat_, fds_, tasks_;
+  Descriptor folder_, memory_, pagemap_, maps_, status_, stat_, statm_, fds_, tasks_;
 };
 
 } // namespace gpuwhisk::inject

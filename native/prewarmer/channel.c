@@ -37,7 +37,7 @@ static void *map(int file, size_t bytes, int protection) {
 
 void gw_open_channel(struct gw_channel *channel) {
   channel->writable_state = map(GW_STATE_FD, sizeof(struct gw_state), PROT_READ | PROT_WRITE);
-  // With this seal a new mapping is never writable, nor can it be made so; the one above is given up before Ready.
+  // With this seal a new mapping is never writable, nor can it be made so; the proxy takes the one above away.
   if (fcntl(GW_STATE_FD, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) < 0) gw_fail("seal the state page", errno);
   channel->state = map(GW_STATE_FD, sizeof(struct gw_state), PROT_READ);
   channel->mailbox = map(GW_MAILBOX_FD, sizeof(struct gw_mailbox), PROT_READ | PROT_WRITE);
@@ -67,6 +67,7 @@ void gw_say_hello(struct gw_hello *hello, const struct gw_channel *channel) {
   hello->script = (uintptr_t)gw_script;
   hello->script_end = (uintptr_t)gw_script_end;
   hello->mailbox = (uintptr_t)channel->mailbox;
+  hello->writable_state = (uintptr_t)channel->writable_state;
   uint32_t error = 0;
   // GPUWHISK_NO_USERFAULT: as if the kernel had none, so that tests reach the other way.
   int userfault = getenv("GPUWHISK_NO_USERFAULT") ? (error = ENOSYS, -1) : open_userfault(&error);
@@ -89,8 +90,5 @@ void gw_say_hello(struct gw_hello *hello, const struct gw_channel *channel) {
 }
 
 void gw_raise_ready(struct gw_channel *channel) {
-  struct gw_state *state = channel->writable_state;
-  channel->writable_state = NULL;
-  __atomic_store_n(&state->ready, GW_READY, __ATOMIC_RELEASE);
-  if (munmap(state, sizeof *state) < 0) gw_fail("unmap the state page", errno);
+  __atomic_store_n(&channel->writable_state->ready, GW_READY, __ATOMIC_RELEASE);
 }

@@ -72,6 +72,11 @@ static const int traced[] = {
     SYS_sched_setattr, SYS_timer_create, SYS_set_tid_address,
 };
 
+// What changes mappings: where none ran, the proxy need not compare them.
+static const int mapping[] = {
+    SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_pkey_mprotect, SYS_brk, SYS_madvise,
+};
+
 // Options of prctl that leave nothing behind, or only a thread's name.
 static const int prctl_options[] = {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_CAPBSET_READ, 0x53564d41};
 
@@ -108,8 +113,7 @@ static void answer_each(struct program *program, const int *calls, size_t count,
   }
 }
 
-// Calls whose answer depends on an argument; each ends in a return, and falls through for other calls.
-static void answer_by_argument(struct program *program) {
+static void trace_executable(struct program *program) {
   const int executable[][2] = {{SYS_mmap, 2}, {SYS_mprotect, 2}, {SYS_pkey_mprotect, 2}};
   for (size_t i = 0; i < COUNT(executable); i++) {
     EMIT(EQUAL(executable[i][0], 0, 4));
@@ -118,6 +122,10 @@ static void answer_by_argument(struct program *program) {
     EMIT(TRACE);
     EMIT(ALLOW);
   }
+}
+
+// Calls whose answer depends on an argument; each ends in a return, and falls through for other calls.
+static void answer_by_argument(struct program *program) {
   EMIT(EQUAL(SYS_clone, 0, 6));
   EMIT(LOAD_LOW(0));
   EMIT(ANY_BIT(CLONE_UNTRACED | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
@@ -152,7 +160,7 @@ static void answer_by_argument(struct program *program) {
   EMIT(ALLOW);
 }
 
-void gw_install_filter(void) {
+void gw_install_filter(int trace_mappings) {
   struct program whole = {.length = 0}, *program = &whole;
   // Calls of another architecture (32-bit, x32) have other numbers: none is let through.
   EMIT(LOAD(arch));
@@ -161,6 +169,8 @@ void gw_install_filter(void) {
   EMIT(LOAD(nr));
   EMIT(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1));
   EMIT(DENY);
+  if (trace_mappings) answer_each(program, mapping, COUNT(mapping), SECCOMP_RET_TRACE);
+  else trace_executable(program);
   answer_by_argument(program);
   // clone3 takes its flags in memory, out of the filter's sight; ENOSYS makes C libraries use clone.
   EMIT(EQUAL(NR_clone3, 0, 1));

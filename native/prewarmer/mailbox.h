@@ -1,7 +1,7 @@
 // What the proxy and a pre-warmer agree on: C, and C++ in the proxy.
 //
-// Two pieces of memory are shared. The *state page* holds the Ready flag: the pre-warmer raises it and then gives
-// up every way to write there; from then on only the proxy does. The *mailbox* takes requests and results, and the
+// Two pieces of memory are shared. The *state page* holds the Ready flag: the pre-warmer raises it, and the proxy
+// then takes its every way to write there; from then on only the proxy does. The *mailbox* takes requests and results, and the
 // lists of system calls that the proxy has the pre-warmer make; nothing in it is trusted by the proxy.
 #ifndef GPUWHISK_MAILBOX_H
 #define GPUWHISK_MAILBOX_H
@@ -44,6 +44,7 @@ struct gw_hello {
   uint32_t version;
   int32_t worker;             // The thread that is parked, and that runs functions.
   int32_t landlock;           // Version of Landlock in force; 0: the kernel has none.
+  int32_t traces_mappings;    // As for gw_install_filter.
   int32_t userfault_error;    // Why there is no userfaultfd (errno); 0: it comes along.
   uint64_t park_return;       // Where the parked thread's instruction pointer is.
   uint64_t enter;             // Calls the function in rbx, then stops (int3): gw_enter.
@@ -51,6 +52,7 @@ struct gw_hello {
   uint64_t enter_end, script_end; // The instruction pointers at those stops.
   uint64_t guest;             // void gw_guest(void): does what the mailbox asks for.
   uint64_t mailbox;           // Where it is mapped in the pre-warmer.
+  uint64_t writable_state;    // Where the state page still is writable: the proxy takes that mapping away.
 };
 
 #endif

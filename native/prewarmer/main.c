@@ -89,7 +89,7 @@ int main(int count, char **arguments) {
   while (!worker.thread) pthread_cond_wait(&worker.changed, &worker.lock);
   struct gw_hello hello = {.worker = worker.thread, .landlock = landlock, .guest = (uintptr_t)gw_guest};
   gw_say_hello(&hello, &channel); // Before the filter, which denies userfaultfd.
-  gw_install_filter();
+  gw_install_filter(0);
   worker.go = 1;
   pthread_cond_signal(&worker.changed);
   pthread_mutex_unlock(&worker.lock);

@@ -14,7 +14,7 @@
 #include "mailbox.h"
 
 struct gw_channel {
-  struct gw_state *writable_state; // Until gw_raise_ready.
+  struct gw_state *writable_state; // Until the proxy takes it away.
   const struct gw_state *state;    // A mapping that can never become writable.
   struct gw_mailbox *mailbox;
 };
@@ -27,7 +27,9 @@ void gw_open_channel(struct gw_channel *channel);
 // can neither trace nor signal what lies outside. Returns the version of Landlock, 0 where the kernel has none.
 int gw_enter_landlock(const char *const *readable, const char *const *writable);
 
-void gw_install_filter(void);
+// `trace_mappings`: the proxy is told of every call that changes mappings, and compares them only after one. For
+// pre-warmers whose functions rarely make such calls.
+void gw_install_filter(int trace_mappings);
 
 // Fills in what is the same for every pre-warmer (the resident code, the mailbox, the userfaultfd) and sends it.
 void gw_say_hello(struct gw_hello *hello, const struct gw_channel *channel);
