@@ -1,5 +1,6 @@
 // Builds the native parts with the compilers found on PATH. Without them the platform starts with less.
 import { dirname, join } from 'node:path';
+import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build, findCompiler, sourcesIn } from './compile.mjs';
 
@@ -32,6 +33,25 @@ function buildPrewarmer() {
   });
 }
 
+/** Where the headers of Node-API lie: two packages of npm, so that nothing is downloaded for the build. */
+function nodeHeaders() {
+  const fromInvoker = createRequire(join(here, '..', 'invoker', 'package.json'));
+  return [fromInvoker('node-api-headers').include_dir, dirname(fromInvoker.resolve('node-addon-api/package.json'))];
+}
+
+function buildAddon() {
+  const core = join(here, 'inject');
+  const folder = join(here, 'addon');
+  return build({
+    target: join(out, 'inject.node'),
+    sources: [...sourcesIn(core, '.cpp'), ...sourcesIn(folder, '.cpp')],
+    headers: [...sourcesIn(core, '.h'), ...sourcesIn(folder, '.h'), join(here, 'prewarmer', 'mailbox.h')],
+    flags: [...flags, '-fPIC', '-fvisibility=hidden'],
+    cppFlags: [...nodeHeaders().map((path) => `-isystem${path}`), '-DNAPI_CPP_EXCEPTIONS', '-DNAPI_VERSION=8'],
+    linkFlags: ['-shared', '-pthread'],
+  });
+}
+
 /**
  * Compiles what is out of date into native/build. Returns whether the sandbox is there; `note` is a plain line about
  * what is missing. Throws if the source does not compile.
@@ -52,6 +72,7 @@ export async function buildNative() {
     return { built: true, note: 'No function is injected: no C++ compiler (c++, g++, clang++) to build the proxy.' };
   }
   await buildPrewarmer();
+  await buildAddon();
   return { built: true };
 }
 

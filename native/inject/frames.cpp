@@ -31,6 +31,16 @@ std::string name_of(const std::vector<Mapping> &mappings, const Payload &payload
   return mapping->name.substr(mapping->name.rfind('/') + 1) + text;
 }
 
+// A function that calls nothing keeps no frame: the return address is on top of the stack, right after a call.
+uint64_t caller_of_leaf(const Target &target, const user_regs_struct &registers) {
+  constexpr unsigned char call = 0xE8;
+  uint64_t address = 0;
+  unsigned char before[5];
+  bool found = target.try_read(registers.rsp, &address, sizeof address) &&
+               target.try_read(address - sizeof before, before, sizeof before) && before[0] == call;
+  return found ? address : 0;
+}
+
 } // namespace
 
 std::string describe_signal(int signal, uint64_t address) {
@@ -44,10 +54,11 @@ std::string describe_signal(int signal, uint64_t address) {
 std::vector<std::string> walk_frames(const Target &target, const Payload &payload, const user_regs_struct &registers) {
   std::vector<Mapping> mappings = parse_maps(target.read_maps());
   std::vector<std::string> frames{name_of(mappings, payload, registers.rip)};
-  uint64_t frame = registers.rbp;
+  uint64_t leaf = caller_of_leaf(target, registers), frame = registers.rbp;
   while (frames.size() < max_frames && frame % 8 == 0) {
     uint64_t link[2]; // The caller's frame and the return address.
     if (!target.try_read(frame, link, sizeof link) || link[1] == 0) break;
+    if (leaf != 0 && frames.size() == 1 && leaf != link[1]) frames.push_back(name_of(mappings, payload, leaf - 1));
     frames.push_back(name_of(mappings, payload, link[1] - 1));
     if (link[0] <= frame) break; // Frames only go up.
     frame = link[0];

@@ -1,0 +1,296 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { compileObject, echoSource, injector, TestPrewarmer } from './native-functions.js';
+
+const onThisMachine = injector ? describe : describe.skip;
+
+/** Tries each statement and returns {"name": errno or 0}; 0 is success. */
+const attempts = (tries: Record<string, string>) => `
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char out[4096];
+static int other; // A process next to the function.
+static long map(int protection, int flags, int file) { return (long)mmap(0, 4096, protection, flags, file, 0); }
+static long open_of(const char *name, int flags) { char path[64]; snprintf(path, 64, "/proc/%d/%s", other, name); return open(path, flags); }
+static unsigned long state_page(void) {
+  FILE *maps = fopen("/proc/self/maps", "r"); char line[512]; unsigned long start = 0;
+  while (maps && fgets(line, 512, maps)) if (strstr(line, "gpuwhisk-state")) sscanf(line, "%lx", &start);
+  if (maps) fclose(maps);
+  return start;
+}
+static void attempt(const char *name, long result) {
+  snprintf(out + strlen(out), 4096 - strlen(out), "%s\\"%s\\":%d", out[1] ? "," : "", name, result < 0 ? errno : 0);
+}
+const char *gpuwhisk_main(const char *json) {
+  other = atoi(json);
+  strcpy(out, "{");
+  ${Object.entries(tries)
+    .map(([name, statement]) => `errno = 0; attempt("${name}", ${statement});`)
+    .join('\n  ')}
+  strcat(out, "}");
+  return out;
+}
+`;
+
+const EPERM = 1;
+const EACCES = 13;
+const ENOSYS = 38;
+
+onThisMachine('hostile shared objects', () => {
+  let prewarmer: TestPrewarmer;
+  let neighbour: TestPrewarmer;
+  let echo: Buffer;
+
+  beforeAll(async () => {
+    prewarmer = await TestPrewarmer.launch();
+    neighbour = await TestPrewarmer.launch();
+    echo = compileObject(echoSource);
+  });
+  afterAll(async () => {
+    await prewarmer?.end();
+    await neighbour?.end();
+  });
+  // A test that failed half-way does not fail those after it.
+  afterEach(() => prewarmer.unload().catch(() => undefined));
+
+  async function expectNextRunsRight(): Promise<void> {
+    expect(await prewarmer.run(echo, 1)).toMatchObject({ kind: 'result', result: '{"got":1,"count":1}' });
+    expect(await prewarmer.unload()).toMatchObject({ kind: 'result', ready: true });
+  }
+
+  const withMachine = (machine: number) => {
+    const code = Buffer.from(echo);
+    code.writeUInt16LE(machine, 18);
+    return code;
+  };
+  const withExecutableData = () => {
+    const code = Buffer.from(echo);
+    for (let at = 64; at < 64 + code.readUInt16LE(56) * 56; at += 56) {
+      const isData = code.readUInt32LE(at) === 1 && (code.readUInt32LE(at + 4) & 2) !== 0;
+      if (isData) code.writeUInt32LE(7, at + 4);
+    }
+    return code;
+  };
+  const object = (source: string, ...flags: string[]) => compileObject(source, ['-fPIC', '-shared', ...flags]);
+  const refused: [string, () => Buffer, string][] = [
+    ['for another machine', () => withMachine(183), 'is for another machine'],
+    ['truncated', () => echo.subarray(0, 4096), 'is truncated'],
+    ['cut in its header', () => echo.subarray(0, 40), 'is no ELF file'],
+    ['that is text', () => Buffer.from('#!/bin/sh\n'), 'is no ELF file'],
+    ['that is empty', () => Buffer.alloc(0), 'has no code'],
+    ['that is a program', () => compileObject('int main() { return 0; }', []), 'is a program'],
+    [
+      'with text relocations',
+      () =>
+        compileObject('int other; int *gpuwhisk_main() { return &other; }', [
+          '-shared',
+          '-fno-pic',
+          '-mcmodel=large',
+          '-Wl,-z,notext',
+        ]),
+      'has text relocations',
+    ],
+    ['with an executable stack', () => object(echoSource, '-Wl,-z,execstack'), 'asks for an executable stack'],
+    ['with a writable code segment', withExecutableData, 'writable and executable'],
+  ];
+  test.each(refused)('one %s is refused', async (_name, code, message) => {
+    await expect(prewarmer.run(code())).rejects.toMatchObject({
+      code: 'payload',
+      message: expect.stringContaining(message),
+    });
+    await expectNextRunsRight();
+  });
+
+  test('one whose library is absent is refused with the name of the library', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-absent-'));
+    writeFileSync(join(folder, 'absent.c'), 'int absent(void) { return 1; }');
+    const file = join(folder, 'libabsent.so');
+    spawnSync('cc', ['-shared', '-fPIC', '-o', file, join(folder, 'absent.c')], { timeout: 60_000 });
+    const code = object('int absent(void); const char *gpuwhisk_main() { return absent() ? "1" : "2"; }', file);
+    rmSync(folder, { recursive: true });
+    expect(await prewarmer.run(code)).toMatchObject({ kind: 'load', message: expect.stringContaining('libabsent.so') });
+    await expectNextRunsRight();
+  });
+
+  test('one without the entry is refused', async () => {
+    const outcome = await prewarmer.run(echo, {}, { entry: 'absent' });
+    expect(outcome).toMatchObject({ kind: 'load', ready: true, message: expect.stringContaining('absent') });
+    await expectNextRunsRight();
+  });
+
+  test.each([
+    ['crashes', 'static int *volatile nowhere; *nowhere = 1;', 'signal'],
+    ['loops', 'for (;;);', 'timeout'],
+    ['exits', '_Exit(1);', 'exit'],
+  ])('one whose constructor %s is rolled back', async (_name, statement, kind) => {
+    const code = object(`#include <stdlib.h>
+      __attribute__((constructor)) static void first(void) { ${statement} }
+      const char *gpuwhisk_main(const char *json) { return json; }`);
+    expect(await prewarmer.run(code, {}, { loadTimeoutMs: 200 }, 200)).toMatchObject({ kind, ready: true });
+    await expectNextRunsRight();
+  });
+
+  async function expectEach(tries: Record<string, string>, errors: number[]): Promise<void> {
+    const outcome = await prewarmer.run(object(attempts(tries)), neighbour.details.pid);
+    expect(outcome).toMatchObject({ kind: 'result' });
+    const got = JSON.parse(outcome.result) as Record<string, number>;
+    const allowed = Object.entries(got).filter(([, error]) => !errors.includes(error));
+    expect(allowed).toEqual([]);
+    expect(Object.keys(got)).toEqual(Object.keys(tries));
+    expect((await prewarmer.unload()).ready).toBe(true);
+    await expectNextRunsRight();
+    expect(await neighbour.run(echo, 2)).toMatchObject({ result: '{"got":2,"count":1}' });
+    expect((await neighbour.unload()).ready).toBe(true);
+  }
+
+  test('system calls that no function needs are denied', () =>
+    expectEach(
+      {
+        ptrace: 'ptrace(PTRACE_SEIZE, other, 0, 0)',
+        traceme: 'ptrace(PTRACE_TRACEME, 0, 0, 0)',
+        readv: 'process_vm_readv(other, 0, 0, 0, 0, 0)',
+        writev: 'process_vm_writev(other, 0, 0, 0, 0, 0)',
+        mount: 'mount("none", "/tmp", "tmpfs", 0, 0)',
+        unshare: 'unshare(CLONE_NEWUSER)',
+        bpf: 'syscall(SYS_bpf, 0, 0, 0)',
+        module: 'syscall(SYS_init_module, 0, 0, 0)',
+        keyctl: 'syscall(SYS_keyctl, 0, 0, 0, 0, 0)',
+        perf: 'syscall(SYS_perf_event_open, 0, 0, 0, 0, 0)',
+        userfault: 'syscall(SYS_userfaultfd, 0)',
+        uring: 'syscall(425, 1, 0)',
+        seccomp: 'syscall(SYS_seccomp, 0, 0, 0)',
+        setSeccomp: 'prctl(PR_SET_SECCOMP, 1, 0, 0, 0)',
+        dumpable: 'prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)',
+        shared: 'syscall(SYS_shmget, 1, 4096, 01600)',
+        personality: 'syscall(SYS_personality, 0x0400000)',
+        getfd: 'syscall(438, 3, 0, 0)',
+        clone3: 'syscall(435, 0, 0)',
+        packet: 'socket(AF_PACKET, SOCK_RAW, 0)',
+      },
+      [EPERM, ENOSYS, 97],
+    ));
+
+  test('the proxy and the neighbours are out of reach', () =>
+    expectEach(
+      {
+        killProxy: 'kill(getppid(), SIGKILL)',
+        killNeighbour: 'kill(other, SIGKILL)',
+        killGroup: 'kill(0, SIGTERM)',
+        killAll: 'kill(-1, SIGTERM)',
+        killSelf: 'kill(getpid(), SIGKILL)',
+        stopSelf: 'kill(getpid(), SIGSTOP)',
+        memory: 'open_of("mem", O_RDWR)',
+        readMemory: 'open_of("mem", O_RDONLY)',
+        environment: 'open_of("environ", O_RDONLY)',
+        maps: 'open_of("maps", O_RDONLY)',
+        limits: 'syscall(SYS_prlimit64, other, 7, (long[]){0, 0}, 0)',
+        writeTmp: 'open("/tmp/gpuwhisk-hostile", O_CREAT | O_RDWR, 0600)',
+      },
+      [EPERM, EACCES],
+    ));
+
+  test('no process is made', () =>
+    expectEach(
+      {
+        fork: 'fork()',
+        vfork: 'syscall(SYS_vfork)',
+        clone: 'syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)',
+        untraced: 'syscall(SYS_clone, 0x00800000 | CLONE_VM | CLONE_THREAD | CLONE_SIGHAND, 0, 0, 0, 0)',
+        exec: 'execl("/bin/true", "true", (char *)0)',
+      },
+      [EPERM],
+    ));
+
+  test('memory is never writable and executable', () =>
+    expectEach(
+      {
+        anonymous: 'map(PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1)',
+        executable: 'map(PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1)',
+        flip: 'mprotect((void *)((long)out & ~4095L), 4096, PROT_READ | PROT_EXEC)',
+        code: 'mprotect((void *)((long)gpuwhisk_main & ~4095L), 4096, PROT_READ | PROT_WRITE | PROT_EXEC)',
+        file: 'map(PROT_READ | PROT_EXEC, MAP_SHARED, memfd_create("mine", 0))',
+        sameName: 'map(PROT_READ | PROT_EXEC, MAP_SHARED, memfd_create("gpuwhisk-function", 0))',
+        proc: 'open("/proc/self/mem", O_RDWR)',
+        shared: 'syscall(SYS_shmat, 0, 0, 0100000)',
+      },
+      [EPERM, EACCES],
+    ));
+
+  test('the Ready flag cannot be written', async () => {
+    await expectEach({ protect: 'mprotect((void *)state_page(), 4096, PROT_READ | PROT_WRITE)' }, [EACCES]);
+    const writes = object(attempts({ write: '(*(volatile int *)state_page() = 1, 0)' }));
+    expect(await prewarmer.run(writes, 0)).toMatchObject({ kind: 'signal', ready: true });
+    await expectNextRunsRight();
+  });
+
+  test('a function has the memory it is given, and the next has its own', async () => {
+    const eats = object(
+      attempts({ eat: '({ int n = 0; while (n < 4096 && malloc(1 << 20)) n++; n == 4096 ? 0 : -1; })' }),
+    );
+    expect(await prewarmer.run(eats, 0, { memoryMiB: 64 })).toMatchObject({ kind: 'result', result: '{"eat":12}' });
+    expect((await prewarmer.unload()).ready).toBe(true);
+    await expectNextRunsRight();
+  });
+
+  test('a planted secret is not found by the next function', async () => {
+    const secret = 'K7d-planted-9f3e51';
+    const plant = object(`
+      #include <stdlib.h>
+      #include <string.h>
+      static char kept[65536];
+      const char *gpuwhisk_main(const char *json) {
+        for (int i = 0; i < 64; i++) { char *p = malloc(3000 + i * 500); strcpy(p, json); strcpy(p + 1000, json); free(p); }
+        strcpy(kept + 30000, json); setenv("SECRET", json, 1);
+        char stack[20000]; strcpy(stack, json); return strcpy(kept, stack);
+      }`);
+    // Looks for it in two halves, so that it does not find itself.
+    const hunt = object(`
+      #include <fcntl.h>
+      #include <stdio.h>
+      #include <stdlib.h>
+      #include <string.h>
+      #include <unistd.h>
+      const char *gpuwhisk_main(const char *json) {
+        static char text[64]; static char line[512]; int found = 0, pages = 0;
+        FILE *maps = fopen("/proc/self/maps", "r");
+        int memory = open("/proc/self/mem", O_RDONLY);
+        static char page[4096 + 16];
+        while (fgets(line, sizeof line, maps)) {
+          unsigned long start, end;
+          sscanf(line, "%lx-%lx", &start, &end);
+          for (unsigned long at = start; at < end && end - start < (64 << 20); at += 4096) {
+            if (pread(memory, page, 4096, at) != 4096) continue;
+            pages++;
+            for (char *p = page; (p = memchr(p, 'K', page + 4080 - p)); p++)
+              if (!memcmp(p + 1, "7d-", 3) && !memcmp(p + 4, "planted", 7) && !memcmp(p + 12, "9f3e", 4)) found++;
+          }
+        }
+        snprintf(text, sizeof text, "{\\"found\\":%d,\\"searched\\":%s}", found, pages > 100 ? "true" : "false");
+        return text;
+      }`);
+    expect((await prewarmer.run(plant, secret)).result).toContain(secret);
+    expect((await prewarmer.unload()).ready).toBe(true);
+    expect(await prewarmer.run(hunt)).toMatchObject({ result: '{"found":0,"searched":true}' });
+    expect((await prewarmer.unload()).ready).toBe(true);
+  });
+});
