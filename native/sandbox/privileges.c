@@ -76,5 +76,5 @@ void drop_privileges(const struct spec *spec) {
   struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0, 0, 0}};
   if (syscall(SYS_capset, &header, none) < 0) fail("capabilities", errno, "capset");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail("no-new-privs", errno, "prctl");
-  if (find_step(spec, OP_FILTER) != NULL) install_filter();
+  if (find_step(spec, OP_FILTER) != NULL) install_filter(find_step(spec, OP_TRACES) != NULL);
 }

@@ -39,6 +39,7 @@ enum operation {
   OP_VETH,       // name outside, address outside, address inside, prefix length
   OP_RLIMIT,     // name, value
   OP_FILTER,     // install the system call filter
+  OP_TRACES,     // the filter lets the command trace processes: it gives those that run functions a filter of its own
   OP_CWD,        // path
   OP_HOSTNAME,   // name
   OP_KEEP_SOCKET, // the runtime keeps descriptor 3
@@ -96,7 +97,7 @@ void drop_privileges(const struct spec *spec);
 void yield_to_platform(void);
 
 // filter.c
-void install_filter(void);
+void install_filter(bool traces);
 
 // init.c
 _Noreturn void run_init(const struct spec *spec, int launcher);

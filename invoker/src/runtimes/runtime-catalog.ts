@@ -28,6 +28,11 @@ export interface RuntimeLaunch {
   env: Readonly<Record<string, string>>;
   /** `framed`: our protocol on file descriptor 3. `http`: `/init` and `/run` on port 8080. */
   protocol: 'framed' | 'http';
+  /**
+   * The runtime traces the processes that run functions (a proxy), and puts a stricter system call filter on these
+   * itself. Default false.
+   */
+  traces?: boolean;
   /** Absent where the runtime takes code as it is. */
   build?: BuildStep;
 }

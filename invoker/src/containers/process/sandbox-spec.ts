@@ -63,6 +63,7 @@ export function sandboxWords(isolation: Isolation, plan: SandboxPlan): Words {
     // Per process, and it counts memory that is reserved and never touched: a bound on runaways, no more.
     words.push('watch', String(memoryBytes), 'rlimit', 'data', String(memoryBytes * 2 + 512 * MiB));
   }
+  if (launch.traces) words.push('traces');
   if (launch.protocol === 'framed') words.push('keep-socket');
   const env = runtimeEnv(spec, seen, mounts ? '/action' : frame.actionFolder, plan.env);
   for (const [name, value] of Object.entries(env)) words.push('env', `${name}=${value}`);
