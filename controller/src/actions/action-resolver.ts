@@ -4,7 +4,7 @@ import { packageId } from '@gpuwhisk/common/entities/package-codec';
 import { mergeParameters } from '@gpuwhisk/common/entities/parameters';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { notAuthorized } from '@gpuwhisk/common/errors';
-import { cachedReadablePackages, providerOf, readablePackages } from '../entitlement/rights.js';
+import { cachedReadablePackages, checkActionsUsable, providerOf, readablePackages } from '../entitlement/rights.js';
 import type { PackageChain } from '../entitlement/rights.js';
 import type { PackageCache } from '../packages/package-cache.js';
 import type { ActionCache } from './action-cache.js';
@@ -55,6 +55,11 @@ export class ActionResolver {
   async resolve(identity: Identity, name: ActionName): Promise<ResolvedAction> {
     const place = await this.locate(identity, name);
     return resolvedAt(place, await this.actions.resolve(place.namespace, place.name));
+  }
+
+  /** As checkActionsUsable. */
+  checkUsable(identity: Identity, names: readonly ActionName[]): Promise<void> {
+    return checkActionsUsable(this.packages, identity, names);
   }
 
   /** The action that `identity` invokes by this name, if all that is needed to tell is remembered. */

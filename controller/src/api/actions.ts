@@ -8,7 +8,7 @@ import { parseActionName } from '../actions/action-resolver.js';
 import type { ActionName } from '../actions/action-resolver.js';
 import { readActionPut } from '../actions/action-put.js';
 import { checkActionShown } from '../entitlement/execute-only.js';
-import { checkActionsUsable, providerOf, readablePackages } from '../entitlement/rights.js';
+import { providerOf, readablePackages } from '../entitlement/rights.js';
 import type { Answer } from '../http/answer.js';
 import { checkSequence, inNamespace } from '../invoke/sequence-check.js';
 import { jsonAnswer } from '../http/answer.js';
@@ -84,8 +84,7 @@ async function putAction(context: ApiContext, call: IdentifiedCall): Promise<Ans
     put.exec = { ...put.exec, components: inNamespace(put.exec.components, identity.namespace.name) };
     const { maxSequenceLength } = config.limits;
     const components = put.exec.components.slice(0, maxSequenceLength).map(parseActionName);
-    await checkActionsUsable(
-      context.packages,
+    await context.actionResolver.checkUsable(
       identity,
       components.filter((one) => one !== undefined),
     );

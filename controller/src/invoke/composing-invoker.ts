@@ -5,17 +5,17 @@ import type { ApiError } from '@gpuwhisk/common/errors';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import { parseActionName } from '../actions/action-resolver.js';
-import type { ResolvedAction } from '../actions/action-resolver.js';
+import type { ActionResolver, ResolvedAction } from '../actions/action-resolver.js';
 import { isComposite, whiskError } from './composite.js';
 import { CompositeJournal } from './composite-journal.js';
 import type { JournalDependencies } from './composite-journal.js';
 import { CompositeRunner } from './composite-runner.js';
 import type { CompositeRun, RunnerDependencies } from './composite-runner.js';
 import type { InvokeOutcome, InvokeRequest, InvokeService } from './invoke-service.js';
-import { refuseForbidden } from './sequence-check.js';
 
 /** What a ComposingInvoker is made of. */
 export interface ComposingDependencies extends JournalDependencies, RunnerDependencies {
+  resolver: Pick<ActionResolver, 'resolve' | 'checkUsable'>;
   /** Sequences and compositions that run at once, at most; more are refused. */
   maxAtOnce: number;
 }
@@ -59,9 +59,13 @@ export class ComposingInvoker implements InvokeService {
 
   private async invokeComposite(request: InvokeRequest): Promise<InvokeOutcome> {
     const { runner } = this;
-    const { maxAtOnce } = this.dependencies;
+    const { maxAtOnce, resolver } = this.dependencies;
     const components = runner.findComponents(request.identity, request.action);
-    await refuseForbidden(components);
+    const names = components.map(({ name }) => parseActionName(name));
+    await resolver.checkUsable(
+      request.identity,
+      names.filter((name) => name !== undefined),
+    );
     if (this.closing) throw overloaded();
     if (runner.running >= maxAtOnce) throw tooManyInFlight(runner.running, maxAtOnce);
     let run: CompositeRun;

@@ -3,7 +3,6 @@ import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import {
   isApiError,
-  notAuthorized,
   sequenceComponentMissing,
   sequenceCyclic,
   sequenceTooLong,
@@ -55,19 +54,6 @@ export function findComponents(resolver: Resolver, identity: Identity, names: re
     found.catch(() => undefined);
     return { name, found, again };
   });
-}
-
-/** Throws ApiError (403) if the caller may not use all of the components. */
-export async function refuseForbidden(components: readonly FoundComponent[]): Promise<void> {
-  const refused = new Set<string>();
-  for (const { name, found } of components) {
-    try {
-      await found;
-    } catch (error) {
-      if (isApiError(error) && error.status === 403) refused.add(name.slice(1));
-    }
-  }
-  if (refused.size > 0) throw notAuthorized(...refused);
 }
 
 /**

@@ -133,6 +133,13 @@ describe('listing', () => {
     expect(outcome(await call('GET', 'alice/actions/closed/', undefined, bob))).toEqual(notAuthorized('alice/closed'));
     expect((await call('GET', '_/actions/open')).status).toBe(409);
   });
+
+  test('is all that the path with a slash at its end is for', async () => {
+    for (const method of ['PUT', 'POST', 'DELETE']) {
+      const reply = await call(method, '_/actions/open/', method === 'DELETE' ? undefined : hello);
+      expect(outcome(reply)).toEqual([404, 'The requested resource could not be found.']);
+    }
+  });
 });
 
 describe('invoking', () => {

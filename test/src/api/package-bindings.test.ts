@@ -145,6 +145,16 @@ describe('when the provider changes', () => {
     expect(outcome(own)).toEqual([404, `The requested resource 'alice/${fresh('b')}' does not exist.`]);
     const others = await api.request('GET', path(fresh('b')), { as: bob });
     expect(outcome(others)).toEqual(notAuthorized(`bob/${fresh('b')}`));
+    for (const [method, name] of [
+      ['GET', ''],
+      ['GET', 'a'],
+      ['POST', 'a'],
+    ] as const) {
+      const action = `/api/v1/namespaces/_/actions/${fresh('b')}/${name}`;
+      expect(outcome(await api.request(method, action))).toEqual([404, 'The requested resource does not exist.']);
+      const refused = await api.request(method, action, { as: bob });
+      expect(outcome(refused)).toEqual(notAuthorized(`bob/${fresh('b')}`));
+    }
     for (const as of [alice, bob]) {
       expect((await api.request('DELETE', path(fresh('b')), { as })).status).toBe(200);
     }

@@ -202,6 +202,26 @@ test('the caller needs the right to each component', async () => {
     403,
     "The supplied authentication is not authorized to access 'alice/add, alice/echo'.",
   ]);
+  await composing.putPackage('closed', { publish: true });
+  await composing.put('closed/a', hello);
+  await composing.putSequence('shared/s', ['echo', 'shared/a', 'closed/a']);
+  await composing.putPackage('closed', { publish: false });
+  // Of a package, it is the package that is refused.
+  const closed = await composing.invoke('shared/s', {}, 'blocking=true', bob);
+  expect([closed.status, errorOf(closed)]).toEqual([
+    403,
+    "The supplied authentication is not authorized to access 'alice/closed'.",
+  ]);
+  expect(api.invocations).toEqual([]);
+});
+
+test('a component whose package is gone', async () => {
+  await composing.putPackage('gone', {});
+  await composing.put('gone/a', hello);
+  await composing.putSequence('s', ['echo', 'gone/a']);
+  await api.request('DELETE', '/api/v1/namespaces/_/packages/gone?force=true');
+  const reply = await composing.invoke('s');
+  expect([reply.status, errorOf(reply)]).toEqual([404, 'The requested resource does not exist.']);
   expect(api.invocations).toEqual([]);
 });
 

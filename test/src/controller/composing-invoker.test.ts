@@ -150,6 +150,7 @@ async function rise(changes: Partial<ComposingDependencies> = {}): Promise<Compo
       },
     },
     resolver: {
+      checkUsable: () => Promise.resolve(),
       resolve: (_, { name }) => {
         const found = actions.get(name);
         return found === undefined ? Promise.reject(noSuchEntity()) : Promise.resolve({ action: found });

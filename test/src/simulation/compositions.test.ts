@@ -93,7 +93,10 @@ class CompositeHistory {
       ...{ bus, marks: durable.marks, store, clock, random, logger, metrics, recordLevels, instance: 0 },
       ...{ maxLength: 5, maxAtOnce: 1000 },
       primitive: { invoke: (request) => this.runComponent(request, life) },
-      resolver: { resolve: (_, { name }) => Promise.resolve({ action: this.actions.get(name) ?? whiskAction(name) }) },
+      resolver: {
+        checkUsable: () => Promise.resolve(),
+        resolve: (_, { name }) => Promise.resolve({ action: this.actions.get(name) ?? whiskAction(name) }),
+      },
     });
     await composing.open();
     return composing;

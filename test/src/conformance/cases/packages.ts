@@ -156,6 +156,18 @@ const refusals: Row[] = [
     run: async (t) => refused(await t.put('packages/default'), 400, "Package name 'default' is reserved."),
   },
   {
+    fact: 'the actions of a package are listed at its path with a slash at the end, which has no other method: 404',
+    source:
+      'core/controller/.../core/controller/Actions.scala, PackageActionsApiTests: reject invalid verb on get package actions',
+    run: async (t) => {
+      const path = `actions/${await t.package()}/`;
+      expect((await t.get(path)).status).toBe(200);
+      const body = { exec: { kind: 'nodejs:default', code: 'function main() {}' } };
+      for (const reply of [await t.put(path, body), await t.post(path, {}), await t.delete(path)])
+        refused(reply, 404, 'The requested resource could not be found.');
+    },
+  },
+  {
     fact: 'a package is not invoked: 405',
     run: async (t) => expect((await t.post(`packages/${await t.package()}`, {})).status).toBe(405),
   },
