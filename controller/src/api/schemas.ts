@@ -39,12 +39,15 @@ const activation = {
 /** The JSON that the API takes and gives, under OpenWhisk's definition names. */
 export const schemas = {
   ErrorMessage: object({ error: text('What went wrong'), code: text('Transaction id') }, ['error']),
-  KeyValue: object({
-    key: text('Key'),
-    value: { description: 'Any JSON value' },
-    init: yesNo('Given to the action as environment at initialization only'),
-    encryption: text('How the value is encrypted'),
-  }),
+  /** Without a type, as OpenWhisk's. */
+  KeyValue: {
+    properties: {
+      key: text('Key'),
+      value: { description: 'Any JSON value' },
+      init: yesNo('Given to the action as environment at initialization only'),
+      encryption: text('How the value is encrypted'),
+    },
+  },
   ActionLimits: object({
     timeout: whole('Time limit in milliseconds'),
     memory: whole('Memory limit in megabytes'),

@@ -8,20 +8,27 @@ import { authenticationCases } from './cases/authentication.js';
 import { bindingCases } from './cases/bindings.js';
 import { concurrencyCases } from './cases/concurrency.js';
 import { conductorCases } from './cases/conductors.js';
+import { conflictCases } from './cases/conflicts.js';
+import { documentCases } from './cases/documents.js';
+import { encryptionCases } from './cases/encryption.js';
 import { entitlementCases } from './cases/entitlement.js';
 import { gatewayCases } from './cases/gateway.js';
+import { headerCases } from './cases/headers.js';
 import { infoCases } from './cases/info.js';
 import { invocationCases } from './cases/invocation.js';
 import { listCases } from './cases/lists.js';
+import { languageCases } from './cases/languages.js';
 import { packageCases } from './cases/packages.js';
 import { programCases } from './cases/programs.js';
 import { resultCases } from './cases/results.js';
 import { ruleLinkCases } from './cases/rule-links.js';
 import { ruleCases } from './cases/rules.js';
 import { runtimeCases } from './cases/runtime.js';
+import { schemaCases } from './cases/schemas.js';
 import { sequenceCases } from './cases/sequences.js';
 import { throttleCases } from './cases/throttles.js';
 import { triggerCases } from './cases/triggers.js';
+import { unreadableCases } from './cases/unreadable.js';
 import { webActionCases } from './cases/web-actions.js';
 import { webAnswerCases } from './cases/web-answers.js';
 import type { ConformanceCase } from './conformance-case.js';
@@ -54,4 +61,11 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...concurrencyCases,
   ...gatewayCases,
   ...runtimeCases,
+  ...headerCases,
+  ...schemaCases,
+  ...conflictCases,
+  ...encryptionCases,
+  ...unreadableCases,
+  ...documentCases,
+  ...languageCases,
 ];

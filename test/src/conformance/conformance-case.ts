@@ -2,9 +2,9 @@ import type { Trial } from './trial.js';
 
 /**
  * An identity that administers others; functions that reach the API; limits that the kernel keeps; hosts of
- * namespaces; several activations in a container.
+ * namespaces; several activations in a container; a server that encrypts parameters.
  */
-export type Need = 'operator' | 'network' | 'isolation' | 'vanityDomain' | 'concurrency';
+export type Need = 'operator' | 'network' | 'isolation' | 'vanityDomain' | 'concurrency' | 'encryption';
 
 /** One fact of OpenWhisk's behaviour over HTTP, and requests that show whether a server has it. */
 export interface ConformanceCase {

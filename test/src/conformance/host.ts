@@ -1,5 +1,6 @@
 import { isolationLack, networkLack } from '../platform/machine.js';
 import { startPlatform } from '../platform/running-platform.js';
+import type { RunningPlatform } from '../platform/running-platform.js';
 import { Caller, closeConnections } from './caller.js';
 import type { Need } from './conformance-case.js';
 
@@ -12,6 +13,8 @@ export interface Host {
   operator: Caller | undefined;
   /** Namespaces are hosts of it; undefined where they are not known to be. */
   vanityDomain: string | undefined;
+  /** The user of another server, which encrypts parameters; started when it is first asked for. */
+  encrypting(): Promise<Caller>;
   close(): Promise<void>;
 }
 
@@ -27,6 +30,7 @@ export const lacks: Record<Need, string | undefined> = {
   network: isForeign ? undefined : networkLack,
   isolation: isForeign ? undefined : isolationLack,
   concurrency: isForeign && CONFORMANCE_CONCURRENCY !== 'true' ? 'CONFORMANCE_CONCURRENCY is not true' : undefined,
+  encryption: isForeign ? 'the server that was named does not encrypt parameters' : undefined,
   vanityDomain:
     isForeign && CONFORMANCE_VANITY_DOMAIN === undefined ? 'CONFORMANCE_VANITY_DOMAIN is not set' : undefined,
 };
@@ -34,6 +38,12 @@ export const lacks: Record<Need, string | undefined> = {
 /** OpenWhisk's well-known account of the catalog; standalone's operator. */
 const whiskSystem =
   '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
+
+const parameterKeys = JSON.stringify({ 'aes-256': [Buffer.alloc(32, 7).toString('base64')] });
+const encryptionFlags = ['current=aes-256', `keys=${parameterKeys}`].flatMap((setting) => [
+  '--set',
+  `parameterStorage.${setting}`,
+]);
 
 /** The one namespace of an identity. Throws if the host does not let it in. */
 export async function callerOf(url: string, auth: string): Promise<Caller> {
@@ -53,19 +63,27 @@ export async function openHost(): Promise<Host> {
       other: await callerOf(CONFORMANCE_API_HOST, CONFORMANCE_OTHER_AUTH),
       operator: operator === undefined ? undefined : await callerOf(CONFORMANCE_API_HOST, operator),
       vanityDomain: CONFORMANCE_VANITY_DOMAIN,
+      encrypting: () => Promise.reject(new Error('There is no server that encrypts parameters.')),
       close: () => Promise.resolve(closeConnections()),
     };
   }
   const vanityDomain = 'functions.test';
   const platform = await startPlatform({ flags: ['--set', `vanityDomain=${vanityDomain}`] });
   const system = await callerOf(platform.url, whiskSystem);
+  let encrypting: Promise<RunningPlatform> | undefined;
   return {
     user: await callerOf(platform.url, platform.auth),
     other: system,
     operator: system,
     vanityDomain,
+    async encrypting() {
+      encrypting ??= startPlatform({ flags: encryptionFlags });
+      const { url, auth } = await encrypting;
+      return callerOf(url, auth);
+    },
     async close() {
       closeConnections();
+      await (await encrypting)?.stop();
       await platform.stop();
     },
   };

@@ -29,6 +29,8 @@ export class Trial {
   readonly other: Caller;
   private readonly made: { caller: Caller; path: string }[] = [];
   private readonly subjects: string[] = [];
+  /** One object, as what it puts is told apart by its caller. */
+  private encryptingUser: Promise<Caller> | undefined;
   private readonly endings: (() => Promise<unknown>)[] = [];
 
   constructor(readonly host: Host) {
@@ -143,6 +145,11 @@ export class Trial {
     const path = `/api/v1/admin/limits/${subject}`;
     if (Object.keys(limits).length > 0) accepted(await operator.send('PUT', path, { body: limits }));
     return callerOf(operator.url, `${uuid}:${key}`);
+  }
+
+  /** The user of a server that encrypts parameters. */
+  encrypting(): Promise<Caller> {
+    return (this.encryptingUser ??= this.host.encrypting());
   }
 
   /** Who administers others. */

@@ -3,20 +3,31 @@ import { table } from '../conformance-case.js';
 import type { Row } from '../conformance-case.js';
 
 const anonymous = { authenticated: false } as const;
+const controller = 'core/controller/.../core/controller/Controller.scala';
 
 const rows: Row[] = [
   {
     fact: 'GET / tells limits and runtimes',
+    stands: 'ControllerApiTests: ensure controller returns info',
     run: async ({ user }) => {
-      const { status, body } = await user.send<{ limits: object; runtimes: object }>('GET', '/', anonymous);
+      const { status, body } = await user.send<Record<'limits' | 'runtimes' | 'support', object>>(
+        'GET',
+        '/',
+        anonymous,
+      );
       expect({ status, body }).toMatchObject({
         status: 200,
         body: { description: 'OpenWhisk', api_paths: ['/api/v1'], support: { github: expect.any(String) } },
       });
       const names = ['duration', 'memory', 'logs'].flatMap((what) => [`min_action_${what}`, `max_action_${what}`]);
       const rates = ['actions_per_minute', 'triggers_per_minute', 'concurrent_actions', 'sequence_length'];
-      for (const name of [...names, ...names.map((one) => `default_${one}`), ...rates])
-        expect(body.limits).toHaveProperty(name, expect.any(Number));
+      const all = [...names, ...names.map((one) => `default_${one}`), ...rates];
+      expect(body.limits).toEqual(Object.fromEntries(all.map((name) => [name, expect.any(Number)])));
+      expect(Object.keys(body).sort()).toEqual(['api_paths', 'description', 'limits', 'runtimes', 'support']);
+      expect(body.support).toEqual({
+        github: 'https://github.com/apache/openwhisk/issues',
+        slack: 'http://slack.openwhisk.org',
+      });
       expect(body.runtimes).toMatchObject({
         nodejs: expect.arrayContaining([
           {
@@ -87,17 +98,35 @@ const rows: Row[] = [
   },
   {
     fact: 'GET /invokers tells how they are',
-    source: 'core/controller/.../core/controller/Controller.scala',
+    stands: 'ControllerApiTests: return list of invokers',
+    source: controller,
     run: async ({ user }) => {
       const { status, body } = await user.send<Record<string, string>>('GET', '/invokers', anonymous);
       expect(status).toBe(200);
       expect(Object.entries(body)[0]).toEqual([expect.stringMatching(/^invoker0\/0$/), 'up']);
-      const [count, ready] = [
-        await user.send('GET', '/invokers/healthy/count', anonymous),
-        await user.send('GET', '/invokers/ready', anonymous),
-      ];
-      expect([count.body, ready.status]).toEqual([expect.any(Number), 200]);
-      expect(ready.body).toEqual({ healthy: expect.stringMatching(/^[1-9]\d*\/[1-9]\d*$/) });
+    },
+  },
+  {
+    fact: 'GET /invokers/healthy/count is how many of them are up',
+    stands: 'ControllerApiTests: return healthy invokers status',
+    source: controller,
+    run: async ({ user }) => {
+      const { body } = await user.send<Record<string, string>>('GET', '/invokers', anonymous);
+      const up = Object.values(body).filter((state) => state === 'up').length;
+      const counted = await user.send('GET', '/invokers/healthy/count', anonymous);
+      expect([counted.status, counted.text]).toEqual([200, String(up)]);
+    },
+  },
+  {
+    fact: 'GET /invokers/ready is how many of all are up',
+    stands: 'ControllerApiTests: return healthy invokers',
+    source: controller,
+    run: async ({ user }) => {
+      const { status, body } = await user.send('GET', '/invokers/ready', anonymous);
+      expect({ status, body }).toEqual({
+        status: 200,
+        body: { healthy: expect.stringMatching(/^[1-9]\d*\/[1-9]\d*$/) },
+      });
     },
   },
 ];
