@@ -157,8 +157,7 @@ const refusals: Row[] = [
   },
   {
     fact: 'the actions of a package are listed at its path with a slash at the end, which has no other method: 404',
-    source:
-      'core/controller/.../core/controller/Actions.scala',
+    source: 'core/controller/.../core/controller/Actions.scala',
     run: async (t) => {
       const path = `actions/${await t.package()}/`;
       expect((await t.get(path)).status).toBe(200);
