@@ -27,6 +27,8 @@ export const bars: readonly Bar[] = [
   { bench: 'footprint', metric: 'readyMs', bound: 'at most', value: 2000, source },
   { bench: 'footprint', metric: 'rssMiB', bound: 'at most', value: 120, source },
   { bench: 'footprint', metric: 'list20kMs', bound: 'at most', value: 20, source },
+  { bench: 'inference', metric: 'inferenceSpeedup', bound: 'at least', value: 200, source: 'issue 4' },
+  { bench: 'inference', metric: 'firstRequestSpeedup', bound: 'at least', value: 3, source: 'issue 4' },
   { bench: 'surface', metric: 'webRatio', bound: 'at most', value: 1.1, source: 'issue 3' },
   { bench: 'surface', metric: 'webErrors', bound: 'at most', value: 0, source: 'issue 3' },
   { bench: 'surface', metric: 'sequenceRatio', bound: 'at most', value: 3.3, source: 'issue 3' },

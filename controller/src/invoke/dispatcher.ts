@@ -1,4 +1,4 @@
-import type { MessageBus, Subscription } from '@gpuwhisk/common/bus/message-bus';
+import type { MessageBus, Receipt, Subscription } from '@gpuwhisk/common/bus/message-bus';
 import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
 import { newActivationId } from '@gpuwhisk/common/ids';
 import type { JsonObject } from '@gpuwhisk/common/json';
@@ -14,6 +14,7 @@ import type {
 import { overloaded, tooManyInFlight } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { Logger } from '@gpuwhisk/common/logging';
+import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { InFlight } from '../entitlement/in-flight.js';
@@ -38,6 +39,11 @@ interface Waiter {
   settle(outcome: InvokeOutcome): void;
 }
 
+/** How often an activation that finds its topic full looks again. */
+const roomLooks = 5;
+const roomLookMs = 10;
+/** Activations that may wait for room; the next are refused at once. */
+const maxWaitingForRoom = 1000;
 /** Results that may arrive at once: acknowledgements are consumed as they come. */
 const maxAcknowledgements = 10_000;
 
@@ -45,6 +51,7 @@ const maxAcknowledgements = 10_000;
 export class Dispatcher implements InvokeService {
   private readonly waiters = new Map<string, Waiter>();
   private subscription: Subscription | undefined;
+  private waitingForRoom = 0;
 
   constructor(private readonly dependencies: DispatcherDependencies) {}
 
@@ -77,7 +84,7 @@ export class Dispatcher implements InvokeService {
   }
 
   async invoke(request: InvokeRequest): Promise<InvokeOutcome> {
-    const { bus, clock, random, inFlight, chooseInvoker } = this.dependencies;
+    const { clock, random, inFlight, chooseInvoker } = this.dependencies;
     const topic = chooseInvoker(request.action);
     if (topic === undefined) throw overloaded();
     const activationId = newActivationId(clock.now(), random);
@@ -89,7 +96,7 @@ export class Dispatcher implements InvokeService {
     const result = request.blocking ? this.waitFor(activationId, request.waitMs) : undefined;
     let receipt;
     try {
-      receipt = bus.send(topic, message as unknown as JsonObject);
+      receipt = this.trySend(topic, message) ?? (await this.sendWithRoom(topic, message));
     } catch (error) {
       this.forget(activationId);
       inFlight.end(activationId);
@@ -103,6 +110,29 @@ export class Dispatcher implements InvokeService {
       throw this.refusal(error);
     }
     return { type: 'accepted', activationId };
+  }
+
+  /** Undefined if the topic is full and the caller may wait for room. */
+  private trySend(topic: string, message: ActivationMessage): Receipt | undefined {
+    try {
+      return this.dependencies.bus.send(topic, message as unknown as JsonObject);
+    } catch (error) {
+      if (error instanceof TopicFullError && this.waitingForRoom < maxWaitingForRoom) return undefined;
+      throw error;
+    }
+  }
+
+  /** Waits a little for room: a refusal at once has its caller try again, which keeps the platform from its work. */
+  private async sendWithRoom(topic: string, message: ActivationMessage): Promise<Receipt> {
+    const { bus, clock } = this.dependencies;
+    for (let look = 1; look < roomLooks; look++) {
+      this.waitingForRoom++;
+      await sleep(clock, roomLookMs);
+      this.waitingForRoom--;
+      const receipt = this.trySend(topic, message);
+      if (receipt !== undefined) return receipt;
+    }
+    return bus.send(topic, message as unknown as JsonObject);
   }
 
   private refusal(error: unknown): ApiError {

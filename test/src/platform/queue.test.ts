@@ -53,8 +53,9 @@ test('a blocking invocation is refused like the others', async () => {
       platform.api.request<{ activationId: string }>('POST', '_/actions/slow', {}),
     ),
   );
-  const answer = await platform.api.invoke('hello');
-  expect(answer.status).toBe(429);
+  // Those that find room within the little while that they wait for it are taken.
+  const answers = await Promise.all(Array.from({ length: 30 }, () => platform.api.invoke('hello')));
+  expect(new Set(answers.map(({ status }) => status))).toContain(429);
   for (const { status, body } of submissions) if (status === 202) await platform.api.record(body.activationId);
   expect((await platform.api.invoke('hello')).status).toBe(200);
 });
