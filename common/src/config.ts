@@ -49,6 +49,8 @@ export const configSchema = z.strictObject({
   poolMemoryMiB: count.optional(),
   /** Stem cells as runtimes.json configures them; false starts none. */
   stemCells: z.boolean().default(true),
+  /** What Python packages of actions may take on the disk, MiB; beyond it those unused longest go. */
+  requirementsMiB: count.default(10_240),
   /** What takes long at the first use of a language is done ahead, in the background. */
   prepareRuntimes: z.boolean().default(true),
   limits: z

@@ -97,6 +97,7 @@ async function start(
     runtimesDir: join(root, 'runtimes'),
     ...(config.runtimesManifest !== undefined && { manifestFile: resolve(config.runtimesManifest) }),
     dataDir: config.dataDir,
+    requirementsMiB: config.requirementsMiB,
     clock,
     logger,
   });

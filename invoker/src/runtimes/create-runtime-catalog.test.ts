@@ -160,7 +160,7 @@ describe('the catalog', () => {
       catalog.launch('python:3.12', ['a==1', 'b']),
       catalog.launch('python:3.12', ['a==1', 'b']),
     ]);
-    expect(first).toBe(second);
+    expect(first).toEqual(second);
     const packages = first.command.find((argument) => argument.includes('requirements')) ?? '';
     expect(existsSync(packages)).toBe(true);
     expect(first.binds).toContainEqual({ source: packages, target: packages });

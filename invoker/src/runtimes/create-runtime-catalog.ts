@@ -13,18 +13,19 @@ import type { Go, Jdk } from './find-toolchains.js';
 import { fitManifest } from './fit-manifest.js';
 import { GoPackages, goMinor } from './go-packages.js';
 import { goLaunch } from './go-runtime.js';
-import { installRequirements } from './install-requirements.js';
 import { canHaveGson, javaLaunch, prepareJava } from './java-runtime.js';
 import { nodeLaunch } from './node-runtime.js';
 import { fetchNodeRelease } from './node-release.js';
 import { removeAbandoned } from './partial-folders.js';
 import { executableKind, executableLaunch } from './proxy-runtime.js';
 import { pythonLaunch } from './python-runtime.js';
+import { RequirementsCache } from './requirements-cache.js';
 import type { RuntimeCatalog, RuntimeLaunch } from './runtime-catalog.js';
 import { findInterpreter, interpreterLaunch } from './script-runtime.js';
 import type { Interpreter } from './script-runtime.js';
 import { SharedWork } from './shared-work.js';
 
+const MiB = 1024 * 1024;
 const failureKeptMs = 30_000;
 const defaultMemoryMiB = 256;
 const knownFamilies = ['nodejs', 'python', 'java', 'go', 'ruby', 'php'];
@@ -37,6 +38,8 @@ export interface RuntimeCatalogOptions {
   manifestFile?: string;
   /** Where fetched releases and packages are kept: `runtimes/` and `requirements/` in it. */
   dataDir: string;
+  /** What packages of Python actions may take, MiB; absent: anything. */
+  requirementsMiB?: number;
   clock: Clock;
   logger?: { info(message: string): void; warn(message: string): void };
   /** Where to look for toolchains; the process's own environment if absent. */
@@ -129,6 +132,12 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   });
   const entries = new Map(Object.values(manifest.runtimes).flatMap((each) => each.map((entry) => [entry.kind, entry])));
   const launches = new SharedWork<RuntimeLaunch>(options.clock, failureKeptMs);
+  const packageSets = new RequirementsCache({
+    root: requirementsDir,
+    maxBytes: (options.requirementsMiB ?? Infinity) * MiB,
+    clock: options.clock,
+    logger: options.logger,
+  });
   const goPackages = go && new GoPackages(releasesDir, join(runtimesDir, 'go'), go);
   const info = (message: string): void => options.logger?.info(message);
 
@@ -140,9 +149,7 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
 
   async function launchPython(found: Python, requirements: readonly string[]): Promise<RuntimeLaunch> {
     if (requirements.length === 0) return pythonLaunch(runtimesDir, dataDir, found);
-    info(`Python packages are installed for actions, once, if they are not there: ${requirements.join(' ')}`);
-    const packages = await installRequirements(requirementsDir, found, requirements);
-    return pythonLaunch(runtimesDir, dataDir, found, packages);
+    return pythonLaunch(runtimesDir, dataDir, found, await packageSets.folder(found, requirements));
   }
 
   async function launchJava(found: Jdk, memoryMiB: number): Promise<RuntimeLaunch> {
@@ -171,9 +178,7 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
     if (entry.command) return launches.do(kind, () => commandLaunch(entry));
     const [family, version] = kind.split(':');
     if (family === 'nodejs') return launches.do(kind, () => launchNode(Number(version)));
-    if (family === 'python' && python) {
-      return launches.do(`${kind} ${requirements.join(' ')}`, () => launchPython(python, requirements));
-    }
+    if (family === 'python' && python) return launchPython(python, requirements);
     if (family === 'java' && jdk) return launches.do(`${kind} ${memoryMiB}`, () => launchJava(jdk, memoryMiB));
     const interpreter = interpreters.find((each) => each.family === family);
     if (interpreter) {

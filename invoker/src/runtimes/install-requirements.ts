@@ -9,7 +9,7 @@ import { ProgramError, runProgram } from './run-program.js';
 const installTimeoutMs = 600_000;
 
 /**
- * The folder under `root` that holds the packages, installed now if it is not there. `requirements` must have
+ * The folder under `root` that holds the packages, and whether they were installed now. `requirements` must have
  * passed validateRequirements. Only wheels are taken, so nothing of the packages runs on the host. Rejects with
  * ProvisioningError that carries pip's last line.
  */
@@ -17,9 +17,9 @@ export async function installRequirements(
   root: string,
   python: Python,
   requirements: readonly string[],
-): Promise<string> {
-  const folder = join(root, keyOf(python, requirements));
-  if (await exists(folder)) return folder;
+): Promise<{ folder: string; installed: boolean }> {
+  const folder = join(root, requirementsKey(python, requirements));
+  if (await exists(folder)) return { folder, installed: false };
   await mkdir(root, { recursive: true });
   const partial = await mkdtemp(join(root, partialPrefix));
   try {
@@ -29,14 +29,15 @@ export async function installRequirements(
   } catch (error) {
     await rm(partial, { recursive: true, force: true });
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOTEMPTY' || code === 'EEXIST') return folder; // Another process was first.
+    if (code === 'ENOTEMPTY' || code === 'EEXIST') return { folder, installed: false }; // Another process was first.
     if (!(error instanceof ProgramError)) throw error;
     throw new ProvisioningError(`The requirements could not be installed: ${error.lastLine}`);
   }
-  return folder;
+  return { folder, installed: true };
 }
 
-function keyOf(python: Python, requirements: readonly string[]): string {
+/** The name of the folder with these packages. */
+export function requirementsKey(python: Python, requirements: readonly string[]): string {
   const parts = [python.version, python.platform, ...[...requirements].sort()];
   return createHash('sha256').update(parts.join('\n')).digest('hex');
 }

@@ -13,6 +13,11 @@ export class SharedWork<T> {
     private readonly failureKeptMs: number,
   ) {}
 
+  /** The next call for `key` starts anew; where `result` is given, only if that is what is kept. */
+  forget(key: string, result: Promise<T> | undefined = this.byKey.get(key)): void {
+    if (this.byKey.get(key) === result) this.byKey.delete(key);
+  }
+
   /** The result for `key`, from `work` if nothing was started or kept. */
   do(key: string, work: () => Promise<T>): Promise<T> {
     const known = this.byKey.get(key);

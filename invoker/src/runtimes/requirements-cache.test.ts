@@ -1,0 +1,121 @@
+import { spawn } from 'node:child_process';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import type { Python } from './find-python.js';
+import { RequirementsCache } from './requirements-cache.js';
+
+const KiB = 1024;
+
+let folder: string;
+let root: string;
+let python: Python;
+let laterMs: number;
+
+/** An installer that makes a file of 40 KiB in a folder of the target. */
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-requirements-'));
+  root = join(folder, 'requirements');
+  laterMs = 0;
+  const program = join(folder, 'python3');
+  const script = `#!/bin/sh
+[ "$2" = pip ] || exit 0
+echo "$*" >> ${folder}/installs
+while [ "$1" != --target ]; do shift; done
+mkdir "$2/package" && head -c ${40 * KiB} /dev/zero > "$2/package/data"`;
+  writeFileSync(program, script);
+  chmodSync(program, 0o755);
+  python = {
+    executable: program,
+    installer: program,
+    basePrefix: folder,
+    version: '3.12.1',
+    platform: 'linux-x86_64',
+    packageFolders: [],
+  };
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** A cache for two sets, and not for three; its clock may be put forward. */
+function cacheOf(maxBytes = 100 * KiB): RequirementsCache {
+  const shifted = {
+    ...systemClock,
+    now: () => systemClock.now() + laterMs,
+    monotonicMs: () => systemClock.monotonicMs() + laterMs,
+  };
+  return new RequirementsCache({ root, maxBytes, clock: shifted });
+}
+
+const installs = (): number => readFileSync(join(folder, 'installs'), 'utf8').trim().split('\n').length;
+
+async function until(condition: () => boolean): Promise<void> {
+  const beganMs = performance.now();
+  while (!condition()) {
+    if (performance.now() - beganMs > 20_000) throw new Error('It did not come to pass.');
+    await new Promise((done) => setTimeout(done, 10));
+  }
+}
+
+/** Uses these sets one after the other, hours apart. */
+async function use(cache: RequirementsCache, ...names: string[]): Promise<string[]> {
+  const folders = [];
+  for (const name of names) {
+    folders.push(await cache.folder(python, [name]));
+    laterMs += 3_600_000;
+  }
+  return folders;
+}
+
+test('beyond the bound, the set unused longest goes; it is installed again when it is wanted', async () => {
+  const cache = cacheOf();
+  const [a = '', b = '', , c = ''] = await use(cache, 'a', 'b', 'a', 'c');
+  await until(() => !existsSync(b));
+  expect([existsSync(a), existsSync(c), installs()]).toEqual([true, true, 3]);
+  expect(await use(cache, 'b')).toEqual([b]);
+  expect([existsSync(join(b, 'package', 'data')), installs()]).toEqual([true, 4]);
+  await until(() => !existsSync(a));
+  expect(existsSync(c)).toBe(true);
+  await until(() => readdirSync(root).length === 2);
+});
+
+test('the order of use outlives the server', async () => {
+  const [a = '', b = ''] = await use(cacheOf(), 'a', 'b', 'a');
+  await use(cacheOf(), 'c');
+  await until(() => !existsSync(b));
+  expect(existsSync(a)).toBe(true);
+});
+
+test('a set that a process has stays, whatever the bound', async () => {
+  const cache = cacheOf();
+  const [a = '', b = ''] = await use(cache, 'a', 'b');
+  const holder = spawn('sh', ['-c', 'echo ready; read line', 'runtime', a]);
+  await new Promise((resolve) => holder.stdout.once('data', resolve));
+  await use(cache, 'c');
+  await until(() => !existsSync(b));
+  expect(existsSync(a)).toBe(true);
+  const ended = new Promise((resolve) => holder.once('exit', resolve));
+  holder.stdin.end();
+  await ended;
+  await use(cache, 'd');
+  await until(() => !existsSync(a));
+});
+
+test('sets that were just handed out stay', async () => {
+  const cache = cacheOf(0);
+  const folders = await Promise.all(['a', 'b', 'c'].map((name) => cache.folder(python, [name])));
+  laterMs = 3_600_000;
+  const last = await cache.folder(python, ['d']);
+  await until(() => folders.every((each) => !existsSync(each)));
+  expect(readdirSync(last)).toEqual(['package']);
+  expect(installs()).toBe(4);
+});
+
+test('a set that somebody removed is installed again', async () => {
+  const cache = cacheOf();
+  const [a = ''] = await use(cache, 'a');
+  rmSync(a, { recursive: true });
+  const both = await Promise.all([cache.folder(python, ['a']), cache.folder(python, ['a'])]);
+  expect([both, installs(), existsSync(a)]).toEqual([[a, a], 2, true]);
+});
