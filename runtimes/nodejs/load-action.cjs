@@ -12,13 +12,15 @@ const needsModule = /import statement outside a module|Unexpected token 'export'
 /**
  * Resolves with the function that `message.main` names in `message.code`, once the one that `message.entry` names, if
  * any, has been called; rejects with an error, or with a text where OpenWhisk's runtime gives only a text. Archives
- * are extracted into the current folder.
+ * are extracted into the current folder. All functions of source text refer to `token`. `token.stays` is set where
+ * Node.js keeps things for good: ES modules, and the package.json of an archive.
  */
-async function loadAction(message, zipLibrary) {
+async function loadAction(message, zipLibrary, token = {}) {
   const others = message.entry === undefined ? [] : [message.entry];
+  token.stays = message.binary;
   const [main, entry] = message.binary
     ? await loadArchive(message, others, zipLibrary)
-    : await loadSource(message.code, checkedNames([message.main, ...others]));
+    : await loadSource(message.code, checkedNames([message.main, ...others]), token);
   requireFunction(main, message.main);
   if (others.length > 0) await requireFunction(entry, message.entry)();
   return main;
@@ -49,7 +51,7 @@ function inScope(name) {
   return `(() => { try { return ${name} } catch (error) { if (!(error instanceof ReferenceError)) throw error } })()`;
 }
 
-async function loadSource(code, names) {
+async function loadSource(code, names, token) {
   const filename = path.resolve('index.js');
   const module = new Module(filename);
   module.filename = filename;
@@ -57,20 +59,24 @@ async function loadSource(code, names) {
   let evaluate;
   try {
     evaluate = vm.compileFunction(
-      `${code}\n;return [${names.map(inScope).join(', ')}]`,
-      ['exports', 'require', 'module', '__filename', '__dirname'],
+      // Every function of the code refers to the scope, and with the last of these the scope to the token.
+      `${code}\n;return [${names.map(inScope).join(', ')}, () => __token]`,
+      ['exports', 'require', 'module', '__filename', '__dirname', '__token'],
       { filename, importModuleDynamically: vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER },
     );
   } catch (error) {
-    if (error instanceof SyntaxError && needsModule.test(error.message)) return loadModuleSource(code, names);
+    if (error instanceof SyntaxError && needsModule.test(error.message)) return loadModuleSource(code, names, token);
     throw error;
   }
   const require = Module.createRequire(filename);
-  const found = evaluate.call(module.exports, module.exports, require, module, filename, path.dirname(filename));
-  return found.map((value, at) => (typeof value === 'function' ? value : (lookUp(module.exports, names[at]) ?? value)));
+  const found = evaluate.call(module.exports, module.exports, require, module, filename, path.dirname(filename), token);
+  return found
+    .slice(0, -1)
+    .map((value, at) => (typeof value === 'function' ? value : (lookUp(module.exports, names[at]) ?? value)));
 }
 
-async function loadModuleSource(code, names) {
+async function loadModuleSource(code, names, token) {
+  token.stays = true;
   const file = path.resolve('index.mjs');
   fs.writeFileSync(file, code);
   const namespace = await importFile(file);

@@ -11,6 +11,12 @@ const allowConcurrent = (process.env.__OW_ALLOW_CONCURRENT ?? '').toLowerCase() 
 /** ready, starting, running or stopped: OpenWhisk's words, which its error texts show. */
 let status = 'ready';
 let handler;
+/** Puts this process back to what it was before init; undefined if it is no pre-warmer. */
+let unloadAction;
+/** What all code of the action refers to. */
+let token;
+/** Whose code this process has run; no other namespace's comes here. */
+let namespace;
 
 const opened = { stdout: undefined, stderr: undefined };
 /** Notes whether user code ever touched the stream: asking for it would create it, which takes a millisecond. */
@@ -78,7 +84,7 @@ function refuse(id, message) {
 function onFrame(type, id, text) {
   if (type === frameType.cancel) return; // The run goes on: its answer is dropped by whoever cancelled it.
   if (type === frameType.bye) process.exit(0);
-  if (type !== frameType.run && type !== frameType.init) {
+  if (type !== frameType.run && type !== frameType.init && type !== frameType.unload) {
     console.error(`Protocol violation: a frame of type ${type}.`);
     process.exit(70);
   }
@@ -90,17 +96,27 @@ function onFrame(type, id, text) {
     process.exit(70);
   }
   if (type === frameType.run) run(id, message);
-  else init(id, message);
+  else if (type === frameType.init) init(id, message);
+  else unload(id, message);
 }
 
 function init(id, message) {
   if (handler) return refuse(id, 'Cannot initialize the action more than once.');
   if (status !== 'ready') return refuse(id, `System not ready, status is ${status}.`);
   if (!message.main || !message.code) return answerError(id, 'Missing main/no code to execute.');
+  const owner = message.env?.__OW_NAMESPACE ?? '';
+  if (namespace !== undefined && namespace !== owner) {
+    return answerError(id, 'This runtime has run code of another namespace.');
+  }
+  if (message.digest !== undefined && message.digest !== digestOf(message)) {
+    return answerError(id, 'The code does not have the digest that it should have.');
+  }
+  namespace = owner;
   status = 'starting';
   Object.assign(process.env, message.env);
+  token = {};
   require('./load-action.cjs')
-    .loadAction(message, zipLibrary)
+    .loadAction(message, zipLibrary, token)
     .then(
       (loaded) => {
         handler = loaded;
@@ -113,6 +129,30 @@ function init(id, message) {
         answerError(id, `Initialization has failed due to: ${error?.stack ? String(error.stack) : error}`);
       },
     );
+}
+
+function digestOf({ code, binary }) {
+  return require('crypto')
+    .createHash('sha256')
+    .update(code, binary ? 'base64' : 'utf8')
+    .digest('hex');
+}
+
+function unload(id, { thorough }) {
+  if (!unloadAction) return answerError(id, 'This runtime cannot unload.');
+  if (status === 'running' || status === 'starting') return answerError(id, 'An action is running.');
+  status = 'stopped';
+  handler = undefined;
+  const unloaded = unloadAction(token, thorough === true);
+  token = undefined;
+  unloaded.then(
+    ({ left, verifyMs }) => {
+      if (left.length > 0) return answerError(id, `The action left behind: ${left.join(', ')}.`);
+      status = 'ready';
+      answer(frameType.result, id, `{"ok":true,"verifyUs":${Math.round(verifyMs * 1000)}}`);
+    },
+    (error) => answerError(id, `The action left behind what cannot be put back: ${describe(error)}`),
+  );
 }
 
 function run(id, message) {
@@ -184,10 +224,22 @@ function loadImports() {
   }
 }
 
+function sayHello() {
+  const hello = { version: 1, kind: `nodejs:${process.versions.node.split('.')[0]}`, pid: process.pid };
+  channel.queue(frameType.hello, 0, JSON.stringify(unloadAction ? { ...hello, unload: true } : hello));
+  channel.flush();
+}
+
 loadImports();
-channel.queue(
-  frameType.hello,
-  0,
-  `{"version":1,"kind":"nodejs:${process.versions.node.split('.')[0]}","pid":${process.pid}}`,
-);
-channel.flush();
+const isPrewarmer = process.env.GPUWHISK_PREWARM === 'true';
+delete process.env.GPUWHISK_PREWARM;
+if (!isPrewarmer) {
+  sayHello();
+} else {
+  require('./prewarm.cjs')
+    .prewarm()
+    .then((unload) => {
+      unloadAction = unload;
+      sayHello();
+    });
+}

@@ -62,4 +62,16 @@ Object.defineProperty(process, 'env', {
   },
 });
 
-module.exports = { setEnvironment };
+/** Notes the environment as it is; returns a function that puts it back. */
+function keepEnvironment() {
+  const saved = { __proto__: null, ...real };
+  return function restoreEnvironment() {
+    pending.clear();
+    values.clear();
+    environment = watched;
+    for (const name of Object.keys(real)) if (!(name in saved)) delete real[name];
+    for (const name in saved) if (real[name] !== saved[name]) real[name] = saved[name];
+  };
+}
+
+module.exports = { setEnvironment, keepEnvironment };

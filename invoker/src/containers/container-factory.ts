@@ -29,6 +29,8 @@ export interface InitRequest {
   binary: boolean;
   /** A function that is called once when the code is loaded (annotation `warm`). */
   entry?: string;
+  /** SHA-256 of the code (of the archive when `binary`), hexadecimal: for a runtime that can unload to check. */
+  digest?: string;
   /** Environment of the action: init parameters and `__OW_*`. */
   env: Record<string, string>;
 }

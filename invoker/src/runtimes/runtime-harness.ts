@@ -90,6 +90,10 @@ export class RuntimeProcess {
     return this.ask(3, { value, activation_id: 'f'.repeat(32), deadline: '1000', ...more });
   }
 
+  unload(thorough = false): Promise<Answer> {
+    return this.ask(9, thorough ? { thorough } : {});
+  }
+
   /** Sends a frame as it is. */
   send(type: number, id: number, text: string): void {
     this.socket.write(encodeFrame(type, id, text));

@@ -37,6 +37,7 @@ final class Remains {
         }
         // They may have started others before they ended.
         List<String> names = new ArrayList<>(strangers().stream().map(thread -> "thread '" + thread.getName() + "'").toList());
+        if (hasChild()) names.add("a process");
         while (!isIdle(ForkJoinPool.commonPool()) && System.nanoTime() < deadline) Thread.sleep(1);
         if (!isIdle(ForkJoinPool.commonPool())) names.add("work in the common pool");
         return names;
@@ -44,6 +45,12 @@ final class Remains {
 
     private static boolean isIdle(ForkJoinPool pool) {
         return pool.isQuiescent() && !pool.hasQueuedSubmissions();
+    }
+
+    /** The JDK has a thread that waits for each child, and threads that wait for the next child. */
+    private static boolean hasChild() {
+        return Arrays.stream(liveThreads())
+                .anyMatch(thread -> thread.getName().startsWith("process reaper") && thread.getState() == Thread.State.RUNNABLE);
     }
 
     private List<Thread> strangers() {

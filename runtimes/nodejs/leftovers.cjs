@@ -1,0 +1,145 @@
+'use strict';
+// What an action leaves behind outside of JavaScript's objects: timers, handles, listeners, threads, descriptors, files.
+const fs = require('fs');
+const path = require('path');
+const timers = require('timers');
+const { EventEmitter } = require('events');
+
+const { setImmediate: nextTurn, clearTimeout, clearImmediate } = timers;
+const endingMs = 100;
+/** Timers are looked through for ended ones whenever there are so many more than after the last time. */
+const timersBetweenSweeps = 1000;
+
+const live = new Set();
+let sweepAt = timersBetweenSweeps;
+
+/** Keeps every timer that is made from now on, until it has fired. */
+function trackTimers() {
+  for (const name of ['setTimeout', 'setInterval', 'setImmediate']) {
+    const original = timers[name];
+    const tracked = {
+      [name](...args) {
+        const timer = original(...args);
+        live.add(timer);
+        if (live.size > sweepAt) sweep();
+        return timer;
+      },
+    }[name];
+    Object.defineProperties(tracked, Object.getOwnPropertyDescriptors(original));
+    timers[name] = tracked;
+    globalThis[name] = tracked;
+  }
+}
+
+function sweep() {
+  for (const timer of live) if (timer._destroyed) live.delete(timer);
+  sweepAt = live.size + timersBetweenSweeps;
+}
+
+function stopTimers() {
+  for (const timer of live) {
+    clearTimeout(timer);
+    clearImmediate(timer);
+  }
+  live.clear();
+}
+
+/** What is running in this process that is not running yet; to be made when all of ours is. */
+class Leftovers {
+  #folder = process.cwd();
+  #mask = process.umask();
+  #handles = new Set(process._getActiveHandles());
+  #resources = this.#countResources();
+  #descriptors = this.#listDescriptors();
+  #threads = fs.readdirSync('/proc/self/task').length;
+  #emitters;
+
+  /** `streams` are those that the platform keeps open. Throws if the working folder is not empty. */
+  constructor(streams) {
+    // Whose the files are is not known, and they would be removed.
+    if (fs.readdirSync(this.#folder).length > 0) throw new Error('The working folder of a pre-warmer must be empty.');
+    this.#emitters = [process, ...streams].map((emitter) => ({
+      emitter,
+      listeners: new Map(emitter.eventNames().map((name) => [name, emitter.rawListeners(name)])),
+    }));
+  }
+
+  #countResources() {
+    return process.getActiveResourcesInfo().length;
+  }
+
+  #listDescriptors() {
+    return fs.readdirSync('/proc/self/fd').join();
+  }
+
+  /** Ends all that can be ended, and waits up to 100 ms for it; resolves with 0 if there was nothing to wait for. */
+  async end() {
+    stopTimers();
+    process.setUncaughtExceptionCaptureCallback(null);
+    for (const { emitter, listeners } of this.#emitters) restoreListeners(emitter, listeners);
+    process.chdir(this.#folder);
+    process.umask(this.#mask);
+    process.exitCode = undefined;
+    emptyFolder(this.#folder);
+    const deadlineMs = performance.now() + endingMs;
+    let turns = 0;
+    while (this.#countResources() > this.#resources && performance.now() < deadlineMs) {
+      for (const handle of process._getActiveHandles()) if (!this.#handles.has(handle)) endHandle(handle);
+      await new Promise((resolve) => nextTurn(resolve));
+      stopTimers();
+      turns += 1;
+    }
+    return turns;
+  }
+
+  /** What is not as it was, in words. */
+  differences() {
+    const left = [];
+    const resources = process.getActiveResourcesInfo();
+    if (resources.length !== this.#resources)
+      left.push(`something that goes on (${[...new Set(resources)].join(', ')})`);
+    if (this.#listDescriptors() !== this.#descriptors) left.push('descriptors');
+    if (fs.readdirSync('/proc/self/task').length !== this.#threads) left.push('threads');
+    if (hasChildren()) left.push('processes');
+    for (const { emitter } of this.#emitters) {
+      if (emitter.destroyed || emitter.writableEnded) left.push('a closed stream');
+    }
+    return left;
+  }
+}
+
+function restoreListeners(emitter, wanted) {
+  const { rawListeners, removeListener, on } = EventEmitter.prototype;
+  for (const name of emitter.eventNames()) {
+    const own = wanted.get(name) ?? [];
+    for (const listener of rawListeners.call(emitter, name)) {
+      if (!own.includes(listener)) removeListener.call(emitter, name, listener);
+    }
+  }
+  for (const [name, own] of wanted) {
+    const present = rawListeners.call(emitter, name);
+    for (const listener of own) if (!present.includes(listener)) on.call(emitter, name, listener);
+  }
+}
+
+function endHandle(handle) {
+  if (typeof handle.kill === 'function') handle.kill('SIGKILL');
+  if (typeof handle.terminate === 'function') handle.terminate();
+  else if (typeof handle.destroy === 'function') handle.destroy();
+  else if (typeof handle.close === 'function') handle.close();
+}
+
+function hasChildren() {
+  try {
+    return fs.readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8') !== '';
+  } catch (error) {
+    if (error.code === 'ENOENT') return false; // A kernel that does not list them; the container still counts them.
+    throw error;
+  }
+}
+
+function emptyFolder(folder) {
+  for (const name of fs.readdirSync(folder)) fs.rmSync(path.join(folder, name), { recursive: true, force: true });
+}
+
+module.exports = { Leftovers, trackTimers };

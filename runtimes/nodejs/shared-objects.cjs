@@ -1,0 +1,149 @@
+'use strict';
+// Built-in objects that all code of this process shares: noted once, and put back after an action that changed them.
+// The way back relies on no built-in but those captured here, as an action may have changed the others.
+const { ownKeys, getOwnPropertyDescriptor, defineProperty, deleteProperty } = Reflect;
+const { getPrototypeOf, setPrototypeOf, isExtensible } = Reflect;
+const { is } = Object;
+
+/** Of functions these are looked at in a thorough pass only: they are many, and hardly anybody changes them. */
+const functionKeys = new Set(['length', 'name', 'prototype', 'arguments', 'caller']);
+
+function isObject(value) {
+  return typeof value === 'function' || (typeof value === 'object' && value !== null);
+}
+
+function isPlain(object) {
+  if (typeof object === 'function' || Array.isArray(object)) return true;
+  const prototype = getPrototypeOf(object);
+  return prototype === null || prototype === Object.prototype;
+}
+
+/** What Node.js keeps under symbols, or in objects with a life of their own, changes by use. */
+function isNoted(key, descriptor, whole) {
+  if (!('value' in descriptor)) return true;
+  return typeof descriptor.value === 'function' || (whole && typeof key === 'string');
+}
+
+function note(object, whole) {
+  const all = ownKeys(object);
+  const keys = [];
+  const descriptors = [];
+  for (const key of all) {
+    const descriptor = getOwnPropertyDescriptor(object, key);
+    if (!isNoted(key, descriptor, whole)) continue;
+    // Without a prototype no property that an action gives to Object.prototype is taken for one of the descriptor's.
+    setPrototypeOf(descriptor, null);
+    keys.push(key);
+    descriptors.push(descriptor);
+  }
+  return {
+    object,
+    whole,
+    prototype: getPrototypeOf(object),
+    extensible: isExtensible(object),
+    known: all,
+    keys,
+    descriptors,
+    quick: typeof object !== 'function' || !all.every((key) => functionKeys.has(key)),
+  };
+}
+
+/** What `entry` refers to, with whether all of it is to be noted. */
+function* reachable({ object, prototype, descriptors }) {
+  if (prototype !== null) yield [prototype, true];
+  for (const { value, get, set } of descriptors) {
+    if (isObject(value)) yield [value, isPlain(value) || value === object.prototype];
+    if (get) yield [get, true];
+    if (set) yield [set, true];
+  }
+}
+
+/**
+ * Notes the properties of `roots` and of all functions, prototypes and plain objects that can be reached from them; of
+ * other objects (streams, agents), and of those of `partly`, only functions and accessors. Leaves alone what is in
+ * `seen`, and adds to it what it notes. Returns
+ * `restore(thorough)`, which puts back what differs and returns how much that was, so that a second pass that returns 0
+ * proves it; it looks at values, and in a thorough pass also at attributes and at what functions themselves carry.
+ * `restore` throws for what cannot be put back.
+ */
+function noteSharedObjects(roots, partly, seen) {
+  const entries = [];
+  const waiting = [...partly.map((root) => [root, false]), ...roots.map((root) => [root, true])];
+  for (let at = 0; at < waiting.length; at += 1) {
+    const [object, whole] = waiting[at];
+    if (seen.has(object)) continue;
+    seen.add(object);
+    const entry = note(object, whole);
+    entries.push(entry);
+    waiting.push(...reachable(entry));
+  }
+  const quick = entries.filter((entry) => entry.quick);
+  return function restore(thorough) {
+    const looked = thorough ? entries : quick;
+    let restored = 0;
+    for (let at = 0; at < looked.length; at += 1) restored += restoreEntry(looked[at], thorough);
+    return restored;
+  };
+}
+
+function restoreEntry(entry, thorough) {
+  const { object, keys, descriptors } = entry;
+  let restored = 0;
+  if (entry.extensible && !isExtensible(object)) throw cannot('make extensible again', keys[0]);
+  if (getPrototypeOf(object) !== entry.prototype) {
+    if (!setPrototypeOf(object, entry.prototype)) throw cannot('put back the prototype of the owner of', keys[0]);
+    restored += 1;
+  }
+  for (let at = 0; at < keys.length; at += 1) {
+    const descriptor = descriptors[at];
+    if (isAsNoted(object, keys[at], descriptor, thorough)) continue;
+    if (!defineProperty(object, keys[at], descriptor)) throw cannot('put back', keys[at]);
+    restored += 1;
+  }
+  const now = ownKeys(object);
+  if (now.length !== entry.known.length || thorough) restored += removeAdded(entry, now);
+  return restored;
+}
+
+function isAsNoted(object, key, descriptor, thorough) {
+  const noted = descriptor.value;
+  if (!thorough && noted !== undefined) return is(object[key], noted);
+  const now = getOwnPropertyDescriptor(object, key);
+  return (
+    now !== undefined &&
+    is(now.value, noted) &&
+    now.get === descriptor.get &&
+    now.set === descriptor.set &&
+    now.writable === descriptor.writable &&
+    now.enumerable === descriptor.enumerable &&
+    now.configurable === descriptor.configurable
+  );
+}
+
+function removeAdded({ object, known, whole }, now) {
+  let removed = 0;
+  for (let at = 0; at < now.length; at += 1) {
+    if (!isStrange(object, now[at], known, whole)) continue;
+    if (!deleteProperty(object, now[at])) throw cannot('remove', now[at]);
+    removed += 1;
+  }
+  return removed;
+}
+
+/** Whether the key came with an action: Node.js itself adds symbols and, to what is not noted as a whole, `_names`. */
+function isStrange(object, key, known, whole) {
+  if (contains(known, key)) return false;
+  if (typeof key === 'string') return whole || key[0] !== '_';
+  return isNoted(key, getOwnPropertyDescriptor(object, key), whole);
+}
+
+function contains(list, wanted) {
+  for (let at = 0; at < list.length; at += 1) if (list[at] === wanted) return true;
+  return false;
+}
+
+function cannot(what, key) {
+  return new Error(`cannot ${what} '${typeof key === 'symbol' ? 'a symbol' : key}' of a built-in object`);
+}
+
+module.exports = { noteSharedObjects };

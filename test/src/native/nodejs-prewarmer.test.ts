@@ -1,0 +1,225 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import type { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
+import { envOf, findLanguage, startPrewarmer } from './prewarmer-harness.js';
+
+const language = await findLanguage('nodejs');
+let launch: RuntimeLaunch;
+let runtime: RuntimeProcess;
+
+beforeAll(async () => {
+  if (!language) throw new Error('The Node.js that runs the tests is not among the runtimes.');
+  launch = await language.launch();
+});
+afterAll(() => language?.remove());
+beforeEach(async () => {
+  runtime = await startPrewarmer(launch);
+});
+afterEach(() => runtime.close());
+
+async function load(code: string, namespace = 'one'): Promise<unknown> {
+  return (await runtime.init({ code, env: envOf(namespace) })).body;
+}
+
+async function call(code: string, value: unknown = {}): Promise<unknown> {
+  expect(await load(code)).toEqual({ ok: true });
+  return (await runtime.run(value)).body;
+}
+
+const clean = { ok: true, verifyUs: expect.any(Number) };
+/** Tells what of an earlier action it finds. */
+const probe = `
+const fs = require('fs');
+function main() {
+  return {
+    map: [1, 2].map((n) => n * 2),
+    json: JSON.stringify({ a: [1] }),
+    polluted: ({}).polluted ?? null,
+    globals: Object.getOwnPropertyNames(globalThis).filter((name) => name.startsWith('left')),
+    env: process.env.LEFT ?? null,
+    files: fs.readdirSync('.'),
+    cwd: process.cwd(),
+    mask: process.umask(),
+    argv: process.argv.length,
+    listeners: ['uncaughtException', 'unhandledRejection', 'SIGTERM', 'beforeExit'].map((name) => process.listenerCount(name)),
+    cached: Object.keys(require.cache).filter((file) => file.endsWith('/left.js')),
+    written: process.stdout.write.name,
+    most: require('events').defaultMaxListeners,
+    trace: Error.stackTraceLimit,
+  };
+}`;
+
+describe('a Node.js pre-warmer', () => {
+  const harmless: [string, string][] = [
+    [
+      'changes built-in prototypes and functions',
+      `function main() {
+        Array.prototype.map = () => 'patched'; JSON.stringify = () => '{"patched":1}'; Object.prototype.polluted = 1;
+        Error.stackTraceLimit = 0; require('fs').readdirSync = () => ['patched']; Reflect.ownKeys = () => [];
+        Map.prototype.get = () => 'patched'; Promise.prototype.finally = null; delete Array.prototype.filter;
+        Object.setPrototypeOf(Array.prototype, { left: 1 }); Symbol.prototype.left = 1; return {} }`,
+    ],
+    ['leaves globals', 'function main() { leftA = 1; globalThis.leftB = { secret: 1 }; return {} }'],
+    [
+      'leaves timers',
+      `const again = () => { console.log('late'); setTimeout(again, 5); };
+      function main() { setTimeout(again, 5); setInterval(again, 5).unref(); setImmediate(again);
+        require('timers').setTimeout(again, 5); return {} }`,
+    ],
+    [
+      'leaves servers and sockets',
+      `const net = require('net');
+      function main() { return new Promise((resolve) => { const server = net.createServer(() => {});
+        server.listen(0, '127.0.0.1', () => net.connect(server.address().port, '127.0.0.1', () => resolve({}))); }) }`,
+    ],
+    [
+      'replaces handlers of the process',
+      `function main() { process.removeAllListeners(); process.on('uncaughtException', () => {});
+        process.on('unhandledRejection', () => {}); process.on('SIGTERM', () => {}); process.on('beforeExit', () => {});
+        process.emit = null; process.setUncaughtExceptionCaptureCallback(() => {}); return {} }`,
+    ],
+    [
+      'changes settings and the environment',
+      `function main() { process.env.LEFT = 'x'; delete process.env.PATH; process.chdir('/'); process.umask(0o77);
+        process.argv.push('left'); require('events').defaultMaxListeners = 3; process.exitCode = 9;
+        process.stdout.write = function patched() {}; process.env = { LEFT: 'y' }; return {} }`,
+    ],
+    [
+      'leaves files and modules',
+      `const fs = require('fs');
+      function main() { fs.mkdirSync('a/b', { recursive: true }); fs.writeFileSync('a/b/left.js', 'exports.n = 1');
+        fs.symlinkSync('/etc', 'link'); return { n: require('./a/b/left.js').n } }`,
+    ],
+    ['leaves a process', "function main() { require('child_process').spawn('sleep', ['1000']); return {} }"],
+    ['fails', "function main() { throw new Error('no') }"],
+    ['rejects', "const main = () => Promise.reject(new Error('no'))"],
+  ];
+
+  test.each(harmless)('runs the next function right after one that %s', async (_, code) => {
+    const before = await call(probe);
+    expect(before).toMatchObject({ map: [2, 4], files: [], env: null, listeners: [0, 0, 0, 0], cached: [] });
+    expect((await runtime.unload()).body).toEqual(clean);
+    const pid = runtime.pid ?? 0;
+    const descriptors = readdirSync(`/proc/${pid}/fd`);
+    await call(code);
+    expect((await runtime.unload(true)).body).toEqual(clean);
+    const printed = runtime.stdout;
+    expect(await call(probe)).toEqual(before);
+    await sleep(30);
+    expect(runtime.stdout).toBe(printed);
+    expect(readdirSync(`/proc/${pid}/fd`)).toEqual(descriptors);
+    expect(existsSync('/etc/passwd')).toBe(true);
+  });
+
+  test.each([
+    ['a syntax error', 'function main( {', /SyntaxError/],
+    ['no such function', 'function other() {}', /Action entrypoint 'main' is not a function/],
+    ['a failure while loading', "throw new Error('loading')", /loading/],
+  ])('takes other code after %s', async (_, code, error) => {
+    expect(await load(code)).toEqual({ error: expect.stringMatching(error) });
+    expect((await runtime.unload(true)).body).toEqual(clean);
+    expect(await call('const main = (value) => value', { a: 1 })).toEqual({ a: 1 });
+  });
+
+  test.each([
+    ['freezes a prototype', 'function main() { Object.freeze(Array.prototype); return {} }', /cannot/],
+    ['is an ES module', 'export function main() { return {} }', /ES module/],
+    [
+      'listens to all that happens',
+      "function main() { require('async_hooks').createHook({ init() {} }).enable(); return {} }",
+      /objects of an action that is gone/,
+    ],
+    ['closes the log', "function main() { require('fs').closeSync(1); return {} }", /descriptors/],
+    [
+      'leaves a worker',
+      "function main() { new (require('worker_threads').Worker)('setInterval(() => {}, 9)', { eval: true }); return {} }",
+      /threads/,
+    ],
+    ['keeps a descriptor', "function main() { require('fs').openSync('/dev/null'); return {} }", /descriptors/],
+    ['uses a rare module', "function main() { require('node:repl'); return {} }", /module 'repl'/],
+  ])('says that it is of no more use after a function that %s', async (_, code, error) => {
+    await call(code);
+    expect((await runtime.unload(true)).body).toEqual({ error: expect.stringMatching(error) });
+    expect(await load('const main = (value) => value')).toEqual({ error: expect.stringContaining('not ready') });
+  });
+
+  test('ends with an action that exits, at once or by a rejection that nobody handles', async () => {
+    await load('function main() { process.exit(3) }');
+    await expect(runtime.run({})).rejects.toThrow('The runtime ended');
+    expect(await runtime.exited).toBe(3);
+    await runtime.close();
+    runtime = await startPrewarmer(launch);
+    await load("function main() { Promise.reject(new Error('late')); return {} }");
+    await runtime.run({}).catch(() => undefined);
+    expect(await runtime.exited).toBe(1);
+    expect(runtime.stderr).toContain('late');
+  });
+
+  test('is not handed to another namespace, and hides a secret from the next function of its own', async () => {
+    const secret = 'a-secret-of-one';
+    await call(
+      `const kept = { secret: '${secret}' };
+      function main() { globalThis.left = kept; process.env.LEFT = kept.secret; process.title = kept.secret;
+        require('fs').writeFileSync('left', kept.secret); require('fs').left = kept; Array.prototype.left = kept;
+        require('http').globalAgent.left = () => kept; require('path').join.left = kept; return {} }`,
+    );
+    expect((await runtime.unload(true)).body).toEqual(clean);
+    const hunt = `
+      function main({ secret }) {
+        const seen = new Set(); const found = []; const modules = require('module').builtinModules.filter((m) => !/^_|sys|punycode|wasi|trace|inspector|test|repl|cluster|diagnostics|domain|constants/.test(m));
+        const waiting = [[globalThis, 'global'], [process, 'process'], ...modules.map((m) => [require(m), m])];
+        for (const [object, at] of waiting) {
+          if (seen.has(object)) continue; seen.add(object);
+          for (const key of Reflect.ownKeys(object)) {
+            const value = Object.getOwnPropertyDescriptor(object, key)?.value;
+            if (typeof value === 'string' && value.includes(secret)) found.push(at + '.' + String(key));
+            if (value !== null && (typeof value === 'object' || typeof value === 'function')) waiting.push([value, at + '.' + String(key)]);
+          }
+        }
+        const files = require('fs').readdirSync('.');
+        return { found, files, env: Object.values(process.env).filter((v) => v.includes(secret)), title: process.title.includes(secret), looked: seen.size > 2000 };
+      }`;
+    const nothing = { found: [], files: [], env: [], title: false, looked: true };
+    expect(await load(hunt, 'two')).toEqual({ error: 'This runtime has run code of another namespace.' });
+    expect(await call(hunt, { secret })).toEqual(nothing);
+  });
+
+  test('checks the digest before it loads anything', async () => {
+    const code = "console.log('loaded'); const main = (value) => value";
+    const digest = createHash('sha256').update(code).digest('hex');
+    const wrong = await runtime.init({ code: `${code} `, digest, env: envOf('one') });
+    expect(wrong.body).toEqual({ error: 'The code does not have the digest that it should have.' });
+    expect(runtime.stdout).toBe('');
+    expect((await runtime.init({ code, digest, env: envOf('one') })).body).toEqual({ ok: true });
+  });
+
+  test('does not unload while an action runs', async () => {
+    await load('const main = () => new Promise((resolve) => setTimeout(resolve, 50, {}))');
+    const run = runtime.run({});
+    expect((await runtime.unload()).body).toEqual({ error: 'An action is running.' });
+    expect((await run).body).toEqual({});
+    expect((await runtime.unload()).body).toEqual(clean);
+  });
+
+  test('keeps its memory through hundreds of functions', async () => {
+    const code = 'const block = new Array(50_000).fill(7); function main() { return { n: block.length } }';
+    for (let turn = 0; turn < 300; turn += 1) {
+      expect(await call(code)).toEqual({ n: 50_000 });
+      expect((await runtime.unload()).body).toEqual(clean);
+    }
+    const rss = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${runtime.pid}/status`, 'utf8'))?.[1]);
+    expect(rss).toBeLessThan(192 * 1024);
+  });
+});
+
+test('a runtime that is no pre-warmer says that it cannot unload', async () => {
+  const { RuntimeProcess } = await import('@gpuwhisk/invoker/runtimes/runtime-harness');
+  const plain = new RuntimeProcess(launch);
+  const hello = await plain.frame((frame) => frame.type === 1);
+  expect(JSON.parse(hello.text)).not.toHaveProperty('unload');
+  expect((await plain.unload()).body).toEqual({ error: 'This runtime cannot unload.' });
+  await plain.close();
+});

@@ -1,0 +1,44 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
+
+const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
+
+/** A kind of this machine, and the folder that its runtime was made in; undefined where the machine lacks the language. */
+export interface Language {
+  kind: string;
+  launch(): Promise<RuntimeLaunch>;
+  remove(): void;
+}
+
+/** Finds the runtime of `family`. */
+export async function findLanguage(family: 'nodejs' | 'java'): Promise<Language | undefined> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'gpuwhisk-prewarmer-'));
+  const catalog = await createRuntimeCatalog({ runtimesDir, dataDir, clock: systemClock });
+  const own = `nodejs:${process.versions.node.split('.')[0]}`;
+  const entries = catalog.manifest.runtimes[family] ?? [];
+  const kind = entries.find((entry) => family !== 'nodejs' || entry.kind === own)?.kind;
+  if (kind === undefined) return undefined;
+  return {
+    kind,
+    launch: () => catalog.launch(kind, [], 256),
+    remove: () => rmSync(dataDir, { recursive: true, force: true }),
+  };
+}
+
+/** A pre-warmer that has said hello; the caller closes it. */
+export async function startPrewarmer(launch: RuntimeLaunch): Promise<RuntimeProcess> {
+  const runtime = new RuntimeProcess(launch, { GPUWHISK_PREWARM: 'true' });
+  await runtime.frame((frame) => frame.type === 1);
+  return runtime;
+}
+
+/** The environment of an init in `namespace`. */
+export function envOf(namespace: string): Record<string, string> {
+  return { __OW_NAMESPACE: namespace };
+}
