@@ -8,6 +8,9 @@ const here = dirname(fileURLToPath(import.meta.url));
 const out = join(here, 'build');
 const flags = ['-O2', '-Wall', '-Wextra', '-Werror', '-D_FORTIFY_SOURCE=2', '-fstack-protector-strong'];
 
+/** For what also goes into a shared object. */
+const sharedFlags = [...flags, '-fPIC', '-fvisibility=hidden'];
+
 /** Injection is written for one processor so far. */
 const canInject = process.platform === 'linux' && process.arch === 'x64';
 
@@ -33,6 +36,18 @@ function buildPrewarmer() {
   });
 }
 
+function buildProxy() {
+  const core = join(here, 'inject');
+  const folder = join(here, 'proxy');
+  return build({
+    target: join(out, 'proxy'),
+    sources: [...sourcesIn(core, '.cpp'), ...sourcesIn(folder, '.cpp')],
+    headers: [...sourcesIn(core, '.h'), ...sourcesIn(folder, '.h'), join(here, 'prewarmer', 'mailbox.h')],
+    flags: sharedFlags,
+    linkFlags: ['-pthread'],
+  });
+}
+
 /** Where the headers of Node-API lie: two packages of npm, so that nothing is downloaded for the build. */
 function nodeHeaders() {
   const fromInvoker = createRequire(join(here, '..', 'invoker', 'package.json'));
@@ -46,7 +61,7 @@ function buildAddon() {
     target: join(out, 'inject.node'),
     sources: [...sourcesIn(core, '.cpp'), ...sourcesIn(folder, '.cpp')],
     headers: [...sourcesIn(core, '.h'), ...sourcesIn(folder, '.h'), join(here, 'prewarmer', 'mailbox.h')],
-    flags: [...flags, '-fPIC', '-fvisibility=hidden'],
+    flags: sharedFlags,
     cppFlags: [...nodeHeaders().map((path) => `-isystem${path}`), '-DNAPI_CPP_EXCEPTIONS', '-DNAPI_VERSION=8'],
     linkFlags: ['-shared', '-pthread'],
   });
@@ -73,6 +88,7 @@ export async function buildNative() {
   }
   await buildPrewarmer();
   await buildAddon();
+  await buildProxy();
   return { built: true };
 }
 

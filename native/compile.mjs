@@ -69,11 +69,14 @@ async function eachInParallel(items, work) {
 
 /**
  * Builds `target` from `sources` unless it is newer than they and `headers`. The language of the linker is 'cpp' if
- * any source is. Throws with the compiler's words if it does not compile; the compilers must be there.
+ * any source is; objects are shared, so that a folder is compiled with the same flags for all that it goes into.
+ * Throws with the compiler's words if it does not compile; the compilers must be there.
  */
 export async function build({ target, sources, headers, flags, cppFlags = [], linkFlags = [] }) {
   if (isFresh(target, [...sources, ...headers])) return;
-  const objects = sources.map((source) => join(dirname(target), 'objects', basename(target), `${basename(source)}.o`));
+  const objects = sources.map((source) =>
+    join(dirname(target), 'objects', basename(dirname(source)), `${basename(source)}.o`),
+  );
   await eachInParallel(sources.keys(), async (i) => {
     const isCpp = extname(sources[i]) === '.cpp';
     if (isFresh(objects[i], [sources[i], ...headers])) return;

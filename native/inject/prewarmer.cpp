@@ -134,6 +134,7 @@ Outcome Prewarmer::inject(Bytes code, const InjectOptions &options, const CallOp
   if (options.entry.size() >= GW_ENTRY_BYTES) throw Failure("payload", "The name of the entry is too long.");
   std::vector<Stage> stages;
   Watch watch(stages);
+  address(&options.environment, first);
   auto payload = std::make_unique<Payload>(code);
   if (options.check) options.check(payload->bytes());
   payload->check_digest(options.digest);
@@ -148,27 +149,35 @@ Outcome Prewarmer::inject(Bytes code, const InjectOptions &options, const CallOp
   limit_memory(options.memory_bytes);
   watch.stage("checkpoint");
   int64_t timeout_us = options.load_timeout_us + (first ? first->timeout_us : 0);
-  return execute(GW_LOAD | (first ? GW_CALL : 0), first, timeout_us, std::move(stages));
+  return execute(GW_LOAD | (first ? GW_CALL : 0), timeout_us, std::move(stages));
 }
 
 Outcome Prewarmer::call(const CallOptions &options) {
   if (!payload_) throw Failure("not-ready", "No function is loaded.");
-  return execute(GW_CALL, &options, options.timeout_us, {});
+  address(nullptr, &options);
+  return execute(GW_CALL, options.timeout_us, {});
 }
 
-Outcome Prewarmer::execute(uint32_t request, const CallOptions *call, int64_t timeout_us, std::vector<Stage> stages) {
-  Watch watch(stages);
+// Puts the environment and the argument into the mailbox. Throws "payload", with nothing changed, if they are too long.
+void Prewarmer::address(const std::vector<std::string> *loading, const CallOptions *call) {
+  std::vector<const std::string *> texts;
+  if (loading)
+    for (const std::string &pair : *loading) texts.push_back(&pair);
+  if (call)
+    for (const std::string &pair : call->environment) texts.push_back(&pair);
+  size_t length = call ? call->argument.size() + 1 : 0;
+  for (const std::string *text : texts) length += text->size() + 1;
   gw_mailbox &mailbox = *resident_.shared;
-  mailbox.request = request;
-  if (call) {
-    size_t length = call->argument.size() + 1;
-    for (const std::string &pair : call->environment) length += pair.size() + 1;
-    if (length > sizeof mailbox.arguments) throw Failure("payload", "The argument is larger than 8 MiB.");
-    char *next = mailbox.arguments;
-    for (const std::string &pair : call->environment) next = std::copy_n(pair.c_str(), pair.size() + 1, next);
-    mailbox.environment_length = static_cast<uint64_t>(next - mailbox.arguments);
-    std::copy_n(call->argument.c_str(), call->argument.size() + 1, next);
-  }
+  if (length > sizeof mailbox.arguments) throw Failure("payload", "The argument is larger than 8 MiB.");
+  char *next = mailbox.arguments;
+  for (const std::string *text : texts) next = std::copy_n(text->c_str(), text->size() + 1, next);
+  mailbox.environment_length = static_cast<uint64_t>(next - mailbox.arguments);
+  if (call) std::copy_n(call->argument.c_str(), call->argument.size() + 1, next);
+}
+
+Outcome Prewarmer::execute(uint32_t request, int64_t timeout_us, std::vector<Stage> stages) {
+  Watch watch(stages);
+  resident_.shared->request = requested_ = request;
   Ending ending = run_->go(launched_.hello.enter, launched_.hello.enter_end, launched_.hello.guest, now_us() + timeout_us);
   stops_.rest();
   watch.stage(request & GW_LOAD ? "execute" : "call");
@@ -219,7 +228,8 @@ void Prewarmer::read_result(Outcome &outcome) {
   if (mailbox.status == GW_NO_RESULT) outcome.message = "The function returned no text.";
   if (mailbox.status != GW_DONE) return;
   outcome.kind = "result";
-  if (!(mailbox.request & GW_CALL)) return;
+  outcome.called = requested_ & GW_CALL;
+  if (!outcome.called) return;
   uint64_t length = mailbox.result_length;
   if (length > max_result_bytes) {
     outcome.kind = "load";

@@ -26,6 +26,7 @@ struct InjectOptions {
   std::string digest;                // SHA-256 of the code, as registered.
   std::string entry = "gpuwhisk_main";
   std::function<void(Bytes)> check;  // Throws "payload" for code that is not to be loaded at all.
+  std::vector<std::string> environment; // NAME=value, set before the code is loaded.
   int64_t load_timeout_us = 10'000'000;
   int64_t memory_bytes = 0;          // Data the function may have, over what the pre-warmer has; 0: no limit.
   Policy policy;
@@ -40,7 +41,8 @@ struct CallOptions {
 /** What came of an injection or a call. */
 struct Outcome {
   std::string kind;               // "result", "load", "signal", "exit", "timeout" or "gone"
-  std::string result;             // JSON, for "result" of a call.
+  bool called = false;            // Whether the function was called, or only loaded.
+  std::string result;             // What it returned, for "result" of a call.
   std::string message;            // What happened, otherwise.
   std::vector<std::string> trace; // The function's own frames, innermost first.
   std::vector<Stage> stages;
@@ -78,7 +80,8 @@ private:
   void await_stop(pid_t thread);
   bool at_safe_point();
   void release();
-  Outcome execute(uint32_t request, const CallOptions *call, int64_t timeout_us, std::vector<Stage> stages);
+  Outcome execute(uint32_t request, int64_t timeout_us, std::vector<Stage> stages);
+  void address(const std::vector<std::string> *loading, const CallOptions *call);
   Outcome conclude(const Ending &ending, std::vector<Stage> stages);
   void read_result(Outcome &outcome);
   void roll_back(Outcome &outcome);
@@ -95,6 +98,7 @@ private:
   std::unique_ptr<ProcessState> state_;
   std::unique_ptr<Payload> payload_;
   std::unique_ptr<Run> run_;
+  uint32_t requested_ = 0; // The mailbox's copy is the function's to change.
   bool limited_ = false, ended_ = false;
 };
 

@@ -75,8 +75,7 @@ static const char *set_environment(void) {
   return end;
 }
 
-static void call(void) {
-  const char *argument = set_environment();
+static void call(const char *argument) {
   if (guest.last_result && guest.free_result) guest.free_result(guest.last_result);
   guest.last_result = guest.entry(argument);
   fflush(NULL);
@@ -90,6 +89,7 @@ static void call(void) {
 
 void gw_guest(void) {
   guest.mailbox->status = GW_DONE;
+  const char *argument = set_environment();
   if (guest.mailbox->request & GW_LOAD && load() < 0) return;
-  if (guest.mailbox->request & GW_CALL) call();
+  if (guest.mailbox->request & GW_CALL) call(argument);
 }

@@ -97,6 +97,9 @@ const builtPath = (name: string) => fileURLToPath(new URL(`../../../../native/bu
 /** The program of the native pre-warmer. */
 export const nativePrewarmerPath = builtPath('prewarmer');
 
+/** The proxy that serves one pre-warmer as a runtime of the framed protocol: `proxy KIND PREWARMER [ARGUMENT]...`. */
+export const proxyPath = builtPath('proxy');
+
 /** Loads the addon; undefined where it was not built (no C++ compiler, another processor, not Linux). */
 export function loadInjector(): Injector | undefined {
   const path = builtPath('inject.node');

@@ -1,0 +1,142 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { nativePrewarmerPath, proxyPath } from '@gpuwhisk/invoker/containers/mscontainer/injector';
+import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
+import { compileObject, digestOf, echoSource, injector } from './native-functions.js';
+
+const onThisMachine = injector ? describe : describe.skip;
+
+onThisMachine('the proxy as a runtime', () => {
+  let runtime: RuntimeProcess;
+
+  function start(): RuntimeProcess {
+    const command = [proxyPath, 'native:1', nativePrewarmerPath];
+    runtime = new RuntimeProcess({ command, binds: [], env: {}, protocol: 'framed' });
+    return runtime;
+  }
+  afterEach(() => runtime.close());
+
+  const init = (code: Buffer, more: object = {}) =>
+    start().init({ code: code.toString('base64'), binary: true, main: 'main', ...more });
+  const soon = () => ({ deadline: String(Date.now() + 20_000) });
+
+  const body = (statements: string) => `
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <string.h>
+    #include <unistd.h>
+    static char text[4096];
+    const char *gpuwhisk_main(const char *json) { ${statements} }`;
+
+  test('greets, loads, and runs', async () => {
+    expect((await init(compileObject(echoSource))).body).toEqual({ ok: true });
+    expect(runtime.frames[0]).toMatchObject({ type: 1, text: '{"version":1,"kind":"native:1"}' });
+    expect((await runtime.run({ a: 'ü☃' }, soon())).body).toEqual({ got: { a: 'ü☃' }, count: 1 });
+    expect((await runtime.run({}, soon())).body).toEqual({ got: {}, count: 2 });
+    expect(await runtime.init({ code: 'x' })).toMatchObject({
+      isError: true,
+      body: { error: 'Cannot initialize the action more than once.' },
+    });
+    runtime.send(8, 0, '{}');
+    expect(await runtime.exited).toBe(0);
+  });
+
+  test('what the function prints is the log; the environment is set before the code is loaded', async () => {
+    const code = compileObject(`
+      #include <stdio.h>
+      #include <stdlib.h>
+      static const char *early;
+      __attribute__((constructor)) static void first(void) { early = getenv("GIVEN"); }
+      const char *gpuwhisk_main(const char *json) {
+        static char text[256];
+        printf("hello\\n");
+        fprintf(stderr, "world\\n");
+        snprintf(text, 256, "[\\"%s\\",\\"%s\\"]", early, getenv("__OW_NAMESPACE"));
+        return text;
+      }`);
+    await init(code, { env: { GIVEN: 'a text' } });
+    const answer = await runtime.run({}, { namespace: 'guest', ...soon() });
+    expect(answer).toMatchObject({ isError: false, stdout: 'hello\n', stderr: 'world\n' });
+    expect(answer.body).toEqual(['a text', 'guest']);
+  });
+
+  test.each([
+    ['a text that is no JSON', 'return "nothing";'],
+    ['a number', 'return "1";'],
+    ['half an object', 'return "{\\"a\\":";'],
+    ['two objects', 'return "{}{}";'],
+  ])('%s is no result', async (_name, statements) => {
+    await init(compileObject(body(statements)));
+    expect(await runtime.run({}, soon())).toMatchObject({
+      isError: true,
+      body: { error: 'The action did not return a dictionary or array.' },
+    });
+  });
+
+  test('a crash is an error with the frames in the log, and the next run is right', async () => {
+    await init(compileObject(body('if (strstr(json, "die")) *(volatile int *)8 = 1; return "{\\"alive\\":true}";')));
+    const died = await runtime.run({ die: 1 }, soon());
+    expect(died).toMatchObject({ isError: true, body: { error: expect.stringContaining('SIGSEGV') } });
+    expect(died.stderr).toMatch(/at address 0x8[^]*at gpuwhisk_main\+/);
+    expect((await runtime.run({}, soon())).body).toEqual({ alive: true });
+  });
+
+  test('a pre-warmer that cannot be restored is replaced', async () => {
+    await init(compileObject(body('if (strstr(json, "go")) { close(3); abort(); } return "{}";')));
+    const lost = await runtime.run({ go: 1 }, soon());
+    expect(lost).toMatchObject({ isError: true, stderr: expect.stringContaining('The pre-warmer is replaced') });
+    expect((await runtime.run({}, soon())).body).toEqual({});
+  });
+
+  test('a run ends at its deadline', async () => {
+    await init(compileObject(body('for (;;);')));
+    const late = await runtime.run({}, { deadline: String(Date.now() + 200) });
+    expect(late).toMatchObject({ isError: true, body: { error: 'The function exceeded its time limit.' } });
+  });
+
+  test('another function than main, by its name', async () => {
+    const code = compileObject('const char *other(const char *json) { return "{\\"other\\":1}"; }');
+    expect((await init(code, { main: 'other' })).body).toEqual({ ok: true });
+    expect((await runtime.run({}, soon())).body).toEqual({ other: 1 });
+  });
+
+  test.each<[string, () => Promise<{ isError: boolean; body: unknown }>, RegExp]>([
+    ['no code', () => start().init({ code: '' }), /Missing main/],
+    ['no shared object', () => start().init({ code: 'int main;' }), /is no ELF file/],
+    ['no base64', () => start().init({ code: '*', binary: true }), /not valid base64/],
+    ['another digest', () => init(compileObject(echoSource), { digest: digestOf(Buffer.from('')) }), /SHA-256/],
+    ['no entry', () => init(compileObject(echoSource), { main: 'absent' }), /Cannot start action/],
+  ])('init with %s is refused', async (_name, answer, message) => {
+    const { isError, body } = await answer();
+    expect({ isError, body }).toEqual({ isError: true, body: { error: expect.stringMatching(message) } });
+  });
+
+  test('dies with the invoker, in the middle of a run too, and the pre-warmer with it', async () => {
+    const code = compileObject(
+      body('snprintf(text, 99, "{\\"pid\\":%d}", getpid()); if (strstr(json, "on")) for (;;); return text;'),
+    );
+    await init(code);
+    const { pid } = (await runtime.run({}, soon())).body as { pid: number };
+    runtime.send(3, 99, JSON.stringify({ value: { on: 1 }, ...soon() }));
+    runtime.socket.end();
+    await runtime.exited;
+    const until = Date.now() + 10_000;
+    while (Date.now() < until && isAlive(pid)) await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(isAlive(pid)).toBe(false);
+  });
+
+  test('ends for what no frame may be', async () => {
+    start();
+    await runtime.frame(({ type }) => type === 1);
+    runtime.send(4, 1, '{}');
+    expect(await runtime.exited).toBe(70);
+  });
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
