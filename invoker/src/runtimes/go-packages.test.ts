@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { GoPackages } from './go-packages.js';
+import { until } from './until.js';
 
 const guest = fileURLToPath(new URL('../../../runtimes/go', import.meta.url));
 
@@ -43,14 +44,6 @@ const runs = (): string[] =>
   existsSync(join(folder, 'runs')) ? readFileSync(join(folder, 'runs'), 'utf8').trim().split('\n') : [];
 const made = (): string[] => readdirSync(join(folder, 'data'));
 const fast = `nice ${execFileSync('nice', { encoding: 'utf8' }).trim()} processors all`;
-
-async function until(condition: () => boolean): Promise<void> {
-  const beganMs = performance.now();
-  while (!condition()) {
-    if (performance.now() - beganMs > 20_000) throw new Error('It did not come to pass.');
-    await new Promise((done) => setTimeout(done, 10));
-  }
-}
 
 test('are compiled ahead at the lowest priority on one processor, once', async () => {
   toolchain(`sleep 0.2\n${compiles}`);

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Python } from './find-python.js';
 import { RequirementsCache } from './requirements-cache.js';
+import { until } from './until.js';
 
 const KiB = 1024;
 
@@ -49,14 +50,6 @@ function cacheOf(maxBytes = 100 * KiB): RequirementsCache {
 }
 
 const installs = (): number => readFileSync(join(folder, 'installs'), 'utf8').trim().split('\n').length;
-
-async function until(condition: () => boolean): Promise<void> {
-  const beganMs = performance.now();
-  while (!condition()) {
-    if (performance.now() - beganMs > 20_000) throw new Error('It did not come to pass.');
-    await new Promise((done) => setTimeout(done, 10));
-  }
-}
 
 /** Uses these sets one after the other, hours apart. */
 async function use(cache: RequirementsCache, ...names: string[]): Promise<string[]> {

@@ -24,6 +24,14 @@ const printedRecord = printed(record);
 const create = (body: string): string => `PUT /triggers/t?overwrite=false {"name":"t"${body}}`;
 const feedCall = (event: string, more = ''): string =>
   `POST /api/v1/namespaces/ns/actions/pkg/feed?blocking=true&result=false {"authKey":"user:secret","lifecycleEvent":"${event}"${more},"triggerName":"/_/t"}`;
+const scheduledFeedCall = feedCall('CREATE').replace('"lifecycleEvent"', '"cron":"x","lifecycleEvent"');
+const createdWithFeed = {
+  answers: [
+    [200, withFeed],
+    [200, record],
+  ] as Answer[],
+  stdout: `ok: invoked /ns/pkg/feed with id feedrun\n${printedRecord}ok: created trigger t`,
+};
 const feedAnnotation = ',"annotations":[{"key":"feed","value":"/ns/pkg/feed"}]';
 const mixed =
   'error: Incorrect usage. Cannot combine --feed-param or --trigger-param flag with neither --param nor --param-file flag';
@@ -49,27 +57,13 @@ describeCases('trigger create', [
   },
   {
     wsk: 'trigger create t --feed /ns/pkg/feed -p cron x',
-    answers: [
-      [200, withFeed],
-      [200, record],
-    ],
-    requests: [
-      create(feedAnnotation),
-      feedCall('CREATE').replace('{"authKey":"user:secret"', '{"authKey":"user:secret","cron":"x"'),
-    ],
-    stdout: `ok: invoked /ns/pkg/feed with id feedrun\n${printedRecord}ok: created trigger t`,
+    ...createdWithFeed,
+    requests: [create(feedAnnotation), scheduledFeedCall],
   },
   {
     wsk: 'trigger create t --feed /ns/pkg/feed -F cron x -T own y',
-    answers: [
-      [200, withFeed],
-      [200, record],
-    ],
-    requests: [
-      create(`${feedAnnotation},"parameters":[{"key":"own","value":"y"}]`),
-      feedCall('CREATE').replace('{"authKey":"user:secret"', '{"authKey":"user:secret","cron":"x"'),
-    ],
-    stdout: `ok: invoked /ns/pkg/feed with id feedrun\n${printedRecord}ok: created trigger t`,
+    ...createdWithFeed,
+    requests: [create(`${feedAnnotation},"parameters":[{"key":"own","value":"y"}]`), scheduledFeedCall],
   },
   {
     wsk: 'trigger create t --feed /ns/pkg/feed',

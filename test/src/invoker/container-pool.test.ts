@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import type { Container, ContainerFactory } from '@gpuwhisk/invoker/containers/container-factory';
+import { containerLike } from '../simulation/delegates.js';
 import { PoolHarness, initMs, kind, startMs } from './pool-harness.js';
 
 const stemCell = { spec: bareSpec(kind, 128), initialCount: 1 };
@@ -158,20 +159,9 @@ describe('memory', () => {
       ...factory,
       create: async (spec) => {
         const container = await factory.create(spec);
-        return {
-          id: container.id,
-          spec,
-          exited: container.exited,
-          pid: container.pid,
-          get busyMs() {
-            return container.busyMs;
-          },
-          init: (request, limits) => container.init(request, limits),
-          run: (request, limits) => container.run(request, limits),
-          pause: () => container.pause(),
-          resume: () => container.resume(),
+        return containerLike(container, {
           destroy: () => container.destroy().then(() => sleep(harness.clock, destroyed++ === 0 ? 2000 : 10)),
-        };
+        });
       },
     });
     const harness: PoolHarness = await PoolHarness.open({}, {}, slow);
@@ -335,20 +325,11 @@ describe('idle containers', () => {
       create: async (spec) => slow(await factory.create(spec), harness()),
     });
   }
-  const slow = (container: Container, { clock }: PoolHarness): Container => ({
-    id: container.id,
-    spec: container.spec,
-    exited: container.exited,
-    pid: container.pid,
-    get busyMs() {
-      return container.busyMs;
-    },
-    init: (request, limits) => container.init(request, limits),
-    run: (request, limits) => container.run(request, limits),
-    destroy: () => container.destroy(),
-    pause: () => sleep(clock, 50).then(() => container.pause()),
-    resume: () => sleep(clock, 20).then(() => container.resume()),
-  });
+  const slow = (container: Container, { clock }: PoolHarness): Container =>
+    containerLike(container, {
+      pause: () => sleep(clock, 50).then(() => container.pause()),
+      resume: () => sleep(clock, 20).then(() => container.resume()),
+    });
 
   async function slowHarness(): Promise<PoolHarness> {
     const harness: PoolHarness = await PoolHarness.open(

@@ -1,5 +1,6 @@
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
 
 /** A bus that does as `bus` does, except for what `changes` says. */
 export function busLike(bus: MessageBus, changes: Partial<MessageBus>): MessageBus {
@@ -9,6 +10,25 @@ export function busLike(bus: MessageBus, changes: Partial<MessageBus>): MessageB
     subscribe: (topic, group, options, handler) => bus.subscribe(topic, group, options, handler),
     lag: (topic, group) => bus.lag(topic, group),
     close: () => bus.close(),
+    ...changes,
+  };
+}
+
+/** A container that does as `container` does, except for what `changes` says. */
+export function containerLike(container: Container, changes: Partial<Container>): Container {
+  return {
+    id: container.id,
+    spec: container.spec,
+    pid: container.pid,
+    exited: container.exited,
+    get busyMs() {
+      return container.busyMs;
+    },
+    init: (request, limits) => container.init(request, limits),
+    run: (request, limits) => container.run(request, limits),
+    pause: () => container.pause(),
+    resume: () => container.resume(),
+    destroy: () => container.destroy(),
     ...changes,
   };
 }

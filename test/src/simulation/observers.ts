@@ -7,7 +7,7 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import { randomFraction } from '@gpuwhisk/common/system/random';
 import type { StartMarks } from '@gpuwhisk/invoker/activation/start-marks';
 import type { Container, ContainerFactory, ContainerSpec } from '@gpuwhisk/invoker/containers/container-factory';
-import { busLike, storeLike } from './delegates.js';
+import { busLike, containerLike, storeLike } from './delegates.js';
 import type { Ledger } from './ledger.js';
 
 /** `inner`, with every activation message and the topic's bound watched. */
@@ -131,14 +131,7 @@ function observedContainer(
     changing--;
     await inEffect();
   };
-  return {
-    id: inner.id,
-    spec: inner.spec,
-    exited: inner.exited,
-    pid: inner.pid,
-    get busyMs() {
-      return inner.busyMs;
-    },
+  return containerLike(inner, {
     pause: () => change(() => inner.pause()),
     resume: () => change(() => inner.resume()),
     async destroy() {
@@ -162,5 +155,5 @@ function observedContainer(
       });
       return { ...call, outcome };
     },
-  };
+  });
 }
