@@ -14,11 +14,19 @@ beforeAll(async () => {
   if (!language) throw new Error('The Node.js that runs the tests is not among the runtimes.');
   launch = await language.launch();
 });
-afterAll(() => language?.remove());
-beforeEach(async () => {
-  runtime = await startPrewarmer(launch);
+afterAll(async () => {
+  if (serves) await runtime.close();
+  language?.remove();
 });
-afterEach(() => runtime.close());
+/** A pre-warmer that was left clean serves the next test. */
+let serves = false;
+beforeEach(async () => {
+  if (!serves) runtime = await startPrewarmer(launch);
+  serves = false;
+});
+afterEach(async () => {
+  if (!serves) await runtime.close();
+});
 
 async function load(code: string, namespace = 'one'): Promise<unknown> {
   return (await runtime.init({ code, env: envOf(namespace) })).body;
@@ -110,8 +118,10 @@ describe('a Node.js pre-warmer', () => {
     expect(await call(probe)).toEqual(before);
     await sleep(30);
     expect(runtime.stdout).toBe(printed);
+    expect((await runtime.unload(true)).body).toEqual(clean);
     expect(readdirSync(`/proc/${pid}/fd`)).toEqual(descriptors);
     expect(existsSync('/etc/passwd')).toBe(true);
+    serves = true;
   });
 
   test.each([
