@@ -1,5 +1,5 @@
 // Builds the native parts with the compilers found on PATH. Without them the platform starts with less.
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build, findCompiler, sourcesIn } from './compile.mjs';
@@ -10,6 +10,9 @@ const flags = ['-O2', '-Wall', '-Wextra', '-Werror', '-D_FORTIFY_SOURCE=2', '-fs
 
 /** For what also goes into a shared object. */
 const sharedFlags = [...flags, '-fPIC', '-fvisibility=hidden'];
+
+/** For the resident code, which interpreters look up by name. */
+const residentFlags = [...flags, '-fPIC'];
 
 /** Injection is written for one processor so far. */
 const canInject = process.platform === 'linux' && process.arch === 'x64';
@@ -31,7 +34,7 @@ function buildPrewarmer() {
     target: join(out, 'prewarmer'),
     sources: [...sourcesIn(folder, '.c', '.S'), ...sourcesIn(guest, '.c')],
     headers: [...sourcesIn(folder, '.h'), ...sourcesIn(guest, '.h')],
-    flags,
+    flags: residentFlags,
     linkFlags: ['-pthread', '-ldl'],
   });
 }
@@ -45,6 +48,18 @@ function buildProxy() {
     headers: [...sourcesIn(core, '.h'), ...sourcesIn(folder, '.h'), join(here, 'prewarmer', 'mailbox.h')],
     flags: sharedFlags,
     linkFlags: ['-pthread'],
+  });
+}
+
+/** What makes an interpreter a pre-warmer, for it to load: the same resident code without a program. */
+function buildResident() {
+  const folder = join(here, 'prewarmer');
+  return build({
+    target: join(out, 'resident.so'),
+    sources: sourcesIn(folder, '.c', '.S').filter((path) => basename(path) !== 'main.c'),
+    headers: sourcesIn(folder, '.h'),
+    flags: residentFlags,
+    linkFlags: ['-shared'],
   });
 }
 
@@ -87,6 +102,7 @@ export async function buildNative() {
     return { built: true, note: 'No function is injected: no C++ compiler (c++, g++, clang++) to build the proxy.' };
   }
   await buildPrewarmer();
+  await buildResident();
   await buildAddon();
   await buildProxy();
   return { built: true };

@@ -69,9 +69,11 @@ inject::InjectOptions inject_options(const Napi::Object &options) {
   inject::InjectOptions result;
   result.digest = text(options, "digest");
   result.entry = text(options, "entry", "gpuwhisk_main");
+  result.environment = texts(options, "environment");
   if (flag(options, "sharedObject", true)) result.check = inject::check_object;
   result.load_timeout_us = whole(options, "loadTimeoutMs", result.load_timeout_us / 1000) * 1000;
   result.memory_bytes = whole(options, "memoryMiB", 0) << 20;
+  result.policy.library_folders = texts(options, "libraryFolders");
   result.policy.executable_memory = flag(options, "executableMemory", false);
   return result;
 }

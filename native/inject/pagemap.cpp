@@ -19,7 +19,13 @@ struct scan_region {
   uint64_t start, end, categories;
 };
 constexpr unsigned long scan_request = _IOWR('f', 16, scan_argument);
-enum : uint64_t { page_written = 1 << 1, page_file = 1 << 2, page_present = 1 << 3, page_swapped = 1 << 4 };
+enum : uint64_t {
+  page_registered = 1,
+  page_written = 1 << 1,
+  page_file = 1 << 2,
+  page_present = 1 << 3,
+  page_swapped = 1 << 4
+};
 enum : uint64_t { check_protected = 1 << 1 };
 enum : uint64_t { entry_present = 1ULL << 63, entry_swapped = 1ULL << 62, entry_file = 1ULL << 61 };
 
@@ -67,12 +73,13 @@ scan_argument present(uint64_t flags) {
 
 } // namespace
 
-bool add_unprotected(const Target &target, Range range, std::vector<Range> &pages) {
-  // Asked for exactly this, the kernel looks at nothing but the page table.
+std::vector<Range> unprotected_pages(const Target &target, Range range) {
+  std::vector<Range> pages;
   scan_argument argument{};
-  argument.flags = check_protected;
-  argument.category_mask = argument.return_mask = page_written;
-  return scan(target, range, argument, [&](const scan_region &region) { add(pages, {region.start, region.end}); });
+  argument.category_mask = page_written | page_registered; // For these the kernel looks at page tables only.
+  argument.return_mask = page_written;
+  scan(target, range, argument, [&](const scan_region &region) { add(pages, {region.start, region.end}); });
+  return pages;
 }
 
 std::optional<PageRuns> scan_writes(const Target &target, Range range) {

@@ -22,10 +22,10 @@ struct PageRuns {
 std::optional<PageRuns> scan_writes(const Target &target, Range range);
 
 /**
- * Appends the pages in `range` that may have been written: those that are not write-protected, absent ones among
- * them. Much quicker than scan_writes. False if a mapping in it is not write-protected through userfaultfd at all.
+ * The pages in `range` that may have been written: those that are not write-protected, absent ones among them.
+ * Quicker than scan_writes; mappings that are not registered with the userfaultfd are passed over.
  */
-bool add_unprotected(const Target &target, Range range, std::vector<Range> &pages);
+std::vector<Range> unprotected_pages(const Target &target, Range range);
 
 /** The pages in `range` that exist, from /proc/PID/pagemap, which every kernel has. */
 std::vector<Range> present_pages(const Target &target, Range range);

@@ -31,6 +31,8 @@ Verdict decide_mapping(const Policy &policy, const Target &target, const user_re
   std::string path = target.descriptor_link(descriptor);
   for (const char *folder : library_folders)
     if (path.starts_with(folder)) return yes;
+  for (const std::string &folder : policy.library_folders)
+    if (path.starts_with(folder)) return yes;
   return no;
 }
 

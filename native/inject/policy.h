@@ -3,12 +3,15 @@
 
 #include "target.h"
 
+#include <string>
 #include <sys/stat.h>
 #include <sys/user.h>
+#include <vector>
 
 namespace gpuwhisk::inject {
 
 struct Policy {
+  std::vector<std::string> library_folders; // With the system's: where code may be mapped from. End in a slash.
   bool executable_memory = false; // Code made at run time (a JIT); never writable and executable at once.
 };
 

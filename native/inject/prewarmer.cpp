@@ -190,7 +190,7 @@ Outcome Prewarmer::conclude(const Ending &ending, std::vector<Stage> stages) {
   switch (ending.kind) {
   case Ending::returned:
     read_result(outcome);
-    if (outcome.ok()) return outcome;
+    if (outcome.ok() || outcome.kind == "refused") return outcome;
     break;
   case Ending::fault:
     outcome.kind = "signal";
@@ -225,6 +225,7 @@ void Prewarmer::read_result(Outcome &outcome) {
   mailbox.message[sizeof mailbox.message - 1] = '\0';
   outcome.kind = "load";
   outcome.message = mailbox.message;
+  if (mailbox.status == GW_REFUSED) outcome.kind = "refused";
   if (mailbox.status == GW_NO_RESULT) outcome.message = "The function returned no text.";
   if (mailbox.status != GW_DONE) return;
   outcome.kind = "result";

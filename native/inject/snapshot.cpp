@@ -112,17 +112,13 @@ void Snapshot::plan(std::vector<gw_call> &calls, bool mapped) {
   to_protect_.clear();
   // The stack grows without a call.
   compare_mappings_ = mapped || !tracks_writes() || target_.mapped_pages() != mapped_pages_;
-  if (!compare_mappings_ && plan_written(calls)) return;
-  compare_mappings_ = true;
+  if (!compare_mappings_) return plan_written(calls);
   plan_mappings(calls);
   plan_pages(calls);
 }
 
-// False if not everything is protected as it should be, so that mappings must have changed.
-bool Snapshot::plan_written(std::vector<gw_call> &calls) {
-  std::vector<Range> written;
-  for (Range range : tracked_)
-    if (!add_unprotected(target_, range, written)) return false;
+void Snapshot::plan_written(std::vector<gw_call> &calls) {
+  std::vector<Range> written = unprotected_pages(target_, {tracked_.front().start, tracked_.back().end});
   std::vector<Range> unknown = subtract(written, stored_ranges_);
   to_write_ = subtract(written, unknown);
   for (Range range : unknown) {
@@ -134,7 +130,6 @@ bool Snapshot::plan_written(std::vector<gw_call> &calls) {
     }
   }
   std::ranges::sort(to_write_, {}, &Range::start);
-  return true;
 }
 
 // Pages that were not there at the snapshot read as zeros again.
@@ -219,9 +214,7 @@ size_t Snapshot::write_back() {
 
 void Snapshot::verify() const {
   if (compare_mappings_) return verify_all();
-  std::vector<Range> written;
-  for (Range range : tracked_)
-    if (!add_unprotected(target_, range, written)) throw Failure("unrestorable", "A mapping is not as it was.");
+  std::vector<Range> written = unprotected_pages(target_, {tracked_.front().start, tracked_.back().end});
   if (!subtract(written, open_).empty()) throw Failure("unrestorable", "A page of the pre-warmer is not as it was.");
   if (target_.mapped_pages() != mapped_pages_)
     throw Failure("unrestorable", "The mappings of the pre-warmer differ from those before.");

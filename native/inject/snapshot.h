@@ -47,7 +47,7 @@ private:
   PageRuns compare(Range range) const;
   void plan_mappings(std::vector<gw_call> &calls);
   void plan_pages(std::vector<gw_call> &calls);
-  bool plan_written(std::vector<gw_call> &calls);
+  void plan_written(std::vector<gw_call> &calls);
   void empty(Range range, std::vector<gw_call> &calls);
   void adopt(Range range);
   void verify_all() const;

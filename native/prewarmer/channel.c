@@ -92,3 +92,20 @@ void gw_say_hello(struct gw_hello *hello, const struct gw_channel *channel) {
 void gw_raise_ready(struct gw_channel *channel) {
   __atomic_store_n(&channel->writable_state->ready, GW_READY, __ATOMIC_RELEASE);
 }
+
+int gw_receive_code(void) {
+  char byte;
+  struct iovec body = {&byte, 1};
+  union {
+    char bytes[CMSG_SPACE(sizeof(int))];
+    struct cmsghdr aligned;
+  } control;
+  struct msghdr message = {
+      .msg_iov = &body, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+  if (recvmsg(GW_CONTROL_FD, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1) return -1;
+  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+  if (!header || header->cmsg_type != SCM_RIGHTS) return -1;
+  int object;
+  memcpy(&object, CMSG_DATA(header), sizeof object);
+  return object;
+}

@@ -27,7 +27,7 @@ struct gw_call {
 };
 
 enum { GW_LOAD = 1, GW_CALL = 2 };                                  // gw_mailbox.request
-enum { GW_DONE = 0, GW_NOT_LOADED = 1, GW_NO_ENTRY = 2, GW_NO_RESULT = 3 }; // gw_mailbox.status
+enum { GW_DONE = 0, GW_NOT_LOADED = 1, GW_NO_ENTRY = 2, GW_NO_RESULT = 3, GW_REFUSED = 4 }; // gw_mailbox.status
 
 struct gw_mailbox {
   struct gw_call calls[GW_MAX_CALLS];

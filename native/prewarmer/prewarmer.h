@@ -34,6 +34,9 @@ void gw_install_filter(int trace_mappings);
 // Fills in what is the same for every pre-warmer (the resident code, the mailbox, the userfaultfd) and sends it.
 void gw_say_hello(struct gw_hello *hello, const struct gw_channel *channel);
 
+// The function's code: a descriptor of a sealed memory file, whose contents the proxy has checked; -1 if none came.
+int gw_receive_code(void);
+
 void gw_raise_ready(struct gw_channel *channel);
 
 #endif

@@ -2,6 +2,8 @@
 //
 //   proxy KIND PREWARMER [ARGUMENT]...
 //
+// GPUWHISK_LIBRARIES in the environment names folders, with a colon between, whose files functions may map as code.
+//
 // A thread reads frames, so that the end of the invoker is seen also in the middle of a run; the main thread is the
 // tracer: it starts the pre-warmer, and everything that touches it happens there, in order.
 #include "../inject/failure.h"
@@ -71,9 +73,22 @@ void answer(const Frame &request, const proxy::Answer &answer, int64_t us) {
                        {Type::log, request.id, log}});
 }
 
-[[noreturn]] void serve(const char *kind, const inject::LaunchOptions &launch) {
+constexpr std::string_view libraries_variable = "GPUWHISK_LIBRARIES=";
+
+/** Each with a slash at its end. */
+std::vector<std::string> folders_in(std::string_view list) {
+  std::vector<std::string> folders;
+  while (!list.empty()) {
+    size_t length = list.find(':');
+    if (length != 0) folders.push_back(std::string(list.substr(0, length)) + "/");
+    list.remove_prefix(length == std::string_view::npos ? list.size() : length + 1);
+  }
+  return folders;
+}
+
+[[noreturn]] void serve(const char *kind, const inject::LaunchOptions &launch, std::vector<std::string> libraries) {
   std::string_view name(kind);
-  proxy::Service service(launch, name.starts_with("native:"));
+  proxy::Service service(launch, name.starts_with("native:"), std::move(libraries));
   Inbox inbox;
   std::thread(read_frames, std::ref(inbox)).detach();
   proxy::write_frames({{Type::hello, 0, "{\"version\":1,\"kind\":" + proxy::quote(name) + "}"}});
@@ -100,9 +115,14 @@ int main(int count, char **words) {
   inject::LaunchOptions launch;
   launch.program = words[2];
   launch.arguments.assign(words + 3, words + count);
-  for (char **variable = environ; *variable; variable++) launch.environment.emplace_back(*variable);
+  std::vector<std::string> libraries;
+  for (char **variable = environ; *variable; variable++) {
+    std::string_view pair(*variable);
+    if (pair.starts_with(libraries_variable)) libraries = folders_in(pair.substr(libraries_variable.size()));
+    else launch.environment.emplace_back(pair);
+  }
   try {
-    serve(words[1], launch);
+    serve(words[1], launch, std::move(libraries));
   } catch (const inject::Failure &failure) {
     std::fprintf(stderr, "%s\n", failure.what());
     return 1;

@@ -68,8 +68,10 @@ inject::CallOptions call_of(std::string_view payload) {
 
 } // namespace
 
-Service::Service(inject::LaunchOptions launch, bool shared_objects)
-    : launch_(std::move(launch)), prewarmer_(std::make_unique<inject::Prewarmer>(launch_)) {
+Service::Service(inject::LaunchOptions launch, bool shared_objects, std::vector<std::string> library_folders)
+    : launch_(std::move(launch)), prewarmer_(std::make_unique<inject::Prewarmer>(launch_)),
+      shared_objects_(shared_objects) {
+  options_.policy.library_folders = std::move(library_folders);
   if (shared_objects) options_.check = inject::check_object;
 }
 
@@ -86,7 +88,11 @@ Answer Service::init(std::string_view payload) {
   }
   options_.digest = given.contains("digest") ? text(given, "digest") : inject::sha256(code.data(), code.size());
   std::string entry = text(given, "main");
-  if (!entry.empty() && entry != "main") options_.entry = entry;
+  if (!shared_objects_) options_.entry = entry.empty() ? "main" : entry;
+  else if (!entry.empty() && entry != "main") options_.entry = entry;
+  // A function of the action's own that readies it (annotation `warm`).
+  if (std::string ready = text(given, "entry"); !shared_objects_ && !ready.empty())
+    options_.environment.push_back("GPUWHISK_ENTRY=" + ready);
   auto environment = given.find("env");
   if (environment != given.end() && environment->second.starts_with('{'))
     for (const auto &[name, value] : fields(environment->second))
@@ -131,6 +137,7 @@ Answer Service::explain(const inject::Outcome &outcome) const {
     if (!outcome.called || is_object_or_array(outcome.result)) return {true, outcome.result};
     return {false, no_dictionary};
   }
+  if (outcome.kind == "refused" || (outcome.kind == "load" && !shared_objects_)) return {false, outcome.message};
   say(outcome.message);
   for (const std::string &frame : outcome.trace) say("    at " + frame);
   if (!outcome.replace.empty()) say("The pre-warmer is replaced: " + outcome.replace);

@@ -18,8 +18,11 @@ struct Answer {
 
 class Service {
 public:
-  /** Starts the pre-warmer. Throws inject::Failure. `shared_objects`: the code must be one. */
-  Service(inject::LaunchOptions launch, bool shared_objects);
+  /**
+   * Starts the pre-warmer. Throws inject::Failure. `shared_objects`: the code must be one; otherwise it is for an
+   * interpreter, which words its refusals itself. `library_folders`: as in inject::Policy.
+   */
+  Service(inject::LaunchOptions launch, bool shared_objects, std::vector<std::string> library_folders);
 
   Answer init(std::string_view payload);
   Answer run(std::string_view payload);
@@ -32,6 +35,7 @@ private:
   inject::LaunchOptions launch_;
   inject::InjectOptions options_;
   std::unique_ptr<inject::Prewarmer> prewarmer_;
+  bool shared_objects_;
   std::string code_; // Empty before init.
 };
 

@@ -1,12 +1,12 @@
 #define _GNU_SOURCE
 #include "guest.h"
+#include "../../native/prewarmer/prewarmer.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 static struct {
@@ -30,26 +30,8 @@ static int give_up(uint32_t status, const char *message) {
   return -1;
 }
 
-// The object comes as a sealed memory file; the proxy has checked its contents.
-static int receive_object(void) {
-  char byte;
-  struct iovec body = {&byte, 1};
-  union {
-    char bytes[CMSG_SPACE(sizeof(int))];
-    struct cmsghdr aligned;
-  } control;
-  struct msghdr message = {
-      .msg_iov = &body, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
-  if (recvmsg(GW_CONTROL_FD, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1) return -1;
-  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-  if (!header || header->cmsg_type != SCM_RIGHTS) return -1;
-  int object;
-  memcpy(&object, CMSG_DATA(header), sizeof object);
-  return object;
-}
-
 static int load(void) {
-  int object = receive_object();
+  int object = gw_receive_code();
   if (object < 0) return give_up(GW_NOT_LOADED, "The shared object did not arrive.");
   char path[32];
   snprintf(path, sizeof path, "/proc/self/fd/%d", object);

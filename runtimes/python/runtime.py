@@ -321,14 +321,23 @@ def exit_code(leaving):
 
 
 def load_action(message):
-    """The function that the code defines. Raises Refusal; why is printed on stderr, as OpenWhisk's runtime does."""
+    """The function that the code of an init defines. Raises Refusal."""
     code = message["code"]
-    folder = os.getcwd()
-    path = os.path.join(folder, "main__.py")
-    if message.get("binary"):
-        source = unpack(code, folder)
-    else:
-        source = code.encode("utf-8", "surrogatepass")
+    name = message.get("main") or "main"
+    if not message.get("binary"):
+        return load_source(code.encode("utf-8", "surrogatepass"), name)
+    import binascii
+
+    try:
+        data = binascii.a2b_base64(code)
+    except binascii.Error as error:
+        raise Refusal("cannot decode the request: %s" % error)
+    return load_source(unpack(data), name)
+
+
+def load_source(source, name):
+    """The function that the source defines. Raises Refusal; why is printed on stderr, as OpenWhisk's runtime does."""
+    path = os.path.join(os.getcwd(), "main__.py")
     try:
         compiled = compile(source, path, "exec", dont_inherit=True)
         with open(path, "wb") as file:  # For the lines that tracebacks quote.
@@ -339,7 +348,6 @@ def load_action(message):
     module = type(sys)("main__")
     module.__file__ = path
     sys.modules["main__"] = module
-    name = message.get("main") or "main"
     try:
         exec(compiled, module.__dict__)
         action = getattr(module, name)
@@ -353,14 +361,8 @@ def load_action(message):
     raise Refusal(FAILED_TO_START)
 
 
-def unpack(code, folder):
+def unpack(data):
     """Extracts an archive, activates its virtualenv, and returns the source of its `__main__.py`."""
-    import binascii
-
-    try:
-        data = binascii.a2b_base64(code)
-    except binascii.Error as error:
-        raise Refusal("cannot decode the request: %s" % error)
     if data[:4] != b"PK\x03\x04" and data[:2] != b"\x1f\x8b":
         return data  # OpenWhisk's runtime takes what is no archive for a source file.
     here = os.path.dirname(os.path.abspath(__file__))
@@ -369,7 +371,7 @@ def unpack(code, folder):
 
     sys.path.remove(here)
     try:
-        return gpuwhisk_archive.open_action(data, folder)
+        return gpuwhisk_archive.open_action(data, os.getcwd())
     except gpuwhisk_archive.Broken as broken:
         sys.stderr.write("%s\n" % broken)
     except Exception as error:

@@ -11,10 +11,10 @@ export interface Stage {
 /** What came of an injection, a call or an unload. */
 export interface Outcome {
   /**
-   * `result`: it went well. Otherwise the function is unloaded already: `load` (it could not be loaded, or gave no
+   * `result`: it went well; `refused`: the function gave no answer that can be sent, and stays loaded. Otherwise the function is unloaded already: `load` (it could not be loaded, or gave no
    * answer), `signal`, `exit`, `timeout`, or `gone` (the process itself has ended).
    */
-  kind: 'result' | 'load' | 'signal' | 'exit' | 'timeout' | 'gone';
+  kind: 'result' | 'refused' | 'load' | 'signal' | 'exit' | 'timeout' | 'gone';
   /** JSON text that a call returned. */
   result: string;
   /** What happened, where it is not a result. */
@@ -53,11 +53,15 @@ export interface InjectOptions {
   digest: string;
   /** The function's name in the code; default `gpuwhisk_main`. */
   entry?: string;
+  /** NAME=value, set before the code is loaded. */
+  environment?: string[];
   /** Whether the code must be a shared object; default true. */
   sharedObject?: boolean;
   loadTimeoutMs?: number;
   /** Data that the function may have beyond the pre-warmer's own; default: no limit. */
   memoryMiB?: number;
+  /** Folders, each with a slash at its end, whose files may be mapped as code besides those of the system. */
+  libraryFolders?: string[];
   /** Lets the function make code at run time; it is never writable and executable at once. Default false. */
   executableMemory?: boolean;
   /** Calls the function in the same go. */

@@ -1,0 +1,67 @@
+import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Python } from '../../runtimes/find-python.js';
+import type { InjectOptions, LaunchOptions } from './injector.js';
+
+/** What a Python pre-warmer does before it is ready, and what it may see. */
+export interface PythonPrewarmerOptions {
+  /** Where its functions work and write; it should hold nothing else. */
+  folder: string;
+  /** Modules to import, as annotation `warm` names them. */
+  imports?: readonly string[];
+  /** A function to call once, such as one that loads a model: `module:function`. */
+  entry?: string;
+  /** Folders of installed packages, before those of the interpreter. */
+  packages?: readonly string[];
+  /** Further environment: NAME=value. */
+  environment?: readonly string[];
+}
+
+const residentLibrary = fileURLToPath(new URL('../../../../native/build/resident.so', import.meta.url));
+
+/** How to start a Python pre-warmer; `runtimesDir` is the folder of the runtimes. */
+export function pythonPrewarmer(runtimesDir: string, python: Python, options: PythonPrewarmerOptions): LaunchOptions {
+  const guest = join(runtimesDir, 'python');
+  const packages = [...(options.packages ?? []), ...python.packageFolders];
+  const given = {
+    folder: options.folder,
+    packages,
+    entry: options.entry,
+    read: [guest, residentLibrary, python.basePrefix, ...packages],
+  };
+  return {
+    program: python.executable,
+    arguments: ['-I', '-S', '-B', '-X', 'utf8', join(guest, 'prewarmer.py'), residentLibrary, JSON.stringify(given)],
+    environment: [
+      'PATH=/usr/local/bin:/usr/bin:/bin',
+      `GPUWHISK_IMPORTS=${(options.imports ?? []).join(' ')}`,
+      // Its threads would be ended with the first function, and its products wait for them for ever.
+      'OPENBLAS_NUM_THREADS=1',
+      'OMP_NUM_THREADS=1',
+      // Memory comes in few calls: each that changes mappings is one that the proxy looks at.
+      'MALLOC_TOP_PAD_=1048576',
+      'MALLOC_TRIM_THRESHOLD_=67108864',
+      'MALLOC_MMAP_THRESHOLD_=67108864',
+      'MALLOC_ARENA_MAX=2',
+      ...(options.environment ?? []),
+    ],
+  };
+}
+
+/** Removes what a function left in the folder of its pre-warmer; to be done before the next one is loaded. */
+export async function emptyFolder(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true, force: true });
+}
+
+/** How to inject Python source or an archive: where extension modules may come from, and that it is no shared object. */
+export function pythonInjection(
+  python: Python,
+  packages: readonly string[] = [],
+): Pick<InjectOptions, 'sharedObject' | 'libraryFolders'> {
+  const folders = [python.basePrefix, ...packages, ...python.packageFolders];
+  return {
+    sharedObject: false,
+    libraryFolders: folders.map((folder) => (folder.endsWith('/') ? folder : `${folder}/`)),
+  };
+}

@@ -1,0 +1,170 @@
+"""The Python pre-warmer: does ahead what functions of its kind share, and parks at a safe point of its eval loop.
+
+Start: python -I -S -B -X utf8 prewarmer.py LIBRARY OPTIONS; LIBRARY holds the resident code (native/prewarmer), and
+OPTIONS is JSON: {"folder": where functions work, "packages": [folders that come last on sys.path],
+"entry": "module:function" to call beforehand, "read": [...], "write": [...] that the process may see besides the
+system's folders}. The modules to import come in the environment, as for runtime.py.
+
+A proxy traces the process and has the parked thread call `serve_request`. Functions are loaded and called by
+runtime.py, so that they are answered as there.
+"""
+
+import ctypes
+import faulthandler
+import gc
+import importlib
+import io
+import json
+import os
+import sys
+import threading
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import gpuwhisk_archive  # noqa: F401 (so that an archive need not look for it)
+import gpuwhisk_mailbox
+import runtime
+
+sys.path.remove(HERE)
+
+SYSTEM_FOLDERS = ["/usr", "/lib", "/lib32", "/lib64", "/bin", "/etc", "/opt", "/proc", "/sys"]
+DEVICES = ["/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0"]
+
+# Not for the function: the name of its function that readies it (annotation `warm`).
+ENTRY_VARIABLE = b"GPUWHISK_ENTRY"
+
+# What short functions import most; asyncio is what an `async def` runs on.
+USUAL_IMPORTS = (
+    "asyncio base64 collections copy datetime functools hashlib io itertools json logging math os random re string"
+    " sys threading time traceback typing urllib.parse uuid"
+).split()
+
+REHEARSALS = 20
+REHEARSAL = b'''
+import json
+async def soon(value):
+    return value
+def main(args):
+    print(f"{args!r:.10}")
+    if args.get("fail"):
+        raise ValueError("rehearsed")
+    return soon({"sorted": sorted(args), "text": json.dumps(args)})
+'''
+
+
+class Guest:
+    """Serves the requests in the mailbox: loads one function, calls it."""
+
+    def __init__(self, mailbox, receive_code):
+        self.mailbox = mailbox
+        self.receive_code = receive_code
+        self.runtime = runtime.Runtime(None)
+        self.runtime.concurrent = False  # The proxy has one request under way.
+        self.result = b""  # Kept until the proxy has read it.
+
+    def serve_request(self):
+        mailbox = self.mailbox
+        mailbox.status = gpuwhisk_mailbox.NOT_LOADED
+        try:
+            environment, argument = gpuwhisk_mailbox.environment_and_argument(mailbox)
+            entry = None
+            for assignment in environment:
+                name, _, value = assignment.partition(b"=")
+                if name == ENTRY_VARIABLE:
+                    entry = value.decode()
+                else:
+                    os.environb[name] = value
+            if mailbox.request & gpuwhisk_mailbox.LOAD:
+                source = runtime.unpack(self.receive_code())
+                self.runtime.action = runtime.load_source(source, mailbox.entry.decode() or "main")
+                if entry:
+                    self.runtime.call_entry(entry)
+            mailbox.status = gpuwhisk_mailbox.REFUSED
+            if mailbox.request & gpuwhisk_mailbox.CALL:
+                self.call(argument)
+            mailbox.status = gpuwhisk_mailbox.DONE
+        except runtime.Refusal as refusal:
+            mailbox.message = str(refusal).encode()[: gpuwhisk_mailbox.MESSAGE_BYTES - 1]
+        runtime.flush_output()
+
+    def call(self, argument):
+        value = json.loads(argument)
+        result = runtime.to_json(self.runtime.call({} if value is None else value))
+        self.result = ctypes.create_string_buffer(result)
+        self.mailbox.result = ctypes.addressof(self.result)
+        self.mailbox.result_length = len(result)
+
+
+def warm_up(options):
+    for name in USUAL_IMPORTS:
+        importlib.import_module(name)
+    if "numpy" in sys.modules:
+        use_numpy(sys.modules["numpy"])
+    if options.get("entry"):
+        module, _, function = options["entry"].partition(":")
+        getattr(importlib.import_module(module), function)()
+
+
+def use_numpy(numpy):
+    """The first product makes BLAS take its buffers, the first generator seeds itself."""
+    square = numpy.random.default_rng(1).random((64, 64), dtype=numpy.float32)
+    numpy.linalg.norm(square @ square)
+    json.dumps(numpy.zeros(4).tolist())
+
+
+def rehearse():
+    """Serves functions, failing ones too, so that the first real one pays for no first use.
+
+    Often enough for the interpreter to have specialised the code on the way: what it still writes for later
+    functions are pages that have to be put back.
+    """
+    output = sys.stdout, sys.stderr
+    sys.stdout = sys.stderr = io.StringIO()
+    mailbox = gpuwhisk_mailbox.Mailbox(request=gpuwhisk_mailbox.LOAD | gpuwhisk_mailbox.CALL, entry=b"main")
+    try:
+        for value in ({"a": [1, "x", None, 0.5]}, {"fail": True}) * REHEARSALS:
+            guest = Guest(mailbox, lambda: REHEARSAL)
+            argument = b"__OW_REHEARSAL=1\0" + json.dumps(value).encode() + b"\0"
+            mailbox.environment_length = argument.index(b"\0") + 1
+            ctypes.memmove(ctypes.addressof(mailbox) + gpuwhisk_mailbox.Mailbox.arguments.offset, argument, len(argument))
+            guest.serve_request()
+            if guest.runtime.event_loop:
+                guest.runtime.event_loop.close()
+    finally:
+        sys.stdout, sys.stderr = output
+    sys.modules["asyncio"].set_event_loop(None)
+    del sys.modules["main__"]
+    del os.environ["__OW_REHEARSAL"]
+    os.remove("main__.py")
+
+
+def main():
+    library = gpuwhisk_mailbox.open_library(sys.argv[1])
+    options = json.loads(sys.argv[2])
+    os.chdir(options["folder"])
+    channel = gpuwhisk_mailbox.Channel()
+    library.gw_open_channel(ctypes.byref(channel))
+    readable = gpuwhisk_mailbox.paths(SYSTEM_FOLDERS + options.get("read", []))
+    writable = gpuwhisk_mailbox.paths([*DEVICES, options["folder"], *options.get("write", [])])
+    landlock = library.gw_enter_landlock(readable, writable)  # Before an import can start a thread.
+
+    runtime.prepare_interpreter(options.get("packages", []))
+    warm_up(options)
+    rehearse()
+    guest = Guest(channel.mailbox.contents, lambda: gpuwhisk_mailbox.read_code(library.gw_receive_code()))
+    entry = gpuwhisk_mailbox.Guest(guest.serve_request)
+    address = ctypes.cast(entry, ctypes.c_void_p).value
+    hello = gpuwhisk_mailbox.Hello(
+        worker=threading.get_native_id(), landlock=landlock, traces_mappings=1, guest=address
+    )
+    library.gw_say_hello(ctypes.byref(hello), ctypes.byref(channel))
+    faulthandler.enable()  # A crash leaves its traceback on stderr before the proxy takes over.
+    gc.collect()
+    gc.freeze()  # A collection for a function does not touch, so dirty, what was here before.
+    library.gw_install_filter(1)
+    library.gw_raise_ready(ctypes.byref(channel))
+    library.gw_park(channel.state)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, truncateSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { InjectOptions, LaunchedPrewarmer, Outcome } from '@gpuwhisk/invoker/containers/mscontainer/injector';
+import {
+  emptyFolder,
+  pythonInjection,
+  pythonPrewarmer,
+} from '@gpuwhisk/invoker/containers/mscontainer/python-prewarmer';
+import { findPython } from '@gpuwhisk/invoker/runtimes/find-python';
+import type { Python } from '@gpuwhisk/invoker/runtimes/find-python';
+import { installRequirements } from '@gpuwhisk/invoker/runtimes/install-requirements';
+import { digestOf, injector } from './native-functions.js';
+
+const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
+const cacheDir = mkdtempSync(join(tmpdir(), 'gpuwhisk-python-'));
+process.once('exit', () => rmSync(cacheDir, { recursive: true, force: true }));
+
+/** The machine's Python; undefined without one, or without the addon. */
+export const python: Python | undefined = injector && (await findPython(join(cacheDir, 'python.json')));
+
+/** A folder with numpy, installed if need be; undefined where it cannot be had. */
+export async function folderWithNumpy(): Promise<string | undefined> {
+  if (!python) return undefined;
+  try {
+    return (await installRequirements(join(cacheDir, 'packages'), python, ['numpy'])).folder;
+  } catch (error) {
+    console.log(`Without numpy: ${String(error).slice(0, 200)}`);
+    return undefined;
+  }
+}
+
+/** A Python pre-warmer under test, with a folder of its own. */
+export class PythonPrewarmer {
+  private constructor(
+    private readonly launched: LaunchedPrewarmer,
+    readonly folder: string,
+    private readonly printedFile: string,
+    private readonly packages: string[],
+  ) {}
+
+  static async launch(imports: string[] = [], packages: string[] = [], entry?: string): Promise<PythonPrewarmer> {
+    if (!injector || !python) throw new Error('There is no Python here, or the addon was not built.');
+    const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-python-'));
+    const printedFile = `${folder}.printed`;
+    const output = openSync(printedFile, 'a');
+    try {
+      const options = pythonPrewarmer(runtimesDir, python, { folder, imports, packages, entry });
+      const launched = await injector.launch({ ...options, output, errors: output });
+      return new PythonPrewarmer(launched, folder, printedFile, packages);
+    } catch (error) {
+      throw new Error(readFileSync(printedFile, 'utf8'), { cause: error });
+    } finally {
+      closeSync(output);
+    }
+  }
+
+  get pid(): number {
+    return this.launched.pid;
+  }
+
+  /** Loads `code`, and with a `value` calls its function in the same go. */
+  async inject(
+    code: string | Buffer,
+    value?: unknown,
+    options: Partial<InjectOptions> = {},
+    timeoutMs = 20_000,
+  ): Promise<Outcome> {
+    const bytes = Buffer.from(code);
+    const first = value === undefined ? undefined : { argument: JSON.stringify(value), timeoutMs };
+    const outcome = await injector!.inject(this.launched.target, bytes, {
+      digest: digestOf(bytes),
+      entry: 'main',
+      ...pythonInjection(python!, this.packages),
+      ...(first && { first }),
+      ...options,
+    });
+    if (outcome.kind !== 'result' && outcome.kind !== 'refused') await emptyFolder(this.folder);
+    return outcome;
+  }
+
+  call(value: unknown, environment: string[] = []): Promise<Outcome> {
+    return injector!.call(this.launched.target, { argument: JSON.stringify(value), environment, timeoutMs: 20_000 });
+  }
+
+  async unload(): Promise<Outcome> {
+    const outcome = await injector!.unload(this.launched.target);
+    await emptyFolder(this.folder);
+    return outcome;
+  }
+
+  /** Injects, calls, unloads, and returns what the function returned. Throws unless all of it went well. */
+  async result(code: string, value: unknown = {}): Promise<unknown> {
+    const outcome = await this.inject(code, value);
+    if (outcome.kind !== 'result') throw new Error(`${outcome.kind}: ${outcome.message}\n${this.printed()}`);
+    const unloaded = await this.unload();
+    if (!unloaded.ready) throw new Error(unloaded.replace);
+    return JSON.parse(outcome.result);
+  }
+
+  /** What functions have printed, and are not asked for again. */
+  printed(): string {
+    const text = readFileSync(this.printedFile, 'utf8');
+    truncateSync(this.printedFile);
+    return text;
+  }
+
+  async end(): Promise<void> {
+    await injector!.end(this.launched.target);
+    rmSync(this.folder, { recursive: true, force: true });
+    rmSync(this.printedFile);
+  }
+}

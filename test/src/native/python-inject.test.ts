@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Outcome } from '@gpuwhisk/invoker/containers/mscontainer/injector';
+import { pythonArchives, pythonSources, zipOf } from '@gpuwhisk/invoker/runtimes/python-cases';
+import type { RuntimeCase } from '@gpuwhisk/invoker/runtimes/runtime-cases';
+import { python, PythonPrewarmer } from './python-functions.js';
+
+(python ? describe : describe.skip)('the Python pre-warmer', () => {
+  let prewarmer: PythonPrewarmer;
+
+  beforeAll(async () => {
+    prewarmer = await PythonPrewarmer.launch();
+  });
+  afterAll(() => prewarmer.end());
+
+  /** Checks all that the case says of a runtime: injected functions are answered as others are. */
+  async function check(given: RuntimeCase, code: Buffer): Promise<void> {
+    const environment = Object.entries(given.env ?? {}).map(([name, value]) => `${name}=${value}`);
+    if (given.entry) environment.push(`GPUWHISK_ENTRY=${given.entry}`);
+    const loaded = await prewarmer.inject(code, undefined, { entry: given.main ?? 'main', environment });
+    const answer = loaded.kind === 'result' ? await prewarmer.call(given.value ?? {}) : loaded;
+    const stays = answer.kind === 'result' || answer.kind === 'refused';
+    expect(stays ? await prewarmer.unload() : answer).toMatchObject({ ready: true, replace: '' });
+    checkAnswer(given, answer);
+    const printed = prewarmer.printed();
+    for (const text of [given.stdout, given.stderr]) {
+      if (typeof text === 'string') expect(printed).toContain(text);
+      else if (text) expect(printed).toMatch(new RegExp(text.source.replace(/^\^/, '')));
+    }
+  }
+
+  const cases = pythonSources.filter((given) => given.code !== '');
+  test.each(cases)('source: $name', (given) => check(given, Buffer.from(given.code)));
+  test.each(pythonArchives)('zip: $name', ({ files, ...given }) => check(given, Buffer.from(zipOf(files), 'base64')));
+
+  test('a function is kept between calls, and the next one finds nothing of it', async () => {
+    const counting = 'count = 0\ndef main(args):\n  global count\n  count += 1\n  return {"count": count}';
+    expect(JSON.parse((await prewarmer.inject(counting, {})).result)).toEqual({ count: 1 });
+    expect(JSON.parse((await prewarmer.call({})).result)).toEqual({ count: 2 });
+    expect(await prewarmer.unload()).toMatchObject({ kind: 'result', ready: true });
+    expect(await prewarmer.result(counting)).toEqual({ count: 1 });
+  });
+
+  test('runs see the variables of their own call', async () => {
+    const code =
+      'import os\ndef main(args):\n  return {"id": os.environ.get("__OW_ACTIVATION_ID"), "a": os.environ["A"]}';
+    await prewarmer.inject(code, undefined, { environment: ['A=1'] });
+    const answer = await prewarmer.call({}, ['__OW_ACTIVATION_ID=abc']);
+    expect(JSON.parse(answer.result)).toEqual({ id: 'abc', a: '1' });
+    await prewarmer.unload();
+    expect(await prewarmer.result('import os\ndef main(args):\n  return {"a": os.environ.get("A")}')).toEqual({
+      a: null,
+    });
+  });
+
+  test('code that is not what was registered is not loaded', async () => {
+    const digest = '0'.repeat(64);
+    await expect(prewarmer.inject('main = dict', {}, { digest })).rejects.toMatchObject({ code: 'digest' });
+    expect(await prewarmer.result('main = dict', { a: 1 })).toEqual({ a: 1 });
+  });
+
+  test('a module of the annotation `warm` is there, and its entry has been called', async () => {
+    const warm = await PythonPrewarmer.launch(['wave', 'no_such_module'], [], 'gc:disable');
+    try {
+      expect(warm.printed()).toMatch(/'no_such_module' of annotation 'warm' was not loaded/);
+      const code =
+        'import gc, sys\nthere = "wave" in sys.modules\ndef main(args):\n  return {"there": there, "gc": gc.isenabled()}';
+      expect(await warm.result(code)).toEqual({ there: true, gc: false });
+    } finally {
+      await warm.end();
+    }
+  });
+});
+
+function checkAnswer(given: RuntimeCase, answer: Outcome): void {
+  if (given.exit !== undefined) {
+    expect(answer.kind).toBe('exit');
+    expect(answer.message).toContain(`exit with status ${given.exit}`);
+    return;
+  }
+  const error = given.initError ?? given.runError;
+  if (error === undefined) {
+    expect(answer).toMatchObject({ kind: 'result' });
+    expect(JSON.parse(answer.result)).toEqual(given.result);
+    return;
+  }
+  expect(answer.kind).toBe(given.initError === undefined ? 'refused' : 'load');
+  if (typeof error === 'string') expect(answer.message).toBe(error);
+  else expect(answer.message).toMatch(error);
+}
