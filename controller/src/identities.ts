@@ -58,6 +58,11 @@ export class Identities {
     return this.cache.resolve(authorization, () => this.lookUp(authorization));
   }
 
+  /** Whom a namespace belongs to, if that was looked up within the last five minutes. */
+  cachedOwner(namespace: string): Identity | undefined {
+    return this.owners.get(namespace);
+  }
+
   /** Whom a namespace belongs to, as of the last five minutes. Throws ApiError (404), for blocked subjects too. */
   ofNamespace(namespace: string): Promise<Identity> {
     return this.owners.resolve(namespace, async () => {

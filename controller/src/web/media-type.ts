@@ -12,8 +12,11 @@ const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 const typePattern = new RegExp(`^\\s*(${token}/${token})\\s*`);
 const parameterPattern = new RegExp(`\\s*;\\s*(${token})\\s*=\\s*(${token}|"(?:[^"\\\\]|\\\\.)*")\\s*`, 'y');
 
+const plainJson: MediaType = { name: 'application/json', parameters: '', hasCharset: false };
+
 /** Reads the value of a Content-Type header; undefined for one that is no media type. */
 export function parseMediaType(text: string): MediaType | undefined {
+  if (text === plainJson.name) return plainJson;
   const match = typePattern.exec(text);
   if (match === null) return undefined;
   let parameters = '';

@@ -39,6 +39,11 @@ function areEqual(given: string, wanted: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
+/** The names of `corsHeaders`, in lower case. */
+export const corsHeaderNames: ReadonlySet<string> = new Set(
+  ['origin', 'methods', 'headers'].map((what) => `access-control-allow-${what}`),
+);
+
 /** The CORS headers of every answer of an action that leaves OPTIONS to the platform; names and values in turn. */
 export function corsHeaders(headers: IncomingHttpHeaders): string[] {
   return [

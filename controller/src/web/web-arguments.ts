@@ -34,7 +34,8 @@ const octets: MediaType = { name: 'application/octet-stream', parameters: '', ha
 export function plainArguments(request: WebRequest): WebArguments {
   const body = readPlainBody(request);
   const fields = isJsonObject(body) ? body : {};
-  const chosen: JsonObject = { ...Object.fromEntries(new URLSearchParams(request.query)), ...fields };
+  const chosen: JsonObject =
+    request.query === '' ? fields : { ...Object.fromEntries(new URLSearchParams(request.query)), ...fields };
   if (reservedKeys.some((key) => Object.hasOwn(chosen, key))) throw parametersNotAllowed();
   const payload: JsonObject = { ...contextOf(request), ...chosen };
   if (body !== undefined && !isJsonObject(body)) payload.__ow_body = body;
@@ -48,12 +49,13 @@ export function rawArguments(request: WebRequest): WebArguments {
 }
 
 function contextOf({ method, headers, path, user }: WebRequest): JsonObject {
-  return {
+  const context: JsonObject = {
     __ow_method: method.toLowerCase(),
     __ow_headers: headerFields(headers),
     __ow_path: path,
-    ...(user !== undefined && { __ow_user: user }),
   };
+  if (user !== undefined) context.__ow_user = user;
+  return context;
 }
 
 function headerFields(headers: IncomingHttpHeaders): JsonObject {

@@ -10,7 +10,7 @@ import type { Answer } from '../http/answer.js';
 import { ClientGoneError, checkDeclaredLength, maxUriLength, readBody } from '../http/body.js';
 import { logAnswered, transactionIdOf } from '../http/transaction.js';
 import type { Identities } from '../identities.js';
-import { corsHeaders, mayCall, readWebAnnotations } from './web-access.js';
+import { corsHeaderNames, corsHeaders, mayCall, readWebAnnotations } from './web-access.js';
 import type { WebAnnotations } from './web-access.js';
 import { webAnswer, webErrorAnswer } from './web-answer.js';
 import { plainArguments, rawArguments } from './web-arguments.js';
@@ -46,7 +46,9 @@ export function createWebCaller(context: ApiContext, identities: Identities): We
     let cors: string[] = [];
     let given: Answer;
     try {
-      const web = await findWebAction(context, identities, call.url);
+      const web = knownWebAction(context, identities, call.url) ?? (await findWebAction(context, identities, call.url));
+      const admitted = context.throttles.admit(web.owner);
+      if (admitted !== undefined) await admitted;
       if (!web.annotations.customOptions) cors = corsHeaders(call.headers);
       given = await answerWebAction(context, identities, call, web);
     } catch (error) {
@@ -54,7 +56,7 @@ export function createWebCaller(context: ApiContext, identities: Identities): We
       const { transactionId } = call;
       given = webErrorAnswer(knownError(error, transactionId, context.logger), transactionId);
     }
-    return { ...given, headers: [...cors, ...withoutNames(given.headers ?? [], cors)] };
+    return { ...given, headers: withHeaders(cors, given.headers) };
   };
 }
 
@@ -86,16 +88,26 @@ export function createWebHandler(
   };
 }
 
-/** The web action that a URL names; its owner is charged with the call. Throws ApiError (403, 404, 429). */
+/** The web action that a URL names, if its owner and all that it takes to find it are remembered. Throws ApiError (404). */
+function knownWebAction(context: ApiContext, identities: Identities, { action }: WebUrl): WebAction | undefined {
+  const owner = identities.cachedOwner(action.namespace);
+  const resolved = owner && context.actionResolver.cached(owner, action);
+  return resolved && exported(owner, resolved);
+}
+
+/** The web action that a URL names. Throws ApiError (403, 404). */
 async function findWebAction(context: ApiContext, identities: Identities, { action }: WebUrl): Promise<WebAction> {
   const owner = await identities.ofNamespace(action.namespace);
   const resolved = await context.actionResolver.resolve(owner, action).catch((error: unknown) => {
     // What the owner would be told about broken names (409, 422, 500) is nothing to strangers.
     throw isApiError(error) && error.status !== 403 ? noSuchEntity() : error;
   });
+  return exported(owner, resolved);
+}
+
+function exported(owner: Identity, resolved: ResolvedAction): WebAction {
   const annotations = readWebAnnotations(resolved.action);
   if (!annotations.exported) throw noSuchEntity();
-  await context.throttles.admit(owner);
   return { owner, resolved, annotations };
 }
 
@@ -110,7 +122,8 @@ async function answerWebAction(
   checkDeclaredLength(request, maxPayloadBytes);
   const isOptions = method === 'OPTIONS';
   if (isOptions && !annotations.customOptions) return { status: 200, body: '', contentType: null };
-  const caller = await callerOf(identities, headers.authorization);
+  const { authorization } = headers;
+  const caller = authorization === undefined ? undefined : await callerOf(identities, authorization);
   // An action that answers OPTIONS itself is asked even by those who could not call it.
   if (!isOptions && !mayCall(resolved.action, headers, caller !== undefined)) throw authenticationRequired();
   const body = await readBody(request, maxPayloadBytes);
@@ -134,8 +147,7 @@ async function answerWebAction(
 }
 
 /** Who calls; credentials that are none count as nobody's. */
-async function callerOf(identities: Identities, authorization: string | undefined): Promise<Identity | undefined> {
-  if (authorization === undefined) return undefined;
+async function callerOf(identities: Identities, authorization: string): Promise<Identity | undefined> {
   try {
     return await identities.authenticate(authorization);
   } catch (error) {
@@ -144,9 +156,12 @@ async function callerOf(identities: Identities, authorization: string | undefine
   }
 }
 
-/** Headers (names and values in turn) without those that `taken` has. */
-function withoutNames(headers: readonly string[], taken: readonly string[]): readonly string[] {
-  if (taken.length === 0) return headers;
-  const names = new Set(taken.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase()));
-  return headers.filter((_, at) => !names.has((headers[at - (at % 2)] as string).toLowerCase()));
+/** Headers (names and values in turn) behind those of `first`, less those that have a name of theirs. */
+function withHeaders(first: string[], headers: readonly string[] = []): string[] {
+  const all = [...first];
+  for (let at = 0; at < headers.length; at += 2) {
+    const [name, value] = [headers[at] as string, headers[at + 1] as string];
+    if (first.length === 0 || !corsHeaderNames.has(name.toLowerCase())) all.push(name, value);
+  }
+  return all;
 }
