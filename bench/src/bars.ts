@@ -35,6 +35,10 @@ export const bars: readonly Bar[] = [
   { bench: 'surface', metric: 'sequenceErrors', bound: 'at most', value: 0, source: 'issue 3' },
   { bench: 'surface', metric: 'trigger100Ms', bound: 'at most', value: 250, source: 'issue 3' },
   { bench: 'surface', metric: 'migratePerS', bound: 'at least', value: 400, source: 'issue 3' },
+  { bench: 'inject', metric: 'nativeMs', bound: 'at most', value: 0.7, source: 'issue 4' },
+  { bench: 'inject', metric: 'rollbackMs', bound: 'at most', value: 2, source: 'issue 4' },
+  { bench: 'inject', metric: 'leakMiB', bound: 'at most', value: 1, source: 'issue 4' },
+  { bench: 'inject', metric: 'slowdown100k', bound: 'at most', value: 0.1, source: 'issue 4' },
 ];
 
 /** Whether `value` reaches the bar. */

@@ -2,9 +2,18 @@ import type { Bench } from './bench.js';
 import { cold } from './benches/cold.js';
 import { footprint } from './benches/footprint.js';
 import { inference } from './benches/inference.js';
+import { inject } from './benches/inject.js';
 import { invoke } from './benches/invoke.js';
 import { profile } from './benches/profile.js';
 import { surface } from './benches/surface.js';
 
 /** Every bench by its name. */
-export const benches: Readonly<Record<string, Bench>> = { invoke, cold, footprint, inference, profile, surface };
+export const benches: Readonly<Record<string, Bench>> = {
+  invoke,
+  cold,
+  footprint,
+  inference,
+  inject,
+  profile,
+  surface,
+};

@@ -283,10 +283,10 @@ void Prewarmer::roll_back(Outcome &outcome) {
     state_->verify();
     watch.stage("verify");
     if (!run_->replace_reason().empty()) throw Failure("unrestorable", run_->replace_reason());
-    payload_.reset();
-    run_.reset();
     release();
     watch.stage("detach");
+    payload_.reset();
+    run_.reset();
   } catch (const Failure &failure) {
     end();
     outcome.ready = false;

@@ -41,7 +41,8 @@ Snapshot::Snapshot(const Target &target, Remote &remote, Descriptor userfault)
     : target_(target), remote_(remote), userfault_(std::move(userfault)) {
   if (!has_pagemap_scan()) userfault_.reset();
   heap_end_ = static_cast<uint64_t>(remote_.call("brk", SYS_brk, {0}));
-  mappings_ = current_mappings(target_);
+  maps_text_ = target_.read_maps();
+  mappings_ = coalesce(parse_maps(maps_text_));
   for (const Mapping &mapping : mappings_) {
     if (mapping.foreign() || mapping.shared) continue;
     bool written = mapping.protection & PROT_WRITE || mapping.anonymous() || !private_copies(target_, mapping).empty();
@@ -153,7 +154,9 @@ void Snapshot::plan_mappings(std::vector<gw_call> &calls) {
   std::vector<Mapping> now = current_mappings(target_);
   calls.push_back(make_call(SYS_brk, {heap_end_}));
   if (now == mappings_) return;
-  for (Range extra : subtract(ranges_of(now), ranges_of(mappings_)))
+  std::vector<Range> extras; // The mappings of a library lie side by side: one call.
+  for (Range extra : subtract(ranges_of(now), ranges_of(mappings_))) add_range(extras, extra);
+  for (Range extra : extras)
     calls.push_back(make_call(SYS_munmap, {extra.start, extra.end - extra.start}));
   for (Range gone : subtract(ranges_of(mappings_), ranges_of(now))) {
     auto was = std::ranges::find_if(mappings_, [&](const Mapping &mapping) { return overlaps(mapping, gone); });
@@ -221,7 +224,8 @@ void Snapshot::verify() const {
 }
 
 void Snapshot::verify_all() const {
-  if (current_mappings(target_) != mappings_)
+  std::string now = target_.read_maps();
+  if (now != maps_text_ && coalesce(parse_maps(now)) != mappings_)
     throw Failure("unrestorable", "The mappings of the pre-warmer differ from those before.");
   for (Range range : watched_)
     if (!private_copies(target_, range).empty())

@@ -56,6 +56,7 @@ private:
   Remote &remote_;
   Descriptor userfault_;
   uint64_t heap_end_ = 0;
+  std::string maps_text_;
   std::vector<Mapping> mappings_;
   std::vector<Range> tracked_; // May be written: neighbours are one range.
   std::vector<Range> watched_; // Code and constants: never written.

@@ -40,10 +40,10 @@ static void add(const char **list, const char *value) {
 
 static void parse(struct options *options, char **arguments) {
   // Of /proc only itself: Landlock does not keep it from reading the environment of others.
-  const char *system[] = {"/usr",          "/lib",          "/lib32",        "/lib64",           "/bin",
-                          "/etc",          "/opt",          "/sys",          "/proc/self",       "/proc/cpuinfo",
-                          "/proc/meminfo", "/proc/stat",    "/proc/version", "/proc/filesystems", "/proc/driver",
-                          "/proc/sys",     "/dev/urandom", "/dev/random"};
+  // Of /proc its own part: Landlock does not keep it from reading the environment of others.
+  const char *system[] = {"/usr", "/lib",       "/lib32",        "/lib64",        "/bin",         "/etc",
+                          "/opt", "/sys",       "/proc/self",    "/proc/cpuinfo", "/proc/meminfo", "/proc/driver",
+                          "/dev/urandom", "/dev/random"};
   const char *devices[] = {"/dev/null", "/dev/zero", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0"};
   for (size_t i = 0; i < sizeof system / sizeof *system; i++) add(options->readable, system[i]);
   for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) add(options->writable, devices[i]);

@@ -3,6 +3,7 @@
 // Start: node main.cjs [path of the adm-zip package] [kind] executable
 //        node main.cjs [path of the adm-zip package] [kind] loop [file for source] [command...]
 //        node main.cjs [path of the adm-zip package] [kind] build-go [file for source] [go] [version of go]
+//        node main.cjs [path of the adm-zip package] [kind] build-native [file for source] [C compiler] [C++ compiler]
 const { openChannel, frameType, maxPayloadBytes } = require('../nodejs/channel.cjs');
 const { placeCode } = require('./place-code.cjs');
 
@@ -11,6 +12,7 @@ const styles = {
   executable: () => require('./executable.cjs'),
   loop: () => require('./action-loop.cjs'),
   'build-go': () => require('../go/build.cjs'),
+  'build-native': () => require('../native/build.cjs'),
 };
 const notBuilt = 'The action failed to generate or locate a binary. See logs for details.';
 

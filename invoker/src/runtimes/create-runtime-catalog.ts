@@ -6,6 +6,7 @@ import { ConfigError } from '@gpuwhisk/common/config';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { commandLaunch } from './command-runtime.js';
+import { findOnPath } from './find-on-path.js';
 import { findPython, minorOf } from './find-python.js';
 import type { Python } from './find-python.js';
 import { findGo, findJdk } from './find-toolchains.js';
@@ -14,6 +15,8 @@ import { fitManifest } from './fit-manifest.js';
 import { GoPackages, goMinor } from './go-packages.js';
 import { goLaunch } from './go-runtime.js';
 import { canHaveGson, javaLaunch, prepareJava } from './java-runtime.js';
+import { hasNative, nativeLaunch, nativeVersion } from './native-runtime.js';
+import type { NativeCompilers } from './native-runtime.js';
 import { nodeLaunch } from './node-runtime.js';
 import { fetchNodeRelease } from './node-release.js';
 import { removeAbandoned } from './partial-folders.js';
@@ -28,7 +31,7 @@ import { SharedWork } from './shared-work.js';
 const MiB = 1024 * 1024;
 const failureKeptMs = 30_000;
 const defaultMemoryMiB = 256;
-const knownFamilies = ['nodejs', 'python', 'java', 'go', 'ruby', 'php'];
+const knownFamilies = ['nodejs', 'python', 'java', 'go', 'ruby', 'php', 'native'];
 
 /** What createRuntimeCatalog needs. */
 export interface RuntimeCatalogOptions {
@@ -52,18 +55,22 @@ interface Toolchains {
   jdk: Jdk | undefined;
   go: Go | undefined;
   interpreters: Interpreter[];
+  /** Of native functions; undefined where source cannot be compiled. */
+  compilers: NativeCompilers | undefined;
   /** Families that the machine lacks, and why. */
   missing: string[];
 }
 
 async function findToolchains(releasesDir: string, env: NodeJS.ProcessEnv): Promise<Toolchains> {
   const path = env.PATH ?? '';
-  const [python, foundJdk, go, ruby, php] = await Promise.all([
+  const [python, foundJdk, go, ruby, php, [c], [cpp]] = await Promise.all([
     findPython(join(releasesDir, 'python.json'), env),
     findJdk(path),
     findGo(path),
     findInterpreter('ruby', path),
     findInterpreter('php', path),
+    findOnPath('cc', path),
+    findOnPath('c++', path),
   ]);
   const jdk = foundJdk && (await canHaveGson(path)) ? foundJdk : undefined;
   const missing = [
@@ -73,8 +80,10 @@ async function findToolchains(releasesDir: string, env: NodeJS.ProcessEnv): Prom
     ...(go ? [] : ['go']),
     ...(ruby ? [] : ['ruby']),
     ...(php ? [] : ['php']),
+    ...(hasNative() ? [] : ['native (the proxy was not built)']),
   ];
-  return { python, jdk, go, interpreters: [ruby, php].filter((each) => each !== undefined), missing };
+  const compilers = c === undefined ? undefined : { c, ...(cpp !== undefined && { cpp }) };
+  return { python, jdk, go, interpreters: [ruby, php].filter((each) => each !== undefined), compilers, missing };
 }
 
 async function readManifest(file: string): Promise<RuntimeManifest> {
@@ -114,7 +123,7 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   const releasesDir = join(dataDir, 'runtimes');
   const requirementsDir = join(dataDir, 'requirements');
   const manifestFile = options.manifestFile ?? join(runtimesDir, 'runtimes.json');
-  const [listed, { python, jdk, go, interpreters, missing }] = await Promise.all([
+  const [listed, { python, jdk, go, interpreters, compilers, missing }] = await Promise.all([
     readManifest(manifestFile),
     findToolchains(releasesDir, options.env ?? process.env),
     removeAbandoned(releasesDir, options.clock),
@@ -127,6 +136,7 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
       ...(python && { python: `3.${minorOf(python)}` }),
       ...(jdk && { java: String(jdk.major) }),
       ...(go && { go: goMinor(go) }),
+      ...(hasNative() && { native: nativeVersion }),
       ...Object.fromEntries(interpreters.map((each) => [each.family, each.version])),
     },
   });
@@ -180,6 +190,9 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
     if (family === 'nodejs') return launches.do(kind, () => launchNode(Number(version)));
     if (family === 'python' && python) return launchPython(python, requirements);
     if (family === 'java' && jdk) return launches.do(`${kind} ${memoryMiB}`, () => launchJava(jdk, memoryMiB));
+    if (family === 'native') {
+      return launches.do(kind, async () => nativeLaunch(runtimesDir, await realpath(process.execPath), compilers));
+    }
     const interpreter = interpreters.find((each) => each.family === family);
     if (interpreter) {
       return launches.do(kind, async () =>

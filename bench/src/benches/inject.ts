@@ -1,0 +1,20 @@
+import type { Bench, Measurement } from '../bench.js';
+import { measureNative } from './inject-native.js';
+import { measureNativeLeak } from './inject-leak.js';
+
+const parts = { native: measureNative, nativeLeak: measureNativeLeak } as const;
+
+/** Functions injected into pre-warmers, against their cold start. */
+export const inject: Bench = {
+  summary: 'injection into pre-warmers: time per stage, recovery from a crash, what 100,000 of them leave',
+  parts: Object.keys(parts),
+  async run(context) {
+    const measurements: Measurement[] = [];
+    for (const [name, measure] of Object.entries(parts)) {
+      if (context.options.parts.length > 0 && !context.options.parts.includes(name)) continue;
+      measurements.push(...(await measure(context)));
+      context.say(`  ${name} done`);
+    }
+    return measurements;
+  },
+};

@@ -1,0 +1,51 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { nativePrewarmerPath, proxyPath } from '../containers/mscontainer/injector.js';
+import { bindsFor } from './base-view.js';
+import { buildLaunch } from './proxy-runtime.js';
+import type { BuildStep, RuntimeLaunch } from './runtime-catalog.js';
+
+/** The version of the C interface of functions (docs/mscontainer.md). */
+export const nativeVersion = '1';
+
+/** Of the sandbox that compiles. */
+const buildMemoryMiB = 1024;
+const elfMagic = '7f454c46';
+
+/** Whether native functions can be run here: the proxy and the pre-warmer were built. */
+export const hasNative = (): boolean => existsSync(proxyPath) && existsSync(nativePrewarmerPath);
+
+/** The compilers of native functions on a machine, as paths. */
+export interface NativeCompilers {
+  c: string;
+  cpp?: string;
+}
+
+/**
+ * How to start the proxy with a native pre-warmer. Source is compiled first, in a sandbox of its own; without
+ * compilers the proxy refuses what is no shared object.
+ */
+export function nativeLaunch(runtimesDir: string, node: string, compilers: NativeCompilers | undefined): RuntimeLaunch {
+  const kind = `native:${nativeVersion}`;
+  const launch: RuntimeLaunch = {
+    command: [proxyPath, kind, nativePrewarmerPath],
+    binds: bindsFor([proxyPath, nativePrewarmerPath]),
+    env: {},
+    protocol: 'framed',
+    traces: true,
+  };
+  if (!compilers) return launch;
+  const build: BuildStep = {
+    needs: ({ code, binary }) => !binary || Buffer.from(code.slice(0, 8), 'base64').toString('hex', 0, 4) !== elfMagic,
+    key: [compilers.c, compilers.cpp ?? ''].join(' '),
+    launch: buildLaunch(runtimesDir, node, {
+      kind,
+      style: 'build-native',
+      sourceFile: 'function.src',
+      command: [compilers.c, ...(compilers.cpp === undefined ? [] : [compilers.cpp])],
+      needs: [join(runtimesDir, 'native')],
+    }),
+    memoryMiB: buildMemoryMiB,
+  };
+  return { ...launch, build };
+}
