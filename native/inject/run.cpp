@@ -106,7 +106,10 @@ bool Run::handle_signal(const Stop &stop, uint64_t end, Ending &ending) {
     ending.registers = registers;
     return true;
   }
+  siginfo_t info = signal_info(stop.thread);
+  uint64_t address = info.si_code > 0 ? reinterpret_cast<uint64_t>(info.si_addr) : caught_address_;
   if (ignored_by_default(signal) || catches(signal)) {
+    caught_address_ = address;
     stopped_[stop.thread] = false;
     resume(stop.thread, signal);
     return false;
@@ -114,7 +117,7 @@ bool Run::handle_signal(const Stop &stop, uint64_t end, Ending &ending) {
   ending.kind = Ending::fault;
   ending.signal = signal;
   ending.registers = registers;
-  ending.address = reinterpret_cast<uint64_t>(signal_info(stop.thread).si_addr);
+  ending.address = address;
   return true;
 }
 

@@ -59,6 +59,7 @@ private:
   std::map<pid_t, bool> stopped_; // The worker and the function's threads: whether they are stopped.
   std::string replace_, refused_;
   bool mapped_ = false;
+  uint64_t caught_address_ = 0; // Of a fault that the function handled: it may raise the signal again.
 };
 
 } // namespace gpuwhisk::inject
