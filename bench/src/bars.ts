@@ -39,6 +39,12 @@ export const bars: readonly Bar[] = [
   { bench: 'inject', metric: 'rollbackMs', bound: 'at most', value: 2, source: 'issue 4' },
   { bench: 'inject', metric: 'leakMiB', bound: 'at most', value: 1, source: 'issue 4' },
   { bench: 'inject', metric: 'slowdown100k', bound: 'at most', value: 0.1, source: 'issue 4' },
+  { bench: 'inject', metric: 'javaMs', bound: 'at most', value: 2, source: 'issue 4' },
+  { bench: 'inject', metric: 'javaP99Ms', bound: 'at most', value: 10, source: 'issue 4' },
+  { bench: 'inject', metric: 'javaGrowth20kMiB', bound: 'at most', value: 64, source: 'issue 4' },
+  { bench: 'inject', metric: 'nodejsMs', bound: 'at most', value: 1, source: 'issue 4' },
+  { bench: 'inject', metric: 'nodejsP99Ms', bound: 'at most', value: 10, source: 'issue 4' },
+  { bench: 'inject', metric: 'nodejsGrowth20kMiB', bound: 'at most', value: 64, source: 'issue 4' },
 ];
 
 /** Whether `value` reaches the bar. */

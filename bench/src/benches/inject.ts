@@ -1,8 +1,10 @@
 import type { Bench, Measurement } from '../bench.js';
+import { injectJava } from './inject-java.js';
+import { injectNodejs } from './inject-nodejs.js';
 import { measureNative } from './inject-native.js';
 import { measureNativeLeak } from './inject-leak.js';
 
-const parts = { native: measureNative, nativeLeak: measureNativeLeak } as const;
+const parts = { native: measureNative, nativeLeak: measureNativeLeak, java: injectJava, nodejs: injectNodejs } as const;
 
 /** Functions injected into pre-warmers, against their cold start. */
 export const inject: Bench = {

@@ -51,7 +51,7 @@ export interface RunRequest {
 
 /** How an init or a run ended. */
 export type Outcome =
-  /** Init: loaded. */
+  /** Init: loaded; unload: as before init. */
   | { type: 'ok' }
   /** Run: an object or array; `bytes` is its length as the runtime sent it. */
   | { type: 'result'; result: JsonObject | JsonValue[]; bytes: number }
@@ -65,7 +65,7 @@ export type Outcome =
   /** The runtime is shutting down (its 503): run elsewhere. */
   | { type: 'unavailable' };
 
-/** Bounds of one init or run. */
+/** Bounds of one init, run or unload. */
 export interface CallLimits {
   timeoutMs: number;
   /** Bytes of logs kept; 0 collects none. */
@@ -92,6 +92,14 @@ export interface Container {
   /** Loads code; once only. Its logs are empty if it succeeded: those lines come with the first run. */
   init(request: InitRequest, limits: CallLimits): Call;
   run(request: RunRequest, limits: CallLimits): Call;
+  /** Whether its runtime can forget an action: it said so when it started. */
+  readonly canUnload: boolean;
+  /**
+   * Makes it what it was before init, so that another action of the same namespace can be loaded; `thorough` proves more
+   * and takes longer. Outcome `ok`, or `error` with what is left: the container is of no more use then. Refused where
+   * it cannot, and while it runs.
+   */
+  unload(thorough: boolean, limits: CallLimits): Call;
   /** Stops all its processes from running; idle containers only. */
   pause(): Promise<void>;
   resume(): Promise<void>;

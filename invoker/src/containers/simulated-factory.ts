@@ -108,6 +108,17 @@ class SimulatedContainer implements Container {
     return this.begin(limits, false, () => this.options.guest.run(request, this.memory));
   }
 
+  readonly canUnload = true;
+
+  unload(_: boolean, limits: CallLimits): Call {
+    if (this.pending.size > 0) return refused(`Container ${this.id} cannot unload while it runs.`);
+    return this.begin(limits, true, () => {
+      this.initialized = false;
+      this.memory.clear();
+      return { then: { do: 'result', value: {} } };
+    });
+  }
+
   pause(): Promise<void> {
     if (this.state === 'live' && this.pending.size > 0) {
       return Promise.reject(new Error(`Container ${this.id} cannot be paused while it runs.`));

@@ -130,6 +130,28 @@ export function containerFactoryContract(name: string, open: () => Promise<Facto
           expect(await call.logs).toEqual([]);
         }));
 
+      test('takes another action once it has unloaded one', () =>
+        using(async (container) => {
+          expect(container.canUnload).toBe(true);
+          for (const thorough of [false, true]) {
+            expect(await run(container, { a: 1 }).outcome).toMatchObject({ type: 'result' });
+            const call = container.unload(thorough, limits);
+            expect(await call.outcome).toEqual({ type: 'ok' });
+            expect(await call.logs).toEqual([]);
+            expect(await container.init(initRequest(), limits).outcome).toEqual({ type: 'ok' });
+          }
+          expect(await run(container, { b: 2 }).outcome).toMatchObject({ type: 'result', result: { b: 2 } });
+        }));
+
+      unless(skips.frames, 'says what an unload could not put back', () =>
+        using(async (container) => {
+          await run(container, { do: 'spoil' }).logs;
+          const { outcome } = container.unload(false, limits);
+          expect(await outcome).toMatchObject({ type: 'error', error: 'The action left behind: threads.' });
+          await expect(container.init(initRequest(), limits).outcome).rejects.toThrow('more than once');
+        }),
+      );
+
       test('says unavailable after bye', () =>
         using(async (container) => {
           expect(await run(container, { do: 'bye' }).outcome).toMatchObject({ type: 'result' });
@@ -295,6 +317,7 @@ export function containerFactoryContract(name: string, open: () => Promise<Facto
       const actions: Record<string, Action> = {
         init: (container) => container.init(initRequest(), limits).outcome,
         run: (container) => run(container, { x: 1 }).outcome,
+        unload: (container) => container.unload(false, limits).outcome,
         pause: (container) => container.pause(),
         resume: (container) => container.resume(),
         destroy: (container) => container.destroy(),
@@ -305,11 +328,18 @@ export function containerFactoryContract(name: string, open: () => Promise<Facto
       const states: Record<string, { reach: Action; expected: Record<string, object | string | undefined> }> = {
         created: {
           reach: () => Promise.resolve(),
-          expected: { init: ok, run: result, pause: undefined, resume: undefined, destroy: undefined },
+          expected: { init: ok, run: result, unload: ok, pause: undefined, resume: undefined, destroy: undefined },
         },
         initialized: {
           reach: (container) => container.init(initRequest(), limits).outcome,
-          expected: { init: 'more than once', run: result, pause: undefined, resume: undefined, destroy: undefined },
+          expected: {
+            init: 'more than once',
+            run: result,
+            unload: ok,
+            pause: undefined,
+            resume: undefined,
+            destroy: undefined,
+          },
         },
         busy: {
           reach: (container) => {
@@ -319,6 +349,7 @@ export function containerFactoryContract(name: string, open: () => Promise<Facto
           expected: {
             init: 'all it may run',
             run: 'all it may run',
+            unload: 'while it runs',
             pause: 'while it runs',
             resume: undefined,
             destroy: undefined,
@@ -326,18 +357,25 @@ export function containerFactoryContract(name: string, open: () => Promise<Facto
         },
         paused: {
           reach: (container) => container.pause(),
-          expected: { init: 'is paused', run: 'is paused', pause: undefined, resume: undefined, destroy: undefined },
+          expected: {
+            init: 'is paused',
+            run: 'is paused',
+            unload: 'is paused',
+            pause: undefined,
+            resume: undefined,
+            destroy: undefined,
+          },
         },
         resumed: {
           reach: async (container) => {
             await container.pause();
             await container.resume();
           },
-          expected: { init: ok, run: result, pause: undefined, resume: undefined, destroy: undefined },
+          expected: { init: ok, run: result, unload: ok, pause: undefined, resume: undefined, destroy: undefined },
         },
         destroyed: {
           reach: (container) => container.destroy(),
-          expected: { init: lost, run: lost, pause: undefined, resume: undefined, destroy: undefined },
+          expected: { init: lost, run: lost, unload: lost, pause: undefined, resume: undefined, destroy: undefined },
         },
       };
       for (const [state, { reach, expected }] of Object.entries(states)) {

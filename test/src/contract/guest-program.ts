@@ -37,6 +37,7 @@ async function act(id, value) {
     }
     case 'sleep': await sleep(value.ms); return finish(4, id, { slept: value.ms });
     case 'hang': return undefined;
+    case 'spoil': spoiled = true; return finish(4, id, {});
     case 'error': return finish(5, id, { error: value.error });
     case 'exit': write(1, 'going\\n'); return process.exit(value.code ?? 1);
     case 'crash': return process.kill(process.pid, 'SIGKILL');
@@ -63,6 +64,7 @@ async function act(id, value) {
   }
 }
 let received = Buffer.alloc(0);
+let spoiled = false;
 socket.on('data', (chunk) => {
   received = Buffer.concat([received, chunk]);
   while (received.length >= 9 && received.length >= 9 + received.readUInt32LE(0)) {
@@ -76,10 +78,14 @@ socket.on('data', (chunk) => {
       else if (request.code === 'exit') process.exit(3);
       else if (request.code !== 'hang') finish(4, id, { ok: true });
     } else if (type === 3) void act(id, JSON.parse(body).value);
+    else if (type === 9) {
+      if (!spoiled) finish(4, id, { ok: true, verifyUs: 1 });
+      else finish(5, id, { error: 'The action left behind: threads.' });
+    }
   }
 });
 socket.on('end', () => process.exit(0));
-socket.write(frame(1, 0, { version: 1, kind: 'test:1' }));
+socket.write(frame(1, 0, { version: 1, kind: 'test:1', unload: true }));
 `;
 
 /** Writes the program to `path`. */

@@ -15,7 +15,7 @@ export function busLike(bus: MessageBus, changes: Partial<MessageBus>): MessageB
 }
 
 /** A container that does as `container` does, except for what `changes` says. */
-export function containerLike(container: Container, changes: Partial<Container>): Container {
+export function containerLike(container: Container, changes: Partial<Omit<Container, 'canUnload'>>): Container {
   return {
     id: container.id,
     spec: container.spec,
@@ -26,6 +26,8 @@ export function containerLike(container: Container, changes: Partial<Container>)
     },
     init: (request, limits) => container.init(request, limits),
     run: (request, limits) => container.run(request, limits),
+    canUnload: container.canUnload,
+    unload: (thorough, limits) => container.unload(thorough, limits),
     pause: () => container.pause(),
     resume: () => container.resume(),
     destroy: () => container.destroy(),

@@ -5,6 +5,8 @@ export interface Connection {
   init(request: InitRequest, limits: CallLimits): Call;
   run(request: RunRequest, limits: CallLimits): Call;
   /** As a container's. */
+  readonly canUnload: boolean;
+  unload(thorough: boolean, limits: CallLimits): Call;
   readonly busyMs: number;
   readonly pid: number | undefined;
   /** The container is to be killed: calls under way wait for `ended`. */
@@ -13,6 +15,11 @@ export interface Connection {
   ended(oomKilled: boolean): void;
   /** All that the container printed has been read. */
   drained(): void;
+}
+
+/** The answer to a call that the caller must not make in this state. */
+export function refused(reason: string): Call {
+  return { outcome: Promise.reject(new Error(reason)), logs: Promise.resolve([]) };
 }
 
 /** A promise with its resolver. */

@@ -9,7 +9,18 @@ import type { LogCollector } from './log-collector.js';
 import { errorOutcome, oversizeOutcome, parseJson, resultOutcome } from './outcome.js';
 
 const protocolVersion = 1;
-const types = { hello: 1, init: 2, run: 3, result: 4, error: 5, log: 6, cancel: 7, bye: 8, launcher: 240 } as const;
+const types = {
+  hello: 1,
+  init: 2,
+  run: 3,
+  result: 4,
+  error: 5,
+  log: 6,
+  cancel: 7,
+  bye: 8,
+  unload: 9,
+  launcher: 240,
+} as const;
 /** How long the log frame may follow its answer, ms. */
 const logWaitMs = 2000;
 /** Bytes that are read of frames other than results. */
@@ -19,7 +30,7 @@ const maxForgotten = 1024;
 const maxId = 0xffff_ffff;
 
 interface Pending {
-  run: boolean;
+  type: number;
   /** An init that succeeded leaves its lines to the first run. */
   leavesLogs: boolean;
   limits: CallLimits;
@@ -46,6 +57,7 @@ export interface FramedEvents {
 export class FramedConnection implements Connection, FrameHandler {
   busyMs = 0;
   pid: number | undefined;
+  canUnload = false;
   private readonly pending = new Map<number, Pending>();
   private readonly forgotten = new Set<number>();
   private readonly unlogged = new Set<Pending>();
@@ -78,6 +90,11 @@ export class FramedConnection implements Connection, FrameHandler {
   run(request: RunRequest, limits: CallLimits): Call {
     this.logs.limit(limits.logLimitBytes);
     return this.call(types.run, JSON.stringify(request), limits);
+  }
+
+  unload(thorough: boolean, limits: CallLimits): Call {
+    this.logs.limit(limits.logLimitBytes);
+    return this.call(types.unload, JSON.stringify(thorough ? { thorough } : {}), limits);
   }
 
   close(): void {
@@ -134,7 +151,7 @@ export class FramedConnection implements Connection, FrameHandler {
 
   private call(type: number, body: string, limits: CallLimits): Call {
     const entry: Pending = {
-      run: type === types.run,
+      type,
       leavesLogs: false,
       limits,
       sentMs: this.clock.monotonicMs(),
@@ -183,7 +200,7 @@ export class FramedConnection implements Connection, FrameHandler {
     entry.answered = true;
     entry.timer?.cancel();
     entry.timer = undefined;
-    entry.leavesLogs = !entry.run && type === types.result;
+    entry.leavesLogs = entry.type === types.init && type === types.result;
     this.unlogged.add(entry);
     entry.outcome.resolve(outcomeOf(entry, type, payload, lengthBytes));
   }
@@ -196,20 +213,22 @@ export class FramedConnection implements Connection, FrameHandler {
     }
     this.pending.delete(id);
     this.unlogged.delete(entry);
-    if (entry.run) this.busyMs += runTimeMs(payload, this.clock.monotonicMs() - entry.sentMs);
+    if (entry.type === types.run) this.busyMs += runTimeMs(payload, this.clock.monotonicMs() - entry.sentMs);
     // What was flushed before the frame is readable now, and is read before deferred work.
     if (entry.leavesLogs) this.finishLogs(entry);
     else this.clock.defer(() => this.finishLogs(entry));
   }
 
   private helloFrame(payload: Buffer): void {
-    const hello = parseJson(payload.toString()) as { version?: unknown; pid?: unknown } | null | undefined;
+    const hello = parseJson(payload.toString()) as
+      Partial<Record<'version' | 'pid' | 'unload', unknown>> | null | undefined;
     if (this.greeted || hello?.version !== protocolVersion) {
       this.break(`it sent the hello ${payload.toString('utf8', 0, 200)}`);
       return;
     }
     this.greeted = true;
     if (Number.isSafeInteger(hello.pid)) this.pid = hello.pid as number;
+    this.canUnload = hello.unload === true;
     this.events.hello();
   }
 
@@ -259,7 +278,7 @@ function runTimeMs(logPayload: Buffer, seenMs: number): number {
 
 function outcomeOf(entry: Pending, type: number, payload: Buffer, lengthBytes: number): Outcome {
   if (type === types.error) return errorOutcome(payload.toString());
-  if (!entry.run) return { type: 'ok' };
+  if (entry.type !== types.run) return { type: 'ok' };
   const { maxResultBytes, truncationBytes } = entry.limits;
   if (lengthBytes > maxResultBytes) return oversizeOutcome(payload, truncationBytes, lengthBytes);
   return resultOutcome(payload.toString(), lengthBytes);

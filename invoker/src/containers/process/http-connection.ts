@@ -2,7 +2,7 @@ import { request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Call, CallLimits, InitRequest, Outcome, RunRequest } from '../container-factory.js';
-import { deferred } from './connection.js';
+import { deferred, refused } from './connection.js';
 import type { Connection, Deferred } from './connection.js';
 import { maxFrameBytes } from './frame-reader.js';
 import type { LogCollector } from './log-collector.js';
@@ -32,6 +32,7 @@ export class HttpConnection implements Connection {
   private readonly aborts = new AbortController();
   private gone = false;
   readonly pid = undefined;
+  readonly canUnload = false;
   busyMs = 0;
 
   constructor(
@@ -59,6 +60,10 @@ export class HttpConnection implements Connection {
       return this.lost.promise;
     });
     return { outcome, logs: outcome.then((reached) => this.collect(reached)) };
+  }
+
+  unload(): Call {
+    return refused('Runtimes that speak HTTP cannot unload.');
   }
 
   close(): void {

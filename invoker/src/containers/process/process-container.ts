@@ -1,17 +1,12 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Call, CallLimits, Container, ContainerSpec, InitRequest, RunRequest } from '../container-factory.js';
 import type { Cgroups } from './cgroups.js';
-import { deferred } from './connection.js';
+import { deferred, refused } from './connection.js';
 import type { Connection } from './connection.js';
 import { commands, outOfMemorySignal } from './launcher.js';
 import type { SandboxProcess } from './launcher.js';
 
 const killWaitMs = 3000;
-
-/** The answer to a call that the caller must not make in this state. */
-function refused(reason: string): Call {
-  return { outcome: Promise.reject(new Error(reason)), logs: Promise.resolve([]) };
-}
 
 /** What a container is made of. */
 export interface ContainerParts {
@@ -79,6 +74,24 @@ export class ProcessContainer implements Container {
 
   get pid(): number | undefined {
     return this.connection?.pid;
+  }
+
+  get canUnload(): boolean {
+    return this.connection?.canUnload ?? false;
+  }
+
+  unload(thorough: boolean, limits: CallLimits): Call {
+    if (!this.canUnload) return refused(`Container ${this.id} cannot unload.`);
+    if (this.busy > 0) return refused(`Container ${this.id} cannot unload while it runs.`);
+    const call = this.begin((connection) => connection.unload(thorough, limits));
+    // What a refusal says is for the caller.
+    void call.outcome.then(
+      (outcome) => {
+        if (outcome.type === 'ok') this.initialized = false;
+      },
+      () => undefined,
+    );
+    return call;
   }
 
   get busyMs(): number {

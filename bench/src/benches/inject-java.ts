@@ -1,0 +1,35 @@
+import { execFile } from 'node:child_process';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import type { BenchContext, Measurement } from '../bench.js';
+import { launchOf, measureRuntime } from './inject-runtime.js';
+
+const runTool = promisify(execFile);
+const toolTimeoutMs = 60_000;
+const source = `
+public class Echo {
+  public static com.google.gson.JsonObject main(com.google.gson.JsonObject argument) { return argument; }
+}
+`;
+
+/** JARs loaded into a warm JVM, run and unloaded. */
+export async function injectJava(context: BenchContext): Promise<Measurement[]> {
+  const launch = await launchOf(context, 'java', () => true);
+  if (!launch) return [];
+  const code = await makeJar(join(context.temporaryDir, 'echo-jar'), launch);
+  return measureRuntime(context, 'java', launch, { code, main: 'Echo', binary: true });
+}
+
+async function makeJar(folder: string, launch: RuntimeLaunch): Promise<string> {
+  const classes = join(folder, 'classes');
+  await mkdir(classes, { recursive: true });
+  await writeFile(join(folder, 'Echo.java'), source);
+  const classPath = launch.command[launch.command.indexOf('-cp') + 1] ?? '';
+  const tool = (name: string): string => join(dirname(launch.command[0] ?? ''), name);
+  const options = { timeout: toolTimeoutMs };
+  await runTool(tool('javac'), ['-cp', classPath, '-d', classes, join(folder, 'Echo.java')], options);
+  await runTool(tool('jar'), ['--create', '--file', join(folder, 'echo.jar'), '-C', classes, '.'], options);
+  return (await readFile(join(folder, 'echo.jar'))).toString('base64');
+}
