@@ -16,6 +16,8 @@ export interface EchoFunction {
 }
 
 const leastSamples = 300;
+/** Unmeasured ones, in which this side's code is compiled. */
+const warmUps = 50;
 const longRuns = 20_000;
 /** Runs of the long part from which on times must not rise. */
 const settledRuns = 5_000;
@@ -52,6 +54,7 @@ export async function measureRuntime(
   context.cleanup.add(`pre-warmer of ${name}`, () => runtime.close());
   await runtime.frame((frame) => frame.type === 1);
   const readyMs = performance.now() - startedMs;
+  await repeat(runtime, echo, warmUps);
   const first = await repeat(runtime, echo, Math.max(context.options.samples, leastSamples));
   const beforeMiB = memoryOf(runtime.pid ?? 0).rssMiB;
   const long = await repeat(runtime, echo, longRuns);

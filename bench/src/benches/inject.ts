@@ -8,7 +8,7 @@ const parts = { native: measureNative, nativeLeak: measureNativeLeak, java: inje
 
 /** Functions injected into pre-warmers, against their cold start. */
 export const inject: Bench = {
-  summary: 'injection into pre-warmers: time per stage, recovery from a crash, what 100,000 of them leave',
+  summary: 'injection into pre-warmers: time per stage and kind, recovery from a crash, what many of them leave',
   parts: Object.keys(parts),
   async run(context) {
     const measurements: Measurement[] = [];

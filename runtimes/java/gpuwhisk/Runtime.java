@@ -32,13 +32,13 @@ public final class Runtime {
         if (words.length > 0 && words[0].equals("--warm")) {
             Path folder = Files.createTempDirectory("gpuwhisk-java");
             Runtime runtime = new Runtime(new Channel(1), folder);
-            WarmUp.run(runtime.host, runtime.gson, 5);
+            WarmUp.run(runtime.host, runtime.gson, true);
             Files.delete(folder);
             System.exit(0); // Which writes the archive, as halt does not.
         }
         try {
             Runtime runtime = new Runtime(new Channel(DESCRIPTOR), Path.of("").toAbsolutePath());
-            if (runtime.host.isPrewarmer()) WarmUp.run(runtime.host, runtime.gson, WarmUp.ROUNDS);
+            if (runtime.host.isPrewarmer()) WarmUp.run(runtime.host, runtime.gson, false);
             runtime.serve();
         } catch (Throwable failure) {
             failure.printStackTrace();

@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.security.SecureRandom;
+import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
 import java.util.concurrent.FutureTask;
@@ -16,12 +17,12 @@ import java.util.jar.JarOutputStream;
 
 /** What is paid before a pre-warmer is ready: the first loads, runs and unloads, until the compiler has seen enough. */
 final class WarmUp {
-    static final int ROUNDS = 300;
+    private static final int ROUNDS = 800;
 
     private WarmUp() {}
 
-    /** `rounds` are few where only classes are to be loaded; those loads keep the collector from proving anything. */
-    static void run(Host host, Gson gson, int rounds) throws Exception {
+    /** `archiving` only loads the classes; those that are to be archived are never collected. */
+    static void run(Host host, Gson gson, boolean archiving) throws Exception {
         // Opens the descriptors that the JDK keeps for itself.
         new SecureRandom().nextInt();
         java.security.MessageDigest.getInstance("SHA-256");
@@ -29,19 +30,23 @@ final class WarmUp {
         java.nio.channels.FileChannel.open(java.nio.file.Path.of("/dev/null")).close();
         host.keepBaseline();
         String code = Base64.getEncoder().encodeToString(sampleJar());
-        for (int round = 0; round < rounds; round++) {
-            JsonObject message = new JsonObject();
-            message.addProperty("main", "gpuwhisk.Simple");
-            message.addProperty("code", code);
-            host.load(JsonParser.parseString(gson.toJson(message)).getAsJsonObject());
-            FutureTask<String> sample = new FutureTask<>(() -> gson.toJson(host.run(argument())));
-            host.execute(sample);
-            sample.get();
-            host.unload();
-            List<String> left = host.verify(round == ROUNDS - 1);
-            if (!left.isEmpty()) throw new IllegalStateException("The sample left behind: " + String.join(", ", left));
-        }
+        inject(host, gson, code, false);
+        for (int round = 0; round < ROUNDS && !archiving; round++) inject(host, gson, code, false);
+        if (!archiving) inject(host, gson, code, true);
         host.forgetNamespace();
+    }
+
+    private static void inject(Host host, Gson gson, String code, boolean thorough) throws Exception {
+        JsonObject message = new JsonObject();
+        message.addProperty("main", "gpuwhisk.Simple");
+        message.addProperty("code", code);
+        host.load(JsonParser.parseString(gson.toJson(message)).getAsJsonObject());
+        FutureTask<String> sample = new FutureTask<>(() -> gson.toJson(host.run(argument())));
+        host.execute(sample);
+        sample.get();
+        List<String> left = new ArrayList<>(host.unload());
+        left.addAll(host.verify(thorough));
+        if (!left.isEmpty()) throw new IllegalStateException("The sample left behind: " + String.join(", ", left));
     }
 
     private static JsonObject argument() {
