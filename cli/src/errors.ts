@@ -35,7 +35,7 @@ export class WskError extends Error {
 /** The text of anything that was thrown; errors of the system in the order in which Go's programs have it. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  return error.message.replace(/^E[A-Z]+: (.*), (\w+) '(.*)'$/s, '$2 $3: $1');
+  return error.message.replace(/^E[A-Z]+: (.*), (\w+) '([^']*)'$/, '$2 $3: $1');
 }
 
 /**
