@@ -8,6 +8,8 @@ import type { BuildStep, RuntimeLaunch } from './runtime-catalog.js';
 /** The version of the C interface of functions (docs/mscontainer.md). */
 export const nativeVersion = '1';
 
+/** Folders, of the sandbox, that functions may write in: as those of other kinds do. */
+const writable = ['.', '/tmp'];
 /** Of the sandbox that compiles. */
 const buildMemoryMiB = 1024;
 const elfMagic = '7f454c46';
@@ -28,7 +30,7 @@ export interface NativeCompilers {
 export function nativeLaunch(runtimesDir: string, node: string, compilers: NativeCompilers | undefined): RuntimeLaunch {
   const kind = `native:${nativeVersion}`;
   const launch: RuntimeLaunch = {
-    command: [proxyPath, kind, nativePrewarmerPath],
+    command: [proxyPath, kind, nativePrewarmerPath, ...writable.flatMap((folder) => ['--write', folder])],
     binds: bindsFor([proxyPath, nativePrewarmerPath]),
     env: {},
     protocol: 'framed',

@@ -52,6 +52,24 @@ const caseMs = 120_000;
   );
 
   test(
+    'a function writes files in its working folder and in /tmp',
+    async () => {
+      const source = `#include <stdio.h>
+        static int writes(const char *path) {
+          FILE *file = fopen(path, "w");
+          return file && fputs("x", file) >= 0 && fclose(file) == 0;
+        }
+        const char *gpuwhisk_main(const char *json) {
+          static char text[99];
+          snprintf(text, 99, "[%d,%d,%d]", writes("here"), writes("/tmp/there"), writes("/usr/nowhere"));
+          return text;
+        }`;
+      expect((await outcome(source)).record.response.result).toEqual([1, 1, 0]);
+    },
+    caseMs,
+  );
+
+  test(
     'a crash is an error of the action, and the next invocation is right',
     async () => {
       const source = `#include <string.h>
