@@ -169,7 +169,12 @@ void Run::end_threads() {
       std::optional<Stop> stop = stops_.next(deadline);
       if (!stop) throw Failure("unrestorable", "A thread of the function cannot be ended.");
       if (stop->ended()) stopped_.erase(stop->thread);
-      else if (stop->thread == thread) resume(thread);
+      else if (stop->thread == thread) {
+        // The list lies in memory that the function can exchange: nothing else is approved.
+        if (stop->event() == PTRACE_EVENT_SECCOMP && get_registers(thread).orig_rax != SYS_exit)
+          throw Failure("unrestorable", "A thread of the function did not end as it was told to.");
+        resume(thread);
+      }
       else if (!kept_.contains(stop->thread)) stopped_[stop->thread] = true;
     }
   }
