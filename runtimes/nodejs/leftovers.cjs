@@ -6,7 +6,7 @@ const timers = require('timers');
 const { EventEmitter } = require('events');
 
 const { setImmediate: nextTurn, clearTimeout, clearImmediate } = timers;
-const endingMs = 100;
+const endingMs = 500;
 /** Timers are looked through for ended ones whenever there are so many more than after the last time. */
 const timersBetweenSweeps = 1000;
 
@@ -72,7 +72,7 @@ class Leftovers {
     return fs.readdirSync('/proc/self/fd').join();
   }
 
-  /** Ends all that can be ended, and waits up to 100 ms for it; resolves with 0 if there was nothing to wait for. */
+  /** Ends all that can be ended, and waits up to half a second for it; resolves with 0 if there was nothing to wait for. */
   async end() {
     stopTimers();
     process.setUncaughtExceptionCaptureCallback(null);

@@ -20,7 +20,7 @@ import java.util.concurrent.TimeUnit;
 
 /** Holds one action at a time, and in a pre-warmer one after the other. */
 final class Host {
-    private static final long ENDING_MS = 100;
+    private static final long ENDING_MS = 1000;
     private static final int COLLECTIONS = 20;
     /** Unloads after which the collector must have shown that nothing is left of the actions before. */
     private static final int MOST_UNPROVED = 256;

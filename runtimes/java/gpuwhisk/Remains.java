@@ -18,7 +18,7 @@ import java.util.concurrent.ForkJoinWorkerThread;
 /** What an action leaves behind outside of Java's settings: threads, descriptors, files. */
 final class Remains {
     private static final int MOST_THREADS = 4096;
-    private static final long ENDING_NS = 100_000_000;
+    private static final long ENDING_NS = 500_000_000;
     /** Standard input, output and error and the channel. */
     private static final int STANDARD = 3;
     private static final File descriptorFolder = new File("/proc/self/fd");
@@ -26,7 +26,7 @@ final class Remains {
     private final Set<Thread> ownThreads = new HashSet<>(Arrays.asList(liveThreads()));
     private final Map<String, String> ownDescriptors = descriptors();
 
-    /** Interrupts the threads that are not ours and waits up to 100 ms for their end; returns those that live on. */
+    /** Interrupts the threads that are not ours and waits up to half a second for their end; returns those that live on. */
     List<String> endThreads() throws InterruptedException {
         List<Thread> strangers = strangers();
         for (Thread thread : strangers) thread.interrupt();
