@@ -3,8 +3,16 @@ import { injectJava } from './inject-java.js';
 import { injectNodejs } from './inject-nodejs.js';
 import { measureNative } from './inject-native.js';
 import { measureNativeLeak } from './inject-leak.js';
+import { measurePython, measurePythonLeak } from './inject-python.js';
 
-const parts = { native: measureNative, nativeLeak: measureNativeLeak, java: injectJava, nodejs: injectNodejs } as const;
+const parts = {
+  native: measureNative,
+  nativeLeak: measureNativeLeak,
+  python: measurePython,
+  pythonLeak: measurePythonLeak,
+  java: injectJava,
+  nodejs: injectNodejs,
+} as const;
 
 /** Functions injected into pre-warmers, against their cold start. */
 export const inject: Bench = {

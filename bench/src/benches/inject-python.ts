@@ -1,0 +1,161 @@
+import { createHash } from 'node:crypto';
+import { mkdtempSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
+import type { Injector, LaunchedPrewarmer, Outcome } from '@gpuwhisk/invoker/containers/mscontainer/injector';
+import { pythonInjection, pythonPrewarmer } from '@gpuwhisk/invoker/containers/mscontainer/python-prewarmer';
+import { findPython, type Python } from '@gpuwhisk/invoker/runtimes/find-python';
+import { installRequirements } from '@gpuwhisk/invoker/runtimes/install-requirements';
+import { medianOf, type BenchContext, type Measurement } from '../bench.js';
+import { repositoryDir } from '../paths.js';
+import { percentile } from '../statistics.js';
+import { requireInjector } from './inject-objects.js';
+
+const fewestRuns = 300;
+const warmUps = 100;
+const calls = 200;
+/** Of the calls against which `errorXXSpeedup` is measured: each crash costs a start of the interpreter. */
+const coldCalls = 40;
+const leakRuns = 20_000;
+const call = { argument: '{"name":"Ada"}', timeoutMs: 10_000 };
+
+const echo = Buffer.from('def main(args):\n  return args\n');
+const crash = Buffer.from('import ctypes\ndef main(args):\n  here = 1\n  ctypes.string_at(0)\n');
+const digests = new Map<Buffer, string>(
+  [echo, crash].map((code) => [code, createHash('sha256').update(code).digest('hex')]),
+);
+
+/** Where a Python pre-warmer with numpy comes from. */
+class Place {
+  private readonly tracebacks = openSync('/dev/null', 'w');
+
+  private constructor(
+    readonly injector: Injector,
+    private readonly python: Python,
+    private readonly packages: string,
+    private readonly folder: string,
+  ) {}
+
+  /** Installs numpy. Throws where Python or numpy cannot be had. */
+  static async find(temporaryDir: string): Promise<Place> {
+    const python = await findPython(join(temporaryDir, 'python.json'));
+    if (!python) throw new Error('There is no Python 3.8 or newer.');
+    const { folder } = await installRequirements(join(temporaryDir, 'packages'), python, ['numpy']);
+    return new Place(requireInjector(), python, folder, mkdtempSync(join(temporaryDir, 'functions-')));
+  }
+
+  launch(): Promise<LaunchedPrewarmer> {
+    const options = { folder: this.folder, imports: ['numpy'], packages: [this.packages] };
+    const how = pythonPrewarmer(join(repositoryDir, 'runtimes'), this.python, options);
+    return this.injector.launch({ ...how, errors: this.tracebacks });
+  }
+
+  inject({ target }: LaunchedPrewarmer, code: Buffer): Promise<Outcome> {
+    const digest = digests.get(code) as string;
+    const how = pythonInjection(this.python, [this.packages]);
+    return this.injector.inject(target, code, { digest, entry: 'main', first: call, ...how });
+  }
+
+  /** Injects and calls a function that returns its input, and unloads it. Throws unless all went well. */
+  async serve(launched: LaunchedPrewarmer): Promise<Outcome[]> {
+    const loaded = await this.inject(launched, echo);
+    if (loaded.kind !== 'result') throw new Error(loaded.message);
+    const unloaded = await this.injector.unload(launched.target);
+    if (!unloaded.ready) throw new Error(unloaded.replace);
+    return [loaded, unloaded];
+  }
+}
+
+const usOf = (outcomes: Outcome[], name?: string) =>
+  outcomes
+    .flatMap(({ stages }) => stages)
+    .filter((stage) => name === undefined || stage.name === name)
+    .reduce((sum, { us }) => sum + us, 0);
+
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+/**
+ * `pythonMs`: as `nativeMs`, with numpy loaded. `errorXXSpeedup`: the mean over calls of which XX % crash after their
+ * first line, against killing the interpreter at each crash and starting it anew.
+ */
+export async function measurePython({ options, temporaryDir, cleanup, say }: BenchContext): Promise<Measurement[]> {
+  const place = await Place.find(temporaryDir);
+  const launched = await place.launch();
+  cleanup.add('Python pre-warmer', () => place.injector.end(launched.target));
+  const tracerMs: number[] = [];
+  const verifyMs: number[] = [];
+  const wallMs: number[] = [];
+  for (let run = 0; run < warmUps + Math.max(fewestRuns, options.samples); run += 1) {
+    const start = performance.now();
+    const outcomes = await place.serve(launched);
+    if (run < warmUps) continue;
+    wallMs.push(performance.now() - start);
+    tracerMs.push(usOf(outcomes) / 1000);
+    verifyMs.push(usOf(outcomes, 'verify') / 1000);
+  }
+  const measurements = [
+    medianOf('pythonMs', tracerMs),
+    { name: 'pythonP99Ms', value: percentile(tracerMs, 99) },
+    medianOf('pythonVerifyMs', verifyMs),
+    medianOf('pythonWallMs', wallMs),
+  ];
+  for (const percent of [50, 90]) {
+    const warmMs = await serveWithErrors(place, percent / 100, options.seed, calls, launched);
+    const coldMs = await serveWithErrors(place, percent / 100, options.seed, coldCalls);
+    say(`  ${percent} % crash: ${mean(warmMs).toFixed(2)} ms a call, ${mean(coldMs).toFixed(1)} ms with a new start`);
+    measurements.push({ name: `error${percent}Speedup`, value: mean(coldMs) / mean(warmMs) });
+  }
+  return measurements;
+}
+
+/** Milliseconds a call; without `kept`, a crashed interpreter is killed and the next one started. */
+async function serveWithErrors(
+  place: Place,
+  errors: number,
+  seed: number,
+  count: number,
+  kept?: LaunchedPrewarmer,
+): Promise<number[]> {
+  const random = seededRandom(seed);
+  const elapsedMs: number[] = [];
+  let launched = kept ?? (await place.launch());
+  for (let i = 0; i < count; i += 1) {
+    const crashes = randomFraction(random) < errors;
+    const start = performance.now();
+    if (!crashes) {
+      await place.serve(launched);
+    } else {
+      const outcome = await place.inject(launched, crash);
+      if (outcome.kind !== 'signal' || !outcome.ready) throw new Error(`no rollback: ${JSON.stringify(outcome)}`);
+      if (!kept) {
+        await place.injector.end(launched.target);
+        launched = await place.launch();
+      }
+    }
+    elapsedMs.push(performance.now() - start);
+  }
+  if (!kept) await place.injector.end(launched.target);
+  return elapsedMs;
+}
+
+/** Growth of the interpreter's resident memory over many injections, and how much slower the last thousand are. */
+export async function measurePythonLeak({ temporaryDir, cleanup }: BenchContext): Promise<Measurement[]> {
+  const place = await Place.find(temporaryDir);
+  const launched = await place.launch();
+  cleanup.add('Python pre-warmer', () => place.injector.end(launched.target));
+  const residentMiB = () =>
+    Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${launched.pid}/status`, 'utf8'))?.[1]) / 1024;
+  const elapsedMs: number[] = [];
+  for (let run = 0; run < 1000; run += 1) await place.serve(launched);
+  const beforeMiB = residentMiB();
+  for (let run = 0; run < leakRuns; run += 1) {
+    const start = performance.now();
+    await place.serve(launched);
+    elapsedMs.push(performance.now() - start);
+  }
+  const early = percentile(elapsedMs.slice(0, 1000), 50);
+  return [
+    { name: 'pythonLeakMiB', value: residentMiB() - beforeMiB },
+    { name: 'pythonSlowdown20k', value: percentile(elapsedMs.slice(-1000), 50) / early - 1 },
+  ];
+}
