@@ -57,6 +57,9 @@ describeCases('action create', [
   creates('a.py', '"exec":{"kind":"python:default","code":"x"}', { 'a.py': 'x' }),
   creates('a.rb', '"exec":{"kind":"ruby:default","code":"x"}', { 'a.rb': 'x' }),
   creates('a.go', '"exec":{"kind":"go:default","code":"x"}', { 'a.go': 'x' }),
+  creates('a.so --kind native:1', '"exec":{"kind":"native:1","code":"f0VMRgD/"}', {
+    'a.so': Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0, 0xff]),
+  }),
   creates('a.jar --main M', '"exec":{"kind":"java:default","code":"AP8=","main":"M"}', {
     'a.jar': Buffer.from([0, 255]),
   }),

@@ -21,6 +21,7 @@ const familyOf: Record<string, string> = {
 };
 
 const binaryExtensions = ['.zip', '.jar', '.balx'];
+const elfMagic = Buffer.from('\x7fELF');
 
 /** The file extension of a runtime family's source code, or of its archives. */
 export function extensionOf(family: string, binary: boolean): string {
@@ -90,7 +91,10 @@ function execFrom(artifact: string | undefined, flags: Flags): JsonMap {
 }
 
 function codeOf(artifact: string, extension: string): Json {
-  return readUserFile(artifact).toString(binaryExtensions.includes(extension) ? 'base64' : 'utf8');
+  const content = readUserFile(artifact);
+  // OpenWhisk's CLI would send a program or a shared object as text, which breaks it.
+  const binary = binaryExtensions.includes(extension) || content.subarray(0, elfMagic.length).equals(elfMagic);
+  return content.toString(binary ? 'base64' : 'utf8');
 }
 
 function kindFor(extension: string): string {
