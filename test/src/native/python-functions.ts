@@ -2,6 +2,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, truncateSync } 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { afterAll } from '@jest/globals';
 import type { InjectOptions, LaunchedPrewarmer, Outcome } from '@gpuwhisk/invoker/containers/mscontainer/injector';
 import {
   emptyFolder,
@@ -15,7 +16,7 @@ import { digestOf, injector } from './native-functions.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
 const cacheDir = mkdtempSync(join(tmpdir(), 'gpuwhisk-python-'));
-process.once('exit', () => rmSync(cacheDir, { recursive: true, force: true }));
+afterAll(() => rmSync(cacheDir, { recursive: true, force: true }));
 
 /** The machine's Python; undefined without one, or without the addon. */
 export const python: Python | undefined = injector && (await findPython(join(cacheDir, 'python.json')));
