@@ -6,8 +6,10 @@ const worthwhileGain = 1.05;
 const settledMs = 10_000;
 /** Containers that are busy for less of the time wait for the platform. */
 const worthwhileUse = 0.5;
-/** So many containers that wait for the platform are enough for it to work through their runs in batches. */
-const batchOfContainers = 16;
+/** Fewer containers that wait for the platform have it work run by run, which costs it twice the time. */
+const smallestBatch = 8;
+/** So many are enough. */
+const largestBatch = 16;
 
 /** What to do about the number of containers. */
 export type Advice = 'keep' | 'add' | 'drop';
@@ -25,7 +27,8 @@ export interface Progress {
 
 /**
  * Finds by trial how many containers serve an action best whose queue does not empty although each job waits only
- * shortly: one is added at a time, as long as the throughput rises; the one that did not raise it goes again.
+ * shortly: one is added at a time, as long as the throughput rises; the one that did not raise it goes again. Where they
+ * mostly wait for the platform, there is a batch of them at least.
  */
 export class BacklogProbe {
   private window: { sinceMs: number; ended: number; busyMs: number } | undefined;
@@ -51,14 +54,18 @@ export class BacklogProbe {
       return 'keep';
     }
     const perMs = (ended - window.ended) / elapsedMs;
+    const waitsForPlatform = (busyMs - window.busyMs) / (elapsedMs * slots) < worthwhileUse;
+    if (waitsForPlatform && containers < smallestBatch) {
+      this.bestPerMs = perMs;
+      return 'add';
+    }
     const isTrial = this.bestPerMs > 0;
     if (perMs < this.bestPerMs * worthwhileGain) {
       this.settled = true;
-      return isTrial ? 'drop' : 'keep';
+      return isTrial && !(waitsForPlatform && containers <= smallestBatch) ? 'drop' : 'keep';
     }
     this.bestPerMs = perMs;
-    const use = (busyMs - window.busyMs) / (elapsedMs * slots);
-    this.settled = containers >= batchOfContainers && use < worthwhileUse;
+    this.settled = waitsForPlatform && containers >= largestBatch;
     return this.settled ? 'keep' : 'add';
   }
 }
