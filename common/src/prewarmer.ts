@@ -7,6 +7,7 @@ export interface Prewarmer {
   memoryMiB: number;
   /** Modules that it has loaded. */
   imports: readonly string[];
+  /** Whether its actions ask for a CUDA context; none is made yet. */
   cuda: boolean;
   /** Its process id as functions see it who run in it; undefined where its runtime does not tell. */
   pid?: number;

@@ -193,7 +193,7 @@ export const schemas = {
     kind: text('Kind of the actions that it can run'),
     memoryMiB: whole('Memory that it may have, MiB'),
     imports: list({ type: 'string' }, 'Modules that it has loaded'),
-    cuda: yesNo('Whether it has a CUDA context'),
+    cuda: yesNo('Whether its actions ask for a CUDA context; none is made yet'),
     pid: whole('Process id as its functions see it'),
   }),
   KeyPut: object({
