@@ -6,7 +6,7 @@ const net = require('net');
 const headerBytes = 9;
 const maxPayloadBytes = 64 * 1024 * 1024;
 /** Frame types of the protocol. */
-const frameType = { hello: 1, init: 2, run: 3, result: 4, error: 5, log: 6, cancel: 7, bye: 8, unload: 9 };
+const frameType = { hello: 1, init: 2, run: 3, result: 4, error: 5, log: 6, cancel: 7, bye: 8, unload: 9, check: 10 };
 
 function writeHeader(bytes, at, payloadBytes, type, id) {
   bytes.writeUInt32LE(payloadBytes, at);

@@ -1,9 +1,9 @@
 'use strict';
 // What an action leaves behind outside of JavaScript's objects: timers, handles, listeners, threads, descriptors, files.
 const fs = require('fs');
-const path = require('path');
 const timers = require('timers');
 const { EventEmitter } = require('events');
+const { keepFolders } = require('./folders.cjs');
 
 const { setImmediate: nextTurn, clearTimeout, clearImmediate } = timers;
 const endingMs = 500;
@@ -54,10 +54,11 @@ class Leftovers {
   #threads = fs.readdirSync('/proc/self/task').length;
   #emitters;
 
-  /** `streams` are those that the platform keeps open. Throws if the working folder is not empty. */
-  constructor(streams) {
-    // Whose the files are is not known, and they would be removed.
-    if (fs.readdirSync(this.#folder).length > 0) throw new Error('The working folder of a pre-warmer must be empty.');
+  #emptyFolders;
+
+  /** `streams` are those that the platform keeps open. `folders` are emptied besides the working folder, which must be empty. */
+  constructor(streams, folders) {
+    this.#emptyFolders = keepFolders(this.#folder, folders);
     this.#emitters = [process, ...streams].map((emitter) => ({
       emitter,
       listeners: new Map(emitter.eventNames().map((name) => [name, emitter.rawListeners(name)])),
@@ -80,7 +81,7 @@ class Leftovers {
     process.chdir(this.#folder);
     process.umask(this.#mask);
     process.exitCode = undefined;
-    emptyFolder(this.#folder);
+    this.#emptyFolders();
     const deadlineMs = performance.now() + endingMs;
     let turns = 0;
     while (this.#countResources() > this.#resources && performance.now() < deadlineMs) {
@@ -136,10 +137,6 @@ function hasChildren() {
     if (error.code === 'ENOENT') return false; // A kernel that does not list them; the container still counts them.
     throw error;
   }
-}
-
-function emptyFolder(folder) {
-  for (const name of fs.readdirSync(folder)) fs.rmSync(path.join(folder, name), { recursive: true, force: true });
 }
 
 module.exports = { Leftovers, trackTimers };

@@ -6,6 +6,8 @@ const { setEnvironment } = require('./run-environment.cjs');
 
 const zipLibrary = process.argv[2];
 process.argv.length = 1;
+/** As it was before any action could replace it, and not one of those that an unload cancels. */
+const nextTurn = setImmediate;
 const allowConcurrent = (process.env.__OW_ALLOW_CONCURRENT ?? '').toLowerCase() === 'true';
 
 /** ready, starting, running or stopped: OpenWhisk's words, which its error texts show. */
@@ -69,7 +71,7 @@ function answer(type, id, text, tookMs) {
   // Answers of one turn of the event loop leave in one write.
   if (flushScheduled) return;
   flushScheduled = true;
-  setImmediate(flushAnswers);
+  nextTurn(flushAnswers);
 }
 
 function answerError(id, message) {
@@ -81,10 +83,20 @@ function refuse(id, message) {
   answerError(id, message);
 }
 
+/** Not a map: the action may have changed what maps do. */
+const requests = {
+  __proto__: null,
+  [frameType.run]: run,
+  [frameType.init]: init,
+  [frameType.unload]: unload,
+  [frameType.check]: check,
+};
+
 function onFrame(type, id, text) {
   if (type === frameType.cancel) return; // The run goes on: its answer is dropped by whoever cancelled it.
   if (type === frameType.bye) process.exit(0);
-  if (type !== frameType.run && type !== frameType.init && type !== frameType.unload) {
+  const answering = requests[type];
+  if (!answering) {
     console.error(`Protocol violation: a frame of type ${type}.`);
     process.exit(70);
   }
@@ -95,9 +107,7 @@ function onFrame(type, id, text) {
     console.error(`Protocol violation: ${error.message}.`);
     process.exit(70);
   }
-  if (type === frameType.run) run(id, message);
-  else if (type === frameType.init) init(id, message);
-  else unload(id, message);
+  answering(id, message);
 }
 
 function init(id, message) {
@@ -153,6 +163,14 @@ function unload(id, { thorough }) {
     },
     (error) => answerError(id, `The action left behind what cannot be put back: ${describe(error)}`),
   );
+}
+
+/** Answered in a turn of the event loop of its own, as whatever an action waits for. */
+function check(id) {
+  nextTurn(() => {
+    if (status === 'stopped') answerError(id, `System not ready, status is ${status}.`);
+    else answer(frameType.result, id, '{"ok":true}');
+  });
 }
 
 function run(id, message) {
@@ -232,12 +250,14 @@ function sayHello() {
 
 loadImports();
 const isPrewarmer = process.env.GPUWHISK_PREWARM === 'true';
+const scratchFolders = (process.env.GPUWHISK_SCRATCH ?? '').split(':').filter(Boolean);
 delete process.env.GPUWHISK_PREWARM;
+delete process.env.GPUWHISK_SCRATCH;
 if (!isPrewarmer) {
   sayHello();
 } else {
   require('./prewarm.cjs')
-    .prewarm()
+    .prewarm(scratchFolders)
     .then((unload) => {
       unloadAction = unload;
       sayHello();

@@ -80,8 +80,8 @@ async function useAll() {
   await Promise.all(Array.from({ length: 8 }, () => require('fs/promises').stat('/')));
 }
 
-/** Readies this process; resolves with `unload`. */
-async function prewarm() {
+/** Readies this process; resolves with `unload`. An unload empties the working folder and `folders`. */
+async function prewarm(folders) {
   const { loadAction } = require('./load-action.cjs');
   for (const file of ['extract-archive', 'serialize-error']) require(`./${file}.cjs`);
   trackTimers();
@@ -98,7 +98,7 @@ async function prewarm() {
   const restoreGlobals = noteSharedObjects([globalThis], [process, ...streams, ...agents], seen);
   const restoreModules = new Map(builtIns.map((name) => [name, noteSharedObjects([require(name)], [], seen)]));
   await new Promise((resolve) => setImmediate(resolve));
-  const leftovers = new Leftovers(streams);
+  const leftovers = new Leftovers(streams, folders);
   let unproved = [];
 
   function restoreShared(thorough) {

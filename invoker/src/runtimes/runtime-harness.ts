@@ -94,6 +94,10 @@ export class RuntimeProcess {
     return this.ask(9, thorough ? { thorough } : {});
   }
 
+  check(): Promise<Answer> {
+    return this.ask(10, {});
+  }
+
   /** Sends a frame as it is. */
   send(type: number, id: number, text: string): void {
     this.socket.write(encodeFrame(type, id, text));

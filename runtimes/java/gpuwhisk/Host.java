@@ -4,7 +4,6 @@ import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import java.io.IOException;
 import java.lang.ref.WeakReference;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
@@ -31,6 +30,8 @@ final class Host {
     private final List<WeakReference<ClassLoader>> unloaded = new ArrayList<>();
     private Baseline baseline;
     private Remains remains;
+    private Folders folders;
+    private boolean spent;
     private String namespace;
     private ThreadPoolExecutor runs;
     private volatile Action action;
@@ -45,10 +46,7 @@ final class Host {
 
     /** From now on actions can be unloaded: notes what the JVM is like. Throws IOException for a folder with files in it. */
     void keepBaseline() throws IOException, ReflectiveOperationException {
-        try (var entries = Files.newDirectoryStream(folder)) {
-            // Whose they are is not known, and an unload would remove them.
-            if (entries.iterator().hasNext()) throw new IOException("The working folder of a pre-warmer must be empty.");
-        }
+        folders = new Folders(folder, environment.take("GPUWHISK_SCRATCH"));
         baseline = new Baseline();
         Settings.addTo(baseline, environment);
         runs.shutdownNow();
@@ -63,6 +61,15 @@ final class Host {
 
     boolean canUnload() {
         return baseline != null;
+    }
+
+    /** An unload left something behind: from now on no action comes here. */
+    void spend() {
+        spent = true;
+    }
+
+    boolean isSpent() {
+        return spent;
     }
 
     private void renewRuns() {
@@ -83,6 +90,7 @@ final class Host {
 
     /** Why this JVM does not take the code of `message`; null if it does. */
     String refusal(JsonObject message) {
+        if (spent) return "System not ready: an action left behind what cannot be put back.";
         String owner = namespaceOf(message);
         if (namespace == null || namespace.equals(owner)) return null;
         return "This runtime has run code of another namespace.";
@@ -138,7 +146,7 @@ final class Host {
             unloaded.add(new WeakReference<>(action.loader()));
             action = null;
         }
-        Remains.empty(folder);
+        folders.empty();
         Streams.renew();
         baseline.restore();
         renewRuns();

@@ -3,7 +3,6 @@ package gpuwhisk;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
-import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -15,7 +14,7 @@ import java.util.Set;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.ForkJoinWorkerThread;
 
-/** What an action leaves behind outside of Java's settings: threads, descriptors, files. */
+/** What an action leaves behind outside of Java's settings: threads, processes, descriptors. */
 final class Remains {
     private static final int MOST_THREADS = 4096;
     private static final long ENDING_NS = 500_000_000;
@@ -110,17 +109,5 @@ final class Remains {
     /** The descriptor that listed the folder is in the list itself. */
     private static boolean isGone(String target) {
         return target.isEmpty() || target.endsWith("/fd");
-    }
-
-    /** Removes all that is in `folder`, links themselves and not what they point at. */
-    static void empty(Path folder) throws IOException {
-        try (var entries = Files.newDirectoryStream(folder)) {
-            for (Path entry : entries) remove(entry);
-        }
-    }
-
-    private static void remove(Path entry) throws IOException {
-        if (Files.isDirectory(entry, LinkOption.NOFOLLOW_LINKS)) empty(entry);
-        Files.delete(entry);
     }
 }

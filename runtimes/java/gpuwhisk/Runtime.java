@@ -58,6 +58,7 @@ public final class Runtime {
                     case Channel.INIT -> init(frame.id(), parse(frame));
                     case Channel.RUN -> start(frame);
                     case Channel.UNLOAD -> unload(frame);
+                    case Channel.CHECK -> check(frame);
                     case Channel.CANCEL -> { } // The run goes on; whoever cancelled it drops the answer.
                     case Channel.BYE -> end(0);
                     default -> throw new Channel.ProtocolException("a frame of type " + frame.type());
@@ -86,13 +87,32 @@ public final class Runtime {
 
     private void start(Channel.Frame frame) throws Channel.ProtocolException {
         JsonObject message = parse(frame);
+        execute(() -> run(frame.id(), message));
+    }
+
+    /** What a run's thread does; without an invoker to answer to, the process ends. */
+    private interface Answering {
+        void run() throws IOException;
+    }
+
+    private void execute(Answering work) {
         host.execute(() -> {
             try {
-                run(frame.id(), message);
+                work.run();
             } catch (IOException gone) {
                 end(0);
             }
         });
+    }
+
+    /** Answered by the thread that would run the action. */
+    private void check(Channel.Frame frame) throws IOException {
+        parse(frame);
+        if (host.isSpent()) {
+            refuse(frame.id(), "An action left behind what cannot be put back.");
+        } else {
+            execute(() -> answer(Channel.RESULT, frame.id(), "{\"ok\":true}"));
+        }
     }
 
     private void init(int id, JsonObject message) throws IOException {
@@ -152,6 +172,7 @@ public final class Runtime {
         if (left.isEmpty()) {
             answer(Channel.RESULT, frame.id(), "{\"ok\":true,\"verifyUs\":" + verifyNs / 1000 + "}");
         } else {
+            host.spend();
             refuse(frame.id(), "The action left behind: " + String.join(", ", left) + ".");
         }
     }

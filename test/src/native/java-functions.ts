@@ -68,6 +68,16 @@ ${Object.entries(harmless)
 ${Object.entries(fatal)
   .map(([name, [code]]) => body(name, code))
   .join('\n')}
+  public static JsonObject fillsFolders(JsonObject args) throws Exception {
+    String a = args.get("a").getAsString(), b = args.get("b").getAsString();
+    new java.io.File(b + "/deep/er").mkdirs();
+    Files.writeString(java.nio.file.Path.of(b + "/deep/er/x"), "");
+    Files.createSymbolicLink(java.nio.file.Path.of(b + "/deep/link"), java.nio.file.Path.of(a));
+    Files.createSymbolicLink(java.nio.file.Path.of(a + "/link"), java.nio.file.Path.of("../outside"));
+    Files.setPosixFilePermissions(java.nio.file.Path.of(b + "/deep/er"), Set.of());
+    args.addProperty("seen", System.getenv("GPUWHISK_SCRATCH"));
+    return args;
+  }
   public static JsonObject echo(JsonObject args) { return args; }
   public static JsonObject plant(JsonObject args) throws Exception {
     String secret = args.get("secret").getAsString();

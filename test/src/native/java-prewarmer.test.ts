@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
 import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
 import { fatal, harmless, makeJar } from './java-functions.js';
-import { envOf, findLanguage, startPrewarmer } from './prewarmer-harness.js';
+import { envOf, findLanguage, makeScratch, startPrewarmer } from './prewarmer-harness.js';
 
 const language = await findLanguage('java');
 const prepareMs = 180_000;
@@ -107,6 +108,32 @@ const unload = async (thorough = false): Promise<unknown> => (await runtime.unlo
     expect(wrong.body).toEqual({ error: expect.stringContaining("the code's SHA-256 is") });
     expect(readdirSync(runtime.folder)).toEqual([]);
     expect((await runtime.init({ ...request, digest })).body).toEqual({ ok: true });
+  });
+
+  test('empties the folders that it is told of, and follows no link out of them', async () => {
+    await runtime.close();
+    const scratch = makeScratch();
+    try {
+      runtime = await startPrewarmer(launch, { scratch: scratch.folders });
+      const [a = '', b = ''] = scratch.folders;
+      expect(await call('fillsFolders', { a, b })).toEqual({ a, b, seen: null });
+      expect(await unload()).toEqual(clean);
+      expect([readdirSync(a), readdirSync(b), readdirSync(join(a, '..'))]).toEqual([
+        ['before'],
+        [],
+        ['a', 'b', 'outside'],
+      ]);
+    } finally {
+      scratch.remove();
+    }
+  });
+
+  test('answers a check without an action, with one, and not once it is of no more use', async () => {
+    expect((await runtime.check()).body).toEqual({ ok: true });
+    await call('staysAlive');
+    expect((await runtime.check()).body).toEqual({ ok: true });
+    expect((await runtime.unload()).isError).toBe(true);
+    expect((await runtime.check()).body).toEqual({ error: 'An action left behind what cannot be put back.' });
   });
 
   test('a runtime that is no pre-warmer says that it cannot unload', async () => {

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
 import type { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
-import { envOf, findLanguage, startPrewarmer } from './prewarmer-harness.js';
+import { envOf, findLanguage, makeScratch, startPrewarmer } from './prewarmer-harness.js';
 
 const language = await findLanguage('nodejs');
 let launch: RuntimeLaunch;
@@ -204,6 +205,36 @@ describe('a Node.js pre-warmer', () => {
     expect(wrong.body).toEqual({ error: 'The code does not have the digest that it should have.' });
     expect(runtime.stdout).toBe('');
     expect((await runtime.init({ code, digest, env: envOf('one') })).body).toEqual({ ok: true });
+  });
+
+  test('empties the folders that it is told of, and follows no link out of them', async () => {
+    await runtime.close();
+    const scratch = makeScratch();
+    try {
+      runtime = await startPrewarmer(launch, { scratch: scratch.folders });
+      const code = `const fs = require('fs');
+        function main({ folders: [a, b] }) { fs.mkdirSync(b + '/deep/er', { recursive: true }); fs.writeFileSync(b + '/deep/er/x', '');
+          fs.symlinkSync(a, b + '/deep/link'); fs.symlinkSync('../outside', a + '/link'); fs.writeFileSync(a + '/y', '');
+          fs.chmodSync(b + '/deep/er', 0); return { seen: process.env.GPUWHISK_SCRATCH ?? null } }`;
+      expect(await call(code, { folders: scratch.folders })).toEqual({ seen: null });
+      expect((await runtime.unload()).body).toEqual(clean);
+      const [a = '', b = ''] = scratch.folders;
+      expect([readdirSync(a), readdirSync(b), readdirSync(join(a, '..'))]).toEqual([
+        ['before'],
+        [],
+        ['a', 'b', 'outside'],
+      ]);
+    } finally {
+      scratch.remove();
+    }
+  });
+
+  test('answers a check without an action, with one, and not once it is of no more use', async () => {
+    expect((await runtime.check()).body).toEqual({ ok: true });
+    await call('function main() { Object.freeze(Array.prototype); return {} }');
+    expect((await runtime.check()).body).toEqual({ ok: true });
+    expect((await runtime.unload()).isError).toBe(true);
+    expect((await runtime.check()).body).toEqual({ error: 'System not ready, status is stopped.' });
   });
 
   test('does not unload while an action runs', async () => {

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -31,9 +31,12 @@ export async function findLanguage(family: 'nodejs' | 'java'): Promise<Language 
   };
 }
 
-/** A pre-warmer that has said hello; the caller closes it. */
-export async function startPrewarmer(launch: RuntimeLaunch): Promise<RuntimeProcess> {
-  const runtime = new RuntimeProcess(launch, { GPUWHISK_PREWARM: 'true' });
+/** A pre-warmer that has said hello; the caller closes it. `scratch` are folders that an unload empties. */
+export async function startPrewarmer(
+  launch: RuntimeLaunch,
+  { scratch = [] }: { scratch?: readonly string[] } = {},
+): Promise<RuntimeProcess> {
+  const runtime = new RuntimeProcess(launch, { GPUWHISK_PREWARM: 'true', GPUWHISK_SCRATCH: scratch.join(':') });
   await runtime.frame((frame) => frame.type === 1);
   return runtime;
 }
@@ -41,4 +44,14 @@ export async function startPrewarmer(launch: RuntimeLaunch): Promise<RuntimeProc
 /** The environment of an init in `namespace`. */
 export function envOf(namespace: string): Record<string, string> {
   return { __OW_NAMESPACE: namespace };
+}
+
+/** Two folders, the first with a file that was there before; `remove` takes them away. */
+export function makeScratch(): { folders: string[]; remove: () => void } {
+  const root = mkdtempSync(join(tmpdir(), 'gpuwhisk-scratch-'));
+  const folders = ['a', 'b'].map((name) => join(root, name));
+  for (const folder of folders) mkdirSync(folder);
+  writeFileSync(join(root, 'outside'), 'stays');
+  writeFileSync(join(root, 'a', 'before'), 'stays');
+  return { folders, remove: () => rmSync(root, { recursive: true, force: true }) };
 }

@@ -66,6 +66,8 @@ export function sandboxWords(isolation: Isolation, plan: SandboxPlan): Words {
   if (launch.traces) words.push('traces');
   if (launch.protocol === 'framed') words.push('keep-socket');
   const env = runtimeEnv(spec, seen, mounts ? '/action' : frame.actionFolder, plan.env);
+  // What an unload empties, where they are nobody else's.
+  if (mounts && launch.env.GPUWHISK_PREWARM === 'true') env.GPUWHISK_SCRATCH = '/tmp:/dev/shm';
   for (const [name, value] of Object.entries(env)) words.push('env', `${name}=${value}`);
   return [...words, 'exec', ...seen.command];
 }
