@@ -57,6 +57,7 @@ export interface Api {
 export interface StartCounts {
   cold: number;
   prewarmed: number;
+  injected: number;
   warm: number;
 }
 
@@ -141,10 +142,10 @@ export function connectApi(baseUrl: string): Api {
 
 /** Reads the Prometheus text format. */
 export function parseStartCounts(text: string): StartCounts {
-  const counts: StartCounts = { cold: 0, prewarmed: 0, warm: 0 };
+  const counts: StartCounts = { cold: 0, prewarmed: 0, injected: 0, warm: 0 };
   for (const [, start, count] of text.matchAll(/^gpuwhisk_activation_starts_total\{.*start="(\w+)".*\} (\S+)$/gm)) {
-    if (start !== 'cold' && start !== 'prewarmed' && start !== 'warm') throw new Error(`a start of kind '${start}'`);
-    counts[start] += Number(count);
+    if (start === undefined || !(start in counts)) throw new Error(`a start of kind '${start}'`);
+    counts[start as keyof StartCounts] += Number(count);
   }
   return counts;
 }

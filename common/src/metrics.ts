@@ -18,8 +18,8 @@ export interface MeasuredTimes {
   initMs?: number | undefined;
 }
 
-/** How a run found its container: new, from a stem cell, or loaded already. */
-export type StartKind = 'cold' | 'prewarmed' | 'warm';
+/** How a run found its container: made for it, ready (`injected`: for one action after the other), or loaded already. */
+export type StartKind = 'cold' | 'prewarmed' | 'injected' | 'warm';
 
 /** The platform's metrics, under OpenWhisk's names so that its dashboards work unchanged. */
 export interface Metrics {

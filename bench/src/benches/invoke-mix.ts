@@ -73,5 +73,6 @@ export async function measureMix(context: BenchContext, { platform, api }: Pair)
 
 /** Runs that did not find their code loaded. */
 function startsBetween(before: StartCounts, after: StartCounts): number {
-  return after.cold - before.cold + (after.prewarmed - before.prewarmed);
+  const loadedIn = ({ cold, prewarmed, injected }: StartCounts): number => cold + prewarmed + injected;
+  return loadedIn(after) - loadedIn(before);
 }

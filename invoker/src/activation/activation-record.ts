@@ -2,6 +2,7 @@ import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entit
 import type { ActionLimits } from '@gpuwhisk/common/entities/action';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import type { LoadingStart } from '../pool/pool-member.js';
 
 /** When an activation ran; epoch ms and ms. */
 export interface ActivationTimes {
@@ -11,6 +12,8 @@ export interface ActivationTimes {
   waitMs: number;
   /** Set exactly when code was loaded in this run. */
   initMs?: number;
+  /** How it found the container that its code was loaded into. */
+  start?: LoadingStart;
 }
 
 /** What of the action a record names. */
@@ -38,6 +41,7 @@ export function activationRecord(
   if (reference.binding !== undefined) annotations.push({ key: 'binding', value: reference.binding });
   annotations.push({ key: 'waitTime', value: times.waitMs });
   if (times.initMs !== undefined) annotations.push({ key: 'initTime', value: times.initMs });
+  if (times.start !== undefined) annotations.push({ key: 'start', value: times.start });
   const record: WhiskActivation = {
     namespace: message.user.namespace.name,
     name: reference.name,

@@ -14,7 +14,7 @@ import type {
   RunRequest,
 } from '../containers/container-factory.js';
 import type { PoolJob } from '../pool/action-queue.js';
-import type { Disposition, PoolMember } from '../pool/pool-member.js';
+import type { Disposition, LoadingStart, PoolMember } from '../pool/pool-member.js';
 import { activationRecord } from './activation-record.js';
 import { acknowledgeResult, complete } from './completion.js';
 import type { InvokerContext } from './invoker-context.js';
@@ -34,6 +34,12 @@ interface Moment {
 
 /** A record is stored at most about this long after those that wait already, ms. */
 const longestLagMs = 30;
+
+/** Code was loaded: how long that took, ms, and into what. */
+interface Load {
+  initMs: number;
+  start: LoadingStart;
+}
 
 /** What ends with the activation. */
 export interface RunEnd {
@@ -89,7 +95,7 @@ export class ActivationRun implements PoolJob {
     const { clock, marks } = this.context;
     const { container } = member;
     const warm = member.initialized;
-    const startType = warm && member.used ? 'warm' : member.origin;
+    const found = warm && !member.used ? 'prewarmed' : 'warm';
     member.used = true;
     try {
       const markSynced = marks.mark(this.message.activationId);
@@ -114,17 +120,17 @@ export class ActivationRun implements PoolJob {
     // What came before is the activation's wait; what follows is its duration, which its time limits bound.
     const start = this.moment();
     const limits = this.limits();
-    let initMs: number | undefined;
+    let load: Load | undefined;
     if (init !== undefined) {
       const beganMs = clock.monotonicMs();
       const call = container.init(init, limits);
       const outcome = await call.outcome;
-      initMs = Math.round(clock.monotonicMs() - beganMs);
+      load = { initMs: Math.round(clock.monotonicMs() - beganMs), start: member.origin };
       if (outcome.type === 'unavailable') return this.retryElsewhere();
       if (this.cutShort(outcome)) return 'discard';
       if (outcome.type !== 'ok') {
         const response = initResponse(outcome, this.action.limits.timeout);
-        await this.finish(start, initMs, response, outcome.type === 'timeout', call.logs);
+        await this.finish(start, load, response, outcome.type === 'timeout', call.logs);
         return 'discard';
       }
       member.initialized = true;
@@ -135,8 +141,8 @@ export class ActivationRun implements PoolJob {
     if (outcome.type === 'unavailable') return this.retryElsewhere();
     if (this.cutShort(outcome)) return 'discard';
     const response = runResponse(outcome, this.action.limits.timeout, limits.maxResultBytes);
-    this.context.metrics.activationStarted(this.action.kind, startType);
-    await this.finish(start, initMs, response, outcome.type === 'timeout', call.logs);
+    this.context.metrics.activationStarted(this.action.kind, load?.start ?? found);
+    await this.finish(start, load, response, outcome.type === 'timeout', call.logs);
     return response.statusCode <= ActivationStatus.applicationError ? 'keep' : 'discard';
   }
 
@@ -174,7 +180,7 @@ export class ActivationRun implements PoolJob {
 
   private async finish(
     start: Moment,
-    initMs: number | undefined,
+    load: Load | undefined,
     response: ActivationResponse,
     timedOut: boolean,
     logs: Promise<string[]>,
@@ -184,7 +190,7 @@ export class ActivationRun implements PoolJob {
     const startMs = start.epochMs;
     // By the monotonic clock, so that a step of the wall clock makes no run longer or end before it began.
     const endMs = startMs + Math.round(context.clock.monotonicMs() - start.monotonicMs);
-    const times = { startMs, endMs, waitMs: Math.max(0, startMs - acceptedMs), initMs };
+    const times = { startMs, endMs, waitMs: Math.max(0, startMs - acceptedMs), ...load };
     const record = activationRecord(message, { ...this.action }, times, response, timedOut);
     // The answer may be ahead of the record by 50 ms; where the store lags behind, it waits for the record.
     const answersFirst = context.records.lagMs < longestLagMs;

@@ -51,7 +51,7 @@ export interface RunRequest {
 
 /** How an init or a run ended. */
 export type Outcome =
-  /** Init: loaded; unload: as before init. */
+  /** Init: loaded; unload: as before init; check: in order. */
   | { type: 'ok' }
   /** Run: an object or array; `bytes` is its length as the runtime sent it. */
   | { type: 'result'; result: JsonObject | JsonValue[]; bytes: number }
@@ -65,7 +65,7 @@ export type Outcome =
   /** The runtime is shutting down (its 503): run elsewhere. */
   | { type: 'unavailable' };
 
-/** Bounds of one init, run or unload. */
+/** Bounds of one init, run, unload or check. */
 export interface CallLimits {
   timeoutMs: number;
   /** Bytes of logs kept; 0 collects none. */
@@ -100,6 +100,11 @@ export interface Container {
    * it cannot, and while it runs.
    */
   unload(thorough: boolean, limits: CallLimits): Call;
+  /**
+   * Asks a container that can unload whether it is in order: `ok`, or `error` with what is not. What it printed stays for
+   * the next call. Refused where it cannot unload, and while it runs.
+   */
+  check(limits: CallLimits): Call;
   /** Stops all its processes from running; idle containers only. */
   pause(): Promise<void>;
   resume(): Promise<void>;

@@ -41,6 +41,10 @@ export interface GuestAnswer {
 export interface SimulatedGuest {
   init(request: InitRequest, memory: Map<string, JsonValue>): GuestAnswer;
   run(request: RunRequest, memory: Map<string, JsonValue>): GuestAnswer;
+  /** What unloading does in the container of that id; absent: it succeeds at once. */
+  unload?(container: string): GuestAnswer;
+  /** What a check finds in the container of that id; absent: all is in order. */
+  check?(container: string): GuestAnswer;
 }
 
 export interface SimulatedFactoryOptions {
@@ -48,6 +52,8 @@ export interface SimulatedFactoryOptions {
   random: Random;
   guest: SimulatedGuest;
   kinds: readonly string[];
+  /** Which containers can unload: default all. */
+  unloading?: 'all' | 'prewarmed' | 'none';
   /** Shortest and longest time that a container takes to start, ms. */
   startMs?: readonly [number, number];
   /** Share of the starts that fail, 0 to 1. */
@@ -69,6 +75,8 @@ function prefixed(clock: Clock, name: 'stdout' | 'stderr', text: string): string
   return `${new Date(clock.now()).toISOString().replace('Z', '000000Z')} ${name}: ${text}`;
 }
 
+const done: GuestAnswer = { then: { do: 'result', value: {} } };
+
 interface Pending {
   timers: Timer[];
   settle(outcome: Outcome): void;
@@ -82,6 +90,8 @@ class SimulatedContainer implements Container {
   private readonly pending = new Set<Pending>();
   private state: 'live' | 'paused' | 'ended' = 'live';
   private initialized = false;
+  /** The namespace whose code it had. */
+  private namespace: string | undefined;
   private leaving = false;
   private exhausted = false;
   private lines: string[] = [];
@@ -90,6 +100,7 @@ class SimulatedContainer implements Container {
   constructor(
     readonly id: string,
     readonly spec: ContainerSpec,
+    readonly canUnload: boolean,
     private readonly options: SimulatedFactoryOptions,
     private readonly onEnd: () => void,
   ) {
@@ -101,6 +112,11 @@ class SimulatedContainer implements Container {
   init(request: InitRequest, limits: CallLimits): Call {
     if (this.initialized) return refused(`Container ${this.id} cannot be initialized more than once.`);
     this.initialized = true;
+    const namespace = request.env.__OW_NAMESPACE;
+    const error = `Container ${this.id} had code of another namespace.`;
+    const isForeign = this.namespace !== undefined && namespace !== this.namespace;
+    this.namespace ??= namespace;
+    if (isForeign) return this.begin(limits, true, () => ({ then: { do: 'error', error } }));
     return this.begin(limits, true, () => this.options.guest.init(request, this.memory));
   }
 
@@ -108,15 +124,26 @@ class SimulatedContainer implements Container {
     return this.begin(limits, false, () => this.options.guest.run(request, this.memory));
   }
 
-  readonly canUnload = true;
-
   unload(_: boolean, limits: CallLimits): Call {
+    if (!this.canUnload) return refused(`Container ${this.id} cannot unload.`);
     if (this.pending.size > 0) return refused(`Container ${this.id} cannot unload while it runs.`);
-    return this.begin(limits, true, () => {
-      this.initialized = false;
-      this.memory.clear();
-      return { then: { do: 'result', value: {} } };
-    });
+    const call = this.begin(limits, true, () => this.options.guest.unload?.(this.id) ?? done);
+    // What a refusal says is for the caller.
+    void call.outcome.then(
+      (outcome) => {
+        if (outcome.type !== 'ok') return;
+        this.initialized = false;
+        this.memory.clear();
+      },
+      () => undefined,
+    );
+    return call;
+  }
+
+  check(limits: CallLimits): Call {
+    if (!this.canUnload) return refused(`Container ${this.id} cannot be checked.`);
+    if (this.pending.size > 0) return refused(`Container ${this.id} cannot be checked while it runs.`);
+    return this.begin(limits, true, () => this.options.guest.check?.(this.id) ?? done);
   }
 
   pause(): Promise<void> {
@@ -239,12 +266,13 @@ function resultOf(value: JsonValue, limits: CallLimits): Outcome {
 /** Makes a factory of simulated containers. */
 export function createSimulatedFactory(options: SimulatedFactoryOptions): SimulatedFactory {
   const containers = new Map<string, SimulatedContainer>();
+  const { unloading = 'all' } = options;
   const [shortestMs, longestMs] = options.startMs ?? [0, 0];
   let made = 0;
   let open = false;
   let generation = 0;
 
-  async function create(spec: ContainerSpec): Promise<Container> {
+  async function make(spec: ContainerSpec, canUnload: boolean): Promise<Container> {
     if (!open) throw new ProvisioningError('The container factory is not open.');
     if (!options.kinds.includes(spec.kind)) throw new ProvisioningError(`There is no runtime for '${spec.kind}'.`);
     const born = generation;
@@ -252,7 +280,7 @@ export function createSimulatedFactory(options: SimulatedFactoryOptions): Simula
     if (!open || born !== generation) throw new ProvisioningError('The container factory was closed.');
     if (randomFraction(options.random) < (options.failing ?? 0)) throw new ProvisioningError('It did not start.');
     const id = `simulated-${++made}`;
-    const container = new SimulatedContainer(id, spec, options, () => containers.delete(id));
+    const container = new SimulatedContainer(id, spec, canUnload, options, () => containers.delete(id));
     containers.set(id, container);
     return container;
   }
@@ -271,8 +299,8 @@ export function createSimulatedFactory(options: SimulatedFactoryOptions): Simula
       return Promise.resolve([]);
     },
     supports: (kind) => options.kinds.includes(kind),
-    create,
-    prewarm: create,
+    create: (spec) => make(spec, unloading === 'all'),
+    prewarm: (spec) => make(spec, unloading !== 'none'),
     match: matchSpecs,
     close() {
       open = false;

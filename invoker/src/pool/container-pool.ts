@@ -4,7 +4,7 @@ import { ProvisioningError } from '../containers/container-factory.js';
 import type { Container, ContainerFactory } from '../containers/container-factory.js';
 import { ActionQueue } from './action-queue.js';
 import type { PoolJob } from './action-queue.js';
-import type { PoolMember } from './pool-member.js';
+import type { LoadingStart, PoolMember } from './pool-member.js';
 import { StemCells } from './stem-cells.js';
 import type { StemCellConfig } from './stem-cells.js';
 
@@ -226,7 +226,7 @@ export class ContainerPool {
       const spec = queue.spec;
       const stem = this.stemCells.take(spec);
       if (stem !== undefined) {
-        this.adopt(queue, stem, 'prewarmed', 0);
+        this.adopt(queue, stem, stem.canUnload ? 'injected' : 'prewarmed', 0);
         continue;
       }
       // A further container is worth nobody's warm one: it takes only what was not used for a while.
@@ -327,11 +327,11 @@ export class ContainerPool {
     this.starting--;
   }
 
-  private adopt(queue: ActionQueue, container: Container, origin: 'cold' | 'prewarmed', createMs: number): void {
+  private adopt(queue: ActionQueue, container: Container, origin: LoadingStart, createMs: number): void {
     this.join(queue, this.memberOf(container, origin, createMs));
   }
 
-  private memberOf(container: Container, origin: 'cold' | 'prewarmed', createMs: number): PoolMember {
+  private memberOf(container: Container, origin: LoadingStart, createMs: number): PoolMember {
     return {
       container,
       origin,

@@ -1,13 +1,16 @@
 import type { Container } from '../containers/container-factory.js';
 
-/** How an activation found its container. */
-export type StartType = 'cold' | 'prewarmed' | 'warm';
+/**
+ * How an activation that loaded its code found the container: made for it, ready with a runtime that is started for one
+ * action only, or ready with one that takes one action after the other.
+ */
+export type LoadingStart = 'cold' | 'prewarmed' | 'injected';
 
 /** A container that belongs to one action of one namespace, and what the pool knows of it. */
 export interface PoolMember {
   readonly container: Container;
   /** How its first activation will find it. */
-  readonly origin: 'cold' | 'prewarmed';
+  readonly origin: LoadingStart;
   /** How long it took to make, ms. */
   readonly createMs: number;
   /** Whether the action's code is loaded; until then only one run at a time may use it. */

@@ -152,6 +152,34 @@ export function containerFactoryContract(name: string, open: () => Promise<Facto
         }),
       );
 
+      test('says that it is in order, before and after a run, and keeps what was printed', () =>
+        using(async (container) => {
+          for (let round = 0; round < 2; round++) {
+            const call = container.check(limits);
+            expect(await call.outcome).toEqual({ type: 'ok' });
+            expect(await call.logs).toEqual([]);
+            expect(await run(container, { a: 1 }).outcome).toMatchObject({ type: 'result' });
+          }
+          expect(await container.unload(false, limits).outcome).toEqual({ type: 'ok' });
+          expect(await container.check(limits).outcome).toEqual({ type: 'ok' });
+          expect(await container.init(initRequest('print'), limits).outcome).toEqual({ type: 'ok' });
+          expect(await container.check(limits).outcome).toEqual({ type: 'ok' });
+          const call = run(container, {});
+          await call.outcome;
+          expect((await call.logs).map(textOf)).toEqual(['from init']);
+        }));
+
+      unless(skips.frames, 'says what a check found, or that it does not answer', () =>
+        using(async (container) => {
+          await run(container, { do: 'spoil' }).logs;
+          expect(await container.check(limits).outcome).toMatchObject({ type: 'error', error: 'It is spoilt.' });
+          await run(container, { do: 'deafen' }).logs;
+          const call = container.check({ ...limits, timeoutMs: 100 });
+          expect(await call.outcome).toEqual({ type: 'timeout' });
+          expect(await call.logs).toEqual([]);
+        }),
+      );
+
       test('says unavailable after bye', () =>
         using(async (container) => {
           expect(await run(container, { do: 'bye' }).outcome).toMatchObject({ type: 'result' });
@@ -318,6 +346,7 @@ export function containerFactoryContract(name: string, open: () => Promise<Facto
         init: (container) => container.init(initRequest(), limits).outcome,
         run: (container) => run(container, { x: 1 }).outcome,
         unload: (container) => container.unload(false, limits).outcome,
+        check: (container) => container.check(limits).outcome,
         pause: (container) => container.pause(),
         resume: (container) => container.resume(),
         destroy: (container) => container.destroy(),
@@ -328,7 +357,15 @@ export function containerFactoryContract(name: string, open: () => Promise<Facto
       const states: Record<string, { reach: Action; expected: Record<string, object | string | undefined> }> = {
         created: {
           reach: () => Promise.resolve(),
-          expected: { init: ok, run: result, unload: ok, pause: undefined, resume: undefined, destroy: undefined },
+          expected: {
+            init: ok,
+            run: result,
+            unload: ok,
+            check: ok,
+            pause: undefined,
+            resume: undefined,
+            destroy: undefined,
+          },
         },
         initialized: {
           reach: (container) => container.init(initRequest(), limits).outcome,
@@ -336,6 +373,7 @@ export function containerFactoryContract(name: string, open: () => Promise<Facto
             init: 'more than once',
             run: result,
             unload: ok,
+            check: ok,
             pause: undefined,
             resume: undefined,
             destroy: undefined,
@@ -350,6 +388,7 @@ export function containerFactoryContract(name: string, open: () => Promise<Facto
             init: 'all it may run',
             run: 'all it may run',
             unload: 'while it runs',
+            check: 'while it runs',
             pause: 'while it runs',
             resume: undefined,
             destroy: undefined,
@@ -361,6 +400,7 @@ export function containerFactoryContract(name: string, open: () => Promise<Facto
             init: 'is paused',
             run: 'is paused',
             unload: 'is paused',
+            check: 'is paused',
             pause: undefined,
             resume: undefined,
             destroy: undefined,
@@ -371,11 +411,27 @@ export function containerFactoryContract(name: string, open: () => Promise<Facto
             await container.pause();
             await container.resume();
           },
-          expected: { init: ok, run: result, unload: ok, pause: undefined, resume: undefined, destroy: undefined },
+          expected: {
+            init: ok,
+            run: result,
+            unload: ok,
+            check: ok,
+            pause: undefined,
+            resume: undefined,
+            destroy: undefined,
+          },
         },
         destroyed: {
           reach: (container) => container.destroy(),
-          expected: { init: lost, run: lost, unload: lost, pause: undefined, resume: undefined, destroy: undefined },
+          expected: {
+            init: lost,
+            run: lost,
+            unload: lost,
+            check: lost,
+            pause: undefined,
+            resume: undefined,
+            destroy: undefined,
+          },
         },
       };
       for (const [state, { reach, expected }] of Object.entries(states)) {

@@ -37,6 +37,7 @@ async function act(id, value) {
     }
     case 'sleep': await sleep(value.ms); return finish(4, id, { slept: value.ms });
     case 'hang': return undefined;
+    case 'deafen': deaf = true; return finish(4, id, {});
     case 'spoil': spoiled = true; return finish(4, id, {});
     case 'error': return finish(5, id, { error: value.error });
     case 'exit': write(1, 'going\\n'); return process.exit(value.code ?? 1);
@@ -65,6 +66,7 @@ async function act(id, value) {
 }
 let received = Buffer.alloc(0);
 let spoiled = false;
+let deaf = false;
 socket.on('data', (chunk) => {
   received = Buffer.concat([received, chunk]);
   while (received.length >= 9 && received.length >= 9 + received.readUInt32LE(0)) {
@@ -78,7 +80,10 @@ socket.on('data', (chunk) => {
       else if (request.code === 'exit') process.exit(3);
       else if (request.code !== 'hang') finish(4, id, { ok: true });
     } else if (type === 3) void act(id, JSON.parse(body).value);
-    else if (type === 9) {
+    else if (type === 10) {
+      if (spoiled && !deaf) finish(5, id, { error: 'It is spoilt.' });
+      else if (!deaf) finish(4, id, { ok: true });
+    } else if (type === 9) {
       if (!spoiled) finish(4, id, { ok: true, verifyUs: 1 });
       else finish(5, id, { error: 'The action left behind: threads.' });
     }

@@ -167,6 +167,7 @@ describe('an activation', () => {
     });
     expect(annotation(record, 'path')).toBe('guest/package/hello');
     expect(annotation(record, 'initTime')).toBe(30);
+    expect(annotation(record, 'start')).toBe('cold');
     expect(annotation(record, 'waitTime')).toBe(100);
     expect(annotation(record, 'timeout')).toBe(false);
   });
@@ -175,6 +176,7 @@ describe('an activation', () => {
     await run();
     const record = await run({ activationId: 'b' });
     expect(annotation(record, 'initTime')).toBeUndefined();
+    expect(annotation(record, 'start')).toBeUndefined();
     expect(inits).toHaveLength(1);
   });
 

@@ -2,6 +2,7 @@ import { createLogger } from '@gpuwhisk/common/logging';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import type { ContainerFactory, ContainerSpec } from '@gpuwhisk/invoker/containers/container-factory';
+import type { LoadingStart } from '@gpuwhisk/invoker/pool/pool-member';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { SimulatedFactory, SimulatedFactoryOptions } from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { PoolJob } from '@gpuwhisk/invoker/pool/action-queue';
@@ -20,7 +21,7 @@ const limits = { timeoutMs: 60_000, logLimitBytes: 0, maxResultBytes: 1000, trun
 /** What became of a job. */
 export interface Ended {
   container?: string;
-  start?: 'cold' | 'prewarmed' | 'warm';
+  start?: LoadingStart | 'warm';
   failure?: string;
   /** How many ran in its container when it began, itself included. */
   beside?: number;
@@ -52,6 +53,7 @@ export class PoolHarness {
       random: seededRandom(1),
       kinds: [kind],
       startMs: [startMs, startMs],
+      unloading: 'none',
       guest: {
         init: () => ({ afterMs: initMs, then: { do: 'result', value: {} } }),
         run: ({ value }) => ({

@@ -23,10 +23,12 @@ export function manifestWithStemCells(folder: string, families: readonly string[
   return file;
 }
 
-async function prewarmedStarts(url: string, kind: string): Promise<number> {
+async function readyStarts(url: string, kind: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
-  const line = text.split('\n').find((each) => each.includes(`kind="${kind}",start="prewarmed"`));
-  return Number(line?.split(' ').at(-1) ?? 0);
+  const lines = ['prewarmed', 'injected'].flatMap((start) =>
+    text.split('\n').filter((each) => each.includes(`kind="${kind}",start="${start}"`)),
+  );
+  return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
 }
 
 /** Invokes new actions until one is served by a stem cell, and resolves with the record of that one. */
@@ -36,14 +38,14 @@ export async function servedByStemCell(
   exec: JsonObject,
   payload: JsonObject,
 ): Promise<ApiActivation> {
-  const before = await prewarmedStarts(url, kind);
+  const before = await readyStarts(url, kind);
   let record: ApiActivation | undefined;
   let tries = 0;
   const served = async (): Promise<boolean> => {
     const name = `${kind.replace(':', '-')}-${++tries}`;
     await api.request('PUT', `_/actions/${name}`, { exec });
     ({ record } = await api.run(name, payload));
-    return (await prewarmedStarts(url, kind)) > before;
+    return (await readyStarts(url, kind)) > before;
   };
   await until(`a stem cell of ${kind} serves an action`, served, readyMs);
   return record as ApiActivation;

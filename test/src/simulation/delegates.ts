@@ -28,6 +28,7 @@ export function containerLike(container: Container, changes: Partial<Omit<Contai
     run: (request, limits) => container.run(request, limits),
     canUnload: container.canUnload,
     unload: (thorough, limits) => container.unload(thorough, limits),
+    check: (limits) => container.check(limits),
     pause: () => container.pause(),
     resume: () => container.resume(),
     destroy: () => container.destroy(),

@@ -7,6 +7,7 @@ export interface Connection {
   /** As a container's. */
   readonly canUnload: boolean;
   unload(thorough: boolean, limits: CallLimits): Call;
+  check(limits: CallLimits): Call;
   readonly busyMs: number;
   readonly pid: number | undefined;
   /** The container is to be killed: calls under way wait for `ended`. */

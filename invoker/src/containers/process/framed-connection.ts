@@ -19,6 +19,7 @@ const types = {
   cancel: 7,
   bye: 8,
   unload: 9,
+  check: 10,
   launcher: 240,
 } as const;
 /** How long the log frame may follow its answer, ms. */
@@ -31,7 +32,7 @@ const maxId = 0xffff_ffff;
 
 interface Pending {
   type: number;
-  /** An init that succeeded leaves its lines to the first run. */
+  /** What was printed by then is left to the next call: an init that succeeded, a check. */
   leavesLogs: boolean;
   limits: CallLimits;
   sentMs: number;
@@ -97,6 +98,10 @@ export class FramedConnection implements Connection, FrameHandler {
     return this.call(types.unload, JSON.stringify(thorough ? { thorough } : {}), limits);
   }
 
+  check(limits: CallLimits): Call {
+    return this.call(types.check, '{}', limits);
+  }
+
   close(): void {
     if (this.state === 'open') this.state = 'closed';
   }
@@ -152,7 +157,7 @@ export class FramedConnection implements Connection, FrameHandler {
   private call(type: number, body: string, limits: CallLimits): Call {
     const entry: Pending = {
       type,
-      leavesLogs: false,
+      leavesLogs: type === types.check,
       limits,
       sentMs: this.clock.monotonicMs(),
       outcome: deferred(),
@@ -200,7 +205,7 @@ export class FramedConnection implements Connection, FrameHandler {
     entry.answered = true;
     entry.timer?.cancel();
     entry.timer = undefined;
-    entry.leavesLogs = entry.type === types.init && type === types.result;
+    if (entry.type === types.init) entry.leavesLogs = type === types.result;
     this.unlogged.add(entry);
     entry.outcome.resolve(outcomeOf(entry, type, payload, lengthBytes));
   }

@@ -66,6 +66,10 @@ export class HttpConnection implements Connection {
     return refused('Runtimes that speak HTTP cannot unload.');
   }
 
+  check(): Call {
+    return refused('Runtimes that speak HTTP cannot be checked.');
+  }
+
   close(): void {
     this.aborts.abort();
   }

@@ -94,6 +94,12 @@ export class ProcessContainer implements Container {
     return call;
   }
 
+  check(limits: CallLimits): Call {
+    if (!this.canUnload) return refused(`Container ${this.id} cannot be checked.`);
+    if (this.busy > 0) return refused(`Container ${this.id} cannot be checked while it runs.`);
+    return this.begin((connection) => connection.check(limits));
+  }
+
   get busyMs(): number {
     return this.connection?.busyMs ?? 0;
   }
