@@ -107,7 +107,8 @@ describe('actions', () => {
     const beside = { attachmentName: 'couch:1-2', attachmentType: 'application/octet-stream' };
     const document = { ...action, exec: { kind: 'nodejs:20', code: beside, binary: true } };
     await expect(readActionCode(store, document)).rejects.toThrow("no document 'guest/utils/echo");
-    await store.putAttachment('whisks', action._id, '1-2', 'application/octet-stream', Buffer.from('zip'));
+    const zip = { name: '1-2', contentType: 'application/octet-stream', bytes: Buffer.from('zip') };
+    await store.put('whisks', { _id: action._id }, [zip]);
     expect(await readActionCode(store, document)).toEqual({ code: 'emlw', binary: true });
     expect((await withCode(store, readAction(document))).exec).toMatchObject({ code: 'emlw' });
     const image = { ...action, exec: { kind: 'blackbox', image: 'a', binary: false } };

@@ -44,6 +44,17 @@ export interface ViewRow {
   doc?: StoredDocument;
 }
 
+/** Bytes beside a document. */
+export interface Attachment {
+  contentType: string;
+  bytes: Uint8Array;
+}
+
+/** An attachment to be stored. */
+export interface NamedAttachment extends Attachment {
+  name: string;
+}
+
 /** Thrown by get and delete, and by attachment reads. */
 export class NoDocumentError extends Error {
   override name = 'NoDocumentError';
@@ -71,9 +82,10 @@ export interface ArtifactStore {
   get(database: DatabaseName, id: string): Promise<StoredDocument>;
   /**
    * Creates (no `_rev`) or replaces (`_rev` of the stored one); resolves with the new revision.
-   * Throws DocumentConflictError. A document's attachments stay unless deleted.
+   * Throws DocumentConflictError. With `attachments` the document has these and no others from then on, both or
+   * neither being stored; without, it keeps what it had.
    */
-  put(database: DatabaseName, document: StoredDocument): Promise<string>;
+  put(database: DatabaseName, document: StoredDocument, attachments?: readonly NamedAttachment[]): Promise<string>;
   /**
    * Creates many documents at once in one durable batch; one that is there already is left as it is.
    * Resolves, in order, with whether each was created now.
@@ -86,17 +98,7 @@ export interface ArtifactStore {
   query(database: DatabaseName, query: ViewQuery): Promise<ViewRow[]>;
   /** The number of rows in the range, before skip and limit. */
   count(database: DatabaseName, query: Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>): Promise<number>;
-  /** Stores bytes beside a document (which may be written later), replacing an attachment of that name. */
-  putAttachment(
-    database: DatabaseName,
-    id: string,
-    name: string,
-    contentType: string,
-    bytes: Uint8Array,
-  ): Promise<void>;
   /** Throws NoDocumentError. */
-  getAttachment(database: DatabaseName, id: string, name: string): Promise<{ contentType: string; bytes: Uint8Array }>;
-  /** Removes all attachments of a document except the one named (if any). */
-  deleteAttachments(database: DatabaseName, id: string, except?: string): Promise<void>;
+  getAttachment(database: DatabaseName, id: string, name: string): Promise<Attachment>;
   close(): Promise<void>;
 }

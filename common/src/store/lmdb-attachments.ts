@@ -1,8 +1,8 @@
 import type { Database } from 'lmdb';
-import type { DatabaseName } from './artifact-store.js';
+import type { Attachment, DatabaseName, NamedAttachment } from './artifact-store.js';
 import { NoDocumentError } from './artifact-store.js';
 import type { LmdbWrites } from './lmdb-writes.js';
-import { parseRow, rangeUnder, rowKey } from './view-key.js';
+import { rangeUnder, rowKey } from './view-key.js';
 
 /** Attachments are cut into pieces, as LMDB looks for one stretch of free pages for each value. */
 const pieceBytes = 1024 * 1024;
@@ -19,21 +19,21 @@ export class LmdbAttachments {
     private readonly writes: LmdbWrites,
   ) {}
 
-  put(database: DatabaseName, id: string, name: string, contentType: string, bytes: Uint8Array): Promise<void> {
-    const { table, writes } = this;
-    const source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    return writes.durable(() => {
-      this.removeUnder([database, id, name]);
+  /** Gives a document these attachments in place of those that it had, as part of a durable write. */
+  replace(database: DatabaseName, id: string, attachments: readonly NamedAttachment[]): void {
+    this.removeAll(database, id);
+    for (const { name, contentType, bytes } of attachments) {
+      const source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       const description: Description = { contentType, bytes: source.length };
-      writes.note(table.put(rowKey([database, id, name], ''), Buffer.from(JSON.stringify(description))));
+      this.note(rowKey([database, id, name], ''), Buffer.from(JSON.stringify(description)));
       for (let piece = 0; piece * pieceBytes < source.length; piece++) {
         const part = source.subarray(piece * pieceBytes, (piece + 1) * pieceBytes);
-        writes.note(table.put(rowKey([database, id, name, piece], ''), part));
+        this.note(rowKey([database, id, name, piece], ''), part);
       }
-    });
+    }
   }
 
-  get(database: DatabaseName, id: string, name: string): { contentType: string; bytes: Uint8Array } {
+  get(database: DatabaseName, id: string, name: string): Attachment {
     const described = this.table.getBinary(rowKey([database, id, name], ''));
     if (!described) throw new NoDocumentError(`${id}/${name}`);
     const description = JSON.parse(described.toString('utf8')) as Description;
@@ -48,14 +48,12 @@ export class LmdbAttachments {
     return { contentType: description.contentType, bytes };
   }
 
-  /** Removes all of a document's attachments but `except`, as part of a durable write. */
-  removeAll(database: DatabaseName, id: string, except?: string): void {
-    this.removeUnder([database, id], except);
+  /** Removes a document's attachments, as part of a durable write. */
+  removeAll(database: DatabaseName, id: string): void {
+    for (const row of this.table.getKeys(rangeUnder([database, id]))) this.writes.note(this.table.remove(row));
   }
 
-  private removeUnder(prefix: string[], except?: string): void {
-    for (const row of this.table.getKeys(rangeUnder(prefix))) {
-      if (except === undefined || parseRow(row).key[2] !== except) this.writes.note(this.table.remove(row));
-    }
+  private note(key: Buffer, value: Uint8Array): void {
+    this.writes.note(this.table.put(key, value));
   }
 }

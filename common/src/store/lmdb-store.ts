@@ -6,7 +6,9 @@ import type { ProcessIdentity } from '../system/process-identity.js';
 import { isRunning, thisProcess } from '../system/process-identity.js';
 import type {
   ArtifactStore,
+  Attachment,
   DatabaseName,
+  NamedAttachment,
   StoredDocument,
   ViewKey,
   ViewName,
@@ -98,7 +100,11 @@ class LmdbStore implements ArtifactStore {
     return this.decode(database, stored);
   }
 
-  async put(database: DatabaseName, document: StoredDocument): Promise<string> {
+  async put(
+    database: DatabaseName,
+    document: StoredDocument,
+    attachments?: readonly NamedAttachment[],
+  ): Promise<string> {
     return await this.queue.run(`${database} ${document._id}`, async () => {
       const before = this.read(database, document._id);
       const previous = before === undefined ? undefined : revisionOf(before);
@@ -107,6 +113,7 @@ class LmdbStore implements ArtifactStore {
       await this.writes.durable(() => {
         if (before !== undefined) this.removeRows(database, this.decode(database, before));
         this.write(database, document, stored);
+        if (attachments) this.attachments.replace(database, document._id, attachments);
       });
       return revision;
     });
@@ -184,29 +191,9 @@ class LmdbStore implements ArtifactStore {
     return this.view(query.view).getKeysCount(rangeOf(query.startKey, query.endKey));
   }
 
-  async putAttachment(
-    database: DatabaseName,
-    id: string,
-    name: string,
-    contentType: string,
-    bytes: Uint8Array,
-  ): Promise<void> {
-    await this.queue.run(`${database} ${id}`, () => this.attachments.put(database, id, name, contentType, bytes));
-  }
-
-  async getAttachment(
-    database: DatabaseName,
-    id: string,
-    name: string,
-  ): Promise<{ contentType: string; bytes: Uint8Array }> {
+  async getAttachment(database: DatabaseName, id: string, name: string): Promise<Attachment> {
     if (this.closed) throw new Error('the store is closed');
     return this.attachments.get(database, id, name);
-  }
-
-  async deleteAttachments(database: DatabaseName, id: string, except?: string): Promise<void> {
-    await this.queue.run(`${database} ${id}`, () =>
-      this.writes.durable(() => this.attachments.removeAll(database, id, except)),
-    );
   }
 
   async close(): Promise<void> {

@@ -3,17 +3,21 @@ import { isJsonObject } from '../json.js';
 import type { Clock } from '../system/clock.js';
 import type { Random } from '../system/random.js';
 import { randomFraction } from '../system/random.js';
-import type { ArtifactStore, DatabaseName, StoredDocument, ViewName, ViewQuery, ViewRow } from './artifact-store.js';
+import type {
+  ArtifactStore,
+  Attachment,
+  DatabaseName,
+  NamedAttachment,
+  StoredDocument,
+  ViewName,
+  ViewQuery,
+  ViewRow,
+} from './artifact-store.js';
 import { DocumentConflictError, NoDocumentError } from './artifact-store.js';
 import { decodeDocument, encodeDocument, encodeNewDocument, revisionOf } from './document-codec.js';
 import { StoreWriteError } from './store-error.js';
 import { parseRow, rangeOf, rowKey } from './view-key.js';
 import { emitRows, viewsOf } from './views.js';
-
-interface Attachment {
-  contentType: string;
-  bytes: Uint8Array;
-}
 
 export interface SimulatedStoreOptions {
   clock: Clock;
@@ -54,14 +58,18 @@ class MemoryStore implements SimulatedStore {
     });
   }
 
-  put(database: DatabaseName, document: StoredDocument): Promise<string> {
+  put(database: DatabaseName, document: StoredDocument, attachments?: readonly NamedAttachment[]): Promise<string> {
     const key = `${database} ${document._id}`;
+    const copies = attachments?.map(
+      ({ name, contentType, bytes }) => [name, { contentType, bytes: Uint8Array.from(bytes) }] as const,
+    );
     return this.write(() => {
       const before = this.documents.get(key);
       const previous = before === undefined ? undefined : revisionOf(before);
       if (document._rev !== previous) throw new DocumentConflictError(document._id);
       const { revision, stored } = encodeDocument(document, previous);
       this.documents.set(key, stored);
+      if (copies) this.attachments.set(key, new Map(copies));
       return revision;
     });
   }
@@ -122,33 +130,11 @@ class MemoryStore implements SimulatedStore {
     return this.later(() => this.rowsIn(database, query).length);
   }
 
-  putAttachment(
-    database: DatabaseName,
-    id: string,
-    name: string,
-    contentType: string,
-    bytes: Uint8Array,
-  ): Promise<void> {
-    const copy = Uint8Array.from(bytes);
-    return this.write(() => {
-      const key = `${database} ${id}`;
-      const attachments = this.attachments.get(key) ?? new Map<string, Attachment>();
-      this.attachments.set(key, attachments.set(name, { contentType, bytes: copy }));
-    });
-  }
-
   getAttachment(database: DatabaseName, id: string, name: string): Promise<Attachment> {
     return this.later(() => {
       const attachment = this.attachments.get(`${database} ${id}`)?.get(name);
       if (!attachment) throw new NoDocumentError(`${id}/${name}`);
       return { contentType: attachment.contentType, bytes: Uint8Array.from(attachment.bytes) };
-    });
-  }
-
-  deleteAttachments(database: DatabaseName, id: string, except?: string): Promise<void> {
-    return this.write(() => {
-      const attachments = this.attachments.get(`${database} ${id}`);
-      for (const name of attachments?.keys() ?? []) if (name !== except) attachments?.delete(name);
     });
   }
 

@@ -103,28 +103,23 @@ export class ActionWriter {
     }
   }
 
-  /** Stores new code first, then the document that refers to it, then removes what no document refers to. */
+  /** Stores an action; new code takes the place of the old in the same write. */
   private async write(action: WhiskAction, newExec: Exec | undefined, manifest: RuntimeManifest): Promise<WhiskAction> {
-    const id = actionId(action);
     const code = newExec === undefined ? undefined : this.codeToStore(newExec, manifest);
-    const { attachment } = code ?? {};
-    if (attachment !== undefined) {
-      await this.store.putAttachment('whisks', id, attachment.name, attachment.contentType, attachment.bytes);
-    }
+    const attachments = newExec === undefined ? undefined : code?.attachment === undefined ? [] : [code.attachment];
     const locked = { ...action, parameters: this.lock(action.parameters) };
     const referring =
       code === undefined ? locked : { ...locked, exec: { ...action.exec, code: code.reference } as Exec };
     this.cache.drop(action.namespace, action.name);
     let revision: string;
     try {
-      revision = await this.store.put('whisks', actionDocument(referring));
+      revision = await this.store.put('whisks', actionDocument(referring), attachments);
     } catch (error) {
       if (error instanceof DocumentConflictError) throw concurrentModification();
       throw error;
     }
     const written = { ...referring, revision };
     this.cache.written(written);
-    if (newExec !== undefined) await this.store.deleteAttachments('whisks', id, attachment?.name);
     return written;
   }
 

@@ -1,22 +1,19 @@
-import { concurrentModification, malformedContent, tooLarge } from '@gpuwhisk/common/errors';
+import { malformedContent, tooLarge } from '@gpuwhisk/common/errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
-import type { ArtifactStore, DatabaseName, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
+import type {
+  ArtifactStore,
+  DatabaseName,
+  NamedAttachment,
+  StoredDocument,
+} from '@gpuwhisk/common/store/artifact-store';
 import { refuseConflict } from './subjects.js';
-
-/** Bytes that come with a document. */
-interface Attachment {
-  name: string;
-  contentType: string;
-  bytes: Buffer;
-}
 
 /** A document as it was sent. */
 export interface RawDocument {
   document: StoredDocument;
   /** Undefined: those that it has stay. */
-  attachment: Attachment | undefined;
+  attachment: NamedAttachment | undefined;
 }
 
 /**
@@ -37,7 +34,7 @@ export function readRawDocument(body: JsonValue, id: string | undefined, maxAtta
   return { document: { ...fields, _id: ownId }, attachment };
 }
 
-function readAttachment(value: JsonValue): Attachment {
+function readAttachment(value: JsonValue): NamedAttachment {
   const entries = isJsonObject(value) ? Object.entries(value) : [];
   const [first] = entries;
   if (first === undefined || entries.length > 1) throw malformedContent("'_attachments' must have one attachment");
@@ -50,29 +47,13 @@ function readAttachment(value: JsonValue): Attachment {
 }
 
 /**
- * Stores a document as it is, and its attachment before it, in place of those that it had. Resolves with the new
- * revision. Throws ApiError (409).
+ * Stores a document as it is, with its attachment in place of those that it had. Resolves with the new revision.
+ * Throws ApiError (409).
  */
-export async function storeRawDocument(
+export function storeRawDocument(
   store: ArtifactStore,
   database: DatabaseName,
   { document, attachment }: RawDocument,
 ): Promise<string> {
-  const id = document._id;
-  if (attachment === undefined) return store.put(database, document).catch(refuseConflict);
-  // An attachment of the same name must not change under a document that stays.
-  if ((await revisionOf(store, database, id)) !== document._rev) throw concurrentModification();
-  await store.putAttachment(database, id, attachment.name, attachment.contentType, attachment.bytes);
-  const revision = await store.put(database, document).catch(refuseConflict);
-  await store.deleteAttachments(database, id, attachment.name);
-  return revision;
-}
-
-async function revisionOf(store: ArtifactStore, database: DatabaseName, id: string): Promise<JsonValue | undefined> {
-  try {
-    return (await store.get(database, id))._rev;
-  } catch (error) {
-    if (error instanceof NoDocumentError) return undefined;
-    throw error;
-  }
+  return store.put(database, document, attachment && [attachment]).catch(refuseConflict);
 }

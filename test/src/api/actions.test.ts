@@ -300,7 +300,7 @@ describe('reading and deleting', () => {
 
   test('an action whose code was lost can be deleted', async () => {
     await put('lost', { exec: { kind: 'nodejs:20', code: bigSource('l') } });
-    await api.store.deleteAttachments('whisks', 'alice/lost');
+    await api.store.put('whisks', await stored('lost'), []);
     expect((await api.request('GET', actionPath('lost'))).status).toBe(500);
     expect((await api.request('DELETE', actionPath('lost'))).status).toBe(200);
   });

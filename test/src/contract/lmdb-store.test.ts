@@ -28,9 +28,10 @@ describe('the LMDB store', () => {
   test('takes an attachment of 48 MB and frees its space', async () => {
     const store = await openLmdbStore(join(folder, 'large'));
     const bytes = Buffer.alloc(48 * 1024 * 1024, 'code');
+    let revision: string | undefined;
     for (const name of ['one', 'two', 'three']) {
-      await store.putAttachment('whisks', 'guest/a', name, 'application/octet-stream', bytes);
-      await store.deleteAttachments('whisks', 'guest/a', name);
+      const document = { _id: 'guest/a', ...(revision !== undefined && { _rev: revision }) };
+      revision = await store.put('whisks', document, [{ name, contentType: 'application/octet-stream', bytes }]);
       const read = await store.getAttachment('whisks', 'guest/a', name);
       expect(Buffer.compare(read.bytes, bytes)).toBe(0);
     }

@@ -40,15 +40,13 @@ export function containerLike(container: Container, changes: Partial<Omit<Contai
 export function storeLike(store: ArtifactStore, changes: Partial<ArtifactStore>): ArtifactStore {
   return {
     get: (database, id) => store.get(database, id),
-    put: (database, document) => store.put(database, document),
+    put: (database, document, attachments) => store.put(database, document, attachments),
     createMany: (database, documents) => store.createMany(database, documents),
     delete: (database, id, revision) => store.delete(database, id, revision),
     list: (database, options) => store.list(database, options),
     query: (database, query) => store.query(database, query),
     count: (database, query) => store.count(database, query),
-    putAttachment: (database, id, name, type, bytes) => store.putAttachment(database, id, name, type, bytes),
     getAttachment: (database, id, name) => store.getAttachment(database, id, name),
-    deleteAttachments: (database, id, except) => store.deleteAttachments(database, id, except),
     close: () => store.close(),
     ...changes,
   };

@@ -28,16 +28,13 @@ export function troubledStore(
   }
   return {
     get: (database, id) => through(() => inner.get(database, id)),
-    put: (database, document) => through(() => inner.put(database, document), true),
+    put: (database, document, attachments) => through(() => inner.put(database, document, attachments), true),
     createMany: (database, documents) => through(() => inner.createMany(database, documents), true),
     delete: (database, id, revision) => through(() => inner.delete(database, id, revision), true),
     list: (database, options) => through(() => inner.list(database, options)),
     query: (database, query) => through(() => inner.query(database, query)),
     count: (database, query) => through(() => inner.count(database, query)),
-    putAttachment: (database, id, name, type, bytes) =>
-      through(() => inner.putAttachment(database, id, name, type, bytes), true),
     getAttachment: (database, id, name) => through(() => inner.getAttachment(database, id, name)),
-    deleteAttachments: (database, id, except) => through(() => inner.deleteAttachments(database, id, except), true),
     close: () => inner.close(),
   };
 }

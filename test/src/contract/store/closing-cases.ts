@@ -6,9 +6,9 @@ import type { StoreUnderTest } from './documents.js';
 export function testClosing(held: StoreUnderTest): void {
   describe('closing', () => {
     test('everything is there after opening again', async () => {
-      const revision = await held.store.put('whisks', action('hello', 1));
+      const code = { name: 'x', contentType: 'a/b', bytes: Buffer.from('code') };
+      const revision = await held.store.put('whisks', action('hello', 1), [code]);
       await held.store.createMany('activations', [activation(1, 1), activation(2, 2)]);
-      await held.store.putAttachment('whisks', 'guest/hello', 'x', 'a/b', Buffer.from('code'));
       await held.store.close();
       held.store = await held.home.open();
       expect((await held.store.get('whisks', 'guest/hello'))._rev).toBe(revision);
