@@ -251,6 +251,14 @@ Outcome Prewarmer::unload() {
   return outcome;
 }
 
+void Prewarmer::check() {
+  target_.check_identity();
+  if (payload_) return;
+  attach();
+  save_context(resident_.worker, parked_);
+  release();
+}
+
 void Prewarmer::limit_memory(int64_t bytes) {
   if (bytes == 0 && !limited_) return;
   rlimit limit{RLIM_INFINITY, RLIM_INFINITY};

@@ -72,6 +72,11 @@ public:
   Outcome inject(Bytes code, const InjectOptions &options, const CallOptions *first);
   Outcome call(const CallOptions &options);
   Outcome unload();
+  /**
+   * Whether the process is alive and at its safe point, or where its proxy holds it. Throws "gone", "not-ready" or
+   * "unrestorable" if not.
+   */
+  void check();
 
 private:
   void end();

@@ -8,7 +8,7 @@
 
 namespace gpuwhisk::proxy {
 
-enum class Type : uint8_t { hello = 1, init = 2, run = 3, result = 4, error = 5, log = 6, cancel = 7, bye = 8 };
+enum class Type : uint8_t { hello = 1, init = 2, run = 3, result = 4, error = 5, log = 6, cancel = 7, bye = 8, unload = 9, check = 10 };
 
 struct Frame {
   Type type;

@@ -2,7 +2,8 @@
 //
 //   proxy KIND PREWARMER [ARGUMENT]...
 //
-// GPUWHISK_LIBRARIES in the environment names folders, with a colon between, whose files functions may map as code.
+// In the environment, folders with a colon between: GPUWHISK_LIBRARIES, whose files functions may map as code, and
+// GPUWHISK_SCRATCH, which are emptied after a function, as the working folder is. The rest is the pre-warmer's.
 //
 // A thread reads frames, so that the end of the invoker is seen also in the middle of a run; the main thread is the
 // tracer: it starts the pre-warmer, and everything that touches it happens there, in order.
@@ -24,6 +25,7 @@ using namespace gpuwhisk;
 using proxy::Frame;
 using proxy::Type;
 
+constexpr int exit_lost = 1;
 constexpr size_t max_waiting = 64; // Frames: the invoker has one run at a time under way.
 
 class Inbox {
@@ -54,6 +56,8 @@ private:
     switch (frame.type) {
     case Type::init:
     case Type::run:
+    case Type::unload:
+    case Type::check:
       inbox.add(std::move(frame));
       break;
     case Type::cancel: // The run goes on to its end or its deadline; the invoker drops the answer.
@@ -73,36 +77,74 @@ void answer(const Frame &request, const proxy::Answer &answer, int64_t us) {
                        {Type::log, request.id, log}});
 }
 
-constexpr std::string_view libraries_variable = "GPUWHISK_LIBRARIES=";
+constexpr std::string_view libraries_variable = "GPUWHISK_LIBRARIES=", scratch_variable = "GPUWHISK_SCRATCH=";
 
-/** Each with a slash at its end. */
 std::vector<std::string> folders_in(std::string_view list) {
   std::vector<std::string> folders;
   while (!list.empty()) {
     size_t length = list.find(':');
-    if (length != 0) folders.push_back(std::string(list.substr(0, length)) + "/");
+    if (length != 0) folders.emplace_back(list.substr(0, length));
     list.remove_prefix(length == std::string_view::npos ? list.size() : length + 1);
   }
   return folders;
 }
 
-[[noreturn]] void serve(const char *kind, const inject::LaunchOptions &launch, std::vector<std::string> libraries) {
-  std::string_view name(kind);
-  proxy::Service service(launch, name.starts_with("native:"), std::move(libraries));
+/** What the command line and the environment say. */
+struct Given {
+  inject::LaunchOptions launch;
+  inject::Policy policy;
+  std::vector<std::string> scratch{"."};
+};
+
+Given given_by(char **words) {
+  Given given;
+  given.launch.program = *words;
+  for (words++; *words; words++) given.launch.arguments.emplace_back(*words);
+  for (char **variable = environ; *variable; variable++) {
+    std::string_view pair(*variable);
+    if (pair.starts_with(libraries_variable)) {
+      given.policy.library_folders = folders_in(pair.substr(libraries_variable.size()));
+      for (std::string &folder : given.policy.library_folders)
+        if (!folder.ends_with('/')) folder += '/';
+    } else if (pair.starts_with(scratch_variable)) {
+      std::vector<std::string> named = folders_in(pair.substr(scratch_variable.size()));
+      given.scratch.insert(given.scratch.end(), named.begin(), named.end());
+    } else {
+      given.launch.environment.emplace_back(pair);
+    }
+  }
+  return given;
+}
+
+proxy::Answer serve_one(proxy::Service &service, const Frame &request) {
+  switch (request.type) {
+  case Type::init:
+    return service.init(request.payload);
+  case Type::run:
+    return service.run(request.payload);
+  case Type::unload:
+    return service.unload();
+  default:
+    return service.check();
+  }
+}
+
+[[noreturn]] void serve(std::string_view kind, const Given &given) {
+  proxy::Service service(given.launch, kind.starts_with("native:"), given.policy, given.scratch);
   Inbox inbox;
   std::thread(read_frames, std::ref(inbox)).detach();
-  proxy::write_frames({{Type::hello, 0, "{\"version\":1,\"kind\":" + proxy::quote(name) + "}"}});
-  for (;;) {
+  proxy::write_frames({{Type::hello, 0, "{\"version\":1,\"kind\":" + proxy::quote(kind) + ",\"pid\":" +
+                                            std::to_string(service.pid()) + ",\"unload\":true}"}});
+  while (!service.lost()) {
     Frame request = inbox.take();
     int64_t started_us = inject::now_us();
     try {
-      proxy::Answer given =
-          request.type == Type::init ? service.init(request.payload) : service.run(request.payload);
-      answer(request, given, inject::now_us() - started_us);
+      answer(request, serve_one(service, request), inject::now_us() - started_us);
     } catch (const inject::Failure &failure) {
       proxy::end_for_violation(failure.what());
     }
   }
+  _exit(exit_lost); // Without its pre-warmer it is of no use.
 }
 
 } // namespace
@@ -112,17 +154,8 @@ int main(int count, char **words) {
     std::fprintf(stderr, "usage: proxy KIND PREWARMER [ARGUMENT]...\n");
     return 2;
   }
-  inject::LaunchOptions launch;
-  launch.program = words[2];
-  launch.arguments.assign(words + 3, words + count);
-  std::vector<std::string> libraries;
-  for (char **variable = environ; *variable; variable++) {
-    std::string_view pair(*variable);
-    if (pair.starts_with(libraries_variable)) libraries = folders_in(pair.substr(libraries_variable.size()));
-    else launch.environment.emplace_back(pair);
-  }
   try {
-    serve(words[1], launch, std::move(libraries));
+    serve(words[1], given_by(words + 2));
   } catch (const inject::Failure &failure) {
     std::fprintf(stderr, "%s\n", failure.what());
     return 1;

@@ -1,16 +1,17 @@
-// One action in one pre-warmer: what the frames init and run ask for.
+// One action at a time in one pre-warmer: what the frames init, run, unload and check ask for.
 #pragma once
 
-#include "../inject/prewarmer.h"
+#include "request.h"
+#include "scratch.h"
 
 #include <functional>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace gpuwhisk::proxy {
 
-/** The answer to an init or a run: JSON if `ok`, otherwise the text of the error. */
+/** The answer to a request: JSON if `ok`, otherwise the text of the error. */
 struct Answer {
   bool ok;
   std::string text;
@@ -20,23 +21,34 @@ class Service {
 public:
   /**
    * Starts the pre-warmer. Throws inject::Failure. `shared_objects`: the code must be one; otherwise it is for an
-   * interpreter, which words its refusals itself. `library_folders`: as in inject::Policy.
+   * interpreter, which words its refusals itself. `scratch`: the folders that functions can fill.
    */
-  Service(inject::LaunchOptions launch, bool shared_objects, std::vector<std::string> library_folders);
+  Service(const inject::LaunchOptions &launch, bool shared_objects, inject::Policy policy,
+          const std::vector<std::string> &scratch);
 
+  // Each throws inject::Failure for what no payload may be.
   Answer init(std::string_view payload);
   Answer run(std::string_view payload);
+  /** Makes the pre-warmer what it was before init. */
+  Answer unload();
+  /** Whether the pre-warmer is alive, and where it should be. */
+  Answer check();
+
+  pid_t pid() const { return prewarmer_.pid(); }
+  /** Whether the pre-warmer is lost: nothing can be asked for any more. */
+  bool lost() const { return lost_; }
 
 private:
   Answer inject(const inject::CallOptions *first);
   Answer attempt(const std::function<inject::Outcome()> &work);
   Answer explain(const inject::Outcome &outcome) const;
 
-  inject::LaunchOptions launch_;
-  inject::InjectOptions options_;
-  std::unique_ptr<inject::Prewarmer> prewarmer_;
-  bool shared_objects_;
-  std::string code_; // Empty before init.
+  inject::Prewarmer prewarmer_;
+  Scratch scratch_;
+  inject::Policy policy_;
+  bool shared_objects_, lost_ = false;
+  std::optional<std::string> owner_; // The namespace whose code it has run.
+  std::optional<Init> action_;
 };
 
 } // namespace gpuwhisk::proxy

@@ -1,9 +1,9 @@
 """The Python pre-warmer: does ahead what functions of its kind share, and parks at a safe point of its eval loop.
 
-Start: python -I -S -B -X utf8 prewarmer.py LIBRARY OPTIONS; LIBRARY holds the resident code (native/prewarmer), and
-OPTIONS is JSON: {"folder": where functions work, "packages": [folders that come last on sys.path],
-"entry": "module:function" to call beforehand, "read": [...], "write": [...] that the process may see besides the
-system's folders}. The modules to import come in the environment, as for runtime.py.
+Start: python -I -S -B -X utf8 prewarmer.py LIBRARY FOLDER [OPTION PATH]...; LIBRARY holds the resident code
+(native/prewarmer), functions work in FOLDER, and the options are --package (a folder that comes last on sys.path), --read
+and --write (what the process may see besides the system's folders). The modules to import come in the environment, as
+for runtime.py.
 
 A proxy traces the process and has the parked thread call `serve_request`. Functions are loaded and called by
 runtime.py, so that they are answered as there.
@@ -29,6 +29,9 @@ sys.path.remove(HERE)
 
 SYSTEM_FOLDERS = ["/usr", "/lib", "/lib32", "/lib64", "/bin", "/etc", "/opt", "/proc", "/sys"]
 DEVICES = ["/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0"]
+
+# Read by the C library when this process started.
+ALLOCATOR_VARIABLES = ["MALLOC_TOP_PAD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_ARENA_MAX"]
 
 # Not for the function: the name of its function that readies it (annotation `warm`).
 ENTRY_VARIABLE = b"GPUWHISK_ENTRY"
@@ -95,14 +98,11 @@ class Guest:
         self.mailbox.result_length = len(result)
 
 
-def warm_up(options):
+def warm_up():
     for name in USUAL_IMPORTS:
         importlib.import_module(name)
     if "numpy" in sys.modules:
         use_numpy(sys.modules["numpy"])
-    if options.get("entry"):
-        module, _, function = options["entry"].partition(":")
-        getattr(importlib.import_module(module), function)()
 
 
 def use_numpy(numpy):
@@ -140,16 +140,20 @@ def rehearse():
 
 def main():
     library = gpuwhisk_mailbox.open_library(sys.argv[1])
-    options = json.loads(sys.argv[2])
-    os.chdir(options["folder"])
+    os.chdir(sys.argv[2])
+    options = {"--package": [], "--read": [], "--write": []}
+    for name, path in zip(sys.argv[3::2], sys.argv[4::2]):
+        options[name].append(path)
     channel = gpuwhisk_mailbox.Channel()
     library.gw_open_channel(ctypes.byref(channel))
-    readable = gpuwhisk_mailbox.paths(SYSTEM_FOLDERS + options.get("read", []))
-    writable = gpuwhisk_mailbox.paths([*DEVICES, options["folder"], *options.get("write", [])])
+    readable = gpuwhisk_mailbox.paths(SYSTEM_FOLDERS + options["--read"])
+    writable = gpuwhisk_mailbox.paths([*DEVICES, ".", *options["--write"]])
     landlock = library.gw_enter_landlock(readable, writable)  # Before an import can start a thread.
 
-    runtime.prepare_interpreter(options.get("packages", []))
-    warm_up(options)
+    runtime.prepare_interpreter(options["--package"])
+    for name in ALLOCATOR_VARIABLES:
+        os.environ.pop(name, None)  # Processes that a function starts have their own needs.
+    warm_up()
     rehearse()
     guest = Guest(channel.mailbox.contents, lambda: gpuwhisk_mailbox.read_code(library.gw_receive_code()))
     entry = gpuwhisk_mailbox.Guest(guest.serve_request)

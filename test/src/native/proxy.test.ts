@@ -29,7 +29,8 @@ onThisMachine('the proxy as a runtime', () => {
 
   test('greets, loads, and runs', async () => {
     expect((await init(compileObject(echoSource))).body).toEqual({ ok: true });
-    expect(runtime.frames[0]).toMatchObject({ type: 1, text: '{"version":1,"kind":"native:1"}' });
+    const hello = { version: 1, kind: 'native:1', pid: expect.any(Number), unload: true };
+    expect(JSON.parse(runtime.frames[0]?.text ?? '')).toEqual(hello);
     expect((await runtime.run({ a: 'ü☃' }, soon())).body).toEqual({ got: { a: 'ü☃' }, count: 1 });
     expect((await runtime.run({}, soon())).body).toEqual({ got: {}, count: 2 });
     expect(await runtime.init({ code: 'x' })).toMatchObject({
@@ -80,11 +81,28 @@ onThisMachine('the proxy as a runtime', () => {
     expect((await runtime.run({}, soon())).body).toEqual({ alive: true });
   });
 
-  test('a pre-warmer that cannot be restored is replaced', async () => {
+  test('ends after its answer when the pre-warmer cannot be restored', async () => {
     await init(compileObject(body('if (strstr(json, "go")) { close(3); abort(); } return "{}";')));
     const lost = await runtime.run({ go: 1 }, soon());
-    expect(lost).toMatchObject({ isError: true, stderr: expect.stringContaining('The pre-warmer is replaced') });
-    expect((await runtime.run({}, soon())).body).toEqual({});
+    expect(lost).toMatchObject({ isError: true, stderr: expect.stringContaining('is given up') });
+    expect(await runtime.exited).toBe(1);
+  });
+
+  test('unloads: the next function of the namespace is loaded into the same process', async () => {
+    const code = compileObject(body('snprintf(text, 99, "{\\"pid\\":%d}", getpid()); return text;'));
+    const env = { __OW_NAMESPACE: 'one' };
+    await init(code, { env });
+    const first = (await runtime.run({}, soon())).body;
+    expect((await runtime.unload()).body).toEqual({ ok: true, verifyUs: expect.any(Number) });
+    expect(await runtime.run({}, soon())).toMatchObject({ isError: true });
+    expect((await runtime.check()).body).toEqual({ ok: true });
+    const next = { code: code.toString('base64'), binary: true, main: 'main' };
+    expect(await runtime.init({ ...next, env: { __OW_NAMESPACE: 'two' } })).toMatchObject({
+      isError: true,
+      body: { error: 'This runtime has run code of another namespace.' },
+    });
+    expect((await runtime.init({ ...next, env })).body).toEqual({ ok: true });
+    expect((await runtime.run({}, soon())).body).toEqual(first);
   });
 
   test('a run ends at its deadline', async () => {

@@ -9,8 +9,10 @@ import {
   pythonInjection,
   pythonPrewarmer,
 } from '@gpuwhisk/invoker/containers/mscontainer/python-prewarmer';
+import { pythonPairLaunch } from '@gpuwhisk/invoker/runtimes/python-runtime';
 import { findPython } from '@gpuwhisk/invoker/runtimes/find-python';
 import type { Python } from '@gpuwhisk/invoker/runtimes/find-python';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
 import { installRequirements } from '@gpuwhisk/invoker/runtimes/install-requirements';
 import { digestOf, injector } from './native-functions.js';
 
@@ -20,6 +22,12 @@ afterAll(() => rmSync(cacheDir, { recursive: true, force: true }));
 
 /** The machine's Python; undefined without one, or without the addon. */
 export const python: Python | undefined = injector && (await findPython(join(cacheDir, 'python.json')));
+
+/** The proxy with a Python pre-warmer, which empties the folder `scratch` too. */
+export function proxyLaunch(scratch: string): RuntimeLaunch {
+  const launch = pythonPairLaunch(runtimesDir, cacheDir, python!);
+  return { ...launch, env: { ...launch.env, GPUWHISK_SCRATCH: scratch } };
+}
 
 /** A folder with numpy, installed if need be; undefined where it cannot be had. */
 export async function folderWithNumpy(): Promise<string | undefined> {
@@ -41,13 +49,13 @@ export class PythonPrewarmer {
     private readonly packages: string[],
   ) {}
 
-  static async launch(imports: string[] = [], packages: string[] = [], entry?: string): Promise<PythonPrewarmer> {
+  static async launch(imports: string[] = [], packages: string[] = []): Promise<PythonPrewarmer> {
     if (!injector || !python) throw new Error('There is no Python here, or the addon was not built.');
     const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-python-'));
     const printedFile = `${folder}.printed`;
     const output = openSync(printedFile, 'a');
     try {
-      const options = pythonPrewarmer(runtimesDir, python, { folder, imports, packages, entry });
+      const options = pythonPrewarmer(runtimesDir, python, { folder, imports, packages });
       const launched = await injector.launch({ ...options, output, errors: output });
       return new PythonPrewarmer(launched, folder, printedFile, packages);
     } catch (error) {

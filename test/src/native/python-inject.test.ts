@@ -58,13 +58,12 @@ import { python, PythonPrewarmer } from './python-functions.js';
     expect(await prewarmer.result('main = dict', { a: 1 })).toEqual({ a: 1 });
   });
 
-  test('a module of the annotation `warm` is there, and its entry has been called', async () => {
-    const warm = await PythonPrewarmer.launch(['wave', 'no_such_module'], [], 'gc:disable');
+  test('a module of the annotation `warm` is there', async () => {
+    const warm = await PythonPrewarmer.launch(['wave', 'no_such_module']);
     try {
       expect(warm.printed()).toMatch(/'no_such_module' of annotation 'warm' was not loaded/);
-      const code =
-        'import gc, sys\nthere = "wave" in sys.modules\ndef main(args):\n  return {"there": there, "gc": gc.isenabled()}';
-      expect(await warm.result(code)).toEqual({ there: true, gc: false });
+      const code = 'import sys\nthere = "wave" in sys.modules\ndef main(args):\n  return {"there": there}';
+      expect(await warm.result(code)).toEqual({ there: true });
     } finally {
       await warm.end();
     }

@@ -1,0 +1,154 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { pythonArchives, pythonSources, zipOf } from '@gpuwhisk/invoker/runtimes/python-cases';
+import type { RuntimeCase } from '@gpuwhisk/invoker/runtimes/runtime-cases';
+import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
+import { digestOf } from './native-functions.js';
+import { proxyLaunch, python } from './python-functions.js';
+
+const exited = 'The action did not produce a valid response and exited unexpectedly.';
+
+(python ? describe : describe.skip)('the proxy with a Python pre-warmer', () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'gpuwhisk-scratch-'));
+  let runtime: RuntimeProcess;
+  const start = (): void => {
+    runtime = new RuntimeProcess(proxyLaunch(scratch));
+  };
+  const soon = (): { deadline: string } => ({ deadline: String(Date.now() + 20_000) });
+  const init = (code: string, more: object = {}) => runtime.init({ code, ...more });
+
+  afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+  describe('answers as the runtime does', () => {
+    let started: RuntimeProcess | undefined;
+    beforeEach(() => {
+      if (!started) start();
+      started = runtime;
+    });
+    afterAll(() => started?.close());
+
+    async function check(given: RuntimeCase): Promise<void> {
+      const { code, main = 'main', entry, binary = false, env = {} } = given;
+      const printed = { stdout: runtime.stdout.length, stderr: runtime.stderr.length };
+      const loaded = await runtime.init({ code, main, binary, env, ...(entry !== undefined && { entry }) });
+      const answer = loaded.isError ? loaded : await runtime.run(given.value ?? {}, soon());
+      const error = given.exit === undefined ? (given.initError ?? given.runError) : exited;
+      expect(answer.isError).toBe(error !== undefined);
+      if (error === undefined) expect(answer.body).toEqual(given.result);
+      else expect((answer.body as { error: string }).error).toMatch(error);
+      for (const stream of ['stdout', 'stderr'] as const) {
+        const text = runtime[stream].slice(printed[stream]);
+        const wanted = given[stream];
+        if (typeof wanted === 'string') expect(text).toContain(wanted);
+        else if (wanted) expect(text).toMatch(wanted);
+      }
+      expect((await runtime.unload()).body).toEqual({ ok: true, verifyUs: expect.any(Number) });
+      expect(readdirSync(runtime.folder)).toEqual([]);
+    }
+
+    test.each(pythonSources)('source: $name', (given) => check(given));
+    test.each(pythonArchives)('zip: $name', ({ files, ...given }) =>
+      check({ ...given, code: zipOf(files), binary: true }),
+    );
+  });
+
+  describe('one after the other', () => {
+    beforeEach(start);
+    afterEach(() => runtime.close());
+
+    test('says hello with its process, which stays the same', async () => {
+      const { text } = await runtime.frame(({ type }) => type === 1);
+      expect(JSON.parse(text)).toEqual({
+        version: 1,
+        kind: expect.stringMatching(/^python:3\./),
+        pid: expect.any(Number),
+        unload: true,
+      });
+      const code =
+        'import os\nos.n = getattr(os, "n", 0) + 1\ndef main(args):\n  return {"pid": os.getpid(), "n": os.n}';
+      for (let round = 0; round < 3; round += 1) {
+        expect((await init(code)).body).toEqual({ ok: true });
+        expect((await runtime.run({}, soon())).body).toEqual({ pid: JSON.parse(text).pid, n: 1 });
+        expect((await runtime.check()).body).toEqual({ ok: true });
+        expect((await runtime.unload()).isError).toBe(false);
+        expect((await runtime.check()).body).toEqual({ ok: true });
+      }
+    });
+
+    test('runs the code of one namespace only, and code with its digest', async () => {
+      const code = 'main = dict';
+      const of = (namespace: string) => ({ env: { __OW_NAMESPACE: namespace } });
+      const wrong = await init(code, { ...of('one'), digest: digestOf(Buffer.from('other')) });
+      expect((wrong.body as { error: string }).error).toContain('SHA-256');
+      expect((await init(code, { ...of('one'), digest: digestOf(Buffer.from(code)) })).isError).toBe(false);
+      expect((await runtime.unload()).isError).toBe(false);
+      expect(await init(code, of('two'))).toMatchObject({
+        isError: true,
+        body: { error: 'This runtime has run code of another namespace.' },
+      });
+      expect((await init(code, of('one'))).isError).toBe(false);
+    });
+
+    test('a crash is rolled back, and the action runs again; its files are gone with it', async () => {
+      const files = {
+        '__main__.py':
+          'import ctypes, other\ndef main(args):\n  if args.get("die"): ctypes.string_at(0)\n  return {"x": other.x}',
+        'other.py': 'x = 7',
+      };
+      await init(zipOf(files), { binary: true });
+      const died = await runtime.run({ die: true }, soon());
+      expect(died).toMatchObject({ isError: true, body: { error: expect.stringContaining('SIGSEGV') } });
+      expect(died.stderr).toMatch(/main__\.py", line 3 in main/);
+      expect(readdirSync(runtime.folder)).toEqual([]);
+      expect((await runtime.run({}, soon())).body).toEqual({ x: 7 });
+    });
+
+    test('what a function left in the folders is removed, links themselves and not what they point at', async () => {
+      const kept = join(scratch, 'kept');
+      const outside = mkdtempSync(join(tmpdir(), 'gpuwhisk-outside-'));
+      mkdirSync(kept, { recursive: true });
+      writeFileSync(join(outside, 'file'), '');
+      symlinkSync(outside, join(kept, 'link'));
+      await runtime.close();
+      start();
+      const code = [
+        'import os',
+        'def main(args):',
+        '  os.symlink(args["outside"], "link")',
+        '  os.symlink(args["outside"], args["scratch"] + "/link")',
+        '  os.makedirs(args["scratch"] + "/a/b/c"); os.chmod(args["scratch"] + "/a/b", 0)',
+        '  open(".hidden", "w").close(); os.mkfifo("pipe")',
+        '  here = os.open(".", os.O_RDONLY)',
+        '  for _ in range(2000):',
+        '    os.mkdir("d", dir_fd=here); below = os.open("d", os.O_RDONLY, dir_fd=here); os.close(here); here = below',
+        '  return {}',
+      ].join('\n');
+      await init(code);
+      const filled = await runtime.run({ outside, scratch }, soon());
+      expect(filled.body).toEqual({});
+      await runtime.unload();
+      expect(readdirSync(runtime.folder)).toEqual([]);
+      expect(readdirSync(scratch)).toEqual(['kept']);
+      expect(existsSync(join(outside, 'file'))).toBe(true);
+      rmSync(outside, { recursive: true, force: true });
+    });
+
+    test('is of no more use after what cannot be put back', async () => {
+      await init('import os\ndef main(args):\n  os.chdir("/")\n  return {}');
+      await runtime.run({}, soon());
+      expect(await runtime.unload()).toMatchObject({
+        isError: true,
+        body: { error: expect.stringContaining('cannot serve on') },
+      });
+      expect(await runtime.exited).toBe(1);
+    });
+
+    test('a check finds a pre-warmer that is gone', async () => {
+      const { text } = await runtime.frame(({ type }) => type === 1);
+      process.kill((JSON.parse(text) as { pid: number }).pid, 'SIGKILL');
+      expect(await runtime.check()).toMatchObject({ isError: true });
+    });
+  });
+});
