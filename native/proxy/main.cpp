@@ -3,7 +3,8 @@
 //   proxy KIND PREWARMER [ARGUMENT]...
 //
 // In the environment, folders with a colon between: GPUWHISK_LIBRARIES, whose files functions may map as code, and
-// GPUWHISK_SCRATCH, which are emptied after a function, as the working folder is. The rest is the pre-warmer's.
+// GPUWHISK_SCRATCH, which are emptied after a function, as the working folder is. The rest is the pre-warmer's, except
+// GPUWHISK_PREWARM, which says what goes without saying here.
 //
 // A thread reads frames, so that the end of the invoker is seen also in the middle of a run; the main thread is the
 // tracer: it starts the pre-warmer, and everything that touches it happens there, in order.
@@ -77,7 +78,8 @@ void answer(const Frame &request, const proxy::Answer &answer, int64_t us) {
                        {Type::log, request.id, log}});
 }
 
-constexpr std::string_view libraries_variable = "GPUWHISK_LIBRARIES=", scratch_variable = "GPUWHISK_SCRATCH=";
+constexpr std::string_view libraries_variable = "GPUWHISK_LIBRARIES=", scratch_variable = "GPUWHISK_SCRATCH=",
+                           prewarm_variable = "GPUWHISK_PREWARM=";
 
 std::vector<std::string> folders_in(std::string_view list) {
   std::vector<std::string> folders;
@@ -109,7 +111,7 @@ Given given_by(char **words) {
     } else if (pair.starts_with(scratch_variable)) {
       std::vector<std::string> named = folders_in(pair.substr(scratch_variable.size()));
       given.scratch.insert(given.scratch.end(), named.begin(), named.end());
-    } else {
+    } else if (!pair.starts_with(prewarm_variable)) {
       given.launch.environment.emplace_back(pair);
     }
   }

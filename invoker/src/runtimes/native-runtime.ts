@@ -9,7 +9,7 @@ import type { BuildStep, RuntimeLaunch } from './runtime-catalog.js';
 export const nativeVersion = '1';
 
 /** Folders, of the sandbox, that functions may write in: as those of other kinds do. */
-const writable = ['.', '/tmp'];
+const writable = ['.', '/tmp', '/dev/shm'];
 /** Of the sandbox that compiles. */
 const buildMemoryMiB = 1024;
 const elfMagic = '7f454c46';
@@ -32,7 +32,7 @@ export function nativeLaunch(runtimesDir: string, node: string, compilers: Nativ
   const launch: RuntimeLaunch = {
     command: [proxyPath, kind, nativePrewarmerPath, ...writable.flatMap((folder) => ['--write', folder])],
     binds: bindsFor([proxyPath, nativePrewarmerPath]),
-    env: {},
+    env: { GPUWHISK_PREWARM: 'true' },
     protocol: 'framed',
     traces: true,
   };

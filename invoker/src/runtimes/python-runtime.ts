@@ -32,7 +32,12 @@ export function pythonPairLaunch(
   return {
     command: [proxyPath, `python:${python.version.replace(/\.\d+$/, '')}`, how.program, ...(how.arguments ?? [])],
     binds: [...plain.binds, ...bindsFor([proxyPath, residentLibrary])],
-    env: { ...plain.env, ...pythonPrewarmerVariables, GPUWHISK_LIBRARIES: libraryFolders.join(':') },
+    env: {
+      ...plain.env,
+      ...pythonPrewarmerVariables,
+      GPUWHISK_PREWARM: 'true',
+      GPUWHISK_LIBRARIES: libraryFolders.join(':'),
+    },
     protocol: 'framed',
     traces: true,
   };
