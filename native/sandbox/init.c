@@ -1,4 +1,5 @@
-// PID 1 of the sandbox: starts the runtime, reaps what is orphaned, ends with the runtime's status.
+// The sandbox's first process: starts the runtime, reaps what is orphaned, ends with the runtime's status. It is PID 1,
+// unless the PID namespace is shared with others.
 #define _GNU_SOURCE
 #include "sandbox.h"
 
@@ -21,6 +22,8 @@ static void close_from(int first) {
 }
 
 _Noreturn static void run_command(const struct spec *spec) {
+  // Not entered by init, which what is in it cannot signal then.
+  if (find_step(spec, OP_DOMAIN) != NULL) enter_domain();
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
@@ -32,7 +35,7 @@ _Noreturn static void run_command(const struct spec *spec) {
 
 static int status_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 
-// Where there is no freezer. Queued signals of one number keep their order, so the last request wins.
+// Where there is no freezer. All that it may signal in its PID namespace is the sandbox's: the user is. Queued signals of one number keep their order, so the last request wins.
 static void pause_or_resume(int signal_number, siginfo_t *info, void *context) {
   (void)signal_number;
   (void)context;
@@ -47,11 +50,12 @@ void run_init(const struct spec *spec, int launcher) {
   struct pollfd gone = {.fd = launcher, .events = 0};
   if (poll(&gone, 1, 0) != 0) _exit(EXIT_SETUP_FAILED);
   bool keep_socket = find_step(spec, OP_KEEP_SOCKET) != NULL;
-  if (!(spec->namespaces & CLONE_NEWPID)) {
+  if (!has_init(spec)) {
     if (!keep_socket) close(SOCKET_FD);
     run_command(spec);
   }
 
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) fail("death-signal", errno, "subreaper");
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);

@@ -107,6 +107,16 @@ static void join_group(const char *folder, pid_t child) {
   if (write_file(path, text) < 0) fail("cgroup", errno, path);
 }
 
+// What is cloned from here on is in the other namespace; this process is not.
+static void join_pid_namespace(const struct spec *spec) {
+  const struct step *step = find_step(spec, OP_JOIN_PID);
+  if (step == NULL) return;
+  int space = open(step->args[0], O_RDONLY | O_CLOEXEC);
+  if (space < 0) fail("shared-pid", errno, step->args[0]);
+  if (setns(space, CLONE_NEWPID) < 0) fail("shared-pid", errno, "setns");
+  close(space);
+}
+
 // The new /proc, handed to the launcher so that it can watch the sandbox's memory.
 static void send_proc(int channel) {
   int folder = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -180,6 +190,7 @@ int main(int count, char **words) {
     remove_host_link(words[2]);
     return 0;
   }
+  if (count == 4 && strcmp(words[2], "--hold") == 0) return hold((uid_t)number(words[3]));
   pid_t platform = getppid();
   // Blocked so that they wait for supervise(): a frozen sandbox must be thawed to die, whoever asks for its end.
   sigset_t handled;
@@ -207,6 +218,7 @@ int main(int count, char **words) {
   // Without root the user namespace comes first, for it grants the right to the others.
   bool early_user = (spec.namespaces & CLONE_NEWUSER) && geteuid() != 0;
   int flags = spec.namespaces & ~CLONE_NEWCGROUP & ~(early_user ? 0 : CLONE_NEWUSER);
+  join_pid_namespace(&spec);
   bool joined = false;
   pid_t child = start_child(flags, group == NULL ? NULL : group->args[0], &joined);
   if (child < 0) fail("namespaces", errno, "clone");

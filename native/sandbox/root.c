@@ -137,7 +137,8 @@ static void mount_proc(const struct spec *spec) {
   inside(spec, "/proc", path);
   make_parents(path);
   if (mkdir(path, 0555) < 0 && errno != EEXIST) fail("proc", errno, path);
-  if (mount("proc", path, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0) fail("proc", errno, "mounting /proc");
+  const char *options = joins_others(spec) ? "hidepid=invisible" : NULL;
+  if (mount("proc", path, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0) fail("proc", errno, "mounting /proc");
   size_t base = strlen(path);
   for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
     snprintf(path + base, sizeof path - base, "/%s", fixed[i]);

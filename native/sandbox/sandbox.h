@@ -28,13 +28,15 @@ enum operation {
   OP_OOM_EVENT,  // cgroup v1 memory folder: end the sandbox when it runs out of memory
   OP_WATCH,      // bytes of resident memory at which the sandbox is killed
   OP_NAMESPACE,  // user mount pid ipc uts net cgroup
+  OP_JOIN_PID,   // PID namespace of others to start in, a path; needs a control group, by which the sandbox ends
+  OP_DOMAIN,     // a Landlock domain, for the command and all that it starts
   OP_ID,         // user and group inside, user and group outside
   OP_ROOT,       // an empty folder of the host to build the root on
   OP_OWN,        // path: made if absent and given to the outer id
   OP_TMPFS,      // path inside, size in bytes
   OP_BIND,       // source, path inside, ro | rw | dev
   OP_LINK,       // target, path inside
-  OP_PROC,       // mount a new /proc
+  OP_PROC,       // mount a new /proc; where the PID namespace is shared, one that shows the sandbox's own processes
   OP_MASK,       // path inside: hidden by something empty
   OP_VETH,       // name outside, address outside, address inside, prefix length
   OP_RLIMIT,     // name, value
@@ -67,6 +69,9 @@ struct spec {
 // Reads one message and adds it to the spec; the one that ends with a command is the last.
 void read_spec(struct spec *spec);
 const struct step *find_step(const struct spec *spec, enum operation op);
+// Whether the command's parent, the sandbox's first process, stays to reap what it leaves.
+bool has_init(const struct spec *spec);
+bool joins_others(const struct spec *spec);
 long number(const char *text);
 
 // report.c
@@ -101,6 +106,16 @@ void install_filter(bool traces);
 
 // init.c
 _Noreturn void run_init(const struct spec *spec, int launcher);
+
+// domain.c
+void enter_domain(void);
+
+// group.c
+void end_group(const struct spec *spec);
+
+// holder.c
+// Keeps a PID namespace until the platform ends; its PID 1 runs as `user`.
+int hold(uid_t user);
 
 // supervise.c
 int supervise(const struct spec *spec, pid_t child, int proc_folder);

@@ -22,6 +22,7 @@ static const struct {
     {"root", OP_ROOT, 1},               {"own", OP_OWN, 1},             {"tmpfs", OP_TMPFS, 2},
     {"bind", OP_BIND, 3},               {"link", OP_LINK, 2},           {"proc", OP_PROC, 0},
     {"mask", OP_MASK, 1},               {"veth", OP_VETH, 4},           {"rlimit", OP_RLIMIT, 2},
+    {"join-pid", OP_JOIN_PID, 1},       {"domain", OP_DOMAIN, 0},
     {"filter", OP_FILTER, 0},           {"traces", OP_TRACES, 0},       {"cwd", OP_CWD, 1},
     {"hostname", OP_HOSTNAME, 1},       {"keep-socket", OP_KEEP_SOCKET, 0}, {"env", OP_ENV, 1},
 };
@@ -124,3 +125,7 @@ const struct step *find_step(const struct spec *spec, enum operation op) {
   }
   return NULL;
 }
+
+bool joins_others(const struct spec *spec) { return find_step(spec, OP_JOIN_PID) != NULL; }
+
+bool has_init(const struct spec *spec) { return (spec->namespaces & CLONE_NEWPID) || joins_others(spec); }

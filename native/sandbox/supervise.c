@@ -21,8 +21,9 @@ enum { WATCH_EVERY_MS = 100 };
 
 static void sleep_ms(long ms) { nanosleep(&(struct timespec){0, ms * 1000000}, NULL); }
 
+// What the first process leaves is ended once it has.
 static void kill_sandbox(const struct spec *spec, pid_t child) {
-  if (!(spec->namespaces & CLONE_NEWPID)) kill(-child, SIGKILL);
+  if (!has_init(spec)) kill(-child, SIGKILL);
   kill(child, SIGKILL);
 }
 
@@ -118,7 +119,7 @@ static bool handle_command(const struct spec *spec, pid_t child) {
     kill_sandbox(spec, child);
     return false;
   }
-  if (spec->namespaces & CLONE_NEWPID) sigqueue(child, SIGRTMIN, (union sigval){.sival_int = command});
+  if (has_init(spec)) sigqueue(child, SIGRTMIN, (union sigval){.sival_int = command});
   else kill(-child, command == COMMAND_PAUSE ? SIGSTOP : SIGCONT);
   return true;
 }
@@ -156,7 +157,8 @@ int supervise(const struct spec *spec, pid_t child, int proc_folder) {
       kill_sandbox(spec, child);
     }
   }
-  if (!(spec->namespaces & CLONE_NEWPID)) end_orphans();
+  if (joins_others(spec)) end_group(spec);
+  else if (!has_init(spec)) end_orphans();
   if (!exhausted) exhausted = killed_for_memory(spec);
   if (exhausted) {
     // How the platform learns of it: no status of the runtime looks like this.

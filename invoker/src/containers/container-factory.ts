@@ -87,6 +87,10 @@ export interface Call {
 export interface Container {
   readonly id: string;
   readonly spec: ContainerSpec;
+  /** When it was made, epoch ms. */
+  readonly sinceMs: number;
+  /** The MSContainer that it lies in with others; undefined where it shares its processes' namespace with none. */
+  readonly msContainer: string | undefined;
   /** The id of its runtime's process as its functions see it; undefined where the runtime does not tell. */
   readonly pid: number | undefined;
   /** Loads code; once only. Its logs are empty if it succeeded: those lines come with the first run. */

@@ -85,6 +85,8 @@ interface Pending {
 class SimulatedContainer implements Container {
   readonly exited: Promise<void>;
   readonly pid = undefined;
+  readonly msContainer = undefined;
+  readonly sinceMs: number;
   busyMs = 0;
   private readonly memory = new Map<string, JsonValue>();
   private readonly pending = new Set<Pending>();
@@ -104,6 +106,7 @@ class SimulatedContainer implements Container {
     private readonly options: SimulatedFactoryOptions,
     private readonly onEnd: () => void,
   ) {
+    this.sinceMs = options.clock.now();
     this.exited = new Promise((resolve) => {
       this.end = resolve;
     });

@@ -33,6 +33,11 @@ export interface RuntimeLaunch {
    * itself. Default false.
    */
   traces?: boolean;
+  /**
+   * How it is started ahead of need, as a process that functions are injected into; absent where they are not, or where
+   * this is such a launch itself (`traces`).
+   */
+  pair?: RuntimeLaunch;
   /** Absent where the runtime takes code as it is. */
   build?: BuildStep;
 }

@@ -1,10 +1,12 @@
-// A platform that process-lifetime.test.ts kills: three containers with a `sleep` in the background, one paused.
+// A platform that tests kill: three containers (pairs if the last argument says so) with a `sleep` in the background,
+// one of them paused.
 import { join } from 'node:path';
-import { openProcessFactory } from './process-harness.js';
+import { openMsContainerFactory, openProcessFactory } from './process-harness.js';
 import { initRequest, limits, runRequest, spec } from './container-calls.js';
 
-const [, , dataDir = '', mark = ''] = process.argv;
-const { factory } = await openProcessFactory({ dataDir, guestsDir: join(dataDir, 'guests') });
+const [, , dataDir = '', mark = '', sort = ''] = process.argv;
+const open = sort === 'pairs' ? openMsContainerFactory : openProcessFactory;
+const { factory } = await open({ dataDir, guestsDir: join(dataDir, 'guests') });
 for (let i = 0; i < 3; i++) {
   const container = await factory.create(spec);
   await container.init(initRequest(), limits).outcome;

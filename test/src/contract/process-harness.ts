@@ -4,8 +4,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { ContainerFactory } from '@gpuwhisk/invoker/containers/container-factory';
+import { createMsContainerFactory } from '@gpuwhisk/invoker/containers/mscontainer/mscontainer-factory';
 import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/process-factory';
-import type { ProcessFactoryOptions } from '@gpuwhisk/invoker/containers/process/process-factory';
+import type {
+  ProcessContainerFactory,
+  ProcessFactoryOptions,
+} from '@gpuwhisk/invoker/containers/process/factory-options';
 import type { RuntimeCatalog, RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
 import { kind } from './container-calls.js';
 import { writeGuestProgram } from './guest-program.js';
@@ -22,7 +26,7 @@ const launcherPath = fileURLToPath(new URL('../../../native/build/sandbox', impo
 /** Whether the launcher is built (Linux with a C compiler). */
 export const hasLauncher = existsSync(launcherPath);
 
-/** A process factory in a folder of its own. */
+/** A factory in a folder of its own. */
 export interface ProcessHarness {
   factory: ContainerFactory;
   /** The platform's data folder. */
@@ -35,7 +39,7 @@ export interface ProcessHarness {
 function catalogOf(folder: string): RuntimeCatalog {
   writeGuestProgram(join(folder, 'guest.mjs'));
   writeHttpGuestProgram(join(folder, 'http-guest.mjs'));
-  const launchOf = (name: string, protocol: RuntimeLaunch['protocol']): RuntimeLaunch => ({
+  const launchOf = (name: string, protocol: RuntimeLaunch['protocol'], pair?: RuntimeLaunch): RuntimeLaunch => ({
     command: [process.execPath, `/opt/guest/${name}`],
     binds: [
       { source: folder, target: '/opt/guest' },
@@ -43,9 +47,10 @@ function catalogOf(folder: string): RuntimeCatalog {
     ],
     env: {},
     protocol,
+    ...(pair && { pair }),
   });
   const launches: Record<string, RuntimeLaunch> = {
-    [kind]: launchOf('guest.mjs', 'framed'),
+    [kind]: launchOf('guest.mjs', 'framed', launchOf('guest.mjs', 'framed')),
     [httpKind]: launchOf('http-guest.mjs', 'http'),
   };
   return {
@@ -59,12 +64,23 @@ function catalogOf(folder: string): RuntimeCatalog {
   };
 }
 
+type HarnessOptions = Partial<ProcessFactoryOptions> & { guestsDir?: string };
+
+/** As openProcessFactory, of an mscontainer factory that makes pairs also where somebody waits. */
+export function openMsContainerFactory(options: HarnessOptions = {}): Promise<ProcessHarness> {
+  return openProcessFactory(options, (processes, catalog) => {
+    const factory = createMsContainerFactory({ processes, catalog });
+    return { ...factory, create: (wanted) => factory.prewarm(wanted) };
+  });
+}
+
 /**
  * Opens a process factory over the test guests. Its folders lie in the home folder, which for root is closed to
  * others (mode 0700): binds from there must work.
  */
 export async function openProcessFactory(
-  options: Partial<ProcessFactoryOptions> & { guestsDir?: string } = {},
+  options: HarnessOptions = {},
+  factoryOver: (processes: ProcessContainerFactory, catalog: RuntimeCatalog) => ContainerFactory = (same) => same,
 ): Promise<ProcessHarness> {
   const base = isRoot ? homedir() : tmpdir();
   const guests = options.guestsDir ?? mkdtempSync(join(base, '.gpuwhisk-guests-'));
@@ -72,13 +88,15 @@ export async function openProcessFactory(
   // What is bound keeps its modes, and the functions run as other users.
   chmodSync(guests, 0o755);
   const dataDir = options.dataDir ?? mkdtempSync(join(base, '.gpuwhisk-data-'));
-  const factory = createProcessFactory({
-    catalog: catalogOf(guests),
+  const catalog = catalogOf(guests);
+  const processes = createProcessFactory({
+    catalog,
     clock: systemClock,
     actionNetwork: false,
     ...options,
     dataDir,
   });
+  const factory = factoryOver(processes, catalog);
   const notes = await factory.start();
   return {
     factory,

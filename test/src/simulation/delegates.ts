@@ -15,10 +15,15 @@ export function busLike(bus: MessageBus, changes: Partial<MessageBus>): MessageB
 }
 
 /** A container that does as `container` does, except for what `changes` says. */
-export function containerLike(container: Container, changes: Partial<Omit<Container, 'canUnload'>>): Container {
+export function containerLike(
+  container: Container,
+  changes: Partial<Omit<Container, 'canUnload' | 'sinceMs' | 'msContainer'>>,
+): Container {
   return {
     id: container.id,
     spec: container.spec,
+    sinceMs: container.sinceMs,
+    msContainer: container.msContainer,
     pid: container.pid,
     exited: container.exited,
     get busyMs() {

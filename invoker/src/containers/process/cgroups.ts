@@ -78,6 +78,7 @@ async function removeGroup(folder: string, clock: Clock): Promise<boolean> {
     }
     if (clock.monotonicMs() > deadlineMs) return false;
     await tryWrite(join(folder, 'cgroup.freeze'), '0');
+    await tryWrite(join(folder, 'pids.max'), '0'); // Or what is killed may be fewer than what is forked meanwhile.
     if (!(await tryWrite(join(folder, 'cgroup.kill'), '1'))) await killListed(folder);
     await sleep(clock, pollMs);
   }

@@ -9,7 +9,8 @@ import type { ActionNetwork } from './network.js';
 
 const probeTimeoutMs = 5000;
 const maxProbes = 10;
-const probeSlot = 0;
+/** The slot that trials have. */
+export const probeSlot = 0;
 
 /** Which measures this host allows. */
 export interface Isolation {
@@ -45,11 +46,16 @@ export interface Frame {
   slot: number;
   tmpBytes: number;
   view: HostView;
+  /** A PID namespace to share with others, instead of one of its own; see canShare. */
+  pidNamespace?: string | undefined;
 }
 
 /** The part of a launcher's spec that isolates; the same for the probe and for every sandbox. */
 export function frameWords(isolation: Isolation, frame: Frame): Words {
-  const words: Words = [...isolation.namespaces].flatMap((name) => ['namespace', name]);
+  const { pidNamespace } = frame;
+  const own = [...isolation.namespaces].filter((name) => name !== 'pid' || pidNamespace === undefined);
+  const words: Words = own.flatMap((name) => ['namespace', name]);
+  if (pidNamespace !== undefined) words.push('join-pid', pidNamespace, 'domain');
   if (isolation.ownUser) words.push('id', String(innerId), String(frame.outerId));
   words.push('own', frame.actionFolder, 'hostname', 'action');
   if (isolation.namespaces.has('mount')) {
@@ -115,7 +121,22 @@ function weaken(isolation: Isolation, measure: string): { isolation: Isolation; 
   return undefined;
 }
 
-async function probe(path: string, tag: string, isolation: Isolation, frame: Frame): Promise<string | undefined> {
+/**
+ * Whether sandboxes may lie in one PID namespace: each needs a user of its own, and a control group that it ends by.
+ * What else it takes (Landlock, a /proc that hides others) the trial shows.
+ */
+export function canShare({ namespaces, ownUser, freshProc, filter, cgroups }: Isolation): boolean {
+  const separate = ['user', 'mount', 'pid', 'ipc', 'net'].every((name) => namespaces.has(name));
+  return process.getuid?.() === 0 && separate && ownUser && freshProc && filter && cgroups !== noCgroups;
+}
+
+/** Tries a sandbox; why it does not start, as a measure and a reason on lines of their own, or undefined. */
+export async function probe(
+  path: string,
+  tag: string,
+  isolation: Isolation,
+  frame: Frame,
+): Promise<string | undefined> {
   const { cgroups } = isolation;
   const id = 'probe';
   const process = startLauncher(path, tag, cgroups.makeWords(id));

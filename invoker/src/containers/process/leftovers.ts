@@ -3,18 +3,19 @@ import { join } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Cgroups } from './cgroups.js';
+import { holdFlag } from './holder.js';
 import { findTool, runTool } from './run-tool.js';
 
 const killWaitMs = 3000;
 const pollMs = 10;
 
-/** Processes of launchers that were started with `tag`: their sandboxes end with them. */
+/** Processes of launchers and holders that were started with `tag`: their sandboxes end with them. */
 async function launchersOf(tag: string): Promise<number[]> {
   const found: number[] = [];
   for (const name of await readdir('/proc').catch(() => [])) {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) continue;
     const words = (await readFile(join('/proc', name, 'cmdline'), 'utf8').catch(() => '')).split('\0');
-    if (words[1] === tag && words.length === 3) found.push(Number(name));
+    if (words[1] === tag && (words.length === 3 || words[2] === holdFlag)) found.push(Number(name));
   }
   return found;
 }

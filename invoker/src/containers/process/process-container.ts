@@ -12,6 +12,8 @@ const killWaitMs = 3000;
 export interface ContainerParts {
   id: string;
   spec: ContainerSpec;
+  /** The MSContainer whose PID namespace it shares; undefined if it has one of its own. */
+  msContainer: string | undefined;
   process: SandboxProcess;
   /** Whether the process is a launcher with the sandbox below it, or the runtime itself. */
   hasLauncher: boolean;
@@ -27,6 +29,8 @@ export interface ContainerParts {
 export class ProcessContainer implements Container {
   readonly id: string;
   readonly spec: ContainerSpec;
+  readonly msContainer: string | undefined;
+  readonly sinceMs: number;
   readonly exited: Promise<void>;
   private readonly destroyed = deferred<void>();
   private connection: Connection | undefined;
@@ -38,6 +42,8 @@ export class ProcessContainer implements Container {
   constructor(private readonly parts: ContainerParts) {
     this.id = parts.id;
     this.spec = parts.spec;
+    this.msContainer = parts.msContainer;
+    this.sinceMs = parts.clock.now();
     const exited = deferred<void>();
     this.exited = exited.promise;
     const { child } = parts.process;

@@ -3,20 +3,22 @@ import { existsSync } from 'node:fs';
 import { mkdir, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { systemRandom } from '@gpuwhisk/common/system/random';
-import type { BuildStep, RuntimeCatalog, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
-import type { Container, ContainerFactory, ContainerSpec, Match } from '../container-factory.js';
+import type { BuildStep, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
+import type { Container, ContainerSpec, Match } from '../container-factory.js';
 import { ProvisioningError, bareSpec } from '../container-factory.js';
 import { matchSpecs } from '../match-specs.js';
 import { BuildCache } from './build-cache.js';
 import { detectCgroups } from './cgroups.js';
 import { connectRuntime } from './connect-runtime.js';
+import type { ProcessContainerFactory, ProcessFactoryOptions, SharedNamespace } from './factory-options.js';
 import { prepareHostView } from './host-view.js';
 import type { HostView } from './host-view.js';
-import { limitNotes, noIsolation, probeIsolation } from './isolation.js';
-import type { Isolation } from './isolation.js';
+import { startHolder } from './holder.js';
+import type { Holder } from './holder.js';
+import { canShare, limitNotes, noIsolation, probe, probeIsolation, probeSlot } from './isolation.js';
+import type { Frame, Isolation } from './isolation.js';
 import { sendSpec, startBare } from './launcher.js';
 import type { SandboxProcess } from './launcher.js';
 import { LauncherPool } from './launcher-pool.js';
@@ -38,36 +40,6 @@ const firstOuterId = 1_879_048_192;
 const idBlocks = 256;
 const launcherPath = fileURLToPath(new URL('../../../../native/build/sandbox', import.meta.url));
 
-/** What the process factory is made with. */
-export interface ProcessFactoryOptions {
-  catalog: RuntimeCatalog;
-  clock: Clock;
-  /** The platform's data folder; sandboxes lie in `sandboxes` below it. */
-  dataDir: string;
-  /** Whether sandboxes may reach the network. */
-  actionNetwork: boolean;
-  /** Environment of every runtime, such as `__OW_API_HOST`. */
-  runtimeEnv?: Readonly<Record<string, string>>;
-  /** Processes of a sandbox, threads included. Default 1024, as OpenWhisk's `--pids-limit`. */
-  pidsLimit?: number;
-  /**
-   * Listens on an address of the host that only sandboxes and the host itself are let through to, and resolves with
-   * the port. Called once, by start(), and only where sandboxes have a network.
-   */
-  serveSandboxes?: (address: string) => Promise<number>;
-  /** IPv4 range that sandboxes' addresses are taken from. */
-  networkRange?: string;
-  /** Path of the sandbox launcher; default: the one that native/build.mjs builds. */
-  launcherPath?: string;
-  random?: Random;
-}
-
-/** A factory of containers that are processes of this machine. */
-export interface ProcessContainerFactory extends ContainerFactory {
-  /** Where sandboxes reach what `serveSandboxes` serves, as `address:port`; undefined if they cannot. After start(). */
-  readonly sandboxService: string | undefined;
-}
-
 /** Makes containers of processes of this machine, isolated as well as the host allows. */
 export function createProcessFactory(options: ProcessFactoryOptions): ProcessContainerFactory {
   return new ProcessFactory(options);
@@ -87,6 +59,8 @@ class ProcessFactory implements ProcessContainerFactory {
   private tag = '';
   private firstId = 0;
   private closed = false;
+  /** Why containers cannot share a PID namespace here; asked once. */
+  private sharing: Promise<string | undefined> | undefined;
   private launchers: LauncherPool | undefined;
 
   constructor(private readonly options: ProcessFactoryOptions) {
@@ -116,14 +90,8 @@ class ProcessFactory implements ProcessContainerFactory {
     }
     this.view = await prepareHostView(this.sandboxFolder('.etc'));
     this.network = await this.openNetwork(hash, notes);
-    const frame = {
-      rootFolder: this.sandboxFolder('.root'),
-      actionFolder: this.sandboxFolder('.probe'),
-      outerId: this.outerId(0),
-      tmpBytes: MiB,
-      view: this.view,
-    };
-    const probed = await probeIsolation(this.launcherPath, this.tag, { cgroups, network: this.network }, frame);
+    const wanted = { cgroups, network: this.network };
+    const probed = await probeIsolation(this.launcherPath, this.tag, wanted, this.probeFrame());
     this.isolation = probed.isolation;
     notes.push(...probed.notes);
     notes.push(...limitNotes(this.isolation, this.firstId > 0));
@@ -141,23 +109,44 @@ class ProcessFactory implements ProcessContainerFactory {
   }
 
   async create(spec: ContainerSpec): Promise<Container> {
-    const { launchers } = this;
-    if (!launchers || this.closed) throw new ProvisioningError('The container factory is not open.');
+    this.openedLaunchers();
     const launch = await this.options.catalog.launch(spec.kind, spec.requirements, spec.memoryMiB);
-    if (this.closed) throw new ProvisioningError('The container factory was closed.');
+    return this.launchContainer(spec, launch);
+  }
+
+  async launchContainer(spec: ContainerSpec, launch: RuntimeLaunch, shared?: SharedNamespace): Promise<Container> {
+    const launchers = this.openedLaunchers();
     if (launch.protocol === 'http' && !this.isolation.network) {
       throw new ProvisioningError(
         `The kind '${spec.kind}' speaks HTTP, which needs a network between host and sandbox, which this host does not allow.`,
       );
     }
-    const container = await this.launch(launchers.take(), spec, launch);
+    const container = await this.launch(launchers.take(), spec, launch, shared);
     launchers.refill();
     return container;
   }
 
-  private createBuilder({ launch, memoryMiB }: BuildStep): Promise<Container> {
+  async hold(): Promise<Holder> {
+    if (!canShare(this.isolation)) throw new Error('containers are not isolated well enough, or this is not root');
+    const holder = await startHolder(this.launcherPath, this.tag, this.outerId(probeSlot));
+    this.sharing ??= this.probeSharing(holder);
+    const failure = await this.sharing;
+    if (failure === undefined) return holder;
+    await holder.end();
+    throw new Error(failure.split('\n').at(-1));
+  }
+
+  private probeSharing({ pidNamespace }: Holder): Promise<string | undefined> {
+    return probe(this.launcherPath, this.tag, this.isolation, { ...this.probeFrame(), slot: probeSlot, pidNamespace });
+  }
+
+  private openedLaunchers(): LauncherPool {
     if (!this.launchers || this.closed) throw new ProvisioningError('The container factory is not open.');
-    return this.launch(this.launchers.take(), bareSpec('build', memoryMiB), launch);
+    return this.launchers;
+  }
+
+  private createBuilder({ launch, memoryMiB }: BuildStep): Promise<Container> {
+    return this.launch(this.openedLaunchers().take(), bareSpec('build', memoryMiB), launch);
   }
 
   prewarm(spec: ContainerSpec): Promise<Container> {
@@ -191,6 +180,16 @@ class ProcessFactory implements ProcessContainerFactory {
     }
   }
 
+  private probeFrame(): Omit<Frame, 'slot'> {
+    return {
+      rootFolder: this.sandboxFolder('.root'),
+      actionFolder: this.sandboxFolder('.probe'),
+      outerId: this.outerId(probeSlot),
+      tmpBytes: MiB,
+      view: this.view,
+    };
+  }
+
   private sandboxFolder(name = ''): string {
     return join(this.dataDir, 'sandboxes', name);
   }
@@ -211,17 +210,18 @@ class ProcessFactory implements ProcessContainerFactory {
     });
   }
 
-  private plan(parked: Parked, spec: ContainerSpec, launch: RuntimeLaunch, folder: string): SandboxPlan {
+  private plan(parked: Parked, spec: ContainerSpec, launch: RuntimeLaunch, pidNamespace?: string): SandboxPlan {
     return {
       id: parked.id,
       spec,
       launch,
       frame: {
         rootFolder: this.sandboxFolder('.root'),
-        actionFolder: folder,
+        actionFolder: this.sandboxFolder(parked.id),
         outerId: this.outerId(parked.slot),
         slot: parked.slot,
         view: this.view,
+        pidNamespace,
       },
       dataDir: this.dataDir,
       pids: this.options.pidsLimit ?? defaultPidsLimit,
@@ -229,7 +229,12 @@ class ProcessFactory implements ProcessContainerFactory {
     };
   }
 
-  private async launch(parked: Parked, spec: ContainerSpec, launch: RuntimeLaunch): Promise<Container> {
+  private async launch(
+    parked: Parked,
+    spec: ContainerSpec,
+    launch: RuntimeLaunch,
+    shared?: SharedNamespace,
+  ): Promise<Container> {
     const { id, slot } = parked;
     const { clock } = this.options;
     const folder = this.sandboxFolder(id);
@@ -241,6 +246,7 @@ class ProcessFactory implements ProcessContainerFactory {
     const container = new ProcessContainer({
       id,
       spec,
+      msContainer: shared?.id,
       process: started,
       hasLauncher: parked.process !== undefined,
       cgroups: this.isolation.cgroups,
@@ -263,7 +269,9 @@ class ProcessFactory implements ProcessContainerFactory {
       host: this.isolation.network?.veth(slot).inside ?? '',
       hasLauncher: parked.process !== undefined,
     });
-    if (parked.process) sendSpec(started, sandboxWords(this.isolation, this.plan(parked, spec, launch, folder)));
+    if (parked.process) {
+      sendSpec(started, sandboxWords(this.isolation, this.plan(parked, spec, launch, shared?.pidNamespace)));
+    }
     const failure = await outcome;
     if (failure === undefined) return container;
     await container.destroy();

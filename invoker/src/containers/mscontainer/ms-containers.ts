@@ -1,0 +1,78 @@
+import type { Random } from '@gpuwhisk/common/system/random';
+import type { Container } from '../container-factory.js';
+import { ProvisioningError } from '../container-factory.js';
+import type { SharedNamespace } from '../process/factory-options.js';
+import type { Holder } from '../process/holder.js';
+import { MsContainer } from './ms-container.js';
+
+/** The MSContainers of one platform: as many as its pairs need, and one empty at most. */
+export class MsContainers {
+  private readonly all = new Set<MsContainer>();
+  private opening: Promise<MsContainer> | undefined;
+  private readonly endings = new Set<Promise<void>>();
+  private closed = false;
+
+  constructor(
+    private readonly hold: () => Promise<Holder>,
+    private readonly random: Random,
+  ) {}
+
+  /** Opens the first one. Rejects with an Error that says why there can be none. */
+  async start(): Promise<void> {
+    await this.open();
+  }
+
+  /** Makes a pair by `make` where there is room; once more elsewhere if that MSContainer ended meanwhile. */
+  async add(make: (shared: SharedNamespace) => Promise<Container>): Promise<Container> {
+    const first = await this.reserve();
+    try {
+      return await first.add(make, () => this.trim());
+    } catch (error) {
+      if (first.alive || this.closed) throw error;
+    }
+    const second = await this.reserve();
+    return second.add(make, () => this.trim());
+  }
+
+  /** Ends them all, with their pairs. */
+  async close(): Promise<void> {
+    this.closed = true;
+    await this.opening?.catch(() => undefined);
+    await Promise.all([...this.endings, ...[...this.all].map((one) => one.end())]);
+  }
+
+  /** One with a place taken in it. */
+  private async reserve(): Promise<MsContainer> {
+    for (;;) {
+      if (this.closed) throw new ProvisioningError('The container factory was closed.');
+      for (const one of this.all) if (one.reserve()) return one;
+      this.opening ??= this.open().finally(() => (this.opening = undefined));
+      await this.opening;
+    }
+  }
+
+  private async open(): Promise<MsContainer> {
+    const id = Buffer.from(this.random.bytes(4)).toString('hex');
+    let holder: Holder;
+    try {
+      holder = await this.hold();
+    } catch (error) {
+      throw new ProvisioningError(`No MSContainer could be started: ${(error as Error).message}.`);
+    }
+    const made = new MsContainer(id, holder);
+    this.all.add(made);
+    void made.exited.then(() => this.all.delete(made));
+    return made;
+  }
+
+  /** Ends empty ones but one. */
+  private trim(): void {
+    if (this.closed) return;
+    const empty = [...this.all].filter((one) => one.alive && one.isEmpty);
+    for (const one of empty.slice(1)) {
+      this.all.delete(one);
+      const ending = one.end().finally(() => this.endings.delete(ending));
+      this.endings.add(ending);
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import type { Random } from '@gpuwhisk/common/system/random';
+import { systemRandom } from '@gpuwhisk/common/system/random';
+import type { RuntimeCatalog, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
+import type { Container, ContainerFactory, ContainerSpec } from '../container-factory.js';
+import type { ProcessContainerFactory } from '../process/factory-options.js';
+import { MsContainers } from './ms-containers.js';
+
+/** What the mscontainer factory is made with. */
+export interface MsContainerFactoryOptions {
+  /** Makes every container; it is started and closed with this factory. */
+  processes: ProcessContainerFactory;
+  catalog: RuntimeCatalog;
+  logger?: { info(message: string): void };
+  random?: Random;
+}
+
+/**
+ * A factory whose prewarmed containers are pairs that functions are injected into. Several pairs share the PID namespace
+ * of an MSContainer where the host is fit for it, else each has its own. What is made while somebody waits is a plain
+ * process, which starts fastest, unless functions of its kind run in pairs only.
+ */
+export function createMsContainerFactory(options: MsContainerFactoryOptions): ContainerFactory {
+  const { processes, catalog, logger, random = systemRandom } = options;
+  const msContainers = new MsContainers(() => processes.hold(), random);
+  let sharing = false;
+
+  const launchOf = (spec: ContainerSpec): Promise<RuntimeLaunch> =>
+    catalog.launch(spec.kind, spec.requirements, spec.memoryMiB);
+
+  const startPair = (spec: ContainerSpec, launch: RuntimeLaunch): Promise<Container> =>
+    sharing
+      ? msContainers.add((shared) => processes.launchContainer(spec, launch, shared))
+      : processes.launchContainer(spec, launch);
+
+  return {
+    async start() {
+      const notes = await processes.start();
+      try {
+        await msContainers.start();
+        sharing = true;
+      } catch (error) {
+        logger?.info(`Each container has a PID namespace of its own. ${(error as Error).message}`);
+      }
+      return notes;
+    },
+    supports: (kind) => processes.supports(kind),
+    async create(spec) {
+      const launch = await launchOf(spec);
+      return launch.traces ? startPair(spec, launch) : processes.launchContainer(spec, launch);
+    },
+    async prewarm(spec) {
+      const launch = await launchOf(spec);
+      if (launch.traces) return startPair(spec, launch);
+      // A pair runs one function at a time.
+      const pair = spec.concurrency > 1 ? undefined : launch.pair;
+      return pair ? startPair(spec, pair) : processes.launchContainer(spec, launch);
+    },
+    match: (prewarmed, wanted) => processes.match(prewarmed, wanted),
+    async close() {
+      await processes.close();
+      await msContainers.close();
+    },
+  };
+}

@@ -1,0 +1,47 @@
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import type { RuntimeCatalog, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
+import type { Container, ContainerFactory, ContainerSpec } from '../container-factory.js';
+import type { Holder } from './holder.js';
+
+/** What the process factory is made with. */
+export interface ProcessFactoryOptions {
+  catalog: RuntimeCatalog;
+  clock: Clock;
+  /** The platform's data folder; sandboxes lie in `sandboxes` below it. */
+  dataDir: string;
+  /** Whether sandboxes may reach the network. */
+  actionNetwork: boolean;
+  /** Environment of every runtime, such as `__OW_API_HOST`. */
+  runtimeEnv?: Readonly<Record<string, string>>;
+  /** Processes of a sandbox, threads included. Default 1024, as OpenWhisk's `--pids-limit`. */
+  pidsLimit?: number;
+  /**
+   * Listens on an address of the host that only sandboxes and the host itself are let through to, and resolves with
+   * the port. Called once, by start(), and only where sandboxes have a network.
+   */
+  serveSandboxes?: (address: string) => Promise<number>;
+  /** IPv4 range that sandboxes' addresses are taken from. */
+  networkRange?: string;
+  /** Path of the sandbox launcher; default: the one that native/build.mjs builds. */
+  launcherPath?: string;
+  random?: Random;
+}
+
+/** Where containers share a PID namespace. */
+export interface SharedNamespace {
+  /** Of the MSContainer, for its containers to tell. */
+  id: string;
+  /** The namespace's path, while its holder lives. */
+  pidNamespace: string;
+}
+
+/** A factory of containers that are processes of this machine. */
+export interface ProcessContainerFactory extends ContainerFactory {
+  /** As create, of a launch of the caller's. */
+  launchContainer(spec: ContainerSpec, launch: RuntimeLaunch, shared?: SharedNamespace): Promise<Container>;
+  /** Keeps a PID namespace that containers can share. Rejects with an Error that says why there is none. After start(). */
+  hold(): Promise<Holder>;
+  /** Where sandboxes reach what `serveSandboxes` serves, as `address:port`; undefined if they cannot. After start(). */
+  readonly sandboxService: string | undefined;
+}
