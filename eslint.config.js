@@ -8,7 +8,7 @@ const mayImport = {
   engines: ['common'],
   controller: ['common', 'gpu'],
   invoker: ['common', 'gpu', 'native'],
-  standalone: ['common', 'gpu', 'controller', 'invoker'],
+  standalone: ['common', 'gpu', 'engines', 'controller', 'invoker'],
   cli: [],
   console: [],
 };

@@ -1,6 +1,8 @@
-// What npm run test:all may install on the machine: Debian packages that optional measures use.
+// What npm run test:all may install: Debian packages that optional measures use, and servers that tests run against.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from './fresh.mjs';
 
 const has = (command) => spawnSync('sh', ['-c', `command -v ${command}`]).status === 0;
 const packages = [
@@ -10,8 +12,25 @@ const packages = [
   { name: 'libgoogle-gson-java', missing: () => has('javac') && !existsSync('/usr/share/java/gson.jar') },
 ];
 
-/** Installs missing system packages where apt and root are at hand; says what stays missing. */
+/** Installs what is missing where that can be done; says what stays missing. */
 export function prepareSystem() {
+  installPackages();
+  installEngines();
+}
+
+/** The lock file pins the servers; they are no part of what npm start installs. */
+function installEngines() {
+  const cwd = join(root, 'test', 'engines');
+  if (existsSync(join(cwd, 'node_modules', '.package-lock.json'))) return;
+  const { status } = spawnSync('npm', ['install', '--no-audit', '--no-fund'], {
+    cwd,
+    stdio: 'ignore',
+    timeout: 300_000,
+  });
+  if (status !== 0) console.log('Not installed: the servers of test/engines; tests that need them are skipped.');
+}
+
+function installPackages() {
   const names = packages.filter(({ missing }) => missing()).map(({ name }) => name);
   if (names.length === 0) return;
   const options = { stdio: 'ignore', timeout: 300_000, env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } };

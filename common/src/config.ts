@@ -37,6 +37,20 @@ export const configSchema = z.strictObject({
   vanityDomain: z.string().min(1).optional(),
   /** Folder of all state; one server at a time. */
   dataDir: z.string().default('.gpuwhisk'),
+  /** Entities, identities and records in a CouchDB, as OpenWhisk has them; absent: in the data folder. */
+  couchdb: z
+    .strictObject({
+      /** `http://user:password@host:5984`. */
+      url: z.url({ protocol: /^https?$/ }),
+      /** Of the databases' names: `<prefix>subjects`, `<prefix>whisks`, `<prefix>activations`, `<prefix>gpu`. */
+      prefix: z
+        .string()
+        .regex(/^[a-z][a-z0-9_$()+-]*$/)
+        .default('whisk_local_'),
+      /** After which a request to it is given up, ms. */
+      timeoutMs: count.default(30_000),
+    })
+    .optional(),
   /** Runtimes manifest in OpenWhisk's shape; absent: runtimes/runtimes.json of the installation. */
   runtimesManifest: z.string().optional(),
   /** pino level: trace, debug, info, warn, error, silent. */
@@ -124,11 +138,15 @@ export type Config = z.infer<typeof configSchema>;
 
 /** The configuration as it may be shown: without its secrets. */
 export function withoutSecrets(config: Config): Config {
-  const { parameterStorage } = config;
+  const { parameterStorage, couchdb } = config;
   const keys = Object.fromEntries(
     Object.entries(parameterStorage.keys).map(([cipher, all]) => [cipher, all?.map(() => '(hidden)')]),
   );
-  return { ...config, parameterStorage: { ...parameterStorage, keys } };
+  return {
+    ...config,
+    parameterStorage: { ...parameterStorage, keys },
+    ...(couchdb && { couchdb: { ...couchdb, url: couchdb.url.replace(/\/\/[^/@]*@/, '//(hidden)@') } }),
+  };
 }
 
 /** Thrown for a setting that is unknown or has an impossible value; `message` names it. */

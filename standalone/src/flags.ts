@@ -20,6 +20,8 @@ export const usage = `Usage: npm start -- [flags]
   --gateway-port N|off   port of the API gateway (default one above the API's; 0 takes a free one)
   --host ADDRESS         address to listen on (default 127.0.0.1)
   --data DIR             folder of all state (default .gpuwhisk)
+  --couchdb URL          entities, identities and records in a CouchDB (http://user:password@host:5984)
+  --couchdb-prefix TEXT  prefix of its databases' names (default whisk_local_)
   --config FILE          JSON configuration file; flags and GPUWHISK_* variables come on top
   --set KEY=VALUE        any setting by its path, such as --set limits.maxTimeoutMs=600000; may be repeated
   --memory MIB           memory that containers may claim together (default 60 % of the host's)
@@ -50,6 +52,8 @@ export function parseCommand(args: string[], env: NodeJS.ProcessEnv): Command {
   if (gatewayPort !== undefined) flags.gatewayPort = gatewayPort === 'off' ? false : Number(gatewayPort);
   if (values.host !== undefined) flags.host = values.host;
   if (values.data !== undefined) flags.dataDir = values.data;
+  if (values.couchdb !== undefined) assign(flags, `couchdb.url=${values.couchdb}`);
+  if (values['couchdb-prefix'] !== undefined) assign(flags, `couchdb.prefix=${values['couchdb-prefix']}`);
   if (values.memory !== undefined) flags.poolMemoryMiB = Number(values.memory);
   if (values['stem-cells'] !== undefined) flags.stemCells = jsonOrText(values['stem-cells']);
   if (values.runtimes !== undefined) flags.runtimesManifest = values.runtimes;
@@ -81,6 +85,8 @@ function parseValues(args: string[]) {
       'gateway-port': { type: 'string' },
       host: { type: 'string' },
       data: { type: 'string' },
+      couchdb: { type: 'string' },
+      'couchdb-prefix': { type: 'string' },
       config: { type: 'string' },
       set: { type: 'string', multiple: true },
       memory: { type: 'string' },

@@ -5,6 +5,7 @@ import { DataFolderInUseError } from './data-lock.js';
 import { parseCommand, usage } from './flags.js';
 import { guest } from './standalone-identities.js';
 import type { AccountLimits } from './standalone-identities.js';
+import { StoreOpenError } from '@gpuwhisk/common/store/store-error';
 import { IsolationError, startPlatform } from './platform.js';
 import type { Platform } from './platform.js';
 
@@ -12,13 +13,16 @@ import type { Platform } from './platform.js';
 const drainMs = 10_000;
 
 function greet(platform: Platform): void {
-  const wsk = `./bin/wsk --apihost ${platform.url} --auth ${guest.uuid}:${guest.key}`;
+  const key = platform.wellKnownAccounts ? `${guest.uuid}:${guest.key}` : 'YOUR_KEY';
+  const wsk = `./bin/wsk --apihost ${platform.url} --auth ${key}`;
   const lines = [
     `gpuwhisk is ready at ${platform.url}`,
     ...(platform.gatewayUrl === undefined ? [] : [`APIs that it serves are at ${platform.gatewayUrl}/api/...`]),
     ...platform.notes.map((note) => `  note: ${note}`),
     '',
-    'Create and invoke a function:',
+    platform.wellKnownAccounts
+      ? 'Create and invoke a function:'
+      : 'Create and invoke a function, with a key from the database:',
     `  ${wsk} action create hello examples/hello/hello.js`,
     `  ${wsk} action invoke hello --result --param name you`,
     '',
@@ -52,8 +56,8 @@ async function serve(config: Config, accountLimits: AccountLimits): Promise<void
 }
 
 function explain(error: unknown): string {
-  if (error instanceof ConfigError || error instanceof DataFolderInUseError || error instanceof IsolationError)
-    return error.message;
+  const told = [ConfigError, DataFolderInUseError, IsolationError, StoreOpenError];
+  if (told.some((type) => error instanceof type)) return (error as Error).message;
   const { code, port, address } = error as { code?: string; port?: number; address?: string };
   if (code === 'EADDRINUSE') return `Port ${port} of ${address} is in use; choose another with --port.`;
   if (code === 'EACCES' && port !== undefined)

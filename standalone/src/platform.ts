@@ -9,7 +9,6 @@ import { LogRing } from '@gpuwhisk/common/log-ring';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
-import { openLmdbStore } from '@gpuwhisk/common/store/lmdb-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
@@ -26,6 +25,7 @@ import { Invoker } from '@gpuwhisk/invoker/invoker';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
 import { lockDataFolder } from './data-lock.js';
 import { listen } from './servers.js';
+import { openStore, takesWellKnownAccounts } from './open-store.js';
 import { installAccounts } from './standalone-identities.js';
 import type { AccountLimits } from './standalone-identities.js';
 import { stemCellConfigs } from './stem-cell-configs.js';
@@ -41,6 +41,8 @@ export interface Platform {
   readonly url: string;
   /** Where the API gateway is reached; undefined where it is off. */
   readonly gatewayUrl: string | undefined;
+  /** Whether it has OpenWhisk's guest and whisk.system with the keys that everybody knows. */
+  readonly wellKnownAccounts: boolean;
   /** Plain lines about what this machine lacks. */
   readonly notes: readonly string[];
   /** Lets running activations end for up to `drainMs`, then stops everything; what waits is run by the next life. */
@@ -103,7 +105,7 @@ async function start(
   });
   // It is looked at below; until then its failure must not count as unhandled.
   catalogFound.catch(() => undefined);
-  const store = await openLmdbStore(folder('store'));
+  const store = await openStore(config, folder('store'), clock);
   releases.push(() => store.close());
   const durable = await openDurable({
     disk: systemDisk,
@@ -136,13 +138,14 @@ async function start(
     },
   });
   const { bus } = durable;
+  const wellKnownAccounts = await takesWellKnownAccounts(config, store);
   const limits = { maxPendingMessages: config.maxQueuedActivations, maxPendingBytes: config.maxQueuedBytes };
   const [isolationNotes] = await Promise.all([
     factory.start(),
     bus.ensureTopic(invokerTopic, { durable: true, ...limits }),
     bus.ensureTopic(compositionsTopic, { durable: true, ...limits }),
     bus.ensureTopic(completedTopic, { durable: false, maxPendingMessages: 100_000, maxPendingBytes: Infinity }),
-    installAccounts(store, options.accountLimits),
+    wellKnownAccounts ? installAccounts(store, options.accountLimits) : undefined,
   ]);
   releases.push(() => factory.close());
   if (config.requireIsolation && isolationNotes.length > 0) {
@@ -225,6 +228,7 @@ async function start(
   return {
     url,
     gatewayUrl,
+    wellKnownAccounts,
     notes: [...isolationNotes, ...catalog.notes],
     async close(drainMs) {
       const serverClosed = servers.close(drainMs + requestGraceMs);

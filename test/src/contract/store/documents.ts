@@ -4,6 +4,8 @@ import type { ArtifactStore, StoredDocument, ViewQuery } from '@gpuwhisk/common/
 export interface StoreHome {
   /** Opens the store that lies there; what an earlier one, closed since, held is in it. */
   open(): Promise<ArtifactStore>;
+  /** Whether ids beyond the basic multilingual plane are listed in their order; default true. */
+  listsAstralIds?: boolean;
   /** Removes the place. */
   remove(): Promise<void>;
 }

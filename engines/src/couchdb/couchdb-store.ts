@@ -1,0 +1,274 @@
+import type {
+  ArtifactStore,
+  Attachment,
+  DatabaseName,
+  NamedAttachment,
+  StoredDocument,
+  ViewKey,
+  ViewName,
+  ViewQuery,
+  ViewRow,
+} from '@gpuwhisk/common/store/artifact-store';
+import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import { StoreOpenError, StoreWriteError } from '@gpuwhisk/common/store/store-error';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { couchClient, CouchError } from './couchdb-client.js';
+import type { CouchClient, CouchRequest } from './couchdb-client.js';
+import { designDocuments, viewPlaces } from './design-documents.js';
+import type { ViewPlace } from './design-documents.js';
+
+/** Which CouchDB, and which databases there. */
+export interface CouchdbOptions {
+  /** `http://user:password@host:5984`. */
+  url: string;
+  /** The databases are `<prefix>subjects`, `<prefix>whisks`, `<prefix>activations` (OpenWhisk's) and `<prefix>gpu`. */
+  prefix: string;
+  /** After which a request is given up, ms. */
+  timeoutMs: number;
+  clock: Clock;
+}
+
+/**
+ * The store in a CouchDB server, in OpenWhisk's layout: databases of an OpenWhisk are used as they are, missing ones are
+ * made, with the views that are asked for. Throws StoreOpenError.
+ */
+export async function openCouchdbStore({ url, prefix, timeoutMs, clock }: CouchdbOptions): Promise<ArtifactStore> {
+  const client = couchClient(url, timeoutMs, clock);
+  try {
+    for (const database of Object.keys(designDocuments) as DatabaseName[]) await prepare(client, prefix, database);
+  } catch (error) {
+    const { message } = error as Error;
+    throw new StoreOpenError(`CouchDB at ${client.address} cannot be used: ${message}`, { cause: error });
+  }
+  return new CouchdbStore(client, prefix);
+}
+
+/** Makes the database and its views where they are missing. Views that are there stay as they are. */
+async function prepare(client: CouchClient, prefix: string, database: DatabaseName): Promise<void> {
+  const name = prefix + database;
+  await unless(client, { database: name }, () => ({ database: name, method: 'PUT' }), 412);
+  for (const [design, document] of Object.entries(designDocuments[database])) {
+    const path = `_design/${design}`;
+    await unless(
+      client,
+      { database: name, path },
+      () => ({ database: name, path, method: 'PUT', body: { ...document } }),
+      409,
+    );
+  }
+}
+
+/** Sends `make` if there is nothing at `look`; that somebody else was faster (`taken`) is as well. */
+async function unless(client: CouchClient, look: CouchRequest, make: () => CouchRequest, taken: number): Promise<void> {
+  try {
+    await client.send(look);
+  } catch (error) {
+    if ((error as CouchError).status !== 404) throw error;
+    await client.send(make()).catch((refused: CouchError) => {
+      if (refused.status !== taken) throw refused;
+    });
+  }
+}
+
+class CouchdbStore implements ArtifactStore {
+  private readonly underWay = new Set<Promise<unknown>>();
+  private closed = false;
+
+  constructor(
+    private readonly client: CouchClient,
+    private readonly prefix: string,
+  ) {}
+
+  async get(database: DatabaseName, id: string): Promise<StoredDocument> {
+    return documentOf(await this.read(database, id));
+  }
+
+  async put(
+    database: DatabaseName,
+    document: StoredDocument,
+    attachments?: readonly NamedAttachment[],
+  ): Promise<string> {
+    const { _id: id } = document;
+    const kept = attachments === undefined && document._rev !== undefined ? await this.attachmentsOf(database, id) : {};
+    const all = { ...kept, ...Object.fromEntries((attachments ?? []).map(inline)) };
+    const body: JsonObject = Object.keys(all).length > 0 ? { ...document, _attachments: all } : document;
+    try {
+      const answer = await this.write({ database, method: 'PUT', path: encodeURIComponent(id), body });
+      return String((answer as JsonObject).rev);
+    } catch (error) {
+      if (isConflict(error)) throw new DocumentConflictError(id);
+      throw error;
+    }
+  }
+
+  async createMany(database: DatabaseName, documents: readonly StoredDocument[]): Promise<boolean[]> {
+    if (documents.length === 0) return [];
+    // The first of those with one id is the one that is created.
+    const first = new Map<string, StoredDocument>();
+    for (const document of documents) if (!first.has(document._id)) first.set(document._id, document);
+    const body = { docs: [...first.values()] };
+    const answer = await this.write({ database, method: 'POST', path: '_bulk_docs', body });
+    const refused = new Set<string>();
+    for (const result of Array.isArray(answer) ? answer.filter(isJsonObject) : []) {
+      if (result.error === 'conflict') refused.add(String(result.id));
+      else if (result.error !== undefined) {
+        throw new StoreWriteError(`CouchDB refused '${String(result.id)}': ${String(result.reason ?? result.error)}`);
+      }
+    }
+    return documents.map((document) => first.get(document._id) === document && !refused.has(document._id));
+  }
+
+  async delete(database: DatabaseName, id: string, revision: string): Promise<void> {
+    const path = encodeURIComponent(id);
+    try {
+      await this.write({ database, method: 'DELETE', path, query: { rev: revision } });
+    } catch (error) {
+      if (isConflict(error)) throw new DocumentConflictError(id);
+      if (!isMissing(error)) throw error;
+      // Some servers say so of a revision that is not there, too.
+      await this.read(database, id);
+      throw new DocumentConflictError(id);
+    }
+  }
+
+  async list(database: DatabaseName, { after, limit }: { after?: string; limit: number }): Promise<StoredDocument[]> {
+    const found: StoredDocument[] = [];
+    let behind = after;
+    while (found.length < limit) {
+      const wanted = limit - found.length + 1;
+      const query = { include_docs: true, limit: wanted, ...(behind !== undefined && { startkey: behind }) };
+      const rows = rowsOf(await this.ask({ database, path: '_all_docs', query }));
+      for (const { id, doc } of rows) {
+        const isNew = id !== behind && found.length < limit;
+        if (isNew && !String(id).startsWith('_design/') && isJsonObject(doc)) found.push(documentOf(doc));
+      }
+      behind = String(rows.at(-1)?.id ?? behind);
+      if (rows.length < wanted) break;
+    }
+    return found;
+  }
+
+  async query(database: DatabaseName, query: ViewQuery): Promise<ViewRow[]> {
+    if (query.limit === 0) return [];
+    const { descending = false, skip, limit, includeDocs } = query;
+    const rows = await this.rows(database, query.view, {
+      ...rangeOf(query, descending),
+      ...(descending && { descending }),
+      ...(skip && { skip }),
+      ...(limit !== undefined && { limit }),
+      ...(includeDocs && { include_docs: true }),
+    });
+    return rows.map(({ id, key, value, doc }) => {
+      const row: ViewRow = { id: String(id), key: keyOf(key), value: value ?? null };
+      if (isJsonObject(doc) && doc._deleted !== true) row.doc = documentOf(doc);
+      return row;
+    });
+  }
+
+  async count(database: DatabaseName, query: { view: ViewName; startKey: ViewKey; endKey: ViewKey }): Promise<number> {
+    if (!viewPlaces[query.view].counts) return (await this.rows(database, query.view, rangeOf(query, false))).length;
+    const [total] = await this.rows(database, query.view, { ...rangeOf(query, false), reduce: true });
+    return Number(total?.value ?? 0);
+  }
+
+  async getAttachment(database: DatabaseName, id: string, name: string): Promise<Attachment> {
+    // In the document, as text: asked for by itself, bytes of a text type would be read as characters.
+    const document = await this.read(database, id, { attachments: true });
+    const stored = isJsonObject(document._attachments) ? document._attachments[name] : undefined;
+    if (!isJsonObject(stored) || typeof stored.data !== 'string') throw new NoDocumentError(`${id}/${name}`);
+    return { contentType: String(stored.content_type), bytes: Buffer.from(stored.data, 'base64') };
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    await Promise.allSettled(this.underWay);
+  }
+
+  private async rows(database: DatabaseName, view: ViewName, query: Record<string, JsonValue>): Promise<JsonObject[]> {
+    const place: ViewPlace = viewPlaces[view];
+    const path = `_design/${place.design}/_view/${place.view}`;
+    const rows = place.counts ? { reduce: false, ...query } : query;
+    return rowsOf(await this.ask({ database, path, query: rows }));
+  }
+
+  private async read(database: DatabaseName, id: string, query: Record<string, JsonValue> = {}): Promise<JsonObject> {
+    try {
+      return (await this.ask({ database, path: encodeURIComponent(id), query })) as JsonObject;
+    } catch (error) {
+      if (isMissing(error)) throw new NoDocumentError(id);
+      throw error;
+    }
+  }
+
+  /** Stubs of a document's attachments; a put keeps those that it names. */
+  private async attachmentsOf(database: DatabaseName, id: string): Promise<JsonObject> {
+    try {
+      const { _attachments: stubs } = await this.read(database, id);
+      return isJsonObject(stubs) ? stubs : {};
+    } catch (error) {
+      if (error instanceof NoDocumentError) throw new DocumentConflictError(id);
+      throw error;
+    }
+  }
+
+  private async write(request: CouchRequest & { database: DatabaseName }): Promise<JsonObject | JsonValue[]> {
+    try {
+      return await this.ask(request);
+    } catch (error) {
+      if (isConflict(error) || isMissing(error)) throw error;
+      throw new StoreWriteError(`CouchDB could not be written: ${(error as Error).message}`, { cause: error });
+    }
+  }
+
+  private async ask(request: CouchRequest & { database: DatabaseName }): Promise<JsonObject | JsonValue[]> {
+    if (this.closed) throw new StoreWriteError('the store is closed');
+    const answer = this.client.send({ ...request, database: this.prefix + request.database });
+    this.underWay.add(answer);
+    try {
+      return await answer;
+    } finally {
+      this.underWay.delete(answer);
+    }
+  }
+}
+
+const isMissing = (error: unknown): boolean => error instanceof CouchError && error.status === 404;
+
+/** A revision that is none is one that is not the stored one. */
+function isConflict(error: unknown): boolean {
+  if (!(error instanceof CouchError)) return false;
+  return error.status === 409 || (error.status === 400 && /\brev/i.test(error.message));
+}
+
+function inline({ name, contentType, bytes }: NamedAttachment): [string, JsonObject] {
+  const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+  return [name, { content_type: contentType, data }];
+}
+
+/** What a put would take: without the stubs of attachments. */
+function documentOf(stored: JsonObject): StoredDocument {
+  const document = { ...stored };
+  delete document._attachments;
+  return document as StoredDocument;
+}
+
+function rowsOf(answer: JsonObject | JsonValue[]): JsonObject[] {
+  if (Array.isArray(answer) || !Array.isArray(answer.rows)) throw new CouchError('the answer has no rows', 0);
+  return answer.rows.filter(isJsonObject);
+}
+
+function keyOf(key: JsonValue | undefined): (string | number)[] {
+  return (Array.isArray(key) ? key : [key]) as (string | number)[];
+}
+
+/** CouchDB reads from `startkey` on, in whichever direction. */
+function rangeOf(
+  { view, startKey, endKey }: Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>,
+  descending: boolean,
+): Record<string, JsonValue> {
+  const bound = (key: ViewKey): JsonValue | undefined => (viewPlaces[view].bareKeys ? key[0] : [...key]);
+  const [startkey, endkey] = (descending ? [endKey, startKey] : [startKey, endKey]).map(bound);
+  return { ...(startkey !== undefined && { startkey }), ...(endkey !== undefined && { endkey }) };
+}
