@@ -122,13 +122,15 @@ Launched launch(const LaunchOptions &options) {
   return launched;
 }
 
-void end_process(pid_t pid) {
+void end_process(pid_t pid, const std::set<pid_t> &others) {
   if (kill(pid, SIGKILL) < 0 && errno != ESRCH) throw_errno("kill");
-  // Its traced threads are collected too: before them, its end is not reported.
+  for (pid_t other : others)
+    if (kill(other, SIGKILL) < 0 && errno != ESRCH) throw_errno("kill");
+  // Its traced threads are collected too: before them, its end is not reported. Nothing else is this thread's child.
   for (int status;;) {
-    pid_t ended = waitpid(-1, &status, __WALL | __WNOTHREAD);
-    if (ended < 0 && errno != EINTR) return;
-    if (ended == pid && (WIFEXITED(status) || WIFSIGNALED(status))) return;
+    pid_t found = waitpid(-1, &status, __WALL | __WNOTHREAD);
+    if (found < 0 && errno != EINTR) return;
+    if (found > 0 && WIFSTOPPED(status)) kill(found, SIGKILL); // One that was just made, or is dying in any case.
   }
 }
 

@@ -4,6 +4,7 @@
 #include "../prewarmer/mailbox.h"
 #include "descriptor.h"
 
+#include <set>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -48,7 +49,7 @@ struct Launched {
  */
 Launched launch(const LaunchOptions &options);
 
-/** Kills and reaps it; nothing if it is gone. */
-void end_process(pid_t pid);
+/** Kills and reaps it with all that this thread traces, of which `others` are processes; nothing if they are gone. */
+void end_process(pid_t pid, const std::set<pid_t> &others = {});
 
 } // namespace gpuwhisk::inject

@@ -1,8 +1,11 @@
 #include "policy.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <sched.h>
 #include <string>
+#include <string_view>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -19,26 +22,48 @@ bool is_payload(const Target &target, int descriptor, const struct stat &payload
          file.st_dev == payload.st_dev;
 }
 
+/** Whether it is a file of a folder: no memory file, no device. */
+bool is_file(const Target &target, int descriptor) {
+  struct stat file;
+  std::string path = "fd/" + std::to_string(descriptor);
+  return fstatat(target.folder(), path.c_str(), &file, 0) == 0 && S_ISREG(file.st_mode) &&
+         !target.descriptor_link(descriptor).starts_with("/memfd:");
+}
+
 Verdict decide_mapping(const Policy &policy, const Target &target, const user_regs_struct &registers,
                        const CallSite &site) {
   const Verdict no{Verdict::refuse, EACCES, "executable memory"}, yes{Verdict::allow, 0, "", true};
   if (!(registers.rdx & PROT_EXEC)) return yes;
   if (registers.rdx & PROT_WRITE) return no;
   if (registers.r10 & MAP_ANONYMOUS) return policy.executable_memory ? yes : no;
-  if (!site.alone) return no; // Another thread could exchange the descriptor between this check and the call.
   int descriptor = static_cast<int>(registers.r8);
-  if (is_payload(target, descriptor, site.payload)) return yes;
+  // Another thread could exchange the descriptor between this check and the call.
+  const Verdict known = site.alone ? yes : Verdict{Verdict::allow_and_replace, 0, "mapped code beside other threads", true};
+  if (is_payload(target, descriptor, site.payload)) return known;
   std::string path = target.descriptor_link(descriptor);
-  for (const char *folder : library_folders)
-    if (path.starts_with(folder)) return yes;
-  for (const std::string &folder : policy.library_folders)
-    if (path.starts_with(folder)) return yes;
+  auto holds_it = [&](std::string_view folder) { return path.starts_with(folder); };
+  if (std::ranges::any_of(library_folders, holds_it) || std::ranges::any_of(policy.library_folders, holds_it)) return known;
+  if (is_file(target, descriptor)) return {Verdict::allow_and_replace, 0, "mapped code of its own", true};
   return no;
 }
 
-Verdict decide_signal(const Target &target, uint64_t process, uint64_t signal) {
-  bool own = static_cast<pid_t>(process) == target.pid();
-  if (own && signal != SIGKILL && signal != SIGSTOP) return {Verdict::allow};
+constexpr const char *started_process = "started a process", *changed_setting = "changed a setting of the process";
+
+Verdict decide_fork(const user_regs_struct &registers) {
+  // Beside a process in the same memory, nothing that is checked would have to stay so.
+  bool shares = registers.orig_rax == SYS_clone && registers.rdi & CLONE_VM && !(registers.rdi & CLONE_VFORK);
+  if (shares) return {Verdict::refuse, EPERM, "clone"};
+  return {Verdict::allow_and_replace, 0, started_process};
+}
+
+// Groups are named after a process that is or was in them. `who`: the first argument of kill.
+bool may_signal(const Target &target, const std::set<pid_t> &children, int64_t who, uint64_t signal) {
+  if (who == target.pid()) return signal != SIGKILL && signal != SIGSTOP;
+  return children.contains(static_cast<pid_t>(who)) || (who < -1 && children.contains(static_cast<pid_t>(-who)));
+}
+
+Verdict decide_signal(const Target &target, const CallSite &site, uint64_t who, uint64_t signal) {
+  if (may_signal(target, site.children, static_cast<int>(who), signal)) return {Verdict::allow};
   return {Verdict::refuse, EPERM, "signal"};
 }
 
@@ -65,24 +90,24 @@ Verdict decide(const Policy &policy, const Target &target, const user_regs_struc
     return {Verdict::allow};
   case SYS_kill:
   case SYS_rt_sigqueueinfo:
-    return decide_signal(target, registers.rdi, registers.rsi);
+    return decide_signal(target, site, registers.rdi, registers.rsi);
   case SYS_tkill:
-    if (target.threads().contains(static_cast<int>(registers.rdi)))
-      return decide_signal(target, static_cast<uint64_t>(target.pid()), registers.rsi);
-    return {Verdict::refuse, EPERM, "signal"};
+    if (target.has_thread(static_cast<int>(registers.rdi)))
+      return decide_signal(target, site, static_cast<uint64_t>(target.pid()), registers.rsi);
+    return decide_signal(target, site, registers.rdi, registers.rsi);
   case SYS_tgkill:
   case SYS_rt_tgsigqueueinfo:
-    return decide_signal(target, registers.rdi, registers.rdx);
+    return decide_signal(target, site, registers.rdi, registers.rdx);
   case SYS_execve:
   case SYS_execveat:
     return {Verdict::refuse, EPERM, "execve"};
   case SYS_fork:
   case SYS_vfork:
   case SYS_clone:
-    return {Verdict::refuse, EPERM, "fork"};
+    return decide_fork(registers);
   case SYS_prlimit64:
     if (registers.rdi != 0 && static_cast<pid_t>(registers.rdi) != target.pid()) return {Verdict::refuse, EPERM, "prlimit"};
-    return {Verdict::allow_and_replace, 0, "prlimit"};
+    return {Verdict::allow_and_replace, 0, changed_setting};
   case SYS_setrlimit:
   case SYS_chdir:
   case SYS_fchdir:
@@ -97,9 +122,29 @@ Verdict decide(const Policy &policy, const Target &target, const user_regs_struc
   case SYS_sched_setattr:
   case SYS_timer_create:
   case SYS_set_tid_address:
-    return {Verdict::allow_and_replace, 0, "a setting of the process"};
+    return {Verdict::allow_and_replace, 0, changed_setting};
   default:
     return {Verdict::refuse, EPERM, "system call"};
+  }
+}
+
+int refusal_of_child(const Target &target, const user_regs_struct &registers, const std::set<pid_t> &children) {
+  auto signals = [&](uint64_t who, uint64_t signal) {
+    bool own_group = registers.orig_rax == SYS_kill && static_cast<int>(who) == 0; // Of the function's session.
+    return own_group || may_signal(target, children, static_cast<int>(who), signal) ? 0 : EPERM;
+  };
+  switch (registers.orig_rax) {
+  case SYS_kill:
+  case SYS_tkill:
+  case SYS_rt_sigqueueinfo:
+    return signals(registers.rdi, registers.rsi);
+  case SYS_tgkill:
+  case SYS_rt_tgsigqueueinfo:
+    return signals(registers.rdi, registers.rdx);
+  case SYS_prlimit64:
+    return registers.rdi == 0 || children.contains(static_cast<pid_t>(registers.rdi)) ? 0 : EPERM;
+  default: // What the static filter lets through is the process's own affair.
+    return 0;
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "target.h"
 
+#include <set>
 #include <string>
 #include <sys/stat.h>
 #include <sys/user.h>
@@ -18,12 +19,12 @@ struct Policy {
 struct Verdict {
   enum Kind {
     allow,
-    allow_and_replace, // Allowed, but no rollback undoes it: the pre-warmer is not used again.
+    allow_and_replace, // Allowed, but no rollback undoes it: the pre-warmer is not used again. `what` says why.
     refuse,            // The call fails with `error`.
     end                // exit: the function is over, the process is not.
   } kind;
   int error = 0;
-  const char *what = ""; // The call, for messages.
+  const char *what = ""; // For messages: the call, or what the function did.
   bool maps = false;     // The call changes mappings.
 };
 
@@ -31,8 +32,12 @@ struct CallSite {
   pid_t thread, worker;
   bool alone;                 // The function has no thread but the worker.
   const struct stat &payload; // The memory file that holds the function.
+  const std::set<pid_t> &children; // Processes of the function.
 };
 
 Verdict decide(const Policy &policy, const Target &target, const user_regs_struct &registers, const CallSite &site);
+
+/** What a call of a process that the function started fails with; 0: it is made. `children`: all of them. */
+int refusal_of_child(const Target &target, const user_regs_struct &registers, const std::set<pid_t> &children);
 
 } // namespace gpuwhisk::inject

@@ -73,9 +73,10 @@ Prewarmer::Prewarmer(const LaunchOptions &options)
 Prewarmer::~Prewarmer() { end(); }
 
 void Prewarmer::end() {
+  std::set<pid_t> children = run_ ? run_->children() : std::set<pid_t>{};
   payload_.reset();
   run_.reset();
-  if (!std::exchange(ended_, true)) end_process(launched_.pid);
+  if (!std::exchange(ended_, true)) end_process(launched_.pid, children);
 }
 
 void Prewarmer::take_snapshot() {
@@ -277,6 +278,7 @@ void Prewarmer::roll_back(Outcome &outcome) {
   Watch watch(outcome.stages);
   try {
     run_->end_threads();
+    if (!run_->replace_reason().empty()) throw Failure("unrestorable", run_->replace_reason());
     limit_memory(0);
     std::vector<gw_call> calls;
     snapshot_->plan(calls, run_->mapped() || !launched_.hello.traces_mappings);
@@ -290,7 +292,6 @@ void Prewarmer::roll_back(Outcome &outcome) {
     snapshot_->verify();
     state_->verify();
     watch.stage("verify");
-    if (!run_->replace_reason().empty()) throw Failure("unrestorable", run_->replace_reason());
     release();
     watch.stage("detach");
     payload_.reset();

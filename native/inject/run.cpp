@@ -22,7 +22,8 @@ bool ignored_by_default(int signal) {
 
 Run::Run(Stops &stops, const Target &target, Resident resident, const Payload &payload, const Policy &policy,
          std::set<int> kept)
-    : stops_(stops), target_(target), resident_(resident), payload_(payload), policy_(policy), kept_(std::move(kept)) {
+    : stops_(stops), target_(target), resident_(resident), payload_(payload), policy_(policy), children_(target),
+      kept_(std::move(kept)) {
   kept_.erase(resident_.worker);
   stopped_[resident_.worker] = true;
 }
@@ -42,13 +43,17 @@ Ending Run::go(uint64_t enter, uint64_t end, uint64_t function, int64_t deadline
   for (;;) {
     std::optional<Stop> stop = stops_.next(deadline_us);
     if (!stop) {
+      end_children();
       halt(resident_.worker);
       ending.kind = stopped_.contains(resident_.worker) ? Ending::late : Ending::gone;
       if (ending.kind == Ending::late) ending.registers = get_registers(resident_.worker);
       return ending;
     }
     if (!handle(*stop, end, ending)) continue;
-    if (ending.kind != Ending::gone) halt(resident_.worker);
+    if (ending.kind == Ending::fault || ending.kind == Ending::exited) {
+      end_children(); // A worker in vfork does not stop before.
+      halt(resident_.worker);
+    }
     return ending;
   }
 }
@@ -56,10 +61,13 @@ Ending Run::go(uint64_t enter, uint64_t end, uint64_t function, int64_t deadline
 // Whether the run is over; otherwise the thread goes on.
 bool Run::handle(const Stop &stop, uint64_t end, Ending &ending) {
   bool known = stopped_.contains(stop.thread);
+  if (!known && !kept_.contains(stop.thread) && children_.own(stop.thread)) {
+    children_.handle(stop);
+    return false;
+  }
   if (stop.ended()) {
     stopped_.erase(stop.thread);
     if (stop.thread != resident_.worker && stop.thread != target_.pid() && known) return false;
-    if (stop.thread != resident_.worker && !kept_.contains(stop.thread)) return false;
     ending.kind = Ending::gone;
     ending.signal = WIFSIGNALED(stop.status) ? WTERMSIG(stop.status) : 0;
     return true;
@@ -77,14 +85,14 @@ bool Run::handle(const Stop &stop, uint64_t end, Ending &ending) {
 
 bool Run::handle_call(pid_t thread, Ending &ending) {
   user_regs_struct registers = get_registers(thread);
-  CallSite site{thread, resident_.worker, stopped_.size() == 1, payload_.identity()};
+  CallSite site{thread, resident_.worker, stopped_.size() == 1, payload_.identity(), children_.seen()};
   Verdict verdict = decide(policy_, target_, registers, site);
   if (verdict.kind == Verdict::end) {
     ending.kind = Ending::exited;
     ending.status = static_cast<int>(registers.rdi) & 0xff;
     ending.registers = registers;
   }
-  if (verdict.kind == Verdict::allow_and_replace) replace_ = std::string("the function changed ") + verdict.what;
+  if (verdict.kind == Verdict::allow_and_replace) replace_ = std::string("The function ") + verdict.what + ".";
   if (verdict.kind == Verdict::refuse) refused_ = verdict.what;
   mapped_ = mapped_ || verdict.maps;
   if (verdict.kind == Verdict::refuse || verdict.kind == Verdict::end) {
@@ -141,12 +149,30 @@ void Run::halt(pid_t thread) {
   while (stopped_.contains(thread) && !stopped_[thread]) {
     std::optional<Stop> stop = stops_.next(deadline);
     if (!stop) throw Failure("unrestorable", "A thread of the function cannot be stopped.");
-    if (stop->ended()) stopped_.erase(stop->thread);
-    else stopped_[stop->thread] = true;
+    note(*stop);
+  }
+}
+
+// A stop while all is being ended: threads stay stopped, processes are killed.
+void Run::note(const Stop &stop) {
+  bool known = stopped_.contains(stop.thread);
+  if (!known && !kept_.contains(stop.thread) && children_.own(stop.thread)) children_.drop(stop);
+  else if (stop.ended()) stopped_.erase(stop.thread);
+  else if (!kept_.contains(stop.thread)) stopped_[stop.thread] = true;
+}
+
+void Run::end_children() {
+  children_.kill_all();
+  int64_t deadline = now_us() + halt_limit_us;
+  while (!children_.empty()) {
+    std::optional<Stop> stop = stops_.next(deadline);
+    if (!stop) throw Failure("unrestorable", "A process of the function cannot be ended.");
+    note(*stop);
   }
 }
 
 void Run::end_threads() {
+  end_children();
   // A stopped worker starts none; threads that were just started show up here too.
   for (int thread : target_.threads())
     if (!kept_.contains(thread)) stopped_.try_emplace(thread, false);
@@ -168,16 +194,17 @@ void Run::end_threads() {
     while (stopped_.contains(thread)) {
       std::optional<Stop> stop = stops_.next(deadline);
       if (!stop) throw Failure("unrestorable", "A thread of the function cannot be ended.");
-      if (stop->ended()) stopped_.erase(stop->thread);
-      else if (stop->thread == thread) {
+      if (stop->thread != thread || stop->ended()) {
+        note(*stop);
+      } else {
         // The list lies in memory that the function can exchange: nothing else is approved.
         if (stop->event() == PTRACE_EVENT_SECCOMP && get_registers(thread).orig_rax != SYS_exit)
           throw Failure("unrestorable", "A thread of the function did not end as it was told to.");
         resume(thread);
       }
-      else if (!kept_.contains(stop->thread)) stopped_[stop->thread] = true;
     }
   }
+  end_children(); // Of threads that have ended only now.
 }
 
 } // namespace gpuwhisk::inject

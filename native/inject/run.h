@@ -1,6 +1,7 @@
 // Letting injected code run, under trace, until it comes back, fails or is late.
 #pragma once
 
+#include "children.h"
 #include "payload.h"
 #include "policy.h"
 #include "remote.h"
@@ -34,8 +35,10 @@ public:
 
   /** Lets all go on, the worker from `address` on, until it stops at `end`; the worker is stopped then. */
   Ending go(uint64_t enter, uint64_t end, uint64_t function, int64_t deadline_us);
-  /** Ends every thread that the function started. Throws "unrestorable" if one cannot be ended. */
+  /** Ends every thread and process that the function started. Throws "unrestorable" if one cannot be ended. */
   void end_threads();
+  /** The processes that the function started. */
+  const std::set<pid_t> &children() const { return children_.seen(); }
   /** Why the process should not serve another function, or "". */
   const std::string &replace_reason() const { return replace_; }
   /** Whether a call ran that changes mappings. */
@@ -49,12 +52,15 @@ private:
   bool handle_signal(const Stop &stop, uint64_t end, Ending &ending);
   bool catches(int signal) const;
   void halt(pid_t thread);
+  void end_children();
+  void note(const Stop &stop);
 
   Stops &stops_;
   const Target &target_;
   Resident resident_;
   const Payload &payload_;
   Policy policy_;
+  Children children_;
   std::set<int> kept_;
   std::map<pid_t, bool> stopped_; // The worker and the function's threads: whether they are stopped.
   std::string replace_, refused_;

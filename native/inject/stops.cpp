@@ -65,6 +65,10 @@ void Stops::rest() {
 }
 
 std::optional<Stop> Stops::next(int64_t deadline_us, pid_t thread) {
+  if (now_us() >= deadline_us) { // Where stops follow each other, waitpid is never interrupted.
+    rest();
+    return std::nullopt;
+  }
   set_timer(deadline_us);
   for (;;) {
     Stop stop{};

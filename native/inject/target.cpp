@@ -139,6 +139,10 @@ std::string Target::read_file(const char *name) const {
 std::set<int> Target::descriptors() const { return numbers_in(fds_.get(), "list the descriptors of the process"); }
 std::set<int> Target::threads() const { return numbers_in(tasks_.get(), "list the threads of the process"); }
 
+bool Target::has_thread(int thread) const {
+  return faccessat(tasks_.get(), std::to_string(thread).c_str(), F_OK, 0) == 0;
+}
+
 std::string Target::descriptor_link(int descriptor) const {
   char link[4096];
   ssize_t length = readlinkat(fds_.get(), std::to_string(descriptor).c_str(), link, sizeof link);

@@ -42,6 +42,7 @@ public:
   /** The names in /proc/PID/fd and /proc/PID/task, as numbers. */
   std::set<int> descriptors() const;
   std::set<int> threads() const;
+  bool has_thread(int thread) const;
   /** What a descriptor of the process refers to ("/path", "pipe:[123]"); empty if it is closed. */
   std::string descriptor_link(int descriptor) const;
 

@@ -24,6 +24,7 @@ void seize(pid_t thread) { request(PTRACE_SEIZE, thread, nullptr, number(options
 void interrupt(pid_t thread) { request(PTRACE_INTERRUPT, thread, nullptr, nullptr, "ptrace INTERRUPT"); }
 void resume(pid_t thread, int signal) { request(PTRACE_CONT, thread, nullptr, number(signal), "ptrace CONT"); }
 void resume_to_call(pid_t thread) { request(PTRACE_SYSCALL, thread, nullptr, nullptr, "ptrace SYSCALL"); }
+void stay_stopped(pid_t thread) { request(PTRACE_LISTEN, thread, nullptr, nullptr, "ptrace LISTEN"); }
 void detach(pid_t thread) { request(PTRACE_DETACH, thread, nullptr, nullptr, "ptrace DETACH"); }
 
 user_regs_struct get_registers(pid_t thread) {

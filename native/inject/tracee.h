@@ -26,6 +26,8 @@ void resume(pid_t thread, int signal = 0);
 /** Lets it go on until its next system call begins or ends. */
 void resume_to_call(pid_t thread);
 void detach(pid_t thread);
+/** Leaves a thread of a process that job control has stopped as it is, until it is told to go on. */
+void stay_stopped(pid_t thread);
 
 user_regs_struct get_registers(pid_t thread);
 void set_registers(pid_t thread, const user_regs_struct &registers);

@@ -123,9 +123,11 @@ export const pythonSources: readonly RuntimeCase[] = [
 ];
 
 /** A zip of these files, as base64. */
-export function zipOf(files: Record<string, string>): string {
+export function zipOf(files: Record<string, string | Buffer>): string {
   const archive = new AdmZip();
-  for (const [name, text] of Object.entries(files)) archive.addFile(name, Buffer.from(text));
+  for (const [name, content] of Object.entries(files)) {
+    archive.addFile(name, typeof content === 'string' ? Buffer.from(content) : content);
+  }
   return archive.toBuffer().toString('base64');
 }
 

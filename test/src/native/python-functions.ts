@@ -55,7 +55,7 @@ export class PythonPrewarmer {
     const printedFile = `${folder}.printed`;
     const output = openSync(printedFile, 'a');
     try {
-      const options = pythonPrewarmer(runtimesDir, python, { folder, imports, packages });
+      const options = pythonPrewarmer(runtimesDir, python, { folder, imports, packages, write: ['/dev/shm'] });
       const launched = await injector.launch({ ...options, output, errors: output });
       return new PythonPrewarmer(launched, folder, printedFile, packages);
     } catch (error) {

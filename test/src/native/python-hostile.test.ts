@@ -61,10 +61,9 @@ const hostile: Hostile[] = [
     code: main('sys', 'sys.setrecursionlimit(10**9)', 'x = []', 'for _ in range(200_000): x = [x]', 'repr(x)'),
     kind: 'signal',
   },
-  { name: 'fork', code: attempt('os', 'os.fork()'), kind: 'result', result: notPermitted },
   {
-    name: 'a subprocess',
-    code: attempt('subprocess', 'subprocess.run(["/bin/true"])'),
+    name: 'becoming another program',
+    code: attempt('os', 'os.execv("/bin/true", ["true"])'),
     kind: 'result',
     result: notPermitted,
   },

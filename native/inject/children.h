@@ -1,0 +1,36 @@
+// The processes that a function starts: traced like the function, under the same static filter, and ended with it.
+// What they change is their own, so that no rollback looks at it; but their parent is not used for another function.
+#pragma once
+
+#include "stops.h"
+#include "target.h"
+
+#include <set>
+
+namespace gpuwhisk::inject {
+
+class Children {
+public:
+  explicit Children(const Target &target) : target_(target) {}
+
+  /** Whether a thread that has stopped or ended is one of theirs: it is traced, and not the function's. */
+  bool own(pid_t thread) const { return threads_.contains(thread) || !target_.has_thread(thread); }
+  bool empty() const { return threads_.empty(); }
+  /** Their ids since the function was loaded, of those that have ended too. */
+  const std::set<pid_t> &seen() const { return seen_; }
+
+  /** Decides on what one of them stopped for, and lets it go on. */
+  void handle(const Stop &stop);
+  /** Kills all; each is there until its end has been handled by `drop`. */
+  void kill_all() const;
+  /** Takes note of an end, or kills one that turns up. */
+  void drop(const Stop &stop);
+
+private:
+  void decide_and_go_on(pid_t thread) const;
+
+  const Target &target_;
+  std::set<pid_t> threads_, seen_;
+};
+
+} // namespace gpuwhisk::inject
