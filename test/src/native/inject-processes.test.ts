@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { zipOf } from '@gpuwhisk/invoker/runtimes/python-cases';
 import { compileObject, injector, TestPrewarmer } from './native-functions.js';
