@@ -48,13 +48,15 @@ function flushAnswers() {
   channel.flush();
 }
 
+const isBusy = (stream) => stream !== undefined && stream.writableLength > 0 && !stream.destroyed;
+
 /**
  * Sends an answer and its log frame once everything printed so far is in the pipes. For a run, `tookMs` tells how long
  * it took.
  */
 function answer(type, id, text, tookMs) {
-  const busy = [opened.stdout, opened.stderr].find((stream) => stream?.writableLength > 0 && !stream.destroyed);
-  if (busy) {
+  const busy = isBusy(opened.stdout) ? opened.stdout : isBusy(opened.stderr) ? opened.stderr : undefined;
+  if (busy !== undefined) {
     busy.write('', () => answer(type, id, text, tookMs));
     return;
   }
@@ -185,16 +187,25 @@ function run(id, message) {
   setEnvironment(message);
   const startedMs = performance.now();
   let result;
+  let isPromise;
   try {
     result = handler(value);
+    isPromise = typeof result?.then === 'function';
   } catch (error) {
     return fail(id, error);
+  }
+  if (!isPromise) {
+    // Not at once: what the function left for later turns of the same queue comes before its answer.
+    settled.then(() => succeed(id, result, startedMs));
+    return;
   }
   Promise.resolve(result).then(
     (resolved) => succeed(id, resolved, startedMs),
     (error) => succeed(id, { error: error ? require('./serialize-error.cjs').serializeError(error) : {} }, startedMs),
   );
 }
+
+const settled = Promise.resolve();
 
 function succeed(id, result, startedMs) {
   if (status === 'running') status = 'ready';

@@ -4,32 +4,31 @@
 
 const real = process.env;
 const prefix = '__OW_';
-const names = new Map();
-const values = new Map();
-const pending = new Map();
+/** The body of the last run, while its strings are not in the environment. */
+let pending;
 
 /** Sets `__OW_<KEY>` for every string of a run's body. */
 function setEnvironment(message) {
-  for (const key in message) {
-    const value = message[key];
-    if (typeof value !== 'string' || key === 'value' || values.get(key) === value) continue;
-    let name = names.get(key);
-    if (name === undefined) names.set(key, (name = prefix + key.toUpperCase()));
-    values.set(key, value);
-    if (environment === watched) pending.set(name, value);
-    else environment[name] = value;
-  }
+  pending = message;
+  if (environment !== watched) writePending();
 }
 
 function writePending() {
-  for (const [name, value] of pending) real[name] = value;
-  pending.clear();
+  const message = pending;
+  pending = undefined;
+  const target = environment === watched ? real : environment;
+  for (const key in message) {
+    const value = message[key];
+    if (typeof value !== 'string' || key === 'value') continue;
+    const name = prefix + key.toUpperCase();
+    if (target[name] !== value) target[name] = value;
+  }
 }
 
 const writesFirst =
   (name) =>
   (target, ...rest) => {
-    if (pending.size > 0) writePending();
+    if (pending !== undefined) writePending();
     return Reflect[name](target, ...rest);
   };
 const traps = ['has', 'deleteProperty', 'defineProperty', 'getOwnPropertyDescriptor', 'ownKeys'];
@@ -37,11 +36,11 @@ const traps = ['has', 'deleteProperty', 'defineProperty', 'getOwnPropertyDescrip
 const watched = new Proxy(real, {
   ...Object.fromEntries(traps.map((name) => [name, writesFirst(name)])),
   get(target, name) {
-    if (pending.size > 0 && typeof name === 'string' && name.startsWith(prefix)) writePending();
+    if (pending !== undefined && typeof name === 'string' && name.startsWith(prefix)) writePending();
     return target[name];
   },
   set(target, name, value) {
-    if (pending.size > 0) writePending();
+    if (pending !== undefined) writePending();
     target[name] = value;
     return true;
   },
@@ -54,7 +53,7 @@ Object.defineProperty(process, 'env', {
   enumerable: true,
   // Also read by Node itself before it gives the real environment to a child process or a worker.
   get() {
-    if (pending.size > 0) writePending();
+    if (pending !== undefined) writePending();
     return environment;
   },
   set(value) {
@@ -66,8 +65,7 @@ Object.defineProperty(process, 'env', {
 function keepEnvironment() {
   const saved = { __proto__: null, ...real };
   return function restoreEnvironment() {
-    pending.clear();
-    values.clear();
+    pending = undefined;
     environment = watched;
     for (const name of Object.keys(real)) if (!(name in saved)) delete real[name];
     for (const name in saved) if (real[name] !== saved[name]) real[name] = saved[name];

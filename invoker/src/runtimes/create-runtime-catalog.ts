@@ -152,9 +152,9 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   const info = (message: string): void => options.logger?.info(message);
 
   async function launchNode(major: number): Promise<RuntimeLaunch> {
-    if (major === ownMajor) return nodeLaunch(runtimesDir, await realpath(process.execPath));
+    if (major === ownMajor) return nodeLaunch(runtimesDir, await realpath(process.execPath), major);
     info(`Node.js ${major} is fetched for actions, once, if it is not there.`);
-    return nodeLaunch(runtimesDir, await fetchNodeRelease(releasesDir, major));
+    return nodeLaunch(runtimesDir, await fetchNodeRelease(releasesDir, major), major);
   }
 
   async function launchPython(found: Python, requirements: readonly string[]): Promise<RuntimeLaunch> {
