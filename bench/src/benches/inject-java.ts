@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -18,11 +19,12 @@ public class Echo {
 export async function injectJava(context: BenchContext): Promise<Measurement[]> {
   const launch = await launchOf(context, 'java', () => true);
   if (!launch) return [];
-  const code = await makeJar(join(context.temporaryDir, 'echo-jar'), launch);
-  return measureRuntime(context, 'java', launch, { code, main: 'Echo', binary: true });
+  const jar = await makeJar(join(context.temporaryDir, 'echo-jar'), launch);
+  const digest = createHash('sha256').update(jar).digest('hex');
+  return measureRuntime(context, 'java', launch, { code: jar.toString('base64'), main: 'Echo', binary: true, digest });
 }
 
-async function makeJar(folder: string, launch: RuntimeLaunch): Promise<string> {
+async function makeJar(folder: string, launch: RuntimeLaunch): Promise<Buffer> {
   const classes = join(folder, 'classes');
   await mkdir(classes, { recursive: true });
   await writeFile(join(folder, 'Echo.java'), source);
@@ -31,5 +33,5 @@ async function makeJar(folder: string, launch: RuntimeLaunch): Promise<string> {
   const options = { timeout: toolTimeoutMs };
   await runTool(tool('javac'), ['-cp', classPath, '-d', classes, join(folder, 'Echo.java')], options);
   await runTool(tool('jar'), ['--create', '--file', join(folder, 'echo.jar'), '-C', classes, '.'], options);
-  return (await readFile(join(folder, 'echo.jar'))).toString('base64');
+  return readFile(join(folder, 'echo.jar'));
 }

@@ -11,6 +11,7 @@ import type { RuntimeLaunch } from './runtime-catalog.js';
 
 const compileTimeoutMs = 60_000;
 const fetchTimeoutMs = 120_000;
+const firstHeapMiB = 16;
 /** The library whose JsonObject actions take and return; OpenWhisk's Java runtime has it on the class path, too. */
 const gson = 'com.google.code.gson:gson:2.10.1';
 /** Where Debian's and Fedora's packages put it. */
@@ -101,7 +102,10 @@ function classPath(folder: string): string {
 
 /** How to start the runtime in a sandbox of `memoryMiB`, half of which the action's objects may take. */
 export function javaLaunch(folder: string, jdk: Jdk, memoryMiB: number): RuntimeLaunch {
-  const heap = [`-Xmx${Math.floor(memoryMiB / 2)}m`, `-XX:SharedArchiveFile=${join(folder, 'classes.jsa')}`];
+  const heapMiB = Math.floor(memoryMiB / 2);
+  // Starting small keeps a pre-warmer small: what was used once for garbage is never given back.
+  const sizes = [`-Xms${Math.min(heapMiB, firstHeapMiB)}m`, `-Xmx${heapMiB}m`];
+  const heap = [...sizes, `-XX:SharedArchiveFile=${join(folder, 'classes.jsa')}`];
   return {
     command: [join(jdk.home, 'bin', 'java'), ...heap, ...flags(folder), 'gpuwhisk.Runtime'],
     binds: bindsFor([jdk.home, folder]),

@@ -4,28 +4,31 @@ import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import java.io.Closeable;
+import java.io.FileOutputStream;
 import java.io.IOException;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
-import java.nio.file.Files;
-import java.nio.file.Path;
 
 /** The action of a JAR: a public static method from JsonObject to JsonObject, or from JsonArray to JsonArray. */
 final class Action implements Closeable {
     private final JarLoader loader;
     private final Class<?> mainClass;
     private final String methodName;
+    private final Method ofObject;
 
-    /** Writes `jar` to `file`. `main` is a class, or `class#method`; the method is `main` otherwise. */
-    Action(byte[] jar, Path file, String main) throws IOException, ReflectiveOperationException {
-        Files.write(file, jar);
+    /** Writes `jar` to its place. `main` is a class, or `class#method`; the method is `main` otherwise. */
+    Action(byte[] jar, JarPlace place, String main) throws IOException, ReflectiveOperationException {
+        try (FileOutputStream out = new FileOutputStream(place.file())) {
+            out.write(jar);
+        }
         String[] parts = main.split("#", 2);
         methodName = parts.length > 1 && !parts[1].isEmpty() ? parts[1] : "main";
-        loader = new JarLoader(file, Action.class.getClassLoader());
+        loader = new JarLoader(place, Action.class.getClassLoader());
         try {
             mainClass = Class.forName(parts[0], false, loader);
-            if (find(JsonObject.class) == null && find(JsonArray.class) == null) {
+            ofObject = find(JsonObject.class);
+            if (ofObject == null && find(JsonArray.class) == null) {
                 throw new NoSuchMethodException(
                         parts[0] + "." + methodName + "(" + JsonObject.class.getName() + ")");
             }
@@ -48,7 +51,7 @@ final class Action implements Closeable {
     /** Calls the method; what it throws comes in an InvocationTargetException. */
     JsonElement run(JsonElement value) throws ReflectiveOperationException {
         Class<? extends JsonElement> type = value.isJsonArray() ? JsonArray.class : JsonObject.class;
-        Method method = find(type);
+        Method method = value.isJsonArray() ? find(type) : ofObject;
         if (method == null) {
             throw new NoSuchMethodException(mainClass.getName() + "." + methodName + "(" + type.getName() + ")");
         }

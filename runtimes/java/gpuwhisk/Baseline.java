@@ -24,13 +24,23 @@ final class Baseline {
         add(name, () -> set.accept(saved), () -> Objects.equals(get.get(), saved));
     }
 
-    /** Puts back what differs. What an action's own object throws from here is not caught. */
-    void restore() {
-        for (Part part : parts) if (!part.isBack.getAsBoolean()) part.restore.run();
+    /**
+     * Puts back what differs, and returns what is not as it was even so. While nothing of the action runs, the look that
+     * finds no difference is the proof. What an action's own object throws from here is not caught.
+     */
+    List<String> restore() {
+        boolean restored = false;
+        for (Part part : parts) {
+            if (part.isBack.getAsBoolean()) continue;
+            part.restore.run();
+            restored = true;
+        }
+        return restored ? differences() : List.of();
     }
 
-    /** What is not as it was. */
-    List<String> differences() {
-        return parts.stream().filter(part -> !part.isBack.getAsBoolean()).map(Part::name).toList();
+    private List<String> differences() {
+        List<String> names = new ArrayList<>();
+        for (Part part : parts) if (!part.isBack.getAsBoolean()) names.add(part.name);
+        return names;
     }
 }

@@ -6,17 +6,24 @@ import java.lang.reflect.Field;
 import java.util.HashMap;
 import java.util.Map;
 
-/** The variables that System.getenv shows, which Java cannot set: hence --add-opens java.base/java.util. */
+/** The variables that System.getenv shows, which Java cannot set: hence --add-opens java.base/java.util and java.lang. */
 final class Environment {
     private final Map<String, String> variables;
+    /** What `variables` shows as text. */
+    private final Map<?, ?> bytes;
     private final Map<String, String> seen = new HashMap<>();
+    private Table kept;
 
     @SuppressWarnings("unchecked")
     Environment() throws ReflectiveOperationException {
-        Map<String, String> shown = System.getenv();
-        Field behind = shown.getClass().getDeclaredField("m");
-        behind.setAccessible(true);
-        variables = (Map<String, String>) behind.get(shown);
+        variables = (Map<String, String>) behind(System.getenv());
+        bytes = behind(variables);
+    }
+
+    private static Map<?, ?> behind(Map<?, ?> shown) throws ReflectiveOperationException {
+        Field field = shown.getClass().getDeclaredField("m");
+        field.setAccessible(true);
+        return (Map<?, ?>) field.get(shown);
     }
 
     /** Takes a variable that is not meant for actions; null if there is none. */
@@ -24,16 +31,18 @@ final class Environment {
         return variables.remove(name);
     }
 
-    /** What a restore puts back: a copy of the variables as they are. */
-    synchronized Map<String, String> copy() {
-        return Map.copyOf(variables);
+    /** Notes the variables as they are now, which a restore puts back. */
+    synchronized void keep() {
+        kept = new Table(bytes);
     }
 
-    synchronized void restore(Map<String, String> saved) {
+    synchronized boolean isBack() {
+        return kept.isBack();
+    }
+
+    synchronized void restore() {
         seen.clear();
-        if (variables.equals(saved)) return;
-        variables.clear();
-        variables.putAll(saved);
+        if (!kept.isBack()) kept.restore();
     }
 
     /** Sets every pair of an init's `env`. */

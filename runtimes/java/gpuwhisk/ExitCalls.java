@@ -19,13 +19,15 @@ final class ExitCalls {
     private static final int HANDLE_VIRTUAL = 5, HANDLE_STATIC = 6;
     private static final int MOST_CONSTANTS = 65535, ADDED_CONSTANTS = 5;
 
-    private final ByteBuffer file;
+    private ByteBuffer file;
     private final int[] constants;
     private final Set<Integer> virtualCalls = new HashSet<>();
     private int poolEnd;
+    /** Whether the word `exit` or `halt` is among the constants. */
+    private boolean isNamed;
 
     private ExitCalls(byte[] classFile) {
-        file = ByteBuffer.wrap(classFile.clone());
+        file = ByteBuffer.wrap(classFile);
         constants = new int[file.getShort(8) & 0xffff];
         readPool();
     }
@@ -44,6 +46,7 @@ final class ExitCalls {
         for (int index = 1; index < constants.length; index++) {
             constants[index] = at;
             int tag = file.get(at);
+            if (tag == UTF8) isNamed |= isWord(at);
             if (tag == 5 || tag == 6) index++; // long and double take two places.
             at += switch (tag) {
                 case UTF8 -> 3 + u2(at + 1);
@@ -57,7 +60,15 @@ final class ExitCalls {
         poolEnd = at;
     }
 
+    private boolean isWord(int at) {
+        if (u2(at + 1) != 4) return false;
+        int letters = file.getInt(at + 3);
+        return letters == 0x65786974 || letters == 0x68616c74;
+    }
+
     private byte[] redirected(byte[] unchanged) {
+        if (!isNamed) return unchanged;
+        file = ByteBuffer.wrap(unchanged.clone());
         if (constants.length + ADDED_CONSTANTS > MOST_CONSTANTS) return unchanged;
         boolean found = false;
         for (int index = 1; index < constants.length; index++) {

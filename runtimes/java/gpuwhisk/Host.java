@@ -3,7 +3,6 @@ package gpuwhisk;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import java.io.IOException;
-import java.lang.ref.WeakReference;
 import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
@@ -11,37 +10,29 @@ import java.util.ArrayList;
 import java.util.Base64;
 import java.util.HexFormat;
 import java.util.List;
-import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.SynchronousQueue;
-import java.util.concurrent.ThreadPoolExecutor;
-import java.util.concurrent.TimeUnit;
 
 /** Holds one action at a time, and in a pre-warmer one after the other. */
 final class Host {
-    private static final long ENDING_MS = 1000;
-    private static final int COLLECTIONS = 20;
-    /** Unloads after which the collector must have shown that nothing is left of the actions before. */
-    private static final int MOST_UNPROVED = 256;
-
     private final Environment environment = new Environment();
     private final Path folder;
+    private final JarPlace place;
     private final boolean concurrent;
-    private final List<WeakReference<ClassLoader>> unloaded = new ArrayList<>();
+    private final Runner runs;
     private Baseline baseline;
     private Remains remains;
+    private Proof proof;
     private Folders folders;
     private boolean spent;
     private String namespace;
-    private ThreadPoolExecutor runs;
     private volatile Action action;
 
     /** Code is put into `folder`, which is emptied whenever an action is unloaded. */
-    Host(Path folder, boolean concurrent) throws ReflectiveOperationException {
+    Host(Path folder, boolean concurrent) throws IOException, ReflectiveOperationException {
         this.folder = folder;
+        place = JarPlace.in(folder);
         this.concurrent = concurrent;
+        runs = new Runner(concurrent);
         Streams.renew();
-        renewRuns();
     }
 
     /** From now on actions can be unloaded: notes what the JVM is like. Throws IOException for a folder with files in it. */
@@ -49,9 +40,13 @@ final class Host {
         folders = new Folders(folder, environment.take("GPUWHISK_SCRATCH"));
         baseline = new Baseline();
         Settings.addTo(baseline, environment);
-        runs.shutdownNow();
         remains = new Remains();
-        renewRuns();
+        proof = new Proof(remains);
+    }
+
+    /** From now on the proofs that are due are made in the background. */
+    void proveInBackground() {
+        proof.startMaking(this);
     }
 
     /** Whether the platform asked for it; once only. */
@@ -68,16 +63,9 @@ final class Host {
         spent = true;
     }
 
-    boolean isSpent() {
-        return spent;
-    }
-
-    private void renewRuns() {
-        // Runs leave the reading thread free to notice that the invoker is gone.
-        int threads = concurrent ? Integer.MAX_VALUE : 1;
-        BlockingQueue<Runnable> waiting = concurrent ? new SynchronousQueue<>() : new LinkedBlockingQueue<>();
-        runs = new ThreadPoolExecutor(1, threads, 60, TimeUnit.SECONDS, waiting);
-        runs.prestartAllCoreThreads();
+    /** Whether it takes actions, and no proof since the last unload has shown that one left something behind. */
+    synchronized boolean isFit() {
+        return !spent && !(proof != null && proof.hasFailed());
     }
 
     void execute(Runnable work) {
@@ -108,13 +96,13 @@ final class Host {
     }
 
     /** Loads the JAR of an init, without running any of it. Throws what keeps it from being loaded. */
-    void load(JsonObject message) throws Exception {
+    synchronized void load(JsonObject message) throws Exception {
         namespace = namespaceOf(message);
         byte[] jar = Base64.getDecoder().decode(message.get("code").getAsString().trim());
         if (message.has("digest")) verify(jar, message.get("digest").getAsString());
         if (message.has("env")) environment.add(message.getAsJsonObject("env"));
         String main = message.get("main").getAsString();
-        action = new Action(jar, folder.resolve("action.jar"), main);
+        action = new Action(jar, place, main);
     }
 
     private static void verify(byte[] code, String digest) throws NoSuchAlgorithmException {
@@ -135,47 +123,37 @@ final class Host {
         return concurrent ? work.call() : Exit.contain(work);
     }
 
-    /** Ends what the action left running and puts back what it changed. Returns what does not end. */
-    List<String> unload() throws IOException, InterruptedException {
-        runs.shutdownNow();
-        if (!runs.awaitTermination(ENDING_MS, TimeUnit.MILLISECONDS)) return List.of("a run");
-        List<String> left = new ArrayList<>(remains.endThreads());
-        if (!left.isEmpty()) return left;
+    /**
+     * Ends what the action left running, puts back what it changed, and looks whether all is as it was. `thorough` proves
+     * with the collector that nothing refers to the action; else that is left to a time when nobody waits, or to every
+     * 512th unload.
+     */
+    synchronized Unloading unload(boolean thorough) throws Exception {
+        if (!runs.end()) return Unloading.failed("a run");
+        List<String> left = remains.endThreads();
+        if (!left.isEmpty()) return new Unloading(left, 0);
         if (action != null) {
             action.close();
-            unloaded.add(new WeakReference<>(action.loader()));
+            proof.isGone(action.loader());
             action = null;
         }
         folders.empty();
         Streams.renew();
-        baseline.restore();
-        renewRuns();
-        return left;
-    }
-
-    /**
-     * What is not as it was before the action: nothing, or the JVM is of no more use. `thorough` proves with the collector
-     * that nothing refers to the action; else that is left to every 256th time.
-     */
-    List<String> verify(boolean thorough) throws InterruptedException {
-        List<String> left = new ArrayList<>(baseline.differences());
+        environment.restore();
+        runs.renew();
+        // From here on nothing of the action runs.
+        long startedNs = System.nanoTime();
+        left = new ArrayList<>(baseline.restore());
         // The JVM itself opens a file now and then, for a moment.
         boolean unclear = !remains.descriptorDifferences().isEmpty() && !remains.descriptorDifferences().isEmpty();
-        if (thorough || unclear || unloaded.size() >= MOST_UNPROVED) left.addAll(leftAfterCollection());
-        return left;
+        left.addAll(proof.take(this, thorough || unclear));
+        return new Unloading(left, System.nanoTime() - startedNs);
     }
 
-    /** What the collector cannot get rid of: actions that were unloaded but are referred to, descriptors in use. */
-    private List<String> leftAfterCollection() throws InterruptedException {
-        List<String> left = List.of();
-        for (int turn = 0; turn < COLLECTIONS; turn++) {
-            System.gc();
-            unloaded.removeIf(loader -> loader.refersTo(null));
-            left = new ArrayList<>(remains.descriptorDifferences());
-            if (!unloaded.isEmpty()) left.add("objects of an action that is gone");
-            if (left.isEmpty()) return left;
-            Thread.sleep(1); // Descriptors of streams that nobody refers to are closed by another thread.
+    /** What an unload left behind (nothing, or the JVM is of no more use), and how long it took to look. */
+    record Unloading(List<String> left, long verifyNs) {
+        static Unloading failed(String left) {
+            return new Unloading(List.of(left), 0);
         }
-        return left;
     }
 }

@@ -7,10 +7,7 @@ import java.net.MalformedURLException;
 import java.net.URI;
 import java.net.URISyntaxException;
 import java.net.URL;
-import java.nio.file.Path;
-import java.security.CodeSource;
 import java.security.ProtectionDomain;
-import java.security.cert.Certificate;
 import java.util.Collections;
 import java.util.Enumeration;
 import java.util.List;
@@ -26,23 +23,41 @@ final class JarLoader extends ClassLoader implements Closeable {
         registerAsParallelCapable();
     }
 
+    /** Packages of these are asked of the parent first; all others that the JAR has are its own. */
+    private static final String[] shared = {"java.", "javax.", "jdk.", "sun.", "com.google.gson.", "gpuwhisk."};
+
     private final JarFile jar;
     private final String location;
     private final ProtectionDomain domain;
 
     /** Throws IOException, also for a file that is no JAR. */
-    JarLoader(Path file, ClassLoader parent) throws IOException {
+    JarLoader(JarPlace place, ClassLoader parent) throws IOException {
         super(parent);
-        URL url = file.toUri().toURL();
-        jar = new JarFile(file.toFile(), false, ZipFile.OPEN_READ, JarFile.runtimeVersion());
-        location = "jar:" + url + "!/";
-        domain = new ProtectionDomain(new CodeSource(url, (Certificate[]) null), null, this, null);
+        jar = new JarFile(place.file(), false, ZipFile.OPEN_READ, JarFile.runtimeVersion());
+        location = place.prefix();
+        domain = new ProtectionDomain(place.source(), null, this, null);
+    }
+
+    /** The parent would be asked for each class of the JAR in vain, which takes longer than all the rest. */
+    @Override
+    protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+        for (String prefix : shared) if (name.startsWith(prefix)) return super.loadClass(name, resolve);
+        synchronized (getClassLoadingLock(name)) {
+            Class<?> found = findLoadedClass(name);
+            if (found != null) return found;
+            JarEntry entry = jar.getJarEntry(name.replace('.', '/') + ".class");
+            return entry == null ? super.loadClass(name, resolve) : define(name, entry);
+        }
     }
 
     @Override
     protected Class<?> findClass(String name) throws ClassNotFoundException {
         JarEntry entry = jar.getJarEntry(name.replace('.', '/') + ".class");
         if (entry == null) throw new ClassNotFoundException(name);
+        return define(name, entry);
+    }
+
+    private Class<?> define(String name, JarEntry entry) throws ClassNotFoundException {
         try (InputStream in = jar.getInputStream(entry)) {
             byte[] classFile = ExitCalls.redirect(in.readAllBytes());
             definePackageOf(name);
@@ -54,8 +69,9 @@ final class JarLoader extends ClassLoader implements Closeable {
 
     private void definePackageOf(String className) throws IOException {
         int dot = className.lastIndexOf('.');
-        String name = className.substring(0, Math.max(dot, 0));
-        if (dot < 0 || getDefinedPackage(name) != null) return;
+        if (dot < 0) return;
+        String name = className.substring(0, dot);
+        if (getDefinedPackage(name) != null) return;
         Manifest manifest = jar.getManifest();
         Attributes main = manifest == null ? new Attributes() : manifest.getMainAttributes();
         try {

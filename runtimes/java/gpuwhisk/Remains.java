@@ -16,7 +16,6 @@ import java.util.concurrent.ForkJoinWorkerThread;
 
 /** What an action leaves behind outside of Java's settings: threads, processes, descriptors. */
 final class Remains {
-    private static final int MOST_THREADS = 4096;
     private static final long ENDING_NS = 500_000_000;
     /** Standard input, output and error and the channel. */
     private static final int STANDARD = 3;
@@ -24,60 +23,80 @@ final class Remains {
 
     private final Set<Thread> ownThreads = new HashSet<>(Arrays.asList(liveThreads()));
     private final Map<String, String> ownDescriptors = descriptors();
+    private final String[] ownNumbers = descriptorFolder.list();
+
+    /** One more thread that is not an action's. */
+    void own(Thread thread) {
+        ownThreads.add(thread);
+    }
 
     /** Interrupts the threads that are not ours and waits up to half a second for their end; returns those that live on. */
     List<String> endThreads() throws InterruptedException {
+        List<String> names = new ArrayList<>();
         List<Thread> strangers = strangers();
-        for (Thread thread : strangers) thread.interrupt();
         long deadline = System.nanoTime() + ENDING_NS;
-        for (Thread thread : strangers) {
-            long leftMs = (deadline - System.nanoTime()) / 1_000_000;
-            thread.join(Math.max(leftMs, 1));
+        for (Thread thread : strangers) thread.interrupt();
+        while (!strangers.isEmpty() && System.nanoTime() < deadline) {
+            Thread.sleep(1);
+            strangers = strangers();
         }
-        // They may have started others before they ended.
-        List<String> names = new ArrayList<>(strangers().stream().map(thread -> "thread '" + thread.getName() + "'").toList());
-        if (hasChild()) names.add("a process");
-        while (!isIdle(ForkJoinPool.commonPool()) && System.nanoTime() < deadline) Thread.sleep(1);
-        if (!isIdle(ForkJoinPool.commonPool())) names.add("work in the common pool");
+        for (Thread thread : strangers) names.add(name(thread));
+        ForkJoinPool common = ForkJoinPool.commonPool();
+        while (!isIdle(common) && System.nanoTime() < deadline) Thread.sleep(1);
+        if (!isIdle(common)) names.add("work in the common pool");
         return names;
+    }
+
+    private static String name(Thread thread) {
+        return isReaper(thread) ? "a process" : "thread '" + thread.getName() + "'";
     }
 
     private static boolean isIdle(ForkJoinPool pool) {
         return pool.isQuiescent() && !pool.hasQueuedSubmissions();
     }
 
-    /** The JDK has a thread that waits for each child, and threads that wait for the next child. */
-    private static boolean hasChild() {
-        return Arrays.stream(liveThreads())
-                .anyMatch(thread -> thread.getName().startsWith("process reaper") && thread.getState() == Thread.State.RUNNABLE);
-    }
-
+    /** The threads that wait for an action's processes are strangers, too, as long as these live. */
     private List<Thread> strangers() {
-        return Arrays.stream(liveThreads())
-                .filter(thread -> thread.isAlive() && !ownThreads.contains(thread) && !belongsToJdk(thread))
-                .toList();
+        Thread[] live = liveThreads();
+        List<Thread> strangers = new ArrayList<>();
+        for (Thread thread : live) {
+            if (ownThreads.contains(thread) || belongsToJdk(thread) || !thread.isAlive()) continue;
+            strangers.add(thread);
+        }
+        return strangers;
     }
 
     /** Threads that the JDK starts when it first needs them, and which run no code of an action while it is idle. */
     private static boolean belongsToJdk(Thread thread) {
         if (thread instanceof ForkJoinWorkerThread worker && worker.getPool() == ForkJoinPool.commonPool()) return true;
+        if (isReaper(thread)) return thread.getState() != Thread.State.RUNNABLE;
         return thread.getClass().getName().startsWith("jdk.internal.misc.");
+    }
+
+    /** The JDK has a thread that waits for each child, and threads that wait for the next child. */
+    private static boolean isReaper(Thread thread) {
+        return thread.getName().startsWith("process reaper");
     }
 
     private static Thread[] liveThreads() {
         ThreadGroup root = Thread.currentThread().getThreadGroup();
         while (root.getParent() != null) root = root.getParent();
-        Thread[] all = new Thread[MOST_THREADS];
-        return Arrays.copyOf(all, root.enumerate(all));
+        for (int room = 64; ; room *= 2) {
+            Thread[] all = new Thread[room];
+            int count = root.enumerate(all);
+            if (count < room) return Arrays.copyOf(all, count);
+        }
     }
 
     /** Descriptors that were closed or opened, and of the standard ones and the channel those that were replaced. */
     List<String> descriptorDifferences() {
-        Set<String> open = Set.of(descriptorFolder.list());
+        String[] numbers = descriptorFolder.list();
+        // Looking at what all of our own refer to would take longer than all the rest.
+        if (Arrays.equals(numbers, ownNumbers) && areStandard()) return List.of();
+        Set<String> open = Set.of(numbers);
         List<String> differences = new ArrayList<>();
         for (String number : open) {
             String own = ownDescriptors.get(number);
-            // Looking at all of our own would take longer than all the rest.
             if (own != null && Integer.parseInt(number) > STANDARD) continue;
             String target = target(number);
             if (!target.equals(own) && !isGone(target)) differences.add("descriptor " + number + " (" + target + ")");
@@ -86,6 +105,15 @@ final class Remains {
             if (!open.contains(number)) differences.add("descriptor " + number + " (closed)");
         }
         return differences;
+    }
+
+    /** Whether the standard ones and the channel refer to what they did. */
+    private boolean areStandard() {
+        for (int number = 0; number <= STANDARD; number++) {
+            String name = Integer.toString(number);
+            if (!target(name).equals(ownDescriptors.get(name))) return false;
+        }
+        return true;
     }
 
     /** The open descriptors and what they refer to. */

@@ -9,7 +9,6 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.List;
 
 /** The Java runtime: speaks the framed protocol on file descriptor 3 and runs one action. */
 public final class Runtime {
@@ -22,7 +21,7 @@ public final class Runtime {
     private final Channel channel;
     private final Host host;
 
-    private Runtime(Channel channel, Path folder) throws ReflectiveOperationException {
+    private Runtime(Channel channel, Path folder) throws IOException, ReflectiveOperationException {
         this.channel = channel;
         host = new Host(folder, "true".equalsIgnoreCase(System.getenv("__OW_ALLOW_CONCURRENT")));
     }
@@ -108,7 +107,7 @@ public final class Runtime {
     /** Answered by the thread that would run the action. */
     private void check(Channel.Frame frame) throws IOException {
         parse(frame);
-        if (host.isSpent()) {
+        if (!host.isFit()) {
             refuse(frame.id(), "An action left behind what cannot be put back.");
         } else {
             execute(() -> answer(Channel.RESULT, frame.id(), "{\"ok\":true}"));
@@ -159,21 +158,17 @@ public final class Runtime {
             refuse(frame.id(), "This runtime cannot unload.");
             return;
         }
-        List<String> left;
-        long verifyNs = 0;
+        Host.Unloading done;
         try {
-            left = host.unload();
-            long startedNs = System.nanoTime();
-            if (left.isEmpty()) left = host.verify(message.has("thorough") && message.get("thorough").getAsBoolean());
-            verifyNs = System.nanoTime() - startedNs;
+            done = host.unload(message.has("thorough") && message.get("thorough").getAsBoolean());
         } catch (Throwable failure) { // Also what objects of the action throw.
-            left = List.of(failure.toString());
+            done = Host.Unloading.failed(failure.toString());
         }
-        if (left.isEmpty()) {
-            answer(Channel.RESULT, frame.id(), "{\"ok\":true,\"verifyUs\":" + verifyNs / 1000 + "}");
+        if (done.left().isEmpty()) {
+            answer(Channel.RESULT, frame.id(), "{\"ok\":true,\"verifyUs\":" + done.verifyNs() / 1000 + "}");
         } else {
             host.spend();
-            refuse(frame.id(), "The action left behind: " + String.join(", ", left) + ".");
+            refuse(frame.id(), "The action left behind: " + String.join(", ", done.left()) + ".");
         }
     }
 

@@ -50,17 +50,16 @@ final class Settings {
 
     private static void addTables(Baseline baseline, Environment environment) throws ReflectiveOperationException {
         Properties properties = System.getProperties();
-        Map<Object, Object> saved = Map.copyOf(properties);
+        Table saved = new Table(properties);
         baseline.add(
                 "the system properties",
                 () -> {
                     System.setProperties(properties);
-                    properties.clear();
-                    properties.putAll(saved);
+                    saved.restore();
                 },
-                () -> System.getProperties() == properties && properties.equals(saved));
-        Map<String, String> variables = environment.copy();
-        baseline.add("the environment", () -> environment.restore(variables), () -> environment.copy().equals(variables));
+                () -> System.getProperties() == properties && saved.isBack());
+        environment.keep();
+        baseline.add("the environment", environment::restore, environment::isBack);
         addShutdownHooks(baseline);
         addProviders(baseline);
     }
@@ -71,7 +70,10 @@ final class Settings {
         @SuppressWarnings("unchecked")
         Map<Thread, Thread> hooks = (IdentityHashMap<Thread, Thread>) field.get(null);
         Map<Thread, Thread> saved = new IdentityHashMap<>(hooks);
-        baseline.add("the shutdown hooks", () -> hooks.keySet().retainAll(saved.keySet()), () -> hooks.equals(saved));
+        baseline.add(
+                "the shutdown hooks",
+                () -> hooks.keySet().retainAll(saved.keySet()),
+                () -> hooks.size() == saved.size() && hooks.equals(saved));
     }
 
     private static void addProviders(Baseline baseline) throws ReflectiveOperationException {
@@ -86,14 +88,8 @@ final class Settings {
         Field field = Security.class.getDeclaredField("props");
         field.setAccessible(true);
         Properties properties = (Properties) field.get(null);
-        Map<Object, Object> values = Map.copyOf(properties);
-        baseline.add(
-                "the security properties",
-                () -> {
-                    properties.clear();
-                    properties.putAll(values);
-                },
-                () -> properties.equals(values));
+        Table values = new Table(properties);
+        baseline.add("the security properties", values::restore, values::isBack);
     }
 
     private static void addStatic(Baseline baseline, String name, Class<?> holder, String fieldName)

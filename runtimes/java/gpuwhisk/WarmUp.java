@@ -7,9 +7,10 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
 import java.security.SecureRandom;
-import java.util.ArrayList;
 import java.util.Base64;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.concurrent.FutureTask;
 import java.util.jar.JarEntry;
@@ -17,7 +18,7 @@ import java.util.jar.JarOutputStream;
 
 /** What is paid before a pre-warmer is ready: the first loads, runs and unloads, until the compiler has seen enough. */
 final class WarmUp {
-    private static final int ROUNDS = 800;
+    private static final int ROUNDS = 300;
 
     private WarmUp() {}
 
@@ -25,27 +26,30 @@ final class WarmUp {
     static void run(Host host, Gson gson, boolean archiving) throws Exception {
         // Opens the descriptors that the JDK keeps for itself.
         new SecureRandom().nextInt();
-        java.security.MessageDigest.getInstance("SHA-256");
         new java.net.Socket().close();
         java.nio.channels.FileChannel.open(java.nio.file.Path.of("/dev/null")).close();
         host.keepBaseline();
-        String code = Base64.getEncoder().encodeToString(sampleJar());
-        inject(host, gson, code, false);
-        for (int round = 0; round < ROUNDS && !archiving; round++) inject(host, gson, code, false);
-        if (!archiving) inject(host, gson, code, true);
+        byte[] jar = sampleJar();
+        String code = Base64.getEncoder().encodeToString(jar);
+        String digest = HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(jar));
+        int rounds = archiving ? 1 : ROUNDS;
+        for (int round = 0; round < rounds; round++) inject(host, gson, code, digest, false);
+        if (!archiving) inject(host, gson, code, digest, true);
         host.forgetNamespace();
+        if (!archiving) host.proveInBackground();
     }
 
-    private static void inject(Host host, Gson gson, String code, boolean thorough) throws Exception {
+    private static void inject(Host host, Gson gson, String code, String digest, boolean thorough)
+            throws Exception {
         JsonObject message = new JsonObject();
         message.addProperty("main", "gpuwhisk.Simple");
         message.addProperty("code", code);
+        message.addProperty("digest", digest);
         host.load(JsonParser.parseString(gson.toJson(message)).getAsJsonObject());
         FutureTask<String> sample = new FutureTask<>(() -> gson.toJson(host.run(argument())));
         host.execute(sample);
         sample.get();
-        List<String> left = new ArrayList<>(host.unload());
-        left.addAll(host.verify(thorough));
+        List<String> left = host.unload(thorough).left();
         if (!left.isEmpty()) throw new IllegalStateException("The sample left behind: " + String.join(", ", left));
     }
 
