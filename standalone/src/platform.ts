@@ -183,6 +183,7 @@ async function start(
       ...config.pool,
       memoryMiB: config.poolMemoryMiB ?? Math.floor((totalmem() / MiB) * 0.6),
       stemCells: config.stemCells ? stemCellConfigs(catalog.manifest) : [],
+      stemCellsOnDemand: config.stemCells,
     },
     resultBounds: config.limits,
     recordLevels: config,

@@ -69,8 +69,11 @@ export class Dispatcher implements InvokeService {
     );
   }
 
+  /** Answers everybody who waits; nobody may come any more. */
   async close(): Promise<void> {
     await this.subscription?.close();
+    // Some look for room still, and are refused in a moment.
+    while (this.waitingForRoom > 0) await sleep(this.dependencies.clock, roomLookMs);
     for (const [activationId, waiter] of this.waiters) {
       waiter.timer.cancel();
       waiter.settle({ type: 'accepted', activationId });

@@ -1,3 +1,4 @@
+import type { Exec } from '@gpuwhisk/common/entities/action';
 import { readAction, readActionCode } from '@gpuwhisk/common/entities/action-codec';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { validateRequirements } from '@gpuwhisk/common/entities/requirements';
@@ -6,7 +7,7 @@ import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { ActionReference } from '@gpuwhisk/common/messages';
 import { kindOfImage } from '../runtimes/proxy-runtime.js';
-import type { RunnableAction } from './runnable-action.js';
+import type { ActionCode, RunnableAction } from './runnable-action.js';
 
 /** Why an action cannot be run, in OpenWhisk's words. */
 export type LoadFailure =
@@ -60,10 +61,11 @@ export class ActionLoader {
     if (exec.kind === 'sequence') throw new Error('a sequence is not run by an invoker');
     const requirements = parameterValue(annotations, 'requirements');
     const warm = parameterValue(annotations, 'warm');
-    const code = async (): Promise<{ code: string; binary: boolean }> => {
+    const code = async (): Promise<ActionCode> => {
       const document = await this.store.get('whisks', id);
       if (document._rev !== action.revision) throw new Error('the action was changed meanwhile');
-      return readActionCode(this.store, document);
+      const read = await readActionCode(this.store, document);
+      return { ...read, ...registeredDigest(exec) };
     };
     return {
       namespace: action.namespace,
@@ -81,6 +83,14 @@ export class ActionLoader {
       code,
     };
   }
+}
+
+const sha256Prefix = 'sha256-';
+
+function registeredDigest(exec: Exec): Pick<ActionCode, 'digest'> {
+  const code = 'code' in exec ? exec.code : undefined;
+  const digest = typeof code === 'object' ? code.digest : undefined;
+  return digest?.startsWith(sha256Prefix) ? { digest: digest.slice(sha256Prefix.length) } : {};
 }
 
 function cacheKey(reference: ActionReference, revision: string): string {

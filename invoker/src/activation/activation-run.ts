@@ -1,24 +1,23 @@
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
 import { resultBoundsFor } from '@gpuwhisk/common/entities/limits';
-import { parameterValue } from '@gpuwhisk/common/entities/parameters';
-import { isJsonObject } from '@gpuwhisk/common/json';
-import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type {
   CallLimits,
+  Container,
   ContainerSpec,
   InitRequest,
   Outcome,
   ProvisioningError,
-  RunRequest,
 } from '../containers/container-factory.js';
 import type { PoolJob } from '../pool/action-queue.js';
 import type { Disposition, LoadingStart, PoolMember } from '../pool/pool-member.js';
 import { activationRecord } from './activation-record.js';
 import { acknowledgeResult, complete } from './completion.js';
 import type { InvokerContext } from './invoker-context.js';
+import { problemOf } from '../containers/container-factory.js';
 import { developerError, developerErrorLogLine, initResponse, runResponse, whiskError } from './outcome-response.js';
+import { initRequest, runRequest } from './requests.js';
 import { fullyQualifiedName } from './runnable-action.js';
 import type { RunnableAction } from './runnable-action.js';
 
@@ -52,6 +51,7 @@ export interface RunEnd {
 /** One activation on its way through the pool: init if needed, run, acknowledge, record. */
 export class ActivationRun implements PoolJob {
   readonly key: string;
+  readonly namespace: string;
   readonly spec: ContainerSpec;
   private tries = 0;
 
@@ -64,7 +64,8 @@ export class ActivationRun implements PoolJob {
     const { action: reference, initArgs, revision, user } = message;
     // What a container got at its initialization may differ from binding to binding.
     const binding = initArgs.length > 0 ? (reference.binding ?? '') : '';
-    this.key = `${user.namespace.name} ${reference.path}/${reference.name} ${revision} ${binding}`;
+    this.namespace = user.namespace.name;
+    this.key = `${this.namespace} ${reference.path}/${reference.name} ${revision} ${binding}`;
     this.spec = {
       kind: action.runtime,
       memoryMiB: action.limits.memory,
@@ -79,16 +80,15 @@ export class ActivationRun implements PoolJob {
     return this.action.warm.entry !== undefined;
   }
 
-  async ready({ container }: PoolMember): Promise<boolean> {
-    let init: InitRequest | undefined;
+  async ready({ container }: PoolMember): Promise<string | undefined> {
     try {
-      init = await this.initRequest(this.context.unlockArguments(this.message.content, this.message.lockedArgs));
-    } catch {
-      return false; // As its own run will say, or has said.
+      const content = this.context.unlockArguments(this.message.content, this.message.lockedArgs);
+      const init = await this.initRequest(content, container, undefined);
+      if (init === undefined) return 'its code could not be read';
+      return problemOf(await container.init(init, this.limits()).outcome);
+    } catch (error) {
+      return String(error);
     }
-    if (init === undefined) return false;
-    const outcome = await container.init(init, this.limits()).outcome;
-    return outcome.type === 'ok';
   }
 
   async run(member: PoolMember, onInitialized: () => void): Promise<Disposition> {
@@ -112,7 +112,7 @@ export class ActivationRun implements PoolJob {
       this.failNow(whiskError((error as Error).message));
       return 'keep';
     }
-    const init = warm ? undefined : await this.initRequest(content);
+    const init = warm ? undefined : await this.initRequest(content, container, this.deadlineMs());
     if (!warm && init === undefined) {
       this.failNow(whiskError('Action could not be fetched.'));
       return 'discard';
@@ -131,19 +131,19 @@ export class ActivationRun implements PoolJob {
       if (outcome.type !== 'ok') {
         const response = initResponse(outcome, this.action.limits.timeout);
         await this.finish(start, load, response, outcome.type === 'timeout', call.logs);
-        return 'discard';
+        return afterFailure(outcome);
       }
       member.initialized = true;
       onInitialized();
     }
-    const call = container.run(this.runRequest(content), limits);
+    const call = container.run(runRequest(this.action, this.message, content, this.deadlineMs()), limits);
     const outcome = await call.outcome;
     if (outcome.type === 'unavailable') return this.retryElsewhere();
     if (this.cutShort(outcome)) return 'discard';
     const response = runResponse(outcome, this.action.limits.timeout, limits.maxResultBytes);
     this.context.metrics.activationStarted(this.action.kind, load?.start ?? found);
     await this.finish(start, load, response, outcome.type === 'timeout', call.logs);
-    return response.statusCode <= ActivationStatus.applicationError ? 'keep' : 'discard';
+    return response.statusCode <= ActivationStatus.applicationError ? 'keep' : afterFailure(outcome);
   }
 
   fail(error: ProvisioningError): void {
@@ -212,71 +212,29 @@ export class ActivationRun implements PoolJob {
     return { timeoutMs: timeout, logLimitBytes: logs * MiB, ...results };
   }
 
-  private get apiKey(): string | undefined {
-    const provide = parameterValue(this.action.annotations, 'provide-api-key');
-    const withheld = provide === false || provide === 0 || provide === '' || provide === null;
-    return withheld ? undefined : this.message.user.authkey.api_key;
-  }
-
-  private async initRequest(content: ActivationMessage['content']): Promise<InitRequest | undefined> {
+  /** `deadlineMs` (epoch) is that of the run the code is loaded for. */
+  private async initRequest(
+    content: ActivationMessage['content'],
+    { canUnload }: Container,
+    deadlineMs: number | undefined,
+  ): Promise<InitRequest | undefined> {
     const { action, message, context } = this;
-    let code;
     try {
-      code = await action.code();
+      const { digest, ...code } = await action.code();
+      const checked = canUnload && digest !== undefined ? { ...code, digest } : code;
+      return initRequest(action, checked, message, content, deadlineMs);
     } catch (error) {
       context.logger.error({ action: fullyQualifiedName(action), error: String(error) }, 'code could not be read');
       return undefined;
     }
-    const args = isJsonObject(content) ? content : {};
-    const env: Record<string, string> = {};
-    for (const key of message.initArgs) env[key] = environmentText(args[key] ?? null);
-    env.__OW_NAMESPACE = message.user.namespace.name;
-    env.__OW_ACTION_NAME = fullyQualifiedName(action);
-    env.__OW_ACTION_VERSION = action.version;
-    env.__OW_ACTIVATION_ID = message.activationId;
-    env.__OW_TRANSACTION_ID = message.transid[0];
-    env.__OW_DEADLINE = String(context.clock.now() + action.limits.timeout);
-    const { apiKey } = this;
-    if (apiKey !== undefined) env.__OW_API_KEY = apiKey;
-    const { entry } = action.warm;
-    return {
-      name: action.name,
-      main: action.main,
-      code: code.code,
-      binary: code.binary,
-      ...(entry !== undefined && { entry }),
-      env,
-    };
   }
 
-  private runRequest(content: ActivationMessage['content']): RunRequest {
-    const { action, message, context, apiKey } = this;
-    const request: RunRequest = {
-      value: this.runArguments(content),
-      namespace: message.user.namespace.name,
-      action_name: fullyQualifiedName(action),
-      action_version: action.version,
-      activation_id: message.activationId,
-      transaction_id: message.transid[0],
-      deadline: String(context.clock.now() + action.limits.timeout),
-    };
-    if (apiKey !== undefined) request.api_key = apiKey;
-    return request;
-  }
-
-  private runArguments(content: ActivationMessage['content']): JsonObject | JsonValue[] {
-    const { initArgs } = this.message;
-    if (Array.isArray(content)) return content;
-    if (content === undefined) return {};
-    if (initArgs.length === 0) return content;
-    const value: JsonObject = { ...content };
-    for (const key of initArgs) delete value[key];
-    return value;
+  private deadlineMs(): number {
+    return this.context.clock.now() + this.action.limits.timeout;
   }
 }
 
-/** Init parameters reach the environment as they are if strings, empty if null, else as JSON. */
-function environmentText(value: JsonValue): string {
-  if (value === null) return '';
-  return typeof value === 'string' ? value : JSON.stringify(value);
+/** A runtime that answered can be unloaded at least; one that did not answer is of no more use. */
+function afterFailure(outcome: Outcome): Disposition {
+  return outcome.type === 'error' ? 'recover' : 'discard';
 }

@@ -2,6 +2,15 @@ import type { ActionLimits } from '@gpuwhisk/common/entities/action';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import type { Warm } from '@gpuwhisk/common/entities/warm';
 
+/** An action's code. */
+export interface ActionCode {
+  /** Source text, or base64 when binary. */
+  code: string;
+  binary: boolean;
+  /** SHA-256 of the text or the bytes as they were registered, hexadecimal; absent in documents of other makers. */
+  digest?: string;
+}
+
 /** One revision of an action, ready to be run: all but its code, which only a cold container needs. */
 export interface RunnableAction {
   /** `ns` or `ns/pkg`. */
@@ -19,8 +28,8 @@ export interface RunnableAction {
   requirements: readonly string[];
   /** Annotation `warm`. */
   warm: Warm;
-  /** Source text, or base64 when binary. Rejects if the store cannot give it. */
-  code(): Promise<{ code: string; binary: boolean }>;
+  /** Rejects if the store cannot give it. */
+  code(): Promise<ActionCode>;
 }
 
 /** `/ns/pkg/name`. */

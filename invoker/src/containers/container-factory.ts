@@ -65,6 +65,12 @@ export type Outcome =
   /** The runtime is shutting down (its 503): run elsewhere. */
   | { type: 'unavailable' };
 
+/** What an outcome other than `ok` says. */
+export function problemOf(outcome: Outcome): string | undefined {
+  if (outcome.type === 'ok') return undefined;
+  return outcome.type === 'error' ? (outcome.error ?? outcome.body) : outcome.type;
+}
+
 /** Bounds of one init, run, unload or check. */
 export interface CallLimits {
   timeoutMs: number;
@@ -106,7 +112,7 @@ export interface Container {
   unload(thorough: boolean, limits: CallLimits): Call;
   /**
    * Asks a container that can unload whether it is in order: `ok`, or `error` with what is not. What it printed stays for
-   * the next call. Refused where it cannot unload, and while it runs.
+   * the next call. Refused where it cannot unload, and while it runs; an init may be sent right behind it.
    */
   check(limits: CallLimits): Call;
   /** Stops all its processes from running; idle containers only. */

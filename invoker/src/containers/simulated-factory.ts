@@ -39,7 +39,7 @@ export interface GuestAnswer {
 
 /** The behaviour of all functions; what lasts between calls of one container is kept in `memory`. */
 export interface SimulatedGuest {
-  init(request: InitRequest, memory: Map<string, JsonValue>): GuestAnswer;
+  init(request: InitRequest, memory: Map<string, JsonValue>, container: string): GuestAnswer;
   run(request: RunRequest, memory: Map<string, JsonValue>): GuestAnswer;
   /** What unloading does in the container of that id; absent: it succeeds at once. */
   unload?(container: string): GuestAnswer;
@@ -78,6 +78,7 @@ function prefixed(clock: Clock, name: 'stdout' | 'stderr', text: string): string
 const done: GuestAnswer = { then: { do: 'result', value: {} } };
 
 interface Pending {
+  isCheck: boolean;
   timers: Timer[];
   settle(outcome: Outcome): void;
 }
@@ -92,8 +93,6 @@ class SimulatedContainer implements Container {
   private readonly pending = new Set<Pending>();
   private state: 'live' | 'paused' | 'ended' = 'live';
   private initialized = false;
-  /** The namespace whose code it had. */
-  private namespace: string | undefined;
   private leaving = false;
   private exhausted = false;
   private lines: string[] = [];
@@ -115,12 +114,7 @@ class SimulatedContainer implements Container {
   init(request: InitRequest, limits: CallLimits): Call {
     if (this.initialized) return refused(`Container ${this.id} cannot be initialized more than once.`);
     this.initialized = true;
-    const namespace = request.env.__OW_NAMESPACE;
-    const error = `Container ${this.id} had code of another namespace.`;
-    const isForeign = this.namespace !== undefined && namespace !== this.namespace;
-    this.namespace ??= namespace;
-    if (isForeign) return this.begin(limits, true, () => ({ then: { do: 'error', error } }));
-    return this.begin(limits, true, () => this.options.guest.init(request, this.memory));
+    return this.begin(limits, true, () => this.options.guest.init(request, this.memory, this.id));
   }
 
   run(request: RunRequest, limits: CallLimits): Call {
@@ -129,7 +123,7 @@ class SimulatedContainer implements Container {
 
   unload(_: boolean, limits: CallLimits): Call {
     if (!this.canUnload) return refused(`Container ${this.id} cannot unload.`);
-    if (this.pending.size > 0) return refused(`Container ${this.id} cannot unload while it runs.`);
+    if (this.busy > 0) return refused(`Container ${this.id} cannot unload while it runs.`);
     const call = this.begin(limits, true, () => this.options.guest.unload?.(this.id) ?? done);
     // What a refusal says is for the caller.
     void call.outcome.then(
@@ -145,12 +139,12 @@ class SimulatedContainer implements Container {
 
   check(limits: CallLimits): Call {
     if (!this.canUnload) return refused(`Container ${this.id} cannot be checked.`);
-    if (this.pending.size > 0) return refused(`Container ${this.id} cannot be checked while it runs.`);
-    return this.begin(limits, true, () => this.options.guest.check?.(this.id) ?? done);
+    if (this.busy > 0) return refused(`Container ${this.id} cannot be checked while it runs.`);
+    return this.begin(limits, true, () => this.options.guest.check?.(this.id) ?? done, true);
   }
 
   pause(): Promise<void> {
-    if (this.state === 'live' && this.pending.size > 0) {
+    if (this.state === 'live' && this.busy > 0) {
       return Promise.reject(new Error(`Container ${this.id} cannot be paused while it runs.`));
     }
     if (this.state === 'live') this.state = 'paused';
@@ -176,9 +170,14 @@ class SimulatedContainer implements Container {
     this.end();
   }
 
-  private begin(limits: CallLimits, init: boolean, behave: () => GuestAnswer): Call {
+  /** Calls under way, without checks. */
+  private get busy(): number {
+    return [...this.pending].filter(({ isCheck }) => !isCheck).length;
+  }
+
+  private begin(limits: CallLimits, init: boolean, behave: () => GuestAnswer, isCheck = false): Call {
     if (this.state === 'paused') return refused(`Container ${this.id} is paused.`);
-    if (this.pending.size >= this.spec.concurrency) return refused(`Container ${this.id} runs all it may run at once.`);
+    if (this.busy >= this.spec.concurrency) return refused(`Container ${this.id} runs all it may run at once.`);
     if (this.leaving) return { outcome: Promise.resolve({ type: 'unavailable' }), logs: Promise.resolve([]) };
     if (this.state === 'ended') {
       return {
@@ -192,6 +191,7 @@ class SimulatedContainer implements Container {
     });
     const { clock } = this.options;
     const call: Pending = {
+      isCheck,
       timers: [],
       settle: (reached) => {
         for (const timer of call.timers) timer.cancel();

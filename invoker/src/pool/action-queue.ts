@@ -8,6 +8,8 @@ import type { Disposition, PoolMember } from './pool-member.js';
 export interface PoolJob {
   /** Equal for jobs that may share warm containers: invocation namespace, action and revision. */
   readonly key: string;
+  /** The invocation namespace: containers that had code of one are never another's. */
+  readonly namespace: string;
   readonly spec: ContainerSpec;
   /**
    * Runs on the container and resolves once the slot is free; never rejects. It must set `initialized` and call
@@ -16,8 +18,8 @@ export interface PoolJob {
   run(member: PoolMember, onInitialized: () => void): Promise<Disposition>;
   /** Whether another container of the action should be readied before a run needs it. */
   readonly readiesAhead: boolean;
-  /** Loads the code into a container ahead of any run; whether that worked. Never rejects. */
-  ready(member: PoolMember): Promise<boolean>;
+  /** Loads the code into a container ahead of any run; resolves with why that did not work, if so. Never rejects. */
+  ready(member: PoolMember): Promise<string | undefined>;
   /** No container can be had. */
   fail(error: ProvisioningError): void;
 }
@@ -54,6 +56,7 @@ export class ActionQueue {
 
   constructor(
     readonly key: string,
+    readonly namespace: string,
     readonly spec: ContainerSpec,
     expectedStartMs: number,
   ) {

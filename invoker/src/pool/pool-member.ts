@@ -19,10 +19,12 @@ export interface PoolMember {
   used: boolean;
   /** Runs under way. */
   active: number;
-  /** Takes no further runs; destroyed when the last one ends. */
+  /** Takes no further runs; leaves its action when the last one ends. */
   retiring: boolean;
-  /** Is being destroyed: its memory is given back once. */
-  discarded: boolean;
+  /** The worst that its runs said of it. */
+  disposition: Disposition;
+  /** Has left its action, to be unloaded or destroyed: once. */
+  gone: boolean;
   paused: boolean;
   /** Resolves once the last freeze has taken effect or failed. */
   pausing: Promise<void> | undefined;
@@ -34,5 +36,35 @@ export interface PoolMember {
   lastUsedMs: number;
 }
 
-/** What the pool does with a container after a run. */
-export type Disposition = 'keep' | 'discard';
+/**
+ * What is to become of a container after a run: it serves on, or its action has to be unloaded because it failed, or it
+ * is of no more use.
+ */
+export type Disposition = 'keep' | 'recover' | 'discard';
+
+/** A container that joins an action at the moment `nowMs` of the monotonic clock. */
+export function newMember(container: Container, origin: LoadingStart, createMs: number, nowMs: number): PoolMember {
+  return {
+    container,
+    origin,
+    createMs,
+    initialized: false,
+    used: false,
+    active: 0,
+    retiring: false,
+    disposition: 'keep',
+    gone: false,
+    paused: false,
+    pausing: undefined,
+    resuming: undefined,
+    countedBusyMs: container.busyMs,
+    lastUsedMs: nowMs,
+  };
+}
+
+const dispositions: readonly Disposition[] = ['keep', 'recover', 'discard'];
+
+/** The worse of two. */
+export function worse(one: Disposition, other: Disposition): Disposition {
+  return dispositions.indexOf(one) > dispositions.indexOf(other) ? one : other;
+}

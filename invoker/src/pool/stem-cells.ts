@@ -1,6 +1,7 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Container, ContainerFactory, ContainerSpec } from '../containers/container-factory.js';
+import type { Keeping, WaitingPairs } from './waiting-pairs.js';
 
 /** Stem cells of one spec. */
 export interface StemCellConfig {
@@ -11,10 +12,11 @@ export interface StemCellConfig {
   reactive?: { minCount: number; maxCount: number; ttlMs: number; threshold: number; increment: number };
 }
 
-/** Where the memory of stem cells comes from. */
-export interface MemoryAccount {
-  claim(memoryMiB: number): boolean;
-  release(memoryMiB: number): void;
+/** Which containers are kept started ahead of need. */
+export interface StemCellOptions {
+  stemCells: readonly StemCellConfig[];
+  /** Whether there are some for specs that actions turn out to want, too. */
+  stemCellsOnDemand: boolean;
 }
 
 interface Cell {
@@ -29,7 +31,7 @@ interface Stock {
   starting: number;
   /** Cold starts of this spec since the last check. */
   coldStarts: number;
-  /** Made for what actions load ahead (annotation `warm`), and given up when none of them needs it any more. */
+  /** Made because an action wanted such a container, and given up when none does any more. */
   demanded: boolean;
   /** Monotonic ms of the last time that a container of this spec was wanted. */
   wantedMs: number;
@@ -37,15 +39,15 @@ interface Stock {
 
 const checkEveryMs = 600_000;
 const refillAfterMs = 100;
-/** Specs that actions load something ahead for and that have stem cells, at most; the one longest unused makes room. */
+/** Specs that have stem cells only because an action wanted one, at most; the one longest unwanted makes room. */
 const maxDemanded = 16;
 const demandedForMs = 600_000;
 
 /**
- * Prewarmed containers per spec, refilled when used (OpenWhisk's ContainerPool). An action whose annotation `warm` names
- * imports gets one with these loaded for its next start.
+ * Prewarmed containers per spec, refilled when used (OpenWhisk's ContainerPool). Beyond the configured specs there is one
+ * for a next start of what started cold, or wanted modules loaded (annotation `warm`) that none had.
  */
-export class StemCells {
+export class StemCells implements WaitingPairs {
   private readonly stocks: Stock[];
   private closing = false;
   private readonly pending = new Set<Promise<void>>();
@@ -53,11 +55,11 @@ export class StemCells {
   constructor(
     private readonly factory: ContainerFactory,
     private readonly clock: Clock,
-    configs: readonly StemCellConfig[],
-    private readonly memory: MemoryAccount,
+    private readonly options: StemCellOptions,
+    private readonly keeping: Keeping,
     private readonly logger: Logger,
   ) {
-    this.stocks = configs
+    this.stocks = options.stemCells
       .filter((config) => factory.supports(config.spec.kind))
       .map((config) => this.stock(config, false));
     this.scheduleCheck();
@@ -72,8 +74,11 @@ export class StemCells {
   /** A prewarmed container that serves `wanted`, the caller's from now on with its memory; undefined if there is none. */
   take(wanted: ContainerSpec): Container | undefined {
     const exact = this.exact(wanted);
-    if (exact !== undefined) exact.wantedMs = this.clock.monotonicMs();
-    else if (wanted.imports.length > 0 || wanted.cuda) this.demand(wanted);
+    if (exact !== undefined) {
+      exact.wantedMs = this.clock.monotonicMs();
+      // Those it had may have made room, or found none.
+      if (exact.cells.length === 0) this.refillSoon(exact);
+    } else if (!isPlain(wanted)) this.demand(wanted);
     const stock = exact?.cells.length ? exact : this.bestSubset(wanted);
     const cell = stock?.cells.shift();
     if (stock === undefined || cell === undefined) return undefined;
@@ -85,46 +90,61 @@ export class StemCells {
   noteColdStart(spec: ContainerSpec): void {
     const stock = this.exact(spec);
     if (stock !== undefined) stock.coldStarts++;
+    else this.demand(spec);
   }
 
-  count(): number {
-    return this.stocks.reduce((sum, stock) => sum + stock.cells.length, 0);
-  }
-
-  /** The containers at hand. */
   list(): Container[] {
     return this.stocks.flatMap(({ cells }) => cells.map(({ container }) => container));
   }
 
+  has(container: Container): boolean {
+    return this.holderOf(container) !== undefined;
+  }
+
+  replace(container: Container): void {
+    const stock = this.holderOf(container);
+    if (stock === undefined) return;
+    stock.cells = stock.cells.filter((cell) => cell.container !== container);
+    this.keeping.removals.remove(container);
+    this.refillSoon(stock);
+  }
+
   /** Memory of the containers at hand, MiB. */
-  heldMiB(): number {
+  get heldMiB(): number {
     return this.stocks.reduce((sum, { cells, config }) => sum + cells.length * config.spec.memoryMiB, 0);
   }
 
-  /** Containers that together have `memoryMiB` or more if there are so many, the caller's from now on with their memory. */
-  giveUp(memoryMiB: number): Container[] {
-    const given: Container[] = [];
-    let missingMiB = memoryMiB;
-    for (const { cells, config } of this.stocks) {
-      while (missingMiB > 0) {
-        const cell = cells.pop();
-        if (cell === undefined) break;
-        given.push(cell.container);
-        missingMiB -= config.spec.memoryMiB;
+  /**
+   * Destroys containers until they had `memoryMiB` together; how much they had, MiB. `expendable`: only those that are
+   * there for a next cold start, with nothing loaded ahead.
+   */
+  giveUp(memoryMiB: number, which: 'expendable' | 'all'): number {
+    let freedMiB = 0;
+    for (const { cells, config, demanded } of this.stocks) {
+      if (which === 'expendable' && !(demanded && isPlain(config.spec))) continue;
+      while (freedMiB < memoryMiB && cells.length > 0) {
+        freedMiB += config.spec.memoryMiB;
+        this.keeping.removals.remove((cells.pop() as Cell).container);
       }
     }
-    return given;
+    return freedMiB;
   }
 
+  /** Starts none any more, and destroys those at hand. */
   async close(): Promise<void> {
     this.closing = true;
     await Promise.all(this.pending);
-    for (const stock of this.stocks) await Promise.all(stock.cells.splice(0).map((cell) => this.destroy(stock, cell)));
+    for (const { cells } of this.stocks)
+      for (const { container } of cells.splice(0)) this.keeping.removals.remove(container);
   }
 
   private stock(config: StemCellConfig, demanded: boolean): Stock {
     const wantedMs = this.clock.monotonicMs();
     return { config, wanted: config.initialCount, cells: [], starting: 0, coldStarts: 0, demanded, wantedMs };
+  }
+
+  private holderOf(container: Container): Stock | undefined {
+    return this.stocks.find(({ cells }) => cells.some((cell) => cell.container === container));
   }
 
   private exact(spec: ContainerSpec): Stock | undefined {
@@ -143,6 +163,7 @@ export class StemCells {
   }
 
   private demand(spec: ContainerSpec): void {
+    if (!this.options.stemCellsOnDemand) return;
     const demanded = this.stocks.filter((stock) => stock.demanded).sort((a, b) => a.wantedMs - b.wantedMs);
     if (demanded.length >= maxDemanded) this.giveUpStock(demanded[0] as Stock);
     const reactive = { minCount: 1, maxCount: 4, ttlMs: demandedForMs, threshold: 1, increment: 1 };
@@ -154,7 +175,7 @@ export class StemCells {
   private giveUpStock(stock: Stock): void {
     stock.wanted = 0;
     this.stocks.splice(this.stocks.indexOf(stock), 1);
-    for (const cell of stock.cells.splice(0)) this.destroyInBackground(stock, cell);
+    for (const { container } of stock.cells.splice(0)) this.keeping.removals.remove(container);
   }
 
   private refillSoon(stock: Stock): void {
@@ -163,7 +184,7 @@ export class StemCells {
 
   private refill(stock: Stock): void {
     while (!this.closing && stock.cells.length + stock.starting < stock.wanted) {
-      if (!this.memory.claim(stock.config.spec.memoryMiB)) return;
+      if (!this.keeping.memory.claim(stock.config.spec.memoryMiB)) return;
       stock.starting++;
       const start = this.start(stock).finally(() => this.pending.delete(start));
       this.pending.add(start);
@@ -174,34 +195,15 @@ export class StemCells {
     const { spec } = stock.config;
     try {
       const container = await this.factory.prewarm(spec);
-      const cell = { container, readyMs: this.clock.monotonicMs() };
-      if (!this.stocks.includes(stock)) return this.destroyInBackground(stock, cell);
-      stock.cells.push(cell);
-      void container.exited.then(() => this.lost(stock, cell));
+      if (!this.stocks.includes(stock)) return this.keeping.removals.remove(container);
+      stock.cells.push({ container, readyMs: this.clock.monotonicMs() });
+      this.keeping.watch.set(container, () => this.replace(container));
     } catch (error) {
-      this.memory.release(spec.memoryMiB);
+      this.keeping.memory.release(spec.memoryMiB);
       this.logger.warn({ kind: spec.kind, error: String(error) }, 'a stem cell could not be started');
     } finally {
       stock.starting--;
     }
-  }
-
-  private lost(stock: Stock, cell: Cell): void {
-    const at = stock.cells.indexOf(cell);
-    if (at < 0) return;
-    stock.cells.splice(at, 1);
-    this.memory.release(stock.config.spec.memoryMiB);
-  }
-
-  private async destroy(stock: Stock, cell: Cell): Promise<void> {
-    await cell.container.destroy();
-    this.memory.release(stock.config.spec.memoryMiB);
-  }
-
-  private destroyInBackground(stock: Stock, cell: Cell): void {
-    this.destroy(stock, cell).catch((error: unknown) =>
-      this.logger.error({ container: cell.container.id, error: String(error) }, 'a stem cell could not be destroyed'),
-    );
   }
 
   private scheduleCheck(): void {
@@ -225,10 +227,14 @@ export class StemCells {
         .slice(0, Math.max(0, stock.cells.length - stock.wanted));
       for (const cell of expired) {
         stock.cells.splice(stock.cells.indexOf(cell), 1);
-        this.destroyInBackground(stock, cell);
+        this.keeping.removals.remove(cell.container);
       }
     }
     stock.coldStarts = 0;
     this.refill(stock);
   }
+}
+
+function isPlain({ imports, cuda }: ContainerSpec): boolean {
+  return imports.length === 0 && !cuda;
 }

@@ -161,8 +161,9 @@ export function containerFactoryContract(name: string, open: () => Promise<Facto
             expect(await run(container, { a: 1 }).outcome).toMatchObject({ type: 'result' });
           }
           expect(await container.unload(false, limits).outcome).toEqual({ type: 'ok' });
-          expect(await container.check(limits).outcome).toEqual({ type: 'ok' });
+          const check = container.check(limits);
           expect(await container.init(initRequest('print'), limits).outcome).toEqual({ type: 'ok' });
+          expect(await check.outcome).toEqual({ type: 'ok' });
           expect(await container.check(limits).outcome).toEqual({ type: 'ok' });
           const call = run(container, {});
           await call.outcome;

@@ -107,7 +107,14 @@ describe('an activation', () => {
       },
     });
     await factory.start();
-    const bounds = { memoryMiB: 512, maxStarting: 8, pauseGraceMs: 1e6, idleContainerMs: 1e6, stemCells: [] };
+    const bounds = {
+      memoryMiB: 512,
+      maxStarting: 8,
+      pauseGraceMs: 1e6,
+      idleContainerMs: 1e6,
+      stemCells: [],
+      stemCellsOnDemand: false,
+    };
     pool = new ContainerPool(factory, clock, bounds, logger);
     context = {
       instance: { instance: 0, userMemory: '', instanceType: 'invoker', tags: [], dedicatedNamespaces: [] },

@@ -1,10 +1,14 @@
 import { createLogger } from '@gpuwhisk/common/logging';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
+import { bareSpec, problemOf } from '@gpuwhisk/invoker/containers/container-factory';
 import type { ContainerFactory, ContainerSpec } from '@gpuwhisk/invoker/containers/container-factory';
-import type { LoadingStart } from '@gpuwhisk/invoker/pool/pool-member';
+import type { Disposition, LoadingStart } from '@gpuwhisk/invoker/pool/pool-member';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
-import type { SimulatedFactory, SimulatedFactoryOptions } from '@gpuwhisk/invoker/containers/simulated-factory';
+import type {
+  SimulatedFactory,
+  SimulatedFactoryOptions,
+  SimulatedGuest,
+} from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { PoolJob } from '@gpuwhisk/invoker/pool/action-queue';
 import { ContainerPool } from '@gpuwhisk/invoker/pool/container-pool';
 import type { PoolOptions } from '@gpuwhisk/invoker/pool/container-pool';
@@ -31,7 +35,10 @@ export interface Ended {
 export interface JobOptions extends Partial<ContainerSpec> {
   /** How long it runs. */
   ms?: number;
-  discard?: boolean;
+  /** What its run says of the container. Default `keep`. */
+  disposition?: Disposition;
+  /** Default: one of its own for each action. */
+  namespace?: string;
   readiesAhead?: boolean;
 }
 
@@ -42,11 +49,14 @@ export class PoolHarness {
   readonly pool: ContainerPool;
   /** Largest sum of memory of all containers seen when a job began, MiB. */
   mostMiB = 0;
+  /** Whose code containers have had. */
+  private readonly namespaces = new Map<string, string>();
 
   private constructor(
     options: Partial<PoolOptions>,
     factoryOptions: Partial<SimulatedFactoryOptions>,
     wrap: (factory: ContainerFactory) => ContainerFactory,
+    guest: Partial<SimulatedGuest>,
   ) {
     this.factory = createSimulatedFactory({
       clock: this.clock,
@@ -55,18 +65,33 @@ export class PoolHarness {
       startMs: [startMs, startMs],
       unloading: 'none',
       guest: {
-        init: () => ({ afterMs: initMs, then: { do: 'result', value: {} } }),
+        init: ({ env }, _, container) => {
+          const { __OW_NAMESPACE: namespace = '' } = env;
+          const had = this.namespaces.get(container) ?? namespace;
+          if (had !== namespace) throw new Error(`a container of ${had} is loaded for ${namespace}`);
+          this.namespaces.set(container, namespace);
+          return { afterMs: initMs, then: { do: 'result', value: {} } };
+        },
         run: ({ value }) => ({
           afterMs: Array.isArray(value) ? 0 : Number(value.ms),
           then: { do: 'result', value: {} },
         }),
+        ...guest,
       },
       ...factoryOptions,
     });
     this.pool = new ContainerPool(
       wrap(this.factory),
       this.clock,
-      { memoryMiB: 1024, maxStarting: 8, pauseGraceMs: 10_000, idleContainerMs: 600_000, stemCells: [], ...options },
+      {
+        memoryMiB: 1024,
+        maxStarting: 8,
+        pauseGraceMs: 10_000,
+        idleContainerMs: 600_000,
+        stemCells: [],
+        stemCellsOnDemand: false,
+        ...options,
+      },
       logger,
     );
   }
@@ -75,24 +100,27 @@ export class PoolHarness {
     options: Partial<PoolOptions> = {},
     factoryOptions: Partial<SimulatedFactoryOptions> = {},
     wrap: (factory: ContainerFactory) => ContainerFactory = (factory) => factory,
+    guest: Partial<SimulatedGuest> = {},
   ): Promise<PoolHarness> {
-    const harness = new PoolHarness(options, factoryOptions, wrap);
+    const harness = new PoolHarness(options, factoryOptions, wrap, guest);
     await harness.factory.start();
     return harness;
   }
 
   /** Submits a job of the action `key`. */
   submit(key: string, options: JobOptions = {}): Promise<Ended> {
-    const { ms = 1, discard = false, memoryMiB = 128, concurrency = 1 } = options;
+    const { ms = 1, disposition = 'keep', memoryMiB = 128, concurrency = 1, namespace = key } = options;
+    const env = { __OW_NAMESPACE: namespace };
     const spec = { ...bareSpec(options.kind ?? kind, memoryMiB), concurrency, imports: options.imports ?? [] };
     return new Promise((resolve, reject) => {
       const job: PoolJob = {
         key,
+        namespace,
         spec,
         readiesAhead: options.readiesAhead ?? false,
         ready: async ({ container }) => {
-          const init = { name: key, main: 'main', binary: false, env: {} };
-          return (await container.init(init, limits).outcome).type === 'ok';
+          const init = { name: key, main: 'main', binary: false, env };
+          return problemOf(await container.init(init, limits).outcome);
         },
         fail: (error) => resolve({ failure: error.message, endedMs: this.clock.monotonicMs() }),
         run: async (member, onInitialized) => {
@@ -102,7 +130,7 @@ export class PoolHarness {
           this.mostMiB = Math.max(this.mostMiB, this.liveMiB());
           try {
             if (!member.initialized) {
-              await container.init({ name: key, main: 'main', binary: false, env: {} }, limits).outcome;
+              await container.init({ name: key, main: 'main', binary: false, env }, limits).outcome;
               member.initialized = true;
               onInitialized();
             }
@@ -112,7 +140,7 @@ export class PoolHarness {
             return 'discard';
           }
           resolve({ container: container.id, start, beside, endedMs: this.clock.monotonicMs() });
-          return discard ? 'discard' : 'keep';
+          return disposition;
         },
       };
       this.pool.submit(job);

@@ -23,6 +23,8 @@ export interface HistoryCounts {
   completed: number;
   refused: number;
   runs: number;
+  /** Loads of code into a container that had had other code. */
+  reloads: number;
   records: number;
   crashes: number;
   /** Crashes while the platform was starting. */
@@ -120,6 +122,7 @@ class History {
       completed: answered('completed'),
       refused: answered('refused'),
       runs: this.ledger.runCount,
+      reloads: this.ledger.reloads,
       records: this.ledger.records.size,
       ...this.counts,
     };
@@ -209,7 +212,7 @@ class History {
     this.containers = createSimulatedFactory({
       clock: bug.containerClock?.(clock) ?? clock,
       random,
-      guest: simulatedGuest(ledger),
+      guest: simulatedGuest(ledger, random),
       kinds: [kind],
       startMs: [5, 120],
       failing: failingStarts,

@@ -66,6 +66,8 @@ export class Ledger {
   readonly lives: Life[] = [];
   /** Log entries that flipped bits may have cost: each excuses one lost message or mark. */
   excusedLosses = 0;
+  /** Loads of code into a container that had had other code. */
+  reloads = 0;
   private readonly runs = new Map<string, Run[]>();
   private readonly marked = new Map<string, Set<number>>();
   private readonly openRuns = new Set<Run>();

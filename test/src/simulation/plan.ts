@@ -54,6 +54,7 @@ export function choosePlan(random: Random): Plan {
         pauseGraceMs: oneOf(200, 10_000),
         idleContainerMs: oneOf(2000, 600_000),
         stemCells: oneOf([], [stemCell]),
+        stemCellsOnDemand: oneOf(true, false),
       },
       maxInFlight: oneOf(3, 10, 2000),
       maxPendingMessages: oneOf(8, 30, 10_000, 10_000),

@@ -14,6 +14,7 @@ test(`${seeds} histories of calls and faults keep every promise`, async () => {
   expect(totals.completed).toBeGreaterThan(seeds * 2);
   expect(totals.refused).toBeGreaterThan(seeds);
   expect(totals.runs).toBeGreaterThan(seeds * 10);
+  expect(totals.reloads).toBeGreaterThan(seeds);
   expect(totals.crashes).toBeGreaterThan(seeds / 2);
   expect(totals.crashedStarts).toBeGreaterThan(seeds / 20);
   expect(totals.damage).toBeGreaterThan(seeds / 10);

@@ -93,14 +93,27 @@ export function choosePayload(random: Random, serial: number): JsonObject {
   return { do: act ?? 'answer', ms, serial };
 }
 
-/** The code of every action; tells the ledger of each run, and checks that a container stays with its action. */
-export function simulatedGuest(ledger: Ledger): SimulatedGuest {
+/**
+ * The code of every action; tells the ledger of each run, and checks that a container stays with its action until that is
+ * unloaded, and with its namespace for ever.
+ */
+export function simulatedGuest(ledger: Ledger, random: Random): SimulatedGuest {
+  const namespaces = new Map<string, string>();
+  const sometimes = (...bad: GuestAnswer[]): GuestAnswer =>
+    bad[random.uint32() % 30] ?? { afterMs: random.uint32() % 20, then: { do: 'result', value: {} } };
+  const noAnswers: GuestAnswer[] = [{ then: { do: 'hang' } }, { then: { do: 'exit' } }];
   return {
-    init(request, memory) {
+    unload: () => sometimes(...noAnswers, { then: { do: 'error', error: 'a thread is left' } }),
+    check: () => sometimes(...noAnswers, { then: { do: 'error', error: 'it is out of order' } }),
+    init(request, memory, container) {
       const code = JSON.parse(request.code ?? '') as { name: string; version: string; init: string; initMs: number };
       const { __OW_NAMESPACE: namespace, __OW_ACTION_NAME: action, __OW_ACTION_VERSION: version } = request.env;
       ledger.check(memory.size === 0, `a container of ${String(memory.get('owner'))} is loaded again`);
       ledger.check(code.version === version, `${action} ${version} is loaded with the code of ${code.version}`);
+      const had = namespaces.get(container);
+      if (had !== undefined) ledger.reloads++;
+      ledger.check(had === undefined || had === namespace, `a container of ${had} is loaded for ${namespace}`);
+      namespaces.set(container, String(namespace));
       memory.set('owner', `${namespace} ${action} ${version}`);
       const { init, initMs } = code;
       if (init === 'error') return { afterMs: initMs, then: { do: 'error', error: 'it does not load' } };

@@ -35,7 +35,10 @@ export class BuildCache {
     const { code = '', binary } = request;
     if (code === '' || !step.needs({ code, binary })) return init(request);
     const call = this.built(step, request, limits).then((built): Call => {
-      if ('program' in built) return init({ ...request, code: built.program, binary: true });
+      if ('program' in built) {
+        const { name, main, entry, env } = request;
+        return init({ name, main, code: built.program, binary: true, ...(entry !== undefined && { entry }), env });
+      }
       return { outcome: Promise.resolve(built.outcome), logs: Promise.resolve(built.lines) };
     });
     return {

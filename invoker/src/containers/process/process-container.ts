@@ -103,7 +103,7 @@ export class ProcessContainer implements Container {
   check(limits: CallLimits): Call {
     if (!this.canUnload) return refused(`Container ${this.id} cannot be checked.`);
     if (this.busy > 0) return refused(`Container ${this.id} cannot be checked while it runs.`);
-    return this.begin((connection) => connection.check(limits));
+    return this.begin((connection) => connection.check(limits), 0);
   }
 
   get busyMs(): number {
@@ -138,14 +138,15 @@ export class ProcessContainer implements Container {
     return this.destroyed.promise;
   }
 
-  private begin(start: (connection: Connection) => Call): Call {
+  /** `slots`: how many of the runs that it may do at once the call stands for. */
+  private begin(start: (connection: Connection) => Call, slots = 1): Call {
     if (!this.connection) return refused(`Container ${this.id} has not started.`);
     if (this.state === 'paused') return refused(`Container ${this.id} is paused.`);
     if (this.busy >= this.spec.concurrency) return refused(`Container ${this.id} runs all it may run at once.`);
     const call = start(this.connection);
-    this.busy++;
+    this.busy += slots;
     const done = (): void => {
-      this.busy--;
+      this.busy -= slots;
     };
     call.outcome.then(done, done);
     return call;

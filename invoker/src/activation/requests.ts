@@ -1,0 +1,88 @@
+import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import type { InitRequest, RunRequest } from '../containers/container-factory.js';
+import { fullyQualifiedName } from './runnable-action.js';
+import type { ActionCode, RunnableAction } from './runnable-action.js';
+
+/**
+ * What loads an action. `content` has the decrypted arguments; `deadlineMs` (epoch) is that of the run which the code is
+ * loaded for, undefined where it is loaded ahead of any.
+ */
+export function initRequest(
+  action: RunnableAction,
+  { code, binary, digest }: ActionCode,
+  message: ActivationMessage,
+  content: ActivationMessage['content'],
+  deadlineMs: number | undefined,
+): InitRequest {
+  const args = isJsonObject(content) ? content : {};
+  const env: Record<string, string> = {};
+  for (const key of message.initArgs) env[key] = environmentText(args[key] ?? null);
+  env.__OW_NAMESPACE = message.user.namespace.name;
+  env.__OW_ACTION_NAME = fullyQualifiedName(action);
+  env.__OW_ACTION_VERSION = action.version;
+  if (deadlineMs !== undefined) {
+    env.__OW_ACTIVATION_ID = message.activationId;
+    env.__OW_TRANSACTION_ID = message.transid[0];
+    env.__OW_DEADLINE = String(deadlineMs);
+  }
+  const apiKey = apiKeyFor(action, message);
+  if (apiKey !== undefined) env.__OW_API_KEY = apiKey;
+  const { entry } = action.warm;
+  return {
+    name: action.name,
+    main: action.main,
+    code,
+    binary,
+    ...(entry !== undefined && { entry }),
+    ...(digest !== undefined && { digest }),
+    env,
+  };
+}
+
+/** What runs an action until `deadlineMs` (epoch). */
+export function runRequest(
+  action: RunnableAction,
+  message: ActivationMessage,
+  content: ActivationMessage['content'],
+  deadlineMs: number,
+): RunRequest {
+  const request: RunRequest = {
+    value: runArguments(message, content),
+    namespace: message.user.namespace.name,
+    action_name: fullyQualifiedName(action),
+    action_version: action.version,
+    activation_id: message.activationId,
+    transaction_id: message.transid[0],
+    deadline: String(deadlineMs),
+  };
+  const apiKey = apiKeyFor(action, message);
+  if (apiKey !== undefined) request.api_key = apiKey;
+  return request;
+}
+
+function apiKeyFor({ annotations }: RunnableAction, { user }: ActivationMessage): string | undefined {
+  const provide = parameterValue(annotations, 'provide-api-key');
+  const withheld = provide === false || provide === 0 || provide === '' || provide === null;
+  return withheld ? undefined : user.authkey.api_key;
+}
+
+function runArguments(
+  { initArgs }: ActivationMessage,
+  content: ActivationMessage['content'],
+): JsonObject | JsonValue[] {
+  if (Array.isArray(content)) return content;
+  if (content === undefined) return {};
+  if (initArgs.length === 0) return content;
+  const value: JsonObject = { ...content };
+  for (const key of initArgs) delete value[key];
+  return value;
+}
+
+/** Init parameters reach the environment as they are if strings, empty if null, else as JSON. */
+function environmentText(value: JsonValue): string {
+  if (value === null) return '';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}

@@ -1,0 +1,96 @@
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Container, ContainerFactory, ContainerSpec, Match } from '../containers/container-factory.js';
+import type { Keeping, WaitingPairs } from './waiting-pairs.js';
+
+interface Pair {
+  container: Container;
+  namespace: string;
+  /** Monotonic ms at which it was returned. */
+  sinceMs: number;
+}
+
+const maxPerNamespace = 8;
+const maxInAll = 32;
+
+/**
+ * Containers that have run an action and unloaded it: each for the actions of the namespace whose code it ran, and for no
+ * other's. There is a bounded number; the one that waits longest makes room.
+ */
+export class ReturnedPairs implements WaitingPairs {
+  /** Longest waiting first. */
+  private pairs: Pair[] = [];
+
+  constructor(
+    private readonly factory: ContainerFactory,
+    private readonly clock: Clock,
+    private readonly keeping: Keeping,
+  ) {}
+
+  /** Takes an unloaded container with its memory. */
+  put(container: Container, namespace: string): void {
+    this.pairs.push({ container, namespace, sinceMs: this.clock.monotonicMs() });
+    this.keeping.watch.set(container, () => {
+      if (this.has(container)) this.replace(container);
+    });
+    const ofNamespace = this.pairs.filter((pair) => pair.namespace === namespace);
+    if (ofNamespace.length > maxPerNamespace) this.replace((ofNamespace[0] as Pair).container);
+    if (this.pairs.length > maxInAll) this.replace((this.pairs[0] as Pair).container);
+  }
+
+  /** Whether it has less than it may have for the namespace, with `coming` that are yet to be put. */
+  hasRoom(namespace: string, coming: number): boolean {
+    return this.pairs.filter((pair) => pair.namespace === namespace).length + coming < maxPerNamespace;
+  }
+
+  /** One of the namespace that matches so, the last returned first; the caller's from now on with its memory. */
+  take(namespace: string, wanted: ContainerSpec, match: Exclude<Match, 'none'>): Container | undefined {
+    const found = this.pairs.findLast(
+      (pair) => pair.namespace === namespace && this.factory.match(pair.container.spec, wanted) === match,
+    );
+    if (found !== undefined) this.drop(found.container);
+    return found?.container;
+  }
+
+  list(): Container[] {
+    return this.pairs.map(({ container }) => container);
+  }
+
+  has(container: Container): boolean {
+    return this.pairs.some((pair) => pair.container === container);
+  }
+
+  /** Destroys one; nobody misses it but its next action, which starts otherwise. */
+  replace(container: Container): void {
+    this.drop(container);
+    this.keeping.removals.remove(container);
+  }
+
+  get heldMiB(): number {
+    return this.pairs.reduce((sum, { container }) => sum + container.spec.memoryMiB, 0);
+  }
+
+  /** Destroys the longest waiting ones until they had `memoryMiB` together; how much they had, MiB. */
+  giveUp(memoryMiB: number): number {
+    let freedMiB = 0;
+    for (const { container } of [...this.pairs]) {
+      if (freedMiB >= memoryMiB) break;
+      freedMiB += container.spec.memoryMiB;
+      this.replace(container);
+    }
+    return freedMiB;
+  }
+
+  /** Destroys those that have waited for `ms` or longer. */
+  expire(ms: number): void {
+    const untilMs = this.clock.monotonicMs() - ms;
+    for (const { container, sinceMs } of [...this.pairs]) if (sinceMs <= untilMs) this.replace(container);
+  }
+
+  close(): void {
+    this.giveUp(Infinity);
+  }
+
+  private drop(container: Container): void {
+    this.pairs = this.pairs.filter((pair) => pair.container !== container);
+  }
+}

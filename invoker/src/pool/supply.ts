@@ -1,0 +1,246 @@
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Logger } from '@gpuwhisk/common/logging';
+import { ProvisioningError } from '../containers/container-factory.js';
+import type { Container, ContainerFactory } from '../containers/container-factory.js';
+import type { ActionQueue, PoolJob } from './action-queue.js';
+import { adviseGrowth } from './growth.js';
+import { newMember } from './pool-member.js';
+import type { LoadingStart, PoolMember } from './pool-member.js';
+import { Stocks } from './stocks.js';
+import type { StemCellOptions } from './stem-cells.js';
+import { Turnover } from './turnover.js';
+import type { Recipient } from './turnover.js';
+
+/** Bounds on containers. */
+export interface SupplyOptions extends StemCellOptions {
+  /** Memory that all containers may claim together, by their specs, MiB. */
+  memoryMiB: number;
+  /** Containers that are started at once, at most. */
+  maxStarting: number;
+  /** Idle time after which a container is frozen, and may serve another action of its namespace, ms. */
+  pauseGraceMs: number;
+}
+
+/** Others' idle turns are passed over for this long before an action without any container takes their memory, ms. */
+const starvedAfterMs = 100;
+
+/** Gets actions their containers. */
+export class Supply implements Recipient {
+  readonly stocks: Stocks;
+  readonly turnover: Turnover;
+  /** Actions whose next container waits for memory or a start slot, longest waiting first. */
+  private readonly blocked = new Set<ActionQueue>();
+  private starting = 0;
+  private closing = false;
+
+  constructor(
+    private readonly factory: ContainerFactory,
+    private readonly clock: Clock,
+    private readonly options: SupplyOptions,
+    private readonly logger: Logger,
+    private readonly queues: Map<string, ActionQueue>,
+    /** Called when an action has a free slot more. */
+    private readonly serve: (queue: ActionQueue) => void,
+  ) {
+    this.stocks = new Stocks(factory, clock, options, logger, () => this.unblock());
+    this.turnover = new Turnover(factory, clock, queues, this.stocks, this);
+  }
+
+  /** Destroys every container, busy ones too. */
+  async close(): Promise<void> {
+    this.closing = true;
+    this.turnover.close();
+    await this.stocks.close();
+    for (const queue of this.queues.values()) {
+      for (const member of [...queue.members]) this.turnover.discard(queue, member);
+    }
+    await this.stocks.removals.settled();
+  }
+
+  /** Finds containers for the jobs that wait, as many as are worth it and possible. */
+  grow(queue: ActionQueue): void {
+    const { spec } = queue;
+    const { maxStarting, pauseGraceMs } = this.options;
+    while (!this.closing && queue.waiting.length > queue.starting * spec.concurrency) {
+      if (queue.members.size > 0 && !this.worthAdding(queue)) {
+        this.checkLater(queue);
+        return;
+      }
+      const ready = this.stocks.take(queue.namespace, spec);
+      if (ready !== undefined) {
+        this.adopt(queue, ready);
+        continue;
+      }
+      if (this.turnover.takeFromOther(queue, pauseGraceMs)) continue;
+      if (this.starting < maxStarting) {
+        if (this.stocks.memory.claim(spec.memoryMiB)) {
+          this.create(queue);
+          continue;
+        }
+        // A further container is worth nobody's warm one: it takes only what was not used for a while.
+        if (this.turnover.makeRoom(queue, queue.members.size > 0 ? pauseGraceMs : 0)) continue;
+      }
+      this.blocked.add(queue);
+      return;
+    }
+    if (queue.waiting.length === 0 || queue.starting > 0) this.blocked.delete(queue);
+  }
+
+  /** No job of the action waits any more. */
+  settle(queue: ActionQueue): void {
+    this.blocked.delete(queue);
+    queue.backlog.reset();
+  }
+
+  adopt(queue: ActionQueue, container: Container): void {
+    this.join(queue, this.member(container, container.canUnload ? 'injected' : 'prewarmed', 0));
+  }
+
+  /** Finds containers for those that wait for memory or a start slot. */
+  unblock(): void {
+    if (this.closing || this.blocked.size === 0) return;
+    for (const queue of [...this.blocked]) {
+      if (this.starting >= this.options.maxStarting) return;
+      this.blocked.delete(queue);
+      this.grow(queue);
+    }
+  }
+
+  forget(queue: ActionQueue): void {
+    if (queue.members.size > 0 || queue.waiting.length > 0 || queue.starting > 0 || queue.readying) return;
+    // A slow removal may end when the action has a new queue already.
+    if (this.queues.get(queue.key) === queue) this.queues.delete(queue.key);
+    this.blocked.delete(queue);
+  }
+
+  /** An action that has no container at all, came before this one's next job and waits for memory. */
+  starvedBefore(queue: ActionQueue): ActionQueue | undefined {
+    const first = this.firstStarved();
+    if (first === undefined || first === queue) return undefined;
+    const head = queue.waiting.peek();
+    return head === undefined || head.sinceMs > (first.waiting.peek()?.sinceMs ?? Infinity) ? first : undefined;
+  }
+
+  /** Readies a container for the next run that finds the others busy, if none is and there is memory for it. */
+  readyAnother(queue: ActionQueue, job: PoolJob): void {
+    if (queue.readying || this.closing || queue.idleCount() > 0) return;
+    const { namespace, spec } = queue;
+    const ready = this.stocks.take(namespace, spec);
+    if (ready === undefined && !this.stocks.memory.claim(spec.memoryMiB)) return;
+    queue.readying = true;
+    const startedMs = this.clock.monotonicMs();
+    const failed = (problem: string): void =>
+      this.logger.warn({ kind: spec.kind, namespace, problem }, 'a container could not be readied ahead');
+    (ready === undefined ? this.factory.create(spec) : Promise.resolve(ready))
+      .then(
+        async (container) => {
+          const member = this.member(container, 'prewarmed', this.clock.monotonicMs() - startedMs);
+          const problem = await job.ready(member);
+          member.initialized = problem === undefined;
+          if (problem !== undefined) failed(problem);
+          if (member.initialized && !this.closing) this.join(queue, member);
+          else this.stocks.removals.remove(container);
+        },
+        (error: unknown) => {
+          this.stocks.memory.release(spec.memoryMiB);
+          failed(String(error));
+        },
+      )
+      .finally(() => {
+        queue.readying = false;
+        this.forget(queue);
+      });
+  }
+
+  private firstStarved(): ActionQueue | undefined {
+    if (this.blocked.size === 0 || this.starting >= this.options.maxStarting) return undefined;
+    const nowMs = this.clock.monotonicMs();
+    for (const queue of this.blocked) {
+      const head = queue.waiting.peek();
+      if (
+        queue.members.size === 0 &&
+        queue.starting === 0 &&
+        head !== undefined &&
+        nowMs - head.sinceMs >= starvedAfterMs
+      ) {
+        return this.stocks.memory.releasingMiB >= queue.spec.memoryMiB ? undefined : queue;
+      }
+    }
+    return undefined;
+  }
+
+  private worthAdding(queue: ActionQueue): boolean {
+    const advice = adviseGrowth(queue, this.clock.monotonicMs());
+    if (advice === 'drop' && queue.members.size > 1) {
+      // The last one that was added takes no more runs.
+      const youngest = [...queue.members].at(-1) as PoolMember;
+      youngest.retiring = true;
+      queue.remove(youngest);
+      if (youngest.active === 0) this.turnover.leave(queue, youngest);
+    }
+    return advice === 'add';
+  }
+
+  /** Looks again once the head of the queue has waited as long as a start takes. */
+  private checkLater(queue: ActionQueue): void {
+    if (queue.checkSet) return;
+    queue.checkSet = true;
+    this.clock.setBackgroundTimer(Math.ceil(queue.startMs) + 1, () => {
+      queue.checkSet = false;
+      if (queue.waiting.length > 0) this.grow(queue);
+    });
+  }
+
+  private create(queue: ActionQueue): void {
+    const startedMs = this.clock.monotonicMs();
+    queue.starting++;
+    this.starting++;
+    this.stocks.stemCells.noteColdStart(queue.spec);
+    const settle = (): void => {
+      queue.starting--;
+      this.starting--;
+    };
+    this.factory
+      .create(queue.spec)
+      .then(
+        (container) => {
+          settle();
+          this.join(queue, this.member(container, 'cold', this.clock.monotonicMs() - startedMs));
+        },
+        (error: unknown) => {
+          settle();
+          this.stocks.memory.release(queue.spec.memoryMiB);
+          const reason = error instanceof Error ? error.message : String(error);
+          queue.waiting.shift()?.job.fail(error instanceof ProvisioningError ? error : new ProvisioningError(reason));
+          if (queue.waiting.length > 0) this.grow(queue);
+          else this.forget(queue);
+        },
+      )
+      .then(() => this.unblock())
+      .catch((error: unknown) => this.logger.error({ error: String(error) }, 'the container pool failed'));
+  }
+
+  private member(container: Container, origin: LoadingStart, createMs: number): PoolMember {
+    return newMember(container, origin, createMs, this.clock.monotonicMs());
+  }
+
+  private join(queue: ActionQueue, member: PoolMember): void {
+    queue.members.add(member);
+    this.stocks.watch.set(member.container, () => this.lost(queue, member));
+    if (this.closing) {
+      this.turnover.discard(queue, member);
+      return;
+    }
+    queue.makeFree(member);
+    this.serve(queue);
+  }
+
+  /** A container ended by itself; a run on it sees that as its outcome. */
+  private lost(queue: ActionQueue, member: PoolMember): void {
+    if (!queue.members.has(member)) return;
+    member.retiring = true;
+    member.disposition = 'discard';
+    queue.remove(member);
+    if (member.active === 0) this.turnover.discard(queue, member);
+  }
+}

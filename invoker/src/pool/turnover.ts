@@ -1,0 +1,135 @@
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Container, ContainerFactory } from '../containers/container-factory.js';
+import type { ActionQueue } from './action-queue.js';
+import { canServe, enoughOf, idleMembers } from './idle-members.js';
+import type { IdleMember } from './idle-members.js';
+import type { PoolMember } from './pool-member.js';
+import type { Stocks } from './stocks.js';
+
+/** Who gets containers, or looks for others. */
+export interface Recipient {
+  /** An unloaded container is the action's. */
+  adopt(queue: ActionQueue, container: Container): void;
+  /** The jobs of the action wait for another container than the one they were to get. */
+  grow(queue: ActionQueue): void;
+  /** The action may have nothing left, here or waiting. */
+  forget(queue: ActionQueue): void;
+  /** A container has become available that anybody may want. */
+  unblock(): void;
+}
+
+/** How containers leave their actions: destroyed, or unloaded for other actions of the namespace. */
+export class Turnover {
+  private closing = false;
+
+  constructor(
+    private readonly factory: ContainerFactory,
+    private readonly clock: Clock,
+    private readonly queues: ReadonlyMap<string, ActionQueue>,
+    private readonly stocks: Stocks,
+    private readonly recipient: Recipient,
+  ) {}
+
+  /** From now on all that leave are destroyed. */
+  close(): void {
+    this.closing = true;
+  }
+
+  /** A container takes no more runs of its action; `starved` is an action that waits for its memory. */
+  leave(queue: ActionQueue, member: PoolMember, starved?: ActionQueue): void {
+    const idle = { queue, member };
+    const isOfUse = member.disposition !== 'discard' && member.container.canUnload;
+    if (!isOfUse || (starved !== undefined && !canServe(this.factory, idle, starved))) this.discard(queue, member);
+    else this.recycle(idle, starved ?? (queue.waiting.length > 0 ? queue : undefined));
+  }
+
+  /** A container has been idle for so long that its action does without: others of the namespace may use it. */
+  retire(queue: ActionQueue, member: PoolMember): void {
+    const { returned, unloading } = this.stocks;
+    const isOfUse = member.container.canUnload && returned.hasRoom(queue.namespace, unloading.count(queue.namespace));
+    if (isOfUse) this.recycle({ queue, member });
+    else this.discard(queue, member);
+  }
+
+  discard(queue: ActionQueue, member: PoolMember): void {
+    queue.remove(member);
+    if (member.gone) return;
+    member.gone = true;
+    this.stocks.removals.remove(member.container, () => this.recipient.forget(queue));
+  }
+
+  /** Unloads for `queue` a container that idles with another action of the namespace for `minIdleMs`; whether there is one. */
+  takeFromOther(queue: ActionQueue, minIdleMs: number): boolean {
+    const found = idleMembers(this.queues.values(), this.clock.monotonicMs() - minIdleMs).find((idle) =>
+      canServe(this.factory, idle, queue),
+    );
+    if (found !== undefined) this.recycle(found, queue);
+    return found !== undefined;
+  }
+
+  /**
+   * Gives up containers until there will be memory for another one of `queue`: returned ones, stem cells for cold starts,
+   * those that idle for `minIdleMs`, other stem cells; none if that would not do. Whether one of those that idle will serve
+   * the action instead.
+   */
+  makeRoom(queue: ActionQueue, minIdleMs: number): boolean {
+    const { memory, returned, stemCells } = this.stocks;
+    const neededMiB = memory.missingMiB(queue.spec.memoryMiB);
+    if (neededMiB <= 0) return false;
+    const idle = idleMembers(this.queues.values(), this.clock.monotonicMs() - minIdleMs);
+    const idleMiB = idle.reduce((sum, { member }) => sum + member.container.spec.memoryMiB, 0);
+    if (returned.heldMiB + stemCells.heldMiB + idleMiB < neededMiB) return false;
+    let missingMiB = neededMiB - returned.giveUp(neededMiB);
+    missingMiB -= stemCells.giveUp(missingMiB, 'expendable');
+    const leaving = enoughOf(idle, missingMiB);
+    const reusable = leaving.find((one) => canServe(this.factory, one, queue));
+    if (reusable !== undefined) {
+      this.recycle(reusable, queue);
+      return true;
+    }
+    for (const { queue: from, member } of leaving) {
+      missingMiB -= member.container.spec.memoryMiB;
+      this.discard(from, member);
+    }
+    stemCells.giveUp(missingMiB, 'all');
+    return false;
+  }
+
+  /** Unloads a container's action, for `target` or else for whichever action of the namespace comes. */
+  private recycle({ queue, member }: IdleMember, target?: ActionQueue): void {
+    queue.remove(member);
+    if (member.gone) return;
+    member.gone = true;
+    if (this.closing) return this.stocks.removals.remove(member.container);
+    const settle = target && this.expect(target);
+    this.stocks.unloading.begin(member, queue.namespace, member.disposition === 'recover', (isUnloaded) => {
+      settle?.();
+      if (isUnloaded) {
+        if (target !== undefined && target.waiting.length > 0) this.recipient.adopt(target, member.container);
+        else this.stocks.returned.put(member.container, queue.namespace);
+      }
+      if (target !== undefined) this.recipient.grow(target);
+      for (const each of [queue, target]) if (each !== undefined) this.recipient.forget(each);
+      this.recipient.unblock();
+    });
+  }
+
+  /**
+   * Has an action wait for a container that is being unloaded, but only as long as a start takes: then it looks for another
+   * one besides. The function that is returned ends the wait.
+   */
+  private expect(queue: ActionQueue): () => void {
+    let isExpected = true;
+    queue.starting++;
+    const settle = (): void => {
+      if (isExpected) queue.starting--;
+      isExpected = false;
+      timer.cancel();
+    };
+    const timer = this.clock.setBackgroundTimer(Math.ceil(queue.startMs), () => {
+      settle();
+      this.recipient.grow(queue);
+    });
+    return settle;
+  }
+}

@@ -1,0 +1,151 @@
+// Containers that are started ahead of need.
+import { describe, expect, test } from '@jest/globals';
+import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
+import type { ContainerFactory } from '@gpuwhisk/invoker/containers/container-factory';
+import { PoolHarness, initMs, kind, startMs } from './pool-harness.js';
+
+const stemCell = { spec: bareSpec(kind, 128), initialCount: 1 };
+const refillMs = 100 + startMs;
+
+describe('stem cells', () => {
+  test('a stem cell serves the first run of an action, and is replaced', async () => {
+    const harness = await PoolHarness.open({ stemCells: [stemCell] });
+    await harness.clock.runUntil(harness.pool.prewarm());
+    expect(harness.pool.snapshot().prewarmed).toBe(1);
+    const beforeMs = harness.clock.monotonicMs();
+    const first = await harness.run('a', { ms: 0 });
+    expect(first).toMatchObject({ start: 'prewarmed', endedMs: beforeMs + initMs });
+    expect(harness.pool.snapshot().prewarmed).toBe(0);
+    await harness.clock.runFor(100 + startMs);
+    expect(harness.pool.snapshot().prewarmed).toBe(1);
+    expect((await harness.run('b')).start).toBe('prewarmed');
+  });
+
+  test('an action that loads modules ahead gets a stem cell with these for its next start', async () => {
+    const harness = await PoolHarness.open({ stemCells: [stemCell], stemCellsOnDemand: true });
+    await harness.clock.runUntil(harness.pool.prewarm());
+    const imports = ['numpy'];
+    // The one there is has a part of what is wanted: nothing.
+    expect((await harness.run('a', { imports })).start).toBe('prewarmed');
+    await harness.clock.runFor(100 + startMs);
+    expect(harness.pool.snapshot().prewarmed).toBe(2);
+    expect(harness.factory.live.map(({ spec }) => spec.imports)).toContainEqual(imports);
+    const [ready] = harness.factory.live.filter(({ spec }) => spec.imports.length > 0).slice(-1);
+    expect(await harness.run('b', { imports })).toMatchObject({ start: 'prewarmed', container: ready?.id });
+    // One with more than is wanted is no use.
+    expect((await harness.run('c')).container).not.toBe(ready?.id);
+  });
+
+  test('stem cells that no action has wanted for long are given up', async () => {
+    const harness = await PoolHarness.open({ stemCellsOnDemand: true });
+    await harness.run('a', { imports: ['numpy'], disposition: 'discard' });
+    await harness.clock.runFor(100 + startMs);
+    expect(harness.pool.snapshot().prewarmed).toBe(1);
+    await harness.clock.runFor(1_300_000);
+    expect(harness.pool.snapshot()).toMatchObject({ prewarmed: 0, claimedMiB: 0 });
+  });
+
+  test('of stem cells for modules there is a bounded number', async () => {
+    const harness = await PoolHarness.open({ memoryMiB: 128 * 100, stemCellsOnDemand: true });
+    for (let index = 0; index < 30; index++) {
+      await harness.run(`a${index}`, { imports: [`m${index}`], disposition: 'discard' });
+      await harness.clock.runFor(100 + startMs);
+    }
+    expect(harness.pool.snapshot().prewarmed).toBe(16);
+    expect(harness.factory.live.map(({ spec }) => spec.imports[0])).toContain('m29');
+  });
+
+  test('a stem cell of another size is left alone', async () => {
+    const harness = await PoolHarness.open({ stemCells: [stemCell] });
+    await harness.clock.runUntil(harness.pool.prewarm());
+    expect((await harness.run('a', { memoryMiB: 256 })).start).toBe('cold');
+    expect(harness.pool.snapshot().prewarmed).toBe(1);
+  });
+
+  test('stem cells are given up for an action that fits only then', async () => {
+    const harness = await PoolHarness.open({ memoryMiB: 512, stemCells: [{ ...stemCell, initialCount: 2 }] });
+    await harness.clock.runUntil(harness.pool.prewarm());
+    expect((await harness.run('large', { memoryMiB: 512 })).start).toBe('cold');
+  });
+
+  test('so is one that was still starting', async () => {
+    const harness = await PoolHarness.open({ memoryMiB: 512, stemCells: [stemCell] });
+    void harness.pool.prewarm();
+    expect((await harness.run('large', { memoryMiB: 512 })).start).toBe('cold');
+  });
+
+  test('an ordinary kind that started cold has one for its next start', async () => {
+    const harness = await PoolHarness.open({ stemCellsOnDemand: true }, { unloading: 'prewarmed' });
+    expect((await harness.run('a')).start).toBe('cold');
+    await harness.clock.runFor(refillMs);
+    expect(harness.pool.snapshot()).toMatchObject({ containers: 1, prewarmed: 1 });
+    expect((await harness.run('b')).start).toBe('injected');
+    await harness.clock.runFor(refillMs);
+    expect((await harness.run('c')).start).toBe('injected');
+    expect((await harness.run('d', { memoryMiB: 256 })).start).toBe('cold');
+  });
+
+  test('it makes room before anybody loses a warm container, and is given up when nobody wants it', async () => {
+    const harness = await PoolHarness.open({ stemCellsOnDemand: true, memoryMiB: 384 }, { unloading: 'prewarmed' });
+    const warm = await harness.run('a');
+    await harness.clock.runFor(refillMs);
+    expect(harness.pool.snapshot().prewarmed).toBe(1);
+    expect((await harness.run('b', { memoryMiB: 256 })).start).toBe('cold');
+    expect(await harness.run('a')).toMatchObject({ start: 'warm', container: warm.container });
+    const idle = await PoolHarness.open({ stemCellsOnDemand: true }, { unloading: 'prewarmed' });
+    await idle.run('a', { disposition: 'discard' });
+    await idle.clock.runFor(refillMs);
+    expect(idle.pool.snapshot().prewarmed).toBe(1);
+    await idle.clock.runFor(1_300_000);
+    expect(idle.pool.snapshot()).toMatchObject({ prewarmed: 0, claimedMiB: 0 });
+  });
+
+  test('there is none for it where none are wanted', async () => {
+    const harness = await PoolHarness.open({ stemCellsOnDemand: false });
+    await harness.run('a');
+    await harness.run('b', { imports: ['numpy'] });
+    await harness.clock.runFor(refillMs);
+    expect(harness.pool.snapshot().prewarmed).toBe(0);
+  });
+});
+
+describe('containers that are readied ahead', () => {
+  test('after a cold start there is one for the next run that finds the first busy', async () => {
+    const harness = await PoolHarness.open();
+    const options = { ms: 500, readiesAhead: true };
+    const first = await harness.run('a', options);
+    expect(first.start).toBe('cold');
+    await harness.clock.runFor(startMs + initMs);
+    expect(harness.pool.snapshot()).toMatchObject({ containers: 2, idle: 2 });
+    const both = await harness.runAll([
+      ['a', options],
+      ['a', options],
+    ]);
+    expect(both.map(({ start }) => start).sort()).toEqual(['prewarmed', 'warm']);
+    // Taken, it has a successor.
+    await harness.clock.runFor(startMs + initMs);
+    expect(harness.pool.snapshot().containers).toBe(3);
+  });
+
+  test('not beyond the memory, and nobody gives way to them', async () => {
+    const harness = await PoolHarness.open({ memoryMiB: 256 });
+    await harness.run('b');
+    await harness.run('a', { readiesAhead: true });
+    await harness.clock.runFor(1000);
+    expect(harness.pool.snapshot()).toMatchObject({ containers: 2, claimedMiB: 256 });
+    expect((await harness.run('b')).start).toBe('warm');
+  });
+
+  test('one that cannot be readied is no loss', async () => {
+    const harness = await PoolHarness.open({}, { failing: 0 }, (factory) => {
+      let made = 0;
+      const create: ContainerFactory['create'] = (spec) =>
+        ++made === 2 ? Promise.reject(new Error('it did not start')) : factory.create(spec);
+      return { ...factory, create };
+    });
+    await harness.run('a', { readiesAhead: true });
+    await harness.clock.runFor(1000);
+    expect(harness.pool.snapshot()).toMatchObject({ containers: 1, claimedMiB: 128 });
+    expect((await harness.run('a')).start).toBe('warm');
+  });
+});
