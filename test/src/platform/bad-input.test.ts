@@ -24,6 +24,12 @@ beforeAll(async () => {
   platform = await startPlatform({ flags: ['--set', `pool.idleContainerMs=${idleContainerMs}`] });
   await platform.api.putAction('hello', 'function main({ name }) { return { greeting: `Hello, ${name}!` }; }');
   for (let i = 0; i < 20; i++) await platform.api.invoke('hello', { name: 'you' });
+  // Some of the functions are of this size, which has stem cells once a container of it was made.
+  for (const kind of kinds) {
+    const code = kind.startsWith('python') ? 'def main(args):\n  return {}' : 'function main() { return {}; }';
+    await platform.api.putAction('small', code, { kind, limits: { memory: 128 } });
+    await platform.api.invoke('small');
+  }
   await until('stem cells alone are there', () => sandboxFolders(platform.dataDir).length === stemCells(), 20_000);
   before = state();
   sampler = setInterval(() => {
@@ -43,8 +49,8 @@ afterEach(async () => {
 
 const MB = 1024 * 1024;
 
-/** Of runtimes.json: two of Node.js, one of Python. */
-const stemCells = (): number => (hasPython ? 3 : 2);
+/** Of runtimes.json: two of Node.js, one of Python; and one of each for small functions. */
+const stemCells = (): number => (hasPython ? 5 : 3);
 
 function state(): typeof before {
   return {
