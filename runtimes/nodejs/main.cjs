@@ -51,13 +51,13 @@ function flushAnswers() {
 const isBusy = (stream) => stream !== undefined && stream.writableLength > 0 && !stream.destroyed;
 
 /**
- * Sends an answer and its log frame once everything printed so far is in the pipes. For a run, `tookMs` tells how long
- * it took.
+ * Sends an answer and its log frame once everything printed so far is in the pipes. For a run, `tookUs` tells how many
+ * microseconds it took.
  */
-function answer(type, id, text, tookMs) {
+function answer(type, id, text, tookUs) {
   const busy = isBusy(opened.stdout) ? opened.stdout : isBusy(opened.stderr) ? opened.stderr : undefined;
   if (busy !== undefined) {
-    busy.write('', () => answer(type, id, text, tookMs));
+    busy.write('', () => answer(type, id, text, tookUs));
     return;
   }
   if (
@@ -68,7 +68,7 @@ function answer(type, id, text, tookMs) {
     return;
   }
   channel.queue(type, id, text);
-  channel.queue(frameType.log, id, tookMs === undefined ? '{}' : `{"us":${Math.round(tookMs * 1000)}}`);
+  channel.queue(frameType.log, id, tookUs === undefined ? '{}' : `{"us":${Math.round(tookUs)}}`);
   if (!allowConcurrent) return channel.flush();
   // Answers of one turn of the event loop leave in one write.
   if (flushScheduled) return;
@@ -185,7 +185,8 @@ function run(id, message) {
   }
   if (!allowConcurrent) status = 'running';
   setEnvironment(message);
-  const startedMs = performance.now();
+  // Not performance.now(): its first use in a process loads what takes milliseconds.
+  const started = process.hrtime();
   let result;
   let isPromise;
   try {
@@ -196,18 +197,18 @@ function run(id, message) {
   }
   if (!isPromise) {
     // Not at once: what the function left for later turns of the same queue comes before its answer.
-    settled.then(() => succeed(id, result, startedMs));
+    settled.then(() => succeed(id, result, started));
     return;
   }
   Promise.resolve(result).then(
-    (resolved) => succeed(id, resolved, startedMs),
-    (error) => succeed(id, { error: error ? require('./serialize-error.cjs').serializeError(error) : {} }, startedMs),
+    (resolved) => succeed(id, resolved, started),
+    (error) => succeed(id, { error: error ? require('./serialize-error.cjs').serializeError(error) : {} }, started),
   );
 }
 
 const settled = Promise.resolve();
 
-function succeed(id, result, startedMs) {
+function succeed(id, result, started) {
   if (status === 'running') status = 'ready';
   if (typeof result !== 'object' && result !== undefined) {
     console.error(`Result must be of type object but has type "${typeof result}":`, result);
@@ -222,7 +223,8 @@ function succeed(id, result, startedMs) {
   if (text === undefined || (text[0] !== '{' && text[0] !== '[')) {
     return answerError(id, `The action did not produce a valid JSON or JSON Array response: ${text}`);
   }
-  answer(frameType.result, id, text, performance.now() - startedMs);
+  const ended = process.hrtime();
+  answer(frameType.result, id, text, (ended[0] - started[0]) * 1e6 + (ended[1] - started[1]) / 1e3);
 }
 
 function fail(id, error) {
