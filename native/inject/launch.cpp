@@ -47,15 +47,16 @@ std::vector<char *> pointers(std::vector<std::string> &texts) {
 
 // In the child, after fork in a process with threads: only calls that are safe there.
 [[noreturn]] void become(const LaunchOptions &options, char *const *arguments, char *const *environment, int control,
-                         int state, int mailbox, pid_t parent) {
+                         int state, int mailbox, int snapshot, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(GW_EXIT_SETUP);
-  const int given[] = {open("/dev/null", O_RDONLY), options.output, options.errors, control, state, mailbox};
-  int copies[6];
-  for (int i = 0; i < 6; i++) copies[i] = fcntl(given[i], F_DUPFD, first_kept);
-  for (int i = 0; i < 6; i++)
+  const int given[] = {open("/dev/null", O_RDONLY), options.output, options.errors, control, state, mailbox, snapshot};
+  constexpr int count = sizeof given / sizeof *given;
+  int copies[count];
+  for (int i = 0; i < count; i++) copies[i] = fcntl(given[i], F_DUPFD, first_kept);
+  for (int i = 0; i < count; i++)
     if (dup2(copies[i], i) < 0) _exit(GW_EXIT_SETUP);
-  if (syscall(SYS_close_range, 6, ~0U, 0) < 0) _exit(GW_EXIT_SETUP);
+  if (syscall(SYS_close_range, count, ~0U, 0) < 0) _exit(GW_EXIT_SETUP);
   setsid();
   sigset_t none;
   sigemptyset(&none);
@@ -101,7 +102,8 @@ Launched launch(const LaunchOptions &options) {
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) throw_errno("socketpair");
   Descriptor ours(ends[0]), theirs(ends[1]);
   Launched launched{0, Shared<gw_state>("gpuwhisk-state"), Shared<gw_mailbox>("gpuwhisk-mailbox"), std::move(ours),
-                    Descriptor(), {}};
+                    Descriptor(), Descriptor(memfd_create("gpuwhisk-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING)), {}};
+  if (!launched.snapshot) throw_errno("memfd_create");
   std::vector<std::string> words{options.program};
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
   std::vector<std::string> environment = options.environment;
@@ -112,7 +114,7 @@ Launched launch(const LaunchOptions &options) {
   if (launched.pid < 0) throw_errno("fork");
   if (launched.pid == 0)
     become(options, arguments.data(), variables.data(), theirs.get(), launched.state.file(), launched.mailbox.file(),
-           parent);
+           launched.snapshot.get(), parent);
   theirs.reset();
   receive_hello(launched, deadline_us);
   while (__atomic_load_n(&launched.state->ready, __ATOMIC_ACQUIRE) != GW_READY) {

@@ -85,8 +85,9 @@ void Prewarmer::take_snapshot() {
   save_context(resident_.worker, parked_);
   resident_.stack = (parked_.general.rsp - 1024) & ~uint64_t{15};
   remote_.call("give up the state page", SYS_munmap, {launched_.hello.writable_state, sizeof(gw_state)});
+  snapshot_ =
+      std::make_unique<Snapshot>(target_, remote_, std::move(launched_.userfault), std::move(launched_.snapshot));
   state_ = std::make_unique<ProcessState>(target_, remote_);
-  snapshot_ = std::make_unique<Snapshot>(target_, remote_, std::move(launched_.userfault));
   release();
 }
 

@@ -57,12 +57,13 @@ void ProcessState::plan_handlers(std::vector<gw_call> &calls) {
   Signals now = signals();
   // A handler put in place of another leaves the masks as they are.
   changed_ = now != signals_;
-  if (now.ignored == signals_.ignored && now.caught == signals_.caught && handlers_.empty()) return;
+  bool same = now.ignored == signals_.ignored && now.caught == signals_.caught;
   const Resident &resident = remote_.resident();
   auto *handlers = reinterpret_cast<Handler *>(resident.shared->arguments);
   for (int signal = 1; signal <= last_signal; signal++) {
     if (!can_be_handled(signal)) continue;
     auto was = handlers_.find(signal);
+    if (same && was == handlers_.end()) continue;
     handlers[signal] = was == handlers_.end() ? Handler{} : was->second;
     calls.push_back(make_call(SYS_rt_sigaction, static_cast<uint64_t>(signal),
                               resident.mailbox + area + static_cast<uint64_t>(signal) * sizeof(Handler), 0, 8));

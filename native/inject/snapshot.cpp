@@ -29,6 +29,7 @@ gw_call make_call(int64_t number, std::initializer_list<uint64_t> arguments) {
   return call;
 }
 
+constexpr uint64_t block_bytes = 2 << 20; // What one page table maps.
 constexpr size_t max_open_pages = 1024;
 constexpr size_t max_adopted_bytes = 128 * page_bytes;
 constexpr unsigned rounds_until_closed = 64; // Then it is learned anew what functions write.
@@ -37,33 +38,43 @@ bool overlaps(const Range &one, const Range &other) { return one.start < other.e
 
 } // namespace
 
-Snapshot::Snapshot(const Target &target, Remote &remote, Descriptor userfault)
+Snapshot::Snapshot(const Target &target, Remote &remote, Descriptor userfault, Descriptor file)
     : target_(target), remote_(remote), userfault_(std::move(userfault)) {
   if (!has_pagemap_scan()) userfault_.reset();
   heap_end_ = static_cast<uint64_t>(remote_.call("brk", SYS_brk, {0}));
-  maps_text_ = target_.read_maps();
-  mappings_ = coalesce(parse_maps(maps_text_));
+  list_mappings();
+  std::vector<std::pair<Range, bool>> kept; // And whether the process may write there.
+  size_t bytes = max_adopted_bytes;
   for (const Mapping &mapping : mappings_) {
     if (mapping.foreign() || mapping.shared) continue;
     bool written = mapping.protection & PROT_WRITE || mapping.anonymous() || !private_copies(target_, mapping).empty();
     add_range(written ? tracked_ : watched_, mapping);
     if (!written) continue;
     // What a file-backed page holds before it is first touched is in the file, so that all of it is kept.
-    for (Range range : mapping.anonymous() ? present_pages(target_, mapping) : std::vector<Range>{mapping}) store(range);
+    for (Range range : mapping.anonymous() ? present_pages(target_, mapping) : std::vector<Range>{mapping}) {
+      kept.emplace_back(range, mapping.protection & PROT_WRITE);
+      bytes += range.end - range.start;
+    }
   }
-  content_.reserve(content_.size() + max_adopted_bytes);
+  content_ = std::make_unique<Content>(std::move(file), bytes, remote_);
+  list_mappings(); // With the content's.
+  for (const auto &[range, writable] : kept) store(range, writable);
   for (Range range : tracked_) {
     enlist(range);
-    protect(range);
+    protect_present(range);
   }
   mapped_pages_ = target_.mapped_pages();
 }
 
-void Snapshot::store(Range range) {
-  size_t offset = content_.size();
-  content_.resize(offset + (range.end - range.start));
-  target_.read(range.start, content_.data() + offset, range.end - range.start);
-  stored_.push_back({range, offset});
+void Snapshot::list_mappings() {
+  maps_text_ = target_.read_maps();
+  mappings_ = coalesce(parse_maps(maps_text_));
+}
+
+void Snapshot::store(Range range, bool writable) {
+  size_t offset = content_->take(range.end - range.start);
+  target_.read(range.start, content_->at(offset), range.end - range.start);
+  stored_.push_back({range, offset, writable});
   add_range(stored_ranges_, range);
 }
 
@@ -84,6 +95,20 @@ void Snapshot::protect(Range range) const {
     if (errno != EINTR && errno != EAGAIN) throw_errno("UFFDIO_WRITEPROTECT");
 }
 
+// Only blocks with something in them: an entry of a page table for each absent page would have to be looked at every
+// time. Where a function writes in another block, all of that block is unprotected, and found so.
+void Snapshot::protect_present(Range range) const {
+  std::vector<Range> blocks;
+  auto stored = std::ranges::upper_bound(stored_ranges_, range.start, {}, &Range::end);
+  for (; stored != stored_ranges_.end() && stored->start < range.end; ++stored) {
+    uint64_t start = std::max(range.start, stored->start / block_bytes * block_bytes);
+    uint64_t end = std::min(range.end, (stored->end + block_bytes - 1) / block_bytes * block_bytes);
+    if (!blocks.empty() && blocks.back().end >= start) blocks.back().end = std::max(blocks.back().end, end);
+    else blocks.push_back({start, end});
+  }
+  for (Range block : blocks) protect(block);
+}
+
 PageRuns Snapshot::runs(Range range) const {
   if (!userfault_) return compare(range);
   if (std::optional<PageRuns> known = scan_writes(target_, range)) return *known;
@@ -98,7 +123,7 @@ PageRuns Snapshot::compare(Range range) const {
     now.resize(stored.end - stored.start);
     if (!target_.try_read(stored.start, now.data(), now.size())) continue; // Vanished: written back as a whole.
     for (uint64_t at = 0; at < now.size(); at += page_bytes) {
-      bool same = std::memcmp(now.data() + at, content_.data() + stored.offset + at, page_bytes) == 0;
+      bool same = std::memcmp(now.data() + at, content_->at(stored.offset + at), page_bytes) == 0;
       add_range(same ? found.clean : found.written, {stored.start + at, stored.start + at + page_bytes});
     }
   }
@@ -113,9 +138,36 @@ void Snapshot::plan(std::vector<gw_call> &calls, bool mapped) {
   to_protect_.clear();
   // The stack grows without a call.
   compare_mappings_ = mapped || !tracks_writes() || target_.mapped_pages() != mapped_pages_;
-  if (!compare_mappings_) return plan_written(calls);
-  plan_mappings(calls);
-  plan_pages(calls);
+  if (compare_mappings_) {
+    plan_mappings(calls);
+    plan_pages(calls);
+  } else {
+    plan_written(calls);
+  }
+  plan_copies(calls);
+}
+
+// A process copies from the content itself, where it may: several times faster than from without.
+void Snapshot::plan_copies(std::vector<gw_call> &calls) {
+  from_.clear();
+  to_.clear();
+  pages_ = 0;
+  for (Range range : to_write_) {
+    // With pages in it already, a mapping that is made anew would not become one with its neighbour when it is enlisted.
+    bool anew = std::ranges::any_of(to_enlist_, [&](const Range &gone) { return overlaps(gone, range); });
+    auto stored = std::ranges::upper_bound(stored_, range.start, {}, &Stored::start) - 1;
+    for (; stored != stored_.end() && stored->start < range.end; ++stored) {
+      uint64_t start = std::max(range.start, stored->start), length = std::min(range.end, stored->end) - start;
+      size_t offset = stored->offset + (start - stored->start);
+      pages_ += length / page_bytes;
+      if (stored->writable && !anew) {
+        calls.push_back(make_call(GW_COPY, {start, content_->remote_at(offset), length}));
+      } else {
+        from_.push_back({content_->at(offset), length});
+        to_.push_back({reinterpret_cast<void *>(start), length});
+      }
+    }
+  }
 }
 
 void Snapshot::plan_written(std::vector<gw_call> &calls) {
@@ -141,11 +193,10 @@ void Snapshot::empty(Range range, std::vector<gw_call> &calls) {
 
 // The snapshot has zeros there from now on: cheaper than giving the page back each time.
 void Snapshot::adopt(Range range) {
-  size_t offset = content_.size();
-  content_.resize(offset + (range.end - range.start));
+  size_t offset = content_->take(range.end - range.start);
   adopted_bytes_ += range.end - range.start;
   auto by_start = [](const Range &one, uint64_t start) { return one.start < start; };
-  stored_.insert(std::lower_bound(stored_.begin(), stored_.end(), range.start, by_start), {range, offset});
+  stored_.insert(std::lower_bound(stored_.begin(), stored_.end(), range.start, by_start), {range, offset, true});
   stored_ranges_.clear();
   for (const Stored &stored : stored_) add_range(stored_ranges_, stored);
 }
@@ -193,26 +244,14 @@ void Snapshot::plan_pages(std::vector<gw_call> &calls) {
   }
 }
 
-size_t Snapshot::write_back() {
+void Snapshot::write_back() {
   for (Range range : to_enlist_) enlist(range);
-  size_t pages = 0;
-  std::vector<iovec> from, to;
-  for (Range range : to_write_) {
-    auto stored = std::ranges::upper_bound(stored_, range.start, {}, &Stored::start) - 1;
-    for (; stored != stored_.end() && stored->start < range.end; ++stored) {
-      uint64_t start = std::max(range.start, stored->start), end = std::min(range.end, stored->end);
-      from.push_back({content_.data() + stored->offset + (start - stored->start), end - start});
-      to.push_back({reinterpret_cast<void *>(start), end - start});
-      pages += (end - start) / page_bytes;
-    }
-  }
-  target_.write_all(from, to);
+  target_.write_all(from_, to_);
   open_.clear();
-  bool leave_open = !compare_mappings_ && pages <= max_open_pages && ++rounds_ % rounds_until_closed != 0;
+  bool leave_open = !compare_mappings_ && pages_ <= max_open_pages && ++rounds_ % rounds_until_closed != 0;
   if (leave_open) open_ = to_write_;
   else to_protect_.insert(to_protect_.end(), to_write_.begin(), to_write_.end());
   for (Range range : to_protect_) protect(range);
-  return pages;
 }
 
 void Snapshot::verify() const {

@@ -8,8 +8,11 @@
 // put back after every function whether it was written or not: that is cheaper than a fault and a protection each.
 #pragma once
 
+#include "content.h"
 #include "pagemap.h"
 #include "remote.h"
+
+#include <memory>
 
 namespace gpuwhisk::inject {
 
@@ -17,36 +20,40 @@ class Snapshot {
 public:
   /**
    * Takes the snapshot. Every thread of the process is stopped. `userfault`: a userfaultfd that the process opened
-   * (with UFFD_FEATURE_WP_ASYNC), or none. Driver mappings and shared ones are left out.
+   * (with UFFD_FEATURE_WP_ASYNC), or none. `file`: for the content. Driver mappings and shared ones are left out.
    */
-  Snapshot(const Target &target, Remote &remote, Descriptor userfault);
+  Snapshot(const Target &target, Remote &remote, Descriptor userfault, Descriptor file);
 
   /** Whether writes are tracked; otherwise pages are compared. */
   bool tracks_writes() const { return bool(userfault_); }
-  uint64_t stored_bytes() const { return content_.size(); }
+  uint64_t stored_bytes() const { return content_->taken(); }
 
   // The way back, in three steps, with every thread stopped:
   /**
-   * Adds the system calls that put the mappings back. Throws "unrestorable" where no call can. `mapped`: whether a
-   * call ran that changes mappings; if none did, they are not compared.
+   * Adds the system calls that put the mappings back, and the copies that put the pages back. Throws "unrestorable"
+   * where nothing can. `mapped`: whether a call ran that changes mappings; if none did, they are not compared.
    */
   void plan(std::vector<gw_call> &calls, bool mapped);
-  /** After those calls: writes the pages back, and protects them again. Returns how many. */
-  size_t write_back();
+  /** After those calls: writes back what the process itself may not write, and protects the pages again. */
+  void write_back();
   /** Throws "unrestorable" if mappings, constants or code differ from the snapshot, or a page is not as it was. */
   void verify() const;
 
 private:
   struct Stored : Range {
     size_t offset; // In content_.
+    bool writable; // By the process itself.
   };
-  void store(Range range);
+  void list_mappings();
+  void store(Range range, bool writable);
   void protect(Range range) const;
+  void protect_present(Range range) const;
   void enlist(Range range) const;
   PageRuns runs(Range range) const;
   PageRuns compare(Range range) const;
   void plan_mappings(std::vector<gw_call> &calls);
   void plan_pages(std::vector<gw_call> &calls);
+  void plan_copies(std::vector<gw_call> &calls);
   void plan_written(std::vector<gw_call> &calls);
   void empty(Range range, std::vector<gw_call> &calls);
   void adopt(Range range);
@@ -61,9 +68,11 @@ private:
   std::vector<Range> tracked_; // May be written: neighbours are one range.
   std::vector<Range> watched_; // Code and constants: never written.
   std::vector<Stored> stored_;
-  std::vector<std::byte> content_;
+  std::unique_ptr<Content> content_;
   std::vector<Range> stored_ranges_;
   std::vector<Range> to_write_, to_enlist_, to_protect_;
+  std::vector<iovec> from_, to_; // What the process may not write itself.
+  size_t pages_ = 0;             // To be put back.
   std::vector<Range> open_;     // Written back, and not protected.
   uint64_t mapped_pages_ = 0;
   size_t adopted_bytes_ = 0;

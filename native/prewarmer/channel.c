@@ -42,7 +42,7 @@ void gw_open_channel(struct gw_channel *channel) {
   channel->state = map(GW_STATE_FD, sizeof(struct gw_state), PROT_READ);
   channel->mailbox = map(GW_MAILBOX_FD, sizeof(struct gw_mailbox), PROT_READ | PROT_WRITE);
   // Not for processes that a function starts.
-  if (fcntl(GW_CONTROL_FD, F_SETFD, FD_CLOEXEC) < 0) gw_fail("FD_CLOEXEC", errno);
+  if (fcntl(GW_CONTROL_FD, F_SETFD, FD_CLOEXEC) < 0 || fcntl(GW_SNAPSHOT_FD, F_SETFD, FD_CLOEXEC) < 0) gw_fail("FD_CLOEXEC", errno);
   close(GW_STATE_FD);
   close(GW_MAILBOX_FD);
   // A huge page would be written back whole for one byte.

@@ -8,7 +8,8 @@
 
 #include <stdint.h>
 
-enum { GW_CONTROL_FD = 3, GW_STATE_FD = 4, GW_MAILBOX_FD = 5 }; // What a pre-warmer is started with.
+// What a pre-warmer is started with. The last is for the proxy, which maps it there, for reading only, and closes it.
+enum { GW_CONTROL_FD = 3, GW_STATE_FD = 4, GW_MAILBOX_FD = 5, GW_SNAPSHOT_FD = 6 };
 enum { GW_EXIT_SETUP = 125 }; // The exit status of a pre-warmer that cannot start.
 enum { GW_VERSION = 1, GW_READY = 1, GW_BUSY = 2 };
 enum { GW_MAX_CALLS = 1000, GW_ARGUMENTS_BYTES = 8 << 20, GW_ENTRY_BYTES = 256, GW_MESSAGE_BYTES = 2048 };
@@ -19,7 +20,8 @@ struct gw_state {
   uint32_t park;  // The futex that the worker waits on; nobody wakes it.
 };
 
-// One system call for gw_script.
+// One system call for gw_script; or, with the number GW_COPY, a copy of bytes: to, from, length.
+enum { GW_COPY = -1 };
 struct gw_call {
   int64_t number;
   uint64_t arguments[6];
@@ -48,7 +50,7 @@ struct gw_hello {
   int32_t userfault_error;    // Why there is no userfaultfd (errno); 0: it comes along.
   uint64_t park_return;       // Where the parked thread's instruction pointer is.
   uint64_t enter;             // Calls the function in rbx, then stops (int3): gw_enter.
-  uint64_t script;            // Makes r12 system calls from the list at rbx, then stops: gw_script.
+  uint64_t script;            // Goes through r12 entries of the list at rbx, then stops: gw_script.
   uint64_t enter_end, script_end; // The instruction pointers at those stops.
   uint64_t guest;             // void gw_guest(void): does what the mailbox asks for.
   uint64_t mailbox;           // Where it is mapped in the pre-warmer.

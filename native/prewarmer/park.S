@@ -30,14 +30,22 @@ gw_script: // rbx: struct gw_call[], r12: how many
     mov 8(%rbx), %rdi
     mov 16(%rbx), %rsi
     mov 24(%rbx), %rdx
+    cmp $-1, %rax // GW_COPY
+    je copy
     mov 32(%rbx), %r10
     mov 40(%rbx), %r8
     mov 48(%rbx), %r9
     syscall
+next:
     mov %rax, 56(%rbx)
     add $64, %rbx
     dec %r12
     jmp gw_script
+copy:
+    mov %rdx, %rcx
+    rep movsb
+    xor %eax, %eax
+    jmp next
 done:
     int3
 gw_script_end:

@@ -135,7 +135,8 @@ def rehearse():
     sys.modules["asyncio"].set_event_loop(None)
     del sys.modules["main__"]
     del os.environ["__OW_REHEARSAL"]
-    os.remove("main__.py")
+    runtime.action_source.hold(None, None)
+    os.remove("main__.py")  # A rehearsed error had it written.
 
 
 def main():

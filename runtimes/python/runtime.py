@@ -72,8 +72,38 @@ def frame(kind, request, payload):
     return len(payload).to_bytes(4, "little") + bytes((kind,)) + request.to_bytes(4, "little") + payload
 
 
+class ActionSource:
+    """The source of the action. A file costs more than all else of a start, and it is needed only for the lines that
+    tracebacks quote and by processes that import the action: it is written then. `traceback` and `inspect` ask here.
+    """
+
+    def __init__(self):
+        self.path = self.source = None
+
+    def hold(self, path, source):
+        self.path, self.source = path, source
+
+    def get_source(self, name):
+        import importlib.util
+
+        return importlib.util.decode_source(self.source)
+
+    def write(self):
+        if self.path is None or os.path.exists(self.path):
+            return
+        try:
+            with open(self.path, "wb") as file:
+                file.write(self.source)
+        except OSError as error:
+            sys.stderr.write("The source of the action cannot be written: %s\n" % error)
+
+
+action_source = ActionSource()
+
+
 def print_error(error):
     """Prints a traceback without the frame that called into the action. The interpreter's own hook needs no imports."""
+    action_source.write()
     trace = error.__traceback__
     error = error.with_traceback(trace.tb_next if trace else None)
     sys.__excepthook__(type(error), error, error.__traceback__)
@@ -258,6 +288,7 @@ class RunEnvironment:
                 environment[key_bytes] = self.pending[key_bytes] = value_bytes
 
     def write(self):
+        action_source.write()
         pending, self.pending = self.pending, {}
         environment = getattr(os.environ, "_data", {})
         for name, value in pending.items():
@@ -338,15 +369,15 @@ def load_action(message):
 def load_source(source, name):
     """The function that the source defines. Raises Refusal; why is printed on stderr, as OpenWhisk's runtime does."""
     path = os.path.join(os.getcwd(), "main__.py")
+    action_source.hold(path, source)
     try:
         compiled = compile(source, path, "exec", dont_inherit=True)
-        with open(path, "wb") as file:  # For the lines that tracebacks quote.
-            file.write(source)
-    except (SyntaxError, ValueError, OSError) as error:
+    except (SyntaxError, ValueError) as error:
         print_error(error)
         raise Refusal(FAILED_TO_BUILD)
     module = type(sys)("main__")
     module.__file__ = path
+    module.__loader__ = action_source
     sys.modules["main__"] = module
     try:
         exec(compiled, module.__dict__)

@@ -37,7 +37,7 @@ for (const [way, environment] of [
     async function expectAsBefore(): Promise<void> {
       expect(prewarmer.state()).toEqual(before);
       expect(await prewarmer.run(compileObject(echoSource), 1)).toMatchObject({ result: '{"got":1,"count":1}' });
-      expect((await prewarmer.unload()).ready).toBe(true);
+      expect(await prewarmer.unload()).toMatchObject({ ready: true, replace: '' });
       expect(prewarmer.state()).toEqual(before);
     }
 

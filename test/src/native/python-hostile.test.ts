@@ -160,7 +160,7 @@ const clean = main(
   'return {"echo": json.loads(json.dumps(args)), "threads": threading.active_count(), "files": os.listdir("."),',
   '  "secret": hasattr(sys, "secret"), "len": len("four")}',
 );
-const cleanResult = { echo: { a: 1 }, threads: 1, files: ['main__.py'], secret: false, len: 4 };
+const cleanResult = { echo: { a: 1 }, threads: 1, files: [], secret: false, len: 4 };
 
 (python ? describe : describe.skip)('hostile functions in the Python pre-warmer', () => {
   let prewarmer: PythonPrewarmer;
