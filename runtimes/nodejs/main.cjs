@@ -94,7 +94,11 @@ const requests = {
   [frameType.check]: check,
 };
 
+/** Frames that came before a pre-warmer was ready; undefined once it is. */
+let early;
+
 function onFrame(type, id, text) {
+  if (early) return early.push([type, id, text]);
   if (type === frameType.cancel) return; // The run goes on: its answer is dropped by whoever cancelled it.
   if (type === frameType.bye) process.exit(0);
   const answering = requests[type];
@@ -269,10 +273,14 @@ delete process.env.GPUWHISK_SCRATCH;
 if (!isPrewarmer) {
   sayHello();
 } else {
+  early = [];
   require('./prewarm.cjs')
     .prewarm(scratchFolders)
     .then((unload) => {
       unloadAction = unload;
       sayHello();
+      const frames = early;
+      early = undefined;
+      for (const frame of frames) onFrame(...frame);
     });
 }

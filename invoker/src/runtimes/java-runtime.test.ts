@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { createRuntimeCatalog } from './create-runtime-catalog.js';
-import { checkCase } from './runtime-cases.js';
+import { checkCase, InjectedCases } from './runtime-cases.js';
 import type { RuntimeCase } from './runtime-cases.js';
 import type { RuntimeLaunch } from './runtime-catalog.js';
 import { RuntimeProcess } from './runtime-harness.js';
@@ -135,9 +135,14 @@ const cases: (Omit<RuntimeCase, 'code' | 'name'> & { main: string })[] = [
   }, prepareMs);
   afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
 
-  test.each(cases.map((each, at) => ({ ...each, name: `${at} ${each.main}` })))('$name', (given) =>
-    checkCase(launch, { ...given, code: jar, binary: true }),
-  );
+  const named = cases.map((each, at) => ({ ...each, name: `${at} ${each.main}` }));
+  test.each(named)('$name', (given) => checkCase(launch, { ...given, code: jar, binary: true }));
+
+  describe('as a pre-warmer', () => {
+    const injected = new InjectedCases(() => launch);
+    afterAll(() => injected.close());
+    test.each(named)('$name', (given) => injected.check({ ...given, code: jar, binary: true }));
+  });
 
   test.each([
     ['not base64', '!', /IllegalArgumentException/],

@@ -8,7 +8,7 @@ import { systemClock } from '@gpuwhisk/common/system/clock';
 import AdmZip from 'adm-zip';
 import { createRuntimeCatalog } from './create-runtime-catalog.js';
 import type { RuntimeLaunch } from './runtime-catalog.js';
-import { checkCase } from './runtime-cases.js';
+import { checkCase, InjectedCases } from './runtime-cases.js';
 import type { RuntimeCase } from './runtime-cases.js';
 import { RuntimeProcess } from './runtime-harness.js';
 
@@ -252,6 +252,15 @@ describe('the Node.js runtime', () => {
     checkCase(launch, { ...given, code: zip(files), binary: true }),
   );
 
+  describe('as a pre-warmer', () => {
+    const injected = new InjectedCases(() => launch);
+    afterAll(() => injected.close());
+    test.each(inline)('source: $name', (given) => injected.check(given));
+    test.each(archives)('zip: $name', ({ files, ...given }) =>
+      injected.check({ ...given, code: zip(files), binary: true }),
+    );
+  });
+
   test.each([
     [
       'no archive',
@@ -314,8 +323,13 @@ describe('the Node.js runtime', () => {
         new Worker(text, { eval: true }).on('message', resolve);
       });`,
     ],
-  ])("a run's variables are in %s", async (_, code) => {
-    const runtime = new RuntimeProcess(launch);
+  ])("a run's variables are in %s, of a pre-warmer, too", async (_, code) => {
+    for (const prewarm of ['', 'true']) {
+      await checkVariables(new RuntimeProcess(launch, { GPUWHISK_PREWARM: prewarm }), code);
+    }
+  });
+
+  async function checkVariables(runtime: RuntimeProcess, code: string): Promise<void> {
     try {
       await runtime.init({ code });
       expect((await runtime.run({}, { activation_id: 'one' })).body).toEqual({ id: 'one' });
@@ -323,7 +337,7 @@ describe('the Node.js runtime', () => {
     } finally {
       await runtime.close();
     }
-  });
+  }
 
   test('modules that are to be loaded ahead are, and one that is missing shows in the log', async () => {
     const runtime = new RuntimeProcess(launch, { GPUWHISK_IMPORTS: 'node:zlib no-such-module' });
