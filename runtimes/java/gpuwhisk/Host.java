@@ -36,11 +36,14 @@ final class Host {
     }
 
     /** From now on actions can be unloaded: notes what the JVM is like. Throws IOException for a folder with files in it. */
-    void keepBaseline() throws IOException, ReflectiveOperationException {
+    void keepBaseline() throws IOException, InterruptedException, ReflectiveOperationException {
         folders = new Folders(folder, environment.take("GPUWHISK_SCRATCH"));
         baseline = new Baseline();
         Settings.addTo(baseline, environment);
+        // Of the threads of runs only one that stays is noted: others would be kept for ever, with what they ran.
+        runs.end();
         remains = new Remains();
+        runs.renew();
         proof = new Proof(remains);
     }
 

@@ -34,8 +34,15 @@ final class Runner {
     private void start() {
         int threads = concurrent ? Integer.MAX_VALUE : 1;
         BlockingQueue<Runnable> waiting = concurrent ? new SynchronousQueue<>() : new LinkedBlockingQueue<>();
-        pool = new ThreadPoolExecutor(1, threads, 60, TimeUnit.SECONDS, waiting, work -> only = new Thread(work, NAME));
+        pool = new ThreadPoolExecutor(1, threads, 60, TimeUnit.SECONDS, waiting, this::thread);
         pool.prestartAllCoreThreads();
+    }
+
+    private Thread thread(Runnable work) {
+        Thread thread = new Thread(work, NAME);
+        // One of many is referred to by nobody once it has ended: it has an action's class loader.
+        if (!concurrent) only = thread;
+        return thread;
     }
 
     void execute(Runnable work) {

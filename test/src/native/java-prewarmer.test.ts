@@ -110,6 +110,16 @@ const unload = async (thorough = false): Promise<unknown> => (await runtime.unlo
     expect((await runtime.init({ ...request, digest })).body).toEqual({ ok: true });
   });
 
+  test('unloads a function whose runs overlapped', async () => {
+    await runtime.close();
+    runtime = new RuntimeProcess(launch, { GPUWHISK_PREWARM: 'true', __OW_ALLOW_CONCURRENT: 'true' });
+    expect(await load('echo')).toEqual({ ok: true });
+    const answers = await Promise.all([1, 2, 3, 4].map((n) => runtime.run({ n })));
+    expect(answers.map(({ body }) => body)).toEqual([1, 2, 3, 4].map((n) => ({ n })));
+    expect(await unload(true)).toEqual(clean);
+    expect(await call('echo', { a: 1 })).toEqual({ a: 1 });
+  });
+
   test('empties the folders that it is told of, and follows no link out of them', async () => {
     await runtime.close();
     const scratch = makeScratch();
