@@ -55,10 +55,13 @@ class Leftovers {
   #emitters;
 
   #emptyFolders;
+  /** Where the container is ours, processes that outlive their parent become children of ours. */
+  #siblings;
 
   /** `streams` are those that the platform keeps open. `folders` are emptied besides the working folder, which must be empty. */
   constructor(streams, folders) {
     this.#emptyFolders = keepFolders(this.#folder, folders);
+    if (folders.length > 0) this.#siblings = childrenOf(process.ppid);
     this.#emitters = [process, ...streams].map((emitter) => ({
       emitter,
       listeners: new Map(emitter.eventNames().map((name) => [name, emitter.rawListeners(name)])),
@@ -101,7 +104,8 @@ class Leftovers {
       left.push(`something that goes on (${[...new Set(resources)].join(', ')})`);
     if (this.#listDescriptors() !== this.#descriptors) left.push('descriptors');
     if (fs.readdirSync('/proc/self/task').length !== this.#threads) left.push('threads');
-    if (hasChildren()) left.push('processes');
+    const adopted = this.#siblings !== undefined && childrenOf(process.ppid) !== this.#siblings;
+    if (adopted || childrenOf(process.pid) !== '') left.push('processes');
     for (const { emitter } of this.#emitters) {
       if (emitter.destroyed || emitter.writableEnded) left.push('a closed stream');
     }
@@ -130,11 +134,12 @@ function endHandle(handle) {
   else if (typeof handle.close === 'function') handle.close();
 }
 
-function hasChildren() {
+/** The process ids of its children, as text; none where the kernel does not list them or the process is hidden. */
+function childrenOf(pid) {
   try {
-    return fs.readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8') !== '';
+    return fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
   } catch (error) {
-    if (error.code === 'ENOENT') return false; // A kernel that does not list them; the container still counts them.
+    if (error.code === 'ENOENT' || error.code === 'EACCES') return ''; // The container still counts them.
     throw error;
   }
 }

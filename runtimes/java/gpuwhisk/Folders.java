@@ -27,6 +27,11 @@ final class Folders {
         for (String name : others.split(":")) own.put(Path.of(name), new HashSet<>(list(Path.of(name))));
     }
 
+    /** Whether there are others than the working folder: those of a container of its own. */
+    boolean hasOthers() {
+        return own.size() > 1;
+    }
+
     /** Removes what the action left, links themselves and not what they point at. */
     void empty() throws IOException {
         for (Map.Entry<Path, Set<Path>> folder : own.entrySet()) {

@@ -42,7 +42,7 @@ final class Host {
         Settings.addTo(baseline, environment);
         // Of the threads of runs only one that stays is noted: others would be kept for ever, with what they ran.
         runs.end();
-        remains = new Remains();
+        remains = new Remains(folders.hasOthers());
         runs.renew();
         proof = new Proof(remains);
     }

@@ -21,9 +21,28 @@ final class Remains {
     private static final int STANDARD = 3;
     private static final File descriptorFolder = new File("/proc/self/fd");
 
+    /** Those of the parent, where the container is ours: processes that outlive an action's become its children. */
+    private final Path siblings;
+    private final String ownSiblings;
     private final Set<Thread> ownThreads = new HashSet<>(Arrays.asList(liveThreads()));
     private final Map<String, String> ownDescriptors = descriptors();
     private final String[] ownNumbers = descriptorFolder.list();
+
+    /** `ownContainer`: whether no other process belongs to the container. */
+    Remains(boolean ownContainer) {
+        String parent = ProcessHandle.current().parent().map(process -> Long.toString(process.pid())).orElse("none");
+        siblings = ownContainer ? Path.of("/proc", parent, "task", parent, "children") : null;
+        ownSiblings = siblings();
+    }
+
+    /** Empty where the kernel does not list them, or the parent is hidden. */
+    private String siblings() {
+        try {
+            return siblings == null ? "" : Files.readString(siblings);
+        } catch (IOException hidden) {
+            return "";
+        }
+    }
 
     /** One more thread that is not an action's. */
     void own(Thread thread) {
@@ -41,6 +60,7 @@ final class Remains {
             strangers = strangers();
         }
         for (Thread thread : strangers) names.add(name(thread));
+        if (!siblings().equals(ownSiblings)) names.add("a process");
         ForkJoinPool common = ForkJoinPool.commonPool();
         while (!isIdle(common) && System.nanoTime() < deadline) Thread.sleep(1);
         if (!isIdle(common)) names.add("work in the common pool");
