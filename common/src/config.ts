@@ -57,6 +57,11 @@ export const configSchema = z.strictObject({
   logLevel: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('warn'),
   /** Refuse to start where the host forbids a measure of isolation. */
   requireIsolation: z.boolean().default(false),
+  /**
+   * How containers that are made ahead start functions: by injection into warm processes (mscontainer), or as those that
+   * are made when somebody waits (process).
+   */
+  containers: z.enum(['mscontainer', 'process']).default('mscontainer'),
   /** Sandboxes reach the network through NAT where the host allows it. */
   actionNetwork: z.boolean().default(true),
   /** Memory that containers may claim together, MiB; absent: 60 % of the host's. */

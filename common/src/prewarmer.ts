@@ -9,6 +9,10 @@ export interface Prewarmer {
   imports: readonly string[];
   /** Whether its actions ask for a CUDA context; none is made yet. */
   cuda: boolean;
+  /** When it was made, epoch ms. */
+  since: number;
+  /** The MSContainer that it lies in with others; absent where it has a PID namespace of its own. */
+  msContainer?: string;
   /** Its process id as functions see it who run in it; undefined where its runtime does not tell. */
   pid?: number;
 }

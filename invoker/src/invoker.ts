@@ -100,8 +100,10 @@ export class Invoker {
   /** Containers that are ready for an action yet to come. */
   prewarmers(): Prewarmer[] {
     const invoker = `invoker${this.dependencies.instance}`;
-    return this.pool.prewarmed().map(({ id: container, pid, spec: { kind, memoryMiB, imports, cuda } }) => {
-      return { invoker, container, kind, memoryMiB, imports, cuda, ...(pid !== undefined && { pid }) };
+    return this.pool.prewarmed().map(({ id: container, pid, msContainer, sinceMs: since, spec }) => {
+      const { kind, memoryMiB, imports, cuda } = spec;
+      const known = { ...(msContainer !== undefined && { msContainer }), ...(pid !== undefined && { pid }) };
+      return { invoker, container, kind, memoryMiB, imports, cuda, since, ...known };
     });
   }
 

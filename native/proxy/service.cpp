@@ -18,6 +18,7 @@ constexpr const char *no_dictionary = "The action did not return a dictionary or
 constexpr const char *twice = "Cannot initialize the action more than once.";
 
 constexpr const char *exited = "The action did not produce a valid response and exited unexpectedly.";
+constexpr const char *exited_at_once = "The action did not initialize and exited unexpectedly.";
 constexpr const char *of_another = "This runtime has run code of another namespace.";
 constexpr const char *done = "{\"ok\":true}";
 
@@ -43,6 +44,7 @@ Answer Service::init(std::string_view payload) {
   }
   Answer loaded = inject(nullptr);
   if (loaded.ok) return {true, done};
+  if (loaded.text == exited) loaded.text = exited_at_once;
   action_.reset();
   return loaded;
 }

@@ -76,6 +76,8 @@ async function useAll() {
   process.stdout.write = process.stderr.write = write;
   delete process.stdout.write;
   delete process.stderr.write;
+  // To have the streams made their descriptors such as never wait; an action may write to these itself, and fail by it.
+  for (const { _handle } of [process.stdout, process.stderr]) _handle?.setBlocking?.(true);
   // The threads of libuv.
   await Promise.all(Array.from({ length: 8 }, () => require('fs/promises').stat('/')));
 }

@@ -26,6 +26,7 @@ export const usage = `Usage: npm start -- [flags]
   --set KEY=VALUE        any setting by its path, such as --set limits.maxTimeoutMs=600000; may be repeated
   --memory MIB           memory that containers may claim together (default 60 % of the host's)
   --stem-cells true|false   keep prewarmed containers (default true)
+  --containers mscontainer|process   inject functions into warm processes (default), or start each in one of its own
   --runtimes FILE        runtimes manifest in OpenWhisk's shape (default runtimes/runtimes.json)
   --require-isolation    refuse to start where the host forbids a measure of isolation
   --limits standalone|openwhisk   guest and whisk.system have limits of their own that leave room (default), or
@@ -56,6 +57,7 @@ export function parseCommand(args: string[], env: NodeJS.ProcessEnv): Command {
   if (values['couchdb-prefix'] !== undefined) assign(flags, `couchdb.prefix=${values['couchdb-prefix']}`);
   if (values.memory !== undefined) flags.poolMemoryMiB = Number(values.memory);
   if (values['stem-cells'] !== undefined) flags.stemCells = jsonOrText(values['stem-cells']);
+  if (values.containers !== undefined) flags.containers = values.containers;
   if (values.runtimes !== undefined) flags.runtimesManifest = values.runtimes;
   if (values['require-isolation']) flags.requireIsolation = true;
   if (values['log-level'] !== undefined) flags.logLevel = values['log-level'];
@@ -91,6 +93,7 @@ function parseValues(args: string[]) {
       set: { type: 'string', multiple: true },
       memory: { type: 'string' },
       'stem-cells': { type: 'string' },
+      containers: { type: 'string' },
       runtimes: { type: 'string' },
       'require-isolation': { type: 'boolean' },
       limits: { type: 'string' },

@@ -19,6 +19,7 @@ import { createController } from '@gpuwhisk/controller/create-controller';
 import type { Controller } from '@gpuwhisk/controller/create-controller';
 import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
 import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
+import { createMsContainerFactory } from '@gpuwhisk/invoker/containers/mscontainer/mscontainer-factory';
 import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/process-factory';
 import { NamespaceBlacklist } from '@gpuwhisk/invoker/namespace-blacklist';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
@@ -121,7 +122,7 @@ async function start(
   // Filled in once the addresses are known; no container starts before that.
   const runtimeEnv: Record<string, string> = {};
   const api: { controller?: Controller } = {};
-  const factory = createProcessFactory({
+  const processes = createProcessFactory({
     catalog,
     clock,
     dataDir: config.dataDir,
@@ -137,6 +138,8 @@ async function start(
       return server.port;
     },
   });
+  const factory =
+    config.containers === 'process' ? processes : createMsContainerFactory({ processes, catalog, logger });
   const { bus } = durable;
   const wellKnownAccounts = await takesWellKnownAccounts(config, store);
   const limits = { maxPendingMessages: config.maxQueuedActivations, maxPendingBytes: config.maxQueuedBytes };
@@ -170,6 +173,8 @@ async function start(
   await blacklist.start();
   releases.push(() => blacklist.close());
   await state.subscribe(identityChanges, () => void blacklist.refresh());
+  // A manifest of the operator's own is taken at its word.
+  const readiesAll = config.prepareRuntimes || config.runtimesManifest !== undefined;
   const invoker = new Invoker({
     instance,
     bus,
@@ -182,7 +187,7 @@ async function start(
     pool: {
       ...config.pool,
       memoryMiB: config.poolMemoryMiB ?? Math.floor((totalmem() / MiB) * 0.6),
-      stemCells: config.stemCells ? stemCellConfigs(catalog.manifest) : [],
+      stemCells: config.stemCells ? stemCellConfigs(catalog.manifest, readiesAll) : [],
       stemCellsOnDemand: config.stemCells,
     },
     resultBounds: config.limits,
@@ -219,7 +224,7 @@ async function start(
   const { url, gatewayUrl } = servers;
   gateway.url = gatewayUrl;
   runtimeEnv.__OW_API_HOST =
-    config.apiHost ?? (factory.sandboxService === undefined ? url : `http://${factory.sandboxService}`);
+    config.apiHost ?? (processes.sandboxService === undefined ? url : `http://${processes.sandboxService}`);
   await invoker.start();
   await controller.composing.open();
   if (config.prepareRuntimes) {

@@ -26,13 +26,21 @@ function reactiveConfig(reactive: NonNullable<StemCell['reactive']>): NonNullabl
   return { minCount, maxCount, ttlMs: durationMs(ttl), threshold, increment };
 }
 
-/** The stem cells that a manifest asks for. Throws ConfigError for a size or duration that cannot be read. */
-export function stemCellConfigs(manifest: RuntimeManifest): StemCellConfig[] {
-  return Object.values(manifest.runtimes).flatMap((entries) =>
+/** When the stem cells of these families begin, ms: the start itself is over by then. */
+const startAfterMs: Record<string, number> = { native: 2000, java: 8000 };
+
+/**
+ * The stem cells that a manifest asks for. `prepares`: also of runtimes that take long to ready for the first time (Java's
+ * is compiled), ahead of their first use. Throws ConfigError for a size or duration that cannot be read.
+ */
+export function stemCellConfigs(manifest: RuntimeManifest, prepares: boolean): StemCellConfig[] {
+  const families = Object.entries(manifest.runtimes).filter(([family]) => prepares || family !== 'java');
+  return families.flatMap(([family, entries]) =>
     entries.flatMap((entry) =>
       entry.stemCells.map((cell) => ({
         spec: bareSpec(entry.kind, memoryMiB(cell.memory)),
         initialCount: cell.initialCount,
+        startAfterMs: startAfterMs[family] ?? 0,
         ...(cell.reactive !== undefined && { reactive: reactiveConfig(cell.reactive) }),
       })),
     ),

@@ -8,6 +8,8 @@ export interface StemCellConfig {
   spec: ContainerSpec;
   /** Kept at hand from the start on. */
   initialCount: number;
+  /** How long after the pool's start they begin, ms; default 0. */
+  startAfterMs?: number;
   /** Follows the number of cold starts: clamp(coldStarts / threshold · increment, minCount, maxCount). */
   reactive?: { minCount: number; maxCount: number; ttlMs: number; threshold: number; increment: number };
 }
@@ -65,9 +67,13 @@ export class StemCells implements WaitingPairs {
     this.scheduleCheck();
   }
 
-  /** Starts what is missing; resolves when all have started or failed. */
+  /** Starts what is missing, as early as each may be; resolves when those of the start have started or failed. */
   async fill(): Promise<void> {
-    for (const stock of this.stocks) this.refill(stock);
+    for (const stock of this.stocks) {
+      const { startAfterMs = 0 } = stock.config;
+      if (startAfterMs === 0) this.refill(stock);
+      else this.clock.setBackgroundTimer(startAfterMs, () => this.refill(stock));
+    }
     await Promise.all(this.pending);
   }
 

@@ -21,7 +21,7 @@ import { nodeLaunch } from './node-runtime.js';
 import { fetchNodeRelease } from './node-release.js';
 import { removeAbandoned } from './partial-folders.js';
 import { executableKind, executableLaunch } from './proxy-runtime.js';
-import { pythonLaunch } from './python-runtime.js';
+import { hasPythonPairs, pythonLaunch, pythonPairLaunch } from './python-runtime.js';
 import { RequirementsCache } from './requirements-cache.js';
 import type { RuntimeCatalog, RuntimeLaunch } from './runtime-catalog.js';
 import { findInterpreter, interpreterLaunch } from './script-runtime.js';
@@ -104,6 +104,9 @@ function notesOn(missing: readonly string[], listed: RuntimeManifest, offered: R
   const kinds = dropped.flatMap((family) => (listed.runtimes[family] ?? []).map((entry) => entry.kind));
   return [
     ...(missing.length > 0 ? [`Actions in these languages are not available: ${missing.join(', ')}.`] : []),
+    ...('python' in offered.runtimes && !hasPythonPairs()
+      ? ['Python functions are not injected, and start in plain processes: the proxy was not built.']
+      : []),
     ...(kinds.length > 0 ? [`Kinds of the manifest that cannot be run here: ${kinds.join(', ')}.`] : []),
   ];
 }
@@ -152,19 +155,21 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   const info = (message: string): void => options.logger?.info(message);
 
   async function launchNode(major: number): Promise<RuntimeLaunch> {
-    if (major === ownMajor) return nodeLaunch(runtimesDir, await realpath(process.execPath), major);
+    if (major === ownMajor) return withOwnPair(nodeLaunch(runtimesDir, await realpath(process.execPath), major));
     info(`Node.js ${major} is fetched for actions, once, if it is not there.`);
-    return nodeLaunch(runtimesDir, await fetchNodeRelease(releasesDir, major), major);
+    return withOwnPair(nodeLaunch(runtimesDir, await fetchNodeRelease(releasesDir, major), major));
   }
 
   async function launchPython(found: Python, requirements: readonly string[]): Promise<RuntimeLaunch> {
-    if (requirements.length === 0) return pythonLaunch(runtimesDir, dataDir, found);
-    return pythonLaunch(runtimesDir, dataDir, found, await packageSets.folder(found, requirements));
+    const packages = requirements.length === 0 ? undefined : await packageSets.folder(found, requirements);
+    const launch = pythonLaunch(runtimesDir, dataDir, found, packages);
+    return hasPythonPairs() ? { ...launch, pair: pythonPairLaunch(runtimesDir, dataDir, found, packages) } : launch;
   }
 
   async function launchJava(found: Jdk, memoryMiB: number): Promise<RuntimeLaunch> {
     info('The Java runtime is compiled for actions, once, if it is not there.');
-    return javaLaunch(await prepareJava(releasesDir, join(runtimesDir, 'java'), found), found, memoryMiB);
+    const folder = await prepareJava(releasesDir, join(runtimesDir, 'java'), found);
+    return withOwnPair(javaLaunch(folder, found, memoryMiB));
   }
 
   async function launchGo(found: Go, packages: GoPackages): Promise<RuntimeLaunch> {
@@ -219,6 +224,11 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
       return Promise.reject(new ProvisioningError(`The runtime '${kind}' is not available here.`));
     },
   };
+}
+
+/** A launch of a runtime that is a pre-warmer by itself. */
+function withOwnPair(launch: RuntimeLaunch): RuntimeLaunch {
+  return { ...launch, pair: { ...launch, env: { ...launch.env, GPUWHISK_PREWARM: 'true' } } };
 }
 
 function noImage(image: string): ProvisioningError {

@@ -3,19 +3,15 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import { annotation } from './api-client.js';
 import { hasPython } from './machine.js';
+import { prewarmersOf } from './stem-cells.js';
 import { startPlatform, until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
 
-const operator =
-  '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
 const python = hasPython ? test : test.skip;
 let platform: RunningPlatform;
 
-async function prewarmers(wanted: (one: Prewarmer) => boolean): Promise<Prewarmer[]> {
-  const { status, body } = await platform.api.as(operator).request<Prewarmer[]>('GET', '../admin/prewarmers');
-  expect(status).toBe(200);
-  return body.filter(wanted);
-}
+const prewarmers = async (wanted: (one: Prewarmer) => boolean): Promise<Prewarmer[]> =>
+  (await prewarmersOf(platform)).filter(wanted);
 
 beforeAll(async () => {
   platform = await startPlatform({});

@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { JsonObject } from '@gpuwhisk/common/json';
+import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import type { ApiActivation } from './api-client.js';
 import { until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
@@ -9,6 +10,16 @@ import type { RunningPlatform } from './running-platform.js';
 const own = fileURLToPath(new URL('../../../runtimes/runtimes.json', import.meta.url));
 /** A runtime may be compiled before its first stem cell starts. */
 const readyMs = 60_000;
+
+const operator =
+  '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
+
+/** The containers that are ready for an action yet to come. */
+export async function prewarmersOf({ api }: RunningPlatform): Promise<Prewarmer[]> {
+  const { status, body } = await api.as(operator).request<Prewarmer[]>('GET', '../admin/prewarmers');
+  if (status !== 200) throw new Error(`Listing them was answered with ${status}.`);
+  return body;
+}
 
 /** Writes the repository's manifest with a stem cell for each kind of these families, and none for others. */
 export function manifestWithStemCells(folder: string, families: readonly string[]): string {

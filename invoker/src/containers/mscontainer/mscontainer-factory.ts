@@ -2,6 +2,7 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import type { RuntimeCatalog, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
 import type { Container, ContainerFactory, ContainerSpec } from '../container-factory.js';
+import { ProvisioningError } from '../container-factory.js';
 import type { ProcessContainerFactory } from '../process/factory-options.js';
 import { MsContainers } from './ms-containers.js';
 
@@ -10,7 +11,7 @@ export interface MsContainerFactoryOptions {
   /** Makes every container; it is started and closed with this factory. */
   processes: ProcessContainerFactory;
   catalog: RuntimeCatalog;
-  logger?: { info(message: string): void };
+  logger?: { info(message: string): void; warn(message: string): void };
   random?: Random;
 }
 
@@ -52,8 +53,14 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
       const launch = await launchOf(spec);
       if (launch.traces) return startPair(spec, launch);
       // A pair runs one function at a time.
-      const pair = spec.concurrency > 1 ? undefined : launch.pair;
-      return pair ? startPair(spec, pair) : processes.launchContainer(spec, launch);
+      if (spec.concurrency > 1 || !launch.pair) return processes.launchContainer(spec, launch);
+      try {
+        return await startPair(spec, launch.pair);
+      } catch (error) {
+        if (!(error instanceof ProvisioningError)) throw error;
+        logger?.warn(`A plain process is made ready instead of a pair. ${error.message}`);
+        return processes.launchContainer(spec, launch);
+      }
     },
     match: (prewarmed, wanted) => processes.match(prewarmed, wanted),
     async close() {
