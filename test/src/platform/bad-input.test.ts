@@ -26,12 +26,14 @@ beforeAll(async () => {
   platform = await startPlatform({ flags: ['--set', `pool.idleContainerMs=${idleContainerMs}`] });
   await platform.api.putAction('hello', 'function main({ name }) { return { greeting: `Hello, ${name}!` }; }');
   for (let i = 0; i < 20; i++) await platform.api.invoke('hello', { name: 'you' });
-  // Some of the functions are of this size, which has stem cells once a container of it was made.
+  // Some of the functions are of this size, others run several at once: both have stem cells once a container was made.
   for (const kind of kinds) {
     const code = kind.startsWith('python') ? 'def main(args):\n  return {}' : 'function main() { return {}; }';
     await platform.api.putAction('small', code, { kind, limits: { memory: 128 } });
     await platform.api.invoke('small');
   }
+  await platform.api.putAction('wide', 'function main() { return {}; }', { limits: { concurrency: 2 } });
+  await platform.api.invoke('wide');
   await until('stem cells alone are there', () => sandboxFolders(platform.dataDir).length === stemCells(), 20_000);
   await until('they are ready', async () => (await prewarmersOf(platform)).length === stemCells(), 20_000);
   before = state();
@@ -53,8 +55,8 @@ afterEach(async () => {
 const MB = 1024 * 1024;
 const spareLaunchers = 2;
 
-/** Of runtimes.json: two of Node.js, one of Python, one for native functions; and one of each language for small functions. */
-const stemCells = (): number => 2 + Number(hasPython) + Number(hasNative()) + kinds.length;
+/** Of runtimes.json: two of Node.js, one of Python, one for native functions; and those that beforeAll leads to. */
+const stemCells = (): number => 2 + Number(hasPython) + Number(hasNative()) + kinds.length + 1;
 
 function state(): typeof before {
   return {
@@ -146,7 +148,8 @@ test.each<[string, string, unknown]>([
   ['speaks another protocol', `require('crypto').randomBytes(1000)`, unexpectedExit],
   ['announces four gigabytes', `Buffer.alloc(9, 255)`, unexpectedExit],
 ])('a function that forges an answer: %s', async (name, frames, error) => {
-  await platform.api.putAction('forger', forging(frames), { limits: { timeout: 5000 } });
+  // Several runs at once: no pair is taken for it, in which the run would not be the second request.
+  await platform.api.putAction('forger', forging(frames), { limits: { timeout: 5000, concurrency: 2 } });
   const { status, record } = await platform.api.run('forger');
   expect({ name, status, response: record.response }).toMatchObject({
     status: 502,
