@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <sched.h>
 #include <sys/ptrace.h>
@@ -75,7 +76,8 @@ void Remote::run_part(std::span<gw_call> calls) {
       resume(resident_.worker);
       continue;
     }
-    if (stop->event() != 0) { // A stop that was asked for earlier.
+    // A stop that was asked for earlier, or what thawed the process: that has had its effect.
+    if (stop->event() != 0 || stop->at_signal(SIGCONT)) {
       resume(resident_.worker);
       continue;
     }

@@ -269,7 +269,6 @@ function resultOf(value: JsonValue, limits: CallLimits): Outcome {
 /** Makes a factory of simulated containers. */
 export function createSimulatedFactory(options: SimulatedFactoryOptions): SimulatedFactory {
   const containers = new Map<string, SimulatedContainer>();
-  const { unloading = 'all' } = options;
   const [shortestMs, longestMs] = options.startMs ?? [0, 0];
   let made = 0;
   let open = false;
@@ -302,8 +301,8 @@ export function createSimulatedFactory(options: SimulatedFactoryOptions): Simula
       return Promise.resolve([]);
     },
     supports: (kind) => options.kinds.includes(kind),
-    create: (spec) => make(spec, unloading === 'all'),
-    prewarm: (spec) => make(spec, unloading !== 'none'),
+    create: (spec) => make(spec, (options.unloading ?? 'all') === 'all'),
+    prewarm: (spec) => make(spec, options.unloading !== 'none'),
     match: matchSpecs,
     close() {
       open = false;

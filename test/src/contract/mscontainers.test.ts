@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
 import { maxPairs } from '@gpuwhisk/invoker/containers/mscontainer/ms-container';
-import { initialized, run } from './container-factory.js';
 import { spec } from './container-calls.js';
+import { initialized, run } from './containers/cases.js';
 import { hasLauncher, isRoot, openMsContainerFactory } from './process-harness.js';
 import type { ProcessHarness } from './process-harness.js';
 

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
-import { initialized, run } from './container-factory.js';
+import { initialized, run } from './containers/cases.js';
 import { hasLauncher, isRoot, openMsContainerFactory, openProcessFactory } from './process-harness.js';
 import type { ProcessHarness } from './process-harness.js';
 

@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { initialized, run } from './container-factory.js';
+import { initialized, run } from './containers/cases.js';
 import { hasLauncher, openProcessFactory } from './process-harness.js';
 
 const reason = hasLauncher ? undefined : 'the sandbox launcher is not built';

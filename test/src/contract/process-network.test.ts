@@ -7,7 +7,7 @@ import { networkInterfaces } from 'node:os';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
 import { ProvisioningError } from '@gpuwhisk/invoker/containers/container-factory';
 import { initRequest, limits, spec } from './container-calls.js';
-import { initialized, run, textOf } from './container-factory.js';
+import { initialized, run, textOf } from './containers/cases.js';
 import { hasLauncher, httpKind, isRoot, openProcessFactory } from './process-harness.js';
 import type { ProcessHarness } from './process-harness.js';
 

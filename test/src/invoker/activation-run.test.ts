@@ -80,6 +80,8 @@ describe('an activation', () => {
   let markSyncMs: number;
   let recordMs: number;
   let closing: boolean;
+  /** Which containers can unload. */
+  let unloading: 'all' | 'none';
 
   beforeEach(async () => {
     base = new SimulatedClock();
@@ -93,6 +95,7 @@ describe('an activation', () => {
     markSyncMs = 0;
     recordMs = 0;
     closing = false;
+    unloading = 'all';
     const bus = new EmbeddedBus({ clock });
     await bus.ensureTopic('completed0', { durable: false, maxPendingMessages: 100, maxPendingBytes: Infinity });
     await bus.subscribe('completed0', 'test', { maxInFlight: 100 }, (delivery) => acknowledged.push(delivery.message));
@@ -101,6 +104,9 @@ describe('an activation', () => {
       random: seededRandom(1),
       kinds: [kind],
       startMs: [100, 100],
+      get unloading() {
+        return unloading;
+      },
       guest: {
         init: (request) => onInit((inits.push(request), request)),
         run: (request) => onRun((runs.push(request), request)),
@@ -233,6 +239,31 @@ describe('an activation', () => {
     expect(runs[0]).toMatchObject({ value: { name: 'Ada' }, action_name: '/guest/package/hello', api_key: 'u:key' });
   });
 
+  test('readied ahead is told of no run', async () => {
+    const entered = { ...action, warm: { imports: [], cuda: false, entry: 'load' } };
+    await run({}, entered);
+    await base.runFor(1000);
+    expect(inits).toHaveLength(2);
+    expect(inits[0]?.env).toMatchObject({
+      __OW_ACTIVATION_ID: 'a',
+      __OW_TRANSACTION_ID: 'tid',
+      __OW_DEADLINE: expect.any(String),
+    });
+    expect(inits[1]?.env).toMatchObject({ SECRET: 'shh', __OW_ACTION_NAME: '/guest/package/hello' });
+    for (const name of ['__OW_ACTIVATION_ID', '__OW_TRANSACTION_ID', '__OW_DEADLINE']) {
+      expect(inits[1]?.env).not.toHaveProperty(name);
+    }
+  });
+
+  test('tells who can unload the digest of its code, nobody else', async () => {
+    const code = (): ReturnType<RunnableAction['code']> =>
+      Promise.resolve({ code: 'the code', binary: false, digest: '5a' });
+    await run({}, { ...action, code });
+    unloading = 'none';
+    await run({ activationId: 'b', action: { path: 'guest', name: 'b' } }, { ...action, code });
+    expect(inits.map(({ digest }) => digest)).toEqual(['5a', undefined]);
+  });
+
   test('gives null to the environment as the empty string', async () => {
     await run({ content: { SECRET: null }, initArgs: ['SECRET'] });
     expect(inits[0]?.env).toHaveProperty('SECRET', '');
@@ -297,8 +328,11 @@ describe('an activation', () => {
     expect(annotation(record, 'timeout')).toBe(what === 'never answers');
     expect(record.logs.some((line) => line.includes('Log data might be missing'))).toBe(statusCode === 2);
     onRun = () => success;
-    await run({ activationId: 'b' });
+    const next = await run({ activationId: 'b' });
     expect(inits).toHaveLength(statusCode === 2 ? 2 : 1);
+    // Who answered could be unloaded.
+    const start = what === 'fails' ? 'injected' : statusCode === 2 ? 'cold' : undefined;
+    expect(annotation(next, 'start')).toBe(start);
   });
 
   test("says too much by its namespace's own limits, never by wider ones than the system's", async () => {
