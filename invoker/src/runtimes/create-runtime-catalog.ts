@@ -155,9 +155,9 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   const info = (message: string): void => options.logger?.info(message);
 
   async function launchNode(major: number): Promise<RuntimeLaunch> {
-    if (major === ownMajor) return withOwnPair(nodeLaunch(runtimesDir, await realpath(process.execPath), major));
+    if (major === ownMajor) return withOwnPair(nodeLaunch(runtimesDir, await realpath(process.execPath)));
     info(`Node.js ${major} is fetched for actions, once, if it is not there.`);
-    return withOwnPair(nodeLaunch(runtimesDir, await fetchNodeRelease(releasesDir, major), major));
+    return withOwnPair(nodeLaunch(runtimesDir, await fetchNodeRelease(releasesDir, major)));
   }
 
   async function launchPython(found: Python, requirements: readonly string[]): Promise<RuntimeLaunch> {
