@@ -39,6 +39,8 @@ export interface ActionSettings {
 
 /** The platform's API, spoken over one kept connection as the guest. */
 export interface Api {
+  /** Where the server is. */
+  baseUrl: string;
   send(method: string, path: string, body?: string): Promise<Answer>;
   /** As send, with the answer parsed. Throws for a status that is not 2xx. */
   json(method: string, path: string, body?: unknown): Promise<unknown>;
@@ -101,6 +103,7 @@ export function connectApi(baseUrl: string): Api {
   };
 
   return {
+    baseUrl,
     send,
     json,
     async putAction(

@@ -10,7 +10,7 @@ import { measureReadied } from './inference-readied.js';
 const exampleDir = join(repositoryDir, 'examples', 'text-recognition');
 const requirements = ['rapidocr==3.10.0', 'onnxruntime>=1.20,<2'];
 const warm = { imports: ['numpy', 'PIL.Image', 'rapidocr'], entry: 'load' };
-const memoryMiB = 2048;
+const memoryMiB = 1024;
 const timeoutMs = 300_000;
 const installWithinMs = 900_000;
 const coldStarts = 5;

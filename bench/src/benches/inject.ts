@@ -25,6 +25,21 @@ export const inject: Bench = {
       measurements.push(...(await measure(context)));
       context.say(`  ${name} done`);
     }
-    return measurements;
+    return [...measurements, ...comparisons(measurements)];
   },
 };
+
+/** What the bars are about that takes several figures: the worse of native and Python, and p99 as multiples of medians. */
+function comparisons(measurements: readonly Measurement[]): Measurement[] {
+  const values = new Map(measurements.map(({ name, value }) => [name, value]));
+  const together = (name: string, parts: readonly [string, string], join: (a: number, b: number) => number) => {
+    const [a, b] = parts.map((part) => values.get(part));
+    return a === undefined || b === undefined ? [] : [{ name, value: join(a, b) }];
+  };
+  return [
+    ...together('leakMiB', ['nativeLeakMiB', 'pythonLeakMiB'], Math.max),
+    ...together('slowdown100k', ['nativeSlowdown100k', 'pythonSlowdown100k'], Math.max),
+    ...together('nativeP99Ratio', ['nativeP99Ms', 'nativeMs'], (p99, p50) => p99 / p50),
+    ...together('pythonP99Ratio', ['pythonP99Ms', 'pythonMs'], (p99, p50) => p99 / p50),
+  ];
+}
