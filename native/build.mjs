@@ -6,6 +6,8 @@ import { build, findCompiler, sourcesIn } from './compile.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const out = join(here, 'build');
+/** What the system call filters share. */
+const systemCalls = join(here, 'system_calls.h');
 const flags = ['-O2', '-Wall', '-Wextra', '-Werror', '-D_FORTIFY_SOURCE=2', '-fstack-protector-strong'];
 
 /** For what also goes into a shared object. */
@@ -22,7 +24,7 @@ function buildSandbox() {
   return build({
     target: join(out, 'sandbox'),
     sources: sourcesIn(folder, '.c'),
-    headers: sourcesIn(folder, '.h'),
+    headers: [...sourcesIn(folder, '.h'), systemCalls],
     flags,
   });
 }
@@ -33,7 +35,7 @@ function buildPrewarmer() {
   return build({
     target: join(out, 'prewarmer'),
     sources: [...sourcesIn(folder, '.c', '.S'), ...sourcesIn(guest, '.c')],
-    headers: [...sourcesIn(folder, '.h'), ...sourcesIn(guest, '.h')],
+    headers: [...sourcesIn(folder, '.h'), ...sourcesIn(guest, '.h'), systemCalls],
     flags: residentFlags,
     linkFlags: ['-pthread', '-ldl'],
   });
@@ -57,7 +59,7 @@ function buildResident() {
   return build({
     target: join(out, 'resident.so'),
     sources: sourcesIn(folder, '.c', '.S').filter((path) => basename(path) !== 'main.c'),
-    headers: sourcesIn(folder, '.h'),
+    headers: [...sourcesIn(folder, '.h'), systemCalls],
     flags: residentFlags,
     linkFlags: ['-shared'],
   });

@@ -1,5 +1,6 @@
 // The system call filter (seccomp, classic BPF): a deny list of what reaches beyond the sandbox, answered EPERM.
 #define _GNU_SOURCE
+#include "../system_calls.h"
 #include "sandbox.h"
 
 #include <errno.h>
@@ -20,26 +21,6 @@
 #else
 #error "The system call filter knows x86_64 and aarch64 only."
 #endif
-
-// Calls newer than some C library's headers; the numbers are the same on every architecture since 5.1.
-enum {
-  NR_io_uring_setup = 425,
-  NR_io_uring_enter = 426,
-  NR_io_uring_register = 427,
-  NR_open_tree = 428,
-  NR_move_mount = 429,
-  NR_fsopen = 430,
-  NR_fsconfig = 431,
-  NR_fsmount = 432,
-  NR_fspick = 433,
-  NR_clone3 = 435,
-  NR_pidfd_getfd = 438,
-  NR_mount_setattr = 442,
-  NR_memfd_secret = 447,
-  NR_statmount = 457,
-  NR_listmount = 458,
-  NR_open_tree_attr = 467,
-};
 
 static const int denied[] = {
     SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, NR_open_tree, NR_move_mount, NR_fsopen, NR_fsconfig,

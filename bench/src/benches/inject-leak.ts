@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import type { BenchContext, Measurement } from '../bench.js';
 import { median } from '../statistics.js';
 import { compileFunction, echoSource, launchNative, requireInjector } from './inject-objects.js';
+import { PythonPlace } from './inject-python.js';
 
 const injections = 100_000;
 const compared = 1000;
@@ -13,24 +14,21 @@ const residentMiB = (pid: number) =>
 const descriptors = (pid: number) => readdirSync(`/proc/${pid}/fd`).length;
 
 /**
- * 100,000 injections into one pre-warmer: growth of its resident memory, and how much slower the last thousand are
- * than the first (a fraction, of the medians). Throws if a descriptor is left, there or here.
+ * 100,000 injections into the pre-warmer `pid`, each made by `serve`: growth of its resident memory, and how much slower
+ * the last thousand are than the first (a fraction, of the medians). Throws if a descriptor is left, there or here.
  */
-export async function measureNativeLeak({ temporaryDir, cleanup, say }: BenchContext): Promise<Measurement[]> {
-  const injector = requireInjector();
-  const echo = compileFunction(temporaryDir, 'echo', echoSource);
-  const { target, pid } = await launchNative(injector);
-  cleanup.add('pre-warmer', () => injector.end(target));
-  const first = { argument: '{}', timeoutMs: 10_000 };
-
+async function measureLeak(
+  kind: string,
+  pid: number,
+  serve: () => Promise<unknown>,
+  say: BenchContext['say'],
+): Promise<Measurement[]> {
   async function run(count: number): Promise<number[]> {
     const elapsedMs: number[] = [];
     for (let i = 0; i < count; i += 1) {
       const start = performance.now();
-      const loaded = await injector.inject(target, echo.code, { digest: echo.digest, first });
-      const unloaded = await injector.unload(target);
+      await serve();
       elapsedMs.push(performance.now() - start);
-      if (!loaded.ready || !unloaded.ready) throw new Error(loaded.message + unloaded.replace);
     }
     return elapsedMs;
   }
@@ -40,12 +38,33 @@ export async function measureNativeLeak({ temporaryDir, cleanup, say }: BenchCon
   const early = median(await run(compared));
   for (let done = compared; done < injections - compared; done += 10_000) {
     await run(Math.min(10_000, injections - compared - done));
-    say(`  ${done} injections done`);
+    say(`  ${kind}: ${done} injections done`);
   }
   const late = median(await run(compared));
   if (descriptors(pid) !== before.open || descriptors(process.pid) > before.own) throw new Error('A descriptor leaks.');
   return [
-    { name: 'leakMiB', value: residentMiB(pid) - before.memory },
-    { name: 'slowdown100k', value: late / early - 1 },
+    { name: `${kind}LeakMiB`, value: residentMiB(pid) - before.memory },
+    { name: `${kind}Slowdown100k`, value: late / early - 1 },
   ];
+}
+
+export async function measureNativeLeak({ temporaryDir, cleanup, say }: BenchContext): Promise<Measurement[]> {
+  const injector = requireInjector();
+  const echo = compileFunction(temporaryDir, 'echo', echoSource);
+  const { target, pid } = await launchNative(injector);
+  cleanup.add('pre-warmer', () => injector.end(target));
+  const first = { argument: '{}', timeoutMs: 10_000 };
+  async function serve(): Promise<void> {
+    const loaded = await injector.inject(target, echo.code, { digest: echo.digest, first });
+    const unloaded = await injector.unload(target);
+    if (!loaded.ready || !unloaded.ready) throw new Error(loaded.message + unloaded.replace);
+  }
+  return measureLeak('native', pid, serve, say);
+}
+
+export async function measurePythonLeak({ temporaryDir, cleanup, say }: BenchContext): Promise<Measurement[]> {
+  const place = await PythonPlace.find(temporaryDir);
+  const launched = await place.launch();
+  cleanup.add('Python pre-warmer', () => place.injector.end(launched.target));
+  return measureLeak('python', launched.pid, () => place.serve(launched), say);
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, openSync, readFileSync } from 'node:fs';
+import { mkdtempSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import type { Injector, LaunchedPrewarmer, Outcome } from '@gpuwhisk/invoker/containers/mscontainer/injector';
@@ -16,7 +16,6 @@ const warmUps = 100;
 const calls = 200;
 /** Of the calls against which `errorXXSpeedup` is measured: each crash costs a start of the interpreter. */
 const coldCalls = 40;
-const leakRuns = 20_000;
 const call = { argument: '{"name":"Ada"}', timeoutMs: 10_000 };
 
 const echo = Buffer.from('def main(args):\n  return args\n');
@@ -26,7 +25,7 @@ const digests = new Map<Buffer, string>(
 );
 
 /** Where a Python pre-warmer with numpy comes from. */
-class Place {
+export class PythonPlace {
   private readonly tracebacks = openSync('/dev/null', 'w');
 
   private constructor(
@@ -37,11 +36,11 @@ class Place {
   ) {}
 
   /** Installs numpy. Throws where Python or numpy cannot be had. */
-  static async find(temporaryDir: string): Promise<Place> {
+  static async find(temporaryDir: string): Promise<PythonPlace> {
     const python = await findPython(join(temporaryDir, 'python.json'));
     if (!python) throw new Error('There is no Python 3.8 or newer.');
     const { folder } = await installRequirements(join(temporaryDir, 'packages'), python, ['numpy']);
-    return new Place(requireInjector(), python, folder, mkdtempSync(join(temporaryDir, 'functions-')));
+    return new PythonPlace(requireInjector(), python, folder, mkdtempSync(join(temporaryDir, 'functions-')));
   }
 
   launch(): Promise<LaunchedPrewarmer> {
@@ -79,7 +78,7 @@ const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + 
  * first line, against killing the interpreter at each crash and starting it anew.
  */
 export async function measurePython({ options, temporaryDir, cleanup, say }: BenchContext): Promise<Measurement[]> {
-  const place = await Place.find(temporaryDir);
+  const place = await PythonPlace.find(temporaryDir);
   const launched = await place.launch();
   cleanup.add('Python pre-warmer', () => place.injector.end(launched.target));
   const tracerMs: number[] = [];
@@ -110,7 +109,7 @@ export async function measurePython({ options, temporaryDir, cleanup, say }: Ben
 
 /** Milliseconds a call; without `kept`, a crashed interpreter is killed and the next one started. */
 async function serveWithErrors(
-  place: Place,
+  place: PythonPlace,
   errors: number,
   seed: number,
   count: number,
@@ -136,26 +135,4 @@ async function serveWithErrors(
   }
   if (!kept) await place.injector.end(launched.target);
   return elapsedMs;
-}
-
-/** Growth of the interpreter's resident memory over many injections, and how much slower the last thousand are. */
-export async function measurePythonLeak({ temporaryDir, cleanup }: BenchContext): Promise<Measurement[]> {
-  const place = await Place.find(temporaryDir);
-  const launched = await place.launch();
-  cleanup.add('Python pre-warmer', () => place.injector.end(launched.target));
-  const residentMiB = () =>
-    Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${launched.pid}/status`, 'utf8'))?.[1]) / 1024;
-  const elapsedMs: number[] = [];
-  for (let run = 0; run < 1000; run += 1) await place.serve(launched);
-  const beforeMiB = residentMiB();
-  for (let run = 0; run < leakRuns; run += 1) {
-    const start = performance.now();
-    await place.serve(launched);
-    elapsedMs.push(performance.now() - start);
-  }
-  const early = percentile(elapsedMs.slice(0, 1000), 50);
-  return [
-    { name: 'pythonLeakMiB', value: residentMiB() - beforeMiB },
-    { name: 'pythonSlowdown20k', value: percentile(elapsedMs.slice(-1000), 50) / early - 1 },
-  ];
 }

@@ -2,8 +2,8 @@ import type { Bench, Measurement } from '../bench.js';
 import { injectJava } from './inject-java.js';
 import { injectNodejs } from './inject-nodejs.js';
 import { measureNative } from './inject-native.js';
-import { measureNativeLeak } from './inject-leak.js';
-import { measurePython, measurePythonLeak } from './inject-python.js';
+import { measureNativeLeak, measurePythonLeak } from './inject-leak.js';
+import { measurePython } from './inject-python.js';
 
 const parts = {
   native: measureNative,
