@@ -77,6 +77,7 @@ std::vector<Range> unprotected_pages(const Target &target, Range range) {
   std::vector<Range> pages;
   scan_argument argument{};
   argument.category_mask = page_written | page_registered; // For these the kernel looks at page tables only.
+  argument.category_anyof_mask = page_present | page_swapped;
   argument.return_mask = page_written;
   scan(target, range, argument, [&](const scan_region &region) { add(pages, {region.start, region.end}); });
   return pages;

@@ -22,8 +22,8 @@ struct PageRuns {
 std::optional<PageRuns> scan_writes(const Target &target, Range range);
 
 /**
- * The pages in `range` that may have been written: those that are not write-protected, absent ones among them.
- * Quicker than scan_writes; mappings that are not registered with the userfaultfd are passed over.
+ * The pages in `range` that may have been written: those that are there and not write-protected. Quicker than
+ * scan_writes; mappings that are not registered with the userfaultfd are passed over.
  */
 std::vector<Range> unprotected_pages(const Target &target, Range range);
 

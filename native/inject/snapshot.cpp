@@ -96,7 +96,7 @@ void Snapshot::protect(Range range) const {
 }
 
 // Only blocks with something in them: an entry of a page table for each absent page would have to be looked at every
-// time. Where a function writes in another block, all of that block is unprotected, and found so.
+// time. A page that comes to be elsewhere is unprotected, and found so.
 void Snapshot::protect_present(Range range) const {
   std::vector<Range> blocks;
   auto stored = std::ranges::upper_bound(stored_ranges_, range.start, {}, &Range::end);
@@ -188,7 +188,6 @@ void Snapshot::plan_written(std::vector<gw_call> &calls) {
 // Pages that were not there at the snapshot read as zeros again.
 void Snapshot::empty(Range range, std::vector<gw_call> &calls) {
   calls.push_back(make_call(SYS_madvise, {range.start, range.end - range.start, MADV_DONTNEED}));
-  to_protect_.push_back(range);
 }
 
 // The snapshot has zeros there from now on: cheaper than giving the page back each time.

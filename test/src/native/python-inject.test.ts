@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Outcome } from '@gpuwhisk/invoker/containers/mscontainer/injector';
 import { pythonArchives, pythonSources, zipOf } from '@gpuwhisk/invoker/runtimes/python-cases';
@@ -57,6 +58,18 @@ import { python, PythonPrewarmer } from './python-functions.js';
     await expect(prewarmer.inject('main = dict', {}, { digest })).rejects.toMatchObject({ code: 'digest' });
     expect(await prewarmer.result('main = dict', { a: 1 })).toEqual({ a: 1 });
   });
+
+  test('3,000 functions leave neither memory nor descriptors', async () => {
+    const resident = () => Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${prewarmer.pid}/status`, 'utf8'))?.[1]);
+    const descriptors = () => readdirSync(`/proc/${prewarmer.pid}/fd`).length;
+    const serve = (n: number) =>
+      prewarmer.result('import json\ndef main(args):\n  return {"n": len(json.dumps([args] * 500))}', { n });
+    for (let run = 0; run < 500; run += 1) await serve(run);
+    const before = { kiB: resident(), open: descriptors() };
+    for (let run = 0; run < 2500; run += 1) await serve(run);
+    expect(resident() - before.kiB).toBeLessThan(1024);
+    expect(descriptors()).toBe(before.open);
+  }, 120_000);
 
   test('a module of the annotation `warm` is there', async () => {
     const warm = await PythonPrewarmer.launch(['wave', 'no_such_module']);
