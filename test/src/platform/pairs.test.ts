@@ -1,18 +1,21 @@
 // One process serves one action after the other, within its namespace: memory is there for one container only.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
+import { join } from 'node:path';
 import { compileObject } from '../native/native-functions.js';
 import { annotation } from './api-client.js';
 import type { ApiClient } from './api-client.js';
-import { newDataDir, removeDataDir, startPlatform } from './running-platform.js';
+import { hasLauncher, hasPython } from './machine.js';
+import { newDataDir, removeDataDir, startPlatform, until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
+import { manifestWithStemCells, prewarmersOf } from './stem-cells.js';
 
 const operator =
   '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
 const caseMs = 120_000;
 
-/** Answers with its process's id and start time, which no other process has both. */
-const source = `
+/** Answers with its process's id and start time, which no other process has both; or goes down. */
+const native = `
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,17 +35,37 @@ const char *gpuwhisk_main(const char *json) {
 }
 `;
 
-(hasNative() ? describe : describe.skip)('a pair', () => {
+const nodejs = `function main({ crash }) {
+  if (crash) throw new Error('it went wrong');
+  return { pid: process.pid, started: String(performance.timeOrigin) };
+}`;
+
+const python = `import os
+def main(args):
+    if args.get("crash"):
+        os._exit(1)
+    with open("/proc/self/stat") as file:
+        return {"pid": os.getpid(), "started": file.read().rsplit(")", 1)[1].split()[19]}
+`;
+
+describe.each<[family: string, kind: string, code: () => string | Buffer, isHere: boolean]>([
+  ['native', 'native:1', () => compileObject(native), hasNative()],
+  ['nodejs', 'nodejs:default', () => nodejs, hasLauncher],
+  ['python', 'python:default', () => python, hasNative() && hasPython],
+])('a pair of %s', (family, kind, code, isHere) => {
   const dataDir = newDataDir();
   let platform: RunningPlatform;
 
   beforeAll(async () => {
-    const flags = ['--memory', '256', '--stem-cells', 'false', '--set', 'pool.pauseGraceMs=300'];
+    if (!isHere) return;
+    const manifest = manifestWithStemCells(join(dataDir, '..'), [family]);
+    const flags = ['--memory', '256', '--runtimes', manifest, '--set', 'pool.pauseGraceMs=300'];
     platform = await startPlatform({ dataDir, flags });
-    const code = compileObject(source);
+    const text = code();
     for (const api of [platform.api, platform.api.as(operator)]) {
-      for (const name of ['one', 'other']) await api.putAction(name, code, { kind: 'native:1' });
+      for (const name of ['one', 'other']) await api.putAction(name, text, { kind });
     }
+    await until('a pair is ready', async () => (await prewarmersOf(platform)).length === 1, caseMs);
   }, caseMs);
   afterAll(async () => {
     await platform?.stop();
@@ -54,30 +77,24 @@ const char *gpuwhisk_main(const char *json) {
     return { result: record.response.result, start: annotation(record, 'start') };
   }
 
-  test(
-    'serves two actions of a namespace one after the other, and no other namespace',
+  (isHere ? test : test.skip)(
+    'serves the actions of a namespace one after the other, also after a crash, and no other namespace',
     async () => {
       const first = await run(platform.api, 'one');
-      expect(first).toEqual({ result: { pid: expect.any(Number), started: expect.any(String) }, start: 'cold' });
-      expect(await run(platform.api, 'one')).toEqual({ result: first.result, start: undefined });
-      expect(await run(platform.api, 'other')).toEqual({ result: first.result, start: 'injected' });
+      const { result } = first;
+      expect(first).toEqual({ result: { pid: expect.any(Number), started: expect.any(String) }, start: 'injected' });
+      expect(await run(platform.api, 'one')).toEqual({ result, start: undefined });
+      expect(await run(platform.api, 'other')).toEqual({ result, start: 'injected' });
       // Frozen by then.
       await new Promise((done) => setTimeout(done, 2000));
-      expect(await run(platform.api, 'one')).toEqual({ result: first.result, start: 'injected' });
+      expect(await run(platform.api, 'one')).toEqual({ result, start: 'injected' });
+      const { record } = await platform.api.run('one', { crash: true });
+      expect(record.response.status).toBe('action developer error');
+      expect(await run(platform.api, 'one')).toEqual({ result, start: 'injected' });
       const foreign = await run(platform.api.as(operator), 'one');
       expect(foreign.start).toBe('cold');
-      expect(foreign.result).not.toEqual(first.result);
-    },
-    caseMs,
-  );
-
-  test(
-    'whose action crashed serves the next',
-    async () => {
-      const first = await run(platform.api, 'one');
-      const { record } = await platform.api.run('one', { crash: true });
-      expect(record.response).toMatchObject({ status: 'action developer error' });
-      expect(await run(platform.api, 'one')).toEqual({ result: first.result, start: 'injected' });
+      expect(foreign.result).toEqual({ pid: expect.any(Number), started: expect.any(String) });
+      expect(foreign.result).not.toEqual(result);
     },
     caseMs,
   );
