@@ -32,6 +32,27 @@ test.each([
   expect(listed.map(({ pid }) => pid)).toContain(body.pid);
 });
 
+python('an injected function may start processes, and another of its namespace runs after it', async () => {
+  const waiting = (one: Prewarmer): boolean => one.kind.startsWith('python:') && one.memoryMiB === 256;
+  await until('a container is ready', async () => (await prewarmers(waiting)).length > 0, 20_000);
+  const code = `import multiprocessing, os, subprocess
+def work(queue):
+  queue.put(os.getppid())
+def main(args):
+  queue = multiprocessing.SimpleQueue()
+  process = multiprocessing.Process(target=work, args=(queue,))
+  process.start(); process.join()
+  out = subprocess.check_output("echo $__OW_ACTION_NAME | rev", shell=True, text=True)
+  return {"own": queue.get() == os.getpid(), "out": out}`;
+  await platform.api.putAction('starts', code, { kind: 'python:default' });
+  for (let run = 0; run < 2; run += 1) {
+    const { body } = await platform.api.invokeForResult('starts');
+    expect(body).toEqual({ own: true, out: 'strats/tseug/\n' });
+  }
+  await platform.api.putAction('next', 'def main(args):\n  return args', { kind: 'python:default' });
+  expect((await platform.api.invokeForResult('next', { a: 1 })).body).toEqual({ a: 1 });
+});
+
 python('after the first start of an action that loads modules ahead, one with these is ready', async () => {
   const code = 'import sys\nbefore = "wave" in sys.modules\ndef main(args):\n  return {"before": before}';
   const options = { kind: 'python:default', annotations: { warm: { imports: ['wave'] } } };
