@@ -128,9 +128,9 @@ export const configSchema = z.strictObject({
   maxQueuedBytes: count.default(256 * MiB),
   pool: z
     .strictObject({
-      /** Idle time after which a container is frozen, ms. */
+      /** Idle time after which a container is frozen, and may serve another action of its namespace, ms. */
       pauseGraceMs: count.default(10_000),
-      /** Idle time after which a container is removed, ms. */
+      /** Idle time after which a container is removed, or unloaded for another action of its namespace and then removed, ms. */
       idleContainerMs: count.default(600_000),
       /** Containers that are started at once, at most. */
       maxStarting: count.default(8),

@@ -51,8 +51,7 @@ async function measureStarts(
   start: 'cold' | 'ready',
 ): Promise<Record<Family, number[]>> {
   const startsMs: Record<Family, number[]> = { nodejs: [], python: [] };
-  await untilQuiet(platform.pid);
-  const atRest = readTree(platform.pid).descendants.length;
+  const atRest = await settledProcesses(platform.pid);
   for (let index = 0; index < warmUps + context.options.samples; index += 1) {
     for (const family of families) {
       const name = `fresh-${family}-${index}`;
@@ -102,6 +101,23 @@ async function untilQuiet(pid: number): Promise<void> {
 function usedS(pid: number): number {
   const { serverS, sandboxesS } = cpuTime(readTree(pid));
   return serverS + sandboxesS;
+}
+
+/** Stem cells of some kinds start a while after the platform. */
+const settledForMs = 5000;
+
+/** Waits until the number of processes below the server stays, and resolves with it. Throws after 60 s. */
+async function settledProcesses(pid: number): Promise<number> {
+  const deadlineMs = performance.now() + 4 * waitAtMostMs;
+  let count = -1;
+  for (let sinceMs = 0; count < 0 || performance.now() - sinceMs < settledForMs;) {
+    const { length } = readTree(pid).descendants;
+    if (length !== count) sinceMs = performance.now();
+    count = length;
+    if (performance.now() > deadlineMs) throw new Error('the platform does not come to rest');
+    await sleep(quietForMs);
+  }
+  return count;
 }
 
 /** Waits until as many processes as `count` are below the server: used ones gone, stem cells refilled. Throws after 15 s. */
