@@ -11,7 +11,8 @@ const own = fileURLToPath(new URL('../../../runtimes/runtimes.json', import.meta
 /** A runtime may be compiled before its first stem cell starts. */
 const readyMs = 60_000;
 
-const operator =
+/** The operator's `uuid:key`. */
+export const operator =
   '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
 
 /** The containers that are ready for an action yet to come. */

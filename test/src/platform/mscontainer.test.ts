@@ -1,0 +1,221 @@
+// Functions that are injected into processes which were ready before the upload: that they are, and what is kept apart.
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
+import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
+import { hasPythonPairs } from '@gpuwhisk/invoker/runtimes/python-runtime';
+import { annotation } from './api-client.js';
+import type { ApiActivation } from './api-client.js';
+import { hasPython, isolationLack } from './machine.js';
+import { pidJar, pidSources } from './pid-functions.js';
+import { newDataDir, removeDataDir, startPlatform, until } from './running-platform.js';
+import type { RunningPlatform } from './running-platform.js';
+import { manifestWithStemCells, operator, prewarmersOf } from './stem-cells.js';
+
+const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
+const dataDir = newDataDir();
+const catalog = await createRuntimeCatalog({ runtimesDir, dataDir, clock: systemClock });
+const java = catalog.manifest.runtimes.java?.[0]?.kind;
+const canInjectPython = hasPython && hasPythonPairs();
+const families = [
+  'nodejs',
+  ...(canInjectPython ? ['python'] : []),
+  ...(hasNative() ? ['native'] : []),
+  ...(java === undefined ? [] : ['java']),
+];
+/** Java's runtime is compiled first. */
+const readyMs = 180_000;
+
+let platform: RunningPlatform;
+const manifest = manifestWithStemCells(join(dataDir, '..'), families);
+
+async function listed(family: string): Promise<Prewarmer[]> {
+  return (await prewarmersOf(platform)).filter(({ kind }) => kind.startsWith(`${family}:`));
+}
+
+beforeAll(async () => {
+  platform = await startPlatform({ dataDir, flags: ['--runtimes', manifest] });
+}, readyMs);
+afterAll(async () => {
+  expect(await platform.end('SIGTERM')).toBe(0);
+  removeDataDir(dataDir);
+});
+
+async function code(family: string): Promise<{ code: string | Buffer; main?: string }> {
+  if (family !== 'java') return { code: pidSources[family as keyof typeof pidSources] };
+  const launch = await catalog.launch(java ?? '', []);
+  return { code: pidJar(join(dataDir, 'pid-jar'), launch), main: 'Pid' };
+}
+
+test.each(families)(
+  'a function of %s runs in a process that was listed before its upload',
+  async (family) => {
+    const { code: source, main } = await code(family);
+    await until('one is ready', async () => (await listed(family)).length > 0, readyMs);
+    const before = await listed(family);
+    for (const { since } of before) expect(since).toBeLessThanOrEqual(Date.now());
+    const options = { kind: `${family}:default`, ...(main !== undefined && { main }) };
+    await platform.api.putAction(`pid-${family}`, source, options);
+    const { status, record } = await platform.api.run(`pid-${family}`);
+    expect({ status, response: record.response }).toMatchObject({ status: 200, response: { success: true } });
+    expect(before.map(({ pid }) => pid)).toContain(record.response.result.pid);
+    expect(annotation(record, 'start')).toBe('injected');
+  },
+  readyMs,
+);
+
+(isolationLack === undefined ? test : test.skip)(
+  'those that are ready lie in an MSContainer, each with its id',
+  async () => {
+    await until('all are ready', async () => (await prewarmersOf(platform)).length >= families.length, readyMs);
+    const all = await prewarmersOf(platform);
+    expect(new Set(all.map(({ msContainer }) => msContainer)).size).toBe(1);
+    expect(all[0]?.msContainer).toMatch(/^[0-9a-f]{8}$/);
+    expect(new Set(all.map(({ pid }) => pid)).size).toBe(all.length);
+  },
+  readyMs,
+);
+
+(isolationLack === undefined ? test : test.skip)(
+  'when the holder is killed others are made ready',
+  async () => {
+    const before = await prewarmersOf(platform);
+    const holder = readdirSync('/proc').find((pid) => {
+      try {
+        const [, , flag] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+        const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+        return flag === '--hold' && new RegExp(`^PPid:\\s+${platform.pid}$`, 'm').test(status);
+      } catch {
+        return false; // No process, or one that ended meanwhile.
+      }
+    });
+    process.kill(Number(holder), 'SIGKILL');
+    const gone = new Set(before.map(({ container }) => container));
+    await until(
+      'others are ready',
+      async () => {
+        const now = await prewarmersOf(platform);
+        return now.length >= families.length && now.every(({ container }) => !gone.has(container));
+      },
+      readyMs,
+    );
+    await platform.api.putAction('after', pidSources.nodejs);
+    expect((await platform.api.invokeForResult('after')).status).toBe(200);
+  },
+  readyMs,
+);
+
+/** Looks for processes of others, and tries to end them and to read them. */
+const intruder = `const fs = require('fs');
+  function main({ pids }) {
+    const codes = new Set();
+    for (const pid of pids.filter((one) => one !== process.pid)) {
+      for (const act of [() => process.kill(pid, 'SIGKILL'), () => fs.readFileSync('/proc/' + pid + '/environ'),
+        () => fs.openSync('/proc/' + pid + '/mem', 'r+')]) {
+        try { act(); codes.add('reached ' + pid + ' by ' + act); } catch (error) { codes.add(error.code); }
+      }
+    }
+    return { codes: [...codes], seen: fs.readdirSync('/proc').filter((name) => Number(name) > 0), own: String(process.pid) };
+  }`;
+
+(isolationLack === undefined ? test : test.skip)(
+  'a function of one pair sees and reaches no process of another',
+  async () => {
+    await until('all are ready', async () => (await prewarmersOf(platform)).length >= families.length, readyMs);
+    const pids = (await prewarmersOf(platform)).map(({ pid }) => pid ?? 0);
+    await platform.api.putAction('intruder', intruder);
+    const { record } = await platform.api.run('intruder', { pids });
+    expect(annotation(record, 'start')).toBe('injected');
+    const { codes, seen, own } = record.response.result as { codes: string[]; seen: string[]; own: string };
+    expect(seen).toEqual([own]);
+    for (const code of codes) expect(['EPERM', 'ESRCH', 'ENOENT']).toContain(code);
+    // They live on.
+    const after = (await prewarmersOf(platform)).map(({ pid }) => pid);
+    expect(after).toEqual(expect.arrayContaining(pids.filter((pid) => String(pid) !== own)));
+  },
+  readyMs,
+);
+
+const secrets = {
+  nodejs: {
+    plant: `const fs = require('fs');
+      function main({ secret }) {
+        globalThis.planted = process.env.planted = secret;
+        Array.prototype.planted = secret;
+        for (const folder of ['.', '/tmp', '/dev/shm']) fs.writeFileSync(folder + '/planted', secret);
+        return { pid: process.pid };
+      }`,
+    hunt: `const fs = require('fs');
+      function main() {
+        const found = [globalThis.planted, process.env.planted, [].planted].filter((value) => value !== undefined);
+        for (const folder of ['.', '/tmp', '/dev/shm']) found.push(...fs.readdirSync(folder));
+        return { pid: process.pid, found };
+      }`,
+  },
+  python: {
+    plant: `import builtins, os, sys
+def main(args):
+  builtins.planted = os.environ["planted"] = sys.modules["planted"] = args["secret"]
+  for folder in [".", "/tmp", "/dev/shm"]:
+    with open(folder + "/planted", "w") as file:
+      file.write(args["secret"])
+  return {"pid": os.getpid()}`,
+    hunt: `import builtins, os, sys
+def main(args):
+  found = [x for x in [getattr(builtins, "planted", None), os.environ.get("planted"), sys.modules.get("planted")] if x]
+  for folder in [".", "/tmp", "/dev/shm"]:
+    found += [name for name in os.listdir(folder) if "planted" in name]
+  return {"pid": os.getpid(), "found": found}`,
+  },
+};
+
+describe.each(Object.keys(secrets).filter((family) => families.includes(family)))('%s:', (family) => {
+  test(
+    'what a function of one namespace leaves is not found from another one',
+    async () => {
+      const { plant, hunt } = secrets[family as keyof typeof secrets];
+      const other = platform.api.as(operator);
+      const kind = `${family}:default`;
+      await until('one is ready', async () => (await listed(family)).length > 0, readyMs);
+    // Plain processes have ids of their own namespaces.
+      const injectedInto = ({ annotations, response }: ApiActivation): unknown =>
+        annotation({ annotations }, 'start') === 'injected' ? response.result.pid : undefined;
+      const used = new Set<unknown>();
+      for (let i = 0; i < 3; i++) {
+        await platform.api.putAction(`plant-${i}`, plant, { kind });
+        const { record } = await platform.api.run(`plant-${i}`, { secret: 'a secret' });
+        used.add(injectedInto(record));
+      }
+      used.delete(undefined);
+      expect(used.size).toBeGreaterThan(0);
+      for (let i = 0; i < 3; i++) {
+        await other.putAction(`hunt-${i}`, hunt, { kind });
+        const { record } = await other.run(`hunt-${i}`);
+        expect(record.response.result.found).toEqual([]);
+        expect(used).not.toContain(injectedInto(record));
+      }
+    },
+    readyMs,
+  );
+});
+
+test(
+  '--containers process starts functions in processes of their own',
+  async () => {
+    const plain = await startPlatform({ flags: ['--containers', 'process'] });
+    try {
+      await until('some are ready', async () => (await prewarmersOf(plain)).length > 0, 20_000);
+      expect((await prewarmersOf(plain)).filter(({ msContainer }) => msContainer !== undefined)).toEqual([]);
+      await plain.api.putAction('pid', pidSources.nodejs);
+      const { record } = await plain.api.run('pid');
+      expect(annotation(record, 'start')).toMatch(/^(cold|prewarmed)$/);
+    } finally {
+      await plain.stop();
+    }
+  },
+  readyMs,
+);
