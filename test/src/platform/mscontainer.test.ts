@@ -181,7 +181,7 @@ describe.each(Object.keys(secrets).filter((family) => families.includes(family))
       const other = platform.api.as(operator);
       const kind = `${family}:default`;
       await until('one is ready', async () => (await listed(family)).length > 0, readyMs);
-    // Plain processes have ids of their own namespaces.
+      // Plain processes have ids of their own namespaces.
       const injectedInto = ({ annotations, response }: ApiActivation): unknown =>
         annotation({ annotations }, 'start') === 'injected' ? response.result.pid : undefined;
       const used = new Set<unknown>();
