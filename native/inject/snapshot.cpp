@@ -1,6 +1,7 @@
 #include "snapshot.h"
 
 #include "failure.h"
+#include "tracee.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -42,6 +43,10 @@ Snapshot::Snapshot(const Target &target, Remote &remote, Descriptor userfault, D
     : target_(target), remote_(remote), userfault_(std::move(userfault)) {
   if (!has_pagemap_scan()) userfault_.reset();
   heap_end_ = static_cast<uint64_t>(remote_.call("brk", SYS_brk, {0}));
+  for (int thread : target_.threads()) {
+    auto [address, length] = kernel_area(thread);
+    kernels_.push_back({address, address + length});
+  }
   list_mappings();
   std::vector<std::pair<Range, bool>> kept; // And whether the process may write there.
   size_t bytes = max_adopted_bytes;
@@ -122,6 +127,11 @@ PageRuns Snapshot::compare(Range range) const {
     if (!overlaps(stored, range)) continue;
     now.resize(stored.end - stored.start);
     if (!target_.try_read(stored.start, now.data(), now.size())) continue; // Vanished: written back as a whole.
+    for (const Range &own : kernels_) {
+      if (own.start < stored.start || own.end > stored.end) continue;
+      size_t at = own.start - stored.start;
+      std::memcpy(now.data() + at, content_->at(stored.offset + at), own.end - own.start);
+    }
     for (uint64_t at = 0; at < now.size(); at += page_bytes) {
       bool same = std::memcmp(now.data() + at, content_->at(stored.offset + at), page_bytes) == 0;
       add_range(same ? found.clean : found.written, {stored.start + at, stored.start + at + page_bytes});
@@ -147,7 +157,8 @@ void Snapshot::plan(std::vector<gw_call> &calls, bool mapped) {
   plan_copies(calls);
 }
 
-// A process copies from the content itself, where it may: several times faster than from without.
+// A process copies from the content itself, where it may: several times faster than from without. Not where pages are
+// compared afterwards: the kernel writes into it (rseq) whenever it has been running.
 void Snapshot::plan_copies(std::vector<gw_call> &calls) {
   from_.clear();
   to_.clear();
@@ -160,7 +171,7 @@ void Snapshot::plan_copies(std::vector<gw_call> &calls) {
       uint64_t start = std::max(range.start, stored->start), length = std::min(range.end, stored->end) - start;
       size_t offset = stored->offset + (start - stored->start);
       pages_ += length / page_bytes;
-      if (stored->writable && !anew) {
+      if (stored->writable && !anew && tracks_writes()) {
         calls.push_back(make_call(GW_COPY, {start, content_->remote_at(offset), length}));
       } else {
         from_.push_back({content_->at(offset), length});
@@ -240,6 +251,11 @@ void Snapshot::plan_pages(std::vector<gw_call> &calls) {
     auto last = std::ranges::lower_bound(stored_ranges_, range.end, {}, &Range::start);
     for (Range changed : subtract({first, last}, found.clean)) add_range(to_write_, changed);
     for (Range extra : subtract(found.written, stored_ranges_)) empty(extra, calls);
+  }
+  if (tracks_writes()) return;
+  for (Range own : kernels_) { // No comparison tells whether a function wrote there.
+    if (own.start == own.end) continue;
+    to_write_.push_back({own.start & ~(page_bytes - 1), (own.end + page_bytes - 1) & ~(page_bytes - 1)});
   }
 }
 

@@ -66,6 +66,7 @@ private:
   std::string maps_text_;
   std::vector<Mapping> mappings_;
   std::vector<Range> tracked_; // May be written: neighbours are one range.
+  std::vector<Range> kernels_; // Written by the kernel, of its own accord.
   std::vector<Range> watched_; // Code and constants: never written.
   std::vector<Stored> stored_;
   std::unique_ptr<Content> content_;

@@ -58,6 +58,17 @@ siginfo_t signal_info(pid_t thread) {
   return info;
 }
 
+std::pair<uint64_t, uint64_t> kernel_area(pid_t thread) {
+  // As in linux/ptrace.h since 5.13, which older headers lack.
+  struct {
+    uint64_t address;
+    uint32_t size, signature, flags, padding;
+  } area{};
+  constexpr int get_configuration = 0x420f;
+  if (ptrace(static_cast<__ptrace_request>(get_configuration), thread, sizeof area, &area) < 0) return {0, 0};
+  return {area.address, area.size};
+}
+
 unsigned long event_message(pid_t thread) {
   unsigned long message = 0;
   request(PTRACE_GETEVENTMSG, thread, nullptr, &message, "ptrace GETEVENTMSG");

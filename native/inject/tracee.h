@@ -7,6 +7,7 @@
 #include <csignal>
 #include <sys/types.h>
 #include <sys/user.h>
+#include <utility>
 
 namespace gpuwhisk::inject {
 
@@ -34,6 +35,8 @@ void set_registers(pid_t thread, const user_regs_struct &registers);
 void save_context(pid_t thread, Context &context);
 void restore_context(pid_t thread, const Context &context);
 siginfo_t signal_info(pid_t thread);
+/** Where the kernel writes whenever a stopped thread goes on (its rseq area): address and length, 0 if there is none. */
+std::pair<uint64_t, uint64_t> kernel_area(pid_t thread);
 /** The new thread's ID at a clone stop, the exit status at an exit stop. */
 unsigned long event_message(pid_t thread);
 
