@@ -137,7 +137,9 @@ class ProcessFactory implements ProcessContainerFactory {
   }
 
   private probeSharing({ pidNamespace }: Holder): Promise<string | undefined> {
-    return probe(this.launcherPath, this.tag, this.isolation, { ...this.probeFrame(), slot: probeSlot, pidNamespace });
+    // Without a link to the host: the one of the trial before may not be gone yet.
+    const isolation = { ...this.isolation, network: undefined };
+    return probe(this.launcherPath, this.tag, isolation, { ...this.probeFrame(), slot: probeSlot, pidNamespace });
   }
 
   private openedLaunchers(): LauncherPool {
