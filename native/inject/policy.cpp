@@ -30,12 +30,15 @@ bool is_file(const Target &target, int descriptor) {
          !target.descriptor_link(descriptor).starts_with("/memfd:");
 }
 
+const Verdict refused_code{Verdict::refuse, EACCES, "executable memory"};
+const Verdict made_code{Verdict::allow_and_replace, 0, "made code at run time", true};
+
 Verdict decide_mapping(const Policy &policy, const Target &target, const user_regs_struct &registers,
                        const CallSite &site) {
-  const Verdict no{Verdict::refuse, EACCES, "executable memory"}, yes{Verdict::allow, 0, "", true};
+  const Verdict no = refused_code, yes{Verdict::allow, 0, "", true};
   if (!(registers.rdx & PROT_EXEC)) return yes;
   if (registers.rdx & PROT_WRITE) return no;
-  if (registers.r10 & MAP_ANONYMOUS) return policy.executable_memory ? yes : no;
+  if (registers.r10 & MAP_ANONYMOUS) return policy.executable_memory ? made_code : no;
   int descriptor = static_cast<int>(registers.r8);
   // Another thread could exchange the descriptor between this check and the call.
   const Verdict known = site.alone ? yes : Verdict{Verdict::allow_and_replace, 0, "mapped code beside other threads", true};
@@ -75,9 +78,8 @@ Verdict decide(const Policy &policy, const Target &target, const user_regs_struc
     return decide_mapping(policy, target, registers, site);
   case SYS_mprotect:
   case SYS_pkey_mprotect:
-    if (!(registers.rdx & PROT_EXEC) || (policy.executable_memory && !(registers.rdx & PROT_WRITE)))
-      return {Verdict::allow, 0, "", true};
-    return {Verdict::refuse, EACCES, "executable memory"};
+    if (!(registers.rdx & PROT_EXEC)) return {Verdict::allow, 0, "", true};
+    return policy.executable_memory && !(registers.rdx & PROT_WRITE) ? made_code : refused_code;
   case SYS_munmap:
   case SYS_mremap:
   case SYS_brk:

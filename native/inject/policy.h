@@ -13,7 +13,8 @@ namespace gpuwhisk::inject {
 
 struct Policy {
   std::vector<std::string> library_folders; // With the system's: where code may be mapped from. End in a slash.
-  bool executable_memory = false; // Code made at run time (a JIT); never writable and executable at once.
+  // Code made at run time (a JIT) is allowed, never writable and executable at once; the pre-warmer is replaced then.
+  bool executable_memory = false;
 };
 
 struct Verdict {

@@ -100,6 +100,7 @@ struct Given {
 
 Given given_by(char **words) {
   Given given;
+  given.policy.executable_memory = true; // Functions of any sort may be compiled at run time.
   given.launch.program = *words;
   for (words++; *words; words++) given.launch.arguments.emplace_back(*words);
   for (char **variable = environ; *variable; variable++) {

@@ -8,7 +8,8 @@ import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
 import { digestOf } from './native-functions.js';
 import { proxyLaunch, python } from './python-functions.js';
 
-const exited = 'The action did not produce a valid response and exited unexpectedly.';
+const exitedLoading = 'The action did not initialize and exited unexpectedly.';
+const exitedRunning = 'The action did not produce a valid response and exited unexpectedly.';
 
 (python ? describe : describe.skip)('the proxy with a Python pre-warmer', () => {
   const scratch = mkdtempSync(join(tmpdir(), 'gpuwhisk-scratch-'));
@@ -34,6 +35,7 @@ const exited = 'The action did not produce a valid response and exited unexpecte
       const printed = { stdout: runtime.stdout.length, stderr: runtime.stderr.length };
       const loaded = await runtime.init({ code, main, binary, env, ...(entry !== undefined && { entry }) });
       const answer = loaded.isError ? loaded : await runtime.run(given.value ?? {}, soon());
+      const exited = loaded.isError ? exitedLoading : exitedRunning;
       const error = given.exit === undefined ? (given.initError ?? given.runError) : exited;
       expect(answer.isError).toBe(error !== undefined);
       if (error === undefined) expect(answer.body).toEqual(given.result);
@@ -143,6 +145,26 @@ const exited = 'The action did not produce a valid response and exited unexpecte
         body: { error: expect.stringContaining('cannot serve on') },
       });
       expect(await runtime.exited).toBe(1);
+    });
+
+    test('code that is compiled at run time runs, never writable and executable at once', async () => {
+      const code = [
+        'import ctypes, mmap',
+        'libc = ctypes.CDLL(None, use_errno=True)',
+        'memory = mmap.mmap(-1, 4096)',
+        'memory.write(bytes.fromhex("b82a000000c3"))',
+        'address = ctypes.addressof(ctypes.c_char.from_buffer(memory))',
+        'def main(args):',
+        '  both = libc.mprotect(ctypes.c_void_p(address), 4096, 7)',
+        '  one = libc.mprotect(ctypes.c_void_p(address), 4096, 5)',
+        '  return {"both": both, "one": one, "answer": ctypes.CFUNCTYPE(ctypes.c_int)(address)()}',
+      ].join('\n');
+      await init(code);
+      expect((await runtime.run({}, soon())).body).toEqual({ both: -1, one: 0, answer: 42 });
+      expect(await runtime.unload()).toMatchObject({
+        isError: true,
+        body: { error: expect.stringContaining('made code at run time') },
+      });
     });
 
     test('a check finds a pre-warmer that is gone', async () => {

@@ -62,7 +62,10 @@ export interface InjectOptions {
   memoryMiB?: number;
   /** Folders, each with a slash at its end, whose files may be mapped as code besides those of the system. */
   libraryFolders?: string[];
-  /** Lets the function make code at run time; it is never writable and executable at once. Default false. */
+  /**
+   * Lets the function make code at run time, never writable and executable at once; the pre-warmer is not used again then.
+   * Default false.
+   */
   executableMemory?: boolean;
   /** Calls the function in the same go. */
   first?: CallOptions;
