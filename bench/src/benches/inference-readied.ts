@@ -57,7 +57,10 @@ export async function measureReadied(
       `  ${name}: first line after ${first.firstLineMs.toFixed(0)} ms cold, ${readied[sample]?.firstLineMs.toFixed(1)} ms`,
     );
   }
+  const totals = (requests: readonly Request[]) => requests.map(({ totalMs }) => totalMs);
   return [
+    medianOf('firstRequestColdMs', totals(cold)),
+    medianOf('firstRequestReadiedMs', totals(readied)),
     medianOf(
       'firstLineColdMs',
       cold.map(({ firstLineMs }) => firstLineMs),
