@@ -9,7 +9,7 @@ import binascii
 import io
 
 import numpy
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageDraw, ImageFont, UnidentifiedImageError
 from rapidocr import RapidOCR
 
 engine = None
@@ -21,6 +21,15 @@ def load():
     if engine is None:
         engine = RapidOCR(params={"Global.log_level": "error"})
     return engine
+
+
+def rehearse():
+    """Loads the models and reads a picture of its own: what is made at first use no caller waits for."""
+    picture = Image.new("RGB", (800, 600), "white")
+    for line in range(8):
+        text = "Rehearsal, line %d: 0123456789" % line
+        ImageDraw.Draw(picture).text((40, 40 + 64 * line), text, fill="black", font=ImageFont.load_default(32))
+    load()(numpy.asarray(picture))
 
 
 def main(args):

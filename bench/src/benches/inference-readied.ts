@@ -3,11 +3,9 @@ import { connectApi, invokePath, type Api } from '../api.js';
 import { medianOf, type Measurement } from '../bench.js';
 
 const samples = 3;
-const readyWithinMs = 120_000;
-const betweenTriesMs = 5000;
-/** A run that only waits keeps one container from taking the next request; s, and ms until it has surely begun. */
-const heldS = 3;
-const heldAfterMs = 500;
+/** A run that only waits, s: it keeps the first container from the request for which another one is readied meanwhile. */
+const heldS = 20;
+const readyWithinMs = 15_000;
 
 /** Notes when the function's first line runs, and how often its container was used. */
 const stamped = `
@@ -35,12 +33,12 @@ interface Request {
 }
 
 /**
- * The first request of an action in a new container, cold and in one that was readied ahead (annotation `warm`:
- * libraries loaded, models too).
+ * The first request of an action in a new container, cold and in one that was readied ahead (annotation `warm`: libraries
+ * and models loaded, and a picture read, which nobody would make a cold start wait for).
  */
 export async function measureReadied(
   api: Api,
-  put: (name: string, code: string) => Promise<void>,
+  put: (name: string, code: string, entry: string) => Promise<void>,
   code: string,
   body: string,
   say: (line: string) => void,
@@ -48,10 +46,12 @@ export async function measureReadied(
   const cold: Request[] = [];
   const readied: Request[] = [];
   for (let sample = 0; sample < samples; sample += 1) {
-    const name = `readied${sample}`;
-    await put(name, code + stamped);
-    const first = await request(api, name, body);
+    await put(`cold${sample}`, code + stamped, 'load');
+    const first = await request(api, `cold${sample}`, body);
     cold.push(first);
+    const name = `readied${sample}`;
+    await put(name, code + stamped, 'rehearse');
+    await request(api, name, body);
     readied.push(await readiedRequest(api, name, body));
     say(
       `  ${name}: first line after ${first.firstLineMs.toFixed(0)} ms cold, ${readied[sample]?.firstLineMs.toFixed(1)} ms`,
@@ -80,23 +80,19 @@ export async function measureReadied(
   ];
 }
 
-/** The first request that a container serves which was readied ahead, while the others are kept from it. */
+/** The first request that a container serves which was readied ahead; to be called right after the action's first start. */
 async function readiedRequest(api: Api, name: string, body: string): Promise<Request> {
-  const deadlineMs = performance.now() + readyWithinMs;
-  while (performance.now() < deadlineMs) {
-    await sleep(betweenTriesMs);
-    const holder = connectApi(api.baseUrl);
-    try {
-      const held = request(holder, name, JSON.stringify({ held: heldS }));
-      await sleep(heldAfterMs);
-      const next = await request(api, name, body);
-      await held;
-      if (next.runs === 1 && !next.loaded) return next;
-    } finally {
-      holder.close();
-    }
+  const holder = connectApi(api.baseUrl);
+  try {
+    const held = request(holder, name, JSON.stringify({ held: heldS }));
+    await sleep(readyWithinMs);
+    const next = await request(api, name, body);
+    await held;
+    if (next.runs !== 1 || next.loaded) throw new Error(`no container was readied for ${name}`);
+    return next;
+  } finally {
+    holder.close();
   }
-  throw new Error(`no container was readied for ${name}`);
 }
 
 async function request(api: Api, name: string, body: string): Promise<Request> {

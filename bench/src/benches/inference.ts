@@ -9,7 +9,7 @@ import { measureReadied } from './inference-readied.js';
 
 const exampleDir = join(repositoryDir, 'examples', 'text-recognition');
 const requirements = ['rapidocr==3.10.0', 'onnxruntime>=1.20,<2'];
-const warm = { imports: ['numpy', 'PIL.Image', 'rapidocr'], entry: 'load' };
+const imports = ['numpy', 'PIL.Image', 'rapidocr'];
 const memoryMiB = 1024;
 const timeoutMs = 300_000;
 const installWithinMs = 900_000;
@@ -45,7 +45,8 @@ export const inference: Bench = {
       return wants('recognise') ? [...(await measureRecognition(context, api, code, body)), installed] : [installed];
     });
     if (!wants('readied')) return measurements;
-    const putWarm = (api: Api) => (name: string, source: string) => putAction(api, name, source, warm);
+    const putWarm = (api: Api) => (name: string, source: string, entry: string) =>
+      putAction(api, name, source, { imports, entry });
     const readied = await onPlatform((api) => measureReadied(api, putWarm(api), code, body, say));
     return [...measurements, ...readied];
   },
