@@ -152,7 +152,7 @@ const secrets = {
     hunt: `const fs = require('fs');
       function main() {
         const found = [globalThis.planted, process.env.planted, [].planted].filter((value) => value !== undefined);
-        for (const folder of ['.', '/tmp', '/dev/shm']) found.push(...fs.readdirSync(folder));
+        for (const folder of ['.', '/tmp', '/dev/shm']) found.push(...fs.readdirSync(folder).filter((name) => name.includes('planted')));
         return { pid: process.pid, found };
       }`,
   },
