@@ -35,11 +35,15 @@ void Children::handle(const Stop &stop) {
         former != stop.thread)
       threads_.erase(former);
     if (stop.event() == PTRACE_EVENT_STOP && stops_processes(WSTOPSIG(stop.status))) return stay_stopped(stop.thread);
-    resume(stop.thread, stop.signal());
+    // A pause from outside is over by now, and the signal that ends it may have come already.
+    bool was_paused = stop.signal() == SIGSTOP && !sent_from_within(signal_info(stop.thread).si_pid);
+    resume(stop.thread, was_paused ? 0 : stop.signal());
   } catch (const Failure &failure) {
     if (failure.code != "gone") throw; // Killed meanwhile: its end is reported next.
   }
 }
+
+bool Children::sent_from_within(pid_t sender) const { return sender == target_.pid() || seen_.contains(sender); }
 
 void Children::decide_and_go_on(pid_t thread) const {
   user_regs_struct registers = get_registers(thread);

@@ -27,6 +27,7 @@ public:
   void drop(const Stop &stop);
 
 private:
+  bool sent_from_within(pid_t sender) const;
   void decide_and_go_on(pid_t thread) const;
 
   const Target &target_;

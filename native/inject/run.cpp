@@ -114,6 +114,11 @@ bool Run::handle_signal(const Stop &stop, uint64_t end, Ending &ending) {
     ending.registers = registers;
     return true;
   }
+  if (signal == SIGSTOP) { // Of a pause, which is over by now: the function may not send it.
+    stopped_[stop.thread] = false;
+    resume(stop.thread);
+    return false;
+  }
   siginfo_t info = signal_info(stop.thread);
   uint64_t address = info.si_code > 0 ? reinterpret_cast<uint64_t>(info.si_addr) : caught_address_;
   if (ignored_by_default(signal) || catches(signal)) {

@@ -167,6 +167,29 @@ const exitedRunning = 'The action did not produce a valid response and exited un
       });
     });
 
+    test('runs on after a pause, with threads and processes of its own', async () => {
+      const code = [
+        'import subprocess, threading, time',
+        'child = subprocess.Popen(["/bin/sleep", "600"])',
+        'turns = 0',
+        'def turn():',
+        '  global turns',
+        '  while True:',
+        '    turns += 1; time.sleep(0.001)',
+        'threading.Thread(target=turn, daemon=True).start()',
+        'def main(args):',
+        '  before = turns; time.sleep(0.05)',
+        '  return {"turns": turns > before, "child": open(f"/proc/{child.pid}/stat").read().split()[2] in "St"}',
+      ].join('\n');
+      const { text } = await runtime.frame(({ type }) => type === 1);
+      await init(code);
+      for (const signal of ['SIGSTOP', 'SIGCONT'] as const) {
+        process.kill((JSON.parse(text) as { pid: number }).pid, signal);
+        await new Promise((done) => setTimeout(done, 50));
+      }
+      expect((await runtime.run({}, soon())).body).toEqual({ turns: true, child: true });
+    });
+
     test('a check finds a pre-warmer that is gone', async () => {
       const { text } = await runtime.frame(({ type }) => type === 1);
       process.kill((JSON.parse(text) as { pid: number }).pid, 'SIGKILL');
