@@ -1,0 +1,209 @@
+/**
+ * How a device is shared: by one process, in turns (`timeslice`, the driver's own way), by MPS clients side by side, or
+ * cut into MIG instances. What is learned in one mode holds in no other.
+ */
+export type DeviceMode = 'exclusive' | 'timeslice' | 'mps' | 'mig';
+
+/** Shares, in percent, that warm processes are kept in: an MPS percentage is fixed when a process connects. */
+export const shareClasses = [10, 20, 30, 50, 70, 100] as const;
+export type ShareClass = (typeof shareClasses)[number];
+
+/** A MIG instance: a GPU instance with one compute instance over all of it. */
+export interface Slice {
+  /** What CUDA_VISIBLE_DEVICES takes: `MIG-…`. */
+  uuid: string;
+  /** `3g.20gb`. */
+  profile: string;
+  /** First memory slot, and how many. */
+  startSlot: number;
+  slots: number;
+  smCount: number;
+  memoryMiB: number;
+}
+
+/** What is known of a GPU when it is looked up. */
+export interface Device {
+  /** `GPU-…`. */
+  uuid: string;
+  /** The driver's index, which may change with a restart. */
+  index: number;
+  /** The vendor's name: `NVIDIA A100-SXM4-40GB`. */
+  name: string;
+  /** The short name of its model in keys and tables: `a100-40`. */
+  type: string;
+  smCount: number;
+  memoryMiB: number;
+  mode: DeviceMode;
+  /** Empty where `mode` is not `mig`. */
+  slices: Slice[];
+  simulated: boolean;
+}
+
+/** Whether work may be placed on a device, and why not. */
+export interface DeviceHealth {
+  state: 'healthy' | 'cordoned' | 'draining' | 'offline';
+  /** In words, for an operator; empty where healthy. */
+  reasons: string[];
+}
+
+/** A process that uses a device. */
+export interface GpuProcess {
+  /** The host's id of the process. */
+  pid: number;
+  memoryMiB: number;
+  /** Of the container, where it is one of ours. */
+  container?: string;
+  /** Of a registered or discovered workload, where it is not. */
+  workload?: string;
+  /** The MIG instance that it runs in. */
+  slice?: string;
+}
+
+/** One look at a device (SMORE thesis, section 4.6: NodeStatus). Fractions are 0–1; absent where the chip does not tell. */
+export interface DeviceStatus {
+  uuid: string;
+  /** Epoch ms. */
+  at: number;
+  usedMemoryMiB: number;
+  /** Part of the time in which some kernel ran. */
+  utilisation?: number;
+  smActivity?: number;
+  dramActivity?: number;
+  temperatureC?: number;
+  powerW?: number;
+  health: DeviceHealth;
+  processes: GpuProcess[];
+}
+
+/** An instance of a function, or a pre-warmer, on a device, as the agent keeps it. */
+export interface Resident {
+  container: string;
+  /** `/namespace/action`; absent for a pre-warmer that has none yet. */
+  action?: string;
+  device: string;
+  slice?: string;
+  share: Share;
+  /** Device memory that is charged for it, MiB: its cap, or what it was measured to hold if that is more. */
+  memoryMiB: number;
+}
+
+/** A node's row in the GPU table (ClusterState table `gpus`, key: the invoker's topic). */
+export interface NodeStatus {
+  /** `invoker0`. */
+  invoker: string;
+  /** Grows with every change; a placement names the version it was decided on. */
+  version: number;
+  /** Epoch ms. */
+  at: number;
+  devices: Device[];
+  status: DeviceStatus[];
+  residents: Resident[];
+}
+
+/** The ClusterState table of NodeStatus rows. */
+export const gpuTable = 'gpus';
+
+/** What a client gets of a device. */
+export interface Share {
+  /** Percent of the SMs that its process was or will be started with. */
+  shareClass: ShareClass;
+  /** Fractions of the device's SMs, 0–1: request ≤ limit ≤ class. */
+  smRequest: number;
+  smLimit: number;
+  /** Device memory that it may hold, context included, MiB. */
+  memoryMiB: number;
+}
+
+/** Who may share an MPS server with a function: everybody, its namespace, nobody. */
+export type GpuIsolation = 'shared' | 'namespace' | 'exclusive';
+
+/** Annotation `gpu` of an action, checked and with its defaults. */
+export interface GpuAnnotation {
+  memoryMiB: number;
+  /** From acceptance to result; absent: best effort. */
+  sloMs?: number;
+  class: 'inference' | 'training' | 'compute';
+  /** Requests that are run together, at most. */
+  batch: number;
+  /** Devices that it needs. */
+  gpus: number;
+  model?: string;
+  features?: Record<string, number>;
+  mpsPercent?: number;
+  smRequest?: number;
+  smLimit?: number;
+  /** What profiling may run: a parameter object, or an action's name. */
+  sample?: Record<string, unknown> | string;
+  isolation: GpuIsolation;
+}
+
+/** Why something was not chosen. */
+export interface Rejection {
+  /** What: a device, a slice, a node. */
+  what: string;
+  reason: string;
+  /** The numbers behind it. */
+  numbers: Record<string, number>;
+}
+
+/** Where a function is to run and with what. */
+export interface Placement {
+  invoker: string;
+  /** UUIDs; more than one only where the annotation asks for several. */
+  devices: string[];
+  /** UUID of a MIG instance of the only device. */
+  slice?: string;
+  share: Share;
+  /** Of the decider's lease. */
+  epoch: number;
+  /** Of the node's status that it was decided on. */
+  version: number;
+}
+
+/** A decision with all it weighed. */
+export interface Decision {
+  /** Epoch ms. */
+  at: number;
+  activationId: string;
+  action: string;
+  /** The policy's name. */
+  policy: string;
+  /** Absent: refused, for `reason`. */
+  placement?: Placement;
+  reason: string;
+  rejected: Rejection[];
+}
+
+/** Annotation `gpu` of an activation record. Times in ms. */
+export interface GpuRecord {
+  device: string;
+  slice?: string;
+  share: number;
+  queueMs: number;
+  injectMs?: number;
+  predictedMs?: number;
+  actualMs: number;
+  /** 1 − solo / co-located; absent where the solo time is not known. */
+  degradation?: number;
+  start: 'cold' | 'prewarmed' | 'injected' | 'warm';
+  /** Requests that ran together with it, itself included. */
+  batch?: number;
+  simulated?: boolean;
+}
+
+/** A long-running process that is not a function: registered, started by us, or found on a device. */
+export interface Workload {
+  id: string;
+  name: string;
+  origin: 'registered' | 'started' | 'discovered';
+  invoker: string;
+  device: string;
+  pid?: number;
+  /** Epoch ms. */
+  since: number;
+  memoryMiB?: number;
+  /** How much slower it may get, fraction 0–1. */
+  maxDegradation: number;
+  namespace?: string;
+  command?: string;
+}

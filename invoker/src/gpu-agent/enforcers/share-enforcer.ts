@@ -1,0 +1,43 @@
+import type { Device, Share } from '@gpuwhisk/common/gpu';
+
+/** What a process must be started with to get its share. */
+export interface ClientSettings {
+  env: Record<string, string>;
+  /** Paths of the host that its sandbox must see, at the same place; `write`: to connect to a socket there needs it. */
+  binds: { path: string; write: boolean }[];
+  /** User that the process must run as on the host, where the enforcer serves only one. */
+  uid?: number;
+}
+
+/** A process that the enforcer serves. */
+export interface ShareClient {
+  /** The host's id of the process. */
+  pid: number;
+  device: string;
+  slice?: string;
+}
+
+/** A share was refused or the enforcer does not answer; `message` is for an operator. */
+export class ShareError extends Error {
+  override name = 'ShareError';
+}
+
+/** Gives processes their share of a device's SMs and memory, and holds them to it. Everything rejects with ShareError. */
+export interface ShareEnforcer {
+  readonly name: 'mps' | 'tokens' | 'mps+tokens' | 'none';
+  /** Whether the share of a process that runs can be moved. */
+  readonly adjusts: boolean;
+  /** Readies a device (or one slice of it): its daemon runs and answers. Idempotent. */
+  open(device: Device, slice?: string): Promise<void>;
+  /** For a process yet to be started. The share's class is its ceiling from then on. */
+  settings(device: Device, share: Share, slice?: string): Promise<ClientSettings>;
+  /** Moves the request and limit of a process that runs, below its class. Rejects where `adjusts` is false. */
+  adjust(client: ShareClient, share: Share): Promise<void>;
+  clients(device: string, slice?: string): Promise<ShareClient[]>;
+  /** Ends a client's use of the device; its process gets an error at its next call. */
+  terminate(client: ShareClient): Promise<void>;
+  /** Undefined while all is well, else what is not. */
+  check(device: string, slice?: string): Promise<string | undefined>;
+  /** Ends what open() started; clients must be gone. */
+  close(): Promise<void>;
+}
