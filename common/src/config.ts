@@ -80,6 +80,9 @@ export const configSchema = z.strictObject({
       minMemoryMiB: count.default(128),
       defaultMemoryMiB: count.default(256),
       maxMemoryMiB: count.default(512),
+      /** Of actions with annotation `gpu`, in place of maxTimeoutMs and maxMemoryMiB. */
+      gpuMaxTimeoutMs: count.default(24 * 3_600_000),
+      gpuMaxMemoryMiB: count.default(32_768),
       minLogsMiB: count.default(0),
       defaultLogsMiB: count.default(10),
       maxLogsMiB: count.default(10),
@@ -126,6 +129,16 @@ export const configSchema = z.strictObject({
   maxQueuedActivations: count.default(10_000),
   /** Bytes of messages that may wait for an invoker; more are answered 429. */
   maxQueuedBytes: count.default(256 * MiB),
+  gpu: z
+    .strictObject({
+      /** What becomes of an activation whose SLO cannot be met any more: it runs as best effort, or is refused (429). */
+      admission: z.enum(['best-effort', 'refuse']).default('best-effort'),
+      /** Activations that may wait for a GPU; more are answered 429. */
+      maxWaiting: count.default(1000),
+      /** How long an activation may wait for a GPU before it is refused, ms. */
+      maxWaitMs: count.default(600_000),
+    })
+    .prefault({}),
   pool: z
     .strictObject({
       /** Idle time after which a container is frozen, and may serve another action of its namespace, ms. */

@@ -85,6 +85,11 @@ export interface Resident {
   share: Share;
   /** Device memory that is charged for it, MiB: its cap, or what it was measured to hold if that is more. */
   memoryMiB: number;
+  /** That it serves, and whom that lets share an MPS server with it; absent for a pre-warmer that has no action yet. */
+  namespace?: string;
+  isolation?: GpuIsolation;
+  /** Ids of the activations that run in it; one that has none may be removed to make room. */
+  activations: string[];
 }
 
 /** A node's row in the GPU table (ClusterState table `gpus`, key: the invoker's topic). */
@@ -98,10 +103,18 @@ export interface NodeStatus {
   devices: Device[];
   status: DeviceStatus[];
   residents: Resident[];
+  /** By device: environment that makes a process of the node's own an MPS client with the whole device; absent: none can be. */
+  clientEnv?: Record<string, Record<string, string>>;
 }
 
 /** The ClusterState table of NodeStatus rows. */
 export const gpuTable = 'gpus';
+
+/** How long a row lasts whose agent does not write it again, ms. */
+export const gpuRowTtlMs = 5000;
+
+/** Part of a device's or slice's memory that may be given away, contexts included. */
+export const gpuMemoryBound = 0.95;
 
 /** What a client gets of a device. */
 export interface Share {
@@ -137,6 +150,9 @@ export interface GpuAnnotation {
   isolation: GpuIsolation;
 }
 
+/** What of it rides with an activation: all that deciding about it needs. */
+export type GpuNeed = Omit<GpuAnnotation, 'features' | 'sample'>;
+
 /** Why something was not chosen. */
 export interface Rejection {
   /** What: a device, a slice, a node. */
@@ -154,6 +170,10 @@ export interface Placement {
   /** UUID of a MIG instance of the only device. */
   slice?: string;
   share: Share;
+  /** Idle residents of the devices, by container, whose memory it counts on: they go before it comes. */
+  reclaim?: string[];
+  /** When it was decided, epoch ms. */
+  at: number;
   /** Of the decider's lease. */
   epoch: number;
   /** Of the node's status that it was decided on. */
@@ -190,6 +210,9 @@ export interface GpuRecord {
   batch?: number;
   simulated?: boolean;
 }
+
+/** The ClusterState table of registered and started workloads, by id. */
+export const workloadTable = 'gpuWorkloads';
 
 /** A long-running process that is not a function: registered, started by us, or found on a device. */
 export interface Workload {

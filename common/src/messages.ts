@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from './json.js';
 import type { WhiskActivation } from './entities/activation.js';
 import type { Identity } from './entities/identity.js';
+import type { GpuNeed, Placement } from './gpu.js';
 
 /** `[id, start epoch ms, extra logging?]`, as OpenWhisk writes a transaction id. */
 export type TransactionIdJson = [string, number, ...unknown[]];
@@ -31,7 +32,26 @@ export interface ActivationMessage {
   lockedArgs: JsonObject;
   cause?: string;
   traceContext?: JsonObject;
+  /** What the action's annotation `gpu` asks for. */
+  gpuNeed?: GpuNeed;
+  /** Where it is to run; set with `gpuNeed` on an invoker's topic. */
+  gpu?: Placement;
+  /** Why agents gave it back so far. */
+  gpuRefusals?: string[];
 }
+
+/**
+ * Topic `gpu<controller>`, which is durable: an activation that needs a GPU and has none yet, or none any more because
+ * an agent refused its placement. The invoker sends that, and ends the activation's message once this one is synced.
+ */
+export interface UnplacedMessage {
+  activation: ActivationMessage;
+  /** Why the agent refused. */
+  refused?: string;
+}
+
+/** The topic of activations that the scheduler of this controller has to place. */
+export const unplacedTopic = (controller: number | string): string => `gpu${controller}`;
 
 /** The invoker that an acknowledgement comes from. */
 export interface InvokerInstanceId {

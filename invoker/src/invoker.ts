@@ -17,7 +17,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ActionLoader } from './activation/action-loader.js';
 import { ActivationRun } from './activation/activation-run.js';
 import { activationRecord } from './activation/activation-record.js';
-import { acknowledgeResult, complete, refuse } from './activation/completion.js';
+import { acknowledgeResult, complete, giveBack, refuse } from './activation/completion.js';
 import type { InvokerContext } from './activation/invoker-context.js';
 import { applicationError, whiskError } from './activation/outcome-response.js';
 import type { RunnableAction } from './activation/runnable-action.js';
@@ -148,8 +148,24 @@ export class Invoker {
   private submit(message: ActivationMessage, action: RunnableAction, done: () => void): void {
     if (this.closing) return;
     this.pool.submit(
-      new ActivationRun(this.context, message, action, { stored: done, retry: (job) => this.pool.submit(job) }),
+      new ActivationRun(this.context, message, action, {
+        stored: done,
+        retry: (job) => this.pool.submit(job),
+        giveBack: (reason) => void this.giveBack(message, action, reason),
+      }),
     );
+  }
+
+  private async giveBack(message: ActivationMessage, action: RunnableAction, reason: string): Promise<void> {
+    // It may come again before the log has synced.
+    const end = this.feed.letGo(message.activationId);
+    try {
+      await giveBack(this.context, message, reason);
+      end();
+    } catch (error) {
+      this.context.logger.error({ error: String(error) }, 'an activation could not be given back');
+      this.recordWhiskError(message, action, reason, end);
+    }
   }
 
   /** Decides about a message that an earlier life may have had: recorded, started, or neither. */

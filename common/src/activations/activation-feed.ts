@@ -46,6 +46,18 @@ export class ActivationFeed {
     return this.inFlight.size;
   }
 
+  /**
+   * Forgets an activation in hand that goes back to its sender, so that it may come again; the function returned ends
+   * the messages that brought it.
+   */
+  letGo(activationId: string): () => void {
+    const held = this.inFlight.get(activationId) ?? [];
+    this.inFlight.delete(activationId);
+    return () => {
+      for (const delivery of held) delivery.done();
+    };
+  }
+
   private take(delivery: Delivery): void {
     const message = delivery.message as unknown as ActivationMessage;
     const id = message.activationId;

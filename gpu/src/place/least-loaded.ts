@@ -16,6 +16,7 @@ export function placeLeastLoaded(
   nodes: readonly NodeStatus[],
   { share }: PlacementRequest,
   epoch: number,
+  at: number,
 ): { placement?: Placement; rejected: Rejection[] } {
   const rejected: Rejection[] = [];
   let best: { load: number; free: number; placement: Placement } | undefined;
@@ -60,6 +61,7 @@ export function placeLeastLoaded(
           devices: [device.uuid],
           ...(slice !== undefined && { slice: slice.uuid }),
           share,
+          at,
           epoch,
           version: node.version,
         };

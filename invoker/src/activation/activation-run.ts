@@ -46,6 +46,8 @@ export interface RunEnd {
   stored(): void;
   /** A container turned the run away: find it another. */
   retry(job: PoolJob): void;
+  /** The GPU cannot be had where the activation was placed: its controller decides again. */
+  giveBack(reason: string): void;
 }
 
 /** One activation on its way through the pool: init if needed, run, acknowledge, record. */

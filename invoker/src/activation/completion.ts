@@ -3,7 +3,8 @@ import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import type { AcknowledgementMessage, ActivationMessage } from '@gpuwhisk/common/messages';
+import { unplacedTopic } from '@gpuwhisk/common/messages';
+import type { AcknowledgementMessage, ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { InvokerContext } from './invoker-context.js';
 
 function acknowledge(
@@ -38,6 +39,16 @@ export function complete(
   if (kept) context.records.add(activationDocument(record, context.clock.now()), stored);
   acknowledgeCompletion(context, message, record);
   if (!kept) stored();
+}
+
+/**
+ * Gives an activation whose placement on a GPU was refused back to its controller, which decides again. Resolves once
+ * that would survive a power loss; rejects if the bus does not take it.
+ */
+export async function giveBack(context: InvokerContext, message: ActivationMessage, reason: string): Promise<void> {
+  const unplaced: UnplacedMessage = { activation: message, refused: reason };
+  const topic = unplacedTopic(message.rootControllerIndex.asString);
+  await context.bus.send(topic, unplaced as unknown as JsonObject).synced();
 }
 
 /** Ends an activation that is not run, and leaves no record of it. */

@@ -84,6 +84,20 @@ describe('the feed', () => {
     expect(bus.lag(topic, topic)).toBe(1);
   });
 
+  test('one that goes back to its sender is taken again when it comes again, and its first message ends apart', async () => {
+    const feed = await open();
+    await send('a', 'a', 'b');
+    const end = feed.letGo('a');
+    await send('a');
+    expect(told).toEqual(['accept a', 'accept b', 'accept a']);
+    expect([feed.pending, bus.lag(topic, topic)]).toEqual([2, 4]);
+    end();
+    await clock.runFor(1);
+    expect([feed.pending, bus.lag(topic, topic)]).toEqual([2, 2]);
+    await finish('a');
+    expect([feed.pending, bus.lag(topic, topic)]).toEqual([1, 1]);
+  });
+
   test('what an earlier life had in hand is told apart', async () => {
     const first = await open();
     await send('a', 'b');

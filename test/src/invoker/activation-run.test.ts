@@ -21,6 +21,7 @@ import type { RunnableAction } from '@gpuwhisk/invoker/activation/runnable-actio
 import type { InitRequest, RunRequest } from '@gpuwhisk/invoker/containers/container-factory';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { GuestAnswer } from '@gpuwhisk/invoker/containers/simulated-factory';
+import type { PoolJob } from '@gpuwhisk/invoker/pool/action-queue';
 import { ContainerPool } from '@gpuwhisk/invoker/pool/container-pool';
 import { storeLike } from '../simulation/delegates.js';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
@@ -152,8 +153,10 @@ describe('an activation', () => {
   /** Hands an activation to the pool; resolves when its record is durable. */
   function submit(changes: Partial<ActivationMessage> = {}, of: RunnableAction = action): Promise<void> {
     const sent: ActivationMessage = { ...message, transid: ['tid', clock.now()], ...changes };
-    return new Promise((stored) => {
-      pool.submit(new ActivationRun(context, sent, of, { stored, retry: (job) => pool.submit(job) }));
+    return new Promise((stored, reject) => {
+      const retry = (job: PoolJob): void => pool.submit(job);
+      const giveBack = (reason: string): void => reject(new Error(reason));
+      pool.submit(new ActivationRun(context, sent, of, { stored, retry, giveBack }));
     });
   }
 
