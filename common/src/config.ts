@@ -131,6 +131,15 @@ export const configSchema = z.strictObject({
   maxQueuedBytes: count.default(256 * MiB),
   gpu: z
     .strictObject({
+      /** What may be changed on the machine's real GPUs; simulated ones are always managed. */
+      manage: z
+        .strictObject({
+          /** Start and end an MPS daemon for each device, and set its compute mode. */
+          mps: z.boolean().default(false),
+          /** Turn MIG on and off, and cut devices into instances. */
+          mig: z.boolean().default(false),
+        })
+        .prefault({}),
       /** What becomes of an activation whose SLO cannot be met any more: it runs as best effort, or is refused (429). */
       admission: z.enum(['best-effort', 'refuse']).default('best-effort'),
       /** Activations that may wait for a GPU; more are answered 429. */

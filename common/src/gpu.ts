@@ -14,7 +14,7 @@ export interface Slice {
   uuid: string;
   /** `3g.20gb`. */
   profile: string;
-  /** First memory slot, and how many. */
+  /** First memory slot, −1 where the driver tells it only to root; and how many. */
   startSlot: number;
   slots: number;
   smCount: number;

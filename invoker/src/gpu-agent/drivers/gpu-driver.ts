@@ -50,15 +50,19 @@ export interface GpuDriver {
   readonly simulated: boolean;
   /** The driver's version and the CUDA version that it serves, `13.0`. */
   readonly version: { driver: string; cuda: string };
+  /** `mode` is never `mps`: the driver does not know who enforces shares. A lost device is not listed. */
   devices(): Promise<Device[]>;
-  /** All devices at once: what the agent does every second. */
+  /** All devices at once: what the agent does every second. A lost device is left out. */
   sample(): Promise<DeviceSample[]>;
   /** Calls `listener`, which must not throw, for every event from now on. */
   watch(listener: (event: DeviceEvent) => void): Promise<{ close(): Promise<void> }>;
   /** The profiles of a device that can be cut; empty where it cannot. */
   sliceProfiles(device: string): Promise<SliceProfile[]>;
-  /** Refused while processes use the device. */
+  /** Whether only one process (the MPS server, say) may use the device. Allowed where `gpu.manage.mps` is. */
+  setExclusive(device: string, exclusive: boolean): Promise<void>;
+  /** Refused while processes use the device; it takes the device's slices with it. Allowed where `gpu.manage.mig` is. */
   setMig(device: string, enabled: boolean): Promise<void>;
+  /** Where the driver finds room, or at `startSlot`. Several of one device: in the order of inOrderOfCreation. */
   createSlice(device: string, profile: string, startSlot?: number): Promise<Slice>;
   /** Refused while processes use the slice. */
   destroySlice(device: string, slice: string): Promise<void>;

@@ -27,10 +27,18 @@ export interface ShareEnforcer {
   readonly name: 'mps' | 'tokens' | 'mps+tokens' | 'none';
   /** Whether the share of a process that runs can be moved. */
   readonly adjusts: boolean;
-  /** Readies a device (or one slice of it): its daemon runs and answers. Idempotent. */
+  /**
+   * Readies a device (or one slice of it): its daemon runs and answers. Idempotent: a daemon that has died since is
+   * started again; the clients that it had are lost.
+   */
   open(device: Device, slice?: string): Promise<void>;
   /** For a process yet to be started. The share's class is its ceiling from then on. */
   settings(device: Device, share: Share, slice?: string): Promise<ClientSettings>;
+  /**
+   * Rejects unless the process, which has made its CUDA context by now, is under its share: with MPS a process that does
+   * not find its daemon gets the whole device without a word. To be asked once for each process before it serves.
+   */
+  confirm(client: ShareClient): Promise<void>;
   /** Moves the request and limit of a process that runs, below its class. Rejects where `adjusts` is false. */
   adjust(client: ShareClient, share: Share): Promise<void>;
   clients(device: string, slice?: string): Promise<ShareClient[]>;
