@@ -125,6 +125,16 @@ export interface Share {
   smLimit: number;
   /** Device memory that it may hold, context included, MiB. */
   memoryMiB: number;
+  /** For kernel tokens, where they are used. */
+  tokens?: TokenTerms;
+}
+
+/** What kernel tokens go by. */
+export interface TokenTerms {
+  /** Blocks that it launches in 5 ms when alone at 100 % of its class; absent: learned while it runs. */
+  maxTokens?: number;
+  /** Part by which its launch cycles may grow before neighbours give way (Dilu's η_violation); absent: it has no SLO. */
+  violation?: number;
 }
 
 /** Who may share an MPS server with a function: everybody, its namespace, nobody. */

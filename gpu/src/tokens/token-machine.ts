@@ -1,0 +1,178 @@
+import type { TokenColumns } from './columns.js';
+import { LaunchCycles } from './launch-cycles.js';
+import { RateWindows } from './rate-window.js';
+import { SoloRates } from './solo-rates.js';
+
+/** How a budget grows while neighbours are idle (Dilu, section 3.4.1). */
+export const growth = 1.3;
+/** What an emergency leaves to the neighbours at least, as a part of their solo rate. */
+export const leastShare = 0.05;
+/** Part by which launch cycles may grow (Dilu's η_violation), for most functions and for language models. */
+export const violations = { usual: 0.2, languageModel: 0.3 } as const;
+
+/** Of a GPU, as Dilu's algorithm 2 names them. */
+export type TokenState = 'NONE' | 'EMERGENCY' | 'RECOVERY' | 'CONTENTION';
+
+/**
+ * Issues every client its blocks for the next period: Dilu's algorithm 2, with these rules where it is silent. A GPU
+ * is in EMERGENCY as long as any client, its owners, is violated; owners' limits are scaled to a sum of 1; neighbours
+ * get min(request, last) / (1 + ΔT), with the largest ΔT and never below `leastShare`. A client whose last cycle is
+ * long ago is no owner. A running cycle counts as soon as it is longer than it should be. Back in CONTENTION, those
+ * without SLO regain their request step by step. Where nobody has an SLO, each is treated as the algorithm treats
+ * those that have. Allocates nothing in step().
+ */
+export class TokenMachine {
+  private readonly windows: RateWindows;
+  private readonly cycles: LaunchCycles;
+  private readonly solo: SoloRates;
+  private readonly epochs: Float64Array;
+  private readonly cyclesSeen: Float64Array;
+  /** The last rate issued, as a part of the solo rate: it outlives a change of that. */
+  private readonly last: Float64Array;
+  /** ΔT of owners; 0 for the rest. */
+  private readonly violated: Float64Array;
+
+  constructor(private readonly columns: TokenColumns) {
+    const places = columns.epoch.length;
+    this.windows = new RateWindows(places);
+    this.cycles = new LaunchCycles(places);
+    this.solo = new SoloRates(places);
+    this.epochs = new Float64Array(places);
+    this.cyclesSeen = new Float64Array(places);
+    this.last = new Float64Array(places);
+    this.violated = new Float64Array(places);
+  }
+
+  /** One period: reads what happened in the last one and writes `budget` and `soloRate` of every client. */
+  step(): void {
+    const { epoch } = this.columns;
+    this.windows.advance();
+    for (let place = 0; place < epoch.length; place += 1) this.observe(place);
+    for (let place = 0; place < epoch.length; place += 1) if (epoch[place] !== 0) this.learn(place);
+    for (let place = 0; place < epoch.length; place += 1) if (epoch[place] !== 0) this.issue(place);
+  }
+
+  /** Of the GPU as the last step found it. */
+  stateOf(gpu: number): TokenState {
+    let clients = 0;
+    let emergency = false;
+    let active = 0;
+    for (let place = 0; place < this.epochs.length; place += 1) {
+      if (!this.isOn(place, gpu)) continue;
+      clients += 1;
+      if (this.violated[place]! > 0) emergency = true;
+      if (!this.windows.isIdle(place)) active += 1;
+    }
+    if (clients <= 1) return 'NONE';
+    if (emergency) return 'EMERGENCY';
+    return active > 1 ? 'CONTENTION' : 'RECOVERY';
+  }
+
+  private observe(place: number): void {
+    const { epoch, request, used, cycles, cycleMs, cycleBatch, runningMs, runningBatch, violation } = this.columns;
+    if (this.epochs[place] !== epoch[place]) {
+      this.epochs[place] = epoch[place]!;
+      this.windows.clear(place);
+      this.cycles.clear(place);
+      this.solo.clear(place);
+      this.cyclesSeen[place] = cycles[place]!;
+      this.last[place] = request[place]!;
+      this.violated[place] = 0;
+    }
+    if (epoch[place] === 0) return;
+    this.windows.record(place, used[place]! > 0);
+    if (cycles[place] !== this.cyclesSeen[place]) {
+      this.cyclesSeen[place] = cycles[place]!;
+      this.cycles.record(place, cycleBatch[place]!, cycleMs[place]!);
+    }
+    const isRunning = runningMs[place]! > 0;
+    if (!(violation[place]! > 0) || (!isRunning && this.windows.isIdle(place))) {
+      this.violated[place] = 0;
+      return;
+    }
+    const change = Math.max(
+      cycles[place]! > 0 ? this.cycles.growth(place, cycleBatch[place]!, cycleMs[place]!) : 0,
+      isRunning ? this.cycles.growth(place, runningBatch[place]!, runningMs[place]!) : 0,
+    );
+    this.violated[place] = change > violation[place]! ? change : 0;
+  }
+
+  private learn(place: number): void {
+    const { gpu, used, held, maxTokens, soloRate } = this.columns;
+    if (maxTokens[place]! > 0) {
+      soloRate[place] = maxTokens[place]!;
+      return;
+    }
+    if (used[place]! > 0 && held[place] === 0) {
+      let alone = true;
+      for (let other = 0; other < used.length; other += 1) {
+        if (other !== place && used[other]! > 0 && this.isOn(other, gpu[place]!)) alone = false;
+      }
+      this.solo.record(place, used[place]!, alone);
+    }
+    soloRate[place] = this.solo.rateOf(place);
+  }
+
+  private issue(place: number): void {
+    const { gpu, limit, soloRate, budget } = this.columns;
+    const share = Math.min(this.shareOf(place), limit[place]!);
+    this.last[place] = share;
+    const isAlone = this.countOthers(gpu[place]!, place) === 0;
+    // Its whole rate holds nobody back: a peak above the 99th percentile is no reason to wait.
+    const unbounded = soloRate[place] === 0 || (isAlone && limit[place]! >= 1);
+    budget[place] = unbounded ? Infinity : Math.max(1, soloRate[place]! * share);
+  }
+
+  /** The part of its solo rate that a client is issued, before its limit. */
+  private shareOf(place: number): number {
+    const { gpu, request, limit, violation, cycles } = this.columns;
+    const last = this.last[place]!;
+    let others = 0;
+    let othersIdle = true;
+    let protectedClients = 0;
+    let protectedIdle = true;
+    let owners = 0;
+    let ownersLimit = 0;
+    let worst = 0;
+    for (let other = 0; other < gpu.length; other += 1) {
+      if (!this.isOn(other, gpu[place]!)) continue;
+      const idle = this.windows.isIdle(other);
+      if (other !== place) {
+        others += 1;
+        if (!idle) othersIdle = false;
+      }
+      // Without marks a client is never sensitive.
+      if (violation[other]! > 0 && cycles[other]! > 0) {
+        protectedClients += 1;
+        if (!idle) protectedIdle = false;
+      }
+      if (this.violated[other]! > 0) {
+        owners += 1;
+        ownersLimit += limit[other]!;
+        worst = Math.max(worst, this.violated[other]!);
+      }
+    }
+    if (others === 0) return limit[place]!;
+    if (this.violated[place]! > 0) return limit[place]! / Math.max(1, ownersLimit);
+
+    const isProtected = violation[place]! > 0 && cycles[place]! > 0;
+    if (isProtected || protectedClients === 0) {
+      if (this.windows.isIdle(place) || !othersIdle) return request[place]!;
+      return last * growth;
+    }
+    if (owners > 0) return Math.max(leastShare, Math.min(request[place]!, last) / (1 + worst));
+    if (protectedIdle) return last * growth;
+    return last < request[place]! ? Math.min(request[place]!, last * growth) : last;
+  }
+
+  private countOthers(gpu: number, place: number): number {
+    let count = 0;
+    for (let other = 0; other < this.epochs.length; other += 1)
+      if (other !== place && this.isOn(other, gpu)) count += 1;
+    return count;
+  }
+
+  private isOn(place: number, gpu: number): boolean {
+    return this.epochs[place] !== 0 && this.columns.gpu[place] === gpu;
+  }
+}
