@@ -84,6 +84,18 @@ function buildAddon() {
   });
 }
 
+/** The stand-in for a GPU's driver: a daemon, and the libraries that programs load in place of NVIDIA's. */
+async function buildStandIn() {
+  const folder = join(here, 'cudasim');
+  const headers = [folder, join(folder, 'daemon')].flatMap((path) => sourcesIn(path, '.h'));
+  await build({
+    target: join(out, 'cudasim', 'daemon'),
+    sources: sourcesIn(join(folder, 'daemon'), '.cpp'),
+    headers,
+    flags,
+  });
+}
+
 /**
  * Compiles what is out of date into native/build. Returns whether the sandbox is there; `note` is a plain line about
  * what is missing. Throws if the source does not compile.
@@ -107,6 +119,7 @@ export async function buildNative() {
   await buildResident();
   await buildAddon();
   await buildProxy();
+  await buildStandIn();
   return { built: true };
 }
 

@@ -1,0 +1,26 @@
+// The stand-in's daemon: holds the devices of a node for as long as who started it holds its standard input.
+#include "server.h"
+
+#include <cstdio>
+#include <exception>
+#include <sys/prctl.h>
+
+using namespace gpuwhisk::sim;
+
+int main(int count, char **arguments) {
+  try {
+    Options options = parse_options(count, arguments);
+    prctl(PR_SET_TIMERSLACK, 1UL); // Of the wake-ups that are computed.
+    Server server(options);
+    std::puts("ready");
+    std::fflush(stdout);
+    server.run();
+    return 0;
+  } catch (const OptionsError &error) {
+    std::fprintf(stderr, "cudasim: %s\n", error.what());
+    return 2;
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "cudasim: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,68 @@
+// Connections, and the loop that serves them. One thread does everything.
+#ifndef GPUWHISK_CUDASIM_SERVER_H
+#define GPUWHISK_CUDASIM_SERVER_H
+
+#include "descriptor.h"
+#include "mps.h"
+#include "node.h"
+#include "reply.h"
+#include "sampler.h"
+
+#include <map>
+#include <string>
+
+namespace gpuwhisk::sim {
+
+class Server {
+public:
+  /** Listens. Throws std::system_error. */
+  explicit Server(const Options &options);
+  ~Server();
+  Server(const Server &) = delete;
+  Server &operator=(const Server &) = delete;
+
+  /** Serves until SIGTERM or SIGINT comes or standard input ends. Throws std::system_error. */
+  void run();
+
+private:
+  struct Session {
+    Descriptor socket, process;
+    std::list<Client>::iterator client;
+    bool greeted = false;
+  };
+  /** An answer that is not due yet, or an event that is waited for. */
+  struct Pending {
+    Session *session;
+    gwsim_header header;
+    uint64_t due_ns;
+    Reply reply;
+    bool waits_for_event = false;
+    gwsim_events_request events{};
+  };
+
+  void watch(int descriptor, void *tag);
+  void accept_clients();
+  void receive(Session &session);
+  bool serve(Session &session, const gwsim_header &header, std::string_view body);
+  Reply answer(Session &session, gwsim_operation operation, std::string_view body);
+  Reply greet(Session &session, const gwsim_hello &hello);
+  bool send(Session &session, const gwsim_header &header, const Reply &reply);
+  void close_session(Session &session);
+  void answer_pending();
+  void advance();
+  void set_timer();
+  void strike(Client &client, int32_t error);
+
+  const Options &options_;
+  Node node_;
+  Sampler sampler_;
+  uint64_t start_ns_;
+  Descriptor epoll_, listener_, signals_, timer_;
+  std::list<Session> sessions_;
+  std::list<Pending> pending_;
+  bool ending_ = false;
+};
+
+} // namespace gpuwhisk::sim
+
+#endif
