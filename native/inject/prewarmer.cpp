@@ -134,6 +134,7 @@ void Prewarmer::release() {
 Outcome Prewarmer::inject(Bytes code, const InjectOptions &options, const CallOptions *first) {
   if (payload_) throw Failure("not-ready", "A function is loaded.");
   if (options.entry.size() >= GW_ENTRY_BYTES) throw Failure("payload", "The name of the entry is too long.");
+  OneProcessor one;
   std::vector<Stage> stages;
   Watch watch(stages);
   address(&options.environment, first);
@@ -156,6 +157,7 @@ Outcome Prewarmer::inject(Bytes code, const InjectOptions &options, const CallOp
 
 Outcome Prewarmer::call(const CallOptions &options) {
   if (!payload_) throw Failure("not-ready", "No function is loaded.");
+  OneProcessor one;
   address(nullptr, &options);
   return execute(GW_CALL, options.timeout_us, {});
 }
@@ -247,6 +249,7 @@ void Prewarmer::read_result(Outcome &outcome) {
 
 Outcome Prewarmer::unload() {
   if (!payload_) throw Failure("not-ready", "No function is loaded.");
+  OneProcessor one;
   Outcome outcome;
   outcome.kind = "result";
   roll_back(outcome);
@@ -256,6 +259,7 @@ Outcome Prewarmer::unload() {
 void Prewarmer::check() {
   target_.check_identity();
   if (payload_) return;
+  OneProcessor one;
   attach();
   save_context(resident_.worker, parked_);
   release();

@@ -7,33 +7,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <sched.h>
 #include <sys/ptrace.h>
 
 namespace gpuwhisk::inject {
 namespace {
-
-/** Keeps a thread on this one's processor: a switch between two costs several times one on the same. */
-class SameProcessor {
-public:
-  explicit SameProcessor(pid_t thread) : thread_(thread) {
-    cpu_set_t here;
-    CPU_ZERO(&here);
-    CPU_SET(sched_getcpu(), &here);
-    moved_ = sched_getaffinity(thread_, sizeof before_, &before_) == 0 &&
-             sched_setaffinity(thread_, sizeof here, &here) == 0; // Otherwise it is only slower.
-  }
-  /** Throws "unrestorable" if the thread cannot have back what it had. */
-  void end() const {
-    if (moved_ && sched_setaffinity(thread_, sizeof before_, &before_) < 0)
-      throw Failure("unrestorable", "The processors of the pre-warmer's thread cannot be restored.");
-  }
-
-private:
-  pid_t thread_;
-  cpu_set_t before_;
-  bool moved_;
-};
 
 // The list lies in memory that a function may have exchanged: a call is approved only if it is one of ours.
 bool is_listed(const user_regs_struct &registers, std::span<const gw_call> calls) {
@@ -48,10 +25,8 @@ constexpr int64_t limit_us = 5'000'000; // The script makes no call that waits.
 } // namespace
 
 void Remote::run(std::span<gw_call> calls) {
-  SameProcessor together(resident_.worker);
   for (size_t at = 0; at < calls.size(); at += GW_MAX_CALLS)
     run_part(calls.subspan(at, std::min<size_t>(GW_MAX_CALLS, calls.size() - at)));
-  together.end();
 }
 
 void Remote::run_part(std::span<gw_call> calls) {

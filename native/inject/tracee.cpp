@@ -2,7 +2,9 @@
 
 #include "failure.h"
 
+#include <cerrno>
 #include <elf.h>
+#include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
@@ -18,14 +20,41 @@ void request(int operation, pid_t thread, const void *address, const void *data,
 
 void *number(long value) { return reinterpret_cast<void *>(value); }
 
+bool move(pid_t thread, int processor) {
+  cpu_set_t here;
+  CPU_ZERO(&here);
+  CPU_SET(processor, &here);
+  return sched_setaffinity(thread, sizeof here, &here) == 0;
+}
+
+/** As request, for one that wakes a thread: it wakes here (see OneProcessor), and has its own affinity back before it runs. */
+void wake(int operation, pid_t thread, const void *data, const char *what) {
+  cpu_set_t own;
+  int processor = sched_getcpu();
+  bool moved = processor >= 0 && sched_getaffinity(thread, sizeof own, &own) == 0 && CPU_ISSET(processor, &own) &&
+               move(thread, processor); // Otherwise it is only slower.
+  request(operation, thread, nullptr, data, what);
+  if (moved && sched_setaffinity(thread, sizeof own, &own) < 0 && errno != ESRCH) throw_errno("sched_setaffinity");
+}
+
 } // namespace
 
+OneProcessor::OneProcessor() {
+  int processor = sched_getcpu();
+  if (processor < 0 || sched_getaffinity(0, sizeof own_, &own_) < 0) return;
+  moved_ = move(0, processor);
+}
+
+OneProcessor::~OneProcessor() {
+  if (moved_) sched_setaffinity(0, sizeof own_, &own_);
+}
+
 void seize(pid_t thread) { request(PTRACE_SEIZE, thread, nullptr, number(options), "ptrace SEIZE"); }
-void interrupt(pid_t thread) { request(PTRACE_INTERRUPT, thread, nullptr, nullptr, "ptrace INTERRUPT"); }
-void resume(pid_t thread, int signal) { request(PTRACE_CONT, thread, nullptr, number(signal), "ptrace CONT"); }
+void interrupt(pid_t thread) { wake(PTRACE_INTERRUPT, thread, nullptr, "ptrace INTERRUPT"); }
+void resume(pid_t thread, int signal) { wake(PTRACE_CONT, thread, number(signal), "ptrace CONT"); }
 void resume_to_call(pid_t thread) { request(PTRACE_SYSCALL, thread, nullptr, nullptr, "ptrace SYSCALL"); }
 void stay_stopped(pid_t thread) { request(PTRACE_LISTEN, thread, nullptr, nullptr, "ptrace LISTEN"); }
-void detach(pid_t thread) { request(PTRACE_DETACH, thread, nullptr, nullptr, "ptrace DETACH"); }
+void detach(pid_t thread) { wake(PTRACE_DETACH, thread, nullptr, "ptrace DETACH"); }
 
 user_regs_struct get_registers(pid_t thread) {
   user_regs_struct registers;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <csignal>
+#include <sched.h>
 #include <sys/types.h>
 #include <sys/user.h>
 #include <utility>
@@ -17,6 +18,22 @@ struct Context {
   std::array<std::byte, 16384> extended; // XSAVE area: floating point, vectors
   size_t extended_size;
   uint64_t signal_mask;
+};
+
+/**
+ * Keeps this thread on the processor that it is on, and with that the threads that it lets go on: waking another
+ * processor takes longer than most of what is done between two stops, and memory that one has changed is slow on another.
+ */
+class OneProcessor {
+public:
+  OneProcessor();
+  ~OneProcessor();
+  OneProcessor(const OneProcessor &) = delete;
+  OneProcessor &operator=(const OneProcessor &) = delete;
+
+private:
+  cpu_set_t own_;
+  bool moved_ = false;
 };
 
 /** Attaches without stopping. The process dies with this thread (PTRACE_O_EXITKILL); threads that it starts are traced too. */
