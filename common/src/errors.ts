@@ -215,6 +215,9 @@ export const tooManyRequests = (count: number, allowed: number): ApiError =>
 /** 429: a namespace has as many activations in flight as it may, or as many of all namespaces wait. */
 export const tooManyInFlight = (count: number, allowed: number): ApiError =>
   new ApiError(429, `Too many concurrent requests in flight (count: ${count}, allowed: ${allowed}).`);
+/** 429: no GPU became free in time, and those that are late are refused by configuration. */
+export const gpuTooLate = (sloMs: number): ApiError =>
+  new ApiError(429, `No GPU became free within the action's SLO of ${sloMs} ms.`);
 
 /** 500: our fault; the log says more. */
 export const internalError = (): ApiError => new ApiError(500, 'There was an internal server error.');
@@ -223,3 +226,14 @@ export const corruptedEntity = (): ApiError => new ApiError(500, 'Resource is co
 /** 503: no invoker, or the platform is shutting down. */
 export const overloaded = (): ApiError =>
   new ApiError(503, 'The server is currently unavailable (because it is overloaded or down for maintenance).');
+/** 503: the action has annotation `gpu`. */
+export const noGpu = (): ApiError => new ApiError(503, 'The action needs a GPU, and no invoker has one.');
+/** 503: no GPU could ever serve the action; `reason` names the field of annotation `gpu` and what there is. */
+export const noSuchGpu = (reason: string): ApiError =>
+  new ApiError(503, `The action needs a GPU that is not there: ${reason}.`);
+/** 503: none became free for as long as an activation may wait. */
+export const gpuWaitTooLong = (waitMs: number): ApiError =>
+  new ApiError(503, `No GPU became free for the action within ${waitMs} ms.`);
+/** 503: agents gave the activation back, the last one for `reason`. */
+export const gpuRefused = (times: number, reason: string): ApiError =>
+  new ApiError(503, `The action was placed ${times} times, and no GPU took it: ${reason}.`);

@@ -161,7 +161,10 @@ export interface GpuAnnotation {
 }
 
 /** What of it rides with an activation: all that deciding about it needs. */
-export type GpuNeed = Omit<GpuAnnotation, 'features' | 'sample'>;
+export interface GpuNeed extends Omit<GpuAnnotation, 'features' | 'sample'> {
+  /** The action's time limit, ms. */
+  timeoutMs: number;
+}
 
 /** Why something was not chosen. */
 export interface Rejection {

@@ -1,4 +1,5 @@
 import { ActivationFeed } from '@gpuwhisk/common/activations/activation-feed';
+import { isRecorded } from '@gpuwhisk/common/activations/is-recorded';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
@@ -10,7 +11,6 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage, InvokerInstanceId } from '@gpuwhisk/common/messages';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
-import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
@@ -48,8 +48,6 @@ export interface InvokerDependencies {
   /** Decrypts arguments that come encrypted. */
   unlockArguments: UnlockArguments;
 }
-
-const lookupRetryMs = 1000;
 
 /** Takes activations from its topic, runs them in containers and records them. */
 export class Invoker {
@@ -170,7 +168,7 @@ export class Invoker {
 
   /** Decides about a message that an earlier life may have had: recorded, started, or neither. */
   private async recover(message: ActivationMessage, done: () => void): Promise<void> {
-    if (await this.isRecorded(message)) {
+    if (await isRecorded(this.dependencies, message)) {
       done();
       return;
     }
@@ -187,23 +185,6 @@ export class Invoker {
     this.recordWhiskError(message, action, 'The invoker stopped while the action ran.', done);
   }
 
-  /** Asks the store until it answers: running or recording an activation twice would be worse than waiting. */
-  private async isRecorded(message: ActivationMessage): Promise<boolean> {
-    for (;;) {
-      try {
-        await this.dependencies.store.get('activations', `${message.user.namespace.name}/${message.activationId}`);
-        return true;
-      } catch (error) {
-        if (error instanceof NoDocumentError) return false;
-        this.context.logger.error(
-          { activationId: message.activationId, error: String(error) },
-          'a record could not be looked up',
-        );
-        await sleep(this.dependencies.clock, lookupRetryMs);
-      }
-    }
-  }
-
   private recordWhiskError(
     message: ActivationMessage,
     action: RunnableAction | undefined,
@@ -214,6 +195,7 @@ export class Invoker {
     if (message.blocking) acknowledgeResult(this.context, message, record);
     complete(this.context, message, record, done);
   }
+
   private unrunRecord(
     message: ActivationMessage,
     action: RunnableAction | undefined,

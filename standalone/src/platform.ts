@@ -7,6 +7,7 @@ import type { Config } from '@gpuwhisk/common/config';
 import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryption';
 import { LogRing } from '@gpuwhisk/common/log-ring';
 import { createLogger } from '@gpuwhisk/common/logging';
+import { unplacedTopic } from '@gpuwhisk/common/messages';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';
@@ -15,6 +16,9 @@ import { systemNetwork } from '@gpuwhisk/common/system/network';
 import type { HttpHandler } from '@gpuwhisk/common/system/network';
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import { identityChanges } from '@gpuwhisk/controller/api/admin';
+import { GpuScheduler } from '@gpuwhisk/controller/balance/gpu-scheduler';
+import { GpuTable } from '@gpuwhisk/controller/balance/gpu-table';
+import { LeaseKeeper } from '@gpuwhisk/controller/balance/lease-keeper';
 import { createController } from '@gpuwhisk/controller/create-controller';
 import type { Controller } from '@gpuwhisk/controller/create-controller';
 import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
@@ -62,6 +66,7 @@ const instance = 0;
 const invokerTopic = `invoker${instance}`;
 const compositionsTopic = `compositions${instance}`;
 const completedTopic = `completed${instance}`;
+const gpuTopic = unplacedTopic(instance);
 /** Activations that the invoker holds; others wait in the bus. */
 const maxInFlight = 2000;
 const requestGraceMs = 2000;
@@ -147,6 +152,7 @@ async function start(
     factory.start(),
     bus.ensureTopic(invokerTopic, { durable: true, ...limits }),
     bus.ensureTopic(compositionsTopic, { durable: true, ...limits }),
+    bus.ensureTopic(gpuTopic, { durable: true, ...limits, maxPendingMessages: config.gpu.maxWaiting }),
     bus.ensureTopic(completedTopic, { durable: false, maxPendingMessages: 100_000, maxPendingBytes: Infinity }),
     wellKnownAccounts ? installAccounts(store, options.accountLimits) : undefined,
   ]);
@@ -159,6 +165,20 @@ async function start(
 
   const state = embeddedState(clock);
   releases.push(() => state.close());
+  const records = new RecordWriter(store, clock, logger);
+  releases.push(() => records.close());
+  const gpuTable = new GpuTable(state, clock);
+  await gpuTable.open();
+  const gpuLease = new LeaseKeeper(state, clock, logger, 'gpu-scheduler', `controller${instance}`);
+  await gpuLease.open();
+  releases.push(() => gpuLease.close());
+  const gpuScheduler = new GpuScheduler({
+    ...{ bus, clock, store, records, logger, instance },
+    table: gpuTable,
+    lease: gpuLease,
+    recordLevels: config,
+    options: config.gpu,
+  });
   const dispatcher = new Dispatcher({
     bus,
     clock,
@@ -167,6 +187,7 @@ async function start(
     logger,
     instance,
     chooseInvoker: () => invokerTopic,
+    gpu: gpuScheduler,
   });
   await dispatcher.open();
   const blacklist = new NamespaceBlacklist(store, clock, logger);
@@ -196,8 +217,6 @@ async function start(
     maxInFlight,
     unlockArguments: createArgumentUnlock(config.parameterStorage),
   });
-  const records = new RecordWriter(store, clock, logger);
-  releases.push(() => records.close());
   // Filled in once the port is known.
   const gateway: { url?: string | undefined } = {};
   const controller = (api.controller = createController({
@@ -212,6 +231,7 @@ async function start(
     invoker: dispatcher,
     state,
     bus,
+    gpuTable,
     marks: durable.marks,
     instance,
     logRing,
@@ -241,6 +261,7 @@ async function start(
       const untilMs = clock.monotonicMs() + drainMs;
       // What runs has components to come, which need the invoker.
       await controller.composing.close(drainMs);
+      await gpuScheduler.close();
       await invoker.close(Math.max(0, untilMs - clock.monotonicMs()));
       await dispatcher.close();
       await serverClosed;

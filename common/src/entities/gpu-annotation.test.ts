@@ -40,7 +40,7 @@ describe('annotation gpu', () => {
 
   test('what rides with activations leaves out what only profiling needs', () => {
     const annotation = readGpuAnnotation(with2GiB({ sample: {}, features: { layers: 3 }, sloMs: 100 }));
-    expect(gpuNeedOf(annotation)).toEqual(readGpuAnnotation(with2GiB({ sloMs: 100 })));
+    expect(gpuNeedOf(annotation, 500)).toEqual({ ...readGpuAnnotation(with2GiB({ sloMs: 100 })), timeoutMs: 500 });
   });
 
   test.each<[string, JsonValue, RegExp]>([

@@ -137,8 +137,8 @@ function checkShares({ smRequest, smLimit, mpsPercent }: GpuAnnotation): void {
 }
 
 /** What of a checked annotation rides with activations. */
-export function gpuNeedOf(annotation: GpuAnnotation): GpuNeed {
-  const need = { ...annotation };
+export function gpuNeedOf(annotation: GpuAnnotation, timeoutMs: number): GpuNeed {
+  const need = { ...annotation, timeoutMs };
   delete need.features;
   delete need.sample;
   return need;

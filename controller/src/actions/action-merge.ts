@@ -1,7 +1,8 @@
 import { deprecatedKind, execUndefined, notAllowed } from '@gpuwhisk/common/errors';
 import type { SequenceExec, WhiskAction } from '@gpuwhisk/common/entities/action';
+import { GpuAnnotationError, readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
 import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
-import { instancesProblem } from '@gpuwhisk/common/entities/limits';
+import { instancesProblem, limitsProblem } from '@gpuwhisk/common/entities/limits';
 import type { LimitBounds } from '@gpuwhisk/common/entities/limits';
 import type { ActionLimits } from '@gpuwhisk/common/entities/action';
 import { mergeParameters, parameterValue } from '@gpuwhisk/common/entities/parameters';
@@ -9,6 +10,9 @@ import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { validateRequirements } from '@gpuwhisk/common/entities/requirements';
 import { readWarm } from '@gpuwhisk/common/entities/warm';
 import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
+import type { NodeStatus } from '@gpuwhisk/common/gpu';
+import type { JsonValue } from '@gpuwhisk/common/json';
+import { capacityProblem } from '@gpuwhisk/gpu/place/places';
 import { resolveKind } from '@gpuwhisk/common/runtimes';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import type { ActionPut } from './action-put.js';
@@ -17,6 +21,10 @@ import type { ActionPut } from './action-put.js';
 export interface MergeContext {
   manifest: RuntimeManifest;
   bounds: LimitBounds;
+  /** Those of actions with annotation `gpu`. */
+  gpuBounds: LimitBounds;
+  /** The cluster's GPUs, as far as they are known. */
+  gpuNodes: readonly NodeStatus[];
   defaultLimits: ActionLimits;
   /** Epoch ms. */
   nowMs: number;
@@ -33,7 +41,7 @@ export function makeAction(namespace: string, name: string, put: ActionPut, cont
     parameterValue(given, 'provide-api-key') === undefined
       ? [...given, { key: 'provide-api-key', value: false }]
       : given;
-  return checked({
+  return checked(put, context, {
     namespace,
     name,
     exec,
@@ -54,7 +62,7 @@ export function updateAction(stored: WhiskAction, put: ActionPut, context: Merge
   checkNotDeprecated(exec.kind, context.manifest);
   const deleted = new Set(put.delAnnotations);
   const kept = stored.annotations.filter(({ key }) => !deleted.has(key));
-  return checked({
+  return checked(put, context, {
     ...stored,
     exec,
     parameters: mergedParameters(stored, put),
@@ -92,15 +100,29 @@ export function checkNotDeprecated(kind: string, manifest: RuntimeManifest): voi
   if (resolveKind(manifest, kind)?.deprecated === true) throw deprecatedKind(kind);
 }
 
-/** Checks what depends on kind and annotations together. */
-function checked(action: WhiskAction): WhiskAction {
-  const requirements = parameterValue(action.annotations, 'requirements');
-  const warm = parameterValue(action.annotations, 'warm');
+/** Checks what depends on kind, annotations and limits together. Throws ApiError (400). */
+function checked(put: ActionPut, context: MergeContext, action: WhiskAction): WhiskAction {
+  const { annotations, exec } = action;
+  const requirements = parameterValue(annotations, 'requirements');
+  const warm = parameterValue(annotations, 'warm');
+  const gpu = isSequence(exec) ? undefined : parameterValue(annotations, 'gpu');
   try {
-    if (requirements !== undefined && action.exec.kind.startsWith('python:')) validateRequirements(requirements);
-    if (warm !== undefined && action.exec.kind !== 'sequence') readWarm(warm);
+    if (requirements !== undefined && exec.kind.startsWith('python:')) validateRequirements(requirements);
+    if (warm !== undefined && !isSequence(exec)) readWarm(warm);
+    if (gpu !== undefined) checkGpu(gpu, context);
   } catch (error) {
     throw notAllowed((error as Error).message);
   }
+  // An action that loses its GPU keeps no limits that only those with one may have.
+  const limits = put.delAnnotations?.includes('gpu') === true ? action.limits : (put.limits ?? {});
+  const problem = limitsProblem(limits, gpu === undefined ? context.bounds : context.gpuBounds);
+  if (problem !== undefined) throw notAllowed(problem);
   return action;
+}
+
+/** Throws Error with what is wrong with annotation `gpu`. */
+function checkGpu(value: JsonValue, { gpuNodes }: MergeContext): void {
+  const annotation = readGpuAnnotation(value);
+  const problem = gpuNodes.length === 0 ? undefined : capacityProblem(gpuNodes, annotation);
+  if (problem !== undefined) throw new GpuAnnotationError(`Annotation 'gpu' asks for more than there is: ${problem}.`);
 }

@@ -18,7 +18,7 @@ import { wantsExtraLogging } from '../http/transaction.js';
 import { booleanParameter } from '../http/query.js';
 import { listEntities, listRows } from './collections.js';
 import type { ApiContext } from './dependencies.js';
-import { boundsOf } from './dependencies.js';
+import { boundsOf, gpuBoundsOf } from './dependencies.js';
 import {
   actionNameParameter,
   codeParameter,
@@ -77,7 +77,10 @@ async function putAction(context: ApiContext, call: IdentifiedCall): Promise<Ans
   const bounds = boundsOf(context, call.identity);
   const put = readActionPut(body, manifest, { ...bounds, maxCodeBytes: config.limits.maxCodeBytes });
   const overwrite = booleanParameter(call.query, 'overwrite', false);
-  const problem = limitsProblem(put.limits ?? {}, bounds);
+  // Whether a stored action needs a GPU, and may have more, is seen when it is updated.
+  const mayNeedGpu = overwrite || (put.annotations ?? []).some(({ key }) => key === 'gpu');
+  const gpuBounds = gpuBoundsOf(context, call.identity);
+  const problem = limitsProblem(put.limits ?? {}, mayNeedGpu ? gpuBounds : bounds);
   if (problem !== undefined) throw notAllowed(problem);
   if (put.exec !== undefined && isSequence(put.exec)) {
     const { identity } = call;
@@ -95,7 +98,12 @@ async function putAction(context: ApiContext, call: IdentifiedCall): Promise<Ans
   if (exec !== undefined && allowedKinds !== undefined && !allowedKinds.includes(exec.kind)) {
     throw kindNotAuthorized(exec.kind);
   }
-  const merge = { manifest, bounds, defaultLimits: defaultLimits(config.limits), nowMs: clock.now() };
+  const merge = {
+    ...{ manifest, bounds, gpuBounds },
+    gpuNodes: context.gpuTable.nodes(),
+    defaultLimits: defaultLimits(config.limits),
+    nowMs: clock.now(),
+  };
   const written = await write(() => context.actionWriter.put(namespace, name, put, overwrite, merge));
   return jsonAnswer(actionToApi(written, { code: true }));
 }

@@ -17,6 +17,7 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import type { ActionCache } from '../actions/action-cache.js';
 import type { ActionResolver } from '../actions/action-resolver.js';
 import type { ActionWriter } from '../actions/action-writer.js';
+import type { GpuTable } from '../balance/gpu-table.js';
 import type { Throttles } from '../entitlement/throttles.js';
 import type { ComposingInvoker } from '../invoke/composing-invoker.js';
 import type { Identities } from '../identities.js';
@@ -43,6 +44,8 @@ export interface ControllerDependencies {
   /** Where what the controller runs itself, sequences and compositions, outlasts it. */
   bus: MessageBus;
   marks: Pick<StartMarks, 'mark' | 'startedBefore'>;
+  /** The cluster's GPUs. */
+  gpuTable: GpuTable;
   /** This controller's number. */
   instance: number;
   /** Stores the records of what the controller itself carries out. */
@@ -78,4 +81,11 @@ export interface ApiContext extends ControllerDependencies {
 /** What the caller's actions may ask for. */
 export function boundsOf(context: ApiContext, identity: Identity): LimitBounds {
   return boundsFor(context.config.limits, identity.limits);
+}
+
+/** What those of the caller's actions may ask for that have annotation `gpu`. */
+export function gpuBoundsOf(context: ApiContext, identity: Identity): LimitBounds {
+  const { limits } = context.config;
+  const { gpuMaxTimeoutMs: maxTimeoutMs, gpuMaxMemoryMiB: maxMemoryMiB } = limits;
+  return boundsFor({ ...limits, maxTimeoutMs, maxMemoryMiB }, identity.limits);
 }

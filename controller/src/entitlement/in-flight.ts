@@ -25,7 +25,7 @@ export interface InFlightDependencies {
 }
 
 /** OpenWhisk's rule of when a completion that has not come never will: `max(time limit, 60 s)` · 2 + 1 min. */
-function completionWaitMs(timeoutMs: number): number {
+export function completionWaitMs(timeoutMs: number): number {
   return Math.max(timeoutMs, 60_000) * 2 + 60_000;
 }
 

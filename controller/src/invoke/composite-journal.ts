@@ -1,17 +1,16 @@
 import { ActivationFeed } from '@gpuwhisk/common/activations/activation-feed';
+import { isRecorded } from '@gpuwhisk/common/activations/is-recorded';
 import { isRecordKept, recordedCall } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus, Receipt } from '@gpuwhisk/common/bus/message-bus';
 import type { StartMarks } from '@gpuwhisk/common/bus/start-marks';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
-import { activationDocument, activationDocumentId } from '@gpuwhisk/common/entities/activation-codec';
+import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
-import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
-import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 
 /** What a journal is made of. */
@@ -29,8 +28,6 @@ export interface JournalDependencies {
 
 /** Told of what an earlier life has left: one that began ends now, one that did not is run. */
 export type Recover = (message: ActivationMessage, begun: boolean) => void;
-
-const lookupRetryMs = 1000;
 
 /**
  * Keeps what a controller has accepted to run itself until there is a record of it: its message goes to a topic of the
@@ -130,23 +127,8 @@ export class CompositeJournal {
 
   private async recoverUnlessRecorded(message: ActivationMessage, done: () => void): Promise<void> {
     const { activationId, cause } = message;
-    if (await this.isRecorded(message)) this.end(activationId, done);
+    if (await isRecorded(this.dependencies, message)) this.end(activationId, done);
     // What a nested one was part of has begun, and does not go on.
     else this.recover(message, cause !== undefined || this.dependencies.marks.startedBefore(activationId));
-  }
-
-  /** Asks the store until it answers: running or recording one twice would be worse than waiting. */
-  private async isRecorded({ user, activationId }: ActivationMessage): Promise<boolean> {
-    const { store, clock, logger } = this.dependencies;
-    for (;;) {
-      try {
-        await store.get('activations', activationDocumentId(user.namespace.name, activationId));
-        return true;
-      } catch (error) {
-        if (error instanceof NoDocumentError) return false;
-        logger.error({ activationId, error: String(error) }, 'a record could not be looked up');
-        await sleep(clock, lookupRetryMs);
-      }
-    }
   }
 }

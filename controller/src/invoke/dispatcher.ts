@@ -4,6 +4,9 @@ import { newActivationId } from '@gpuwhisk/common/ids';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
+import { gpuNeedOf, readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
+import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import type { GpuNeed } from '@gpuwhisk/common/gpu';
 import type {
   AcknowledgementMessage,
   ActionReference,
@@ -11,12 +14,13 @@ import type {
   CombinedMessage,
   CompletionMessage,
 } from '@gpuwhisk/common/messages';
-import { overloaded, tooManyInFlight } from '@gpuwhisk/common/errors';
+import { isApiError, noGpu, notAllowed, overloaded, tooManyInFlight } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
+import type { GpuScheduler } from '../balance/gpu-scheduler.js';
 import type { InFlight } from '../entitlement/in-flight.js';
 import { transactionIdJson } from './transaction-id.js';
 import type { InvokeOutcome, InvokeRequest, InvokeService } from './invoke-service.js';
@@ -32,11 +36,16 @@ export interface DispatcherDependencies {
   instance: number;
   /** The topic of the invoker that shall run the action; undefined if none can. */
   chooseInvoker: (action: WhiskAction) => string | undefined;
+  /** Decides for actions that need a GPU; absent: there is none. */
+  gpu?: Pick<GpuScheduler, 'open' | 'check' | 'submit' | 'ended'>;
 }
+
+type Send = (message: ActivationMessage) => Receipt;
 
 interface Waiter {
   timer: Timer;
   settle(outcome: InvokeOutcome): void;
+  refuse(error: ApiError): void;
 }
 
 /** How often an activation that finds its topic full looks again. */
@@ -67,6 +76,7 @@ export class Dispatcher implements InvokeService {
         delivery.done();
       },
     );
+    await this.dependencies.gpu?.open((activationId, error) => this.refuse(activationId, error));
   }
 
   /** Answers everybody who waits; nobody may come any more. */
@@ -87,9 +97,8 @@ export class Dispatcher implements InvokeService {
   }
 
   async invoke(request: InvokeRequest): Promise<InvokeOutcome> {
-    const { clock, random, inFlight, chooseInvoker } = this.dependencies;
-    const topic = chooseInvoker(request.action);
-    if (topic === undefined) throw overloaded();
+    const { clock, random, inFlight } = this.dependencies;
+    const send = this.senderFor(request.action);
     const activationId = newActivationId(clock.now(), random);
     const { identity, action, cause } = request;
     const begun = inFlight.begin(identity, activationId, action.limits.timeout, cause === undefined);
@@ -99,7 +108,7 @@ export class Dispatcher implements InvokeService {
     const result = request.blocking ? this.waitFor(activationId, request.waitMs) : undefined;
     let receipt;
     try {
-      receipt = this.trySend(topic, message) ?? (await this.sendWithRoom(topic, message));
+      receipt = this.trySend(send, message) ?? (await this.sendWithRoom(send, message));
     } catch (error) {
       this.forget(activationId);
       inFlight.end(activationId);
@@ -115,10 +124,24 @@ export class Dispatcher implements InvokeService {
     return { type: 'accepted', activationId };
   }
 
+  /** How activations of an action are sent. Throws ApiError (400, 503). */
+  private senderFor(action: WhiskAction): Send {
+    const { bus, chooseInvoker, gpu } = this.dependencies;
+    const need = gpuNeedOfAction(action);
+    if (need !== undefined) {
+      if (gpu === undefined) throw noGpu();
+      gpu.check(need);
+      return (message) => gpu.submit({ ...message, gpuNeed: need }, need);
+    }
+    const topic = chooseInvoker(action);
+    if (topic === undefined) throw overloaded();
+    return (message) => bus.send(topic, message as unknown as JsonObject);
+  }
+
   /** Undefined if the topic is full and the caller may wait for room. */
-  private trySend(topic: string, message: ActivationMessage): Receipt | undefined {
+  private trySend(send: Send, message: ActivationMessage): Receipt | undefined {
     try {
-      return this.dependencies.bus.send(topic, message as unknown as JsonObject);
+      return send(message);
     } catch (error) {
       if (error instanceof TopicFullError && this.waitingForRoom < maxWaitingForRoom) return undefined;
       throw error;
@@ -126,19 +149,20 @@ export class Dispatcher implements InvokeService {
   }
 
   /** Waits a little for room: a refusal at once has its caller try again, which keeps the platform from its work. */
-  private async sendWithRoom(topic: string, message: ActivationMessage): Promise<Receipt> {
-    const { bus, clock } = this.dependencies;
+  private async sendWithRoom(send: Send, message: ActivationMessage): Promise<Receipt> {
+    const { clock } = this.dependencies;
     for (let look = 1; look < roomLooks; look++) {
       this.waitingForRoom++;
       await sleep(clock, roomLookMs);
       this.waitingForRoom--;
-      const receipt = this.trySend(topic, message);
+      const receipt = this.trySend(send, message);
       if (receipt !== undefined) return receipt;
     }
-    return bus.send(topic, message as unknown as JsonObject);
+    return send(message);
   }
 
   private refusal(error: unknown): ApiError {
+    if (isApiError(error)) return error;
     if (error instanceof TopicFullError) return tooManyInFlight(error.pending, error.allowed);
     this.dependencies.logger.error({ error: String(error) }, 'an activation could not be sent');
     return overloaded();
@@ -178,12 +202,12 @@ export class Dispatcher implements InvokeService {
   }
 
   private waitFor(activationId: string, waitMs: number): Promise<InvokeOutcome> {
-    return new Promise((settle) => {
+    return new Promise((settle, refuse) => {
       const timer = this.dependencies.clock.setTimer(waitMs, () => {
         this.waiters.delete(activationId);
         settle({ type: 'accepted', activationId });
       });
-      this.waiters.set(activationId, { timer, settle });
+      this.waiters.set(activationId, { timer, settle, refuse });
     });
   }
 
@@ -192,8 +216,21 @@ export class Dispatcher implements InvokeService {
     this.waiters.delete(activationId);
   }
 
+  /** Tells the caller of an activation that is not run after all; false if nobody waits. */
+  private refuse(activationId: string, error: ApiError): boolean {
+    this.dependencies.inFlight.end(activationId);
+    const waiter = this.waiters.get(activationId);
+    this.forget(activationId);
+    waiter?.refuse(error);
+    return waiter !== undefined;
+  }
+
   private acknowledge(message: AcknowledgementMessage): void {
-    if ('instance' in message) this.dependencies.inFlight.end(completedActivation(message));
+    if ('instance' in message) {
+      const activationId = completedActivation(message);
+      this.dependencies.inFlight.end(activationId);
+      this.dependencies.gpu?.ended(activationId);
+    }
     if (!('response' in message) || typeof message.response === 'string') return;
     const activation: WhiskActivation = message.response;
     const waiter = this.waiters.get(activation.activationId);
@@ -207,4 +244,15 @@ export class Dispatcher implements InvokeService {
 function completedActivation(message: CompletionMessage | CombinedMessage): string {
   if (!('response' in message)) return message.activationId;
   return typeof message.response === 'string' ? message.response : message.response.activationId;
+}
+
+/** What an action with annotation `gpu` asks for. Throws ApiError (400) where the annotation was stored unchecked. */
+function gpuNeedOfAction({ annotations, limits }: WhiskAction): GpuNeed | undefined {
+  const value = parameterValue(annotations, 'gpu');
+  if (value === undefined) return undefined;
+  try {
+    return gpuNeedOf(readGpuAnnotation(value), limits.timeout);
+  } catch (error) {
+    throw notAllowed((error as Error).message);
+  }
 }

@@ -1,79 +1,221 @@
-import type { DeviceStatus, NodeStatus, Placement, Rejection, Share } from '@gpuwhisk/common/gpu';
+import type { GpuIsolation, NodeStatus, Placement, Rejection, Share } from '@gpuwhisk/common/gpu';
+import { occupancyOf } from './occupancy.js';
+import type { Occupant, Reservation } from './occupancy.js';
+import { gangKey, placeId, placesOf } from './places.js';
+import type { Place } from './places.js';
 
 /** What a function asks of a device. */
 export interface PlacementRequest {
+  /** `/namespace/action` of its code, and the namespace that it runs for. */
+  action: string;
+  namespace: string;
   share: Share;
+  /** Devices that it needs, of one node and alike. */
+  gpus: number;
+  isolation: GpuIsolation;
 }
 
-/** Part of a device's memory that may be given away, contexts included. */
-const memoryBound = 0.95;
+/** What a placement is decided on, and stamped with. */
+export interface PlacementView {
+  nodes: readonly NodeStatus[];
+  reservations: readonly Reservation[];
+  /** Places, by UUID, that are kept for one that waits for longer. */
+  kept: ReadonlySet<string>;
+  /** Of the decider's lease. */
+  epoch: number;
+  /** Epoch ms. */
+  at: number;
+}
+
+/** Where to, or why not. */
+export interface PlacementChoice {
+  placement?: Placement;
+  /** Container of the idle resident that it will run in. */
+  reuses?: string;
+  rejected: Rejection[];
+}
+
+/** A place that would do. */
+interface Candidate {
+  place: Place;
+  /** Requests of what runs there, as fractions of its SMs. */
+  load: number;
+  freeMiB: number;
+  reuses: string | undefined;
+  reclaim: string[];
+}
+
+/** MPS serves so many clients of a device at once (up to CUDA 13.0). */
+const maxMpsClients = 48;
 
 /**
- * The device or slice with the least share given away of those with room for the memory; a function that fits none is
- * refused with what each lacks. Ties go to more free memory.
+ * The place with the least share given away of those with room for the memory, an instance of the function that idles
+ * there before all others while the SMs suffice. Idle instances of other functions are in nobody's way: they are named
+ * to be removed where their memory is needed. A function that fits nowhere is refused with what each place lacks.
  */
-export function placeLeastLoaded(
-  nodes: readonly NodeStatus[],
-  { share }: PlacementRequest,
-  epoch: number,
-  at: number,
-): { placement?: Placement; rejected: Rejection[] } {
+export function placeLeastLoaded(view: PlacementView, request: PlacementRequest): PlacementChoice {
   const rejected: Rejection[] = [];
-  let best: { load: number; free: number; placement: Placement } | undefined;
-  for (const node of nodes) {
-    for (const device of node.devices) {
-      const health = node.status.find(({ uuid }) => uuid === device.uuid)?.health;
-      const places = device.mode === 'mig' ? device.slices : [undefined];
-      for (const slice of places) {
-        const what = slice?.uuid ?? device.uuid;
-        if (health?.state !== 'healthy') {
-          rejected.push({ what, reason: problemsOf(health), numbers: {} });
-          continue;
-        }
-        const there = node.residents.filter(
-          (resident) => resident.device === device.uuid && resident.slice === slice?.uuid,
-        );
-        const memoryMiB = slice?.memoryMiB ?? device.memoryMiB;
-        const free = Math.floor(memoryMiB * memoryBound) - sum(there.map((resident) => resident.memoryMiB));
-        if (free < share.memoryMiB) {
-          rejected.push({
-            what,
-            reason: 'too little free memory',
-            numbers: { freeMiB: free, needMiB: share.memoryMiB },
-          });
-          continue;
-        }
-        const load = sum(there.map((resident) => resident.share.smRequest));
-        if (best !== undefined && (load > best.load || (load === best.load && free <= best.free))) {
-          rejected.push({ what, reason: 'another one has more left', numbers: { load, freeMiB: free } });
-          continue;
-        }
-        if (best !== undefined) {
-          const what = best.placement.slice ?? best.placement.devices[0]!;
-          rejected.push({
-            what,
-            reason: 'another one has more left',
-            numbers: { load: best.load, freeMiB: best.free },
-          });
-        }
-        const placement: Placement = {
-          invoker: node.invoker,
-          devices: [device.uuid],
-          ...(slice !== undefined && { slice: slice.uuid }),
-          share,
-          at,
-          epoch,
-          version: node.version,
-        };
-        best = { load, free, placement };
-      }
-    }
+  const candidates: Candidate[] = [];
+  for (const place of placesOf(view.nodes)) {
+    const judged = judge(place, view, request);
+    if ('place' in judged) candidates.push(judged);
+    else rejected.push({ what: placeId(place), ...judged });
   }
-  return { ...(best !== undefined && { placement: best.placement }), rejected };
+  const chosen = choose(candidates, request);
+  for (const candidate of candidates) {
+    if (chosen?.includes(candidate)) continue;
+    const numbers = { load: candidate.load, freeMiB: candidate.freeMiB };
+    const reason = chosen === undefined ? `${request.gpus} alike are needed on one node` : 'another one has more left';
+    rejected.push({ what: placeId(candidate.place), reason, numbers });
+  }
+  const first = chosen?.[0];
+  if (chosen === undefined || first === undefined) return { rejected };
+  const { node, slice } = first.place;
+  const reclaim = chosen.flatMap((one) => one.reclaim);
+  const placement: Placement = {
+    invoker: node.invoker,
+    devices: chosen.map((one) => one.place.device.uuid),
+    ...(slice !== undefined && { slice: slice.uuid }),
+    share: request.share,
+    ...(reclaim.length > 0 && { reclaim }),
+    at: view.at,
+    epoch: view.epoch,
+    version: node.version,
+  };
+  return { placement, ...(first.reuses !== undefined && { reuses: first.reuses }), rejected };
 }
 
-function problemsOf(health: DeviceStatus['health'] | undefined): string {
-  return health === undefined ? 'nothing is known of it' : `${health.state}: ${health.reasons.join('; ')}`;
+/** The places to keep for a request that nothing can be found for: those that have most to give of what could serve it. */
+export function placesToKeep(view: PlacementView, request: PlacementRequest): string[] {
+  const could = placesOf(view.nodes)
+    .filter((place) => place.status?.health.state === 'healthy' && place.capacityMiB >= request.share.memoryMiB)
+    .filter((place) => !view.kept.has(placeId(place)) && (request.gpus === 1 || place.slice === undefined))
+    .map((place) => {
+      const { occupants, foreignMiB } = occupancyOf(place, view.reservations);
+      const busyMiB = sum(occupants.filter((one) => one.busy).map((one) => one.memoryMiB));
+      return { place, leftMiB: place.capacityMiB - foreignMiB - busyMiB };
+    })
+    .sort((one, other) => other.leftMiB - one.leftMiB);
+  const gang = could.find(
+    ({ place }) => could.filter((one) => gangKey(one.place) === gangKey(place)).length >= request.gpus,
+  );
+  if (gang === undefined) return [];
+  const alike = could.filter((one) => gangKey(one.place) === gangKey(gang.place));
+  return alike.slice(0, request.gpus).map((one) => placeId(one.place));
 }
 
-const sum = (numbers: number[]): number => numbers.reduce((total, number) => total + number, 0);
+function judge(
+  place: Place,
+  view: PlacementView,
+  request: PlacementRequest,
+): Candidate | Pick<Rejection, 'reason' | 'numbers'> {
+  const { share, gpus } = request;
+  const health = place.status?.health;
+  if (health === undefined) return { reason: 'nothing is known of it', numbers: {} };
+  if (health.state !== 'healthy') {
+    return { reason: [health.state, health.reasons.join('; ')].filter(Boolean).join(': '), numbers: {} };
+  }
+  if (gpus > 1 && place.device.mode === 'mig') return { reason: 'it is cut into slices', numbers: {} };
+  if (place.capacityMiB < share.memoryMiB) {
+    return { reason: 'too small', numbers: { capacityMiB: place.capacityMiB, needMiB: share.memoryMiB } };
+  }
+  if (view.kept.has(placeId(place))) return { reason: 'kept for one that waits for longer', numbers: {} };
+  const { occupants, foreignMiB } = occupancyOf(place, view.reservations);
+  const busy = occupants.filter((one) => one.busy);
+  if (place.device.mode === 'exclusive' && busy.length > 0) {
+    return { reason: 'it serves one process at a time', numbers: { running: busy.length } };
+  }
+  const unwanted = occupants.filter((one) => !together(place, one, request));
+  // One that runs, or that the agent has not named yet, cannot be removed.
+  const staying = unwanted.filter((one) => one.busy || one.container === undefined);
+  if (staying.length > 0) {
+    return { reason: 'isolation: it is shared with others', numbers: { others: staying.length } };
+  }
+  const reused = gpus === 1 ? occupants.find((one) => isWarmFor(one, request)) : undefined;
+  if (place.device.mode === 'mps' && reused === undefined && occupants.length >= maxMpsClients) {
+    return { reason: 'it has as many clients as MPS serves', numbers: { clients: occupants.length } };
+  }
+  const freeMiB = place.capacityMiB - foreignMiB - sum(occupants.map((one) => one.memoryMiB));
+  const reclaimed = reused === undefined ? reclaim(occupants, unwanted, share.memoryMiB - freeMiB) : unwanted;
+  if (reclaimed === undefined) {
+    const idleMiB = sum(occupants.filter((one) => !one.busy).map((one) => one.memoryMiB));
+    return { reason: 'too little free memory', numbers: { freeMiB, idleMiB, needMiB: share.memoryMiB } };
+  }
+  return {
+    place,
+    load: sum(busy.map((one) => one.smRequest)),
+    freeMiB,
+    reuses: reused?.container,
+    reclaim: reclaimed.flatMap((one) => one.container ?? []),
+  };
+}
+
+/** Whether both may be on one place: MPS servers and slices are shared as both of their isolations allow. */
+function together({ device }: Place, occupant: Occupant, request: PlacementRequest): boolean {
+  const { isolation, namespace } = occupant;
+  if (isWarmFor({ ...occupant, busy: false }, request)) return true;
+  if (isolation === undefined) return request.isolation !== 'exclusive' && device.mode !== 'exclusive';
+  if (isolation === 'exclusive' || request.isolation === 'exclusive' || device.mode === 'exclusive') return false;
+  // Without MPS, processes share no server.
+  if (device.mode === 'timeslice') return true;
+  return namespace === request.namespace || (isolation === 'shared' && request.isolation === 'shared');
+}
+
+function isWarmFor(occupant: Occupant, { action, namespace, share }: PlacementRequest): boolean {
+  const { container, busy, shareClass, memoryMiB } = occupant;
+  const same = occupant.action === action && occupant.namespace === namespace && shareClass === share.shareClass;
+  return same && container !== undefined && !busy && memoryMiB >= share.memoryMiB;
+}
+
+/** What idles and goes so that `lackingMiB` more are free, `unwanted` in any case; undefined if that is not enough. */
+function reclaim(
+  occupants: readonly Occupant[],
+  unwanted: readonly Occupant[],
+  lackingMiB: number,
+): Occupant[] | undefined {
+  const gone = [...unwanted];
+  let lacking = lackingMiB - sum(gone.map((one) => one.memoryMiB));
+  const idle = occupants.filter((one) => !one.busy && one.container !== undefined && !gone.includes(one));
+  // What has no action yet costs the least to make again; then the largest, so that few go.
+  idle.sort(
+    (one, other) =>
+      Number(one.action !== undefined) - Number(other.action !== undefined) || other.memoryMiB - one.memoryMiB,
+  );
+  for (const one of idle) {
+    if (lacking <= 0) break;
+    gone.push(one);
+    lacking -= one.memoryMiB;
+  }
+  return lacking <= 0 ? gone : undefined;
+}
+
+/** The best of those that are alike and on one node, as many as are needed; undefined if there are not as many. */
+function choose(candidates: readonly Candidate[], { gpus, share }: PlacementRequest): Candidate[] | undefined {
+  const rank = (one: Candidate): number[] => [
+    Number(one.load + share.smRequest > 1),
+    Number(one.reuses === undefined),
+    Number(one.reclaim.length > 0),
+    one.load,
+    -one.freeMiB,
+  ];
+  const ranked = candidates
+    .map((candidate) => ({ candidate, rank: rank(candidate) }))
+    .sort((one, other) => compare(one.rank, other.rank))
+    .map(({ candidate }) => candidate);
+  if (gpus === 1) return ranked.slice(0, 1).length === 1 ? ranked.slice(0, 1) : undefined;
+  for (const { place } of ranked) {
+    const alike = ranked.filter((one) => gangKey(one.place) === gangKey(place));
+    if (alike.length >= gpus) return alike.slice(0, gpus);
+  }
+  return undefined;
+}
+
+function compare(one: readonly number[], other: readonly number[]): number {
+  for (const [at, value] of one.entries()) {
+    const difference = value - (other[at] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);

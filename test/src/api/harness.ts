@@ -16,6 +16,7 @@ import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
 import { seededRandom } from '@gpuwhisk/common/system/random';
+import { GpuTable } from '@gpuwhisk/controller/balance/gpu-table';
 import { createController } from '@gpuwhisk/controller/create-controller';
 import type { Controller } from '@gpuwhisk/controller/create-controller';
 import { putIdentity } from '@gpuwhisk/controller/identities';
@@ -142,6 +143,8 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
   await bus.ensureTopic('compositions0', { durable: true, maxPendingMessages: 1000, maxPendingBytes: Infinity });
   const clock = settings.clock ?? systemClock;
   const state = embeddedState(clock);
+  const gpuTable = new GpuTable(state, clock);
+  await gpuTable.open();
   const logger = createLogger({ level: 'warn', destination: logRing });
   const records = new RecordWriter(store, systemClock, logger);
   const controller = createController({
@@ -165,6 +168,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     },
     state,
     bus,
+    gpuTable,
     marks,
     instance: 0,
     invokersHealth: () => settings.health ?? { 'invoker0/0': 'up' },

@@ -1,0 +1,111 @@
+import type { MessageBus, Receipt } from '@gpuwhisk/common/bus/message-bus';
+import type { Decision, GpuNeed, NodeStatus } from '@gpuwhisk/common/gpu';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { placeLeastLoaded, placesToKeep } from '@gpuwhisk/gpu/place/least-loaded';
+import type { PlacementChoice, PlacementRequest, PlacementView } from '@gpuwhisk/gpu/place/least-loaded';
+import { DecisionRing } from './decision-ring.js';
+import type { GpuTable } from './gpu-table.js';
+import type { LeaseKeeper } from './lease-keeper.js';
+import { Reservations } from './reservations.js';
+
+/** What a GpuPlacer is made of. */
+export interface GpuPlacerDependencies {
+  bus: MessageBus;
+  clock: Clock;
+  table: GpuTable;
+  /** The right to decide, which one scheduler of the cluster has. */
+  lease: Pick<LeaseKeeper, 'epoch'>;
+}
+
+/** What one activation's placement must heed. */
+export interface PlacementLimits {
+  /** Places that are kept for one that waits for longer. */
+  kept: ReadonlySet<string>;
+  /** By node that refused it, when, monotonic ms: what is known from before is out of date. */
+  refusedAtMs: ReadonlyMap<string, number>;
+}
+
+const noLimits: PlacementLimits = { kept: new Set(), refusedAtMs: new Map() };
+const policy = 'least-loaded';
+const keptDecisions = 1000;
+
+/** Decides where activations run, remembers what it has given out, and sends them there. */
+export class GpuPlacer {
+  private readonly ring = new DecisionRing(keptDecisions);
+  private readonly reservations: Reservations;
+
+  constructor(private readonly dependencies: GpuPlacerDependencies) {
+    this.reservations = new Reservations(dependencies.clock);
+  }
+
+  /** Whether it may decide now. */
+  get isEntitled(): boolean {
+    return this.dependencies.lease.epoch !== undefined;
+  }
+
+  /** The last decisions, the last one first. */
+  decisions(): Decision[] {
+    return this.ring.latest();
+  }
+
+  place(request: PlacementRequest, limits = noLimits): PlacementChoice {
+    return this.isEntitled ? placeLeastLoaded(this.view(limits), request) : { rejected: [] };
+  }
+
+  /** The places to keep for a request that nothing can be found for. */
+  placesToKeep(request: PlacementRequest, limits: PlacementLimits): string[] {
+    return placesToKeep(this.view(limits), request);
+  }
+
+  /** Sends an activation where it was placed. Throws TopicFullError, or another Error if the log has failed. */
+  send(message: ActivationMessage, need: GpuNeed, request: PlacementRequest, choice: PlacementChoice): Receipt {
+    const { placement, reuses } = choice;
+    if (placement === undefined) throw new Error('nothing was chosen');
+    const placed: ActivationMessage = { ...message, gpu: placement };
+    // Before it is sent: an embedded bus may deliver, run and acknowledge at once.
+    this.reservations.add(message.activationId, request, need, placement, reuses);
+    try {
+      const receipt = this.dependencies.bus.send(placement.invoker, placed as unknown as JsonObject);
+      this.note(message, choice, 'placed');
+      return receipt;
+    } catch (error) {
+      this.reservations.drop(message.activationId);
+      throw error;
+    }
+  }
+
+  /** Keeps a decision, to be explained later. */
+  note({ activationId, action }: ActivationMessage, { placement, rejected }: PlacementChoice, reason: string): void {
+    const at = this.dependencies.clock.now();
+    const name = `/${action.path}/${action.name}`;
+    this.ring.add({ at, activationId, action: name, policy, ...(placement && { placement }), reason, rejected });
+  }
+
+  /** An activation's run is over. */
+  ended(activationId: string): void {
+    this.reservations.end(activationId);
+  }
+
+  /** An agent gave an activation back. */
+  returned(activationId: string): void {
+    this.reservations.drop(activationId);
+  }
+
+  /** A node's agent has told what is there. */
+  settle(node: NodeStatus): void {
+    this.reservations.settle(node);
+  }
+
+  private view({ kept, refusedAtMs }: PlacementLimits): PlacementView {
+    const { table, clock, lease } = this.dependencies;
+    return {
+      nodes: table.nodes((invoker) => refusedAtMs.get(invoker) ?? -Infinity),
+      reservations: this.reservations.all(),
+      kept,
+      epoch: lease.epoch ?? 0,
+      at: clock.now(),
+    };
+  }
+}

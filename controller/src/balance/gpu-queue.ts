@@ -1,0 +1,73 @@
+import type { GpuNeed } from '@gpuwhisk/common/gpu';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import type { PlacementRequest } from '@gpuwhisk/gpu/place/least-loaded';
+import { inTurn } from '@gpuwhisk/gpu/order/earliest-deadline';
+import { shareOf } from '@gpuwhisk/gpu/place/share-of';
+
+/** An activation that waits for a GPU. */
+export interface WaitingActivation {
+  message: ActivationMessage;
+  need: GpuNeed;
+  request: PlacementRequest;
+  /** Epoch ms. */
+  arrivedMs: number;
+  /** Absent: best effort, from the beginning or since its deadline has passed. */
+  sloMs: number | undefined;
+  /** Why agents refused it so far. */
+  refusals: readonly string[];
+  /** By node that refused it, when, monotonic ms: what is known from before is out of date. */
+  refusedAtMs: ReadonlyMap<string, number>;
+  /** Ends the message that keeps it. */
+  done: () => void;
+}
+
+/** What an activation asks of a device. */
+export function requestOf({ action, user }: ActivationMessage, need: GpuNeed): PlacementRequest {
+  return {
+    action: `/${action.path}/${action.name}`,
+    namespace: user.namespace.name,
+    share: shareOf(need),
+    gpus: need.gpus,
+    isolation: need.isolation,
+  };
+}
+
+/** Activations that wait for a GPU, each once. */
+export class GpuQueue {
+  private readonly waiting = new Map<string, WaitingActivation>();
+
+  get size(): number {
+    return this.waiting.size;
+  }
+
+  /** Adds one; a message that comes twice ends with the first. */
+  add(one: WaitingActivation): void {
+    const id = one.message.activationId;
+    const known = this.waiting.get(id);
+    if (known === undefined) this.waiting.set(id, one);
+    else this.waiting.set(id, { ...known, done: () => [known, one].forEach(({ done }) => done()) });
+  }
+
+  remove({ message }: WaitingActivation): void {
+    this.waiting.delete(message.activationId);
+  }
+
+  /** Makes one best effort. */
+  demote(one: WaitingActivation): void {
+    this.waiting.set(one.message.activationId, { ...one, sloMs: undefined });
+  }
+
+  /** Those whose SLO has passed. */
+  late(nowMs: number): WaitingActivation[] {
+    return [...this.waiting.values()].filter(({ arrivedMs, sloMs }) => nowMs - arrivedMs > (sloMs ?? Infinity));
+  }
+
+  /** Those that have waited for as long as anybody may. */
+  spent(nowMs: number, maxWaitMs: number): WaitingActivation[] {
+    return [...this.waiting.values()].filter(({ arrivedMs }) => nowMs - arrivedMs >= maxWaitMs);
+  }
+
+  inTurn(nowMs: number): WaitingActivation[] {
+    return inTurn([...this.waiting.values()], nowMs);
+  }
+}

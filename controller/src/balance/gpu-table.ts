@@ -1,0 +1,60 @@
+import { gpuRowTtlMs, gpuTable } from '@gpuwhisk/common/gpu';
+import type { NodeStatus } from '@gpuwhisk/common/gpu';
+import type { JsonValue } from '@gpuwhisk/common/json';
+import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+
+interface Row {
+  node: NodeStatus;
+  /** When it came, monotonic ms. */
+  seenMs: number;
+}
+
+/** What is known of every node's GPUs, kept in memory: nobody waits for the cluster's state to read it. */
+export class GpuTable {
+  private readonly rows = new Map<string, Row>();
+  private readonly listeners = new Set<(node: NodeStatus) => void>();
+  private subscription: StateSubscription | undefined;
+
+  constructor(
+    private readonly state: ClusterState,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Starts to follow the cluster's table. Rejects with StateUnavailableError. */
+  async open(): Promise<void> {
+    this.subscription = await this.state.watch(gpuTable, (invoker, value) => this.take(invoker, value));
+    for (const [invoker, value] of await this.state.rows(gpuTable)) {
+      if (!this.rows.has(invoker)) this.take(invoker, value);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.subscription?.close();
+  }
+
+  /** Calls `listener`, which must not throw, for every row that comes. */
+  onRow(listener: (node: NodeStatus) => void): void {
+    this.listeners.add(listener);
+  }
+
+  /** The nodes whose agents are heard of, by name; `sinceMs` (monotonic): only those heard of since then. */
+  nodes(sinceMs: (invoker: string) => number = () => -Infinity): NodeStatus[] {
+    const silentMs = this.clock.monotonicMs() - gpuRowTtlMs;
+    const heard: NodeStatus[] = [];
+    for (const [invoker, { node, seenMs }] of this.rows) {
+      if (seenMs >= silentMs && seenMs >= sinceMs(invoker)) heard.push(node);
+    }
+    return heard.sort((one, other) => (one.invoker < other.invoker ? -1 : 1));
+  }
+
+  private take(invoker: string, value: JsonValue | undefined): void {
+    if (value === undefined) {
+      this.rows.delete(invoker);
+      return;
+    }
+    const node = value as unknown as NodeStatus;
+    this.rows.set(invoker, { node, seenMs: this.clock.monotonicMs() });
+    for (const listener of this.listeners) listener(node);
+  }
+}

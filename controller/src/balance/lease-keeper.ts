@@ -1,0 +1,57 @@
+import type { Logger } from '@gpuwhisk/common/logging';
+import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
+import type { ClusterState, Lease } from '@gpuwhisk/common/state/cluster-state';
+import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
+
+const ttlMs = 10_000;
+const renewMs = 3000;
+
+/** Holds a lease for as long as nobody else has it, and tries for it while somebody does. */
+export class LeaseKeeper {
+  private lease: Lease | undefined;
+  /** Until when it is surely ours, monotonic ms. */
+  private untilMs = 0;
+  private timer: Timer | undefined;
+  private closed = false;
+
+  constructor(
+    private readonly state: ClusterState,
+    private readonly clock: Clock,
+    private readonly logger: Logger,
+    private readonly name: string,
+    private readonly holder: string,
+  ) {}
+
+  /** The lease's epoch; undefined while it is not surely ours. */
+  get epoch(): number | undefined {
+    return this.clock.monotonicMs() < this.untilMs ? this.lease?.epoch : undefined;
+  }
+
+  /** Tries for the lease, and goes on to. */
+  async open(): Promise<void> {
+    await this.renew();
+    if (this.closed) return;
+    this.timer = this.clock.setBackgroundTimer(renewMs, () => void this.open());
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    this.timer?.cancel();
+    this.untilMs = 0;
+    if (this.lease !== undefined) await this.state.releaseLease(this.lease);
+  }
+
+  private async renew(): Promise<void> {
+    // From before the request: it may have been granted as early as that.
+    const askedMs = this.clock.monotonicMs();
+    try {
+      if (this.lease === undefined || !(await this.state.renewLease(this.lease, ttlMs))) {
+        this.lease = await this.state.acquireLease(this.name, this.holder, ttlMs);
+      }
+      this.untilMs = this.lease === undefined ? 0 : askedMs + ttlMs;
+    } catch (error) {
+      if (!(error instanceof StateUnavailableError)) throw error;
+      this.logger.error({ lease: this.name, error: error.message }, 'a lease could not be renewed');
+    }
+  }
+}

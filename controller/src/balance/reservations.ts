@@ -1,0 +1,53 @@
+import type { GpuNeed, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { PlacementRequest } from '@gpuwhisk/gpu/place/least-loaded';
+import { settleReservations } from '@gpuwhisk/gpu/place/occupancy';
+import type { Reservation } from '@gpuwhisk/gpu/place/occupancy';
+import { completionWaitMs } from '../entitlement/in-flight.js';
+
+/** What was given out and has not ended, as far as is known here. */
+export class Reservations {
+  private current = new Map<string, { reservation: Reservation; lostMs: number }>();
+
+  constructor(private readonly clock: Clock) {}
+
+  all(): Reservation[] {
+    return [...this.current.values()].map(({ reservation }) => reservation);
+  }
+
+  add(
+    activationId: string,
+    { action, namespace, isolation }: PlacementRequest,
+    { timeoutMs }: GpuNeed,
+    placement: Placement,
+    reuses: string | undefined,
+  ): void {
+    const reservation: Reservation = {
+      ...{ activationId, action, namespace, isolation, placement },
+      ...(reuses !== undefined && { reuses }),
+      ended: false,
+    };
+    const lostMs = this.clock.monotonicMs() + completionWaitMs(timeoutMs);
+    this.current.set(activationId, { reservation, lostMs });
+  }
+
+  /** Its run is over. */
+  end(activationId: string): void {
+    const found = this.current.get(activationId);
+    if (found !== undefined) found.reservation = { ...found.reservation, ended: true };
+  }
+
+  /** It never came to run. */
+  drop(activationId: string): void {
+    this.current.delete(activationId);
+  }
+
+  /** A node's agent has told what is there; what should have ended by now and has not counts no more. */
+  settle(node: NodeStatus): void {
+    const nowMs = this.clock.monotonicMs();
+    const left = new Set(settleReservations(this.all(), node));
+    for (const [activationId, { reservation, lostMs }] of this.current) {
+      if (!left.has(reservation) || lostMs <= nowMs) this.current.delete(activationId);
+    }
+  }
+}

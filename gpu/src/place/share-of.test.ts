@@ -1,0 +1,20 @@
+import { expect, test } from '@jest/globals';
+import { readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
+import { shareOf } from './share-of.js';
+
+test.each([
+  [{}, { shareClass: 100, smRequest: 1, smLimit: 1 }],
+  [{ mpsPercent: 25 }, { shareClass: 30, smRequest: 0.25, smLimit: 0.25 }],
+  [
+    { mpsPercent: 50, smLimit: 0.15 },
+    { shareClass: 20, smRequest: 0.15, smLimit: 0.15 },
+  ],
+  [
+    { smRequest: 0.1, smLimit: 0.7 },
+    { shareClass: 70, smRequest: 0.1, smLimit: 0.7 },
+  ],
+  [{ smRequest: 0.1 }, { shareClass: 100, smRequest: 0.1, smLimit: 1 }],
+])('annotation %j has share %j', (fields, share) => {
+  const annotation = readGpuAnnotation({ memoryMiB: 512, ...fields });
+  expect(shareOf({ ...annotation, timeoutMs: 1000 })).toEqual({ ...share, memoryMiB: 512 });
+});

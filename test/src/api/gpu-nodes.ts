@@ -1,0 +1,31 @@
+// Rows of the GPU table, written as an agent would.
+import { gpuRowTtlMs, gpuTable } from '@gpuwhisk/common/gpu';
+import type { Device, NodeStatus, Resident } from '@gpuwhisk/common/gpu';
+import type { JsonValue } from '@gpuwhisk/common/json';
+import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
+
+/** A device in MPS mode that is in order. */
+export function a100(uuid: string, changes: Partial<Device> = {}): Device {
+  return {
+    ...{ uuid, index: 0, name: 'NVIDIA A100-SXM4-40GB', type: 'a100-40', smCount: 108, memoryMiB: 40_960 },
+    ...{ mode: 'mps', slices: [], simulated: true },
+    ...changes,
+  };
+}
+
+/** The row of a node whose devices are in order. */
+export function nodeRow(devices: Device[], residents: Resident[] = [], changes: Partial<NodeStatus> = {}): NodeStatus {
+  return {
+    ...{ invoker: 'invoker0', version: 1, at: 1, devices, residents },
+    status: devices.map(({ uuid }) => ({
+      ...{ uuid, at: 1, usedMemoryMiB: 0, utilisation: 0.25, processes: [] },
+      health: { state: 'healthy', reasons: [] },
+    })),
+    ...changes,
+  };
+}
+
+/** Sets a node's row. */
+export async function setNode(state: ClusterState, row: NodeStatus): Promise<void> {
+  await state.setRow(gpuTable, row.invoker, row as unknown as JsonValue, gpuRowTtlMs);
+}
