@@ -1,4 +1,14 @@
+import type { Share } from '@gpuwhisk/common/gpu';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+
+/** What a container gets of a GPU, from its start to its end. */
+export interface GpuGrant {
+  /** UUID. */
+  device: string;
+  /** UUID of a MIG instance of it. */
+  slice?: string;
+  share: Share;
+}
 
 /** What a container must be. Two containers with equal specs are interchangeable before init. */
 export interface ContainerSpec {
@@ -13,6 +23,8 @@ export interface ContainerSpec {
   imports: readonly string[];
   /** Whether a CUDA context is asked for before the action's code is there (annotation `warm`); none is made yet. */
   cuda: boolean;
+  /** Absent: it sees no GPU. */
+  gpu?: GpuGrant;
 }
 
 /** A container for one run at a time, with nothing loaded ahead. */
@@ -99,6 +111,8 @@ export interface Container {
   readonly msContainer: string | undefined;
   /** The id of its runtime's process as its functions see it; undefined where the runtime does not tell. */
   readonly pid: number | undefined;
+  /** The host's id of its first process, which all others come from; undefined where it has none. */
+  readonly hostPid: number | undefined;
   /** Loads code; once only. Its logs are empty if it succeeded: those lines come with the first run. */
   init(request: InitRequest, limits: CallLimits): Call;
   run(request: RunRequest, limits: CallLimits): Call;
@@ -155,6 +169,8 @@ export class ProvisioningError extends Error {
     readonly told = 'Failed to provision resources to run the action.',
     /** Whether what the action asks for is to blame, rather than the platform. */
     readonly byAction = false,
+    /** Whether it could be had in another place, so that where to run is to be decided again. */
+    readonly elsewhere = false,
   ) {
     super(message);
   }

@@ -86,6 +86,7 @@ interface Pending {
 class SimulatedContainer implements Container {
   readonly exited: Promise<void>;
   readonly pid = undefined;
+  readonly hostPid = undefined;
   readonly msContainer = undefined;
   readonly sinceMs: number;
   busyMs = 0;

@@ -102,6 +102,11 @@ export class ContainerPool {
     return this.supply.stocks.list();
   }
 
+  /** Destroys a container whatever it does; a run in it ends as lost. */
+  end(container: Container): void {
+    this.supply.end(container);
+  }
+
   /** Destroys every container, busy ones too. */
   async close(): Promise<void> {
     this.closing = true;

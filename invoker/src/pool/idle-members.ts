@@ -1,5 +1,6 @@
 import type { ContainerFactory } from '../containers/container-factory.js';
 import type { ActionQueue } from './action-queue.js';
+import type { Measure } from './memory-budget.js';
 import type { PoolMember } from './pool-member.js';
 
 /** A container without a run, and its action. */
@@ -25,11 +26,12 @@ export function idleMembers(queues: Iterable<ActionQueue>, untilMs: number): Idl
 }
 
 /** The members that give up `neededMiB` together, from the first on. */
-export function enoughOf(idle: readonly IdleMember[], neededMiB: number): IdleMember[] {
+export function enoughOf(idle: readonly IdleMember[], neededMiB: number, memoryOf: Measure): IdleMember[] {
   let missingMiB = neededMiB;
   return idle.filter(({ member }) => {
-    if (missingMiB <= 0) return false;
-    missingMiB -= member.container.spec.memoryMiB;
+    const ownMiB = memoryOf(member.container.spec);
+    if (missingMiB <= 0 || ownMiB === 0) return false;
+    missingMiB -= ownMiB;
     return true;
   });
 }

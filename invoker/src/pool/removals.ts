@@ -13,8 +13,7 @@ export class Removals {
 
   /** Destroys a container whose memory is claimed; `removed` is called when it is gone. */
   remove(container: Container, removed?: () => void): void {
-    const { memoryMiB } = container.spec;
-    this.memory.releasingMiB += memoryMiB;
+    this.memory.leaving(container.spec);
     const removal = container
       .destroy()
       .catch((error: unknown) =>
@@ -22,8 +21,7 @@ export class Removals {
       )
       .then(() => {
         this.pending.delete(removal);
-        this.memory.releasingMiB -= memoryMiB;
-        this.memory.release(memoryMiB);
+        this.memory.left(container.spec);
         removed?.();
       });
     this.pending.add(removal);

@@ -1,5 +1,6 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container, ContainerFactory, ContainerSpec, Match } from '../containers/container-factory.js';
+import type { Measure } from './memory-budget.js';
 import type { Keeping, WaitingPairs } from './waiting-pairs.js';
 
 interface Pair {
@@ -65,16 +66,18 @@ export class ReturnedPairs implements WaitingPairs {
     this.keeping.removals.remove(container);
   }
 
-  get heldMiB(): number {
-    return this.pairs.reduce((sum, { container }) => sum + container.spec.memoryMiB, 0);
+  heldMiB(memoryOf: Measure): number {
+    return this.pairs.reduce((sum, { container }) => sum + memoryOf(container.spec), 0);
   }
 
   /** Destroys the longest waiting ones until they had `memoryMiB` together; how much they had, MiB. */
-  giveUp(memoryMiB: number): number {
+  giveUp(memoryMiB: number, memoryOf: Measure): number {
     let freedMiB = 0;
     for (const { container } of [...this.pairs]) {
       if (freedMiB >= memoryMiB) break;
-      freedMiB += container.spec.memoryMiB;
+      const ownMiB = memoryOf(container.spec);
+      if (ownMiB === 0) continue;
+      freedMiB += ownMiB;
       this.replace(container);
     }
     return freedMiB;
@@ -87,7 +90,7 @@ export class ReturnedPairs implements WaitingPairs {
   }
 
   close(): void {
-    this.giveUp(Infinity);
+    for (const { container } of [...this.pairs]) this.replace(container);
   }
 
   private drop(container: Container): void {

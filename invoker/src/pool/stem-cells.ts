@@ -1,6 +1,7 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Container, ContainerFactory, ContainerSpec } from '../containers/container-factory.js';
+import type { Measure } from './memory-budget.js';
 import type { Keeping, WaitingPairs } from './waiting-pairs.js';
 
 /** Stem cells of one spec. */
@@ -116,20 +117,21 @@ export class StemCells implements WaitingPairs {
   }
 
   /** Memory of the containers at hand, MiB. */
-  get heldMiB(): number {
-    return this.stocks.reduce((sum, { cells, config }) => sum + cells.length * config.spec.memoryMiB, 0);
+  heldMiB(memoryOf: Measure): number {
+    return this.stocks.reduce((sum, { cells, config }) => sum + cells.length * memoryOf(config.spec), 0);
   }
 
   /**
    * Destroys containers until they had `memoryMiB` together; how much they had, MiB. `expendable`: only those that are
    * there for a next cold start, with nothing loaded ahead.
    */
-  giveUp(memoryMiB: number, which: 'expendable' | 'all'): number {
+  giveUp(memoryMiB: number, which: 'expendable' | 'all', memoryOf: Measure): number {
     let freedMiB = 0;
     for (const { cells, config, demanded } of this.stocks) {
       if (which === 'expendable' && !(demanded && isPlain(config.spec))) continue;
-      while (freedMiB < memoryMiB && cells.length > 0) {
-        freedMiB += config.spec.memoryMiB;
+      const eachMiB = memoryOf(config.spec);
+      while (eachMiB > 0 && freedMiB < memoryMiB && cells.length > 0) {
+        freedMiB += eachMiB;
         this.keeping.removals.remove((cells.pop() as Cell).container);
       }
     }
@@ -157,13 +159,13 @@ export class StemCells implements WaitingPairs {
     return this.stocks.find(({ config }) => this.factory.match(config.spec, spec) === 'exact');
   }
 
-  /** Of the stocks that have a container with a part of the imports, the one with the largest part. */
+  /** Of the stocks that have a container with a part of the imports, the one with the largest part; then the smallest share. */
   private bestSubset(wanted: ContainerSpec): Stock | undefined {
     let best: Stock | undefined;
     for (const stock of this.stocks) {
       const { spec } = stock.config;
       if (stock.cells.length === 0 || this.factory.match(spec, wanted) !== 'subset') continue;
-      if (best === undefined || spec.imports.length > best.config.spec.imports.length) best = stock;
+      if (best === undefined || isCloser(spec, best.config.spec)) best = stock;
     }
     return best;
   }
@@ -190,7 +192,7 @@ export class StemCells implements WaitingPairs {
 
   private refill(stock: Stock): void {
     while (!this.closing && stock.cells.length + stock.starting < stock.wanted) {
-      if (!this.keeping.memory.claim(stock.config.spec.memoryMiB)) return;
+      if (!this.keeping.memory.claim(stock.config.spec)) return;
       stock.starting++;
       const start = this.start(stock).finally(() => this.pending.delete(start));
       this.pending.add(start);
@@ -205,7 +207,7 @@ export class StemCells implements WaitingPairs {
       stock.cells.push({ container, readyMs: this.clock.monotonicMs() });
       this.keeping.watch.set(container, () => this.replace(container));
     } catch (error) {
-      this.keeping.memory.release(spec.memoryMiB);
+      this.keeping.memory.release(spec);
       this.logger.warn({ kind: spec.kind, error: String(error) }, 'a stem cell could not be started');
     } finally {
       stock.starting--;
@@ -239,6 +241,11 @@ export class StemCells implements WaitingPairs {
     stock.coldStarts = 0;
     this.refill(stock);
   }
+}
+
+function isCloser(spec: ContainerSpec, best: ContainerSpec): boolean {
+  const more = spec.imports.length - best.imports.length;
+  return more > 0 || (more === 0 && (spec.gpu?.share.shareClass ?? 0) < (best.gpu?.share.shareClass ?? 0));
 }
 
 function isPlain({ imports, cuda }: ContainerSpec): boolean {

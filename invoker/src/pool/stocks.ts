@@ -4,6 +4,7 @@ import type { Container, ContainerFactory, ContainerSpec } from '../containers/c
 import { ContainerWatch } from './container-watch.js';
 import { HealthChecks } from './health-checks.js';
 import { MemoryBudget } from './memory-budget.js';
+import type { DeviceBudget } from './memory-budget.js';
 import { Removals } from './removals.js';
 import { ReturnedPairs } from './returned-pairs.js';
 import { StemCells } from './stem-cells.js';
@@ -24,12 +25,12 @@ export class Stocks implements Keeping {
   constructor(
     factory: ContainerFactory,
     clock: Clock,
-    options: StemCellOptions & { memoryMiB: number },
+    options: StemCellOptions & { memoryMiB: number; devices?: DeviceBudget },
     logger: Logger,
     /** Called when memory has become free. */
     freed: () => void,
   ) {
-    this.memory = new MemoryBudget(options.memoryMiB, freed);
+    this.memory = new MemoryBudget(options.memoryMiB, options.devices, freed);
     this.removals = new Removals(this.memory, logger);
     this.stemCells = new StemCells(factory, clock, options, this, logger);
     this.returned = new ReturnedPairs(factory, clock, this);

@@ -4,6 +4,7 @@ import { ProvisioningError } from '../containers/container-factory.js';
 import type { Container, ContainerFactory } from '../containers/container-factory.js';
 import type { ActionQueue, PoolJob } from './action-queue.js';
 import { adviseGrowth } from './growth.js';
+import type { DeviceBudget } from './memory-budget.js';
 import { newMember } from './pool-member.js';
 import type { LoadingStart, PoolMember } from './pool-member.js';
 import { Stocks } from './stocks.js';
@@ -15,6 +16,8 @@ import type { Recipient } from './turnover.js';
 export interface SupplyOptions extends StemCellOptions {
   /** Memory that all containers may claim together, by their specs, MiB. */
   memoryMiB: number;
+  /** That of GPUs; absent: there are none. */
+  devices?: DeviceBudget;
   /** Containers that are started at once, at most. */
   maxStarting: number;
   /** Idle time after which a container is frozen, and may serve another action of its namespace, ms. */
@@ -57,6 +60,23 @@ export class Supply implements Recipient {
     await this.stocks.removals.settled();
   }
 
+  /** Destroys a container wherever it is. */
+  end(container: Container): void {
+    const { stemCells, returned } = this.stocks;
+    for (const pairs of [stemCells, returned]) if (pairs.has(container)) return pairs.replace(container);
+    for (const queue of this.queues.values()) {
+      const member = [...queue.members].find((one) => one.container === container);
+      if (member === undefined) continue;
+      this.lost(queue, member);
+      if (member.active === 0) return;
+    }
+    container
+      .destroy()
+      .catch((error: unknown) =>
+        this.logger.error({ container: container.id, error: String(error) }, 'a container could not be destroyed'),
+      );
+  }
+
   /** Finds containers for the jobs that wait, as many as are worth it and possible. */
   grow(queue: ActionQueue): void {
     const { spec } = queue;
@@ -73,7 +93,7 @@ export class Supply implements Recipient {
       }
       if (this.turnover.takeFromOther(queue, pauseGraceMs)) continue;
       if (this.starting < maxStarting) {
-        if (this.stocks.memory.claim(spec.memoryMiB)) {
+        if (this.stocks.memory.claim(spec)) {
           this.create(queue);
           continue;
         }
@@ -126,7 +146,7 @@ export class Supply implements Recipient {
     if (queue.readying || this.closing || queue.idleCount() > 0) return;
     const { namespace, spec } = queue;
     const ready = this.stocks.take(namespace, spec);
-    if (ready === undefined && !this.stocks.memory.claim(spec.memoryMiB)) return;
+    if (ready === undefined && !this.stocks.memory.claim(spec)) return;
     queue.readying = true;
     const startedMs = this.clock.monotonicMs();
     const failed = (problem: string): void =>
@@ -142,7 +162,7 @@ export class Supply implements Recipient {
           else this.stocks.removals.remove(container);
         },
         (error: unknown) => {
-          this.stocks.memory.release(spec.memoryMiB);
+          this.stocks.memory.release(spec);
           failed(String(error));
         },
       )
@@ -163,7 +183,7 @@ export class Supply implements Recipient {
         head !== undefined &&
         nowMs - head.sinceMs >= starvedAfterMs
       ) {
-        return this.stocks.memory.releasingMiB >= queue.spec.memoryMiB ? undefined : queue;
+        return this.stocks.memory.isComing(queue.spec) ? undefined : queue;
       }
     }
     return undefined;
@@ -209,7 +229,7 @@ export class Supply implements Recipient {
         },
         (error: unknown) => {
           settle();
-          this.stocks.memory.release(queue.spec.memoryMiB);
+          this.stocks.memory.release(queue.spec);
           const reason = error instanceof Error ? error.message : String(error);
           queue.waiting.shift()?.job.fail(error instanceof ProvisioningError ? error : new ProvisioningError(reason));
           if (queue.waiting.length > 0) this.grow(queue);
@@ -235,7 +255,7 @@ export class Supply implements Recipient {
     this.serve(queue);
   }
 
-  /** A container ended by itself; a run on it sees that as its outcome. */
+  /** A container has ended or is to; a run on it sees that as its outcome. */
   private lost(queue: ActionQueue, member: PoolMember): void {
     if (!queue.members.has(member)) return;
     member.retiring = true;

@@ -3,6 +3,8 @@ import type { Container, ContainerFactory } from '../containers/container-factor
 import type { ActionQueue } from './action-queue.js';
 import { canServe, enoughOf, idleMembers } from './idle-members.js';
 import type { IdleMember } from './idle-members.js';
+import { deviceMemoryBeside } from './memory-budget.js';
+import type { Measure } from './memory-budget.js';
 import type { PoolMember } from './pool-member.js';
 import type { Stocks } from './stocks.js';
 
@@ -73,25 +75,33 @@ export class Turnover {
    * the action instead.
    */
   makeRoom(queue: ActionQueue, minIdleMs: number): boolean {
-    const { memory, returned, stemCells } = this.stocks;
-    const neededMiB = memory.missingMiB(queue.spec.memoryMiB);
+    const { memory } = this.stocks;
+    const { spec } = queue;
+    const onDeviceMiB = memory.missingOnDeviceMiB(spec);
+    return onDeviceMiB > 0
+      ? this.free(queue, onDeviceMiB, minIdleMs, (other) => deviceMemoryBeside(spec, other))
+      : this.free(queue, memory.missingMiB(spec), minIdleMs, (other) => other.memoryMiB);
+  }
+
+  private free(queue: ActionQueue, neededMiB: number, minIdleMs: number, memoryOf: Measure): boolean {
     if (neededMiB <= 0) return false;
+    const { returned, stemCells } = this.stocks;
     const idle = idleMembers(this.queues.values(), this.clock.monotonicMs() - minIdleMs);
-    const idleMiB = idle.reduce((sum, { member }) => sum + member.container.spec.memoryMiB, 0);
-    if (returned.heldMiB + stemCells.heldMiB + idleMiB < neededMiB) return false;
-    let missingMiB = neededMiB - returned.giveUp(neededMiB);
-    missingMiB -= stemCells.giveUp(missingMiB, 'expendable');
-    const leaving = enoughOf(idle, missingMiB);
+    const idleMiB = idle.reduce((sum, { member }) => sum + memoryOf(member.container.spec), 0);
+    if (returned.heldMiB(memoryOf) + stemCells.heldMiB(memoryOf) + idleMiB < neededMiB) return false;
+    let missingMiB = neededMiB - returned.giveUp(neededMiB, memoryOf);
+    missingMiB -= stemCells.giveUp(missingMiB, 'expendable', memoryOf);
+    const leaving = enoughOf(idle, missingMiB, memoryOf);
     const reusable = leaving.find((one) => canServe(this.factory, one, queue));
     if (reusable !== undefined) {
       this.recycle(reusable, queue);
       return true;
     }
     for (const { queue: from, member } of leaving) {
-      missingMiB -= member.container.spec.memoryMiB;
+      missingMiB -= memoryOf(member.container.spec);
       this.discard(from, member);
     }
-    stemCells.giveUp(missingMiB, 'all');
+    stemCells.giveUp(missingMiB, 'all', memoryOf);
     return false;
   }
 

@@ -1,10 +1,12 @@
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 
-/** A folder or file of the host that a sandbox sees, read-only. */
+/** A folder or file of the host that a sandbox sees. */
 export interface Bind {
   source: string;
   /** Absolute path inside the sandbox. */
   target: string;
+  /** Default `ro`: read-only; `dev`: a device file, as it is. */
+  mode?: 'ro' | 'rw' | 'dev';
 }
 
 /** How the code of an action is built before a container gets it. */
@@ -33,6 +35,8 @@ export interface RuntimeLaunch {
    * itself. Default false.
    */
   traces?: boolean;
+  /** User of the host that it must run as; absent: one of its own. */
+  hostUser?: number;
   /**
    * How it is started ahead of need, as a process that functions are injected into; absent where they are not, or where
    * this is such a launch itself (`traces`).

@@ -17,13 +17,14 @@ export function busLike(bus: MessageBus, changes: Partial<MessageBus>): MessageB
 /** A container that does as `container` does, except for what `changes` says. */
 export function containerLike(
   container: Container,
-  changes: Partial<Omit<Container, 'canUnload' | 'sinceMs' | 'msContainer'>>,
+  changes: Partial<Omit<Container, 'canUnload' | 'sinceMs' | 'msContainer' | 'hostPid'>>,
 ): Container {
   return {
     id: container.id,
     spec: container.spec,
     sinceMs: container.sinceMs,
     msContainer: container.msContainer,
+    hostPid: container.hostPid,
     pid: container.pid,
     exited: container.exited,
     get busyMs() {

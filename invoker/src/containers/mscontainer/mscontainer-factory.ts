@@ -29,7 +29,7 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
     catalog.launch(spec.kind, spec.requirements, spec.memoryMiB);
 
   const startPair = (spec: ContainerSpec, launch: RuntimeLaunch): Promise<Container> =>
-    sharing
+    sharing && spec.gpu === undefined // What serves a GPU may have one user for all, who could signal each other.
       ? msContainers.add((shared) => processes.launchContainer(spec, launch, shared))
       : processes.launchContainer(spec, launch);
 

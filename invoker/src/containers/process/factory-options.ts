@@ -1,7 +1,8 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { RuntimeCatalog, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
-import type { Container, ContainerFactory, ContainerSpec } from '../container-factory.js';
+import type { Container, ContainerFactory, ContainerSpec, GpuGrant } from '../container-factory.js';
+import type { GpuAccess } from './gpu-launch.js';
 import type { Holder } from './holder.js';
 
 /** What the process factory is made with. */
@@ -25,6 +26,8 @@ export interface ProcessFactoryOptions {
   networkRange?: string;
   /** Path of the sandbox launcher; default: the one that native/build.mjs builds. */
   launcherPath?: string;
+  /** What a container needs for its GPU; absent: none gets one. Rejects with ProvisioningError. */
+  gpuAccess?: (grant: GpuGrant) => Promise<GpuAccess>;
   random?: Random;
 }
 

@@ -117,7 +117,7 @@ export async function prepareHostView(etcFolder: string): Promise<HostView> {
 export function bindWords(binds: readonly Bind[], hiddenFolder: string): Words {
   const isWithin = (path: string, folder: string): boolean =>
     path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
-  const words = (bind: Bind): Words => ['bind', bind.source, bind.target, 'ro'];
+  const words = (bind: Bind): Words => ['bind', bind.source, bind.target, bind.mode ?? 'ro'];
   // Parts of the hidden folder that a runtime needs (packages) are laid over the veil.
   const below = binds.filter((bind) => isWithin(bind.source, hiddenFolder));
   const others = binds.filter((bind) => !isWithin(bind.source, hiddenFolder));

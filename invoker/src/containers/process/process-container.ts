@@ -82,6 +82,10 @@ export class ProcessContainer implements Container {
     return this.connection?.pid;
   }
 
+  get hostPid(): number | undefined {
+    return this.parts.process.child.pid;
+  }
+
   get canUnload(): boolean {
     return this.connection?.canUnload ?? false;
   }

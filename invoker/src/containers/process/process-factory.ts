@@ -13,6 +13,7 @@ import { BuildCache } from './build-cache.js';
 import { detectCgroups } from './cgroups.js';
 import { connectRuntime } from './connect-runtime.js';
 import type { ProcessContainerFactory, ProcessFactoryOptions, SharedNamespace } from './factory-options.js';
+import { launchWithGpu } from './gpu-launch.js';
 import { prepareHostView } from './host-view.js';
 import type { HostView } from './host-view.js';
 import { startHolder } from './holder.js';
@@ -121,9 +122,15 @@ class ProcessFactory implements ProcessContainerFactory {
         `The kind '${spec.kind}' speaks HTTP, which needs a network between host and sandbox, which this host does not allow.`,
       );
     }
-    const container = await this.launch(launchers.take(), spec, launch, shared);
+    const container = await this.launch(launchers.take(), spec, await this.withGpu(spec, launch), shared);
     launchers.refill();
     return container;
+  }
+
+  private async withGpu({ gpu }: ContainerSpec, launch: RuntimeLaunch): Promise<RuntimeLaunch> {
+    if (gpu === undefined) return launch;
+    if (!this.options.gpuAccess) throw new ProvisioningError('There is no GPU here.');
+    return launchWithGpu(launch, await this.options.gpuAccess(gpu));
   }
 
   async hold(): Promise<Holder> {
@@ -220,7 +227,7 @@ class ProcessFactory implements ProcessContainerFactory {
       frame: {
         rootFolder: this.sandboxFolder('.root'),
         actionFolder: this.sandboxFolder(parked.id),
-        outerId: this.outerId(parked.slot),
+        outerId: launch.hostUser ?? this.outerId(parked.slot),
         slot: parked.slot,
         view: this.view,
         pidNamespace,

@@ -1,0 +1,46 @@
+import type { RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
+
+/** What a container needs of the host to use its GPU. */
+export interface GpuAccess {
+  env: Readonly<Record<string, string>>;
+  /** Paths of the host that it sees at the same place. */
+  binds: readonly { path: string; mode: 'ro' | 'rw' | 'dev' }[];
+  /** Folders with the driver's libraries, where those are not the system's. */
+  libraries: readonly string[];
+  /** User that it must be on the host; absent: any. */
+  uid?: number;
+}
+
+/** The launch of a container with a GPU. */
+export function launchWithGpu(launch: RuntimeLaunch, { env, binds, libraries, uid }: GpuAccess): RuntimeLaunch {
+  const readable = [...libraries, ...binds.filter(({ mode }) => mode === 'ro').map(({ path }) => path)];
+  const writable = binds.filter(({ mode }) => mode !== 'ro').map(({ path }) => path);
+  const paths = [...readable.flatMap((path) => ['--read', path]), ...writable.flatMap((path) => ['--write', path])];
+  const own = [
+    ...binds.map(({ path, mode }) => ({ source: path, target: path, mode })),
+    ...libraries.map((path) => ({ source: path, target: path })),
+  ];
+  const joined = (name: string, separator: string, values: readonly string[]): Record<string, string> => {
+    const all = [launch.env[name], env[name], ...values].filter((value) => value !== undefined && value !== '');
+    return all.length === 0 ? {} : { [name]: all.join(separator) };
+  };
+  return {
+    ...launch,
+    // A proxy passes these on to its pre-warmer, which sees nothing else.
+    command: launch.traces ? [...launch.command, ...paths] : launch.command,
+    binds: [...launch.binds, ...own],
+    env: {
+      ...launch.env,
+      ...env,
+      ...joined('LD_LIBRARY_PATH', ':', libraries),
+      ...(launch.traces
+        ? joined(
+            'GPUWHISK_LIBRARIES',
+            ':',
+            libraries.map((path) => `${path}/`),
+          )
+        : {}),
+    },
+    ...(uid !== undefined && { hostUser: uid }),
+  };
+}
