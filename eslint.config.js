@@ -62,6 +62,7 @@ const edges = [
   'common/src/store/lmdb-store.ts',
   'invoker/src/containers/mscontainer/**',
   'invoker/src/containers/process/**',
+  'invoker/src/gpu-agent/host/**',
   'invoker/src/runtimes/**',
   'standalone/src/**',
   '**/*.test.ts',

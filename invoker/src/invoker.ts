@@ -23,6 +23,8 @@ import { applicationError, whiskError } from './activation/outcome-response.js';
 import type { RunnableAction } from './activation/runnable-action.js';
 import type { StartMarks } from './activation/start-marks.js';
 import type { ContainerFactory } from './containers/container-factory.js';
+import type { GpuAgent } from './gpu-agent/gpu-agent.js';
+import { gpuUserOf } from './gpu-agent/gpu-desk.js';
 import { ContainerPool } from './pool/container-pool.js';
 import type { PoolOptions, PoolSnapshot } from './pool/container-pool.js';
 
@@ -47,6 +49,8 @@ export interface InvokerDependencies {
   maxInFlight: number;
   /** Decrypts arguments that come encrypted. */
   unlockArguments: UnlockArguments;
+  /** Of this node's GPUs; absent: there are none. */
+  gpu?: GpuAgent;
 }
 
 /** Takes activations from its topic, runs them in containers and records them. */
@@ -80,9 +84,15 @@ export class Invoker {
       recordLevels,
       unlockArguments,
       isClosing: () => this.closing,
+      ...(dependencies.gpu && { gpu: dependencies.gpu }),
     };
     this.loader = new ActionLoader(store);
-    this.pool = new ContainerPool(factory, clock, pool, logger);
+    const { gpu } = dependencies;
+    this.pool = new ContainerPool(factory, clock, { ...pool, ...(gpu && { devices: gpu.ledger }) }, logger);
+    gpu?.attach({
+      end: (container) => this.pool.end(container),
+      unbound: () => new Set(this.pool.prewarmed().map(({ id }) => id)),
+    });
     this.feed = new ActivationFeed(bus, `invoker${dependencies.instance}`, dependencies.maxInFlight, {
       accept: (message, done) => this.accept(message, done),
       recover: (message, done) => void this.recover(message, done),
@@ -145,6 +155,11 @@ export class Invoker {
 
   private submit(message: ActivationMessage, action: RunnableAction, done: () => void): void {
     if (this.closing) return;
+    const refusal = this.gpuRefusal(message);
+    if (refusal !== undefined) {
+      void this.giveBack(message, action, refusal);
+      return;
+    }
     this.pool.submit(
       new ActivationRun(this.context, message, action, {
         stored: done,
@@ -152,6 +167,13 @@ export class Invoker {
         giveBack: (reason) => void this.giveBack(message, action, reason),
       }),
     );
+  }
+
+  /** Why an activation does not get the GPU that it was placed on; undefined if it does, or needs none. */
+  private gpuRefusal(message: ActivationMessage): string | undefined {
+    if (message.gpu === undefined) return undefined;
+    const { gpu } = this.dependencies;
+    return gpu === undefined ? 'this invoker has no GPU' : gpu.admit(message.gpu, gpuUserOf(message));
   }
 
   private async giveBack(message: ActivationMessage, action: RunnableAction, reason: string): Promise<void> {

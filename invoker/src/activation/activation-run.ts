@@ -10,6 +10,8 @@ import type {
   Outcome,
   ProvisioningError,
 } from '../containers/container-factory.js';
+import { grantKey, grantOf, gpuUserOf } from '../gpu-agent/gpu-desk.js';
+import type { GpuUser } from '../gpu-agent/gpu-desk.js';
 import type { PoolJob } from '../pool/action-queue.js';
 import type { Disposition, LoadingStart, PoolMember } from '../pool/pool-member.js';
 import { activationRecord } from './activation-record.js';
@@ -55,6 +57,8 @@ export class ActivationRun implements PoolJob {
   readonly key: string;
   readonly namespace: string;
   readonly spec: ContainerSpec;
+  /** Who gets a GPU; undefined: it needs none. */
+  private readonly gpuUser: GpuUser | undefined;
   private tries = 0;
 
   constructor(
@@ -67,7 +71,9 @@ export class ActivationRun implements PoolJob {
     // What a container got at its initialization may differ from binding to binding.
     const binding = initArgs.length > 0 ? (reference.binding ?? '') : '';
     this.namespace = user.namespace.name;
-    this.key = `${this.namespace} ${reference.path}/${reference.name} ${revision} ${binding}`;
+    const gpu = message.gpu && grantOf(message.gpu);
+    const place = gpu === undefined ? '' : ` ${grantKey(gpu)}`;
+    this.key = `${this.namespace} ${reference.path}/${reference.name} ${revision} ${binding}${place}`;
     this.spec = {
       kind: action.runtime,
       memoryMiB: action.limits.memory,
@@ -75,7 +81,9 @@ export class ActivationRun implements PoolJob {
       requirements: action.requirements,
       imports: action.warm.imports,
       cuda: action.warm.cuda,
+      ...(gpu !== undefined && { gpu }),
     };
+    this.gpuUser = gpu && gpuUserOf(message);
   }
 
   get readiesAhead(): boolean {
@@ -94,6 +102,17 @@ export class ActivationRun implements PoolJob {
   }
 
   async run(member: PoolMember, onInitialized: () => void): Promise<Disposition> {
+    const { gpuUser } = this;
+    if (gpuUser === undefined) return this.runIn(member, onInitialized);
+    this.context.gpu?.began(gpuUser, member.container.id);
+    try {
+      return await this.runIn(member, onInitialized);
+    } finally {
+      this.context.gpu?.ended(gpuUser);
+    }
+  }
+
+  private async runIn(member: PoolMember, onInitialized: () => void): Promise<Disposition> {
     const { clock, marks } = this.context;
     const { container } = member;
     const warm = member.initialized;
@@ -131,7 +150,7 @@ export class ActivationRun implements PoolJob {
       if (outcome.type === 'unavailable') return this.retryElsewhere();
       if (this.cutShort(outcome)) return 'discard';
       if (outcome.type !== 'ok') {
-        const response = initResponse(outcome, this.action.limits.timeout);
+        const response = this.endedByAgent(container, outcome) ?? initResponse(outcome, this.action.limits.timeout);
         await this.finish(start, load, response, outcome.type === 'timeout', call.logs);
         return afterFailure(outcome);
       }
@@ -142,13 +161,18 @@ export class ActivationRun implements PoolJob {
     const outcome = await call.outcome;
     if (outcome.type === 'unavailable') return this.retryElsewhere();
     if (this.cutShort(outcome)) return 'discard';
-    const response = runResponse(outcome, this.action.limits.timeout, limits.maxResultBytes);
+    const response =
+      this.endedByAgent(container, outcome) ?? runResponse(outcome, this.action.limits.timeout, limits.maxResultBytes);
     this.context.metrics.activationStarted(this.action.kind, load?.start ?? found);
     await this.finish(start, load, response, outcome.type === 'timeout', call.logs);
     return response.statusCode <= ActivationStatus.applicationError ? 'keep' : afterFailure(outcome);
   }
 
   fail(error: ProvisioningError): void {
+    if (this.gpuUser !== undefined) {
+      this.context.gpu?.ended(this.gpuUser);
+      if (error.elsewhere) return this.end.giveBack(error.told);
+    }
     this.context.logger.warn(
       { action: fullyQualifiedName(this.action), activationId: this.message.activationId, error: error.message },
       'no container could be provided',
@@ -156,6 +180,13 @@ export class ActivationRun implements PoolJob {
     this.failNow(error.byAction ? developerError(error.told) : whiskError(error.told), [
       `${new Date(this.context.clock.now()).toISOString().padEnd(30)} stderr: ${error.message}`,
     ]);
+  }
+
+  /** What a run whose container the GPU agent ended comes to. */
+  private endedByAgent({ id }: Container, outcome: Outcome): ActivationResponse | undefined {
+    const ending = outcome.type === 'lost' ? this.context.gpu?.endingOf(id) : undefined;
+    if (ending === undefined) return undefined;
+    return ending.byAction ? developerError(ending.text) : whiskError(ending.text);
   }
 
   private moment(): Moment {

@@ -7,6 +7,7 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { InvokerInstanceId } from '@gpuwhisk/common/messages';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { GpuDesk } from '../gpu-agent/gpu-desk.js';
 import type { StartMarks } from './start-marks.js';
 
 /** What every activation of an invoker uses. */
@@ -24,6 +25,8 @@ export interface InvokerContext {
   resultBounds: ResultBounds;
   /** Decrypts arguments that come encrypted. */
   unlockArguments: UnlockArguments;
+  /** Of this node's GPUs; absent: there are none. */
+  gpu?: GpuDesk;
   /** The invoker is being stopped: containers end because of that. */
   isClosing(): boolean;
 }

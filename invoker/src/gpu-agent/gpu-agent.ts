@@ -1,0 +1,231 @@
+import { gpuRowTtlMs, gpuTable } from '@gpuwhisk/common/gpu';
+import type { DeviceStatus, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
+import type { JsonValue } from '@gpuwhisk/common/json';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
+import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
+import { ProvisioningError } from '../containers/container-factory.js';
+import type { Container, GpuGrant } from '../containers/container-factory.js';
+import type { GpuAccess } from '../containers/process/gpu-launch.js';
+import { admissionProblem } from './admission.js';
+import { Blame } from './blame.js';
+import { uncordoned } from './device-health.js';
+import { DeviceLedger } from './device-ledger.js';
+import type { GpuDriver } from './drivers/gpu-driver.js';
+import type { ShareEnforcer } from './enforcers/share-enforcer.js';
+import type { GpuDesk, GpuUser } from './gpu-desk.js';
+import { Healer } from './healer.js';
+import type { Ending } from './healer.js';
+import type { HostProcesses } from './host/host-processes.js';
+import { Inventory } from './inventory.js';
+import { Residents } from './residents.js';
+import { Sampler } from './sampler.js';
+
+/** What the agent asks of the pool, whose containers they are. */
+export interface ContainerHands {
+  /** Destroys a container, a run in it or not. */
+  end(container: Container): void;
+  /** Containers that wait for an action. */
+  unbound(): ReadonlySet<string>;
+}
+
+/** What an agent is made of. */
+export interface GpuAgentOptions {
+  /** The topic of its invoker, `invoker0`: its key in the GPU table. */
+  invoker: string;
+  driver: GpuDriver;
+  enforcer: ShareEnforcer;
+  state: ClusterState;
+  clock: Clock;
+  logger: Logger;
+  processes: HostProcesses;
+  /** What a process needs to reach a device at all: its files, and the driver's libraries. */
+  access(device: string, slice?: string): GpuAccess;
+  /** Time between two looks at the devices, ms; default 1000. */
+  sampleMs?: number;
+}
+
+/** Runs that change who is on a device are told together, so many ms after the first. */
+const publishAfterMs = 20;
+
+/** The GPUs of one node: what they are and do, who gets one, and what becomes of those who have one. */
+export class GpuAgent implements GpuDesk {
+  readonly ledger = new DeviceLedger();
+  readonly residents = new Residents();
+  private readonly inventory: Inventory;
+  private readonly blame = new Blame();
+  private readonly healer: Healer;
+  private readonly sampler: Sampler;
+  private statuses: DeviceStatus[] = [];
+  private epoch = 0;
+  private version = 0;
+  private closed = false;
+  private subscription: { close(): Promise<void> } | undefined;
+  private readonly timers = new Map<'look' | 'publish', Timer>();
+  private looking: Promise<void> = Promise.resolve();
+  private hands: ContainerHands = { end: () => undefined, unbound: () => new Set() };
+
+  constructor(private readonly options: GpuAgentOptions) {
+    const { driver, enforcer, clock, logger, processes } = options;
+    const { ledger, residents, blame } = this;
+    this.inventory = new Inventory(driver, enforcer, ledger, logger);
+    const { inventory } = this;
+    const end = (container: Container): void => this.hands.end(container);
+    this.healer = new Healer({ inventory, residents, enforcer, blame, clock, logger, end });
+    const { healer } = this;
+    const unbound = (): ReadonlySet<string> => this.hands.unbound();
+    this.sampler = new Sampler({ driver, enforcer, inventory, residents, ledger, healer, processes, clock, unbound });
+  }
+
+  /** Readies the devices and begins to look at them. Rejects with GpuDriverError. */
+  async start(): Promise<void> {
+    await this.inventory.refresh();
+    this.subscription = await this.options.driver.watch((event) => {
+      if (event.type === 'mig-changed') void this.refresh();
+      else this.healer.note(event);
+      this.publishSoon();
+    });
+    await this.look();
+    this.scheduleLook();
+  }
+
+  /** Sets whose containers they are. */
+  attach(hands: ContainerHands): void {
+    this.hands = hands;
+  }
+
+  /** Lets an activation in, until it ended; or why not, and nothing has changed. */
+  admit(placement: Placement, user: GpuUser): string | undefined {
+    const { inventory, residents, ledger, options } = this;
+    const problem =
+      this.blame.problem(user.action, options.clock.now()) ??
+      admissionProblem(placement, {
+        epoch: this.epoch,
+        devices: inventory.devices,
+        healthOf: (device) => inventory.healthOf(device),
+        freeMiB: (place) => (ledger.capacityMiB(place) ?? 0) - residents.busyMiB(place),
+        isBusy: (container) => (residents.get(container)?.users.size ?? 0) > 0,
+      });
+    if (problem !== undefined) return problem;
+    this.epoch = Math.max(this.epoch, placement.epoch);
+    for (const id of placement.reclaim ?? []) {
+      const one = residents.get(id);
+      if (one !== undefined) this.hands.end(one.container);
+    }
+    residents.admit(user, placement);
+    return undefined;
+  }
+
+  began(user: GpuUser, container: string): void {
+    this.residents.began(user, container);
+    this.publishSoon();
+  }
+
+  ended(user: GpuUser): void {
+    this.residents.ended(user);
+    this.publishSoon();
+  }
+
+  /** What a container with this grant is started with. Rejects with ProvisioningError. */
+  async accessFor({ device: uuid, slice, share }: GpuGrant): Promise<GpuAccess> {
+    const device = this.inventory.find(uuid);
+    const { state, reasons } = this.inventory.healthOf(uuid);
+    if (device === undefined || state === 'offline') {
+      throw unusable(`GPU ${uuid} cannot be used: ${reasons.join('; ') || 'there is none of that name'}`);
+    }
+    try {
+      const access = this.options.access(uuid, slice);
+      const own = await this.options.enforcer.settings(device, share, slice);
+      const env = { ...access.env, CUDA_VISIBLE_DEVICES: slice ?? uuid, ...own.env };
+      const sockets = own.binds.map(({ path, write }) => ({ path, mode: write ? ('rw' as const) : ('ro' as const) }));
+      return { ...access, env, binds: [...access.binds, ...sockets], ...(own.uid !== undefined && { uid: own.uid }) };
+    } catch (error) {
+      throw unusable(`GPU ${uuid} cannot be shared: ${(error as Error).message}`);
+    }
+  }
+
+  /** A container with a grant has started. */
+  joined(container: Container, grant: GpuGrant): void {
+    this.residents.add(container, grant, () => this.publishSoon());
+    this.publishSoon();
+  }
+
+  /** Why the agent ended a container of late; undefined if it did not. */
+  endingOf(container: string): Ending | undefined {
+    return this.healer.endingOf(container);
+  }
+
+  /** Keeps new work off a device; draining also removes what idles there. Whether there is such a device. */
+  setWish(uuid: string, wish: 'cordon' | 'drain' | 'uncordon'): boolean {
+    const { inventory } = this;
+    if (inventory.find(uuid) === undefined) return false;
+    const record = inventory.record(uuid);
+    inventory.setRecord(uuid, wish === 'uncordon' ? uncordoned(record) : { ...record, wish });
+    this.healer.drain(uuid);
+    this.publishSoon();
+    return true;
+  }
+
+  /** Looks no more and removes the node's row. The driver and the enforcer stay their owner's. */
+  async close(): Promise<void> {
+    this.closed = true;
+    for (const timer of this.timers.values()) timer.cancel();
+    await this.subscription?.close();
+    await this.looking;
+    await this.options.state.deleteRow(gpuTable, this.options.invoker);
+  }
+
+  private async refresh(): Promise<void> {
+    try {
+      await this.inventory.refresh();
+    } catch (error) {
+      this.options.logger.error({ error: String(error) }, 'the GPUs could not be looked up again');
+    }
+    this.publishSoon();
+  }
+
+  private scheduleLook(): void {
+    const { clock, sampleMs = 1000 } = this.options;
+    const timer = clock.setBackgroundTimer(sampleMs, () => {
+      if (this.closed) return;
+      this.looking = this.look().finally(() => this.scheduleLook());
+    });
+    this.timers.set('look', timer);
+  }
+
+  private async look(): Promise<void> {
+    this.statuses = await this.sampler.look();
+    await this.publish();
+  }
+
+  private publishSoon(): void {
+    if (this.closed || this.timers.has('publish')) return;
+    const timer = this.options.clock.setBackgroundTimer(publishAfterMs, () => {
+      this.timers.delete('publish');
+      if (!this.closed) void this.publish();
+    });
+    this.timers.set('publish', timer);
+  }
+
+  private async publish(): Promise<void> {
+    const { invoker, state, clock, logger } = this.options;
+    const { inventory, residents, statuses } = this;
+    const row: NodeStatus = {
+      invoker,
+      version: ++this.version,
+      at: clock.now(),
+      devices: [...inventory.devices],
+      status: statuses.map((status) => ({ ...status, health: inventory.healthOf(status.uuid) })),
+      residents: residents.rows(),
+    };
+    try {
+      await state.setRow(gpuTable, invoker, row as unknown as JsonValue, gpuRowTtlMs);
+    } catch (error) {
+      logger.error({ error: String(error) }, 'the GPU table could not be written');
+    }
+  }
+}
+
+function unusable(message: string): ProvisioningError {
+  return new ProvisioningError(message, message, false, true);
+}

@@ -1,0 +1,43 @@
+import type { GpuIsolation, Placement } from '@gpuwhisk/common/gpu';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import type { GpuGrant } from '../containers/container-factory.js';
+import type { Ending } from './healer.js';
+
+/** Whose activation it is that gets a GPU. */
+export interface GpuUser {
+  activationId: string;
+  /** `/namespace/action` of its code. */
+  action: string;
+  /** That it runs for. */
+  namespace: string;
+  isolation: GpuIsolation;
+}
+
+/** What an activation with a GPU tells the agent, and asks it. */
+export interface GpuDesk {
+  /** It runs in a container. */
+  began(user: GpuUser, container: string): void;
+  /** It is over, or goes elsewhere, whether it ran or not. */
+  ended(user: GpuUser): void;
+  /** Why the agent ended a container of late; undefined if it did not. */
+  endingOf(container: string): Ending | undefined;
+}
+
+/** What a placement grants. */
+export function grantOf({ devices: [device = ''], slice, share }: Placement): GpuGrant {
+  return { device, ...(slice !== undefined && { slice }), share };
+}
+
+/** Equal for grants whose containers are interchangeable. */
+export function grantKey({ device, slice, share }: GpuGrant): string {
+  return `${slice ?? device} ${share.shareClass} ${share.memoryMiB}`;
+}
+
+export function gpuUserOf({ activationId, action, user, gpuNeed }: ActivationMessage): GpuUser {
+  return {
+    activationId,
+    action: `/${action.path}/${action.name}`,
+    namespace: user.namespace.name,
+    isolation: gpuNeed?.isolation ?? 'namespace',
+  };
+}

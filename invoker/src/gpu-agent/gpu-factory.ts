@@ -1,0 +1,19 @@
+import type { Container, ContainerFactory, ContainerSpec } from '../containers/container-factory.js';
+import type { GpuAgent } from './gpu-agent.js';
+
+/** The factory, telling the agent of every container that has a GPU. */
+export function toldToAgent(factory: ContainerFactory, agent: Pick<GpuAgent, 'joined'>): ContainerFactory {
+  const told = async (spec: ContainerSpec, making: Promise<Container>): Promise<Container> => {
+    const container = await making;
+    if (spec.gpu !== undefined) agent.joined(container, spec.gpu);
+    return container;
+  };
+  return {
+    start: () => factory.start(),
+    supports: (kind) => factory.supports(kind),
+    create: (spec) => told(spec, factory.create(spec)),
+    prewarm: (spec) => told(spec, factory.prewarm(spec)),
+    match: (prewarmed, wanted) => factory.match(prewarmed, wanted),
+    close: () => factory.close(),
+  };
+}

@@ -1,0 +1,138 @@
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Container } from '../containers/container-factory.js';
+import type { Blame } from './blame.js';
+import { withFault } from './device-health.js';
+import type { DeviceEvent } from './drivers/gpu-driver.js';
+import type { ShareEnforcer } from './enforcers/share-enforcer.js';
+import type { Inventory, Place } from './inventory.js';
+import type { GpuContainer, Residents } from './residents.js';
+import { classifyXid } from './xid.js';
+
+/** Why the agent ended a container. */
+export interface Ending {
+  /** For whoever called a function in it. */
+  text: string;
+  /** Whether the function is to blame, rather than the platform. */
+  byAction: boolean;
+}
+
+/** What a healer works with. */
+export interface HealerParts {
+  inventory: Inventory;
+  residents: Residents;
+  enforcer: ShareEnforcer;
+  blame: Blame;
+  clock: Clock;
+  logger: Logger;
+  /** Destroys a container, a run in it or not. */
+  end(container: Container): void;
+}
+
+/** An enforcer is started again so often within ten minutes; then the device is cordoned. */
+const maxRestarts = 5;
+const restartsWithinMs = 600_000;
+/** Endings that are remembered: their activations ask within moments. */
+const maxEndings = 1000;
+
+/** Puts right what went wrong on a device, or keeps work off it. */
+export class Healer {
+  private readonly endings = new Map<string, Ending>();
+  /** Epoch ms of the restarts of each place's enforcer. */
+  private readonly restarts = new Map<string, number[]>();
+
+  constructor(private readonly parts: HealerParts) {}
+
+  endingOf(container: string): Ending | undefined {
+    return this.endings.get(container);
+  }
+
+  /** An event of the driver. */
+  note(event: Exclude<DeviceEvent, { type: 'mig-changed' }>): void {
+    const { inventory, logger } = this.parts;
+    const { device } = event;
+    if (event.type === 'lost') return this.lose(device, 'it does not answer any more');
+    if (event.type === 'ecc') return this.fault(device, 'uncorrectable memory error');
+    const { class: kind, text } = classifyXid(event.code);
+    logger.warn({ device, xid: event.code }, text);
+    if (kind === 'lost') this.lose(device, text);
+    else if (kind === 'hardware') this.fault(device, text);
+    else if (kind === 'function') this.replaceClients(device, text);
+    else inventory.setRecord(device, inventory.record(device));
+  }
+
+  /** A device is gone: what runs on it ends, and says why. */
+  lose(device: string, why: string): void {
+    const { inventory, residents } = this.parts;
+    if (inventory.isLost(device)) return;
+    inventory.lose(device, why);
+    for (const one of residents.on(device)) {
+      this.end(one, { text: `The GPU that the action ran on was lost: ${why}.`, byAction: false });
+    }
+  }
+
+  /** Removes what idles on a device that is drained. */
+  drain(device: string): void {
+    const { inventory, residents } = this.parts;
+    if (inventory.healthOf(device).state !== 'draining') return;
+    const idle = residents.on(device).filter(({ users }) => users.size === 0);
+    for (const one of idle) this.end(one, { text: 'The GPU is being drained.', byAction: false });
+  }
+
+  /** Has a place's enforcer serve again, with new containers; those that it had are lost. */
+  async restart(place: Place, problem: string): Promise<void> {
+    const { inventory, residents, clock, logger } = this.parts;
+    const { device, slice } = place;
+    const id = slice ?? device.uuid;
+    const nowMs = clock.now();
+    const recent = (this.restarts.get(id) ?? []).filter((at) => nowMs - at < restartsWithinMs);
+    const trouble = `what enforces its shares fails again and again`;
+    if (recent.length >= maxRestarts) return inventory.setTrouble(device.uuid, trouble, true);
+    inventory.setTrouble(device.uuid, trouble, false);
+    this.restarts.set(id, [...recent, nowMs]);
+    logger.warn({ device: device.uuid, slice, problem }, 'what enforces the shares of a GPU is started again');
+    const had = residents.on(device.uuid).filter(({ grant }) => grant.slice === slice);
+    try {
+      await inventory.reopen(place);
+    } catch (error) {
+      logger.error({ device: device.uuid, slice, error: String(error) }, 'a GPU cannot be shared');
+    }
+    for (const one of had) {
+      this.end(one, { text: `The GPU's sharing failed while the action ran: ${problem}.`, byAction: false });
+    }
+  }
+
+  /** Ends a container. */
+  end({ container, grant }: GpuContainer, ending: Ending): void {
+    this.endings.set(container.id, ending);
+    if (this.endings.size > maxEndings) {
+      const oldest = this.endings.keys().next();
+      if (!oldest.done) this.endings.delete(oldest.value);
+    }
+    this.parts.logger.warn(
+      { container: container.id, device: grant.device, reason: ending.text },
+      'ended by the agent',
+    );
+    this.parts.end(container);
+  }
+
+  private fault(device: string, text: string): void {
+    const { inventory } = this.parts;
+    inventory.setRecord(device, withFault(inventory.record(device), text));
+    this.drain(device);
+  }
+
+  /** A function's fault. It hits every client of an MPS server; the one that ran alone is to blame. */
+  private replaceClients(device: string, text: string): void {
+    const { residents, enforcer, blame, clock } = this.parts;
+    const there = residents.on(device);
+    const users = there.flatMap((one) => [...one.users.values()]);
+    const [only] = users;
+    if (only !== undefined && new Set(users.map(({ action }) => action)).size === 1)
+      blame.note(only.action, clock.now());
+    if (!enforcer.name.includes('mps')) return;
+    const byAction = users.length === 1;
+    for (const one of there)
+      this.end(one, { text: `The GPU reported an error while the action ran: ${text}.`, byAction });
+  }
+}

@@ -1,0 +1,100 @@
+import type { Device, DeviceHealth } from '@gpuwhisk/common/gpu';
+import type { Logger } from '@gpuwhisk/common/logging';
+import { healthOf, healthyRecord } from './device-health.js';
+import type { HealthRecord } from './device-health.js';
+import type { DeviceLedger } from './device-ledger.js';
+import type { GpuDriver } from './drivers/gpu-driver.js';
+import type { ShareEnforcer } from './enforcers/share-enforcer.js';
+
+/** A device, or a slice of it, that processes run on under one enforcer. */
+export interface Place {
+  device: Device;
+  slice?: string;
+}
+
+/** The devices of the node, how they are shared and how they are. */
+export class Inventory {
+  devices: readonly Device[] = [];
+  private readonly records = new Map<string, HealthRecord>();
+
+  constructor(
+    private readonly driver: GpuDriver,
+    private readonly enforcer: ShareEnforcer,
+    private readonly ledger: DeviceLedger,
+    private readonly logger: Logger,
+  ) {}
+
+  /** Looks up all devices and readies them for sharing; what was known of one that is gone is kept. */
+  async refresh(): Promise<void> {
+    const found = await this.driver.devices();
+    const gone = this.devices.filter(({ uuid }) => !found.some((one) => one.uuid === uuid));
+    for (const { uuid } of gone) this.lose(uuid, 'the driver does not list it any more');
+    const readied: Device[] = [];
+    for (const device of found) readied.push(await this.ready(device));
+    this.devices = [...readied, ...gone];
+    this.ledger.setDevices(readied);
+  }
+
+  /** Where work can be: every device that is not cut, and every slice of those that are. */
+  places(): Place[] {
+    return this.devices.flatMap((device) =>
+      device.mode === 'mig' ? device.slices.map(({ uuid }) => ({ device, slice: uuid })) : [{ device }],
+    );
+  }
+
+  find(uuid: string): Device | undefined {
+    return this.devices.find((device) => device.uuid === uuid);
+  }
+
+  record(uuid: string): HealthRecord {
+    return this.records.get(uuid) ?? healthyRecord;
+  }
+
+  setRecord(uuid: string, record: HealthRecord): void {
+    const before = this.healthOf(uuid);
+    this.records.set(uuid, record);
+    const { state, reasons } = this.healthOf(uuid);
+    if (before.state !== state) this.logger.warn({ device: uuid, state, reasons }, 'a GPU changed its state');
+  }
+
+  healthOf(uuid: string): DeviceHealth {
+    return healthOf(this.record(uuid));
+  }
+
+  isLost(uuid: string): boolean {
+    return this.record(uuid).lost !== undefined;
+  }
+
+  lose(uuid: string, why: string): void {
+    this.setRecord(uuid, { ...this.record(uuid), lost: this.record(uuid).lost ?? why });
+  }
+
+  /** Adds a trouble, or takes it away. */
+  setTrouble(uuid: string, trouble: string, is: boolean): void {
+    const record = this.record(uuid);
+    if (record.troubles.includes(trouble) === is) return;
+    const others = record.troubles.filter((one) => one !== trouble);
+    this.setRecord(uuid, { ...record, troubles: is ? [...others, trouble] : others });
+  }
+
+  /** Has the enforcer serve a place again. Rejects with ShareError. */
+  reopen({ device, slice }: Place): Promise<void> {
+    return this.enforcer.open(device, slice);
+  }
+
+  /** The device as it can be shared: where MPS cannot be had its processes take turns. */
+  private async ready(device: Device): Promise<Device> {
+    if (!this.enforcer.name.includes('mps') || device.mode === 'exclusive') return device;
+    const trouble = 'its share of SMs cannot be enforced';
+    try {
+      if (device.mode === 'mig') for (const { uuid } of device.slices) await this.enforcer.open(device, uuid);
+      else await this.enforcer.open(device);
+      this.setTrouble(device.uuid, trouble, false);
+    } catch (error) {
+      this.logger.error({ device: device.uuid, error: String(error) }, 'a GPU cannot be shared');
+      this.setTrouble(device.uuid, trouble, true);
+      return device;
+    }
+    return device.mode === 'mig' ? device : { ...device, mode: 'mps' };
+  }
+}

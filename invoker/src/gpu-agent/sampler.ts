@@ -1,0 +1,155 @@
+import type { DeviceStatus, GpuProcess } from '@gpuwhisk/common/gpu';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { DeviceLedger } from './device-ledger.js';
+import { containerMemory, deviceStatuses, foreignMemory } from './device-statuses.js';
+import type { DeviceSample, GpuDriver } from './drivers/gpu-driver.js';
+import type { ShareEnforcer } from './enforcers/share-enforcer.js';
+import type { Healer } from './healer.js';
+import type { HostProcesses } from './host/host-processes.js';
+import type { Inventory } from './inventory.js';
+import { checkMemory } from './memory-checks.js';
+import type { Residents } from './residents.js';
+
+/** What a sampler works with. */
+export interface SamplerParts {
+  driver: GpuDriver;
+  enforcer: ShareEnforcer;
+  inventory: Inventory;
+  residents: Residents;
+  ledger: DeviceLedger;
+  healer: Healer;
+  processes: HostProcesses;
+  clock: Clock;
+  /** Containers that wait for an action. */
+  unbound(): ReadonlySet<string>;
+}
+
+/** Looks at which the driver may fail before its devices are out of order. */
+const maxFailures = 3;
+/** Every how many looks the enforcer is asked, and whether processes that are none of ours are there at all. */
+const checkEvery = 5;
+
+const silent = 'the driver does not answer';
+const zombie = 'a process that has ended holds memory of it';
+
+/** Looks at the devices and at what is on them. */
+export class Sampler {
+  private failures = 0;
+  private looks = 0;
+  private last: DeviceStatus[] = [];
+  /** Container of each process that was seen; undefined: none of ours. */
+  private owners = new Map<number, string | undefined>();
+  /** Containers that had been added when that was found out. */
+  private ownersOf = 0;
+  private readonly confirmed = new Set<number>();
+
+  constructor(private readonly parts: SamplerParts) {}
+
+  /** One look: the status of every device. What is out of order is put right on the way. Never rejects. */
+  async look(): Promise<DeviceStatus[]> {
+    const { driver, inventory } = this.parts;
+    let samples: DeviceSample[];
+    try {
+      samples = await driver.sample();
+      this.failures = 0;
+    } catch {
+      this.failures++;
+      for (const { uuid } of inventory.devices) inventory.setTrouble(uuid, silent, this.failures >= maxFailures);
+      return this.last;
+    }
+    for (const { uuid } of inventory.devices) {
+      inventory.setTrouble(uuid, silent, false);
+      if (!samples.some((sample) => sample.uuid === uuid)) this.parts.healer.lose(uuid, 'the driver does not list it');
+    }
+    await this.identify(samples.flatMap(({ processes }) => processes.map(({ pid }) => pid)));
+    this.last = deviceStatuses(samples, {
+      devices: inventory.devices,
+      containerOf: (pid) => this.owners.get(pid),
+      healthOf: (device) => inventory.healthOf(device),
+      at: this.parts.clock.now(),
+    });
+    this.parts.ledger.setForeign(foreignMemory(this.last));
+    this.checkContainers();
+    await this.confirm();
+    if (this.looks++ % checkEvery === 0) await Promise.all([this.checkEnforcer(), this.checkProcesses()]);
+    return this.last;
+  }
+
+  /** Finds out whose the new processes are, and forgets those that are gone. */
+  private async identify(pids: readonly number[]): Promise<void> {
+    const { processes, residents } = this.parts;
+    const launchers = new Map<number, string>();
+    for (const { container } of residents.all()) {
+      if (container.hostPid !== undefined) launchers.set(container.hostPid, container.id);
+    }
+    // What was seen while its container was starting had none.
+    const isUpToDate = this.ownersOf === residents.added;
+    this.ownersOf = residents.added;
+    const owners = new Map<number, string | undefined>();
+    for (const pid of pids) {
+      const known = this.owners.get(pid);
+      const keeps = known === undefined ? this.owners.has(pid) && isUpToDate : residents.get(known) !== undefined;
+      owners.set(pid, keeps ? known : await processes.containerOf(pid, launchers));
+    }
+    this.owners = owners;
+    for (const pid of this.confirmed) if (!owners.has(pid)) this.confirmed.delete(pid);
+  }
+
+  private checkContainers(): void {
+    const { residents, healer } = this.parts;
+    const held = containerMemory(this.last);
+    const unbound = this.parts.unbound();
+    for (const one of residents.all()) {
+      const found = checkMemory(one, held.get(one.container.id) ?? 0, unbound.has(one.container.id));
+      if (found === undefined) continue;
+      const { finding, heldMiB, boundMiB } = found;
+      const text =
+        finding === 'overrun'
+          ? `The action used ${heldMiB} MiB of GPU memory, more than its limit of ${boundMiB} MiB, and was aborted.`
+          : `It held ${heldMiB} MiB of GPU memory without an action, more than ${boundMiB} MiB.`;
+      healer.end(one, { text, byAction: finding === 'overrun' });
+    }
+  }
+
+  /** Asks once for each of our processes whether it is under its share. */
+  private async confirm(): Promise<void> {
+    const { enforcer, residents, healer } = this.parts;
+    if (enforcer.name === 'none') return;
+    for (const { uuid, processes } of this.last) {
+      for (const { pid, container, slice } of processes.filter((one) => isOurs(one) && !this.confirmed.has(one.pid))) {
+        this.confirmed.add(pid);
+        try {
+          await enforcer.confirm({ pid, device: uuid, ...(slice !== undefined && { slice }) });
+        } catch (error) {
+          const one = container === undefined ? undefined : residents.get(container);
+          const text = `The action's process is not held to its share of the GPU: ${(error as Error).message}.`;
+          if (one !== undefined) healer.end(one, { text, byAction: false });
+        }
+      }
+    }
+  }
+
+  private async checkEnforcer(): Promise<void> {
+    const { enforcer, inventory, healer } = this.parts;
+    const inUse = inventory
+      .places()
+      .filter(({ device }) => !inventory.isLost(device.uuid) && device.mode !== 'timeslice');
+    await Promise.all(
+      inUse.map(async (place) => {
+        const problem = await enforcer.check(place.device.uuid, place.slice).catch((error: Error) => error.message);
+        if (problem !== undefined) await healer.restart(place, problem);
+      }),
+    );
+  }
+
+  /** Memory of a process that has ended is nobody's to free but the driver's: no new work until it is free. */
+  private async checkProcesses(): Promise<void> {
+    const { processes, inventory } = this.parts;
+    for (const { uuid, processes: there } of this.last) {
+      const alive = await Promise.all(there.filter((one) => !isOurs(one)).map(({ pid }) => processes.isAlive(pid)));
+      inventory.setTrouble(uuid, zombie, alive.includes(false));
+    }
+  }
+}
+
+const isOurs = ({ container }: GpuProcess): boolean => container !== undefined;
