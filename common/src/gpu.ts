@@ -185,6 +185,8 @@ export interface Placement {
   share: Share;
   /** Idle residents of the devices, by container, whose memory it counts on: they go before it comes. */
   reclaim?: string[];
+  /** Its devices are a stand-in's. */
+  simulated?: boolean;
   /** When it was decided, epoch ms. */
   at: number;
   /** Of the decider's lease. */
@@ -209,10 +211,14 @@ export interface Decision {
 
 /** Annotation `gpu` of an activation record. Times in ms. */
 export interface GpuRecord {
+  /** The first device where there are several. */
   device: string;
   slice?: string;
+  /** The class that its process was started with, fraction 0–1. */
   share: number;
+  /** From acceptance to placement. */
   queueMs: number;
+  /** The time that injection into a warm process took. */
   injectMs?: number;
   predictedMs?: number;
   actualMs: number;

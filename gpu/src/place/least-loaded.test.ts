@@ -60,7 +60,15 @@ describe('the least loaded place', () => {
     const busy = node([device('G0'), device('G1')], [resident('c', 'G0')]);
     const choice = placeLeastLoaded(view([busy]), request());
     expect(choice.placement).toEqual({
-      ...{ invoker: 'invoker0', devices: ['G1'], share: shareOf(20, 1000), at: 99, epoch: 3, version: 7 },
+      ...{
+        invoker: 'invoker0',
+        devices: ['G1'],
+        share: shareOf(20, 1000),
+        simulated: true,
+        at: 99,
+        epoch: 3,
+        version: 7,
+      },
     });
     expect(choice.rejected).toEqual([
       { what: 'G0', reason: 'another one has more left', numbers: { load: 0.2, freeMiB: 37_000 } },

@@ -78,6 +78,7 @@ export function placeLeastLoaded(view: PlacementView, request: PlacementRequest)
     ...(slice !== undefined && { slice: slice.uuid }),
     share: request.share,
     ...(reclaim.length > 0 && { reclaim }),
+    ...(first.place.device.simulated && { simulated: true }),
     at: view.at,
     epoch: view.epoch,
     version: node.version,

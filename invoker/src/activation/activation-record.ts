@@ -1,6 +1,7 @@
 import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { ActionLimits } from '@gpuwhisk/common/entities/action';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
+import type { GpuRecord } from '@gpuwhisk/common/gpu';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { LoadingStart } from '../pool/pool-member.js';
 
@@ -14,6 +15,8 @@ export interface ActivationTimes {
   initMs?: number;
   /** How it found the container that its code was loaded into. */
   start?: LoadingStart;
+  /** How it found a container that had its code; absent where it loaded it, or came to none. */
+  found?: 'prewarmed' | 'warm';
 }
 
 /** What of the action a record names. */
@@ -42,6 +45,8 @@ export function activationRecord(
   annotations.push({ key: 'waitTime', value: times.waitMs });
   if (times.initMs !== undefined) annotations.push({ key: 'initTime', value: times.initMs });
   if (times.start !== undefined) annotations.push({ key: 'start', value: times.start });
+  const gpu = gpuRecord(message, times);
+  if (gpu !== undefined) annotations.push({ key: 'gpu', value: { ...gpu } });
   const record: WhiskActivation = {
     namespace: message.user.namespace.name,
     name: reference.name,
@@ -58,4 +63,22 @@ export function activationRecord(
   };
   if (message.cause !== undefined) record.cause = message.cause;
   return record;
+}
+
+/** What an activation had of a GPU; undefined where it had none. */
+function gpuRecord({ gpu, transid }: ActivationMessage, times: ActivationTimes): GpuRecord | undefined {
+  const start = times.start ?? times.found;
+  const [device] = gpu?.devices ?? [];
+  if (gpu === undefined || device === undefined || start === undefined) return undefined;
+  const { slice, share, at, simulated } = gpu;
+  return {
+    device,
+    ...(slice !== undefined && { slice }),
+    share: share.shareClass / 100,
+    queueMs: Math.max(0, at - transid[1]),
+    ...(start === 'injected' && times.initMs !== undefined && { injectMs: times.initMs }),
+    actualMs: times.endMs - times.startMs,
+    start,
+    ...(simulated === true && { simulated }),
+  };
 }

@@ -42,6 +42,11 @@ interface Load {
   start: LoadingStart;
 }
 
+/** Code was there. */
+interface Found {
+  found: 'prewarmed' | 'warm';
+}
+
 /** What ends with the activation. */
 export interface RunEnd {
   /** The record is durable: the message is needed no more. */
@@ -164,7 +169,7 @@ export class ActivationRun implements PoolJob {
     const response =
       this.endedByAgent(container, outcome) ?? runResponse(outcome, this.action.limits.timeout, limits.maxResultBytes);
     this.context.metrics.activationStarted(this.action.kind, load?.start ?? found);
-    await this.finish(start, load, response, outcome.type === 'timeout', call.logs);
+    await this.finish(start, load ?? { found }, response, outcome.type === 'timeout', call.logs);
     return response.statusCode <= ActivationStatus.applicationError ? 'keep' : afterFailure(outcome);
   }
 
@@ -213,7 +218,7 @@ export class ActivationRun implements PoolJob {
 
   private async finish(
     start: Moment,
-    load: Load | undefined,
+    load: Load | Found | undefined,
     response: ActivationResponse,
     timedOut: boolean,
     logs: Promise<string[]>,

@@ -196,6 +196,19 @@ describe('an activation', () => {
     expect(inits).toHaveLength(1);
   });
 
+  test('with a place on a GPU is recorded with it', async () => {
+    const share = { shareClass: 30, smRequest: 0.2, smLimit: 0.25, memoryMiB: 512 } as const;
+    const place = { invoker: 'invoker0', devices: ['GPU-0'], slice: 'MIG-1', share, simulated: true };
+    onRun = () => ({ afterMs: 70, then: { do: 'result', value: {} } });
+    const placed = (activationId: string): Promise<WhiskActivation> =>
+      run({ activationId, gpu: { ...place, at: clock.now() + 40, epoch: 1, version: 1 } });
+    const cold = await placed('b');
+    const known = { device: 'GPU-0', slice: 'MIG-1', share: 0.3, queueMs: 40, simulated: true };
+    expect(annotation(cold, 'gpu')).toEqual({ ...known, actualMs: cold.duration, start: 'cold' });
+    expect(annotation(await placed('c'), 'gpu')).toEqual({ ...known, actualMs: 70, start: 'warm' });
+    expect(annotation(await run(), 'gpu')).toBeUndefined();
+  });
+
   test('its duration is what passed, whatever the wall clock did', async () => {
     onRun = () => {
       clock.stepWall(-3_600_000);

@@ -1,0 +1,190 @@
+// A dispatcher with its GPU scheduler, agents that are told what to say, and a log that outlives a crash.
+import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
+import { openDurable } from '@gpuwhisk/common/bus/durable';
+import type { Durable } from '@gpuwhisk/common/bus/durable';
+import type { Delivery } from '@gpuwhisk/common/bus/message-bus';
+import { configSchema } from '@gpuwhisk/common/config';
+import type { Config } from '@gpuwhisk/common/config';
+import type { WhiskAction } from '@gpuwhisk/common/entities/action';
+import { readActivation } from '@gpuwhisk/common/entities/activation-codec';
+import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
+import type { NodeStatus, Resident } from '@gpuwhisk/common/gpu';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import { createLogger } from '@gpuwhisk/common/logging';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import { createMetrics } from '@gpuwhisk/common/metrics';
+import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
+import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import { GpuScheduler } from '@gpuwhisk/controller/balance/gpu-scheduler';
+import { GpuTable } from '@gpuwhisk/controller/balance/gpu-table';
+import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
+import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
+import type { InvokeOutcome } from '@gpuwhisk/controller/invoke/invoke-service';
+import { a100, nodeRow, setNode } from '../api/gpu-nodes.js';
+import { SimulatedClock } from '../simulation/simulated-clock.js';
+import { SimulatedDisk } from '../simulation/simulated-disk.js';
+
+const logger = createLogger({ level: 'silent' });
+const limits = { ...configSchema.parse({}).limits, concurrentInvocations: 10_000 };
+
+/** An activation that reached the node's invoker. */
+interface Arrival {
+  message: ActivationMessage;
+  delivery: Delivery;
+}
+
+/** One node, `invoker0`, with a device of 40,000 MiB, of which 38,000 are given away, unless rows say otherwise. */
+export class GpuCluster {
+  readonly clock = new SimulatedClock();
+  readonly random = seededRandom(3);
+  readonly disk = new SimulatedDisk(this.clock, this.random, 0);
+  readonly store = simulatedStore({ clock: this.clock, random: this.random, latencyMs: 0 });
+  /** What the invoker has and has not ended, in order. */
+  arrivals: Arrival[] = [];
+  /** The right to decide; set to undefined it is somebody else's. */
+  readonly lease: { epoch: number | undefined } = { epoch: 5 };
+  dispatcher!: Dispatcher;
+  scheduler!: GpuScheduler;
+  private durable!: Durable;
+  private state = embeddedState(this.clock);
+  private version = 0;
+
+  private constructor(private readonly options: Config['gpu']) {}
+
+  static async start(options: Partial<Config['gpu']> = {}): Promise<GpuCluster> {
+    const cluster = new GpuCluster({ ...configSchema.parse({}).gpu, ...options });
+    await cluster.clock.runUntil(cluster.open());
+    return cluster;
+  }
+
+  /** A life ends without a chance to tidy up, and the next one begins on what it has left. */
+  async crash(): Promise<void> {
+    this.clock.dropAll();
+    this.disk.crash();
+    this.arrivals = [];
+    await this.clock.runUntil(this.open());
+  }
+
+  private async open(): Promise<void> {
+    const { clock, random, store, disk, lease, options } = this;
+    const durable = (this.durable = await openDurable({ disk, folder: '/log', clock, random }));
+    const { bus } = durable;
+    const bounds = { maxPendingMessages: 1000, maxPendingBytes: Infinity };
+    await bus.ensureTopic('invoker0', { durable: true, ...bounds });
+    await bus.ensureTopic('gpu0', { durable: true, ...bounds, maxPendingMessages: options.maxWaiting });
+    await bus.ensureTopic('completed0', { durable: false, ...bounds });
+    const state = (this.state = embeddedState(clock));
+    const table = new GpuTable(state, clock);
+    await table.open();
+    const records = new RecordWriter(store, clock, logger);
+    const recordLevels = {
+      storeBlockingResultLevel: 'STORE_ALWAYS',
+      storeNonBlockingResultLevel: 'STORE_ALWAYS',
+    } as const;
+    const made = { bus, store, records, recordLevels, clock, logger, table, lease, instance: 0, options };
+    this.scheduler = new GpuScheduler(made);
+    const inFlight = new InFlight({ state, limits, clock, metrics: createMetrics(), logger });
+    const chooseInvoker = (): string => 'invoker0';
+    this.dispatcher = new Dispatcher({
+      ...{ bus, clock, random, inFlight, logger, instance: 0, chooseInvoker },
+      gpu: this.scheduler,
+    });
+    await this.dispatcher.open();
+    await bus.subscribe('invoker0', 'invoker0', { maxInFlight: 1000 }, (delivery) => {
+      this.arrivals.push({ message: delivery.message as unknown as ActivationMessage, delivery });
+    });
+  }
+
+  /** The names of what the invoker has and has not ended, in order. */
+  get running(): string[] {
+    return this.arrivals.map(({ message }) => message.action.name);
+  }
+
+  /** The agent tells what is there; absent: one device and nothing on it. */
+  async tell(row: Partial<NodeStatus> = {}): Promise<void> {
+    const device = a100('GPU-0', { memoryMiB: 40_000 });
+    await setNode(this.state, { ...nodeRow([device]), ...row, version: ++this.version, at: this.clock.now() });
+    await this.clock.runFor(1);
+  }
+
+  /** The agent tells that what has arrived runs, each in a container of its own. */
+  tellRunning(): Promise<void> {
+    const residents = this.arrivals.map(({ message: { gpu, gpuNeed, action, user, activationId } }): Resident => {
+      if (gpu === undefined || gpuNeed === undefined) throw new Error('it was not placed');
+      return {
+        ...{ container: `of ${action.name}`, action: `/${action.path}/${action.name}`, device: gpu.devices[0] ?? '' },
+        ...{ share: gpu.share, memoryMiB: gpu.share.memoryMiB, namespace: user.namespace.name },
+        ...{ isolation: gpuNeed.isolation, activations: [activationId] },
+      };
+    });
+    return this.tell({ residents });
+  }
+
+  /** Invokes an action with annotation `gpu`; without memory of its own it takes all there is. */
+  invoke(name: string, gpu: JsonObject = {}, blocking = false): Promise<InvokeOutcome> {
+    const value: JsonValue = { memoryMiB: 38_000, ...gpu };
+    const action: WhiskAction = {
+      ...{ namespace: 'alice', name, exec: { kind: 'nodejs:20', code: '', binary: false }, parameters: [] },
+      ...{ limits: { timeout: 60_000, memory: 256, logs: 1, concurrency: 1 }, version: '0.0.1', publish: false },
+      ...{ annotations: [{ key: 'gpu', value }], updated: 0, revision: '1-x' },
+    };
+    const identity = {
+      ...{ subject: 'alice', namespace: { name: 'alice', uuid: 'u' }, authkey: { api_key: 'u:k' } },
+      ...{ rights: [], limits: {} },
+    };
+    return this.dispatcher.invoke({ identity, action, payload: {}, blocking, waitMs: 60_000, transactionId: 'tid' });
+  }
+
+  /** Invokes and expects a 202. */
+  async accept(name: string, gpu: JsonObject = {}): Promise<string> {
+    const outcome = await this.clock.runUntil(this.invoke(name, gpu));
+    if (outcome.type !== 'accepted') throw new Error('it has ended');
+    return outcome.activationId;
+  }
+
+  /** The run of an action is over; its record is not stored. */
+  async finish(name: string): Promise<void> {
+    const { message, delivery } = this.taken(name);
+    const { transid, activationId } = message;
+    const instance = {
+      ...{ instance: 0, userMemory: '1 MB', instanceType: 'invoker', tags: [], dedicatedNamespaces: [] },
+    };
+    delivery.done();
+    this.durable.bus.send('completed0', {
+      transid: [...transid] as JsonValue[],
+      activationId,
+      isSystemError: false,
+      instance,
+    });
+    await this.clock.runFor(1);
+  }
+
+  /** The agent refuses an action that has arrived: its message goes back. */
+  async giveBack(name: string, reason: string): Promise<void> {
+    const { message, delivery } = this.taken(name);
+    const unplaced = { activation: message as unknown as JsonObject, refused: reason };
+    await this.clock.runUntil(this.durable.bus.send('gpu0', unplaced).synced());
+    delivery.done();
+    await this.clock.runFor(1);
+  }
+
+  private taken(name: string): Arrival {
+    const at = this.running.indexOf(name);
+    const [taken] = at < 0 ? [] : this.arrivals.splice(at, 1);
+    if (taken === undefined) throw new Error(`${name} has not arrived`);
+    return taken;
+  }
+
+  /** The record of an activation, if there is one. */
+  async record(activationId: string): Promise<WhiskActivation | undefined> {
+    await this.clock.runFor(100);
+    try {
+      return readActivation(await this.clock.runUntil(this.store.get('activations', `alice/${activationId}`)));
+    } catch (error) {
+      if (error instanceof NoDocumentError) return undefined;
+      throw error;
+    }
+  }
+}
