@@ -62,6 +62,8 @@ const edges = [
   'common/src/store/lmdb-store.ts',
   'invoker/src/containers/mscontainer/**',
   'invoker/src/containers/process/**',
+  'invoker/src/gpu-agent/drivers/**',
+  'invoker/src/gpu-agent/enforcers/**',
   'invoker/src/gpu-agent/host/**',
   'invoker/src/runtimes/**',
   'standalone/src/**',

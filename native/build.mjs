@@ -84,6 +84,19 @@ function buildAddon() {
   });
 }
 
+/** NVIDIA's management library for Node; it is loaded at run time, so that nothing of a GPU is needed here. */
+function buildNvml() {
+  const folder = join(here, 'nvml');
+  return build({
+    target: join(out, 'nvml.node'),
+    sources: sourcesIn(folder, '.cpp'),
+    headers: [...sourcesIn(folder, '.h'), join(here, 'cudasim', 'include', 'nvml.h')],
+    flags: sharedFlags,
+    cppFlags: [...nodeHeaders().map((path) => `-isystem${path}`), '-DNAPI_CPP_EXCEPTIONS', '-DNAPI_VERSION=8'],
+    linkFlags: ['-shared', '-pthread', '-ldl'],
+  });
+}
+
 /** The stand-in for a GPU's driver: a daemon, and the libraries that programs load in place of NVIDIA's. */
 async function buildStandIn() {
   const folder = join(here, 'cudasim');
@@ -93,6 +106,15 @@ async function buildStandIn() {
     sources: sourcesIn(join(folder, 'daemon'), '.cpp'),
     headers,
     flags,
+  });
+  const wire = [...sourcesIn(folder, '.h'), ...sourcesIn(join(folder, 'include'), '.h')];
+  await build({
+    target: join(out, 'cudasim', 'libnvidia-ml.so.1'),
+    sources: [join(folder, 'connection.c'), ...sourcesIn(join(folder, 'libnvml'), '.cpp')],
+    headers: [...wire, ...sourcesIn(join(folder, 'libnvml'), '.h')],
+    flags: sharedFlags,
+    // A library that is preloaded must not change what this one calls of itself.
+    linkFlags: ['-shared', '-pthread', '-Wl,-Bsymbolic', '-Wl,-soname,libnvidia-ml.so.1'],
   });
 }
 
@@ -111,15 +133,17 @@ export async function buildNative() {
     };
   }
   await buildSandbox();
-  if (!canInject) return { built: true, note: `No function is injected: that is not made for ${process.arch}.` };
   if (!(await findCompiler('cpp'))) {
-    return { built: true, note: 'No function is injected: no C++ compiler (c++, g++, clang++) to build the proxy.' };
+    const without = 'No function is injected, and no GPU is found: no C++ compiler (c++, g++, clang++).';
+    return { built: true, note: without };
   }
+  await buildNvml();
+  await buildStandIn();
+  if (!canInject) return { built: true, note: `No function is injected: that is not made for ${process.arch}.` };
   await buildPrewarmer();
   await buildResident();
   await buildAddon();
   await buildProxy();
-  await buildStandIn();
   return { built: true };
 }
 

@@ -61,9 +61,13 @@ static int receive_answer(const struct gwsim_connection *connection, uint32_t id
 }
 
 int gwsim_connect(struct gwsim_connection *connection, enum gwsim_role role, struct gwsim_node *node, int *channel) {
+  return gwsim_connect_to(connection, getenv(GWSIM_SOCKET_VARIABLE), role, node, channel);
+}
+
+int gwsim_connect_to(struct gwsim_connection *connection, const char *path, enum gwsim_role role,
+                     struct gwsim_node *node, int *channel) {
   connection->descriptor = -1;
   connection->last_id = 0;
-  const char *path = getenv(GWSIM_SOCKET_VARIABLE);
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (path == NULL || path[0] == '\0' || strlen(path) >= sizeof address.sun_path) return GWSIM_NOT_FOUND;
   strcpy(address.sun_path, path);

@@ -21,6 +21,10 @@ struct gwsim_connection {
  */
 int gwsim_connect(struct gwsim_connection *connection, enum gwsim_role role, struct gwsim_node *node, int *channel);
 
+/** As gwsim_connect, to the daemon whose socket is at `path`; a null pointer names none. */
+int gwsim_connect_to(struct gwsim_connection *connection, const char *path, enum gwsim_role role,
+                     struct gwsim_node *node, int *channel);
+
 /**
  * Sends a request and waits for its answer. Not for two threads at once. `answer` gets at most `answer_size` bytes, and is
  * zero beyond what came. Returns the answer's status, or GWSIM_DISCONNECTED with `*gone` set.

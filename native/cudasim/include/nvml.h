@@ -9,6 +9,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef enum {
   NVML_SUCCESS = 0,
@@ -237,6 +238,7 @@ nvmlReturn_t nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t instance, u
                                                    nvmlComputeInstance_t *computeInstance);
 nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t computeInstance);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
