@@ -81,9 +81,9 @@ Functions find_all(void *object) {
 }
 
 void point_at_simulator(void *object, const std::string &socket) {
-  void (*use)(const char *) = nullptr;
+  int (*use)(const char *) = nullptr;
   require(object, use, {"gpuwhisk_sim_use_socket"});
-  use(socket.c_str());
+  if (use(socket.c_str()) != 0) throw Failure(NVML_ERROR_IN_USE, "This process uses the stand-in of another daemon.");
 }
 
 } // namespace

@@ -79,7 +79,10 @@ Sampler::~Sampler() {
 }
 
 std::vector<Sample> Sampler::sample() {
-  if (devices_.empty()) devices_ = list_devices(library_);
+  unsigned count = 0;
+  library_.check(library_.calls().count(&count), "number of devices");
+  // A device that was lost and comes back has a new handle: the list is made anew until it is whole.
+  if (devices_.size() != count) devices_ = list_devices(library_);
   std::vector<Sample> samples;
   for (Device &device : devices_) {
     try {
@@ -90,7 +93,6 @@ std::vector<Sample> Sampler::sample() {
       if (failure.code != NVML_ERROR_GPU_IS_LOST) throw;
     }
   }
-  // A device that comes back has a new handle.
   if (samples.size() < devices_.size()) devices_.clear();
   return samples;
 }

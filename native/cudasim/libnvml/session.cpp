@@ -147,8 +147,10 @@ nvmlReturn_t copy_text(const std::string &text, char *to, unsigned int length) {
 
 } // namespace gpuwhisk::sim
 
-extern "C" void gpuwhisk_sim_use_socket(const char *path) {
+extern "C" int gpuwhisk_sim_use_socket(const char *path) {
   auto &all = gpuwhisk::sim::state();
   std::lock_guard guard(all.lock);
+  if (all.initialisations > 0 && all.socket != path) return -1;
   all.socket = path;
+  return 0;
 }

@@ -63,7 +63,10 @@ nvmlReturn_t copy_text(const std::string &text, char *to, unsigned int length);
 
 } // namespace gpuwhisk::sim
 
-/** Points the library at a daemon other than the environment's; before its initialisation. */
-extern "C" __attribute__((visibility("default"))) void gpuwhisk_sim_use_socket(const char *path);
+/**
+ * Points the library at a daemon other than the environment's, before its initialisation. Returns 0, or -1 where it is
+ * initialised with another one: there is one to a process.
+ */
+extern "C" __attribute__((visibility("default"))) int gpuwhisk_sim_use_socket(const char *path);
 
 #endif
