@@ -7,7 +7,7 @@ export interface Prewarmer {
   memoryMiB: number;
   /** Modules that it has loaded. */
   imports: readonly string[];
-  /** Whether its actions ask for a CUDA context; none is made yet. */
+  /** Whether a CUDA context was to be made ahead. */
   cuda: boolean;
   /** When it was made, epoch ms. */
   since: number;

@@ -15,10 +15,6 @@
 #include <utility>
 
 namespace gpuwhisk::inject {
-namespace {
-
-constexpr int64_t attach_limit_us = 1'000'000;
-constexpr size_t max_result_bytes = 64 << 20; // As of a frame of the runtime protocol.
 
 /** Measures consecutive stages. */
 class Watch {
@@ -34,6 +30,11 @@ private:
   std::vector<Stage> &stages_;
   int64_t since_us_;
 };
+
+namespace {
+
+constexpr int64_t attach_limit_us = 1'000'000, device_limit_us = 1'000'000;
+constexpr size_t max_result_bytes = 64 << 20; // As of a frame of the runtime protocol.
 
 Resident resident_of(const Launched &launched) {
   const gw_hello &hello = launched.hello;
@@ -80,14 +81,18 @@ void Prewarmer::end() {
 }
 
 void Prewarmer::take_snapshot() {
-  threads_ = target_.threads();
+  // A driver's own threads go on.
+  bool kept = launched_.hello.cuda == GW_CUDA_KEPT;
+  threads_ = kept ? std::set<int>{launched_.pid, resident_.worker} : target_.threads();
   attach();
   save_context(resident_.worker, parked_);
   resident_.stack = (parked_.general.rsp - 1024) & ~uint64_t{15};
   remote_.call("give up the state page", SYS_munmap, {launched_.hello.writable_state, sizeof(gw_state)});
-  snapshot_ =
-      std::make_unique<Snapshot>(target_, remote_, std::move(launched_.userfault), std::move(launched_.snapshot));
-  state_ = std::make_unique<ProcessState>(target_, remote_);
+  if (!kept) {
+    snapshot_ =
+        std::make_unique<Snapshot>(target_, remote_, std::move(launched_.userfault), std::move(launched_.snapshot));
+    state_ = std::make_unique<ProcessState>(target_, remote_);
+  }
   release();
 }
 
@@ -284,19 +289,14 @@ void Prewarmer::roll_back(Outcome &outcome) {
   try {
     run_->end_threads();
     if (!run_->replace_reason().empty()) throw Failure("unrestorable", run_->replace_reason());
+    if (!snapshot_) throw Failure("unrestorable", "Its CUDA driver keeps state in the process's memory.");
     limit_memory(0);
-    std::vector<gw_call> calls;
-    snapshot_->plan(calls, run_->mapped() || !launched_.hello.traces_mappings);
-    state_->plan(calls);
-    remote_.run(calls);
-    snapshot_->write_back();
-    // What the function left in the mailbox goes too; the holes read as zeros.
-    if (fallocate(launched_.mailbox.file(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, sizeof(gw_mailbox)) < 0)
-      throw_errno("empty the mailbox");
-    watch.stage("restore");
-    snapshot_->verify();
-    state_->verify();
-    watch.stage("verify");
+    put_back(watch);
+    if (launched_.hello.cuda == GW_CUDA_RESET) {
+      reset_device();
+      watch.stage("reset device");
+      put_back(watch);
+    }
     release();
     watch.stage("detach");
     payload_.reset();
@@ -306,6 +306,33 @@ void Prewarmer::roll_back(Outcome &outcome) {
     outcome.ready = false;
     outcome.replace = failure.what();
   }
+}
+
+// The process's memory and state are those of the snapshot again; the device is not.
+void Prewarmer::put_back(Watch &watch) {
+  std::vector<gw_call> calls;
+  snapshot_->plan(calls, run_->mapped() || !launched_.hello.traces_mappings);
+  state_->plan(calls);
+  remote_.run(calls);
+  snapshot_->write_back();
+  // What the function left in the mailbox goes too; the holes read as zeros.
+  if (fallocate(launched_.mailbox.file(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, sizeof(gw_mailbox)) < 0)
+    throw_errno("empty the mailbox");
+  watch.stage("restore");
+  snapshot_->verify();
+  state_->verify();
+  watch.stage("verify");
+}
+
+// By the pre-warmer's own code in its own memory, which is as it was: only what the driver keeps apart is the function's.
+void Prewarmer::reset_device() {
+  restore_context(resident_.worker, parked_);
+  resident_.shared->request = GW_RESET_DEVICE;
+  Ending ending =
+      run_->go(launched_.hello.enter, launched_.hello.enter_end, launched_.hello.guest, now_us() + device_limit_us);
+  stops_.rest();
+  if (ending.kind != Ending::returned || resident_.shared->status != GW_DONE)
+    throw Failure("unrestorable", "The device cannot be reset.");
 }
 
 } // namespace gpuwhisk::inject

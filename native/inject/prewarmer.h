@@ -4,7 +4,8 @@
 //   call     the same function again, without injection: the proxy stays attached
 //   unload   rollback, verify, detach: the pre-warmer is as it was, and Ready
 //
-// Whatever goes wrong in injected code ends in unload by itself. All of it runs on one thread, the tracer.
+// Whatever goes wrong in injected code ends in unload by itself. With a CUDA context whose driver keeps its state in the
+// process's memory nothing can be put back: that pre-warmer ends with its function (GW_CUDA_KEPT). All of it runs on one thread, the tracer.
 #pragma once
 
 #include "launch.h"
@@ -51,6 +52,8 @@ struct Outcome {
   bool ok() const { return kind == "result"; }
 };
 
+class Watch;
+
 class Prewarmer {
 public:
   /** Starts one, and takes its snapshot when it is Ready. */
@@ -62,7 +65,7 @@ public:
 
   pid_t pid() const { return launched_.pid; }
   bool loaded() const { return payload_ != nullptr; }
-  bool tracks_writes() const { return snapshot_->tracks_writes(); }
+  bool tracks_writes() const { return snapshot_ && snapshot_->tracks_writes(); }
   int landlock() const { return launched_.hello.landlock; }
 
   /**
@@ -90,6 +93,8 @@ private:
   Outcome conclude(const Ending &ending, std::vector<Stage> stages);
   void read_result(Outcome &outcome);
   void roll_back(Outcome &outcome);
+  void put_back(Watch &watch);
+  void reset_device();
   void limit_memory(int64_t bytes);
 
   Stops stops_;

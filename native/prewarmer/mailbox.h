@@ -11,7 +11,7 @@
 // What a pre-warmer is started with. The last is for the proxy, which maps it there, for reading only, and closes it.
 enum { GW_CONTROL_FD = 3, GW_STATE_FD = 4, GW_MAILBOX_FD = 5, GW_SNAPSHOT_FD = 6 };
 enum { GW_EXIT_SETUP = 125 }; // The exit status of a pre-warmer that cannot start.
-enum { GW_VERSION = 1, GW_READY = 1, GW_BUSY = 2 };
+enum { GW_VERSION = 2, GW_READY = 1, GW_BUSY = 2 };
 enum { GW_MAX_CALLS = 1000, GW_ARGUMENTS_BYTES = 8 << 20, GW_ENTRY_BYTES = 256, GW_MESSAGE_BYTES = 2048 };
 
 // The state page.
@@ -28,8 +28,22 @@ struct gw_call {
   int64_t result; // Negative: -errno.
 };
 
-enum { GW_LOAD = 1, GW_CALL = 2 };                                  // gw_mailbox.request
-enum { GW_DONE = 0, GW_NOT_LOADED = 1, GW_NO_ENTRY = 2, GW_NO_RESULT = 3, GW_REFUSED = 4 }; // gw_mailbox.status
+enum { GW_LOAD = 1, GW_CALL = 2, GW_RESET_DEVICE = 4 }; // gw_mailbox.request; the last one alone
+enum { // gw_mailbox.status
+  GW_DONE = 0,
+  GW_NOT_LOADED = 1,
+  GW_NO_ENTRY = 2,
+  GW_NO_RESULT = 3,
+  GW_REFUSED = 4,
+  GW_NOT_RESET = 5
+};
+
+// gw_hello.cuda
+enum {
+  GW_NO_CUDA = 0,
+  GW_CUDA_KEPT = 1, // A context whose driver keeps state in the process's memory: nothing there can be put back.
+  GW_CUDA_RESET = 2 // A context whose driver keeps its state apart, and gives up what a function left.
+};
 
 struct gw_mailbox {
   struct gw_call calls[GW_MAX_CALLS];
@@ -48,6 +62,7 @@ struct gw_hello {
   int32_t landlock;           // Version of Landlock in force; 0: the kernel has none.
   int32_t traces_mappings;    // As for gw_install_filter.
   int32_t userfault_error;    // Why there is no userfaultfd (errno); 0: it comes along.
+  int32_t cuda;               // GW_NO_CUDA, GW_CUDA_KEPT or GW_CUDA_RESET.
   uint64_t park_return;       // Where the parked thread's instruction pointer is.
   uint64_t enter;             // Calls the function in rbx, then stops (int3): gw_enter.
   uint64_t script;            // Goes through r12 entries of the list at rbx, then stops: gw_script.

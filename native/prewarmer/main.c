@@ -26,6 +26,7 @@ struct options {
 struct worker {
   struct gw_channel *channel;
   pid_t thread;
+  int cuda;
   pthread_mutex_t lock;
   pthread_cond_t changed;
   int go;
@@ -39,7 +40,6 @@ static void add(const char **list, const char *value) {
 }
 
 static void parse(struct options *options, char **arguments) {
-  // Of /proc only itself: Landlock does not keep it from reading the environment of others.
   // Of /proc its own part: Landlock does not keep it from reading the environment of others.
   const char *system[] = {"/usr", "/lib",       "/lib32",        "/lib64",        "/bin",         "/etc",
                           "/opt", "/sys",       "/proc/self",    "/proc/cpuinfo", "/proc/meminfo", "/proc/driver",
@@ -57,6 +57,7 @@ static void parse(struct options *options, char **arguments) {
 
 static void *run_worker(void *argument) {
   struct worker *worker = argument;
+  worker->cuda = gw_make_cuda_context();
   pthread_mutex_lock(&worker->lock);
   worker->thread = (pid_t)syscall(SYS_gettid);
   pthread_cond_signal(&worker->changed);
@@ -91,7 +92,7 @@ int main(int count, char **arguments) {
   if (error) gw_fail("worker thread", error);
   pthread_mutex_lock(&worker.lock);
   while (!worker.thread) pthread_cond_wait(&worker.changed, &worker.lock);
-  struct gw_hello hello = {.worker = worker.thread, .landlock = landlock, .guest = (uintptr_t)gw_guest};
+  struct gw_hello hello = {.worker = worker.thread, .landlock = landlock, .cuda = worker.cuda, .guest = (uintptr_t)gw_guest};
   gw_say_hello(&hello, &channel); // Before the filter, which denies userfaultfd.
   gw_install_filter(0);
   worker.go = 1;

@@ -34,6 +34,13 @@ void gw_install_filter(int trace_mappings);
 // Fills in what is the same for every pre-warmer (the resident code, the mailbox, the userfaultfd) and sends it.
 void gw_say_hello(struct gw_hello *hello, const struct gw_channel *channel);
 
+// Makes the first visible device's primary context current in the calling thread, which has to be the one that runs
+// functions, if the environment has GPUWHISK_CUDA. Says on descriptor 2 why a device that is there has none. Returns what
+// hello.cuda is to say. Before gw_install_filter.
+int gw_make_cuda_context(void);
+// Has the driver give up what functions left on the device (GW_CUDA_RESET). Returns 0, or the driver's error.
+int gw_reset_device(void);
+
 // The function's code: a descriptor of a sealed memory file, whose contents the proxy has checked; -1 if none came.
 int gw_receive_code(void);
 

@@ -71,6 +71,11 @@ static void call(const char *argument) {
 
 void gw_guest(void) {
   guest.mailbox->status = GW_DONE;
+  if (guest.mailbox->request == GW_RESET_DEVICE) {
+    int error = gw_reset_device();
+    if (error) give_up(GW_NOT_RESET, "");
+    return;
+  }
   const char *argument = set_environment();
   if (guest.mailbox->request & GW_LOAD && load() < 0) return;
   if (guest.mailbox->request & GW_CALL) call(argument);

@@ -7,7 +7,8 @@
 // Pays first-use costs of the dynamic linker and of standard output.
 void gw_prepare_guest(struct gw_mailbox *mailbox);
 
-// Does what the mailbox asks for: loads the shared object that arrives on the control socket, calls its function.
+// Does what the mailbox asks for: loads the shared object that arrives on the control socket, calls its
+// function, or has the device reset.
 void gw_guest(void);
 
 #endif

@@ -3,8 +3,8 @@
 import ctypes
 import os
 
-LOAD, CALL = 1, 2
-DONE, NOT_LOADED, REFUSED = 0, 1, 4
+LOAD, CALL, RESET_DEVICE = 1, 2, 4
+DONE, NOT_LOADED, REFUSED, NOT_RESET = 0, 1, 4, 5
 MAX_CALLS, ARGUMENTS_BYTES, ENTRY_BYTES, MESSAGE_BYTES = 1000, 8 << 20, 256, 2048
 
 
@@ -37,6 +37,7 @@ class Hello(ctypes.Structure):
         ("landlock", ctypes.c_int32),
         ("traces_mappings", ctypes.c_int32),
         ("userfault_error", ctypes.c_int32),
+        ("cuda", ctypes.c_int32),
         ("park_return", ctypes.c_uint64),
         ("enter", ctypes.c_uint64),
         ("script", ctypes.c_uint64),

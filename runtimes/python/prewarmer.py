@@ -58,15 +58,19 @@ def main(args):
 class Guest:
     """Serves the requests in the mailbox: loads one function, calls it."""
 
-    def __init__(self, mailbox, receive_code):
+    def __init__(self, mailbox, receive_code, reset_device):
         self.mailbox = mailbox
         self.receive_code = receive_code
+        self.reset_device = reset_device
         self.runtime = runtime.Runtime(None)
         self.runtime.concurrent = False  # The proxy has one request under way.
         self.result = b""  # Kept until the proxy has read it.
 
     def serve_request(self):
         mailbox = self.mailbox
+        if mailbox.request == gpuwhisk_mailbox.RESET_DEVICE:
+            mailbox.status = gpuwhisk_mailbox.NOT_RESET if self.reset_device() else gpuwhisk_mailbox.DONE
+            return
         mailbox.status = gpuwhisk_mailbox.NOT_LOADED
         try:
             environment, argument = gpuwhisk_mailbox.environment_and_argument(mailbox)
@@ -123,7 +127,7 @@ def rehearse():
     mailbox = gpuwhisk_mailbox.Mailbox(request=gpuwhisk_mailbox.LOAD | gpuwhisk_mailbox.CALL, entry=b"main")
     try:
         for value in ({"a": [1, "x", None, 0.5]}, {"fail": True}) * REHEARSALS:
-            guest = Guest(mailbox, lambda: REHEARSAL)
+            guest = Guest(mailbox, lambda: REHEARSAL, None)
             argument = b"__OW_REHEARSAL=1\0" + json.dumps(value).encode() + b"\0"
             mailbox.environment_length = argument.index(b"\0") + 1
             ctypes.memmove(ctypes.addressof(mailbox) + gpuwhisk_mailbox.Mailbox.arguments.offset, argument, len(argument))
@@ -151,16 +155,21 @@ def main():
     writable = gpuwhisk_mailbox.paths([*DEVICES, ".", *options["--write"]])
     landlock = library.gw_enter_landlock(readable, writable)  # Before an import can start a thread.
 
+    cuda = library.gw_make_cuda_context()  # Before the imports, which may look for it.
     runtime.prepare_interpreter(options["--package"])
     for name in ALLOCATOR_VARIABLES:
         os.environ.pop(name, None)  # Processes that a function starts have their own needs.
     warm_up()
     rehearse()
-    guest = Guest(channel.mailbox.contents, lambda: gpuwhisk_mailbox.read_code(library.gw_receive_code()))
+    guest = Guest(
+        channel.mailbox.contents,
+        lambda: gpuwhisk_mailbox.read_code(library.gw_receive_code()),
+        library.gw_reset_device,
+    )
     entry = gpuwhisk_mailbox.Guest(guest.serve_request)
     address = ctypes.cast(entry, ctypes.c_void_p).value
     hello = gpuwhisk_mailbox.Hello(
-        worker=threading.get_native_id(), landlock=landlock, traces_mappings=1, guest=address
+        worker=threading.get_native_id(), landlock=landlock, traces_mappings=1, cuda=cuda, guest=address
     )
     library.gw_say_hello(ctypes.byref(hello), ctypes.byref(channel))
     faulthandler.enable()  # A crash leaves its traceback on stderr before the proxy takes over.

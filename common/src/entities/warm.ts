@@ -14,7 +14,7 @@ export class WarmError extends Error {
 export interface Warm {
   /** Modules that are loaded, sorted and without repetition. */
   imports: readonly string[];
-  /** Whether a CUDA context is asked for; none is made yet. */
+  /** Whether a CUDA context is to be made ahead, where there is a device. */
   cuda: boolean;
   /** A function of the action that is called once, to load a model. */
   entry?: string;

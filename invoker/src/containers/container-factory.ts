@@ -21,7 +21,7 @@ export interface ContainerSpec {
   requirements: readonly string[];
   /** Modules that are loaded before the action's code (annotation `warm`), sorted; empty for none. */
   imports: readonly string[];
-  /** Whether a CUDA context is asked for before the action's code is there (annotation `warm`); none is made yet. */
+  /** Whether a CUDA context is asked for before the action's code is there (annotation `warm`). */
   cuda: boolean;
   /** Absent: it sees no GPU. */
   gpu?: GpuGrant;

@@ -26,6 +26,7 @@ export function runtimeEnv(
     ...common,
     ...launch.env,
     ...(spec.concurrency > 1 ? { __OW_ALLOW_CONCURRENT: 'true' } : {}),
+    ...(spec.cuda || spec.gpu !== undefined ? { GPUWHISK_CUDA: 'true' } : {}),
     ...(spec.imports.length > 0 ? { GPUWHISK_IMPORTS: spec.imports.join(' ') } : {}),
   };
 }

@@ -1,0 +1,58 @@
+// A CUDA context made ahead, for functions to find, and given back clean after them.
+#define _GNU_SOURCE
+#include "prewarmer.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// Of the driver API: what it takes to make a context, as cuda.h declares it.
+typedef int result;
+typedef struct context *context;
+enum { SUCCESS = 0, NO_DEVICE = 100 };
+
+static struct {
+  result (*reset)(void);
+} driver;
+
+static result run_steps(void *library, const char **step) {
+  result (*init)(unsigned) = dlsym(library, "cuInit");
+  result (*device_of)(int *, int) = dlsym(library, "cuDeviceGet");
+  result (*retain)(context *, int) = dlsym(library, "cuDevicePrimaryCtxRetain");
+  result (*make_current)(context) = dlsym(library, "cuCtxSetCurrent");
+  *step = "The library lacks what every driver has";
+  if (!init || !device_of || !retain || !make_current) return -1;
+  int device = 0;
+  context primary = NULL;
+  result error;
+  *step = "cuInit";
+  if ((error = init(0))) return error;
+  *step = "cuDeviceGet";
+  if ((error = device_of(&device, 0))) return error;
+  *step = "cuDevicePrimaryCtxRetain";
+  if ((error = retain(&primary, device))) return error;
+  *step = "cuCtxSetCurrent";
+  return make_current(primary);
+}
+
+int gw_make_cuda_context(void) {
+  if (!getenv("GPUWHISK_CUDA")) return GW_NO_CUDA;
+  void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+  if (!library) return GW_NO_CUDA; // A machine without a driver.
+  const char *step = "";
+  result error = run_steps(library, &step);
+  if (error == NO_DEVICE) return GW_NO_CUDA;
+  if (error) {
+    dprintf(2, "The pre-warmer has no CUDA context: %s: error %d\n", step, error);
+    return GW_NO_CUDA;
+  }
+  // The stand-in driver keeps its state apart from the process's memory, and takes back what was made since a mark.
+  void (*mark)(void) = dlsym(library, "gpuwhisk_sim_mark");
+  driver.reset = dlsym(library, "gpuwhisk_sim_reset");
+  if (!mark || !driver.reset) return GW_CUDA_KEPT;
+  mark();
+  return GW_CUDA_RESET;
+}
+
+int gw_reset_device(void) { return driver.reset ? driver.reset() : -1; }
