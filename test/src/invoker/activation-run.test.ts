@@ -122,7 +122,8 @@ describe('an activation', () => {
       stemCells: [],
       stemCellsOnDemand: false,
     };
-    pool = new ContainerPool(factory, clock, bounds, logger);
+    const devices = { claim: () => true, release: () => undefined, missingMiB: () => 0 };
+    pool = new ContainerPool(factory, clock, { ...bounds, devices }, logger);
     context = {
       instance: { instance: 0, userMemory: '', instanceType: 'invoker', tags: [], dedicatedNamespaces: [] },
       bus,
