@@ -109,6 +109,13 @@ async function buildStandIn() {
   });
   const wire = [...sourcesIn(folder, '.h'), ...sourcesIn(join(folder, 'include'), '.h')];
   await build({
+    target: join(out, 'cudasim', 'libcuda.so.1'),
+    sources: [join(folder, 'connection.c'), ...sourcesIn(join(folder, 'libcuda'), '.c')],
+    headers: [...wire, ...sourcesIn(join(folder, 'libcuda'), '.h')],
+    flags: sharedFlags,
+    linkFlags: ['-shared', '-Wl,-Bsymbolic', '-Wl,-soname,libcuda.so.1'],
+  });
+  await build({
     target: join(out, 'cudasim', 'libnvidia-ml.so.1'),
     sources: [join(folder, 'connection.c'), ...sourcesIn(join(folder, 'libnvml'), '.cpp')],
     headers: [...wire, ...sourcesIn(join(folder, 'libnvml'), '.h')],

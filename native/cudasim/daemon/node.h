@@ -3,6 +3,7 @@
 #define GPUWHISK_CUDASIM_NODE_H
 
 #include "../wire.h"
+#include "channel_owner.h"
 #include "events.h"
 #include "gpu.h"
 #include "options.h"
@@ -53,7 +54,8 @@ struct Context {
 struct Client {
   int32_t pid = 0;
   uint32_t uid = 0;
-  bool uses_cuda = false;
+  std::unique_ptr<Channel> channel; // Of a process that uses CUDA.
+  uint32_t last_context = 0;
   std::map<uint32_t, Context> contexts;
   MpsDaemon *mps = nullptr; // That this connection is.
   int32_t faulted = 0;      // The CUresult that all its calls answer.

@@ -1,11 +1,14 @@
 #include "server.h"
 
+#include "cuda_calls.h"
 #include "inventory.h"
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <csignal>
 #include <cstddef>
+#include <limits>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
@@ -20,7 +23,10 @@ namespace {
 
 constexpr size_t max_sessions = 1024, max_pending = 4096, max_request_bytes = 4096;
 constexpr uint64_t max_event_wait_ms = 3'600'000;
-constexpr uint64_t sample_interval_ns = 100'000'000;
+constexpr uint64_t idle_interval_ns = 1'000'000'000; // Sensors are read.
+constexpr size_t max_queued = 4096; // Operations of a client; the others stay in its ring.
+constexpr uint64_t busy_interval_ns = 1'000'000; // While anything runs, rings are looked into as often.
+constexpr uint64_t xid_memory = 31;
 
 Descriptor listen_at(const std::string &path) {
   Descriptor listener = checked(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "socket");
@@ -48,7 +54,11 @@ bool is_for_owner(gwsim_operation operation) { return operation >= GWSIM_SET_MIG
 } // namespace
 
 Server::Server(const Options &options)
-    : options_(options), node_(options), start_ns_(monotonic_ns()), epoll_(checked(epoll_create1(EPOLL_CLOEXEC), "epoll")),
+    : options_(options), node_(options),
+      simulation_(node_, [this](Client &client, Gpu &gpu) {
+        fault(node_, client, gpu, xid_memory, [this](Client &one, int32_t error) { strike(one, error); });
+      }),
+      start_ns_(monotonic_ns()), epoll_(checked(epoll_create1(EPOLL_CLOEXEC), "epoll")),
       listener_(listen_at(options.socket)), signals_(end_signals()),
       timer_(checked(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd")) {
   watch(listener_.get(), &listener_);
@@ -157,6 +167,8 @@ bool Server::serve(Session &session, const gwsim_header &header, std::string_vie
   } catch (const Refusal &refusal) {
     reply.status = refusal.status;
   }
+  bool passes_channel = operation == GWSIM_HELLO && session.client->channel != nullptr;
+  if (passes_channel) return send(session, header, reply, session.client->channel->descriptor());
   if (reply.due_ns == 0) return send(session, header, reply);
   if (pending_.size() >= max_pending) return false;
   pending_.push_back({&session, header, reply.due_ns, reply, false, {}});
@@ -177,8 +189,13 @@ Reply Server::answer(Session &session, gwsim_operation operation, std::string_vi
   case GWSIM_MPS_TERMINATE:
     return terminate_mps_client(node_, parse_body<gwsim_mps_target>(body), strike);
   case GWSIM_FAULT:
+    simulation_.touch();
     return inject_fault(node_, parse_body<gwsim_fault>(body), strike);
   default:
+    if (operation >= GWSIM_CONTEXT_CREATE) {
+      if (session.client->channel == nullptr) throw Refusal{GWSIM_INVALID};
+      return answer_cuda(node_, simulation_, *session.client, operation, body);
+    }
     return answer_inventory(node_, sampler_, operation, body);
   }
 }
@@ -186,7 +203,7 @@ Reply Server::answer(Session &session, gwsim_operation operation, std::string_vi
 Reply Server::greet(Session &session, const gwsim_hello &hello) {
   if (hello.version != GWSIM_VERSION) throw Refusal{GWSIM_INVALID};
   session.greeted = true;
-  session.client->uses_cuda = hello.role == GWSIM_CUDA;
+  if (hello.role == GWSIM_CUDA) session.client->channel = std::make_unique<Channel>();
   gwsim_node answer{};
   answer.device_count = static_cast<uint32_t>(node_.gpus.size());
   answer.launch_ns = static_cast<uint32_t>(options_.launch_us * 1e3);
@@ -197,12 +214,22 @@ Reply Server::greet(Session &session, const gwsim_hello &hello) {
   return reply_with(answer);
 }
 
-bool Server::send(Session &session, const gwsim_header &header, const Reply &reply) {
+bool Server::send(Session &session, const gwsim_header &header, const Reply &reply, int descriptor) {
   gwsim_header answer{header.operation, header.id, reply.status, static_cast<uint32_t>(reply.body.size())};
   iovec parts[] = {{&answer, sizeof answer}, {const_cast<char *>(reply.body.data()), reply.body.size()}};
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = 2;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptor)] = {};
+  if (descriptor >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr *part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(sizeof descriptor);
+    std::memcpy(CMSG_DATA(part), &descriptor, sizeof descriptor);
+  }
   // A client that asks without reading the answers is not waited for.
   return sendmsg(session.socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
@@ -231,24 +258,76 @@ void Server::answer_pending() {
 
 void Server::close_session(Session &session) {
   pending_.remove_if([&](const Pending &one) { return one.session == &session; });
-  if (session.client->mps != nullptr)
-    end_mps(node_, *session.client->mps, [this](Client &client, int32_t error) { strike(client, error); });
+  if (MpsDaemon *daemon = session.client->mps; daemon != nullptr) {
+    end_mps(node_, *daemon, [this](Client &client, int32_t error) { strike(client, error); });
+    simulation_.forget_group(daemon);
+  }
+  simulation_.drop(*session.client);
+  simulation_.forget_group(&*session.client);
+  while (!session.client->contexts.empty()) destroy_context(*session.client, session.client->contexts.begin()->first);
   node_.clients.erase(session.client);
   sessions_.remove_if([&](const Session &one) { return &one == &session; });
 }
 
 void Server::strike(Client &client, int32_t error) {
-  if (client.faulted == 0) client.faulted = error;
+  if (client.faulted != 0) return;
+  client.faulted = error;
+  simulation_.drop(client);
+  if (client.channel != nullptr) client.channel->fault(static_cast<uint32_t>(error));
+}
+
+void Server::drain(Session &session) {
+  Client &client = *session.client;
+  if (client.channel == nullptr) return;
+  bool broken = false, took = false;
+  gwsim_entry entry;
+  while (simulation_.pending(client) < max_queued && client.channel->take(entry, &broken)) {
+    took = true;
+    auto since_start = static_cast<double>(static_cast<int64_t>(entry.stamp_ns - start_ns_));
+    if (client.faulted == 0 && !simulation_.submit(client, entry, since_start * options_.time_scale)) broken = true;
+  }
+  if (took && simulation_.pending(client) < max_queued) client.channel->offer_space();
+  // Whoever writes nonsense is struck as by a fault of its own.
+  if (broken) strike(client, 700);
 }
 
 void Server::advance() {
-  double now = static_cast<double>(monotonic_ns() - start_ns_) * options_.time_scale;
+  uint64_t wall_ns = monotonic_ns();
+  double now = static_cast<double>(wall_ns - start_ns_) * options_.time_scale;
+  for (Session &session : sessions_) drain(session);
+  simulation_.advance(now);
+  // Room that has come to be since.
+  for (Session &session : sessions_) drain(session);
   sampler_.sample(node_.gpus, now);
 }
 
+uint64_t Server::wall_of(double simulated_ns) const {
+  return start_ns_ + static_cast<uint64_t>(simulated_ns / options_.time_scale) + 1;
+}
+
+// The next event, or the soonest end of what somebody waits for if that is later: nothing is to be told before.
+double Server::wake_for_waiters() {
+  double soonest = std::numeric_limits<double>::infinity();
+  for (const Client &client : node_.clients) {
+    if (client.channel == nullptr) continue;
+    for (uint32_t stream : simulation_.busy_streams(client))
+      if (uint64_t awaited = client.channel->awaited(stream); awaited != 0)
+        soonest = std::min(soonest, simulation_.earliest_end(client, stream, awaited));
+  }
+  return std::max(soonest, simulation_.next_event());
+}
+
 void Server::set_timer() {
-  uint64_t wake = monotonic_ns() + sample_interval_ns;
-  for (const Pending &one : pending_) wake = std::min(wake, std::max<uint64_t>(one.due_ns, 1));
+  bool idle = simulation_.is_idle();
+  for (Client &client : node_.clients) {
+    if (client.channel == nullptr) continue;
+    if (!idle) client.channel->wake_up();
+    else if (!client.channel->fall_asleep()) idle = false;
+  }
+  uint64_t wake = monotonic_ns() + (idle ? idle_interval_ns : busy_interval_ns);
+  if (double event = wake_for_waiters(); std::isfinite(event)) wake = std::min(wake, wall_of(event));
+  for (const Pending &one : pending_) wake = std::min(wake, one.due_ns);
+  wake = std::max<uint64_t>(wake, 1); // 0 would switch the timer off.
   itimerspec when{};
   when.it_value.tv_sec = static_cast<time_t>(wake / 1'000'000'000);
   when.it_value.tv_nsec = static_cast<long>(wake % 1'000'000'000);

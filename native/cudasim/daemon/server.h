@@ -7,6 +7,7 @@
 #include "node.h"
 #include "reply.h"
 #include "sampler.h"
+#include "simulation.h"
 
 #include <map>
 #include <string>
@@ -46,16 +47,20 @@ private:
   bool serve(Session &session, const gwsim_header &header, std::string_view body);
   Reply answer(Session &session, gwsim_operation operation, std::string_view body);
   Reply greet(Session &session, const gwsim_hello &hello);
-  bool send(Session &session, const gwsim_header &header, const Reply &reply);
+  bool send(Session &session, const gwsim_header &header, const Reply &reply, int descriptor = -1);
   void close_session(Session &session);
   void answer_pending();
   void advance();
+  void drain(Session &session);
   void set_timer();
+  uint64_t wall_of(double simulated_ns) const;
+  double wake_for_waiters();
   void strike(Client &client, int32_t error);
 
   const Options &options_;
   Node node_;
   Sampler sampler_;
+  Simulation simulation_;
   uint64_t start_ns_;
   Descriptor epoll_, listener_, signals_, timer_;
   std::list<Session> sessions_;

@@ -1,0 +1,213 @@
+// What the library keeps. All of it lies in one shared mapping of a memory file named gpuwhisk-cudasim: a process whose
+// memory is rolled back around a function leaves such mappings out, as it does those of a real driver. The shared object
+// itself has one pointer to it. Handles are addresses of rows in it.
+#ifndef GPUWHISK_CUDASIM_STATE_H
+#define GPUWHISK_CUDASIM_STATE_H
+
+#include "../channel.h"
+#include "../connection.h"
+#include "../include/cuda.h"
+
+#include <stdbool.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum {
+  MAX_CONTEXTS = 64,
+  MAX_MODULES = 1024,
+  MAX_BLOCKS = 65536,
+  MAX_GRAPHS = 1024,
+  THREAD_STREAMS = 64, // Of a context: default streams of its threads.
+};
+
+/** Where device memory seems to lie: no host mapping is there. */
+#define DEVICE_BASE 0x600000000000ULL
+#define DEVICE_WINDOW (512ULL << 30)
+#define HEAP_BYTES (512ULL << 20)
+/** Written as `kind` of rows in use, so that a handle of another kind is found out. */
+enum kind { FREE_ROW = 0, CONTEXT = 0x43545854, MODULE = 0x4d4f4455, FUNCTION, STREAM, EVENT, GRAPH, EXECUTABLE, NODE };
+
+struct device {
+  struct gwsim_device facts;
+  int32_t instance; // Id of the GPU instance that is seen, or -1.
+  char uuid[GWSIM_UUID_LENGTH];
+  uint32_t sm_count;
+  uint64_t memory_bytes;
+};
+
+struct CUctx_st {
+  enum kind kind;
+  uint32_t id; // The daemon's.
+  CUdevice device;
+  unsigned flags, uses; // How often a primary one is retained.
+  bool primary;
+  uint32_t sm_count;
+  CUstream legacy;
+  struct {
+    int thread;
+    CUstream stream;
+  } thread_streams[THREAD_STREAMS];
+};
+
+struct CUstream_st {
+  enum kind kind;
+  struct CUctx_st *context;
+  uint32_t slot;
+  uint32_t order; // GWSIM_LEGACY, GWSIM_BLOCKING or 0.
+  uint64_t submitted;
+  struct CUgraph_st *capture;
+  bool is_origin;
+};
+
+struct CUevent_st {
+  enum kind kind;
+  uint32_t slot;
+  unsigned flags;
+  uint64_t generation; // Grows over all events that have had this slot.
+  uint64_t recorded;   // Generation of this event's last record; 0: none.
+  uint32_t stream;     // Of the last record.
+  uint64_t sequence;
+  struct CUgraph_st *capture;
+};
+
+enum { MAX_PARAMS = 64 };
+
+struct CUfunc_st {
+  enum kind kind;
+  struct CUmod_st *module;
+  struct CUfunc_st *next;
+  char *name;
+  uint32_t param_count;
+  struct {
+    uint32_t offset, size;
+  } params[MAX_PARAMS];
+  uint32_t param_bytes;
+  // As declared (ptx.h).
+  uint32_t threads, blocks_per_sm;
+  double ns_per_block, dram_bytes_per_block, l2_bytes;
+  int scaled_by; // Index of the parameter that costs are multiplied by, or -1.
+  int cpu;       // Of cpu_kernels.h, or -1.
+  bool declared, launched, faults;
+};
+
+struct CUmod_st {
+  enum kind kind;
+  struct CUctx_st *context;
+  struct CUfunc_st *functions;
+  bool opaque; // Machine code: any name is taken for a function of it.
+};
+
+/** A piece of device memory. */
+struct block {
+  uint64_t offset, bytes;
+  struct CUctx_st *context;
+};
+
+struct state {
+  uint32_t lock; // Id of the thread that has it, or 0.
+  int pid;
+  struct gwsim_connection connection;
+  struct gwsim_node node;
+  struct gwsim_channel *channel;
+  bool gone;     // The daemon is.
+  bool warned;   // Of a kernel without a declared cost.
+  int device_count;
+  struct device devices[GWSIM_MAX_DEVICES];
+  struct CUctx_st contexts[MAX_CONTEXTS];
+  struct CUmod_st modules[MAX_MODULES];
+  struct CUstream_st streams[GWSIM_STREAMS];
+  struct CUevent_st events[GWSIM_EVENT_SLOTS];
+  uint32_t block_count;
+  struct block blocks[MAX_BLOCKS]; // By offset.
+  void *free_lists[32];            // Of heap.c.
+  uint64_t heap_used;
+};
+
+/** The one pointer; NULL before cuInit. */
+extern struct state *gwsim_state;
+/** Begins of the heap and of device memory as this process has them mapped. */
+char *heap_base(void);
+char *device_memory(void);
+
+/** What every call begins with: whether the library is ready, and the context's fault. */
+CUresult check_ready(void);
+/** And that a context is current, which is stored. */
+CUresult check_context(struct CUctx_st **context);
+
+/** The lock over all tables. A thread that was ended, or rolled back, while it had it does not keep it. */
+void lock_state(void);
+void unlock_state(void);
+
+/** A request to the daemon, under the lock. Returns a CUresult. */
+CUresult call_daemon(enum gwsim_operation operation, const void *body, size_t length, void *answer, size_t answer_size);
+
+bool is_stream(CUstream stream);
+bool is_event(CUevent event);
+bool is_context(CUcontext context);
+
+/** Memory in the mapping, zeroed; NULL if there is none left. Under the lock. */
+void *heap_take(size_t bytes);
+void heap_give(void *memory, size_t bytes);
+
+/** CLOCK_MONOTONIC, ns. */
+uint64_t clock_ns(void);
+/** Lets time of the simulated device go by. */
+void sleep_simulated_us(uint32_t microseconds);
+int thread_id(void);
+
+// contexts.c
+CUresult create_context(CUcontext *made, CUdevice device, unsigned flags, uint32_t affinity_sms, bool primary);
+void forget_stream(CUstream stream);
+
+// streams.c
+/** The stream that a call means, in the current context. `per_thread`: what 0 stands for. Takes the lock if need be. */
+CUresult resolve_stream(CUstream given, bool per_thread, CUstream *stream);
+CUstream make_stream(struct CUctx_st *context, uint32_t order);
+/** Puts an operation into a stream; `*sequence` is its number there. Takes the lock. Waits for room in the ring. */
+CUresult submit(CUstream stream, struct gwsim_entry *entry, uint64_t *sequence);
+/** Until an operation of a stream is over. */
+CUresult wait_for(uint32_t slot, uint64_t sequence);
+/** CUDA_ERROR_NOT_READY while it is not. */
+CUresult query(uint32_t slot, uint64_t sequence);
+CUresult wait_for_context(struct CUctx_st *context);
+/** 906 where a stream of the context is being captured that the default stream waits for. */
+CUresult check_not_capturing(struct CUctx_st *context);
+
+// memory.c
+/** Where device memory lies in this process, if all of it is one allocation's; NULL otherwise. */
+void *host_address(CUdeviceptr pointer, uint64_t bytes);
+void free_blocks_of(struct CUctx_st *context);
+
+// modules.c
+void unload_modules_of(struct CUctx_st *context);
+
+// graphs.c
+enum node_type { NODE_KERNEL, NODE_TO_DEVICE, NODE_TO_HOST, NODE_WITHIN, NODE_FILL };
+/** An operation as it is launched, and as a graph keeps it. */
+struct CUgraphNode_st {
+  enum kind kind;
+  enum node_type type;
+  struct CUgraphNode_st *next;
+  struct gwsim_entry entry;
+  CUfunction function;
+  unsigned grid[3], block[3], shared;
+  void **params; // Addresses of copies of the arguments, on the heap.
+  char *param_data;
+  CUdeviceptr to_device, from_device;
+  void *to_host;
+  const void *from_host;
+  uint64_t bytes;
+  uint32_t value, width;
+};
+/** Carries out an operation, or adds it to the graph that its stream is captured into. `*sequence` as submit(), or 0. */
+CUresult carry_out(CUstream stream, struct CUgraphNode_st *operation, uint64_t *sequence);
+/** What an operation does to memory. False: an address is none of its device's. */
+bool check_effect(const struct CUgraphNode_st *operation);
+void apply_effect(const struct CUgraphNode_st *operation);
+void end_capture_of(CUstream stream);
+
+// launch.c
+void spin_until(uint64_t until_ns);
+void warn_once(const struct CUfunc_st *function);
+
+#endif
