@@ -157,6 +157,8 @@ export const ruleTriggerGone = (): ApiError => new ApiError(404, 'Only rules wit
 /** 404: the subject has no key for this namespace. */
 export const noSuchNamespace = (namespace: string, subject: string): ApiError =>
   new ApiError(404, `Namespace "${namespace}" does not exist for "${subject}"`);
+/** 404: a GPU by its UUID. */
+export const noSuchDevice = (device: string): ApiError => new ApiError(404, `There is no GPU ${device}.`);
 /** 404: no such route. */
 export const noSuchRoute = (): ApiError => rejected(404, 'The requested resource could not be found.');
 
@@ -182,6 +184,10 @@ export const subjectBlocked = (): ApiError => new ApiError(409, 'The subject you
 /** 409: the name is held by an entity of another type. */
 export const otherCollection = (): ApiError =>
   new ApiError(409, 'Resource by this name exists but is not in this collection.');
+
+/** 409: a workload that is to be started as an MPS client, where the device has no MPS. */
+export const deviceWithoutMps = (device: string): ApiError =>
+  new ApiError(409, `Device ${device} takes no MPS clients.`);
 
 /** 409: a binding to something that is no package. */
 export const bindingToOther = (): ApiError => new ApiError(409, 'Cannot bind to a resource that is not a package.');
@@ -215,6 +221,9 @@ export const tooManyRequests = (count: number, allowed: number): ApiError =>
 /** 429: a namespace has as many activations in flight as it may, or as many of all namespaces wait. */
 export const tooManyInFlight = (count: number, allowed: number): ApiError =>
   new ApiError(429, `Too many concurrent requests in flight (count: ${count}, allowed: ${allowed}).`);
+/** 429: a namespace has registered as many workloads beside its functions as it may. */
+export const tooManyWorkloads = (count: number, allowed: number): ApiError =>
+  new ApiError(429, `Too many workloads are registered (count: ${count}, allowed: ${allowed}).`);
 /** 429: no GPU became free in time, and those that are late are refused by configuration. */
 export const gpuTooLate = (sloMs: number): ApiError =>
   new ApiError(429, `No GPU became free within the action's SLO of ${sloMs} ms.`);

@@ -18,6 +18,7 @@ import { systemRandom } from '@gpuwhisk/common/system/random';
 import { identityChanges } from '@gpuwhisk/controller/api/admin';
 import { GpuScheduler } from '@gpuwhisk/controller/balance/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/balance/gpu-table';
+import { GpuWorkloads } from '@gpuwhisk/controller/balance/gpu-workloads';
 import { LeaseKeeper } from '@gpuwhisk/controller/balance/lease-keeper';
 import { createController } from '@gpuwhisk/controller/create-controller';
 import type { Controller } from '@gpuwhisk/controller/create-controller';
@@ -169,6 +170,8 @@ async function start(
   releases.push(() => records.close());
   const gpuTable = new GpuTable(state, clock);
   await gpuTable.open();
+  const gpuWorkloads = new GpuWorkloads(store, state, random);
+  await gpuWorkloads.open();
   const gpuLease = new LeaseKeeper(state, clock, logger, 'gpu-scheduler', `controller${instance}`);
   await gpuLease.open();
   releases.push(() => gpuLease.close());
@@ -232,6 +235,7 @@ async function start(
     state,
     bus,
     gpuTable,
+    gpuWorkloads,
     marks: durable.marks,
     instance,
     logRing,

@@ -18,6 +18,7 @@ import type { ActionCache } from '../actions/action-cache.js';
 import type { ActionResolver } from '../actions/action-resolver.js';
 import type { ActionWriter } from '../actions/action-writer.js';
 import type { GpuTable } from '../balance/gpu-table.js';
+import type { GpuWorkloads } from '../balance/gpu-workloads.js';
 import type { Throttles } from '../entitlement/throttles.js';
 import type { ComposingInvoker } from '../invoke/composing-invoker.js';
 import type { Identities } from '../identities.js';
@@ -46,6 +47,8 @@ export interface ControllerDependencies {
   marks: Pick<StartMarks, 'mark' | 'startedBefore'>;
   /** The cluster's GPUs. */
   gpuTable: GpuTable;
+  /** Processes on them that are no functions. */
+  gpuWorkloads: GpuWorkloads;
   /** This controller's number. */
   instance: number;
   /** Stores the records of what the controller itself carries out. */

@@ -4,6 +4,7 @@ import { adminRoutes } from './admin.js';
 import { activationRoutes } from './activations.js';
 import type { ApiContext } from './dependencies.js';
 import { docsRoutes } from './docs.js';
+import { gpuRoutes } from './gpu.js';
 import { healthRoutes } from './health.js';
 import { infoRoutes } from './info.js';
 import { namespaceRoutes } from './namespaces.js';
@@ -24,6 +25,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...namespaceRoutes(context),
     ...adminRoutes(context),
     ...adminDataRoutes(context),
+    ...gpuRoutes(context),
     ...actionRoutes(context),
     ...packageRoutes(context),
     ...activationRoutes(context),

@@ -17,6 +17,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { GpuTable } from '@gpuwhisk/controller/balance/gpu-table';
+import { GpuWorkloads } from '@gpuwhisk/controller/balance/gpu-workloads';
 import { createController } from '@gpuwhisk/controller/create-controller';
 import type { Controller } from '@gpuwhisk/controller/create-controller';
 import { putIdentity } from '@gpuwhisk/controller/identities';
@@ -145,6 +146,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
   const state = embeddedState(clock);
   const gpuTable = new GpuTable(state, clock);
   await gpuTable.open();
+  const gpuWorkloads = new GpuWorkloads(store, state, random);
   const logger = createLogger({ level: 'warn', destination: logRing });
   const records = new RecordWriter(store, systemClock, logger);
   const controller = createController({
@@ -169,6 +171,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     state,
     bus,
     gpuTable,
+    gpuWorkloads,
     marks,
     instance: 0,
     invokersHealth: () => settings.health ?? { 'invoker0/0': 'up' },

@@ -1,0 +1,150 @@
+import { deviceWithoutMps, noGpu, noSuchDevice, noSuchEntity } from '@gpuwhisk/common/errors';
+import type { Device, NodeStatus, Workload } from '@gpuwhisk/common/gpu';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { Answer } from '../http/answer.js';
+import { jsonAnswer } from '../http/answer.js';
+import { readPutBody } from '../http/put-fields.js';
+import type { ApiContext } from './dependencies.js';
+import { errorResponses, pathParameters } from './descriptions.js';
+import { allWorkloads, devicesView, maySee } from './gpu-view.js';
+import type { Viewer } from './gpu-view.js';
+import { readNewWorkload, readPid } from './gpu-workload-body.js';
+import type { NewWorkload } from './gpu-workload-body.js';
+import { apiRoot, pathParameter } from './route.js';
+import type { IdentifiedCall, Route } from './route.js';
+
+/** No body of this API is larger. */
+const maxBodyBytes = 16 * 1024;
+
+/** Where a workload is, or is to be. */
+interface DevicePlace {
+  node: NodeStatus;
+  device: Device;
+}
+
+/** The device that the caller names, or the one in order with the most free memory. Throws ApiError (404, 503). */
+function devicePlace(nodes: readonly NodeStatus[], wanted: string | undefined): DevicePlace {
+  const places = nodes.flatMap((node) => node.devices.map((device) => ({ node, device })));
+  const named = places.find(({ device }) => device.uuid === wanted);
+  if (wanted !== undefined && named === undefined) throw noSuchDevice(wanted);
+  const [roomiest] = places
+    .flatMap((place) => {
+      const status = place.node.status.find(({ uuid }) => uuid === place.device.uuid);
+      const isUsable = status?.health.state === 'healthy' && place.device.mode !== 'mig';
+      return isUsable ? [{ place, freeMiB: place.device.memoryMiB - status.usedMemoryMiB }] : [];
+    })
+    .sort((one, other) => other.freeMiB - one.freeMiB);
+  const place = named ?? roomiest?.place;
+  if (place === undefined) throw noGpu();
+  return place;
+}
+
+/** What makes a process an MPS client of the device, with its bounds. Throws ApiError (409). */
+function clientEnv({ node, device }: DevicePlace, { memoryMiB, mpsPercent }: NewWorkload): Record<string, string> {
+  const env = node.clientEnv?.[device.uuid];
+  if (env === undefined) throw deviceWithoutMps(device.uuid);
+  return {
+    ...env,
+    ...(mpsPercent !== undefined && { CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: String(mpsPercent) }),
+    // It sees this device only, as its number 0.
+    ...(memoryMiB !== undefined && { CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: `0=${memoryMiB}M` }),
+  };
+}
+
+async function registerWorkload(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+  const { gpuTable, gpuWorkloads, clock } = context;
+  const asked = readNewWorkload(await readPutBody(call.request, maxBodyBytes));
+  const place = devicePlace(gpuTable.nodes(), asked.device);
+  const env = asked.start ? clientEnv(place, asked) : undefined;
+  const { name, pid, memoryMiB, maxDegradation, command } = asked;
+  const added = await gpuWorkloads.add({
+    name,
+    origin: asked.start ? 'started' : 'registered',
+    invoker: place.node.invoker,
+    device: place.device.uuid,
+    ...(pid !== undefined && { pid }),
+    since: clock.now(),
+    ...(memoryMiB !== undefined && { memoryMiB }),
+    maxDegradation,
+    namespace: call.identity.namespace.name,
+    ...(command !== undefined && { command }),
+  });
+  return jsonAnswer({ ...added, ...(env && { env }) });
+}
+
+/** The GPUs of the cluster and what is on them. */
+export function gpuRoutes(context: ApiContext): Route[] {
+  const { gpuTable, gpuWorkloads, config } = context;
+  const viewerOf = ({ identity }: IdentifiedCall): Viewer => ({
+    namespace: identity.namespace.name,
+    isOperator: config.operators.includes(identity.subject),
+  });
+  const workloads = async (): Promise<Workload[]> => allWorkloads(gpuTable.nodes(), await gpuWorkloads.list());
+  /** A registered workload that is the caller's to change. Throws ApiError (404). */
+  const ownWorkload = async (call: IdentifiedCall): Promise<Workload> => {
+    const workload = await gpuWorkloads.get(pathParameter(call, 'id'));
+    if (!maySee(viewerOf(call), workload)) throw noSuchEntity();
+    return workload;
+  };
+  const shared = { access: 'identified', tag: 'GPUs' } as const;
+  const all = { ...shared, path: `${apiRoot}/gpu/workloads` };
+  const one = { ...shared, path: `${all.path}/{id}`, parameters: pathParameters({ id: 'Id of the workload' }) };
+  const workload = { 200: { description: 'The workload', schema: 'GpuWorkload' } } as const;
+  return [
+    {
+      ...shared,
+      method: 'GET',
+      path: `${apiRoot}/gpu/devices`,
+      operationId: 'getGpuDevices',
+      summary: 'The GPUs and what is on them',
+      responses: { 200: { description: 'Devices', schema: { arrayOf: 'GpuDevice' } }, ...errorResponses(401, 500) },
+      handle: async (call: IdentifiedCall) =>
+        jsonAnswer(devicesView(gpuTable.nodes(), await workloads(), viewerOf(call))),
+    },
+    {
+      ...all,
+      method: 'GET',
+      operationId: 'getGpuWorkloads',
+      summary: 'Processes on GPUs that are no functions',
+      responses: { 200: { description: 'Workloads', schema: { arrayOf: 'GpuWorkload' } }, ...errorResponses(401, 500) },
+      handle: async (call: IdentifiedCall) => {
+        const shown = (await workloads()).filter((workload) => maySee(viewerOf(call), workload));
+        return jsonAnswer(shown.map((workload): JsonObject => ({ ...workload })));
+      },
+    },
+    {
+      ...all,
+      method: 'POST',
+      operationId: 'addGpuWorkload',
+      summary: 'Register a process that is no function, so that it is protected',
+      body: { schema: 'NewGpuWorkload', required: true },
+      responses: { ...workload, ...errorResponses(400, 401, 404, 409, 429, 500, 503) },
+      handle: (call: IdentifiedCall) => registerWorkload(context, call),
+    },
+    {
+      ...one,
+      method: 'PUT',
+      operationId: 'updateGpuWorkload',
+      summary: 'Tell the process of a workload that was started',
+      body: { schema: 'GpuWorkloadChanges', required: true },
+      responses: { ...workload, ...errorResponses(400, 401, 404, 409, 500) },
+      handle: async (call: IdentifiedCall) => {
+        const pid = readPid(await readPutBody(call.request, maxBodyBytes));
+        const { id } = await ownWorkload(call);
+        return jsonAnswer({ ...(await gpuWorkloads.change(id, { pid })) });
+      },
+    },
+    {
+      ...one,
+      method: 'DELETE',
+      operationId: 'deleteGpuWorkload',
+      summary: 'Forget a workload; its process goes on',
+      responses: { ...workload, ...errorResponses(401, 404, 409, 500) },
+      handle: async (call: IdentifiedCall) => {
+        const workload = await ownWorkload(call);
+        await gpuWorkloads.remove(workload.id);
+        return jsonAnswer({ ...workload });
+      },
+    },
+  ];
+}

@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { gpuTable, workloadTable } from '@gpuwhisk/common/gpu';
+import type { Resident, Workload } from '@gpuwhisk/common/gpu';
+import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import { GpuWorkloads } from '@gpuwhisk/controller/balance/gpu-workloads';
+import { a100, nodeRow, setNode } from './gpu-nodes.js';
+import { alice, bob, errorOf, operator, startApi } from './harness.js';
+import type { Account, Api, Reply } from './harness.js';
+
+const devicesPath = '/api/v1/gpu/devices';
+const workloadsPath = '/api/v1/gpu/workloads';
+
+let api: Api;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.close());
+beforeEach(async () => {
+  for (const { id } of await listed(operator)) await api.request('DELETE', `${workloadsPath}/${id}`, { as: operator });
+  await api.state.deleteRow(gpuTable, 'invoker0');
+});
+
+async function listed(as: Account): Promise<Workload[]> {
+  return (await api.request('GET', workloadsPath, { as })).json as Workload[];
+}
+const add = (body: unknown, as = alice): Promise<Reply> => api.request('POST', workloadsPath, { body, as });
+const devices = async (as: Account): Promise<unknown> => (await api.request('GET', devicesPath, { as })).json;
+
+const share = { shareClass: 30, smRequest: 0.3, smLimit: 0.3, memoryMiB: 2048 } as const;
+const classify: Resident = {
+  ...{ container: 'c1', action: '/alice/classify', namespace: 'alice', device: 'GPU-0', share, memoryMiB: 2048 },
+  ...{ isolation: 'namespace', activations: ['x', 'y'] },
+};
+
+describe('devices', () => {
+  test('are none where no invoker has one', async () => {
+    expect(await devices(alice)).toEqual([]);
+  });
+
+  test('show a namespace what is its own by name, and all else without', async () => {
+    const row = nodeRow([a100('GPU-0')], [classify]);
+    row.status[0]!.health = { state: 'draining', reasons: ['/alice/classify overran its memory'] };
+    await setNode(api.state, row);
+    const shown = {
+      ...{ invoker: 'invoker0', uuid: 'GPU-0', index: 0, name: 'NVIDIA A100-SXM4-40GB', type: 'a100-40', mode: 'mps' },
+      ...{ smCount: 108, memoryMiB: 40_960, simulated: true, slices: [], usedMemoryMiB: 0, utilisation: 0.25 },
+      ...{ workloads: [] },
+    };
+    const anonymous = { share: 0.3, memoryMiB: 2048, running: 2 };
+    const named = { ...anonymous, container: 'c1', action: '/alice/classify', namespace: 'alice' };
+    const health = { state: 'draining' };
+    expect(await devices(alice)).toEqual([{ ...shown, health, functions: [named] }]);
+    expect(await devices(bob)).toEqual([{ ...shown, health, functions: [anonymous] }]);
+    expect(await devices(operator)).toEqual([
+      { ...shown, health: { ...health, reasons: ['/alice/classify overran its memory'] }, functions: [named] },
+    ]);
+  });
+
+  test('need a key', async () => {
+    expect((await api.request('GET', devicesPath, { as: null })).status).toBe(401);
+  });
+});
+
+describe('workloads', () => {
+  test('are registered, listed to their namespace and to operators, and forgotten', async () => {
+    await setNode(api.state, nodeRow([a100('GPU-0')]));
+    const reply = await add({ name: 'train', device: 'GPU-0', pid: 77, memoryMiB: 9000, maxDegradation: 0.1 });
+    expect(reply.status).toBe(200);
+    const added = reply.json as Workload;
+    expect(added).toEqual({
+      ...{ id: expect.stringMatching(/^[0-9a-f]{16}$/), name: 'train', origin: 'registered', invoker: 'invoker0' },
+      ...{
+        device: 'GPU-0',
+        pid: 77,
+        since: expect.any(Number),
+        memoryMiB: 9000,
+        maxDegradation: 0.1,
+        namespace: 'alice',
+      },
+    });
+    expect(await listed(alice)).toEqual([added]);
+    expect(await listed(operator)).toEqual([added]);
+    expect(await listed(bob)).toEqual([]);
+    expect(await api.state.rows(workloadTable)).toEqual(new Map([[added.id, added]]));
+    expect(await devices(alice)).toMatchObject([{ workloads: [{ id: added.id }] }]);
+    expect(await devices(bob)).toMatchObject([{ workloads: [] }]);
+    const path = `${workloadsPath}/${added.id}`;
+    expect((await api.request('DELETE', path, { as: bob })).status).toBe(404);
+    expect((await api.request('PUT', path, { as: bob, body: { pid: 1 } })).status).toBe(404);
+    expect((await api.request('DELETE', path)).json).toEqual(added);
+    expect((await api.request('DELETE', path)).status).toBe(404);
+    expect(await listed(operator)).toEqual([]);
+    expect(await api.state.rows(workloadTable)).toEqual(new Map());
+  });
+
+  test('survive a restart: the next life shows them to the nodes', async () => {
+    await setNode(api.state, nodeRow([a100('GPU-0')]));
+    const added = (await add({ name: 'train' })).json as Workload;
+    const state = embeddedState(systemClock);
+    await new GpuWorkloads(api.store, state, seededRandom(2)).open();
+    expect(await state.rows(workloadTable)).toEqual(new Map([[added.id, added]]));
+  });
+
+  test('that are to be started get what makes them MPS clients, and their process later', async () => {
+    const env = { CUDA_VISIBLE_DEVICES: 'GPU-1', CUDA_MPS_PIPE_DIRECTORY: '/run/mps/1' };
+    const row = nodeRow([a100('GPU-0'), a100('GPU-1')], [], { clientEnv: { 'GPU-1': env } });
+    row.status[0]!.usedMemoryMiB = 30_000;
+    await setNode(api.state, row);
+    const reply = await add({ name: 'train', start: true, mpsPercent: 40, memoryMiB: 512, command: 'python train.py' });
+    const added = reply.json as Workload;
+    expect(added).toMatchObject({
+      ...{ origin: 'started', device: 'GPU-1', maxDegradation: 0.05, command: 'python train.py' },
+      env: { ...env, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: '40', CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: '0=512M' },
+    });
+    const changed = await api.request('PUT', `${workloadsPath}/${added.id}`, { body: { pid: 4711 } });
+    expect(changed.json).toMatchObject({ id: added.id, pid: 4711 });
+    expect(await listed(alice)).toEqual([changed.json]);
+    expect((await listed(alice))[0]).not.toHaveProperty('env');
+    const without = await add({ name: 'train', start: true, device: 'GPU-0' });
+    expect([without.status, errorOf(without)]).toEqual([409, 'Device GPU-0 takes no MPS clients.']);
+  });
+
+  test('that were found on a device are shown to operators, once each', async () => {
+    const row = nodeRow([a100('GPU-0')]);
+    row.status[0]!.processes = [
+      { pid: 5, memoryMiB: 100 },
+      { pid: 6, memoryMiB: 200, container: 'c1' },
+      { pid: 7, memoryMiB: 300, workload: 'python' },
+    ];
+    await setNode(api.state, row);
+    await add({ name: 'known', device: 'GPU-0', pid: 5 });
+    expect((await listed(operator)).map(({ name, origin, pid }) => [name, origin, pid])).toEqual([
+      ['known', 'registered', 5],
+      ['python', 'discovered', 7],
+    ]);
+    expect((await listed(alice)).map(({ name }) => name)).toEqual(['known']);
+    expect((await api.request('DELETE', `${workloadsPath}/invoker0-7`, { as: operator })).status).toBe(404);
+  });
+
+  test.each<[string, unknown, number, RegExp]>([
+    ['no name', {}, 400, /'name' must be given/],
+    ['a name that is a number', { name: 1 }, 400, /'name' must be a text/],
+    ['an unknown field', { name: 'a', gpu: 1 }, 400, /'gpu' is no field/],
+    ['a process of no number', { name: 'a', pid: 'x' }, 400, /'pid' must be a whole number/],
+    ['too large a share', { name: 'a', mpsPercent: 101 }, 400, /'mpsPercent'/],
+    [
+      'a degradation in percent',
+      { name: 'a', maxDegradation: 5 },
+      400,
+      /'maxDegradation' must be a number from 0 to 1/,
+    ],
+    ['a start that is no boolean', { name: 'a', start: 'yes' }, 400, /'start'/],
+    ['a list', [], 400, /JSON object expected/],
+    ['a device that is not there', { name: 'a', device: 'GPU-9' }, 404, /There is no GPU GPU-9/],
+  ])('with %s are refused', async (_, body, status, message) => {
+    await setNode(api.state, nodeRow([a100('GPU-0')]));
+    const reply = await add(body);
+    expect([reply.status, errorOf(reply)]).toEqual([status, expect.stringMatching(message)]);
+    expect(await listed(operator)).toEqual([]);
+  });
+
+  test('need a device, and are not without number', async () => {
+    expect((await add({ name: 'a' })).status).toBe(503);
+    await setNode(api.state, nodeRow([a100('GPU-0')]));
+    for (let count = 0; count < 100; count++) expect((await add({ name: 'a' })).status).toBe(200);
+    expect((await add({ name: 'a' })).status).toBe(429);
+    expect((await add({ name: 'a' }, bob)).status).toBe(200);
+  });
+});
