@@ -7,7 +7,8 @@ const fs = require('fs');
 const path = require('path');
 
 const notBuilt = 'The action failed to generate or locate a binary. See logs for details.';
-const flags = ['-O2', '-shared', '-fPIC', '-fno-omit-frame-pointer', '-Wl,-z,noexecstack'];
+const include = path.join(__dirname, '..', 'cuda'); // gpuwhisk_sim.h
+const flags = ['-O2', '-shared', '-fPIC', '-fno-omit-frame-pointer', '-Wl,-z,noexecstack', `-I${include}`];
 const endings = { '.c': 'c', '.cc': 'cpp', '.cpp': 'cpp', '.cxx': 'cpp' };
 
 /** Resolves with the action whose run gives `{"program": base64}`; rejects with a text, the reason is on stderr. */

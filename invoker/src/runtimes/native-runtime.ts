@@ -45,7 +45,7 @@ export function nativeLaunch(runtimesDir: string, node: string, compilers: Nativ
       style: 'build-native',
       sourceFile: 'function.src',
       command: [compilers.c, ...(compilers.cpp === undefined ? [] : [compilers.cpp])],
-      needs: [join(runtimesDir, 'native')],
+      needs: [join(runtimesDir, 'native'), join(runtimesDir, 'cuda')],
     }),
     memoryMiB: buildMemoryMiB,
   };

@@ -46,10 +46,11 @@ export function pythonPairLaunch(
 /** How to start the Python runtime; `packages` is a folder of requirements. */
 export function pythonLaunch(runtimesDir: string, dataDir: string, python: Python, packages?: string): RuntimeLaunch {
   const guest = join(runtimesDir, 'python');
-  const folders = [...(packages === undefined ? [] : [packages]), ...python.packageFolders];
+  const cuda = join(runtimesDir, 'cuda');
+  const folders = [...(packages === undefined ? [] : [packages]), ...python.packageFolders, cuda];
   return {
     command: [python.executable, '-I', '-S', '-B', '-X', 'utf8', join(guest, 'runtime.py'), ...folders],
-    binds: [...pythonBinds(python, dataDir), ...bindsFor([guest, ...(packages === undefined ? [] : [packages])])],
+    binds: [...pythonBinds(python, dataDir), ...bindsFor([guest, cuda, ...(packages === undefined ? [] : [packages])])],
     // The interpreter itself starts isolated; this is for interpreters that an action starts.
     env: packages === undefined ? {} : { PYTHONPATH: packages },
     protocol: 'framed',

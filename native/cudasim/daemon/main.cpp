@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 using namespace gpuwhisk::sim;
 
@@ -11,6 +12,8 @@ int main(int count, char **arguments) {
   try {
     Options options = parse_options(count, arguments);
     prctl(PR_SET_TIMERSLACK, 1UL); // Of the wake-ups that are computed.
+    // A device does not wait for a processor; where this is not allowed, it does.
+    (void)setpriority(PRIO_PROCESS, 0, -15);
     Server server(options);
     std::puts("ready");
     std::fflush(stdout);

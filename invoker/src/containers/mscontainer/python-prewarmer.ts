@@ -36,7 +36,7 @@ export const pythonPrewarmerVariables: Readonly<Record<string, string>> = {
 /** How to start a Python pre-warmer; `runtimesDir` is the folder of the runtimes. */
 export function pythonPrewarmer(runtimesDir: string, python: Python, options: PythonPrewarmerOptions): LaunchOptions {
   const guest = join(runtimesDir, 'python');
-  const packages = [...(options.packages ?? []), ...python.packageFolders];
+  const packages = [...(options.packages ?? []), ...python.packageFolders, join(runtimesDir, 'cuda')];
   const readable = [guest, residentLibrary, python.basePrefix, ...packages];
   const each = (name: string, values: readonly string[]) => values.flatMap((value) => [name, value]);
   return {
