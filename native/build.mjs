@@ -123,6 +123,12 @@ async function buildStandIn() {
     // A library that is preloaded must not change what this one calls of itself.
     linkFlags: ['-shared', '-pthread', '-Wl,-Bsymbolic', '-Wl,-soname,libnvidia-ml.so.1'],
   });
+  await build({
+    target: join(out, 'cudasim', 'nvidia-cuda-mps-control'),
+    sources: [join(folder, 'connection.c'), ...sourcesIn(join(folder, 'mps_control'), '.cpp')],
+    headers: [...wire, ...sourcesIn(join(folder, 'mps_control'), '.h')],
+    flags: sharedFlags,
+  });
 }
 
 /**

@@ -14,13 +14,13 @@ export class ProgramError extends Error {
 const maxOutputBytes = 8 * 1024 * 1024;
 
 /**
- * Runs a program of the host without a shell and resolves with what it printed on stdout. Rejects with
+ * Runs a program of the host without a shell, `input` on its stdin, and resolves with what it printed on stdout. Rejects with
  * ProgramError; after `timeoutMs` the program is killed.
  */
 export function runProgram(
   program: string,
   args: readonly string[],
-  options: { timeoutMs: number; env?: NodeJS.ProcessEnv; cwd?: string },
+  options: { timeoutMs: number; env?: NodeJS.ProcessEnv; cwd?: string; input?: string },
 ): Promise<string> {
   return new Promise((resolve, reject) => {
     const settings = {
@@ -35,7 +35,8 @@ export function runProgram(
       const said = child.killed ? `no end within ${options.timeoutMs} ms` : lastLineOf(stderr) || error.message;
       reject(new ProgramError(program, said));
     });
-    child.stdin?.end();
+    child.stdin?.on('error', () => undefined); // It ended without reading all: its status tells.
+    child.stdin?.end(options.input);
   });
 }
 

@@ -3,6 +3,7 @@ import type { Device } from '@gpuwhisk/common/gpu';
 import type { DeviceEvent, GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
 import { inOrderOfCreation } from '@gpuwhisk/invoker/gpu-agent/drivers/slice-order';
 import { until } from '@gpuwhisk/invoker/runtimes/until';
+import { untilAsync } from './share-enforcer.js';
 
 /** A process that uses a device, with a context on it. */
 export interface GpuClient {
@@ -21,8 +22,8 @@ export interface DriverHome {
 
 export const contractGpus = ['a100-40', 'a100-40', 'h100'] as const;
 
-/** Registers the cases that every GpuDriver must pass; without `hasClients` those that need no process on a device. */
-export function gpuDriverContract(name: string, makeHome: () => Promise<DriverHome>, hasClients = true): void {
+/** Registers the cases that every GpuDriver must pass. */
+export function gpuDriverContract(name: string, makeHome: () => Promise<DriverHome>): void {
   describe(`${name}: the GpuDriver contract`, () => {
     let home: DriverHome;
     let driver: GpuDriver;
@@ -58,7 +59,7 @@ export function gpuDriverContract(name: string, makeHome: () => Promise<DriverHo
       expect(samples[0]?.utilisation).toBe(0);
     });
 
-    (hasClients ? test : notYet)('names the processes of a device and the memory that they hold', async () => {
+    test('names the processes of a device and the memory that they hold', async () => {
       const client = await home.startClient(first.uuid);
       const sample = await sampleOf(first.uuid);
       expect(sample?.processes.map(({ pid }) => pid)).toEqual([client.pid]);
@@ -146,7 +147,7 @@ export function gpuDriverContract(name: string, makeHome: () => Promise<DriverHo
         expect(await device(first.uuid)).toMatchObject({ mode: 'timeslice', slices: [] });
       });
 
-      (hasClients ? test : notYet)('leaves alone what processes use', async () => {
+      test('leaves alone what processes use', async () => {
         const onDevice = await home.startClient(first.uuid);
         await expect(driver.setMig(first.uuid, true)).rejects.toMatchObject({ name: 'GpuDriverError', code: 19 });
         await onDevice.end();
@@ -203,18 +204,5 @@ export function gpuDriverContract(name: string, makeHome: () => Promise<DriverHo
   });
 }
 
-/** For a driver whose programs cannot be started yet. */
-const notYet = (): void => undefined;
-
 const always = (): boolean => true;
 const never = (): boolean => false;
-
-/** For conditions that have to be asked for: a process that has ended leaves its device a moment later. */
-async function untilAsync(condition: () => Promise<boolean>): Promise<void> {
-  let holds = await condition();
-  for (let attempt = 0; !holds && attempt < 400; attempt++) {
-    await new Promise((done) => setTimeout(done, 25));
-    holds = await condition();
-  }
-  expect(holds).toBe(true);
-}

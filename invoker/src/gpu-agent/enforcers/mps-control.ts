@@ -1,0 +1,94 @@
+import { runProgram } from '../../runtimes/run-program.js';
+import { ShareError } from './share-enforcer.js';
+
+const timeoutMs = 10_000;
+
+/** An MPS control daemon, by the directories that it keeps. */
+export interface MpsDirectories {
+  pipe: string;
+  log: string;
+}
+
+/** How the control program is run. */
+export interface MpsProgram {
+  /** Default: `nvidia-cuda-mps-control` on PATH. */
+  program?: string;
+  /** What it needs besides PATH: where the stand-in is found. */
+  env?: Record<string, string>;
+}
+
+/** The control program of one MPS daemon, protocol version 2. Everything rejects with ShareError. */
+export interface MpsControl {
+  /** Starts the daemon for one device or slice, by UUID; it outlives this process. */
+  start(visible: string): Promise<void>;
+  /** Whether a daemon answers. */
+  answers(): Promise<boolean>;
+  /** Host pids of the servers: one for each user that has clients. */
+  servers(): Promise<number[]>;
+  /** Host pids of a server's clients. */
+  clients(server: number): Promise<number[]>;
+  /** Whether a fatal fault has hit the server's clients: it lets nobody in until they are gone. */
+  isFaulted(server: number): Promise<boolean>;
+  terminate(server: number, client: number): Promise<void>;
+  /** The daemon ends, and with it the servers. */
+  quit(): Promise<void>;
+}
+
+const isAbsent = (text: string): boolean => /cannot find mps control daemon/i.test(text);
+
+function pidsIn(text: string): number[] {
+  const lines = text.split('\n').map((line) => line.trim());
+  return lines.filter((line) => /^\d+$/.test(line)).map(Number);
+}
+
+/** Speaks to the daemon of these directories, whoever started it. */
+export function mpsControl(directories: MpsDirectories, { program, env }: MpsProgram): MpsControl {
+  const run = (args: string[], more: Record<string, string>, input?: string): Promise<string> =>
+    runProgram(program ?? 'nvidia-cuda-mps-control', args, {
+      timeoutMs,
+      env: {
+        PATH: process.env.PATH,
+        ...env,
+        CUDA_MPS_PIPE_DIRECTORY: directories.pipe,
+        CUDA_MPS_LOG_DIRECTORY: directories.log,
+        ...more,
+      },
+      ...(input !== undefined && { input }),
+    });
+
+  const ask = async (command: string): Promise<string> => {
+    let text: string;
+    try {
+      text = await run([], {}, `${command}\n`);
+    } catch (error) {
+      throw new ShareError(`MPS at ${directories.pipe} does not answer: ${(error as Error).message}`);
+    }
+    if (isAbsent(text)) throw new ShareError(`No MPS daemon runs at ${directories.pipe}.`);
+    return text;
+  };
+
+  return {
+    async start(visible) {
+      try {
+        await run(['-d'], { CUDA_VISIBLE_DEVICES: visible });
+      } catch (error) {
+        throw new ShareError(`MPS cannot be started for ${visible}: ${(error as Error).message}`);
+      }
+    },
+    answers: () =>
+      ask('get_server_list').then(
+        () => true,
+        () => false,
+      ),
+    servers: async () => pidsIn(await ask('get_server_list')),
+    clients: async (server) => pidsIn(await ask(`get_client_list ${server}`)),
+    isFaulted: async (server) => /fault/i.test(await ask(`get_server_status ${server}`)),
+    async terminate(server, client) {
+      const said = await ask(`terminate_client ${server} ${client}`);
+      if (/not found|invalid|refused/i.test(said)) throw new ShareError(said.trim());
+    },
+    async quit() {
+      await ask('quit');
+    },
+  };
+}

@@ -1,0 +1,20 @@
+import { ShareError } from './share-enforcer.js';
+import type { ShareEnforcer } from './share-enforcer.js';
+
+/** Shares that nobody enforces: processes take turns on their device, as the driver has it. */
+export function noEnforcer(): ShareEnforcer {
+  const refuse = (what: string): Promise<never> =>
+    Promise.reject(new ShareError(`Nothing enforces shares here: ${what}.`));
+  return {
+    name: 'none',
+    adjusts: false,
+    open: async () => undefined,
+    settings: async (device, _share, slice) => ({ env: { CUDA_VISIBLE_DEVICES: slice ?? device.uuid }, binds: [] }),
+    confirm: async () => undefined,
+    adjust: () => refuse('none can be moved'),
+    clients: async () => [],
+    terminate: () => refuse('to take a device from a process, end the process'),
+    check: async () => undefined,
+    close: async () => undefined,
+  };
+}

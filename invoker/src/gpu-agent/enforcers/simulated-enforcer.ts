@@ -1,0 +1,69 @@
+import { ShareError } from './share-enforcer.js';
+import type { ShareClient, ShareEnforcer } from './share-enforcer.js';
+
+/** A ShareEnforcer in memory that behaves as MPS, with what a test or simulation does to it. */
+export interface SimulatedEnforcer extends ShareEnforcer {
+  /** A process connects, as one started with settings() does when it makes its context. */
+  connect(client: ShareClient): void;
+  disconnect(pid: number): void;
+  /** The daemon of a device or slice dies, and its clients with it. */
+  fail(place: string): void;
+}
+
+/** Shares of processes that are only numbers. `clientLimit`: of one device or slice; default 48. */
+export function createSimulatedEnforcer({ clientLimit = 48 } = {}): SimulatedEnforcer {
+  const opened = new Map<string, Map<number, ShareClient>>();
+  const failed = new Set<string>();
+  const find = (device: string, slice?: string): Map<number, ShareClient> => {
+    const clients = opened.get(slice ?? device);
+    if (!clients) throw new ShareError(`Shares have not been opened for ${slice ?? device}.`);
+    return clients;
+  };
+  const isHere = ({ pid, device, slice }: ShareClient): boolean => find(device, slice).has(pid);
+
+  return {
+    name: 'mps',
+    adjusts: false,
+    async open(device, slice) {
+      const place = slice ?? device.uuid;
+      if (!opened.has(place) || failed.delete(place)) opened.set(place, new Map());
+    },
+    async settings(device, share, slice) {
+      if (find(device.uuid, slice).size >= clientLimit) throw new ShareError(`No more than ${clientLimit} clients.`);
+      const env = {
+        CUDA_VISIBLE_DEVICES: slice ?? device.uuid,
+        CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: String(share.shareClass),
+        CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: `0=${share.memoryMiB}M`,
+      };
+      return { env, binds: [] };
+    },
+    async confirm(client) {
+      if (!isHere(client)) throw new ShareError(`Process ${client.pid} is no client.`);
+    },
+    async adjust() {
+      throw new ShareError('The share of a process that runs cannot be changed.');
+    },
+    clients: async (device, slice) => [...find(device, slice).values()],
+    async terminate(client) {
+      if (!isHere(client)) throw new ShareError(`Process ${client.pid} is no client.`);
+      find(client.device, client.slice).delete(client.pid);
+    },
+    async check(device, slice) {
+      find(device, slice);
+      return failed.has(slice ?? device) ? 'The daemon does not answer.' : undefined;
+    },
+    async close() {
+      opened.clear();
+    },
+    connect(client) {
+      if (!failed.has(client.slice ?? client.device)) find(client.device, client.slice).set(client.pid, client);
+    },
+    disconnect(pid) {
+      for (const clients of opened.values()) clients.delete(pid);
+    },
+    fail(place) {
+      failed.add(place);
+      opened.get(place)?.clear();
+    },
+  };
+}

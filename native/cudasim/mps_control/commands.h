@@ -1,0 +1,48 @@
+// The commands of the MPS control daemon, version 2.
+#ifndef GPUWHISK_CUDASIM_MPS_CONTROL_COMMANDS_H
+#define GPUWHISK_CUDASIM_MPS_CONTROL_COMMANDS_H
+
+#include "node.h"
+
+namespace gpuwhisk::sim {
+
+/** One MPS daemon, with its one server. It is registered for as long as its connection lives. */
+class MpsControl {
+public:
+  /** Registers the daemon. Throws Refused. */
+  MpsControl(gwsim_connection connection, std::vector<Served> served, std::string pipe_directory);
+
+  /** What a command prints, its last line ended. Throws Refused, or std::runtime_error where the driver is gone. */
+  std::string run(const std::string &line);
+
+  bool has_quit() const { return has_quit_; }
+  int connection() const { return connection_.descriptor; }
+
+private:
+  using Words = std::vector<std::string>;
+  std::vector<gwsim_process> clients();
+  bool server_runs();
+  void require_server(const std::string &pid);
+  std::string status();
+  std::string table();
+  std::string client_list(const std::string &server);
+  std::string device_client_list();
+  std::string percentage_text() const;
+  std::string set_percentage(const std::string &text);
+  std::string set_limit(const std::string &device, const std::string &text);
+  std::string limit_of(const std::string &device);
+  const Served &find_device(const std::string &name) const;
+  std::string terminate(const std::string &server, const std::string &client);
+  void publish();
+
+  gwsim_connection connection_;
+  std::vector<Served> served_;
+  std::string pipe_directory_;
+  gwsim_mps_set settings_{};
+  int priority_ = 0;
+  bool was_started_ = false, has_quit_ = false;
+};
+
+} // namespace gpuwhisk::sim
+
+#endif

@@ -1,0 +1,22 @@
+import { startCudaClient } from '../gpu/cuda-client.js';
+import { startMpsHome } from '../gpu/mps-home.js';
+import { shareEnforcerContract } from './share-enforcer.js';
+
+shareEnforcerContract('MPS on the stand-in', async () => {
+  const { machine, device, enforcer, close } = await startMpsHome();
+  return {
+    enforcer,
+    device,
+    async startClient({ env }) {
+      const client = await startCudaClient(machine, env);
+      const succeeds = async (command: string) => (await client.ask(command))[0] === 0;
+      return {
+        pid: client.pid,
+        works: () => succeeds('sync'),
+        allocate: (memoryMiB) => succeeds(`alloc ${memoryMiB * 1024 * 1024}`),
+        end: client.end,
+      };
+    },
+    close,
+  };
+});

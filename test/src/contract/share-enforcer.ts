@@ -1,0 +1,162 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { Device, Share, ShareClass } from '@gpuwhisk/common/gpu';
+import type { ClientSettings, ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
+
+/** A process that was started with settings, and has its context. */
+export interface SharedClient {
+  pid: number;
+  /** Whether a call of CUDA succeeds. */
+  works(): Promise<boolean>;
+  /** Asks for device memory; whether it was given. */
+  allocate(memoryMiB: number): Promise<boolean>;
+  end(): Promise<void>;
+}
+
+/** A machine with a device, not opened yet. */
+export interface EnforcerHome {
+  enforcer: ShareEnforcer;
+  device: Device;
+  startClient(settings: ClientSettings): Promise<SharedClient>;
+  close(): Promise<void>;
+}
+
+export const shareOf = (shareClass: ShareClass, memoryMiB = 2048): Share => ({
+  shareClass,
+  smRequest: shareClass / 200,
+  smLimit: shareClass / 100,
+  memoryMiB,
+});
+
+/** What an enforcer does not promise: then the suite asks for a refusal, or for nothing. */
+export interface EnforcerLimits {
+  /** It knows its clients, can end them, and caps memory; default true. */
+  enforces?: boolean;
+  /** Clients are processes, which can ask for memory; default true. */
+  processes?: boolean;
+}
+
+/** Registers the cases that every ShareEnforcer must pass. */
+export function shareEnforcerContract(
+  name: string,
+  makeHome: () => Promise<EnforcerHome>,
+  { enforces = true, processes = true }: EnforcerLimits = {},
+): void {
+  describe(`${name}: the ShareEnforcer contract`, () => {
+    let home: EnforcerHome;
+    let enforcer: ShareEnforcer;
+    let device: Device;
+    beforeEach(async () => {
+      home = await makeHome();
+      ({ enforcer, device } = home);
+    });
+    afterEach(() => home.close());
+
+    const start = async (share: Share): Promise<SharedClient> =>
+      home.startClient(await enforcer.settings(device, share));
+    const pids = async (): Promise<number[]> => (await enforcer.clients(device.uuid)).map(({ pid }) => pid).sort();
+
+    test('opens a device, more than once and at once', async () => {
+      await Promise.all([enforcer.open(device), enforcer.open(device)]);
+      await enforcer.open(device);
+      expect(await enforcer.check(device.uuid)).toBeUndefined();
+      expect(await pids()).toEqual([]);
+    });
+
+    test('settings lead a process to its device', async () => {
+      await enforcer.open(device);
+      const { env } = await enforcer.settings(device, shareOf(50));
+      expect(env.CUDA_VISIBLE_DEVICES).toBe(device.uuid);
+      const client = await start(shareOf(50));
+      expect(await client.works()).toBe(true);
+      await client.end();
+    });
+
+    test('confirms what runs under its share', async () => {
+      await enforcer.open(device);
+      const [one, other] = [await start(shareOf(30)), await start(shareOf(70))];
+      await enforcer.confirm({ pid: one.pid, device: device.uuid });
+      await enforcer.confirm({ pid: other.pid, device: device.uuid });
+      await Promise.all([one.end(), other.end()]);
+      expect(await enforcer.check(device.uuid)).toBeUndefined();
+    });
+
+    test('moves a share where it says that it does, and else refuses', async () => {
+      await enforcer.open(device);
+      const client = await start(shareOf(50));
+      const moving = enforcer.adjust({ pid: client.pid, device: device.uuid }, { ...shareOf(50), smRequest: 0.1 });
+      if (enforcer.adjusts) await moving;
+      else await expect(moving).rejects.toMatchObject({ name: 'ShareError' });
+      await client.end();
+    });
+
+    if (!enforces) return;
+
+    test('has nothing to say of a device that is not open', async () => {
+      const refusal = { name: 'ShareError' };
+      await expect(enforcer.settings(device, shareOf(50))).rejects.toMatchObject(refusal);
+      await expect(enforcer.clients(device.uuid)).rejects.toMatchObject(refusal);
+      await expect(enforcer.check(device.uuid)).rejects.toMatchObject(refusal);
+      await expect(enforcer.confirm({ pid: 1, device: device.uuid })).rejects.toMatchObject(refusal);
+    });
+
+    test('lists its clients until they end', async () => {
+      await enforcer.open(device);
+      const [one, other] = [await start(shareOf(30)), await start(shareOf(70))];
+      expect(await pids()).toEqual([one.pid, other.pid].sort());
+      await one.end();
+      await untilAsync(async () => (await pids()).length === 1);
+      expect(await pids()).toEqual([other.pid]);
+      await other.end();
+    });
+
+    test('does not confirm a process that is no client', async () => {
+      await enforcer.open(device);
+      const client = await start(shareOf(30));
+      await expect(enforcer.confirm({ pid: process.pid, device: device.uuid })).rejects.toMatchObject({
+        name: 'ShareError',
+      });
+      await client.end();
+    });
+
+    test('takes the device from a client, and from no other', async () => {
+      await enforcer.open(device);
+      const [one, other] = [await start(shareOf(30)), await start(shareOf(30))];
+      await enforcer.terminate({ pid: one.pid, device: device.uuid });
+      await untilAsync(async () => !(await one.works()));
+      expect(await other.works()).toBe(true);
+      await expect(enforcer.terminate({ pid: process.pid, device: device.uuid })).rejects.toMatchObject({
+        name: 'ShareError',
+      });
+      await Promise.all([one.end(), other.end()]);
+    });
+
+    if (processes) {
+      test('caps the memory of a client with the error that programs expect', async () => {
+        await enforcer.open(device);
+        const client = await start(shareOf(30, 2048));
+        expect(await client.allocate(1024)).toBe(true);
+        expect(await client.allocate(1536)).toBe(false);
+        expect(await client.allocate(256)).toBe(true);
+        expect(await client.works()).toBe(true);
+        await client.end();
+      });
+    }
+
+    test('is closed once, and for all its devices', async () => {
+      await enforcer.open(device);
+      await enforcer.close();
+      await enforcer.close();
+      await expect(enforcer.settings(device, shareOf(50))).rejects.toMatchObject({ name: 'ShareError' });
+    });
+  });
+}
+
+/** For conditions that have to be asked for. */
+export async function untilAsync(condition: () => Promise<boolean>): Promise<void> {
+  let holds = await condition();
+  for (let attempt = 0; !holds && attempt < 400; attempt++) {
+    await new Promise((done) => setTimeout(done, 25));
+    holds = await condition();
+  }
+  expect(holds).toBe(true);
+}

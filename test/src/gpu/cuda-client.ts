@@ -1,0 +1,78 @@
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { standIn } from './stand-in.js';
+import type { StandIn } from './stand-in.js';
+
+/**
+ * Makes a context on the only device that it sees, then answers commands: `sms` with the SMs that it may use, `sync` with
+ * what cuCtxSynchronize gives, `free` with the free and total bytes, `alloc BYTES` with what cuMemAlloc gives.
+ */
+const program = `
+import ctypes, os, sys
+cuda = ctypes.CDLL('libcuda.so.1')
+def check(what, result):
+    if result != 0:
+        print('failed', what, result, flush=True)
+        sys.exit(1)
+check('cuInit', cuda.cuInit(0))
+device, context = ctypes.c_int(), ctypes.c_void_p()
+check('cuDeviceGet', cuda.cuDeviceGet(ctypes.byref(device), 0))
+check('cuCtxCreate', cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device))
+print('ready', flush=True)
+for line in sys.stdin:
+    words = line.split()
+    if words[0] == 'sms':
+        count = ctypes.c_int()
+        check('cuDeviceGetAttribute', cuda.cuDeviceGetAttribute(ctypes.byref(count), 16, device))
+        print(count.value, flush=True)
+    elif words[0] == 'sync':
+        print(cuda.cuCtxSynchronize(), flush=True)
+    elif words[0] == 'free':
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        check('cuMemGetInfo', cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)))
+        print(free.value, total.value, flush=True)
+    elif words[0] == 'alloc':
+        pointer = ctypes.c_uint64()
+        print(cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(int(words[1]))), flush=True)
+`;
+
+/** A program of the driver API, with a context on one device of the stand-in. */
+export interface CudaClient {
+  pid: number;
+  /** Sends a command (see the program) and resolves with the numbers of its answer. */
+  ask(command: string): Promise<number[]>;
+  /** Ends the process; resolves when it is gone. */
+  end(): Promise<void>;
+}
+
+/** Starts it with `env` on top of what finds the stand-in. Rejects with what CUDA answered if it gets no context. */
+export async function startCudaClient(machine: StandIn, env: Record<string, string>): Promise<CudaClient> {
+  const child = spawn('python3', ['-c', program], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { PATH: process.env.PATH, LD_LIBRARY_PATH: standIn.folder, GPUWHISK_SIM_SOCKET: machine.socket, ...env },
+  });
+  const ended = new Promise((resolve) => child.once('close', resolve));
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+  const line = async (): Promise<string> => {
+    const { done, value } = await lines.next();
+    if (done) throw new Error('The CUDA client has ended.');
+    return value;
+  };
+  const end = async (): Promise<void> => {
+    child.kill('SIGKILL');
+    await ended;
+  };
+  const first = await line();
+  if (first !== 'ready') {
+    await end();
+    throw new Error(first);
+  }
+  return {
+    pid: child.pid ?? 0,
+    async ask(command) {
+      child.stdin.write(`${command}\n`);
+      return (await line()).split(' ').map(Number);
+    },
+    end,
+  };
+}
