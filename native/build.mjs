@@ -131,6 +131,30 @@ async function buildStandIn() {
   });
 }
 
+/** What is preloaded into programs that use a GPU. Its own calls must not come back to its hooks. */
+function buildTokens() {
+  const folder = join(here, 'tokens');
+  return build({
+    target: join(out, 'tokens', 'libgpuwhisk-tokens.so'),
+    sources: sourcesIn(folder, '.c'),
+    headers: sourcesIn(folder, '.h', '.def'),
+    flags: sharedFlags,
+    linkFlags: ['-shared', '-Wl,-Bsymbolic', '-pthread', '-ldl'],
+  });
+}
+
+function buildTokenServer() {
+  const folder = join(here, 'token-server');
+  return build({
+    target: join(out, 'tokens.node'),
+    sources: sourcesIn(folder, '.cpp'),
+    headers: [...sourcesIn(folder, '.h'), join(here, 'tokens', 'page.h'), join(here, 'inject', 'descriptor.h')],
+    flags: sharedFlags,
+    cppFlags: [...nodeHeaders().map((path) => `-isystem${path}`), '-DNAPI_CPP_EXCEPTIONS', '-DNAPI_VERSION=8'],
+    linkFlags: ['-shared', '-pthread'],
+  });
+}
+
 /**
  * Compiles what is out of date into native/build. Returns whether the sandbox is there; `note` is a plain line about
  * what is missing. Throws if the source does not compile.
@@ -146,10 +170,12 @@ export async function buildNative() {
     };
   }
   await buildSandbox();
+  await buildTokens();
   if (!(await findCompiler('cpp'))) {
     const without = 'No function is injected, and no GPU is found: no C++ compiler (c++, g++, clang++).';
     return { built: true, note: without };
   }
+  await buildTokenServer();
   await buildNvml();
   await buildStandIn();
   if (!canInject) return { built: true, note: `No function is injected: that is not made for ${process.arch}.` };

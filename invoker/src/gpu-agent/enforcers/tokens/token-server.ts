@@ -1,0 +1,250 @@
+import { once } from 'node:events';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import type { Share } from '@gpuwhisk/common/gpu';
+import {
+  loadTokenAddon,
+  tokenAddonPath,
+  type NativeTokenServer,
+  type TickFigures,
+  type TokenAddon,
+} from './token-addon.js';
+import { boardOver, checkLayout, type TokenBoard } from './token-board.js';
+import { issueTicket, openTicketKey, readTicket, type Ticket } from './tickets.js';
+
+const bytesPerMiB = 2 ** 20;
+const startTimeoutMs = 10_000;
+
+export interface TokenServerOptions {
+  /** A folder of the server's own: its key, and the folder of its socket, which containers see. */
+  folder: string;
+  /** Clients at a time; further ones run without tokens. Default 64. */
+  places?: number;
+  /** Default 5 (Dilu, section 3.4.1). */
+  periodMs?: number;
+  /** Device memory that a context takes, MiB; default 0. */
+  contextMiB?: (device: string) => number;
+  /** Told one line for everything that an operator should know; must not throw. */
+  say?: (line: string) => void;
+  addonPath?: string;
+}
+
+/** A share's holder: one or more processes in a place. */
+export interface TokenClient {
+  ticket: Ticket;
+  place: number;
+  pids: Set<number>;
+  /** How often its processes went on without the server, as far as it was told. */
+  opened: number;
+}
+
+/** What a client has done and may do. */
+export interface TokenClientFigures {
+  /** Blocks that were launched or wait. */
+  taken: number;
+  /** Launches that had to wait. */
+  waits: number;
+  opened: number;
+  memoryUsedBytes: number;
+  /** Blocks for the present period. */
+  budget: number;
+  /** Blocks in a period when alone; 0 while it is not known. */
+  soloRate: number;
+}
+
+/** The server of kernel tokens on a node: gives processes with a ticket their place and keeps the period. */
+export class TokenServer {
+  readonly socketFolder: string;
+  readonly socketPath: string;
+  private readonly clients = new Map<string, TokenClient>();
+  private readonly free: number[];
+  private readonly gpus: string[] = [];
+  private readonly native: NativeTokenServer;
+  private readonly worker: Worker;
+  private epoch = 0;
+  private workerProblem: string | undefined;
+  private closing: Promise<void> | undefined;
+
+  private constructor(
+    private readonly options: TokenServerOptions,
+    addon: TokenAddon,
+    private readonly key: Buffer,
+    private readonly board: TokenBoard,
+    places: number,
+  ) {
+    this.socketFolder = join(options.folder, 'socket');
+    this.socketPath = join(this.socketFolder, 'tokens.sock');
+    this.free = Array.from({ length: places }, (_, i) => places - 1 - i);
+    this.native = new addon.TokenServer(
+      { socketPath: this.socketPath, periodMs: options.periodMs ?? 5, places, board: board.words },
+      (kind, id, pid, uid, ticket) => (kind === 'hello' ? this.welcome(id, pid, ticket) : this.leave(id, pid)),
+    );
+    this.worker = new Worker(new URL('./token-worker.js', import.meta.url), {
+      workerData: { memory: board.words.buffer, places, addonPath: options.addonPath ?? tokenAddonPath },
+    });
+    this.worker.unref();
+    this.worker.on('error', (error) => {
+      this.workerProblem = error.message;
+      this.say(`The thread that issues kernel tokens has ended: ${error.message}`);
+    });
+  }
+
+  /** Starts it, with its threads. Rejects if the addon is not built or the folder cannot be used. */
+  static async start(options: TokenServerOptions): Promise<TokenServer> {
+    const addon = loadTokenAddon(options.addonPath);
+    if (addon === undefined) throw new Error('Kernel tokens need a C++ compiler when the platform is built.');
+    checkLayout(addon);
+    const key = await openTicketKey(join(options.folder, 'key'));
+    await mkdir(join(options.folder, 'socket'), { recursive: true, mode: 0o755 });
+    const places = options.places ?? 64;
+    const server = new TokenServer(options, addon, key, boardOver(places), places);
+    try {
+      await once(server.worker, 'message', { signal: AbortSignal.timeout(startTimeoutMs) });
+    } catch (error) {
+      await server.close();
+      throw new Error('The thread that issues kernel tokens does not start.', { cause: error });
+    }
+    return server;
+  }
+
+  /** A ticket for processes yet to be started. Throws RangeError if the names in it are too long. */
+  ticketFor(device: string, share: Share, slice?: string): string {
+    return issueTicket(this.key, { device, share, ...(slice !== undefined && { slice }) });
+  }
+
+  /** The client that a process belongs to, or undefined if it never showed a ticket. */
+  clientOf(pid: number): TokenClient | undefined {
+    return this.all().find(({ pids }) => pids.has(pid));
+  }
+
+  all(): TokenClient[] {
+    return [...this.clients.values()];
+  }
+
+  /** Moves a client's request, limit and cap; its class stays. */
+  adjust(client: TokenClient, share: Share): void {
+    client.ticket = { ...client.ticket, share };
+    this.writeTerms(client);
+    this.native.setMemoryCap(client.place, share.memoryMiB * bytesPerMiB);
+  }
+
+  /** Ends a client: its processes can launch and allocate nothing any more. */
+  end(client: TokenClient): void {
+    this.clients.delete(client.ticket.id);
+    this.board.columns.epoch[client.place] = 0;
+    this.native.release(client.place);
+    this.free.push(client.place);
+  }
+
+  figuresOf({ place }: TokenClient): TokenClientFigures {
+    const { budget, soloRate } = this.board.columns;
+    return { ...this.native.place(place), budget: budget[place]!, soloRate: soloRate[place]! };
+  }
+
+  figures(): TickFigures {
+    return this.native.figures();
+  }
+
+  /** Undefined while all is well. */
+  problem(): string | undefined {
+    if (this.closing !== undefined) return 'The server of kernel tokens is closed.';
+    if (this.workerProblem !== undefined) return `Kernel tokens are not moved any more: ${this.workerProblem}`;
+    for (const client of this.all()) {
+      const { opened } = this.native.place(client.place);
+      if (opened === client.opened) continue;
+      client.opened = opened;
+      return `Processes ${[...client.pids].join(', ')} went on without tokens: the server was silent for a second.`;
+    }
+    return undefined;
+  }
+
+  /** Ends the threads and removes the socket; clients that are left go on without tokens. Idempotent. */
+  close(): Promise<void> {
+    this.closing ??= this.endThreads();
+    return this.closing;
+  }
+
+  private async endThreads(): Promise<void> {
+    const ended = this.workerProblem === undefined ? once(this.worker, 'exit') : undefined;
+    this.native.close();
+    this.worker.ref();
+    await ended;
+    this.clients.clear();
+  }
+
+  private welcome(connection: number, pid: number, text: string): void {
+    const ticket = readTicket(this.key, text);
+    if (ticket === undefined) {
+      this.native.refuse(connection, false);
+      this.say(`Process ${pid} showed a ticket that is not ours, and runs without tokens.`);
+      return;
+    }
+    const client = this.clients.get(ticket.id) ?? this.enter(ticket);
+    if (client === undefined) {
+      this.native.refuse(connection, true);
+      this.say(`Process ${pid} runs without tokens: all places are taken.`);
+      return;
+    }
+    if (this.native.admit(connection, client.place)) client.pids.add(pid);
+    else if (client.pids.size === 0) this.end(client);
+  }
+
+  private enter(ticket: Ticket): TokenClient | undefined {
+    const place = this.free.pop();
+    if (place === undefined) return undefined;
+    const client: TokenClient = { ticket, place, pids: new Set(), opened: 0 };
+    this.writeTerms(client);
+    const budget = this.firstBudget(client);
+    this.native.take(place, {
+      memoryCapBytes: ticket.share.memoryMiB * bytesPerMiB,
+      contextBytes: (this.options.contextMiB?.(ticket.device) ?? 0) * bytesPerMiB,
+      budget,
+      device: uuidBytes(ticket.slice ?? ticket.device),
+    });
+    this.board.columns.budget[place] = budget;
+    this.board.columns.epoch[place] = this.epoch += 1;
+    this.clients.set(ticket.id, client);
+    return client;
+  }
+
+  /** Until the first decision: its request, or everything where nobody else is or its rate is not known. */
+  private firstBudget({ place }: TokenClient): number {
+    const { epoch, gpu, request, limit, maxTokens } = this.board.columns;
+    const isAlone = !gpu.some((other, i) => i !== place && epoch[i] !== 0 && other === gpu[place]);
+    if (maxTokens[place] === 0 || (isAlone && limit[place]! >= 1)) return Infinity;
+    return Math.max(1, maxTokens[place]! * request[place]!);
+  }
+
+  private writeTerms({ place, ticket }: TokenClient): void {
+    const { gpu, request, limit, maxTokens, violation } = this.board.columns;
+    const { share } = ticket;
+    gpu[place] = this.numberOf(ticket.slice ?? ticket.device);
+    limit[place] = Math.min(1, share.smLimit);
+    request[place] = Math.min(limit[place]!, share.smRequest);
+    maxTokens[place] = share.tokens?.maxTokens ?? 0;
+    violation[place] = share.tokens?.violation ?? 0;
+  }
+
+  private leave(place: number, pid: number): void {
+    const client = this.all().find((client) => client.place === place);
+    // A place that was ended meanwhile may have been given to others.
+    if (client?.pids.delete(pid) && client.pids.size === 0) this.end(client);
+  }
+
+  private numberOf(uuid: string): number {
+    const known = this.gpus.indexOf(uuid);
+    return known >= 0 ? known : this.gpus.push(uuid) - 1;
+  }
+
+  private say(line: string): void {
+    this.options.say?.(line);
+  }
+}
+
+/** `GPU-…` or `MIG-…` as the driver's 16 bytes. */
+function uuidBytes(uuid: string): Buffer {
+  const bytes = Buffer.alloc(16);
+  Buffer.from(uuid.replace(/^[A-Z]+-/, '').replaceAll('-', ''), 'hex').copy(bytes);
+  return bytes;
+}

@@ -1,0 +1,16 @@
+// The thread that decides: once a period it is woken, and writes the next period's budgets.
+import { parentPort, workerData } from 'node:worker_threads';
+import { TokenMachine } from '@gpuwhisk/gpu/tokens/token-machine';
+import { loadTokenAddon } from './token-addon.js';
+import { boardOver, decidedWord } from './token-board.js';
+
+const { memory, places, addonPath } = workerData as { memory: SharedArrayBuffer; places: number; addonPath: string };
+const addon = loadTokenAddon(addonPath);
+if (addon === undefined) throw new Error('The addon of kernel tokens is gone.');
+const { words, columns } = boardOver(places, memory);
+const machine = new TokenMachine(columns);
+parentPort?.postMessage('ready');
+for (let tick = addon.waitTick(words, 0); tick !== null; tick = addon.waitTick(words, tick)) {
+  machine.step();
+  Atomics.store(words, decidedWord, tick);
+}

@@ -1,0 +1,68 @@
+// The thread that keeps the period: it publishes every client's budget, wakes those that wait, and says what was used.
+#pragma once
+
+#include "board.h"
+#include "pages.h"
+
+#include <array>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace gpuwhisk::tokens {
+
+int64_t monotonic_ns();
+
+/** A budget as JavaScript has it, in whole blocks: at least one, and for Infinity more than anybody takes. */
+int64_t to_blocks(double budget);
+
+/** How well the period was kept. Times in ms, over the last periods. */
+struct TickerFigures {
+  uint64_t ticks = 0;
+  /** Periods whose decision came too late, so that the one before was repeated. */
+  uint64_t repeated = 0;
+  /** Deviation from the schedule: median, 99th percentile, largest. */
+  double jitter50 = 0, jitter99 = 0, jitter_max = 0;
+  /** "fifo", "nice" or "usual": how the thread is scheduled. */
+  std::string scheduling;
+};
+
+class Ticker {
+public:
+  /** Starts the thread. Throws std::system_error. */
+  Ticker(const Board &board, const Pages &pages, int64_t period_ns);
+  ~Ticker();
+  Ticker(const Ticker &) = delete;
+  Ticker &operator=(const Ticker &) = delete;
+
+  TickerFigures figures();
+
+private:
+  /** What the thread remembers of a place. */
+  struct Seen {
+    uint64_t generation = 0;
+    int64_t granted = 0;
+    int64_t used = 0;
+    uint32_t waits = 0;
+  };
+  void run();
+  void tick(int64_t now_ns);
+  void serve(size_t place, int64_t now_ns);
+  void observe(size_t place, const tokens_page &page, Seen &seen, int64_t taken, int64_t now_ns);
+  void note_jitter(int64_t jitter_ns);
+
+  static constexpr size_t remembered = 4096;
+
+  Board board_;
+  const Pages &pages_;
+  int64_t period_ns_;
+  inject::Descriptor timer_;
+  std::vector<Seen> seen_;
+  std::mutex lock_; // of what follows
+  std::array<int64_t, remembered> jitter_ns_{};
+  TickerFigures figures_;
+  std::atomic<bool> ending_ = false;
+  std::thread thread_;
+};
+
+} // namespace gpuwhisk::tokens
