@@ -1,0 +1,191 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { Device, ShareClass } from '@gpuwhisk/common/gpu';
+import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
+import { mpsClientLimit } from '@gpuwhisk/invoker/gpu-agent/enforcers/mps-enforcer';
+import { shareOf, untilAsync } from '../contract/share-enforcer.js';
+import { startCudaClient } from './cuda-client.js';
+import type { CudaClient } from './cuda-client.js';
+import { startMpsHome } from './mps-home.js';
+import type { MpsHome } from './mps-home.js';
+
+const shareError = { name: 'ShareError' };
+
+describe('MPS', () => {
+  let home: MpsHome;
+  let enforcer: ShareEnforcer;
+  let device: Device;
+  const clients: CudaClient[] = [];
+  const others: ShareEnforcer[] = [];
+  beforeEach(async () => {
+    home = await startMpsHome();
+    ({ enforcer, device } = home);
+  });
+  afterEach(async () => {
+    await Promise.all(clients.splice(0).map((client) => client.end()));
+    for (const other of others.splice(0)) await other.close();
+    await home.close();
+  });
+
+  const startWith = async (env: Record<string, string>): Promise<CudaClient> => {
+    const client = await startCudaClient(home.machine, env);
+    clients.push(client);
+    return client;
+  };
+  const start = async (shareClass: ShareClass, memoryMiB?: number, slice?: string): Promise<CudaClient> => {
+    const { env } = await enforcer.settings(device, shareOf(shareClass, memoryMiB), slice);
+    return startWith(env);
+  };
+  const pipe = async (): Promise<string> => {
+    const { env } = await enforcer.settings(device, shareOf(10));
+    return env.CUDA_MPS_PIPE_DIRECTORY ?? '';
+  };
+  const command = async (text: string): Promise<string> =>
+    home.control(text, { CUDA_MPS_PIPE_DIRECTORY: await pipe() });
+  const another = (...options: Parameters<MpsHome['makeEnforcer']>): ShareEnforcer => {
+    const made = home.makeEnforcer(...options);
+    others.push(made);
+    return made;
+  };
+
+  test('a share is what its client sees of the SMs, and nothing changes it later', async () => {
+    await enforcer.open(device);
+    const thirty = await start(30);
+    const all = await start(100);
+    expect(await thirty.ask('sms')).toEqual([32]);
+    expect(await all.ask('sms')).toEqual([108]);
+    await command('set_default_active_thread_percentage 50');
+    expect(await all.ask('sms')).toEqual([108]);
+    expect(await (await start(100)).ask('sms')).toEqual([54]);
+  });
+
+  test('a memory limit is what its client sees free', async () => {
+    await enforcer.open(device);
+    const client = await start(50, 4096);
+    const [free = 0] = await client.ask('free');
+    expect(free).toBeLessThanOrEqual(4096 * 1024 * 1024);
+    expect(free).toBeGreaterThan(3072 * 1024 * 1024);
+  });
+
+  test('a process that misses its daemon is not confirmed, and has the whole device where that is not exclusive', async () => {
+    await enforcer.open(device);
+    const { env } = await enforcer.settings(device, shareOf(10));
+    const missing = { ...env, CUDA_MPS_PIPE_DIRECTORY: join(home.machine.folder, 'misspelt') };
+    const inside = await start(10);
+    await expect(startWith(missing)).rejects.toThrow(/failed cuCtxCreate/);
+    await inside.end();
+    await home.driver.setExclusive(device.uuid, false);
+    const escaped = await startWith(missing);
+    expect(await escaped.ask('sms')).toEqual([108]);
+    await expect(enforcer.confirm({ pid: escaped.pid, device: device.uuid })).rejects.toMatchObject(shareError);
+    expect(await enforcer.clients(device.uuid)).toEqual([]);
+  });
+
+  test('the device is exclusive while it is open', async () => {
+    await enforcer.open(device);
+    expect((await home.driver.devices())[0]?.mode).toBe('exclusive');
+    await enforcer.close();
+    expect((await home.driver.devices())[0]?.mode).toBe('timeslice');
+  });
+
+  test('a daemon that was killed is noticed, and started again by open', async () => {
+    await enforcer.open(device);
+    const client = await start(50);
+    const [server = 0] = (await command('get_server_list')).split('\n').map(Number);
+    process.kill(server, 'SIGKILL');
+    await untilAsync(async () => (await enforcer.check(device.uuid)) !== undefined);
+    expect(await enforcer.check(device.uuid)).toMatch(/does not answer/);
+    await untilAsync(async () => (await client.ask('sync'))[0] !== 0);
+    await client.end();
+    await enforcer.open(device);
+    expect(await enforcer.check(device.uuid)).toBeUndefined();
+    const next = await start(50);
+    await enforcer.confirm({ pid: next.pid, device: device.uuid });
+    expect(await next.ask('sync')).toEqual([0]);
+  });
+
+  test('a platform that starts again finds its daemon and clients', async () => {
+    await enforcer.open(device);
+    const client = await start(50);
+    const restarted = another();
+    await restarted.open(device);
+    expect(await restarted.clients(device.uuid)).toEqual([{ pid: client.pid, device: device.uuid }]);
+    expect(await client.ask('sync')).toEqual([0]);
+  });
+
+  test("a client's fault shuts the server to newcomers until its clients are gone", async () => {
+    await enforcer.open(device);
+    const [one, other] = [await start(50), await start(50)];
+    await home.machine.fault(0, 'client', 31, one.pid);
+    await untilAsync(async () => (await other.ask('sync'))[0] === 700);
+    expect(await enforcer.check(device.uuid)).toMatch(/lets nobody in/);
+    await expect(start(50)).rejects.toThrow(/failed cuCtxCreate/);
+    await Promise.all([one.end(), other.end()]);
+    await untilAsync(async () => (await enforcer.check(device.uuid)) === undefined);
+    expect(await (await start(50)).ask('sync')).toEqual([0]);
+  });
+
+  test('a client too many is refused before it starts', async () => {
+    await home.driver.setMig(device.uuid, true);
+    const slice = await home.driver.createSlice(device.uuid, '1g.5gb');
+    [device] = (await home.driver.devices()) as [Device];
+    await enforcer.open(device, slice.uuid);
+    const limit = Math.floor((mpsClientLimit * slice.smCount) / device.smCount);
+    for (let count = 0; count < limit; count++) await start(10, 64, slice.uuid);
+    await expect(enforcer.settings(device, shareOf(10), slice.uuid)).rejects.toThrow(/no more than 6/);
+  });
+
+  test('a slice has a daemon of its own', async () => {
+    await home.driver.setMig(device.uuid, true);
+    const two = await home.driver.createSlice(device.uuid, '2g.10gb');
+    const three = await home.driver.createSlice(device.uuid, '3g.20gb');
+    [device] = (await home.driver.devices()) as [Device];
+    for (const { uuid } of [two, three]) await enforcer.open(device, uuid);
+    const inTwo = await start(50, 1024, two.uuid);
+    const inThree = await start(50, 1024, three.uuid);
+    expect(await inTwo.ask('sms')).toEqual([14]);
+    expect(await inThree.ask('sms')).toEqual([21]);
+    expect(await enforcer.clients(device.uuid, two.uuid)).toEqual([
+      { pid: inTwo.pid, device: device.uuid, slice: two.uuid },
+    ]);
+    await enforcer.confirm({ pid: inThree.pid, device: device.uuid, slice: three.uuid });
+    const elsewhere = { pid: inThree.pid, device: device.uuid, slice: two.uuid };
+    await expect(enforcer.confirm(elsewhere)).rejects.toMatchObject(shareError);
+  });
+
+  test('a path too long for a socket is refused', async () => {
+    const deep = another({ folder: join(home.machine.folder, 'x'.repeat(100)) });
+    await expect(deep.open(device)).rejects.toThrow(/too long for a socket/);
+  });
+
+  test('a machine without the control program is told so', async () => {
+    const without = another({ control: { program: join(home.machine.folder, 'absent') } });
+    await expect(without.open(device)).rejects.toMatchObject(shareError);
+  });
+
+  describe('on a real device that is not managed', () => {
+    const foreign = (): string => join(home.machine.folder, 'foreign');
+    /** As the driver of a real device lists it. */
+    const real = (): Device => ({ ...device, simulated: false });
+
+    test('the daemon that somebody else runs is used, and left to run', async () => {
+      const env = { CUDA_MPS_PIPE_DIRECTORY: foreign(), CUDA_MPS_LOG_DIRECTORY: foreign() };
+      await home.control('', { ...env, CUDA_VISIBLE_DEVICES: device.uuid }, ['-d']);
+      await enforcer.open(real());
+      expect(await pipe()).toBe(foreign());
+      const client = await start(30);
+      await enforcer.confirm({ pid: client.pid, device: device.uuid });
+      expect((await home.driver.devices())[0]?.mode).toBe('timeslice');
+      await client.end();
+      await enforcer.close();
+      expect(await home.control('get_server_list', env)).toMatch(/^\d*\n?$/);
+      await home.control('quit', env);
+    });
+
+    test('nothing is started where there is none', async () => {
+      await expect(enforcer.open(real())).rejects.toThrow(/gpu\.manage\.mps is off/);
+      expect(existsSync(join(home.machine.folder, 'mps'))).toBe(false);
+    });
+  });
+});
