@@ -84,13 +84,15 @@ export class Inventory {
 
   /** The device as it can be shared: where MPS cannot be had its processes take turns. */
   private async ready(device: Device): Promise<Device> {
-    if (!this.enforcer.name.includes('mps') || device.mode === 'exclusive') return device;
+    if (!this.enforcer.name.includes('mps')) return device;
     const trouble = 'its share of SMs cannot be enforced';
     try {
       if (device.mode === 'mig') for (const { uuid } of device.slices) await this.enforcer.open(device, uuid);
       else await this.enforcer.open(device);
       this.setTrouble(device.uuid, trouble, false);
     } catch (error) {
+      // Without MPS the one process that it lets in has all of it; with MPS that one is the server.
+      if (device.mode === 'exclusive') return device;
       this.logger.error({ device: device.uuid, error: String(error) }, 'a GPU cannot be shared');
       this.setTrouble(device.uuid, trouble, true);
       return device;
