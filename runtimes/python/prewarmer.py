@@ -33,8 +33,9 @@ DEVICES = ["/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/nvidia
 # Read by the C library when this process started.
 ALLOCATOR_VARIABLES = ["MALLOC_TOP_PAD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_ARENA_MAX"]
 
-# Not for the function: the name of its function that readies it (annotation `warm`).
+# Not for the function: the name of its function that readies it (annotation `warm`), how many requests a run is of.
 ENTRY_VARIABLE = b"GPUWHISK_ENTRY"
+BATCH_VARIABLE = b"__OW_BATCH"
 
 # What short functions import most; asyncio is what an `async def` runs on.
 USUAL_IMPORTS = (
@@ -74,29 +75,35 @@ class Guest:
         mailbox.status = gpuwhisk_mailbox.NOT_LOADED
         try:
             environment, argument = gpuwhisk_mailbox.environment_and_argument(mailbox)
-            entry = None
+            entry = batch = None
             for assignment in environment:
                 name, _, value = assignment.partition(b"=")
                 if name == ENTRY_VARIABLE:
                     entry = value.decode()
+                elif name == BATCH_VARIABLE:
+                    batch = value
                 else:
                     os.environb[name] = value
             if mailbox.request & gpuwhisk_mailbox.LOAD:
                 source = runtime.unpack(self.receive_code())
-                self.runtime.action = runtime.load_source(source, mailbox.entry.decode() or "main")
+                self.runtime.name = mailbox.entry.decode() or "main"
+                self.runtime.action = runtime.load_source(source, self.runtime.name)
                 if entry:
                     self.runtime.call_entry(entry)
             mailbox.status = gpuwhisk_mailbox.REFUSED
             if mailbox.request & gpuwhisk_mailbox.CALL:
-                self.call(argument)
+                self.call(argument, batch)
             mailbox.status = gpuwhisk_mailbox.DONE
         except runtime.Refusal as refusal:
             mailbox.message = str(refusal).encode()[: gpuwhisk_mailbox.MESSAGE_BYTES - 1]
         runtime.flush_output()
 
-    def call(self, argument):
+    def call(self, argument, batch):
         value = json.loads(argument)
-        result = runtime.to_json(self.runtime.call({} if value is None else value))
+        if batch:
+            result = self.runtime.call_batch(value)
+        else:
+            result = runtime.to_json(self.runtime.call({} if value is None else value))
         self.result = ctypes.create_string_buffer(result)
         self.mailbox.result = ctypes.addressof(self.result)
         self.mailbox.result_length = len(result)

@@ -115,6 +115,7 @@ class Runtime:
     def __init__(self, send):
         self.send = send
         self.action = None
+        self.name = "main"
         self.initialized = False
         self.concurrent = os.environ.get("__OW_ALLOW_CONCURRENT", "").lower() == "true"
         self.event_loop = None
@@ -162,7 +163,8 @@ class Runtime:
             if not message.get("code"):
                 raise Refusal("Missing main/no code to execute.")
             os.environ.update(message.get("env") or {})
-            self.action = load_action(message)
+            self.name = message.get("main") or "main"
+            self.action = load_action(message, self.name)
             if message.get("entry"):
                 self.call_entry(message["entry"])
             self.initialized = True
@@ -192,16 +194,32 @@ class Runtime:
             run_environment.set(message)
             value = message.get("value")
             started_ns = monotonic_ns()
-            result = to_json(self.call({} if value is None else value))
+            if "batch" in message:
+                result = self.call_batch(value)
+            else:
+                result = to_json(self.call({} if value is None else value))
         except Refusal as refusal:
             self.answer(ERROR, request, error_payload(str(refusal)))
         else:
             took_us = (monotonic_ns() - started_ns) // 1000
             self.answer(RESULT, request, result, b'{"us":%d}' % took_us)
 
-    def call(self, value):
+    def call_batch(self, values):
+        """The results of several requests, as a JSON array; a text stands for a request whose result is none.
+
+        The function whose name is the action's with `_batch` gets them all at once; without one they run one by one.
+        """
+        together = getattr(sys.modules["main__"], self.name + "_batch", None)
+        results = self.call(values, together) if callable(together) else [self.call(value) for value in values]
+        if isinstance(results, dict) and set(results) == {"error"}:
+            results = [results] * len(values)  # It raised.
+        if not isinstance(results, (list, tuple)) or len(results) != len(values):
+            raise Refusal("The action was given %d requests and returned no list of as many results." % len(values))
+        return b"[%s]" % b",".join(map(to_entry, results))
+
+    def call(self, value, action=None):
         try:
-            result = self.action(value)
+            result = (action or self.action)(value)
             if hasattr(result, "__await__"):
                 result = self.wait_for(result)
             return result
@@ -233,7 +251,7 @@ class Runtime:
 
 
 def hello():
-    return frame(HELLO, 0, b'{"version":1,"kind":"python:%d.%d","pid":%d}' % (*sys.version_info[:2], os.getpid()))
+    return frame(HELLO, 0, b'{"version":1,"kind":"python:%d.%d","pid":%d,"batch":true}' % (*sys.version_info[:2], os.getpid()))
 
 
 def serve(fd):
@@ -343,6 +361,13 @@ def to_json(result):
         return json.dumps(result).encode()
 
 
+def to_entry(result):
+    try:
+        return to_json(result)
+    except Refusal as refusal:
+        return json.dumps(str(refusal)).encode()
+
+
 def exit_code(leaving):
     code = leaving.code
     if code is None or isinstance(code, int):
@@ -351,10 +376,9 @@ def exit_code(leaving):
     return 1
 
 
-def load_action(message):
+def load_action(message, name):
     """The function that the code of an init defines. Raises Refusal."""
     code = message["code"]
-    name = message.get("main") or "main"
     if not message.get("binary"):
         return load_source(code.encode("utf-8", "surrogatepass"), name)
     import binascii

@@ -17,6 +17,8 @@ export interface ActivationTimes {
   start?: LoadingStart;
   /** How it found a container that had its code; absent where it loaded it, or came to none. */
   found?: 'prewarmed' | 'warm';
+  /** Activations that ran with it as one, itself included; absent: it ran alone. */
+  batch?: number;
 }
 
 /** What of the action a record names. */
@@ -79,6 +81,7 @@ function gpuRecord({ gpu, transid }: ActivationMessage, times: ActivationTimes):
     ...(start === 'injected' && times.initMs !== undefined && { injectMs: times.initMs }),
     actualMs: times.endMs - times.startMs,
     start,
+    ...(times.batch !== undefined && { batch: times.batch }),
     ...(simulated === true && { simulated }),
   };
 }

@@ -9,7 +9,9 @@ import type {
   InitRequest,
   Outcome,
   ProvisioningError,
+  RunRequest,
 } from '../containers/container-factory.js';
+import { batchLimits, batchOf, outcomesOf } from '../containers/batch.js';
 import { grantKey, grantOf, gpuUserOf } from '../gpu-agent/gpu-desk.js';
 import type { GpuUser } from '../gpu-agent/gpu-desk.js';
 import type { PoolJob } from '../pool/action-queue.js';
@@ -47,6 +49,13 @@ interface Found {
   found: 'prewarmed' | 'warm';
 }
 
+/** Ready to be run. */
+interface Prepared {
+  run: ActivationRun;
+  /** Decrypted. */
+  content: ActivationMessage['content'];
+}
+
 /** What ends with the activation. */
 export interface RunEnd {
   /** The record is durable: the message is needed no more. */
@@ -62,6 +71,7 @@ export class ActivationRun implements PoolJob {
   readonly key: string;
   readonly namespace: string;
   readonly spec: ContainerSpec;
+  readonly batch: number;
   /** Who gets a GPU; undefined: it needs none. */
   private readonly gpuUser: GpuUser | undefined;
   private tries = 0;
@@ -78,7 +88,10 @@ export class ActivationRun implements PoolJob {
     this.namespace = user.namespace.name;
     const gpu = message.gpu && grantOf(message.gpu);
     const place = gpu === undefined ? '' : ` ${grantKey(gpu)}`;
-    this.key = `${this.namespace} ${reference.path}/${reference.name} ${revision} ${binding}${place}`;
+    this.batch = message.gpuNeed?.batch ?? 1;
+    // A batch has one caller's rights.
+    const caller = this.batch === 1 ? '' : ` ${user.subject}`;
+    this.key = `${this.namespace} ${reference.path}/${reference.name} ${revision} ${binding}${place}${caller}`;
     this.spec = {
       kind: action.runtime,
       memoryMiB: action.limits.memory,
@@ -106,41 +119,73 @@ export class ActivationRun implements PoolJob {
     }
   }
 
-  async run(member: PoolMember, onInitialized: () => void): Promise<Disposition> {
-    const { gpuUser } = this;
-    if (gpuUser === undefined) return this.runIn(member, onInitialized);
-    this.context.gpu?.began(gpuUser, member.container.id);
+  slackMs(runMs: number): number {
+    const { gpuNeed, transid } = this.message;
+    return gpuNeed?.sloMs === undefined ? Infinity : transid[1] + gpuNeed.sloMs - this.context.clock.now() - runMs;
+  }
+
+  async run(member: PoolMember, onInitialized: () => void, jobs: readonly PoolJob[]): Promise<Disposition> {
+    const others = jobs.map(asActivation);
+    const found = member.initialized && !member.used ? 'prewarmed' : 'warm';
+    member.used = true;
+    if (this.gpuUser === undefined) return this.runReady(others, member, { found }, onInitialized);
+    const users = [this, ...others].flatMap(({ gpuUser }) => gpuUser ?? []);
+    for (const user of users) this.context.gpu?.began(user, member.container.id);
     try {
-      return await this.runIn(member, onInitialized);
+      return await this.runReady(others, member, { found }, onInitialized);
     } finally {
-      this.context.gpu?.ended(gpuUser);
+      for (const user of users) this.context.gpu?.ended(user);
     }
   }
 
-  private async runIn(member: PoolMember, onInitialized: () => void): Promise<Disposition> {
-    const { clock, marks } = this.context;
-    const { container } = member;
-    const warm = member.initialized;
-    const found = warm && !member.used ? 'prewarmed' : 'warm';
-    member.used = true;
+  /** Runs those of itself and `others` that can be. */
+  private async runReady(
+    others: readonly ActivationRun[],
+    member: PoolMember,
+    found: Found,
+    onInitialized: () => void,
+  ): Promise<Disposition> {
+    const own = this.prepare();
+    const prepared =
+      others.length === 0 ? [await own] : await Promise.all([own, ...others.map((run) => run.prepare())]);
+    const [first, ...rest] = prepared.filter((one) => one !== undefined);
+    return first === undefined ? 'keep' : first.run.runWith(first, rest, member, found, onInitialized);
+  }
+
+  /** Marks it as started and decrypts its arguments; undefined if it ended because that failed. */
+  async prepare(): Promise<Prepared | undefined> {
+    const { marks, logger, unlockArguments } = this.context;
     try {
       const markSynced = marks.mark(this.message.activationId);
       if (!this.message.blocking) await markSynced();
     } catch (error) {
-      this.context.logger.error({ error: String(error) }, 'a start mark could not be written');
+      logger.error({ error: String(error) }, 'a start mark could not be written');
       this.failNow(whiskError('Failed to provision resources to run the action.'));
-      return 'keep';
+      return undefined;
     }
-    let content: ActivationMessage['content'];
     try {
-      content = this.context.unlockArguments(this.message.content, this.message.lockedArgs);
+      return { run: this, content: unlockArguments(this.message.content, this.message.lockedArgs) };
     } catch (error) {
       this.failNow(whiskError((error as Error).message));
-      return 'keep';
+      return undefined;
     }
-    const init = warm ? undefined : await this.initRequest(content, container, this.deadlineMs());
+  }
+
+  /** Loads the code where that is to be done, and runs it for itself and the `rest`. */
+  private async runWith(
+    self: Prepared,
+    rest: readonly Prepared[],
+    member: PoolMember,
+    found: Found,
+    onInitialized: () => void,
+  ): Promise<Disposition> {
+    const { clock } = this.context;
+    const { container } = member;
+    const all: readonly [Prepared, ...Prepared[]] = [self, ...rest];
+    const warm = member.initialized;
+    const init = warm ? undefined : await this.initRequest(self.content, container, this.deadlineMs());
     if (!warm && init === undefined) {
-      this.failNow(whiskError('Action could not be fetched.'));
+      for (const { run } of all) run.failNow(whiskError('Action could not be fetched.'));
       return 'discard';
     }
     // What came before is the activation's wait; what follows is its duration, which its time limits bound.
@@ -152,25 +197,44 @@ export class ActivationRun implements PoolJob {
       const call = container.init(init, limits);
       const outcome = await call.outcome;
       load = { initMs: Math.round(clock.monotonicMs() - beganMs), start: member.origin };
-      if (outcome.type === 'unavailable') return this.retryElsewhere();
+      if (outcome.type === 'unavailable') return retryElsewhere(all);
       if (this.cutShort(outcome)) return 'discard';
       if (outcome.type !== 'ok') {
         const response = this.endedByAgent(container, outcome) ?? initResponse(outcome, this.action.limits.timeout);
-        await this.finish(start, load, response, outcome.type === 'timeout', call.logs);
+        const timedOut = outcome.type === 'timeout';
+        await Promise.all(all.map(({ run }) => run.finish(start, load, response, timedOut, call.logs)));
         return afterFailure(outcome);
       }
       member.initialized = true;
       onInitialized();
     }
-    const call = container.run(runRequest(this.action, this.message, content, this.deadlineMs()), limits);
+    const deadlineMs = this.deadlineMs();
+    const [request, ...further] = all.map(({ run, content }) =>
+      runRequest(this.action, run.message, content, deadlineMs),
+    ) as [RunRequest, ...RunRequest[]];
+    const alone = further.length === 0;
+    const call = alone
+      ? container.run(request, limits)
+      : container.run(batchOf([request, ...further]), batchLimits(limits, all.length));
     const outcome = await call.outcome;
-    if (outcome.type === 'unavailable') return this.retryElsewhere();
+    if (outcome.type === 'unavailable') return retryElsewhere(all);
     if (this.cutShort(outcome)) return 'discard';
-    const response =
-      this.endedByAgent(container, outcome) ?? runResponse(outcome, this.action.limits.timeout, limits.maxResultBytes);
-    this.context.metrics.activationStarted(this.action.kind, load?.start ?? found);
-    await this.finish(start, load ?? { found }, response, outcome.type === 'timeout', call.logs);
-    return response.statusCode <= ActivationStatus.applicationError ? 'keep' : afterFailure(outcome);
+    const outcomes = alone ? [outcome] : outcomesOf(outcome, all.length, limits);
+    let kept = true;
+    await Promise.all(
+      all.map(({ run }, at) => {
+        // Who comes first loads, for all.
+        const how: Load | Found = at === 0 && load !== undefined ? load : found;
+        const own = outcomes[at] ?? outcome;
+        const response =
+          this.endedByAgent(container, own) ?? runResponse(own, this.action.limits.timeout, limits.maxResultBytes);
+        if (response.statusCode > ActivationStatus.applicationError) kept = false;
+        this.context.metrics.activationStarted(this.action.kind, 'start' in how ? how.start : how.found);
+        const batch = alone ? undefined : { batch: all.length };
+        return run.finish(start, { ...how, ...batch }, response, own.type === 'timeout', call.logs);
+      }),
+    );
+    return kept ? 'keep' : afterFailure(outcome);
   }
 
   fail(error: ProvisioningError): void {
@@ -204,11 +268,10 @@ export class ActivationRun implements PoolJob {
     return outcome.type === 'lost' && this.context.isClosing();
   }
 
-  private retryElsewhere(): Disposition {
+  retryElsewhere(): void {
     this.tries++;
     if (this.tries >= maxTries) this.failNow(whiskError('Failed to provision resources to run the action.'));
     else this.end.retry(this);
-    return 'discard';
   }
 
   /** Ends an activation that never reached its code. */
@@ -218,7 +281,7 @@ export class ActivationRun implements PoolJob {
 
   private async finish(
     start: Moment,
-    load: Load | Found | undefined,
+    load: ((Load | Found) & { batch?: number }) | undefined,
     response: ActivationResponse,
     timedOut: boolean,
     logs: Promise<string[]>,
@@ -233,9 +296,10 @@ export class ActivationRun implements PoolJob {
     // The answer may be ahead of the record by 50 ms; where the store lags behind, it waits for the record.
     const answersFirst = context.records.lagMs < longestLagMs;
     if (message.blocking && answersFirst) acknowledgeResult(context, message, record);
-    const lines = await logs;
+    let lines = await logs;
     if (response.statusCode === ActivationStatus.developerError && this.action.limits.logs > 0) {
-      lines.push(`${new Date(context.clock.now()).toISOString().padEnd(30)} stderr: ${developerErrorLogLine}`);
+      const note = `${new Date(context.clock.now()).toISOString().padEnd(30)} stderr: ${developerErrorLogLine}`;
+      lines = [...lines, note]; // A batch's records share theirs.
     }
     context.metrics.activationEnded(this.action, times, response.statusCode, message.user.namespace.name);
     complete(context, message, lines.length === 0 ? record : { ...record, logs: lines }, () => {
@@ -270,6 +334,16 @@ export class ActivationRun implements PoolJob {
   private deadlineMs(): number {
     return this.context.clock.now() + this.action.limits.timeout;
   }
+}
+
+function asActivation(job: PoolJob): ActivationRun {
+  if (job instanceof ActivationRun) return job;
+  throw new TypeError('An activation runs together with activations only.');
+}
+
+function retryElsewhere(all: readonly Prepared[]): Disposition {
+  for (const { run } of all) run.retryElsewhere();
+  return 'discard';
 }
 
 /** A runtime that answered can be unloaded at least; one that did not answer is of no more use. */

@@ -59,6 +59,8 @@ export interface RunRequest {
   /** Epoch ms, as a decimal string. */
   deadline: string;
   api_key?: string;
+  /** How many requests `value` holds, in decimal, each with an entry of its own in the result; absent: it is one request's. */
+  batch?: string;
 }
 
 /** How an init or a run ended. */
@@ -116,6 +118,8 @@ export interface Container {
   /** Loads code; once only. Its logs are empty if it succeeded: those lines come with the first run. */
   init(request: InitRequest, limits: CallLimits): Call;
   run(request: RunRequest, limits: CallLimits): Call;
+  /** Whether its runtime takes several requests as one run. */
+  readonly canBatch: boolean;
   /** Whether its runtime can forget an action: it said so when it started. */
   readonly canUnload: boolean;
   /**

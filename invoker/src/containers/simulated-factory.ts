@@ -87,6 +87,7 @@ class SimulatedContainer implements Container {
   readonly exited: Promise<void>;
   readonly pid = undefined;
   readonly hostPid = undefined;
+  readonly canBatch = true;
   readonly msContainer = undefined;
   readonly sinceMs: number;
   busyMs = 0;

@@ -1,3 +1,4 @@
+import { batchWaitMs } from '@gpuwhisk/gpu/order/batch-wait';
 import type { ContainerSpec, ProvisioningError } from '../containers/container-factory.js';
 import { BacklogProbe } from './backlog-probe.js';
 import type { Progress } from './backlog-probe.js';
@@ -11,11 +12,15 @@ export interface PoolJob {
   /** The invocation namespace: containers that had code of one are never another's. */
   readonly namespace: string;
   readonly spec: ContainerSpec;
+  /** Jobs of its key that may run together as one, at most; 1: it runs alone. */
+  readonly batch: number;
+  /** Until it has to start so as to meet its deadline, if a run takes `runMs`; Infinity without a deadline; ms. */
+  slackMs(runMs: number): number;
   /**
-   * Runs on the container and resolves once the slot is free; never rejects. It must set `initialized` and call
-   * `onInitialized` when it has loaded the code and others may use the container beside it.
+   * Runs on the container, together with `others` of its key, and resolves once the slot is free; never rejects. It must
+   * set `initialized` and call `onInitialized` when it has loaded the code and others may use the container beside it.
    */
-  run(member: PoolMember, onInitialized: () => void): Promise<Disposition>;
+  run(member: PoolMember, onInitialized: () => void, others: readonly PoolJob[]): Promise<Disposition>;
   /** Whether another container of the action should be readied before a run needs it. */
   readonly readiesAhead: boolean;
   /** Loads the code into a container ahead of any run; resolves with why that did not work, if so. Never rejects. */
@@ -48,9 +53,14 @@ export class ActionQueue {
   lastEndMs = 0;
   private ended = 0;
   private busyMs = 0;
+  /** Smoothed time between the arrivals of jobs, ms; undefined before the second one. */
+  betweenMs: number | undefined;
+  private lastArrivalMs: number | undefined;
   readonly backlog = new BacklogProbe();
   /** A container is being readied ahead of need. */
   readying = false;
+  /** Those that wait for others to start with are looked at again soon. */
+  batchTimerSet = false;
   /** A check of the head of the queue is set. */
   checkSet = false;
 
@@ -58,6 +68,8 @@ export class ActionQueue {
     readonly key: string,
     readonly namespace: string,
     readonly spec: ContainerSpec,
+    /** Jobs that may run as one, at most. */
+    readonly batch: number,
     expectedStartMs: number,
   ) {
     this.startMs = expectedStartMs;
@@ -70,6 +82,42 @@ export class ActionQueue {
 
   get slots(): number {
     return this.members.size * this.spec.concurrency;
+  }
+
+  recordArrival(nowMs: number): void {
+    const elapsedMs = nowMs - (this.lastArrivalMs ?? nowMs);
+    if (this.lastArrivalMs !== undefined) {
+      this.betweenMs =
+        this.betweenMs === undefined ? elapsedMs : this.betweenMs + smoothing * (elapsedMs - this.betweenMs);
+    }
+    this.lastArrivalMs = nowMs;
+  }
+
+  /** How long a slot that is free is still to be kept for further jobs to start with those that wait, ms. */
+  batchWaitMs(nowMs: number): number {
+    const head = this.waiting.peek();
+    if (this.batch === 1 || head === undefined) return 0;
+    return batchWaitMs({
+      waiting: this.waiting.length,
+      batch: this.batch,
+      waitedMs: nowMs - head.sinceMs,
+      betweenMs: this.betweenMs,
+      slackMs: head.job.slackMs(this.runMs ?? 0),
+    });
+  }
+
+  /** Takes jobs out of the queue that can run together with the one before them. */
+  takeBatch(): PoolJob[] {
+    const jobs: PoolJob[] = [];
+    for (
+      let next = this.waiting.peek();
+      next !== undefined && jobs.length < this.batch - 1;
+      next = this.waiting.peek()
+    ) {
+      this.waiting.shift();
+      jobs.push(next.job);
+    }
+    return jobs;
   }
 
   recordRun(member: PoolMember, nowMs: number): void {
@@ -93,7 +141,7 @@ export class ActionQueue {
   /** The longest wait that the last job in the queue should expect from the containers there are, ms. */
   expectedWaitMs(): number {
     if (this.runMs === undefined || this.slots === 0) return Infinity;
-    return (this.runMs * this.waiting.length) / this.slots;
+    return (this.runMs * Math.ceil(this.waiting.length / this.batch)) / this.slots;
   }
 
   makeFree(member: PoolMember): void {

@@ -72,16 +72,19 @@ export class ContainerPool {
     }
     let queue = this.queues.get(job.key);
     if (queue === undefined) {
-      queue = new ActionQueue(job.key, job.namespace, job.spec, firstStartMs);
+      queue = new ActionQueue(job.key, job.namespace, job.spec, job.batch, firstStartMs);
       this.queues.set(job.key, queue);
     }
-    const member = queue.waiting.length === 0 ? queue.takeSlot() : undefined;
+    const member = queue.batch === 1 && queue.waiting.length === 0 ? queue.takeSlot() : undefined;
     if (member !== undefined) {
       this.start(queue, member, job);
       return;
     }
-    queue.waiting.push({ job, sinceMs: this.clock.monotonicMs() });
-    this.supply.grow(queue);
+    const nowMs = this.clock.monotonicMs();
+    queue.waiting.push({ job, sinceMs: nowMs });
+    if (queue.batch === 1) return this.supply.grow(queue);
+    queue.recordArrival(nowMs);
+    this.serve(queue);
   }
 
   snapshot(): PoolSnapshot {
@@ -119,19 +122,19 @@ export class ContainerPool {
     const takesReadied = member.initialized && !member.used;
     if (takesReadied && job.readiesAhead && (queue.runMs ?? 0) > longRunMs) this.supply.readyAnother(queue, job);
     const run = (): void => {
-      void job
-        .run(member, () => {
-          if (member.origin === 'cold') queue.recordStart(member.createMs + this.clock.monotonicMs() - startedMs);
-          if (job.readiesAhead) this.supply.readyAnother(queue, job);
-          if (member.active < queue.spec.concurrency && !member.retiring) {
-            queue.makeFree(member);
-            this.serve(queue);
-          }
-        })
-        .then((disposition) => {
-          if (member.initialized) queue.recordRun(member, this.clock.monotonicMs());
-          this.finish(queue, member, disposition);
-        });
+      const others = member.container.canBatch ? queue.takeBatch() : [];
+      const onInitialized = (): void => {
+        if (member.origin === 'cold') queue.recordStart(member.createMs + this.clock.monotonicMs() - startedMs);
+        if (job.readiesAhead) this.supply.readyAnother(queue, job);
+        if (member.active < queue.spec.concurrency && !member.retiring) {
+          queue.makeFree(member);
+          this.serve(queue);
+        }
+      };
+      void job.run(member, onInitialized, others).then((disposition) => {
+        if (member.initialized) queue.recordRun(member, this.clock.monotonicMs());
+        this.finish(queue, member, disposition);
+      });
     };
     const resuming = resumeMember(member);
     if (resuming === undefined) {
@@ -164,9 +167,11 @@ export class ContainerPool {
     if (member.active === 0) this.supply.unblock();
   }
 
-  /** Hands waiting jobs to free slots. */
+  /** Hands waiting jobs to free slots, once they need not wait for others to start with. */
   private serve(queue: ActionQueue): void {
     while (queue.waiting.length > 0) {
+      const waitMs = queue.free.length === 0 ? 0 : queue.batchWaitMs(this.clock.monotonicMs());
+      if (waitMs > 0) return this.serveLater(queue, waitMs);
       const member = queue.takeSlot();
       if (member === undefined) break;
       const next = queue.waiting.shift();
@@ -175,6 +180,15 @@ export class ContainerPool {
     }
     if (queue.waiting.length > 0) this.supply.grow(queue);
     else this.supply.settle(queue);
+  }
+
+  private serveLater(queue: ActionQueue, waitMs: number): void {
+    if (queue.batchTimerSet) return;
+    queue.batchTimerSet = true;
+    this.clock.setTimer(waitMs, () => {
+      queue.batchTimerSet = false;
+      if (!this.closing) this.serve(queue);
+    });
   }
 
   private scheduleSweep(): void {

@@ -81,7 +81,7 @@ export class Supply implements Recipient {
   grow(queue: ActionQueue): void {
     const { spec } = queue;
     const { maxStarting, pauseGraceMs } = this.options;
-    while (!this.closing && queue.waiting.length > queue.starting * spec.concurrency) {
+    while (!this.closing && queue.waiting.length > queue.starting * spec.concurrency * queue.batch) {
       if (queue.members.size > 0 && !this.worthAdding(queue)) {
         this.checkLater(queue);
         return;

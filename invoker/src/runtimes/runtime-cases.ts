@@ -13,6 +13,8 @@ export interface RuntimeCase {
   env?: Record<string, string>;
   /** Parameters of the run; `{}` if absent. */
   value?: unknown;
+  /** The run is of the requests in `value`, an array. */
+  batch?: boolean;
   /** The error text of init; the code is not run then. */
   initError?: string | RegExp;
   /** What the run returns. */
@@ -84,7 +86,8 @@ async function checkIn(runtime: RuntimeProcess, given: RuntimeCase): Promise<voi
     return;
   }
   expect(loaded.body).toEqual({ ok: true });
-  const answer = await runtime.run(given.value ?? {});
+  const size = given.batch === true ? { batch: String((given.value as unknown[]).length) } : {};
+  const answer = await runtime.run(given.value ?? {}, size);
   expect({ isError: answer.isError, body: answer.body }).toMatchObject({ isError: given.runError !== undefined });
   if (given.runError === undefined) expect(answer.body).toEqual(given.result);
   else checkError(answer.body, given.runError);

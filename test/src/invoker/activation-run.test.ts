@@ -7,7 +7,7 @@ import { loadConfig } from '@gpuwhisk/common/config';
 import type { UserLimits } from '@gpuwhisk/common/entities/identity';
 import { createArgumentUnlock, createParameterLock } from '@gpuwhisk/common/entities/parameter-encryption';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
-import type { JsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { createLogger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { createMetrics } from '@gpuwhisk/common/metrics';
@@ -208,6 +208,46 @@ describe('an activation', () => {
     expect(annotation(cold, 'gpu')).toEqual({ ...known, actualMs: cold.duration, start: 'cold' });
     expect(annotation(await placed('c'), 'gpu')).toEqual({ ...known, actualMs: 70, start: 'warm' });
     expect(annotation(await run(), 'gpu')).toBeUndefined();
+  });
+
+  test('runs together with others as one, and each has its own result, error and record', async () => {
+    const share = { shareClass: 30, smRequest: 0.2, smLimit: 0.25, memoryMiB: 512 } as const;
+    const gpu = { invoker: 'invoker0', devices: ['GPU-0'], share, at: clock.now(), epoch: 1, version: 1 };
+    const gpuNeed = {
+      memoryMiB: 512,
+      class: 'inference',
+      batch: 4,
+      gpus: 1,
+      isolation: 'namespace',
+      timeoutMs: 1000,
+    } as const;
+    onRun = () => {
+      const value: JsonValue[] = [{ n: 1 }, { error: 'not this one' }, 'The action did not return a dictionary.'];
+      return { afterMs: 20, stdout: ['together'], then: { do: 'result', value } };
+    };
+    const ids = ['one', 'two', 'three'];
+    const together = ids.map((activationId, n) => submit({ activationId, gpu, gpuNeed, content: { n } }));
+    await base.runUntil(Promise.all(together));
+    const recorded = (id: string): Promise<WhiskActivation> =>
+      base.runUntil(store.get('activations', `caller/${id}`)).then((document) => readActivation(document));
+    const [one, two, three] = await Promise.all(ids.map(recorded));
+    expect(runs.map(({ value, batch }) => ({ value, batch }))).toEqual([
+      { value: [{ n: 0 }, { n: 1 }, { n: 2 }], batch: '3' },
+    ]);
+    expect(one?.response).toMatchObject({ statusCode: 0, result: { n: 1 } });
+    expect(two?.response).toMatchObject({ statusCode: 1, result: { error: 'not this one' } });
+    expect(three?.response).toMatchObject({ statusCode: 2 });
+    for (const record of [one, two, three]) expect(record?.logs).toEqual([expect.stringContaining('together')]);
+    expect([one, two, three].map((record) => record && annotation(record, 'gpu'))).toMatchObject([
+      { batch: 3, start: 'cold' },
+      { batch: 3, start: 'warm' },
+      { batch: 3, start: 'warm' },
+    ]);
+    expect([one, two, three].map((record) => record && annotation(record, 'initTime') !== undefined)).toEqual([
+      true,
+      false,
+      false,
+    ]);
   });
 
   test('its duration is what passed, whatever the wall clock did', async () => {

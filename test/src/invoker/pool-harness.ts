@@ -29,6 +29,8 @@ export interface Ended {
   failure?: string;
   /** How many ran in its container when it began, itself included. */
   beside?: number;
+  /** How many ran as one with it, itself included. */
+  batch?: number;
   endedMs: number;
 }
 
@@ -40,6 +42,8 @@ export interface JobOptions extends Partial<ContainerSpec> {
   /** Default: one of its own for each action. */
   namespace?: string;
   readiesAhead?: boolean;
+  /** Jobs that may run as one. Default 1. */
+  batch?: number;
 }
 
 /** A pool over simulated containers, and jobs that run on them. */
@@ -113,17 +117,20 @@ export class PoolHarness {
     const env = { __OW_NAMESPACE: namespace };
     const spec = { ...bareSpec(options.kind ?? kind, memoryMiB), concurrency, imports: options.imports ?? [] };
     return new Promise((resolve, reject) => {
-      const job: PoolJob = {
+      const job: PoolJob & { settle(ended: Ended): void } = {
+        settle: resolve,
         key,
         namespace,
         spec,
+        batch: options.batch ?? 1,
+        slackMs: () => Infinity,
         readiesAhead: options.readiesAhead ?? false,
         ready: async ({ container }) => {
           const init = { name: key, main: 'main', binary: false, env };
           return problemOf(await container.init(init, limits).outcome);
         },
         fail: (error) => resolve({ failure: error.message, endedMs: this.clock.monotonicMs() }),
-        run: async (member, onInitialized) => {
+        run: async (member, onInitialized, others) => {
           const { active: beside, container } = member;
           const start = member.initialized && member.used ? 'warm' : member.origin;
           member.used = true;
@@ -139,7 +146,10 @@ export class PoolHarness {
             reject(error as Error);
             return 'discard';
           }
-          resolve({ container: container.id, start, beside, endedMs: this.clock.monotonicMs() });
+          const ended: Ended = { container: container.id, start, beside, endedMs: this.clock.monotonicMs() };
+          const batch = 1 + others.length;
+          resolve({ ...ended, batch });
+          for (const other of others) (other as typeof job).settle({ ...ended, batch });
           return disposition;
         },
       };

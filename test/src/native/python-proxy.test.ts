@@ -34,7 +34,8 @@ const exitedRunning = 'The action did not produce a valid response and exited un
       const { code, main = 'main', entry, binary = false, env = {} } = given;
       const printed = { stdout: runtime.stdout.length, stderr: runtime.stderr.length };
       const loaded = await runtime.init({ code, main, binary, env, ...(entry !== undefined && { entry }) });
-      const answer = loaded.isError ? loaded : await runtime.run(given.value ?? {}, soon());
+      const size = given.batch === true ? { batch: String((given.value as unknown[]).length) } : {};
+      const answer = loaded.isError ? loaded : await runtime.run(given.value ?? {}, { ...soon(), ...size });
       const exited = loaded.isError ? exitedLoading : exitedRunning;
       const error = given.exit === undefined ? (given.initError ?? given.runError) : exited;
       expect(answer.isError).toBe(error !== undefined);
@@ -66,6 +67,7 @@ const exitedRunning = 'The action did not produce a valid response and exited un
         version: 1,
         kind: expect.stringMatching(/^python:3\./),
         pid: expect.any(Number),
+        batch: true,
         unload: true,
       });
       const code =

@@ -4,7 +4,8 @@ import type { Call, CallLimits, InitRequest, RunRequest } from '../container-fac
 export interface Connection {
   init(request: InitRequest, limits: CallLimits): Call;
   run(request: RunRequest, limits: CallLimits): Call;
-  /** As a container's. */
+  /** As a container's, both. */
+  readonly canBatch: boolean;
   readonly canUnload: boolean;
   unload(thorough: boolean, limits: CallLimits): Call;
   check(limits: CallLimits): Call;

@@ -58,6 +58,7 @@ export interface FramedEvents {
 export class FramedConnection implements Connection, FrameHandler {
   busyMs = 0;
   pid: number | undefined;
+  canBatch = false;
   canUnload = false;
   private readonly pending = new Map<number, Pending>();
   private readonly forgotten = new Set<number>();
@@ -226,13 +227,14 @@ export class FramedConnection implements Connection, FrameHandler {
 
   private helloFrame(payload: Buffer): void {
     const hello = parseJson(payload.toString()) as
-      Partial<Record<'version' | 'pid' | 'unload', unknown>> | null | undefined;
+      Partial<Record<'version' | 'pid' | 'batch' | 'unload', unknown>> | null | undefined;
     if (this.greeted || hello?.version !== protocolVersion) {
       this.break(`it sent the hello ${payload.toString('utf8', 0, 200)}`);
       return;
     }
     this.greeted = true;
     if (Number.isSafeInteger(hello.pid)) this.pid = hello.pid as number;
+    this.canBatch = hello.batch === true;
     this.canUnload = hello.unload === true;
     this.events.hello();
   }

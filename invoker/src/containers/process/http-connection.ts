@@ -32,6 +32,7 @@ export class HttpConnection implements Connection {
   private readonly aborts = new AbortController();
   private gone = false;
   readonly pid = undefined;
+  readonly canBatch = false;
   readonly canUnload = false;
   busyMs = 0;
 

@@ -86,6 +86,10 @@ export class ProcessContainer implements Container {
     return this.parts.process.child.pid;
   }
 
+  get canBatch(): boolean {
+    return this.connection?.canBatch ?? false;
+  }
+
   get canUnload(): boolean {
     return this.connection?.canUnload ?? false;
   }
