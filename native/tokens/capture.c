@@ -3,10 +3,13 @@
 
 int captures_active;
 
+#define LEGACY_STREAM ((CUstream)1)
+
 typedef CUresult is_capturing_function(CUstream stream, int *status);
 
 bool is_capturing(CUstream stream, bool per_thread) {
-  if (stream == NULL && !per_thread) return false; // The legacy stream never is, and asking it may spoil a capture.
+  bool is_legacy = stream == LEGACY_STREAM || (stream == NULL && !per_thread);
+  if (is_legacy) return false; // It never is, and asking it while others are is an error.
   static is_capturing_function *plain, *of_thread;
   is_capturing_function **known = per_thread ? &of_thread : &plain;
   is_capturing_function *ask = LOAD(*known);

@@ -1,0 +1,111 @@
+import type { Device, Share } from '@gpuwhisk/common/gpu';
+import { ShareError, type ShareClient, type ShareEnforcer } from './share-enforcer.js';
+import { tokenLibraryPath } from './tokens/token-addon.js';
+import { TokenServer, type TokenClient, type TokenServerOptions } from './tokens/token-server.js';
+
+export interface TokensEnforcerOptions extends TokenServerOptions {
+  /** MPS, which holds processes to their class; tokens then move the share below it. Without it tokens are all there is. */
+  under?: ShareEnforcer;
+}
+
+/**
+ * Shares by kernel tokens, alone or below MPS: a library in front of the driver counts what a process launches, and lets
+ * it wait. The share of a process that runs can be moved; terminate() shows at its next launch or allocation. A process
+ * that gets around the library, as one that is started with another LD_PRELOAD does, is held by nothing but `under`.
+ */
+export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnforcer {
+  const { under } = options;
+  const opened = new Set<string>();
+  let starting: Promise<TokenServer> | undefined;
+  let closing: Promise<void> | undefined;
+
+  const serverFor = async (device: string, slice?: string): Promise<TokenServer> => {
+    if (starting === undefined || !opened.has(slice ?? device)) {
+      throw new ShareError(`Kernel tokens have not been opened for ${slice ?? device}.`);
+    }
+    return starting;
+  };
+
+  const clientFor = async ({ pid, device, slice }: ShareClient): Promise<[TokenServer, TokenClient]> => {
+    const server = await serverFor(device, slice);
+    const client = server.clientOf(pid);
+    if (client === undefined || client.ticket.device !== device || client.ticket.slice !== slice) {
+      throw new ShareError(`Process ${pid} has no tokens for ${slice ?? device}: nothing counts what it launches.`);
+    }
+    return [server, client];
+  };
+
+  /** Tokens are parts of what a process does at its most: below MPS that is its class. */
+  const tokenShareOf = (share: Share, shareClass = share.shareClass): Share => {
+    const ceiling = shareClass / 100;
+    const part = (fraction: number): number => Math.min(fraction, ceiling) / (under !== undefined ? ceiling : 1);
+    return { ...share, shareClass, smRequest: part(share.smRequest), smLimit: part(share.smLimit) };
+  };
+
+  const start = (): Promise<TokenServer> =>
+    TokenServer.start(options).catch((error: Error) => {
+      starting = undefined;
+      throw new ShareError(`Kernel tokens: ${error.message}`, { cause: error });
+    });
+
+  const end = async (): Promise<void> => {
+    opened.clear();
+    await (await starting)?.close();
+    await under?.close();
+  };
+
+  return {
+    name: under !== undefined ? 'mps+tokens' : 'tokens',
+    adjusts: true,
+    async open(device, slice) {
+      if (closing !== undefined) throw new ShareError('Kernel tokens are closed.');
+      await under?.open(device, slice);
+      starting ??= start();
+      await starting;
+      opened.add(slice ?? device.uuid);
+    },
+    async settings(device: Device, share, slice) {
+      const server = await serverFor(device.uuid, slice);
+      const below = (await under?.settings(device, share, slice)) ?? { env: {}, binds: [] };
+      return {
+        ...below,
+        env: {
+          CUDA_VISIBLE_DEVICES: slice ?? device.uuid,
+          ...below.env,
+          LD_PRELOAD: tokenLibraryPath,
+          GPUWHISK_TOKENS_SOCKET: server.socketPath,
+          GPUWHISK_TOKENS_TICKET: server.ticketFor(device.uuid, tokenShareOf(share), slice),
+        },
+        binds: [
+          ...below.binds,
+          { path: tokenLibraryPath, write: false },
+          // The folder, since a server that was started again has another socket there.
+          { path: server.socketFolder, write: true },
+        ],
+      };
+    },
+    async confirm(client) {
+      await clientFor(client);
+      await under?.confirm(client);
+    },
+    async adjust(client, share) {
+      const [server, found] = await clientFor(client);
+      server.adjust(found, tokenShareOf(share, found.ticket.share.shareClass));
+    },
+    async clients(device, slice) {
+      const all = (await serverFor(device, slice)).all();
+      return all
+        .filter(({ ticket }) => ticket.device === device && ticket.slice === slice)
+        .flatMap(({ pids }) => [...pids].map((pid) => ({ pid, device, ...(slice !== undefined && { slice }) })));
+    },
+    async terminate(client) {
+      const [server, found] = await clientFor(client);
+      server.end(found);
+      await under?.terminate(client);
+    },
+    async check(device, slice) {
+      return (await serverFor(device, slice)).problem() ?? (await under?.check(device, slice));
+    },
+    close: () => (closing ??= end()),
+  };
+}
