@@ -116,6 +116,20 @@ async function buildStandIn() {
     linkFlags: ['-shared', '-Wl,-Bsymbolic', '-Wl,-soname,libcuda.so.1'],
   });
   await build({
+    target: join(out, 'cudasim', 'control'),
+    sources: [join(folder, 'connection.c'), join(folder, 'control', 'main.c')],
+    headers: wire,
+    flags: sharedFlags,
+  });
+  const cuda = join(here, '..', 'runtimes', 'cuda');
+  await build({
+    target: join(out, 'cudasim', 'client'),
+    sources: sourcesIn(join(folder, 'examples'), '.c'),
+    headers: [...sourcesIn(join(folder, 'include'), '.h'), ...sourcesIn(cuda, '.h')],
+    flags: [...flags, `-I${join(folder, 'include')}`],
+    linkFlags: [`-L${join(out, 'cudasim')}`, '-l:libcuda.so.1', '-ldl', '-lm'],
+  });
+  await build({
     target: join(out, 'cudasim', 'libnvidia-ml.so.1'),
     sources: [join(folder, 'connection.c'), ...sourcesIn(join(folder, 'libnvml'), '.cpp')],
     headers: [...wire, ...sourcesIn(join(folder, 'libnvml'), '.h')],

@@ -1,0 +1,91 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { runProgram } from '@gpuwhisk/invoker/runtimes/run-program';
+import { standIn } from './stand-in.js';
+
+const answerWithinMs = 60_000;
+const endWithinMs = 20_000;
+
+/** What a process of the stand-in finds its driver and its daemon by. */
+const environmentFor = (socket: string, env: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv => ({
+  ...process.env,
+  GPUWHISK_SIM_SOCKET: socket,
+  LD_LIBRARY_PATH: standIn.folder,
+  ...env,
+});
+
+/** A running program on the driver API: native/cudasim/examples/client.c says what it can be told. */
+export interface DriverClient {
+  pid: number;
+  /** The numbers and words of its answer; the first is a CUresult. Rejects if none comes. */
+  tell(command: string): Promise<string[]>;
+  end(): Promise<void>;
+}
+
+/** Starts one; `env` as CUDA_VISIBLE_DEVICES and the variables of MPS. */
+export function startDriverClient(socket: string, env: Readonly<Record<string, string>> = {}): DriverClient {
+  const child = spawn(join(standIn.folder, 'client'), [], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: environmentFor(socket, env),
+  });
+  const ended = once(child, 'exit');
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return {
+    pid: child.pid as number,
+    async tell(command) {
+      let timer: NodeJS.Timeout | undefined;
+      child.stdin.write(`${command}\n`);
+      const late = new Promise<never>((_resolve, reject) => {
+        timer = setTimeout(() => reject(new Error(`No answer to ${command}.`)), answerWithinMs);
+      });
+      const { value, done } = await Promise.race([lines.next(), late]);
+      clearTimeout(timer);
+      if (done) throw new Error(`The client ended at ${command}.`);
+      return value.split(' ');
+    },
+    async end() {
+      child.stdin.end();
+      const timer = setTimeout(() => child.kill('SIGKILL'), endWithinMs);
+      await ended;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** Has native/cudasim/control do something and returns what it says. Rejects with its words. */
+export async function controlStandIn(socket: string, ...args: (string | number)[]): Promise<string> {
+  const options = { timeoutMs: 20_000, env: environmentFor(socket) };
+  return runProgram(join(standIn.folder, 'control'), args.map(String), options);
+}
+
+/** An MPS daemon for a device; its clients are those with this pipe directory. */
+export interface MpsDaemon {
+  env: { CUDA_MPS_PIPE_DIRECTORY: string };
+  end(): Promise<void>;
+}
+
+/** Starts one in `directory`; what it gives all clients may be lowered. */
+export async function startMps(
+  socket: string,
+  directory: string,
+  { device = 0, percent = 100, limitMiB = 0 } = {},
+): Promise<MpsDaemon> {
+  const child = spawn(join(standIn.folder, 'control'), ['mps', directory, device, percent, limitMiB].map(String), {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: environmentFor(socket),
+  });
+  const ended = once(child, 'exit');
+  await Promise.race([
+    once(child.stdout, 'data'),
+    ended.then(() => Promise.reject(new Error('The MPS daemon does not start.'))),
+  ]);
+  return {
+    env: { CUDA_MPS_PIPE_DIRECTORY: directory },
+    async end() {
+      child.stdin.end();
+      await ended;
+    },
+  };
+}
