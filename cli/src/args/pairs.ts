@@ -29,20 +29,23 @@ const pairFlags: PairFlag[] = [
 
 /**
  * Takes the flags that are followed by two words (`-p KEY VALUE`) or that name a JSON file out of the command line,
- * wherever they stand, before anything else reads it. `--param-file=FILE` works too.
+ * wherever they stand before a `--`, before anything else reads it. `--param-file=FILE` works too.
  * @throws WskError if a word is missing or a file cannot be read.
  */
 export function takePairs(words: string[]): { words: string[]; pairs: Pairs } {
   const pairs: Pairs = { parameters: [], annotations: [], feedParameters: [], triggerParameters: [] };
   const left: string[] = [];
-  const rest = words.flatMap((word) => /^(--(?:param|annotation)-file)=(.*)$/s.exec(word)?.slice(1) ?? [word]);
+  const end = words.includes('--') ? words.indexOf('--') : words.length;
+  const rest = words
+    .slice(0, end)
+    .flatMap((word) => /^(--(?:param|annotation)-file)=(.*)$/s.exec(word)?.slice(1) ?? [word]);
   for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
     const name = word;
     const flag = pairFlags.find((candidate) => candidate.names.includes(name));
     if (flag) pairs[flag.target].push(takeJson(name, flag, rest));
     else left.push(name);
   }
-  return { words: left, pairs };
+  return { words: [...left, ...words.slice(end)], pairs };
 }
 
 function takeJson(name: string, flag: PairFlag, rest: string[]): string {

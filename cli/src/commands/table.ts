@@ -19,6 +19,11 @@ export const commandTable: CommandEntry[] = [
     load: async () => (await import('./api/group.js')).apiCommands,
   },
   {
+    name: 'gpu',
+    summary: 'look at GPUs and what is on them',
+    load: async () => (await import('./gpu/group.js')).gpuCommands,
+  },
+  {
     name: 'list',
     summary: 'list entities in the current namespace',
     load: async () => (await import('./namespace.js')).listCommand,

@@ -1,0 +1,82 @@
+import { asList, asMap, asNumber, asText, type Json, type JsonMap } from '../../json/json.js';
+
+/** Rows under a header, each column as wide as its widest text; columns of `right` are flush right. */
+export function table(
+  header: string[],
+  rows: string[][],
+  right: readonly string[] = [],
+): { header: string; rows: string[] } {
+  const widths = header.map((title, at) => Math.max(title.length, ...rows.map((row) => (row[at] ?? '').length)));
+  const line = (cells: string[]): string =>
+    cells
+      .map((cell, at) =>
+        right.includes(header[at] ?? '') ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0),
+      )
+      .join('  ')
+      .trimEnd();
+  return { header: `${line(header)}\n`, rows: rows.map((row) => `${line(row)}\n`) };
+}
+
+/** `0.25` → `25%`; `-` where it is not known. */
+export function percent(fraction: Json | undefined): string {
+  return fraction === undefined ? '-' : `${Math.round(asNumber(fraction) * 100)}%`;
+}
+
+/** A column of the lists of devices. */
+interface Column {
+  title: string;
+  right?: boolean;
+  of(device: JsonMap): string;
+}
+
+const columns: Column[] = [
+  { title: 'GPU', of: (device) => asText(device.get('uuid')) },
+  { title: 'Invoker', of: (device) => asText(device.get('invoker')) },
+  {
+    title: 'Type',
+    of: (device) => `${asText(device.get('type'))}${device.get('simulated') === true ? ' (simulated)' : ''}`,
+  },
+  { title: 'Mode', of: (device) => asText(device.get('mode')) },
+  { title: 'State', of: (device) => asText(asMap(device.get('health')).get('state')) },
+  { title: 'SMs', right: true, of: (device) => asText(device.get('smCount')) },
+  { title: 'Busy', right: true, of: (device) => percent(device.get('utilisation')) },
+  {
+    title: 'Used MiB',
+    right: true,
+    of: (device) => (device.has('usedMemoryMiB') ? asText(device.get('usedMemoryMiB')) : '-'),
+  },
+  { title: 'MiB', right: true, of: (device) => asText(device.get('memoryMiB')) },
+  { title: 'Functions', right: true, of: (device) => String(asList(device.get('functions')).length) },
+];
+
+/** A line for each device, under a header. */
+export function deviceTable(devices: JsonMap[]): ReturnType<typeof table> {
+  return table(
+    columns.map(({ title }) => title),
+    devices.map((device) => columns.map((column) => column.of(device))),
+    columns.filter(({ right }) => right).map(({ title }) => title),
+  );
+}
+
+/** A line for each process of a device: functions, then workloads. */
+export function processRows(device: JsonMap): string[][] {
+  const functions = asList(device.get('functions'))
+    .map(asMap)
+    .map((one) => [
+      one.has('action') ? asText(one.get('action')) : one.has('container') ? '(pre-warmer)' : '(of others)',
+      percent(one.get('share')),
+      asText(one.get('memoryMiB')),
+      String(asNumber(one.get('running'))),
+      asText(one.get('slice')),
+    ]);
+  const workloads = asList(device.get('workloads'))
+    .map(asMap)
+    .map((one) => [
+      `${asText(one.get('name'))} (${asText(one.get('origin'))})`,
+      '-',
+      one.has('memoryMiB') ? asText(one.get('memoryMiB')) : '-',
+      '-',
+      one.has('pid') ? `process ${asText(one.get('pid'))}` : '',
+    ]);
+  return [...functions, ...workloads];
+}

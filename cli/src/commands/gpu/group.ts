@@ -1,0 +1,33 @@
+import type { Command } from '../command.js';
+import { listDevices } from './gpus.js';
+import { top } from './top.js';
+import { workload } from './workload.js';
+
+/** `wsk gpu`. */
+export const gpuCommands: Command[] = [
+  { name: 'devices', summary: 'list GPUs', flags: [], run: listDevices },
+  {
+    name: 'top',
+    summary: 'show GPUs and what is on them, again every second on a terminal',
+    flags: [{ name: 'once', type: 'bool', help: 'show it once' }],
+    run: top,
+  },
+  {
+    name: 'workload',
+    argsUsage: '(add NAME | list | remove ID | run -- COMMAND)',
+    summary: 'register processes on GPUs that are no functions, or start them as MPS clients',
+    flags: [
+      { name: 'device', type: 'string', help: 'the GPU, by its `UUID` (default: the one with most free memory)' },
+      { name: 'pid', type: 'int', help: 'the process of one that runs (add)' },
+      { name: 'memory', type: 'int', help: 'the memory that it may hold, in `MiB`' },
+      {
+        name: 'degradation',
+        type: 'string',
+        help: 'how much slower it may get, a `FRACTION` from 0 to 1 (default: 0.05)',
+      },
+      { name: 'name', type: 'string', help: 'its `NAME` (run; default: that of the command)' },
+      { name: 'percent', type: 'int', help: 'the `PERCENT` of the SMs that it may use (run)' },
+    ],
+    run: workload,
+  },
+];

@@ -1,0 +1,84 @@
+import { spawn } from 'node:child_process';
+import { basename } from 'node:path';
+import { constants } from 'node:os';
+import type { Client } from '../../client/client.js';
+import { argumentError, messageOf, WskError, wrapError } from '../../errors.js';
+import { asMap, asText, type JsonMap } from '../../json/json.js';
+import { printError } from '../../terminal.js';
+import type { CommandContext } from '../command.js';
+import { workloadBody, workloadsRoute } from './workload-body.js';
+
+/** Lists to which settings are added in front; others take the place of the caller's. */
+const searchLists = ['LD_LIBRARY_PATH', 'LD_PRELOAD'];
+
+/** `wsk gpu workload run -- COMMAND`: registers it, starts it as an MPS client, and forgets it when it has ended. */
+export async function runWorkload({ args: [, ...command], client, flags }: CommandContext): Promise<void> {
+  const [program] = command;
+  if (program === undefined) throw argumentError("Invalid argument(s). A command is required, after '--'.");
+  const body = workloadBody(flags.given('name') ? flags.text('name') : basename(program), flags);
+  body.set('start', true);
+  body.set('command', command.join(' '));
+  if (flags.given('percent')) body.set('mpsPercent', flags.int('percent'));
+  let workload: JsonMap;
+  try {
+    workload = asMap(await client.callRoute('POST', workloadsRoute, body));
+  } catch (error) {
+    throw wrapError(error, 'Unable to register the workload');
+  }
+  const route = `${workloadsRoute}/${asText(workload.get('id'))}`;
+  let exitCode: number;
+  try {
+    exitCode = await runToEnd(command, environment(asMap(workload.get('env'))), (pid) =>
+      tell(client, 'PUT', route, new Map([['pid', pid]])),
+    );
+  } finally {
+    await tell(client, 'DELETE', route);
+  }
+  if (exitCode !== 0) throw new WskError('', { exitCode, showMessage: false });
+}
+
+function environment(settings: JsonMap): NodeJS.ProcessEnv {
+  const env = { ...process.env };
+  for (const [name, value] of settings) {
+    const own = searchLists.includes(name) ? env[name] : undefined;
+    env[name] = own ? `${asText(value)}:${own}` : asText(value);
+  }
+  return env;
+}
+
+/** The command goes on where the server cannot be told of it. */
+async function tell(client: Client, method: 'PUT' | 'DELETE', route: string, body?: JsonMap): Promise<void> {
+  try {
+    await client.callRoute(method, route, body);
+  } catch (error) {
+    printError(`Unable to tell the server of the workload: ${messageOf(error)}`);
+  }
+}
+
+/** Runs a command with this one's terminal; resolves with its exit code, as a shell has it. */
+function runToEnd(
+  [program = '', ...args]: string[],
+  env: NodeJS.ProcessEnv,
+  started: (pid: number) => Promise<void>,
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { env, stdio: 'inherit' });
+    let told: Promise<void> = Promise.resolve();
+    // A terminal's Ctrl-C reaches the command by itself; what is sent to this process alone is passed on.
+    const ignore = (): void => undefined;
+    const passOn = (signal: NodeJS.Signals): void => void child.kill(signal);
+    process.on('SIGINT', ignore).on('SIGTERM', passOn).on('SIGHUP', passOn);
+    const stopListening = (): void => void process.off('SIGINT', ignore).off('SIGTERM', passOn).off('SIGHUP', passOn);
+    child.on('spawn', () => {
+      if (child.pid !== undefined) told = started(child.pid);
+    });
+    child.on('error', (error) => {
+      stopListening();
+      reject(new WskError(`Unable to start '${program}': ${messageOf(error)}`));
+    });
+    child.on('exit', (code, signal) => {
+      stopListening();
+      void told.then(() => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)));
+    });
+  });
+}

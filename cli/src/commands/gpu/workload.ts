@@ -1,0 +1,56 @@
+import { argumentError, wrapError } from '../../errors.js';
+import { asList, asMap, asText, type JsonMap } from '../../json/json.js';
+import { stdout } from '../../terminal.js';
+import { checkArgs, type CommandContext } from '../command.js';
+import { table } from './format.js';
+import { runWorkload } from './run-workload.js';
+import { workloadBody, workloadsRoute } from './workload-body.js';
+
+async function add({ args: [, ...args], client, flags }: CommandContext): Promise<void> {
+  checkArgs(args, 1, 1, 'A workload name is required.');
+  const [name = ''] = args;
+  const body = workloadBody(name, flags);
+  if (flags.given('pid')) body.set('pid', flags.int('pid'));
+  try {
+    const added = asMap(await client.callRoute('POST', workloadsRoute, body));
+    stdout.print(`${stdout.ok} registered workload ${asText(added.get('id'))} on ${asText(added.get('device'))}\n`);
+  } catch (error) {
+    throw wrapError(error, 'Unable to register the workload');
+  }
+}
+
+async function list({ args: [, ...args], client }: CommandContext): Promise<void> {
+  checkArgs(args, 0, 0, 'No arguments are required.');
+  let workloads: JsonMap[];
+  try {
+    workloads = asList(await client.callRoute('GET', workloadsRoute)).map(asMap);
+  } catch (error) {
+    throw wrapError(error, 'Unable to obtain the list of workloads');
+  }
+  const fields = ['id', 'name', 'origin', 'invoker', 'device', 'pid', 'memoryMiB', 'namespace'];
+  const titles = ['Workload', 'Name', 'Origin', 'Invoker', 'GPU', 'Process', 'MiB', 'Namespace'];
+  const rows = workloads.map((one) => fields.map((field) => asText(one.get(field)) || '-'));
+  const { header, rows: lines } = table(titles, rows, ['Process', 'MiB']);
+  stdout.print(stdout.bold(header) + lines.join(''));
+}
+
+async function remove({ args: [, ...args], client }: CommandContext): Promise<void> {
+  checkArgs(args, 1, 1, 'A workload id is required.');
+  const [id = ''] = args;
+  try {
+    await client.callRoute('DELETE', `${workloadsRoute}/${encodeURIComponent(id)}`);
+  } catch (error) {
+    throw wrapError(error, `Unable to remove workload '${id}'`);
+  }
+  stdout.print(`${stdout.ok} removed workload ${id}\n`);
+}
+
+const verbs: Record<string, (context: CommandContext) => Promise<void>> = { add, list, remove, run: runWorkload };
+
+/** `wsk gpu workload`. */
+export async function workload(context: CommandContext): Promise<void> {
+  const [verb] = context.args;
+  const known = verb === undefined || !Object.hasOwn(verbs, verb) ? undefined : verbs[verb];
+  if (known === undefined) throw argumentError('Invalid argument(s). One of add, list, remove and run is required.');
+  return known(context);
+}

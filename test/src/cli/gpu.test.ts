@@ -1,0 +1,212 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describeCases, errorWithHint } from './cases.js';
+import { startFakeOpenWhisk, type FakeOpenWhisk } from './fake-openwhisk.js';
+import { runBinary, runWsk, withFolder, wskBinary, type WskResult } from './wsk-process.js';
+
+const base = '/api/v1/gpu';
+const a100 = {
+  ...{ invoker: 'invoker0', uuid: 'GPU-0', index: 0, name: 'NVIDIA A100', type: 'a100-40', mode: 'mps', smCount: 108 },
+  ...{ memoryMiB: 40960, usedMemoryMiB: 2048, utilisation: 0.256, simulated: true, health: { state: 'healthy' } },
+  functions: [
+    { container: 'c1', action: '/alice/classify', namespace: 'alice', share: 0.3, memoryMiB: 2048, running: 2 },
+    { share: 0.5, memoryMiB: 512, running: 0 },
+    { container: 'c2', slice: 'MIG-1', share: 0.2, memoryMiB: 300, running: 0 },
+  ],
+  workloads: [
+    { id: 'ab12', name: 'train', origin: 'registered', pid: 77, memoryMiB: 9000 },
+    { name: 'x', origin: 'started' },
+  ],
+};
+const lost = {
+  ...{
+    invoker: 'invoker12',
+    uuid: 'GPU-1',
+    type: 'h100',
+    mode: 'mig',
+    smCount: 132,
+    memoryMiB: 81920,
+    simulated: false,
+  },
+  ...{ health: { state: 'offline' }, functions: [], workloads: [] },
+};
+
+const devices = `GPU    Invoker    Type                 Mode  State    SMs  Busy  Used MiB    MiB  Functions
+GPU-0  invoker0   a100-40 (simulated)  mps   healthy  108   26%      2048  40960          3
+GPU-1  invoker12  h100                 mig   offline  132     -         -  81920          0
+`;
+const picture = `GPU    Invoker    Type                 Mode  State    SMs  Busy  Used MiB    MiB  Functions
+    Function            Share   MiB  Running
+GPU-0  invoker0   a100-40 (simulated)  mps   healthy  108   26%      2048  40960          3
+    /alice/classify       30%  2048        2
+    (of others)           50%   512        0
+    (pre-warmer)          20%   300        0  MIG-1
+    train (registered)      -  9000        -  process 77
+    x (started)             -     -        -
+GPU-1  invoker12  h100                 mig   offline  132     -         -  81920          0
+`;
+const verbs = 'Invalid argument(s). One of add, list, remove and run is required.';
+
+describeCases('wsk gpu', [
+  { wsk: 'gpu devices', answers: [[200, [a100, lost]]], requests: [`GET ${base}/devices`], stdout: devices },
+  { wsk: 'gpu top', answers: [[200, [a100, lost]]], requests: [`GET ${base}/devices`], stdout: picture },
+  { wsk: 'gpu top --once', answers: [[200, []]], requests: [`GET ${base}/devices`], stdout: 'There is no GPU.' },
+  {
+    wsk: 'gpu devices',
+    answers: [[401, { error: 'who are you?', code: 'tid' }]],
+    requests: [`GET ${base}/devices`],
+    code: 145,
+    stderr: 'error: Unable to obtain the list of GPUs: who are you? (code tid)',
+  },
+  { wsk: 'gpu devices now', code: 1, stderr: errorWithHint('Invalid argument(s): now. No arguments are required.') },
+  {
+    wsk: 'gpu workload add train --device GPU-0 --pid 77 --memory 9000 --degradation 0.1',
+    answers: [[200, { id: 'ab12', device: 'GPU-0' }]],
+    requests: [
+      `POST ${base}/workloads {"name":"train","device":"GPU-0","memoryMiB":9000,"maxDegradation":0.1,"pid":77}`,
+    ],
+    stdout: 'ok: registered workload ab12 on GPU-0',
+  },
+  {
+    wsk: 'gpu workload list',
+    answers: [
+      [
+        200,
+        [
+          {
+            id: 'ab12',
+            name: 'train',
+            origin: 'registered',
+            invoker: 'invoker0',
+            device: 'GPU-0',
+            pid: 77,
+            namespace: 'a',
+          },
+          {
+            id: 'invoker0-5',
+            name: 'process 5',
+            origin: 'discovered',
+            invoker: 'invoker0',
+            device: 'GPU-0',
+            memoryMiB: 100,
+          },
+        ],
+      ],
+    ],
+    requests: [`GET ${base}/workloads`],
+    stdout: `Workload    Name       Origin      Invoker   GPU    Process  MiB  Namespace
+ab12        train      registered  invoker0  GPU-0       77    -  a
+invoker0-5  process 5  discovered  invoker0  GPU-0        -  100  -`,
+  },
+  {
+    wsk: 'gpu workload remove ab12',
+    requests: [`DELETE ${base}/workloads/ab12`],
+    stdout: 'ok: removed workload ab12',
+  },
+  { wsk: 'gpu workload', code: 1, stderr: errorWithHint(verbs) },
+  { wsk: 'gpu workload toString', code: 1, stderr: errorWithHint(verbs) },
+  { wsk: 'gpu workload add', code: 1, stderr: errorWithHint('Invalid argument(s). A workload name is required.') },
+  {
+    wsk: 'gpu workload add a --degradation 5',
+    code: 2,
+    stderr: errorWithHint('--degradation must be a number from 0 to 1'),
+  },
+  {
+    wsk: 'gpu workload run',
+    code: 1,
+    stderr: errorWithHint("Invalid argument(s). A command is required, after '--'."),
+  },
+]);
+
+describe('wsk gpu workload run', () => {
+  let server: FakeOpenWhisk;
+  beforeAll(async () => {
+    server = await startFakeOpenWhisk();
+  });
+  afterAll(() => server.close());
+
+  const settings = { CUDA_VISIBLE_DEVICES: 'GPU-0', LD_LIBRARY_PATH: '/of/the/gpu' };
+  const run = (words: string[], more: object = {}): Promise<WskResult> => {
+    server.expect([[200, { id: 'ab12', env: settings }]]);
+    return withFolder((directory) =>
+      runWsk(['--apihost', server.url, '--auth', 'user:secret', 'gpu', 'workload', 'run', ...words], {
+        directory,
+        ...more,
+      }),
+    );
+  };
+  const requests = (): string[] => server.requests.map(({ line }) => line);
+
+  test('starts a command with its settings, tells its process, and forgets it in the end', async () => {
+    const script = 'echo "$$ $CUDA_VISIBLE_DEVICES $LD_LIBRARY_PATH $*"; exit 7';
+    const words = ['--name', 'train', '--percent', '40', '--', 'sh', '-c', script, 'x', '-p', 'y', '--name'];
+    const { code, stdout, stderr } = await run(words, { environment: { LD_LIBRARY_PATH: '/own' } });
+    const [pid] = stdout.split(' ');
+    expect({ code, stdout, stderr }).toEqual({
+      ...{ code: 7, stderr: '' },
+      stdout: `${pid} GPU-0 /of/the/gpu:/own -p y --name\n`,
+    });
+    expect(requests()).toEqual([
+      `POST ${base}/workloads ${JSON.stringify({ name: 'train', start: true, command: `sh -c ${script} x -p y --name`, mpsPercent: 40 })}`,
+      `PUT ${base}/workloads/ab12 {"pid":${pid}}`,
+      `DELETE ${base}/workloads/ab12`,
+    ]);
+  });
+
+  test('passes a signal on, and ends as the command does', async () => {
+    const script = 'trap "echo ended; exit 3" TERM; echo begun; while :; do sleep 0.05; done';
+    const result = await run(['--', 'sh', '-c', script], { signalOn: { stdout: /begun/, signal: 'SIGTERM' } });
+    expect(result).toEqual({ code: 3, stdout: 'begun\nended\n', stderr: '' });
+    expect(requests().at(-1)).toBe(`DELETE ${base}/workloads/ab12`);
+  });
+
+  test('says what cannot be started, and forgets it', async () => {
+    const { code, stderr } = await run(['/there/is/none']);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^error: Unable to start '\/there\/is\/none': /);
+    expect(requests().map((line) => line.split(' ')[0])).toEqual(['POST', 'DELETE']);
+  });
+
+  test('starts nothing where the server refuses', async () => {
+    server.expect([[409, { error: 'Device GPU-0 takes no MPS clients.', code: 'tid' }]]);
+    const result = await withFolder((directory) =>
+      runWsk(['--apihost', server.url, '--auth', 'user:secret', 'gpu', 'workload', 'run', '--', 'echo', 'ran'], {
+        directory,
+      }),
+    );
+    expect([result.stdout, result.stderr]).toEqual([
+      '',
+      'error: Unable to register the workload: Device GPU-0 takes no MPS clients. (code tid)\n',
+    ]);
+    expect(requests()).toHaveLength(1);
+  });
+});
+
+test('wsk gpu top shows the GPUs again and again on a terminal', async () => {
+  const server = await startFakeOpenWhisk();
+  server.expect([
+    [200, [a100]],
+    [500, { error: 'for a moment', code: 'tid' }],
+    [200, [lost]],
+  ]);
+  const inTerminal = 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)';
+  try {
+    const { stdout } = await withFolder((directory) =>
+      runBinary(
+        'python3',
+        ['-c', inTerminal, wskBinary, '--apihost', server.url, '--auth', 'user:secret', 'gpu', 'top'],
+        {
+          directory,
+          environment: { NO_COLOR: '1', TERM: 'xterm' },
+          signalOn: { stdout: /invoker12/, signal: 'SIGTERM' },
+        },
+      ),
+    );
+    const frames = stdout.split('\u001b[H\u001b[2J').slice(1);
+    expect(frames.length).toBeGreaterThanOrEqual(3);
+    expect(frames[0]).toContain('/alice/classify');
+    expect(frames[1]).toContain('for a moment');
+    expect(frames[2]).toContain('GPU-1');
+  } finally {
+    await server.close();
+  }
+});
