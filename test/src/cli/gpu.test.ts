@@ -153,7 +153,7 @@ describe('wsk gpu workload run', () => {
   });
 
   test('passes a signal on, and ends as the command does', async () => {
-    const script = 'trap "echo ended; exit 3" TERM; echo begun; while :; do sleep 0.05; done';
+    const script = 'trap "echo ended; exit 3" TERM; echo begun; for n in $(seq 400); do sleep 0.05; done';
     const result = await run(['--', 'sh', '-c', script], { signalOn: { stdout: /begun/, signal: 'SIGTERM' } });
     expect(result).toEqual({ code: 3, stdout: 'begun\nended\n', stderr: '' });
     expect(requests().at(-1)).toBe(`DELETE ${base}/workloads/ab12`);

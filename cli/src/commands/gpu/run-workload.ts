@@ -62,13 +62,14 @@ function runToEnd(
   started: (pid: number) => Promise<void>,
 ): Promise<number> {
   return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { env, stdio: 'inherit' });
-    let told: Promise<void> = Promise.resolve();
-    // A terminal's Ctrl-C reaches the command by itself; what is sent to this process alone is passed on.
+    // A terminal's Ctrl-C reaches the command by itself; what is sent to this process alone is passed on. Listening begins
+    // before the command does: a signal that came between would leave it behind.
     const ignore = (): void => undefined;
     const passOn = (signal: NodeJS.Signals): void => void child.kill(signal);
     process.on('SIGINT', ignore).on('SIGTERM', passOn).on('SIGHUP', passOn);
     const stopListening = (): void => void process.off('SIGINT', ignore).off('SIGTERM', passOn).off('SIGHUP', passOn);
+    const child = spawn(program, args, { env, stdio: 'inherit' });
+    let told: Promise<void> = Promise.resolve();
     child.on('spawn', () => {
       if (child.pid !== undefined) told = started(child.pid);
     });
