@@ -142,6 +142,20 @@ export function shareEnforcerContract(
       });
     }
 
+    test('shuts a device once its clients are gone, and opens it again', async () => {
+      await enforcer.shut(device.uuid);
+      await enforcer.open(device);
+      const client = await start(shareOf(30));
+      await expect(enforcer.shut(device.uuid)).rejects.toMatchObject({ name: 'ShareError' });
+      expect(await client.works()).toBe(true);
+      await client.end();
+      await untilAsync(async () => (await pids()).length === 0);
+      await enforcer.shut(device.uuid);
+      await expect(enforcer.settings(device, shareOf(50))).rejects.toMatchObject({ name: 'ShareError' });
+      await enforcer.open(device);
+      expect(await enforcer.check(device.uuid)).toBeUndefined();
+    });
+
     test('is closed once, and for all its devices', async () => {
       await enforcer.open(device);
       await enforcer.close();

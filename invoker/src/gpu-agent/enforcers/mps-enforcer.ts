@@ -126,6 +126,12 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): ShareEnforcer {
     places.set(visible, place);
   };
 
+  const end = async ({ own, control, exclusive }: Place): Promise<void> => {
+    if (!own) return;
+    if (await control.answers()) await control.quit();
+    if (exclusive !== undefined) await driver.setExclusive(exclusive, false).catch(ignoreDriver);
+  };
+
   return {
     name: 'mps',
     adjusts: false,
@@ -181,13 +187,18 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): ShareEnforcer {
         ? `MPS of ${visible} lets nobody in: a client's fault has hit all of them.`
         : undefined;
     },
+    async shut(device, slice) {
+      const place = places.get(slice ?? device);
+      if (!place) return;
+      const answers = await place.control.answers();
+      if (answers && (await clientsOf(place)).length > 0) throw new ShareError(`MPS of ${place.visible} has clients.`);
+      places.delete(place.visible);
+      await end(place);
+    },
     async close() {
-      const ours = [...places.values()].filter(({ own }) => own);
+      const all = [...places.values()];
       places.clear();
-      for (const { control, exclusive } of ours) {
-        if (await control.answers()) await control.quit();
-        if (exclusive !== undefined) await driver.setExclusive(exclusive, false).catch(ignoreDriver);
-      }
+      for (const place of all) await end(place);
     },
   };
 }

@@ -15,6 +15,7 @@ export function noEnforcer(): ShareEnforcer {
     clients: async () => [],
     terminate: () => refuse('to take a device from a process, end the process'),
     check: async () => undefined,
+    shut: async () => undefined,
     close: async () => undefined,
   };
 }

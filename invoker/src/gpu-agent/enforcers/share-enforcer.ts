@@ -46,6 +46,11 @@ export interface ShareEnforcer {
   terminate(client: ShareClient): Promise<void>;
   /** Undefined while all is well, else what is not. */
   check(device: string, slice?: string): Promise<string | undefined>;
+  /**
+   * Ends what open() started for a device or slice, so that it can be cut anew; nothing where it is not open. Rejects while
+   * it has clients.
+   */
+  shut(device: string, slice?: string): Promise<void>;
   /** Ends what open() started; clients must be gone. */
   close(): Promise<void>;
 }

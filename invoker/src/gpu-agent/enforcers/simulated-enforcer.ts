@@ -52,6 +52,12 @@ export function createSimulatedEnforcer({ clientLimit = 48 } = {}): SimulatedEnf
       find(device, slice);
       return failed.has(slice ?? device) ? 'The daemon does not answer.' : undefined;
     },
+    async shut(device, slice) {
+      const place = slice ?? device;
+      if ((opened.get(place)?.size ?? 0) > 0) throw new ShareError(`${place} has clients.`);
+      opened.delete(place);
+      failed.delete(place);
+    },
     async close() {
       opened.clear();
     },
