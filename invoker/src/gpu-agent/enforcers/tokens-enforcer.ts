@@ -35,6 +35,13 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
     return [server, client];
   };
 
+  const clients = async (device: string, slice?: string): Promise<ShareClient[]> => {
+    const all = (await serverFor(device, slice)).all();
+    return all
+      .filter(({ ticket }) => ticket.device === device && ticket.slice === slice)
+      .flatMap(({ pids }) => [...pids].map((pid) => ({ pid, device, ...(slice !== undefined && { slice }) })));
+  };
+
   /** Tokens are parts of what a process does at its most: below MPS that is its class. */
   const tokenShareOf = (share: Share, shareClass = share.shareClass): Share => {
     const ceiling = shareClass / 100;
@@ -92,12 +99,7 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
       const [server, found] = await clientFor(client);
       server.adjust(found, tokenShareOf(share, found.ticket.share.shareClass));
     },
-    async clients(device, slice) {
-      const all = (await serverFor(device, slice)).all();
-      return all
-        .filter(({ ticket }) => ticket.device === device && ticket.slice === slice)
-        .flatMap(({ pids }) => [...pids].map((pid) => ({ pid, device, ...(slice !== undefined && { slice }) })));
-    },
+    clients,
     async terminate(client) {
       const [server, found] = await clientFor(client);
       server.end(found);
@@ -105,6 +107,13 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
     },
     async check(device, slice) {
       return (await serverFor(device, slice)).problem() ?? (await under?.check(device, slice));
+    },
+    async shut(device, slice) {
+      const place = slice ?? device;
+      if (!opened.has(place)) return;
+      if ((await clients(device, slice)).length > 0) throw new ShareError(`${place} has clients with kernel tokens.`);
+      await under?.shut(device, slice);
+      opened.delete(place);
     },
     close: () => (closing ??= end()),
   };
