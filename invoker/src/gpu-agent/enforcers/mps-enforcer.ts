@@ -11,7 +11,7 @@ import type { ShareEnforcer } from './share-enforcer.js';
 
 export interface MpsEnforcerOptions {
   driver: GpuDriver;
-  /** Folder of the daemons' directories. Its path is to be short: a socket's, which lies 22 characters below, ends at 107. */
+  /** Folder of the daemons' directories. Its path is to be short: a socket's, which lies 26 characters below, ends at 107. */
   folder: string;
   /** Start and end daemons, and set compute modes. Otherwise a daemon that somebody else runs is used. */
   manage: boolean;
