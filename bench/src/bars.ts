@@ -52,6 +52,11 @@ export const bars: readonly Bar[] = [
   { bench: 'inject', metric: 'pythonP99Ratio', bound: 'at most', value: 4, source: 'issue 4' },
   { bench: 'inject', metric: 'error50Speedup', bound: 'at least', value: 20, source: 'issue 4' },
   { bench: 'inject', metric: 'error90Speedup', bound: 'at least', value: 20, source: 'issue 4' },
+  { bench: 'cudasim', metric: 'share50Error', bound: 'at most', value: 0.05, source: 'issue 5' },
+  { bench: 'cudasim', metric: 'share30Error', bound: 'at most', value: 0.05, source: 'issue 5' },
+  { bench: 'cudasim', metric: 'memoryErrorBytes', bound: 'at most', value: 0, source: 'issue 5' },
+  { bench: 'cudasim', metric: 'clientsAdmitted', bound: 'at least', value: 48, source: 'issue 5' },
+  { bench: 'cudasim', metric: 'clientsAdmitted', bound: 'at most', value: 48, source: 'issue 5' },
 ];
 
 /** Whether `value` reaches the bar. */

@@ -33,5 +33,7 @@ export interface Bench {
   summary: string;
   /** Parts that `--parts` may choose from; all run by default. */
   parts: readonly string[];
+  /** Whether its figures are of the stand-in for a GPU. */
+  simulated?: boolean;
   run(context: BenchContext): Promise<Measurement[]>;
 }

@@ -1,5 +1,6 @@
 import type { Bench } from './bench.js';
 import { cold } from './benches/cold.js';
+import { cudasim } from './benches/cudasim.js';
 import { footprint } from './benches/footprint.js';
 import { inference } from './benches/inference.js';
 import { inject } from './benches/inject.js';
@@ -14,6 +15,7 @@ export const benches: Readonly<Record<string, Bench>> = {
   footprint,
   inference,
   inject,
+  cudasim,
   profile,
   surface,
 };

@@ -40,7 +40,7 @@ async function runBench(options: Options, cleanup: Cleanup): Promise<Result> {
     bench: options.bench,
     commit: await currentCommit(),
     machine: thisMachine(),
-    simulated: false,
+    simulated: bench.simulated ?? false,
     command: commandLine({ ...options, client: load.name.startsWith('wrk') ? 'wrk' : 'autocannon' }),
     seed: options.seed,
     metrics: flatMetrics(measurements),

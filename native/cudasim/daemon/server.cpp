@@ -27,6 +27,7 @@ constexpr uint64_t idle_interval_ns = 1'000'000'000; // Sensors are read.
 constexpr size_t max_queued = 4096; // Operations of a client; the others stay in its ring.
 constexpr uint64_t busy_interval_ns = 1'000'000; // While anything runs, rings are looked into as often.
 constexpr uint64_t xid_memory = 31;
+constexpr uint64_t doze_ns = 20'000'000; // After the last work: a program that launches little by little need not ring.
 
 Descriptor listen_at(const std::string &path) {
   Descriptor listener = checked(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "socket");
@@ -286,6 +287,7 @@ void Server::drain(Session &session) {
     auto since_start = static_cast<double>(static_cast<int64_t>(entry.stamp_ns - start_ns_));
     if (client.faulted == 0 && !simulation_.submit(client, entry, since_start * options_.time_scale)) broken = true;
   }
+  took_ = took_ || took;
   if (took && simulation_.pending(client) < max_queued) client.channel->offer_space();
   // Whoever writes nonsense is struck as by a fault of its own.
   if (broken) strike(client, 700);
@@ -318,7 +320,10 @@ double Server::wake_for_waiters() {
 }
 
 void Server::set_timer() {
-  bool idle = simulation_.is_idle();
+  bool works = !simulation_.is_idle();
+  if (works || took_) last_work_ns_ = monotonic_ns();
+  took_ = false;
+  bool idle = !works && monotonic_ns() - last_work_ns_ > doze_ns;
   for (Client &client : node_.clients) {
     if (client.channel == nullptr) continue;
     if (!idle) client.channel->wake_up();

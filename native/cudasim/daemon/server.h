@@ -66,6 +66,8 @@ private:
   std::list<Session> sessions_;
   std::list<Pending> pending_;
   bool ending_ = false;
+  bool took_ = false; // Something out of a ring, since the timer was set.
+  uint64_t last_work_ns_ = 0;
 };
 
 } // namespace gpuwhisk::sim

@@ -4,7 +4,8 @@
 //   context                       makes a context on the first device; then its SMs
 //   alloc BYTES / free INDEX      an allocation, by its number / gives it back
 //   info                          free and total bytes
-//   run COUNT BLOCKS NS DRAM L2   launches COUNT kernels of blocks that take NS ns, back to back; then the device's ms
+//   run COUNT BLOCKS NS DRAM L2   launches COUNT kernels of blocks that take NS ns, back to back; then the ms that it
+//                                 took by the device's time, and by this process's
 //   launches COUNT                launches of one empty block each; then the median ns that one took of the caller
 //   vecadd N / saxpy N / matmul N / bad N   with true results, which are checked: "right" or "wrong"; bad: a wrong address
 //   graph COUNT                   captures COUNT vecadds, launches the graph twice; "right" or "wrong"
@@ -65,6 +66,7 @@ static void run(int count, unsigned blocks, double ns, double dram, double l2) {
   CUfunction work, lead;
   CUevent start, end;
   float ms = 0;
+  double begin, host_ms;
   CUresult result = cuModuleLoadData(&own, ptx);
   if (result == CUDA_SUCCESS) result = cuModuleGetFunction(&work, own, "work");
   if (result == CUDA_SUCCESS) result = cuModuleGetFunction(&lead, own, "lead");
@@ -77,9 +79,15 @@ static void run(int count, unsigned blocks, double ns, double dram, double l2) {
   if (result == CUDA_SUCCESS) result = cuEventRecord(start, NULL);
   for (int i = 0; i < count && result == CUDA_SUCCESS; i++) result = launch(work, blocks, NULL, NULL);
   if (result == CUDA_SUCCESS) result = cuEventRecord(end, NULL);
+  if (result == CUDA_SUCCESS) result = cuEventSynchronize(start);
+  begin = now_ns();
   if (result == CUDA_SUCCESS) result = cuEventSynchronize(end);
+  host_ms = (now_ns() - begin) / 1e6;
   if (result == CUDA_SUCCESS) result = cuEventElapsedTime(&ms, start, end);
-  printf("%d %.6f\n", result, ms);
+  cuEventDestroy(start);
+  cuEventDestroy(end);
+  cuModuleUnload(own);
+  printf("%d %.6f %.6f\n", result, ms, host_ms);
 }
 
 static int by_value(const void *one, const void *other) {

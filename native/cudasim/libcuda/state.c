@@ -20,7 +20,11 @@ static size_t state_bytes(void) { return (sizeof(struct state) + 0xfffff) & ~(si
 char *heap_base(void) { return (char *)gwsim_state + state_bytes(); }
 char *device_memory(void) { return heap_base() + HEAP_BYTES; }
 
-int thread_id(void) { return (int)syscall(SYS_gettid); }
+int thread_id(void) {
+  static __thread int id; // A child of fork does not come here.
+  if (id == 0) id = (int)syscall(SYS_gettid);
+  return id;
+}
 
 uint64_t clock_ns(void) {
   struct timespec now;
@@ -40,25 +44,35 @@ static bool is_abandoned(uint32_t owner) {
   return (int)owner == thread_id() || (syscall(SYS_tgkill, getpid(), owner, 0) < 0 && errno == ESRCH);
 }
 
+// Others wait for the lock; then whoever gives it back must wake one.
+#define AWAITED 0x80000000U
+
+static bool take_from(uint32_t owner, uint32_t mine) {
+  return __atomic_compare_exchange_n(&gwsim_state->lock, &owner, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
 void lock_state(void) {
-  uint32_t *lock = &gwsim_state->lock, own = (uint32_t)thread_id();
+  uint32_t *lock = &gwsim_state->lock, own = (uint32_t)thread_id(), mine = own;
   for (;;) {
-    uint32_t owner = 0;
-    if (__atomic_compare_exchange_n(lock, &owner, own, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
-    if ((int)owner != (int)own) {
-      struct timespec limit = {0, LOCK_CHECK_MS * 1000000L};
-      long result = syscall(SYS_futex, lock, FUTEX_WAIT, owner, &limit, NULL, 0);
-      if (result == 0 || errno != ETIMEDOUT) continue;
+    uint32_t owner = __atomic_load_n(lock, __ATOMIC_RELAXED), holder = owner & ~AWAITED;
+    if (holder == 0) {
+      if (take_from(owner, mine)) return;
+      continue;
     }
-    if (is_abandoned(owner) &&
-        __atomic_compare_exchange_n(lock, &owner, own, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    if (holder != own) {
+      if ((owner & AWAITED) == 0 && !take_from(owner, owner | AWAITED)) continue;
+      mine = own | AWAITED; // There may be more who wait.
+      struct timespec limit = {0, LOCK_CHECK_MS * 1000000L};
+      if (syscall(SYS_futex, lock, FUTEX_WAIT, owner | AWAITED, &limit, NULL, 0) == 0 || errno != ETIMEDOUT) continue;
+    }
+    if (is_abandoned(holder) && take_from(__atomic_load_n(lock, __ATOMIC_RELAXED) & AWAITED ? holder | AWAITED : holder, mine))
       return;
   }
 }
 
 void unlock_state(void) {
-  __atomic_store_n(&gwsim_state->lock, 0, __ATOMIC_SEQ_CST);
-  syscall(SYS_futex, &gwsim_state->lock, FUTEX_WAKE, 1, NULL, NULL, 0);
+  uint32_t was = __atomic_exchange_n(&gwsim_state->lock, 0, __ATOMIC_SEQ_CST);
+  if ((was & AWAITED) != 0) syscall(SYS_futex, &gwsim_state->lock, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 CUresult call_daemon(enum gwsim_operation operation, const void *body, size_t length, void *answer, size_t answer_size) {

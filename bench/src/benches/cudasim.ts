@@ -1,0 +1,168 @@
+import type { Bench, BenchContext, Measurement } from '../bench.js';
+import { medianOf } from '../bench.js';
+import { startDevice } from './cudasim-clients.js';
+import type { SimulatedClient, SimulatedDevice } from './cudasim-clients.js';
+
+/** Kernels of a run; each takes all SMs of an A100 for a millisecond. */
+const kernels = 500;
+const computeBound = '864 1000000 0 0';
+/** Kernels that take all of its bandwidth, for a millisecond as well: 864 blocks of 1.8 MB at 1555 GB/s. */
+const memoryBound = '864 100000 1799769 0';
+const a100Sms = 108;
+const greatestAllocation = 64 * 1024 * 1024;
+const granule = 512;
+
+const parts = { shares: measureShares, launch: measureLaunch, memory: measureMemory, clients: countClients } as const;
+
+/** The stand-in for a GPU, against its own model. */
+export const cudasim: Bench = {
+  summary: "the stand-in driver: how well it keeps its model's times, launch cost, memory, number of clients",
+  parts: Object.keys(parts),
+  simulated: true,
+  async run(context) {
+    const device = await startDevice(context);
+    const measurements: Measurement[] = [];
+    for (const [name, measure] of Object.entries(parts)) {
+      if (context.options.parts.length > 0 && !context.options.parts.includes(name)) continue;
+      measurements.push(...(await measure(context, device)));
+      context.say(`  ${name} done`);
+    }
+    return measurements;
+  },
+};
+
+async function startReady(device: SimulatedDevice, share?: number): Promise<SimulatedClient> {
+  const client = device.start(share);
+  await client.tell('context');
+  return client;
+}
+
+/** What `count` kernels took by the client's own clock, ms. */
+async function hostMs(client: SimulatedClient, count: number, kind: string): Promise<number> {
+  const [, , ms] = await client.tell(`run ${count} ${kind}`);
+  return ms as number;
+}
+
+/** By how much the slowdowns beside each other differ from what the model says, at worst. */
+async function pairError(
+  device: SimulatedDevice,
+  soloMs: number,
+  pair: readonly { share?: number; slowdown: number; count: number }[],
+  kind: string,
+): Promise<number> {
+  const clients = await Promise.all(pair.map(({ share }) => startReady(device, share)));
+  const took = await Promise.all(
+    clients.map((client, i) => hostMs(client, (pair[i] as { count: number }).count, kind)),
+  );
+  await Promise.all(clients.map((client) => client.end()));
+  const errors = pair.map(
+    ({ slowdown, count }, i) => (took[i] as number) / (soloMs * (count / kernels)) / slowdown - 1,
+  );
+  return Math.max(...errors.map(Math.abs));
+}
+
+async function measureShares({ options }: BenchContext, device: SimulatedDevice): Promise<Measurement[]> {
+  const alone = await startReady(device, 100);
+  const solo: number[] = [];
+  const errors: Record<string, number[]> = {};
+  for (let round = 0; round < options.rounds; round += 1) {
+    const soloMs = await hostMs(alone, kernels, computeBound);
+    const soloMemoryMs = await hostMs(alone, kernels, memoryBound);
+    solo.push(soloMs);
+    const equal = { slowdown: 2, count: kernels };
+    const cases = {
+      share50Error: await pairError(
+        device,
+        soloMs,
+        [
+          { ...equal, share: 50 },
+          { ...equal, share: 50 },
+        ],
+        computeBound,
+      ),
+      share30Error: await pairError(
+        device,
+        soloMs,
+        [30, 70].map((share) => {
+          const slowdown = a100Sms / Math.floor((a100Sms * share) / 100);
+          return { share, slowdown, count: Math.round(kernels / slowdown) };
+        }),
+        computeBound,
+      ),
+      share100Error: await pairError(
+        device,
+        soloMs,
+        [
+          { ...equal, share: 100 },
+          { ...equal, share: 100 },
+        ],
+        computeBound,
+      ),
+      bandwidthError: await pairError(
+        device,
+        soloMemoryMs,
+        [
+          { ...equal, share: 100 },
+          { ...equal, share: 100 },
+        ],
+        memoryBound,
+      ),
+      turnsError: await pairError(device, soloMs, [equal, equal], computeBound),
+    };
+    for (const [name, error] of Object.entries(cases)) (errors[name] ??= []).push(error);
+  }
+  await alone.end();
+  return [medianOf('soloMs', solo), ...Object.entries(errors).map(([name, values]) => medianOf(name, values))];
+}
+
+async function measureLaunch({ options }: BenchContext, device: SimulatedDevice): Promise<Measurement[]> {
+  const client = await startReady(device, 100);
+  const launchNs: number[] = [];
+  for (let round = 0; round < options.rounds; round += 1) {
+    const [, ns] = await client.tell('launches 5000');
+    launchNs.push(ns as number);
+  }
+  await client.end();
+  return [medianOf('launchNs', launchNs)];
+}
+
+/** Allocates and frees at random, and compares what is free with the sum. */
+async function measureMemory({ options }: BenchContext, device: SimulatedDevice): Promise<Measurement[]> {
+  const client = await startReady(device, 100);
+  const freeBytes = async (): Promise<number> => (await client.tell('info'))[1] as number;
+  const before = await freeBytes();
+  const sizes = new Map<number, number>();
+  let state = options.seed;
+  // Park and Miller's minimal standard.
+  const random = (below: number): number => (state = (state * 48271) % 2147483647) % below;
+  let worst = 0;
+  for (let step = 0; step < 400; step += 1) {
+    const held = [...sizes.keys()];
+    if (held.length > 0 && random(3) === 0) {
+      const index = held[random(held.length)] as number;
+      await client.tell(`free ${index}`);
+      sizes.delete(index);
+    } else {
+      const bytes = 1 + random(greatestAllocation);
+      const [, index] = await client.tell(`alloc ${bytes}`);
+      sizes.set(index as number, Math.ceil(bytes / granule) * granule);
+    }
+    const heldBytes = [...sizes.values()].reduce((sum, size) => sum + size, 0);
+    worst = Math.max(worst, Math.abs(before - (await freeBytes()) - heldBytes));
+  }
+  await client.end();
+  return [{ name: 'memoryErrorBytes', value: worst }];
+}
+
+/** Clients that MPS takes; the next one is refused with error 808. */
+async function countClients(_context: BenchContext, device: SimulatedDevice): Promise<Measurement[]> {
+  const clients: SimulatedClient[] = [];
+  let result = 0;
+  while (result === 0 && clients.length < 100) {
+    const client = device.start(100);
+    clients.push(client);
+    [result] = (await client.tell('context', [0, 808])) as [number];
+  }
+  await Promise.all(clients.map((client) => client.end()));
+  return [{ name: 'clientsAdmitted', value: clients.length - 1 }];
+}
