@@ -32,7 +32,7 @@ export class MemoryBudget {
 
   constructor(
     private readonly limitMiB: number,
-    /** Undefined where no container is granted a GPU. */
+    /** Undefined: what GPUs have is not bounded here. */
     private readonly devices: DeviceBudget | undefined,
     /** Called when memory has become free. */
     private readonly freed: () => void,
@@ -41,7 +41,7 @@ export class MemoryBudget {
   /** Takes a container's memory if it is free. */
   claim({ memoryMiB, gpu }: ContainerSpec): boolean {
     if (this.claimedMiB + memoryMiB > this.limitMiB) return false;
-    if (gpu !== undefined && this.devices?.claim(gpu) !== true) return false;
+    if (gpu !== undefined && this.devices?.claim(gpu) === false) return false;
     this.claimedMiB += memoryMiB;
     return true;
   }
@@ -72,6 +72,11 @@ export class MemoryBudget {
   missingOnDeviceMiB({ gpu }: ContainerSpec): number {
     if (gpu === undefined || this.devices === undefined) return 0;
     return this.devices.missingMiB(gpu) - (this.releasingOn.get(placeOf(gpu)) ?? 0);
+  }
+
+  /** Whether the end of a container would give another one memory that it lacks. */
+  helps(leaving: ContainerSpec, wanted: ContainerSpec): boolean {
+    return this.missingOnDeviceMiB(wanted) <= 0 || deviceMemoryBeside(wanted, leaving) > 0;
   }
 
   /** Whether what is on its way is enough for a container. */

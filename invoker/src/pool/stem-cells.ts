@@ -1,6 +1,7 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Container, ContainerFactory, ContainerSpec } from '../containers/container-factory.js';
+import { deviceMemoryBeside } from './memory-budget.js';
 import type { Measure } from './memory-budget.js';
 import type { Keeping, WaitingPairs } from './waiting-pairs.js';
 
@@ -20,6 +21,8 @@ export interface StemCellOptions {
   stemCells: readonly StemCellConfig[];
   /** Whether there are some for specs that actions turn out to want, too. */
   stemCellsOnDemand: boolean;
+  /** Of those, for how many specs there are some on each GPU, at most; default 0. */
+  gpuStemCells?: number;
 }
 
 interface Cell {
@@ -173,7 +176,14 @@ export class StemCells implements WaitingPairs {
   private demand(spec: ContainerSpec): void {
     if (!this.options.stemCellsOnDemand) return;
     const demanded = this.stocks.filter((stock) => stock.demanded).sort((a, b) => a.wantedMs - b.wantedMs);
-    if (demanded.length >= maxDemanded) this.giveUpStock(demanded[0] as Stock);
+    if (spec.gpu !== undefined) {
+      const { gpuStemCells = 0 } = this.options;
+      const beside = demanded.filter((stock) => deviceMemoryBeside(spec, stock.config.spec) > 0);
+      if (gpuStemCells === 0) return;
+      if (beside.length >= gpuStemCells) this.giveUpStock(beside[0] as Stock);
+    }
+    const left = demanded.filter((stock) => this.stocks.includes(stock));
+    if (left.length >= maxDemanded) this.giveUpStock(left[0] as Stock);
     const reactive = { minCount: 1, maxCount: 4, ttlMs: demandedForMs, threshold: 1, increment: 1 };
     const stock = this.stock({ spec, initialCount: 1, reactive }, true);
     this.stocks.push(stock);

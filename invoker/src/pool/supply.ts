@@ -136,7 +136,7 @@ export class Supply implements Recipient {
   /** An action that has no container at all, came before this one's next job and waits for memory. */
   starvedBefore(queue: ActionQueue): ActionQueue | undefined {
     const first = this.firstStarved();
-    if (first === undefined || first === queue) return undefined;
+    if (first === undefined || first === queue || !this.stocks.memory.helps(queue.spec, first.spec)) return undefined;
     const head = queue.waiting.peek();
     return head === undefined || head.sinceMs > (first.waiting.peek()?.sinceMs ?? Infinity) ? first : undefined;
   }

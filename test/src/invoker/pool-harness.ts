@@ -115,7 +115,8 @@ export class PoolHarness {
   submit(key: string, options: JobOptions = {}): Promise<Ended> {
     const { ms = 1, disposition = 'keep', memoryMiB = 128, concurrency = 1, namespace = key } = options;
     const env = { __OW_NAMESPACE: namespace };
-    const spec = { ...bareSpec(options.kind ?? kind, memoryMiB), concurrency, imports: options.imports ?? [] };
+    const gpu = options.gpu && { gpu: options.gpu };
+    const spec = { ...bareSpec(options.kind ?? kind, memoryMiB), concurrency, imports: options.imports ?? [], ...gpu };
     return new Promise((resolve, reject) => {
       const job: PoolJob & { settle(ended: Ended): void } = {
         settle: resolve,
