@@ -110,6 +110,16 @@ export interface NodeStatus {
 /** The ClusterState table of NodeStatus rows. */
 export const gpuTable = 'gpus';
 
+/** The ClusterState table of what operators want of devices: GpuWish rows by UUID. */
+export const gpuWishTable = 'gpuWishes';
+
+/** What an operator wants of a device: no new work, nothing on it once what runs has ended, or work again. */
+export interface GpuWish {
+  wish: 'cordon' | 'drain' | 'uncordon';
+  /** Epoch ms. */
+  at: number;
+}
+
 /** How long a row lasts whose agent does not write it again, ms. */
 export const gpuRowTtlMs = 5000;
 

@@ -24,9 +24,9 @@ export function withFault(record: HealthRecord, fault: string): HealthRecord {
   return { ...record, faults: [...record.faults, fault].slice(-maxFaults) };
 }
 
-/** The record after an operator said that the device is in order: what is seen now stays. */
-export function uncordoned(record: HealthRecord): HealthRecord {
-  return { ...healthyRecord, lost: record.lost, troubles: record.troubles };
+/** The record after an operator said that the device is in order: what is seen now stays, or is seen again. */
+export function uncordoned({ troubles }: HealthRecord): HealthRecord {
+  return { ...healthyRecord, troubles };
 }
 
 /** Whether work may be placed on a device. Faults of the hardware drain it, what may pass only keeps new work off. */

@@ -1,5 +1,5 @@
-import { gpuRowTtlMs, gpuTable } from '@gpuwhisk/common/gpu';
-import type { DeviceStatus, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
+import { gpuRowTtlMs, gpuTable, gpuWishTable } from '@gpuwhisk/common/gpu';
+import type { DeviceStatus, GpuWish, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
@@ -9,6 +9,7 @@ import type { Container, GpuGrant } from '../containers/container-factory.js';
 import type { GpuAccess } from '../containers/process/gpu-launch.js';
 import { admissionProblem } from './admission.js';
 import { Blame } from './blame.js';
+import { clientEnvs } from './client-env.js';
 import { uncordoned } from './device-health.js';
 import { DeviceLedger } from './device-ledger.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
@@ -57,10 +58,11 @@ export class GpuAgent implements GpuDesk {
   private readonly healer: Healer;
   private readonly sampler: Sampler;
   private statuses: DeviceStatus[] = [];
+  private clientEnv: Record<string, Record<string, string>> = {};
   private epoch = 0;
   private version = 0;
   private closed = false;
-  private subscription: { close(): Promise<void> } | undefined;
+  private readonly subscriptions: { close(): Promise<void> }[] = [];
   private readonly timers = new Map<'look' | 'publish', Timer>();
   private looking: Promise<void> = Promise.resolve();
   private hands: ContainerHands = { end: () => undefined, unbound: () => new Set() };
@@ -79,12 +81,19 @@ export class GpuAgent implements GpuDesk {
 
   /** Readies the devices and begins to look at them. Rejects with GpuDriverError. */
   async start(): Promise<void> {
-    await this.inventory.refresh();
-    this.subscription = await this.options.driver.watch((event) => {
+    await this.readDevices();
+    const { driver, state } = this.options;
+    const events = await driver.watch((event) => {
       if (event.type === 'mig-changed') void this.refresh();
       else this.healer.note(event);
       this.publishSoon();
     });
+    const wishes = await state.watch(gpuWishTable, (device, wish) => this.heed(device, wish));
+    this.subscriptions.push(events, wishes);
+    // What was wanted before this life still is; that something was put right was so then.
+    for (const [device, wish] of await state.rows(gpuWishTable)) {
+      if ((wish as unknown as GpuWish).wish !== 'uncordon') this.heed(device, wish);
+    }
     await this.look();
     this.scheduleLook();
   }
@@ -155,29 +164,43 @@ export class GpuAgent implements GpuDesk {
     return this.healer.endingOf(container);
   }
 
-  /** Keeps new work off a device; draining also removes what idles there. Whether there is such a device. */
-  setWish(uuid: string, wish: 'cordon' | 'drain' | 'uncordon'): boolean {
-    const { inventory } = this;
-    if (inventory.find(uuid) === undefined) return false;
-    const record = inventory.record(uuid);
-    inventory.setRecord(uuid, wish === 'uncordon' ? uncordoned(record) : { ...record, wish });
-    this.healer.drain(uuid);
-    this.publishSoon();
-    return true;
+  /** The driver was started anew: whatever used it before is of no more use, and the devices have to be readied. */
+  async driverRestarted(): Promise<void> {
+    for (const one of this.residents.all()) {
+      this.healer.end(one, { text: "The GPU's driver was started again while the action ran.", byAction: false });
+    }
+    await this.refresh();
   }
 
   /** Looks no more and removes the node's row. The driver and the enforcer stay their owner's. */
   async close(): Promise<void> {
     this.closed = true;
     for (const timer of this.timers.values()) timer.cancel();
-    await this.subscription?.close();
+    for (const subscription of this.subscriptions) await subscription.close();
     await this.looking;
     await this.options.state.deleteRow(gpuTable, this.options.invoker);
   }
 
+  /** An operator's wish about a device; of other nodes' devices nothing is known here. */
+  private heed(uuid: string, row: JsonValue | undefined): void {
+    const { inventory } = this;
+    if (row === undefined || inventory.find(uuid) === undefined) return;
+    const { wish } = row as unknown as GpuWish;
+    const record = inventory.record(uuid);
+    inventory.setRecord(uuid, wish === 'uncordon' ? uncordoned(record) : { ...record, wish });
+    this.healer.drain(uuid);
+    this.publishSoon();
+  }
+
+  private async readDevices(): Promise<void> {
+    const { enforcer, access } = this.options;
+    await this.inventory.refresh();
+    this.clientEnv = await clientEnvs(this.inventory.devices, enforcer, access);
+  }
+
   private async refresh(): Promise<void> {
     try {
-      await this.inventory.refresh();
+      await this.readDevices();
     } catch (error) {
       this.options.logger.error({ error: String(error) }, 'the GPUs could not be looked up again');
     }
@@ -217,6 +240,7 @@ export class GpuAgent implements GpuDesk {
       devices: [...inventory.devices],
       status: statuses.map((status) => ({ ...status, health: inventory.healthOf(status.uuid) })),
       residents: residents.rows(),
+      ...(Object.keys(this.clientEnv).length > 0 && { clientEnv: this.clientEnv }),
     };
     try {
       await state.setRow(gpuTable, invoker, row as unknown as JsonValue, gpuRowTtlMs);

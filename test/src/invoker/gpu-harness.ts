@@ -1,0 +1,185 @@
+import type { Device, GpuWish, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
+import { gpuTable, gpuWishTable } from '@gpuwhisk/common/gpu';
+import { createLogger } from '@gpuwhisk/common/logging';
+import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
+import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
+import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
+import type { DeviceEvent, DeviceSample, GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
+import { GpuDriverError } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
+import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
+import { ShareError } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
+import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
+import { grantOf } from '@gpuwhisk/invoker/gpu-agent/gpu-desk';
+import type { GpuUser } from '@gpuwhisk/invoker/gpu-agent/gpu-desk';
+import { SimulatedClock } from '../simulation/simulated-clock.js';
+
+export const kind = 'nodejs:20';
+export const deviceMiB = 40_960;
+
+/** A device of 40 GiB: `GPU-0`, `GPU-1`. */
+export function device(index: number): Device {
+  return {
+    uuid: `GPU-${index}`,
+    index,
+    name: 'NVIDIA A100-SXM4-40GB (simulated)',
+    type: 'a100-40',
+    smCount: 108,
+    memoryMiB: deviceMiB,
+    mode: 'timeslice',
+    slices: [],
+    simulated: true,
+  };
+}
+
+/** An agent over a driver and an enforcer whose answers the test sets, and containers that are objects. */
+export class GpuHarness {
+  readonly clock = new SimulatedClock();
+  readonly state = embeddedState(this.clock);
+  devices = [device(0), device(1)];
+  /** Processes of each device, by UUID. */
+  processes: Record<string, DeviceSample['processes']> = {};
+  driverFails = false;
+  /** Process ids of the host that have ended. */
+  readonly dead = new Set<number>();
+  /** The container of each process. */
+  readonly owners = new Map<number, string>();
+  /** What the enforcer finds wrong with each place. */
+  readonly enforcerProblems = new Map<string, string>();
+  /** Processes that are not under their share. */
+  readonly escaped = new Set<number>();
+  readonly opened: string[] = [];
+  readonly ended: string[] = [];
+  unbound = new Set<string>();
+  private listener: (event: DeviceEvent) => void = () => undefined;
+  private readonly factory = createSimulatedFactory({
+    clock: this.clock,
+    random: seededRandom(1),
+    kinds: [kind],
+    guest: {
+      init: () => ({ then: { do: 'result', value: {} } }),
+      run: () => ({ then: { do: 'hang' } }),
+    },
+  });
+  readonly agent = new GpuAgent({
+    invoker: 'invoker0',
+    driver: this.driver(),
+    enforcer: this.enforcer(),
+    state: this.state,
+    clock: this.clock,
+    logger: createLogger({ level: 'silent' }),
+    processes: {
+      containerOf: (pid) => Promise.resolve(this.owners.get(pid)),
+      isAlive: (pid) => Promise.resolve(!this.dead.has(pid)),
+    },
+    access: () => ({ env: {}, binds: [], libraries: [] }),
+  });
+
+  static async open(change: (harness: GpuHarness) => void = () => undefined): Promise<GpuHarness> {
+    const harness = new GpuHarness();
+    change(harness);
+    await harness.factory.start();
+    harness.agent.attach({
+      end: (container) => {
+        harness.ended.push(container.id);
+        void container.destroy();
+      },
+      unbound: () => harness.unbound,
+    });
+    await harness.clock.runUntil(harness.agent.start());
+    return harness;
+  }
+
+  emit(event: DeviceEvent): void {
+    this.listener(event);
+  }
+
+  /** Says what an operator wants of a device, as the controller does. */
+  async wish(device: string, wish: GpuWish['wish']): Promise<void> {
+    await this.state.setRow(gpuWishTable, device, { wish, at: this.clock.now() });
+    await this.clock.runFor(100);
+  }
+
+  /** Lets so many looks pass, and those changes be told that are told soon. */
+  async look(times = 1): Promise<NodeStatus> {
+    await this.clock.runFor(times * 1000 + 100);
+    return this.row();
+  }
+
+  /** The node's row in the GPU table. */
+  async row(): Promise<NodeStatus> {
+    const row = (await this.state.rows(gpuTable)).get('invoker0');
+    if (row === undefined) throw new Error('The node has no row.');
+    return row as unknown as NodeStatus;
+  }
+
+  /** A container with the grant of a placement; its process is `pid`. */
+  async container(placement: Placement, pid: number): Promise<Container> {
+    const gpu = grantOf(placement);
+    const container = await this.clock.runUntil(this.factory.create({ ...bareSpec(kind, 256), gpu }));
+    this.agent.joined(container, gpu);
+    this.owners.set(pid, container.id);
+    return container;
+  }
+
+  private driver(): GpuDriver {
+    const refuse = (): Promise<never> => Promise.reject(new GpuDriverError('not here'));
+    return {
+      simulated: true,
+      version: { driver: '580 (simulated)', cuda: '13.0' },
+      devices: () => Promise.resolve(this.devices),
+      sample: () => (this.driverFails ? refuse() : Promise.resolve(this.devices.map(({ uuid }) => this.sample(uuid)))),
+      watch: (listener) => {
+        this.listener = listener;
+        return Promise.resolve({ close: () => Promise.resolve() });
+      },
+      sliceProfiles: () => Promise.resolve([]),
+      setExclusive: refuse,
+      setMig: refuse,
+      createSlice: refuse,
+      destroySlice: refuse,
+      close: () => Promise.resolve(),
+    };
+  }
+
+  private sample(uuid: string): DeviceSample {
+    const processes = this.processes[uuid] ?? [];
+    const usedMemoryMiB = processes.reduce((sum, { memoryMiB }) => sum + memoryMiB, 0);
+    return { uuid, usedMemoryMiB, utilisation: 0.5, clockEvents: [], processes };
+  }
+
+  private enforcer(): ShareEnforcer {
+    return {
+      name: 'mps',
+      adjusts: false,
+      open: ({ uuid }) => {
+        this.opened.push(uuid);
+        this.enforcerProblems.delete(uuid);
+        return Promise.resolve();
+      },
+      settings: ({ uuid }, share) =>
+        Promise.resolve({
+          env: { CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: String(share.shareClass) },
+          binds: [{ path: `/run/mps/${uuid}`, write: true }],
+        }),
+      confirm: ({ pid }) => (this.escaped.has(pid) ? Promise.reject(new ShareError('no client')) : Promise.resolve()),
+      adjust: () => Promise.reject(new ShareError('not here')),
+      clients: () => Promise.resolve([]),
+      terminate: () => Promise.resolve(),
+      check: (uuid) => Promise.resolve(this.enforcerProblems.get(uuid)),
+      close: () => Promise.resolve(),
+    };
+  }
+}
+
+/** A placement of a share with so much memory on `GPU-0`. */
+export function placementOf(memoryMiB: number, changes: Partial<Placement> = {}): Placement {
+  const share = { shareClass: 50, smRequest: 0.5, smLimit: 0.5, memoryMiB } as const;
+  return { invoker: 'invoker0', devices: ['GPU-0'], share, at: 0, epoch: 1, version: 1, ...changes };
+}
+
+/** The user of an activation of that id, of `/guest/ACTION`. */
+export function userOf(activationId: string, action = 'a'): GpuUser {
+  return { activationId, action: `/guest/${action}`, namespace: 'guest', isolation: 'namespace' };
+}
