@@ -62,6 +62,11 @@ export const configSchema = z.strictObject({
    * are made when somebody waits (process).
    */
   containers: z.enum(['mscontainer', 'process']).default('mscontainer'),
+  /** The GPUs: those that the driver finds, none, or simulated ones, such as `sim:a100-40x4,h100`. */
+  gpus: z
+    .string()
+    .regex(/^(auto|none|sim:.+)$/, { error: "takes auto, none or sim:MODELxN[,MODELxN], such as 'sim:a100-40x4'" })
+    .default('auto'),
   /** Sandboxes reach the network through NAT where the host allows it. */
   actionNetwork: z.boolean().default(true),
   /** Memory that containers may claim together, MiB; absent: 60 % of the host's. */
@@ -140,6 +145,8 @@ export const configSchema = z.strictObject({
           mig: z.boolean().default(false),
         })
         .prefault({}),
+      /** Containers that are kept ready on each device for functions that had to wait for one; 0: none. */
+      prewarm: count.default(2),
       /** What becomes of an activation whose SLO cannot be met any more: it runs as best effort, or is refused (429). */
       admission: z.enum(['best-effort', 'refuse']).default('best-effort'),
       /** Activations that may wait for a GPU; more are answered 429. */

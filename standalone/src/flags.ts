@@ -27,6 +27,8 @@ export const usage = `Usage: npm start -- [flags]
   --memory MIB           memory that containers may claim together (default 60 % of the host's)
   --stem-cells true|false   keep prewarmed containers (default true)
   --containers mscontainer|process   inject functions into warm processes (default), or start each in one of its own
+  --gpus auto|none|sim:MODELxN[,MODELxN]   the GPUs that are here (default auto), none, or simulated ones such as
+                         sim:a100-40x4 (models: rtx3090, a100-40, a100-80, h100, h200)
   --runtimes FILE        runtimes manifest in OpenWhisk's shape (default runtimes/runtimes.json)
   --require-isolation    refuse to start where the host forbids a measure of isolation
   --limits standalone|openwhisk   guest and whisk.system have limits of their own that leave room (default), or
@@ -58,6 +60,7 @@ export function parseCommand(args: string[], env: NodeJS.ProcessEnv): Command {
   if (values.memory !== undefined) flags.poolMemoryMiB = Number(values.memory);
   if (values['stem-cells'] !== undefined) flags.stemCells = jsonOrText(values['stem-cells']);
   if (values.containers !== undefined) flags.containers = values.containers;
+  if (values.gpus !== undefined) flags.gpus = values.gpus;
   if (values.runtimes !== undefined) flags.runtimesManifest = values.runtimes;
   if (values['require-isolation']) flags.requireIsolation = true;
   if (values['log-level'] !== undefined) flags.logLevel = values['log-level'];
@@ -94,6 +97,7 @@ function parseValues(args: string[]) {
       memory: { type: 'string' },
       'stem-cells': { type: 'string' },
       containers: { type: 'string' },
+      gpus: { type: 'string' },
       runtimes: { type: 'string' },
       'require-isolation': { type: 'boolean' },
       limits: { type: 'string' },

@@ -18,6 +18,7 @@ function greet(platform: Platform): void {
   const lines = [
     `gpuwhisk is ready at ${platform.url}`,
     ...(platform.gatewayUrl === undefined ? [] : [`APIs that it serves are at ${platform.gatewayUrl}/api/...`]),
+    ...(platform.gpus === undefined ? [] : [platform.gpus]),
     ...platform.notes.map((note) => `  note: ${note}`),
     '',
     platform.wellKnownAccounts

@@ -28,9 +28,13 @@ import { createMsContainerFactory } from '@gpuwhisk/invoker/containers/mscontain
 import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/process-factory';
 import { NamespaceBlacklist } from '@gpuwhisk/invoker/namespace-blacklist';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
+import { ProvisioningError } from '@gpuwhisk/invoker/containers/container-factory';
+import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-factory';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
 import { lockDataFolder } from './data-lock.js';
 import { listen } from './servers.js';
+import { openGpus } from './open-gpus.js';
+import type { NodeGpus } from './open-gpus.js';
 import { openStore, takesWellKnownAccounts } from './open-store.js';
 import { installAccounts } from './standalone-identities.js';
 import type { AccountLimits } from './standalone-identities.js';
@@ -49,6 +53,8 @@ export interface Platform {
   readonly gatewayUrl: string | undefined;
   /** Whether it has OpenWhisk's guest and whisk.system with the keys that everybody knows. */
   readonly wellKnownAccounts: boolean;
+  /** A line about the GPUs; undefined: there is nothing to say. */
+  readonly gpus: string | undefined;
   /** Plain lines about what this machine lacks. */
   readonly notes: readonly string[];
   /** Lets running activations end for up to `drainMs`, then stops everything; what waits is run by the next life. */
@@ -128,12 +134,17 @@ async function start(
   // Filled in once the addresses are known; no container starts before that.
   const runtimeEnv: Record<string, string> = {};
   const api: { controller?: Controller } = {};
+  let gpus: Pick<NodeGpus, 'agent'> = {};
   const processes = createProcessFactory({
     catalog,
     clock,
     dataDir: config.dataDir,
     actionNetwork: config.actionNetwork,
     runtimeEnv,
+    gpuAccess: (grant) => {
+      if (!gpus.agent) return Promise.reject(new ProvisioningError('There is no GPU here.'));
+      return gpus.agent.accessFor(grant);
+    },
     serveSandboxes: async (address) => {
       const handle: HttpHandler = (request, response) => {
         if (api.controller) api.controller.handle(request, response);
@@ -166,6 +177,10 @@ async function start(
 
   const state = embeddedState(clock);
   releases.push(() => state.close());
+  const nodeGpus = await openGpus({ config, invoker: invokerTopic, state, clock, logger });
+  releases.push(() => nodeGpus.close());
+  gpus = nodeGpus;
+  const { agent } = nodeGpus;
   const records = new RecordWriter(store, clock, logger);
   releases.push(() => records.close());
   const gpuTable = new GpuTable(state, clock);
@@ -203,7 +218,7 @@ async function start(
     instance,
     bus,
     store,
-    factory,
+    factory: agent ? toldToAgent(factory, agent) : factory,
     marks: durable.marks,
     clock,
     logger,
@@ -213,11 +228,13 @@ async function start(
       memoryMiB: config.poolMemoryMiB ?? Math.floor((totalmem() / MiB) * 0.6),
       stemCells: config.stemCells ? stemCellConfigs(catalog.manifest, readiesAll) : [],
       stemCellsOnDemand: config.stemCells,
+      gpuStemCells: config.gpu.prewarm,
     },
     resultBounds: config.limits,
     recordLevels: config,
     blacklist,
     maxInFlight,
+    ...(agent && { gpu: agent }),
     unlockArguments: createArgumentUnlock(config.parameterStorage),
   });
   // Filled in once the port is known.
@@ -260,6 +277,7 @@ async function start(
     gatewayUrl,
     wellKnownAccounts,
     notes: [...isolationNotes, ...catalog.notes],
+    gpus: nodeGpus.line,
     async close(drainMs) {
       const serverClosed = servers.close(drainMs + requestGraceMs);
       const untilMs = clock.monotonicMs() + drainMs;
