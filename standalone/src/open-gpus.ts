@@ -11,6 +11,8 @@ import { GpuDriverError } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
 import { openNvidiaDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/nvidia-driver';
 import { loadNvml } from '@gpuwhisk/invoker/gpu-agent/drivers/nvml';
 import { noEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/no-enforcer';
+import { createMpsEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/mps-enforcer';
+import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
 import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
 import { nvidiaAccess } from '@gpuwhisk/invoker/gpu-agent/host/device-files';
 import { systemProcesses } from '@gpuwhisk/invoker/gpu-agent/host/host-processes';
@@ -66,7 +68,7 @@ async function openSimulated(options: OpenGpusOptions, gpus: string): Promise<No
     if (nvml === undefined) throw new StandInError('There are no simulated GPUs: the binding to NVML was not built.');
     const library = join(standInFolder, 'libnvidia-ml.so.1');
     const driver = await openNvidiaDriver({ nvml, clock, library, simulator: standIn.socket });
-    const node = await startAgent(options, driver, () => standInAccess(standIn));
+    const node = await startAgent(options, driver, () => standInAccess(standIn), standIn.socket);
     if (node.agent) opened.agent = node.agent;
     return { ...node, close: () => node.close().finally(() => standIn.close()) };
   } catch (error) {
@@ -95,9 +97,10 @@ async function startAgent(
   options: OpenGpusOptions,
   driver: GpuDriver,
   access: (device: string, slice?: string) => GpuAccess,
+  simulator?: string,
 ): Promise<NodeGpus> {
   const { invoker, state, clock, logger } = options;
-  const enforcer = noEnforcer();
+  const enforcer = await chooseEnforcer(options, driver, simulator);
   const agent = new GpuAgent({ invoker, driver, enforcer, state, clock, logger, processes: systemProcesses, access });
   const close = async (): Promise<void> => {
     await agent.close();
@@ -114,6 +117,30 @@ async function startAgent(
   }
 }
 
+/** MPS where its daemons may be started or somebody else's runs; else processes take turns. */
+async function chooseEnforcer(
+  { config, logger }: OpenGpusOptions,
+  driver: GpuDriver,
+  simulator: string | undefined,
+): Promise<ShareEnforcer> {
+  const control =
+    simulator === undefined
+      ? {}
+      : { program: join(standInFolder, 'nvidia-cuda-mps-control'), env: { GPUWHISK_SIM_SOCKET: simulator } };
+  const manage = driver.simulated || config.gpu.manage.mps;
+  const mps = createMpsEnforcer({ driver, folder: join(config.dataDir, 'gpus'), manage, control });
+  if (manage) return mps;
+  const [first] = await driver.devices();
+  if (first === undefined) return noEnforcer();
+  try {
+    await mps.open(first);
+    return mps;
+  } catch (error) {
+    logger.warn({ error: String(error) }, 'shares of GPUs are not enforced: processes take turns');
+    return noEnforcer();
+  }
+}
+
 /** `GPUs: 2 x NVIDIA H100 80GB HBM3 (simulated)`. */
 function describe(devices: readonly Device[]): string {
   const counts = new Map<string, number>();
@@ -122,5 +149,6 @@ function describe(devices: readonly Device[]): string {
 }
 
 function standInAccess({ socket }: StandIn): GpuAccess {
-  return { env: { GPUWHISK_SIM_SOCKET: socket }, binds: [{ path: socket, mode: 'rw' }], libraries: [standInFolder] };
+  const binds = [{ path: socket, mode: 'rw' as const }];
+  return { env: { GPUWHISK_SIM_SOCKET: socket }, binds, libraries: [standInFolder], oneUser: false };
 }

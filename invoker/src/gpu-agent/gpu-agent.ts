@@ -147,7 +147,8 @@ export class GpuAgent implements GpuDesk {
       const own = await this.options.enforcer.settings(device, share, slice);
       const env = { ...access.env, CUDA_VISIBLE_DEVICES: slice ?? uuid, ...own.env };
       const sockets = own.binds.map(({ path, write }) => ({ path, mode: write ? ('rw' as const) : ('ro' as const) }));
-      return { ...access, env, binds: [...access.binds, ...sockets], ...(own.uid !== undefined && { uid: own.uid }) };
+      // Its user may be the platform's own, which no function is to be: any will do, if it is the same for all.
+      return { ...access, env, binds: [...access.binds, ...sockets], oneUser: own.uid !== undefined };
     } catch (error) {
       throw unusable(`GPU ${uuid} cannot be shared: ${(error as Error).message}`);
     }

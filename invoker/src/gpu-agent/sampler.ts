@@ -26,7 +26,9 @@ export interface SamplerParts {
 
 /** Looks at which the driver may fail before its devices are out of order. */
 const maxFailures = 3;
-/** Every how many looks the enforcer is asked, and whether processes that are none of ours are there at all. */
+/** Every how many looks the enforcer is asked, about one place at a time: it may have to start a program for that. */
+const askEvery = 2;
+/** Every how many looks it is asked whether processes that are none of ours are there at all. */
 const checkEvery = 5;
 
 const silent = 'the driver does not answer';
@@ -36,6 +38,7 @@ const zombie = 'a process that has ended holds memory of it';
 export class Sampler {
   private failures = 0;
   private looks = 0;
+  private asked = 0;
   private last: DeviceStatus[] = [];
   /** Container of each process that was seen; undefined: none of ours. */
   private owners = new Map<number, string | undefined>();
@@ -71,7 +74,9 @@ export class Sampler {
     this.parts.ledger.setForeign(foreignMemory(this.last));
     this.checkContainers();
     await this.confirm();
-    if (this.looks++ % checkEvery === 0) await Promise.all([this.checkEnforcer(), this.checkProcesses()]);
+    this.looks++;
+    if (this.looks % askEvery === 0) await this.checkEnforcer();
+    if (this.looks % checkEvery === 0) await this.checkProcesses();
     return this.last;
   }
 
@@ -134,12 +139,10 @@ export class Sampler {
     const inUse = inventory
       .places()
       .filter(({ device }) => !inventory.isLost(device.uuid) && device.mode !== 'timeslice');
-    await Promise.all(
-      inUse.map(async (place) => {
-        const problem = await enforcer.check(place.device.uuid, place.slice).catch((error: Error) => error.message);
-        if (problem !== undefined) await healer.restart(place, problem);
-      }),
-    );
+    const place = inUse[this.asked++ % inUse.length];
+    if (place === undefined) return;
+    const problem = await enforcer.check(place.device.uuid, place.slice).catch((error: Error) => error.message);
+    if (problem !== undefined) await healer.restart(place, problem);
   }
 
   /** Memory of a process that has ended is nobody's to free but the driver's: no new work until it is free. */

@@ -35,8 +35,8 @@ export interface RuntimeLaunch {
    * itself. Default false.
    */
   traces?: boolean;
-  /** User of the host that it must run as; absent: one of its own. */
-  hostUser?: number;
+  /** Whether it is the same user of the host as all others that say so, instead of one of its own. */
+  sharesUser?: boolean;
   /**
    * How it is started ahead of need, as a process that functions are injected into; absent where they are not, or where
    * this is such a launch itself (`traces`).

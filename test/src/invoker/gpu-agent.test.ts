@@ -81,6 +81,7 @@ test('what its container is started with', async () => {
     env: { CUDA_VISIBLE_DEVICES: 'GPU-1', CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: '50' },
     binds: [{ path: '/run/mps/GPU-1', mode: 'rw' }],
     libraries: [],
+    oneUser: false,
   });
   await expect(agent.accessFor({ device: 'GPU-9', share })).rejects.toMatchObject({ elsewhere: true });
 });

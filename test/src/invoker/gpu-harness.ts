@@ -73,7 +73,7 @@ export class GpuHarness {
       containerOf: (pid) => Promise.resolve(this.owners.get(pid)),
       isAlive: (pid) => Promise.resolve(!this.dead.has(pid)),
     },
-    access: () => ({ env: {}, binds: [], libraries: [] }),
+    access: () => ({ env: {}, binds: [], libraries: [], oneUser: false }),
   });
 
   static async open(change: (harness: GpuHarness) => void = () => undefined): Promise<GpuHarness> {

@@ -7,12 +7,12 @@ export interface GpuAccess {
   binds: readonly { path: string; mode: 'ro' | 'rw' | 'dev' }[];
   /** Folders with the driver's libraries, where those are not the system's. */
   libraries: readonly string[];
-  /** User that it must be on the host; absent: any. */
-  uid?: number;
+  /** What shares the GPU serves one user of the host: all containers with a GPU are the same one, which is nobody else's. */
+  oneUser: boolean;
 }
 
 /** The launch of a container with a GPU. */
-export function launchWithGpu(launch: RuntimeLaunch, { env, binds, libraries, uid }: GpuAccess): RuntimeLaunch {
+export function launchWithGpu(launch: RuntimeLaunch, { env, binds, libraries, oneUser }: GpuAccess): RuntimeLaunch {
   const readable = [...libraries, ...binds.filter(({ mode }) => mode === 'ro').map(({ path }) => path)];
   const writable = binds.filter(({ mode }) => mode !== 'ro').map(({ path }) => path);
   const paths = [...readable.flatMap((path) => ['--read', path]), ...writable.flatMap((path) => ['--write', path])];
@@ -41,6 +41,6 @@ export function launchWithGpu(launch: RuntimeLaunch, { env, binds, libraries, ui
           )
         : {}),
     },
-    ...(uid !== undefined && { hostUser: uid }),
+    ...(oneUser && { sharesUser: true }),
   };
 }

@@ -36,6 +36,8 @@ import { unsandboxed } from './unsandboxed.js';
 
 const MiB = 1024 * 1024;
 const defaultPidsLimit = 1024;
+/** Its user is that of containers which have to be the same one. */
+const sharedUserSlot = maxSlots - 1;
 /** Host user ids of sandboxes, which systemd's ranges leave free. Each platform has a block of them. */
 const firstOuterId = 1_879_048_192;
 const idBlocks = 256;
@@ -227,7 +229,7 @@ class ProcessFactory implements ProcessContainerFactory {
       frame: {
         rootFolder: this.sandboxFolder('.root'),
         actionFolder: this.sandboxFolder(parked.id),
-        outerId: launch.hostUser ?? this.outerId(parked.slot),
+        outerId: this.outerId(launch.sharesUser ? sharedUserSlot : parked.slot),
         slot: parked.slot,
         view: this.view,
         pidNamespace,

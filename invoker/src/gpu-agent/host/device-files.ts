@@ -32,6 +32,7 @@ export async function nvidiaAccess(
       env: {},
       binds: files.filter((path) => existsSync(path)).map((path) => ({ path, mode: 'dev' })),
       libraries: [],
+      oneUser: false,
     };
   };
 }
