@@ -168,6 +168,7 @@ export class GpuHarness {
       clients: () => Promise.resolve([]),
       terminate: () => Promise.resolve(),
       check: (uuid) => Promise.resolve(this.enforcerProblems.get(uuid)),
+      shut: () => Promise.resolve(),
       close: () => Promise.resolve(),
     };
   }
