@@ -1,4 +1,5 @@
 import type { Bench, Measurement } from '../bench.js';
+import { measureDeviceFault } from './inject-device-fault.js';
 import { injectJava } from './inject-java.js';
 import { injectNodejs } from './inject-nodejs.js';
 import { measureNative } from './inject-native.js';
@@ -12,6 +13,7 @@ const parts = {
   pythonLeak: measurePythonLeak,
   java: injectJava,
   nodejs: injectNodejs,
+  deviceFault: measureDeviceFault,
 } as const;
 
 /** Functions injected into pre-warmers, against their cold start. */

@@ -110,7 +110,7 @@ CUresult create_context(CUcontext *made, CUdevice index, unsigned flags, uint32_
   return CUDA_SUCCESS;
 }
 
-static void destroy_context(struct CUctx_st *context) {
+void destroy_context(struct CUctx_st *context) {
   struct gwsim_context request = {.id = context->id};
   unload_modules_of(context);
   free_blocks_of(context);

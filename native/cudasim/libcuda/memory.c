@@ -51,7 +51,7 @@ static bool place(uint64_t bytes, struct CUctx_st *context, CUdeviceptr *pointer
   if (DEVICE_WINDOW - offset < size) return false;
   struct block *row = &gwsim_state->blocks[at];
   memmove(row + 1, row, (count - at) * sizeof *row);
-  *row = (struct block){offset, bytes, context};
+  *row = (struct block){offset, bytes, context, false};
   gwsim_state->block_count++;
   *pointer = DEVICE_BASE + offset;
   return true;
@@ -92,15 +92,18 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t w
   return cuMemAlloc_v2(pointer, *pitch * height);
 }
 
+CUresult free_block(struct block *block) {
+  struct gwsim_memory request = {block->context->id, block->bytes};
+  CUresult result = call_daemon(GWSIM_FREE, &request, sizeof request, NULL, 0);
+  if (result == CUDA_SUCCESS) remove_block(block);
+  return result;
+}
+
 static CUresult give_back(CUdeviceptr pointer) {
   CUresult result = CUDA_ERROR_INVALID_VALUE;
   lock_state();
   struct block *block = block_with(pointer, 0);
-  if (block != NULL && DEVICE_BASE + block->offset == pointer) {
-    struct gwsim_memory request = {block->context->id, block->bytes};
-    result = call_daemon(GWSIM_FREE, &request, sizeof request, NULL, 0);
-    if (result == CUDA_SUCCESS) remove_block(block);
-  }
+  if (block != NULL && DEVICE_BASE + block->offset == pointer) result = free_block(block);
   unlock_state();
   return result;
 }

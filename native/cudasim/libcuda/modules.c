@@ -14,7 +14,7 @@ static bool is_module(CUmodule module) {
          module->kind == MODULE;
 }
 
-static void unload(CUmodule module) {
+void unload_module(CUmodule module) {
   for (struct CUfunc_st *next, *function = module->functions; function != NULL; function = next) {
     next = function->next;
     function->kind = FREE_ROW;
@@ -27,7 +27,7 @@ static void unload(CUmodule module) {
 void unload_modules_of(struct CUctx_st *context) {
   for (int i = 0; i < MAX_MODULES; i++) {
     CUmodule module = &gwsim_state->modules[i];
-    if (module->kind == MODULE && module->context == context) unload(module);
+    if (module->kind == MODULE && module->context == context) unload_module(module);
   }
 }
 
@@ -54,7 +54,7 @@ EXPORT CUresult cuModuleLoadData(CUmodule *made, const void *image) {
     module->context = context;
     module->opaque = is_machine_code(image);
     if (!module->opaque) result = read_ptx(image, module);
-    if (result != CUDA_SUCCESS) unload(module);
+    if (result != CUDA_SUCCESS) unload_module(module);
   }
   unlock_state();
   if (result != CUDA_SUCCESS) return result;
@@ -97,7 +97,7 @@ EXPORT CUresult cuModuleUnload(CUmodule module) {
   if (!is_module(module)) return CUDA_ERROR_INVALID_HANDLE;
   result = wait_for_context(module->context);
   lock_state();
-  unload(module);
+  unload_module(module);
   unlock_state();
   return result;
 }

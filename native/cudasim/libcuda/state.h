@@ -101,6 +101,16 @@ struct CUmod_st {
 struct block {
   uint64_t offset, bytes;
   struct CUctx_st *context;
+  bool kept; // It was there at the mark.
+};
+
+/** What reset.c goes back to. */
+struct mark {
+  bool is_set;
+  bool contexts[MAX_CONTEXTS], modules[MAX_MODULES], streams[GWSIM_STREAMS], events[GWSIM_EVENT_SLOTS];
+  unsigned uses[MAX_CONTEXTS];
+  uint32_t blocks;
+  uint64_t heap_used;
 };
 
 struct state {
@@ -121,6 +131,7 @@ struct state {
   struct block blocks[MAX_BLOCKS]; // By offset.
   void *free_lists[32];            // Of heap.c.
   uint64_t heap_used;
+  struct mark mark;
 };
 
 /** The one pointer; NULL before cuInit. */
@@ -157,6 +168,8 @@ int thread_id(void);
 
 // contexts.c
 CUresult create_context(CUcontext *made, CUdevice device, unsigned flags, uint32_t affinity_sms, bool primary);
+/** Under the lock. */
+void destroy_context(struct CUctx_st *context);
 void forget_stream(CUstream stream);
 
 // streams.c
@@ -177,9 +190,13 @@ CUresult check_not_capturing(struct CUctx_st *context);
 /** Where device memory lies in this process, if all of it is one allocation's; NULL otherwise. */
 void *host_address(CUdeviceptr pointer, uint64_t bytes);
 void free_blocks_of(struct CUctx_st *context);
+/** Gives a block back. Under the lock. */
+CUresult free_block(struct block *block);
 
 // modules.c
 void unload_modules_of(struct CUctx_st *context);
+/** Under the lock. */
+void unload_module(CUmodule module);
 
 // graphs.c
 enum node_type { NODE_KERNEL, NODE_TO_DEVICE, NODE_TO_HOST, NODE_WITHIN, NODE_FILL };

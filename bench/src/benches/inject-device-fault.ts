@@ -1,0 +1,119 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import {
+  nativePrewarmerPath,
+  type Injector,
+  type LaunchedPrewarmer,
+} from '@gpuwhisk/invoker/containers/mscontainer/injector';
+import { medianOf, type BenchContext, type Measurement } from '../bench.js';
+import { repositoryDir } from '../paths.js';
+import { requireInjector, type NativeFunction } from './inject-objects.js';
+
+const rounds = 20;
+const compileTimeoutMs = 60_000;
+const standIn = join(repositoryDir, 'native', 'build', 'cudasim');
+const call = (argument: string) => ({ argument, timeoutMs: 10_000 });
+
+/** Launches an empty kernel, or with `bad` in its argument one that ends in an illegal address; returns the error. */
+const source = `
+#include <cuda.h>
+#include <stdio.h>
+#include <string.h>
+static const char kernels[] = ".version 8.0\\n.target sm_80\\n.address_size 64\\n"
+  "// gpuwhisk threads=32 blocksPerSm=8 nsPerBlock=1000\\n.visible .entry good()\\n{\\n ret;\\n}\\n"
+  "// gpuwhisk threads=32 blocksPerSm=8 nsPerBlock=1000 faults=1\\n.visible .entry bad()\\n{\\n ret;\\n}\\n";
+const char *gpuwhisk_main(const char *json) {
+  static char text[64];
+  CUmodule module;
+  CUfunction kernel;
+  int error = cuModuleLoadData(&module, kernels);
+  if (!error) error = cuModuleGetFunction(&kernel, module, strstr(json, "bad") ? "bad" : "good");
+  if (!error) error = cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, 0, 0, 0);
+  if (!error) error = cuCtxSynchronize();
+  snprintf(text, sizeof text, "{\\"error\\":%d}", error);
+  return text;
+}`;
+
+/**
+ * On the stand-in driver: a function meets a fault of the device, which stays with its pre-warmer's context.
+ * `deviceFaultMs`: from the faulting call's answer to the same function's result in the pre-warmer that was standing by;
+ * `deviceReadyMs`: from there until another one stands by, its CUDA context made.
+ */
+export async function measureDeviceFault({ temporaryDir, cleanup, say }: BenchContext): Promise<Measurement[]> {
+  const injector = requireInjector();
+  const daemon = join(standIn, 'daemon');
+  if (!existsSync(daemon)) {
+    say('  without the stand-in driver no fault of a device is measured');
+    return [];
+  }
+  const socket = join(temporaryDir, 'stand-in');
+  const child = spawn(daemon, ['--socket', socket, '--gpus', 'a100-40'], { stdio: ['pipe', 'pipe', 'inherit'] });
+  cleanup.add('stand-in driver', async () => {
+    child.stdin.end();
+    if (child.exitCode === null) await once(child, 'exit');
+  });
+  await once(child.stdout, 'data');
+
+  const compiled = compile(temporaryDir);
+  const launch = (): Promise<LaunchedPrewarmer> => launchWithContext(injector, socket);
+  const fault: number[] = [];
+  const ready: number[] = [];
+  let standby = (await launch()).target;
+  for (let round = 0; round < rounds; round += 1) {
+    const serving = standby;
+    standby = (await launch()).target;
+    const failed = await run(injector, serving, compiled, 'bad');
+    if (failed !== 700) throw new Error(`The device has no fault: ${failed}`);
+    const startedMs = performance.now();
+    const unloaded = await injector.unload(serving);
+    if (unloaded.ready) throw new Error('A pre-warmer whose device failed was taken back.');
+    const error = await run(injector, standby, compiled, 'good');
+    if (error !== 0) throw new Error(`The one that stood by fails: ${error}`);
+    fault.push(performance.now() - startedMs);
+    const relaunchedMs = performance.now();
+    const next = (await launch()).target;
+    ready.push(performance.now() - relaunchedMs);
+    await injector.end(standby);
+    standby = next;
+  }
+  await injector.end(standby);
+  return [medianOf('deviceFaultMs', fault), medianOf('deviceReadyMs', ready)];
+}
+
+function compile(folder: string): NativeFunction {
+  const file = join(folder, 'device.c');
+  const object = join(folder, 'device.so');
+  writeFileSync(file, source);
+  const include = `-I${join(repositoryDir, 'native', 'cudasim', 'include')}`;
+  execFileSync('cc', ['-O2', '-shared', '-fPIC', include, '-o', object, file], { timeout: compileTimeoutMs });
+  const code = readFileSync(object);
+  return { code, digest: createHash('sha256').update(code).digest('hex') };
+}
+
+function launchWithContext(injector: Injector, socket: string): Promise<LaunchedPrewarmer> {
+  return injector.launch({
+    program: nativePrewarmerPath,
+    arguments: ['--read', standIn, '--write', join(socket, '..')],
+    environment: [
+      'PATH=/usr/bin:/bin',
+      'GPUWHISK_CUDA=true',
+      `GPUWHISK_SIM_SOCKET=${socket}`,
+      `LD_LIBRARY_PATH=${standIn}`,
+    ],
+  });
+}
+
+/** Loads and calls the function; returns the driver's error that it reports. */
+async function run(
+  injector: Injector,
+  target: LaunchedPrewarmer['target'],
+  { code, digest }: NativeFunction,
+  argument: string,
+): Promise<number> {
+  const outcome = await injector.inject(target, code, { digest, first: call(JSON.stringify({ [argument]: 1 })) });
+  if (outcome.result === undefined) throw new Error(outcome.message);
+  return (JSON.parse(outcome.result) as { error: number }).error;
+}
