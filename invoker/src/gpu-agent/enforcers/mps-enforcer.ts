@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Device } from '@gpuwhisk/common/gpu';
 import type { GpuDriver } from '../drivers/gpu-driver.js';
 import { GpuDriverError } from '../drivers/gpu-driver.js';
@@ -49,11 +49,12 @@ function clientLimitOf(device: Device, slice?: string): number {
  */
 export function createMpsEnforcer(options: MpsEnforcerOptions): ShareEnforcer {
   const { driver, manage } = options;
+  const folder = resolve(options.folder);
   const places = new Map<string, Place>();
   const opening = new Map<string, Promise<void>>();
 
   const directoriesOf = (visible: string) => {
-    const home = join(options.folder, createHash('sha256').update(visible).digest('hex').slice(0, 12));
+    const home = join(folder, createHash('sha256').update(visible).digest('hex').slice(0, 12));
     return { pipe: join(home, 'pipe'), log: join(home, 'log') };
   };
 
