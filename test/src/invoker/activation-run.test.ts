@@ -237,9 +237,9 @@ describe('an activation', () => {
     expect(one?.response).toMatchObject({ statusCode: 0, result: { n: 1 } });
     expect(two?.response).toMatchObject({ statusCode: 1, result: { error: 'not this one' } });
     expect(three?.response).toMatchObject({ statusCode: 2 });
-    const together = expect.stringContaining('together');
-    for (const record of [one, two]) expect(record?.logs).toEqual([together]);
-    expect(three?.logs).toEqual([together, expect.stringContaining('Log data might be missing.')]);
+    const line = expect.stringContaining('together');
+    for (const record of [one, two]) expect(record?.logs).toEqual([line]);
+    expect(three?.logs).toEqual([line, expect.stringContaining('Log data might be missing.')]);
     expect([one, two, three].map((record) => record && annotation(record, 'gpu'))).toMatchObject([
       { batch: 3, start: 'cold' },
       { batch: 3, start: 'warm' },
