@@ -10,7 +10,10 @@
 //   vecadd N / saxpy N / matmul N / bad N   with true results, which are checked: "right" or "wrong"; bad: a wrong address
 //   graph COUNT                   captures COUNT vecadds, launches the graph twice; "right" or "wrong"
 //   fork                          what cuCtxSynchronize answers in a child
+//   plant BYTES / look BYTES      writes to memory and frees it / whether memory anew is "clean" or "dirty"
+//   mark / reset                  gpuwhisk_sim_mark and gpuwhisk_sim_reset
 //   sync / destroy
+#define _GNU_SOURCE
 #include "../../../runtimes/cuda/gpuwhisk_sim.h"
 #include <cuda.h>
 
@@ -221,6 +224,37 @@ static void tell_memory(void) {
   printf("%d %zu %zu\n", result, available, total);
 }
 
+static void plant(size_t bytes) {
+  CUdeviceptr memory;
+  CUresult result = cuMemAlloc(&memory, bytes);
+  if (result == CUDA_SUCCESS) result = cuMemsetD8(memory, 0x5a, bytes);
+  if (result == CUDA_SUCCESS) result = cuMemFree(memory);
+  printf("%d\n", result);
+}
+
+static void look(size_t bytes) {
+  CUdeviceptr memory;
+  char *copy = calloc(1, bytes);
+  bool dirty = false;
+  CUresult result = cuMemAlloc(&memory, bytes);
+  if (result == CUDA_SUCCESS) result = cuMemcpyDtoH(copy, memory, bytes);
+  for (size_t at = 0; at < bytes; at++) dirty = dirty || copy[at] != 0;
+  if (result == CUDA_SUCCESS) result = cuMemFree(memory);
+  free(copy);
+  printf("%d %s\n", result, dirty ? "dirty" : "clean");
+}
+
+static void mark(void) {
+  void (*function)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "gpuwhisk_sim_mark");
+  if (function != NULL) function();
+  printf("%d\n", function == NULL ? 500 : 0);
+}
+
+static void reset(void) {
+  int (*function)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "gpuwhisk_sim_reset");
+  printf("%d\n", function == NULL ? 500 : function());
+}
+
 static void obey(const char *line) {
   char word[32] = "";
   double numbers[5] = {0};
@@ -237,6 +271,10 @@ static void obey(const char *line) {
   else if (strcmp(word, "saxpy") == 0) saxpy((unsigned)first);
   else if (strcmp(word, "matmul") == 0) matmul((unsigned)first);
   else if (strcmp(word, "graph") == 0) graph(first);
+  else if (strcmp(word, "plant") == 0) plant((size_t)numbers[0]);
+  else if (strcmp(word, "look") == 0) look((size_t)numbers[0]);
+  else if (strcmp(word, "mark") == 0) mark();
+  else if (strcmp(word, "reset") == 0) reset();
   else if (strcmp(word, "fork") == 0) ask_child();
   else if (strcmp(word, "sync") == 0) printf("%d\n", cuCtxSynchronize());
   else if (strcmp(word, "destroy") == 0) printf("%d\n", cuCtxDestroy(context));

@@ -7,6 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/** For what still runs on the device. */
+#define LONGEST_WAIT_NS 1000000000ULL
+
 // What is in use now is kept. Pieces that are free are not used again, so that all above `heap_used` is of later rows.
 EXPORT void gpuwhisk_sim_mark(void) {
   struct state *state = gwsim_state;
@@ -48,9 +51,11 @@ static CUresult settle_streams(void) {
   for (int i = 0; i < GWSIM_STREAMS; i++)
     if (state->streams[i].kind == STREAM) end_capture_of(&state->streams[i]);
   unlock_state();
-  for (int i = 0; i < MAX_CONTEXTS; i++) {
-    if (state->contexts[i].kind != CONTEXT) continue;
-    CUresult result = wait_for_context(&state->contexts[i]);
+  uint64_t deadline_ns = clock_ns() + LONGEST_WAIT_NS;
+  for (int i = 0; i < GWSIM_STREAMS; i++) {
+    const struct CUstream_st *stream = &state->streams[i];
+    if (stream->kind != STREAM || stream->submitted == 0) continue;
+    CUresult result = wait_until(stream->slot, stream->submitted, deadline_ns);
     if (result != CUDA_SUCCESS) return result;
   }
   return CUDA_SUCCESS;
@@ -73,7 +78,7 @@ static void forget_rows(void) {
   for (int i = 0; i < GWSIM_STREAMS; i++)
     if (!mark->streams[i] && state->streams[i].kind == STREAM) forget_stream(&state->streams[i]);
   for (int i = 0; i < GWSIM_EVENT_SLOTS; i++)
-    if (!mark->events[i]) state->events[i].kind = FREE_ROW;
+    if (!mark->events[i] && state->events[i].kind == EVENT) state->events[i].kind = FREE_ROW;
 }
 
 static CUresult free_later_blocks(void) {
@@ -119,7 +124,8 @@ static bool is_whole(void) {
 
 /**
  * Waits for what runs, then takes back what was made since the mark. Returns a CUresult: the sticky error of a context
- * that has one, 709 (context is destroyed) if something from before the mark is gone, 1 (invalid value) without a mark.
+ * that has one, 600 (not ready) if something runs on for more than a second, 709 (context is destroyed) if something from
+ * before the mark is gone, 1 (invalid value) without a mark.
  */
 EXPORT int gpuwhisk_sim_reset(void) {
   CUresult result = check_ready();

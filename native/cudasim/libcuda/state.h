@@ -180,6 +180,8 @@ CUstream make_stream(struct CUctx_st *context, uint32_t order);
 CUresult submit(CUstream stream, struct gwsim_entry *entry, uint64_t *sequence);
 /** Until an operation of a stream is over. */
 CUresult wait_for(uint32_t slot, uint64_t sequence);
+/** The same, but no longer than until then (CLOCK_MONOTONIC): CUDA_ERROR_NOT_READY. */
+CUresult wait_until(uint32_t slot, uint64_t sequence, uint64_t deadline_ns);
 /** CUDA_ERROR_NOT_READY while it is not. */
 CUresult query(uint32_t slot, uint64_t sequence);
 CUresult wait_for_context(struct CUctx_st *context);

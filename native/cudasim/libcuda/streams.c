@@ -118,7 +118,9 @@ static void await(struct gwsim_stream_state *state, uint64_t sequence) {
     continue;
 }
 
-CUresult wait_for(uint32_t slot, uint64_t sequence) {
+CUresult wait_for(uint32_t slot, uint64_t sequence) { return wait_until(slot, sequence, UINT64_MAX); }
+
+CUresult wait_until(uint32_t slot, uint64_t sequence, uint64_t deadline_ns) {
   struct gwsim_stream_state *state = &gwsim_state->channel->streams[slot];
   for (bool told = false; !is_over(state, sequence);) {
     uint32_t wakes = __atomic_load_n(&state->wakes, __ATOMIC_SEQ_CST);
@@ -128,6 +130,7 @@ CUresult wait_for(uint32_t slot, uint64_t sequence) {
     if (!told) gwsim_notify(&gwsim_state->connection, GWSIM_RING);
     told = true;
     if (is_over(state, sequence)) break;
+    if (clock_ns() >= deadline_ns) return CUDA_ERROR_NOT_READY;
     sleep_on(&state->wakes, wakes);
   }
   return check_ready();

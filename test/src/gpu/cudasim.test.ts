@@ -92,6 +92,27 @@ onThisMachine('the stand-in driver', () => {
     expect((await second.tell(`alloc ${1024 * MiB}`))[0]).toBe('0');
   });
 
+  test.each([4096, 8 * MiB])('gives up what was made since a mark, and zeroes %d bytes of it', async (bytes) => {
+    const one = await ready();
+    expect(await one.tell('vecadd 100')).toEqual(['0', 'right']);
+    expect(await one.tell('alloc 5000')).toEqual(['0', '0']);
+    expect(await one.tell('mark')).toEqual(['0']);
+    const before = await one.tell('info');
+    expect(await one.tell(`plant ${bytes}`)).toEqual(['0']);
+    expect(await one.tell(`look ${bytes}`)).toEqual(['0', 'dirty']); // As on a device.
+    for (let round = 0; round < 3; round += 1) {
+      expect(await one.tell('alloc 3000000')).toEqual(['0', String(round + 1)]);
+      expect(await one.tell('graph 3')).toEqual(['0', 'right']);
+      expect(await one.tell('reset')).toEqual(['0']);
+      expect(await one.tell('info')).toEqual(before);
+    }
+    expect(await one.tell(`look ${bytes}`)).toEqual(['0', 'clean']);
+    expect(await (await ready()).tell(`look ${bytes}`)).toEqual(['0', 'clean']);
+    // What was there before cannot be brought back.
+    expect(await one.tell('free 0')).toEqual(['0']);
+    expect(await one.tell('reset')).toEqual(['709']);
+  });
+
   test('does not work in a child of fork', async () => {
     const one = await ready();
     expect(await one.tell('fork')).toEqual(['3']);
