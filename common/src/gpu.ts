@@ -195,6 +195,8 @@ export interface Placement {
   share: Share;
   /** Idle residents of the devices, by container, whose memory it counts on: they go before it comes. */
   reclaim?: string[];
+  /** It runs with or after others in an instance that its function has there or gets: it needs no memory of its own. */
+  joins?: boolean;
   /** Its devices are a stand-in's. */
   simulated?: boolean;
   /** When it was decided, epoch ms. */

@@ -29,6 +29,7 @@ export function requestOf({ action, user }: ActivationMessage, need: GpuNeed): P
     share: shareOf(need),
     gpus: need.gpus,
     isolation: need.isolation,
+    batch: need.batch,
   };
 }
 

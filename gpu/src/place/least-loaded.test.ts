@@ -36,7 +36,7 @@ const resident = (container: string, on: string, changes: Partial<Resident> = {}
 });
 
 const request = (changes: Partial<PlacementRequest> = {}): PlacementRequest => ({
-  ...{ action: '/alice/a', namespace: 'alice', share: shareOf(20, 1000), gpus: 1, isolation: 'namespace' },
+  ...{ action: '/alice/a', namespace: 'alice', share: shareOf(20, 1000), gpus: 1, isolation: 'namespace', batch: 1 },
   ...changes,
 });
 
@@ -153,6 +153,43 @@ describe('the least loaded place', () => {
       const choice = placeLeastLoaded(view([node([device('G0')], [idle])]), request({ isolation: 'shared' }));
       expect([choice.placement?.devices, choice.reuses]).toEqual([['G0'], undefined]);
     }
+  });
+
+  test('requests of a batch join an instance, while a second batch gathers, and need no memory of their own', () => {
+    const large = shareOf(20, 30_000);
+    const users = (count: number): string[] => Array.from({ length: count }, (_, at) => `user ${at}`);
+    const running = (count: number, reservations: Reservation[] = []): PlacementView => {
+      const busy = { action: '/alice/a', share: large, memoryMiB: 30_000, activations: users(count) };
+      return view([node([device('G0')], [resident('c', 'G0', busy)])], { reservations });
+    };
+    const ask = request({ batch: 2, share: large });
+    expect(placeLeastLoaded(running(1), ask)).toMatchObject({ reuses: 'c', placement: { joins: true } });
+    expect(placeLeastLoaded(running(3), ask).reuses).toBe('c');
+    expect(placeLeastLoaded(running(4), ask).placement).toBeUndefined();
+    const coming = reservation('G0', { reuses: 'c', activationId: 'coming' });
+    expect(placeLeastLoaded(running(3, [coming]), ask).placement).toBeUndefined();
+    const shown = reservation('G0', { reuses: 'c', activationId: 'user 0' });
+    expect(placeLeastLoaded(running(3, [shown]), ask).reuses).toBe('c');
+    expect(placeLeastLoaded(running(1), request({ share: large })).placement).toBeUndefined();
+  });
+
+  test('requests of a batch join an instance that is yet to be made, and follow it into its container', () => {
+    const large = shareOf(20, 30_000);
+    const ask = request({ batch: 8, share: large });
+    const place = { invoker: 'invoker0', devices: ['G0'], share: large, at: 0, epoch: 1, version: 7 };
+    const first = reservation('G0', { activationId: 'first', placement: place });
+    const empty = node([device('G0')]);
+    expect(placeLeastLoaded(view([empty], { reservations: [first] }), ask)).toMatchObject({
+      ...{ reuses: 'first', placement: { joins: true } },
+    });
+    const second = reservation('G0', { activationId: 'second', placement: place, reuses: 'first' });
+    const made = { action: '/alice/a', share: large, memoryMiB: 30_000, activations: ['first'] };
+    const row = node([device('G0')], [resident('c', 'G0', made)]);
+    const settled = settleReservations([first, second], row);
+    expect(settled.map(({ reuses }) => reuses)).toEqual([undefined, 'c']);
+    const later = node([device('G0')], [resident('c', 'G0', { ...made, activations: [] })]);
+    const [place0] = placesOf([later]);
+    expect(occupancyOf(place0!, [settled[1]!]).occupants.map(({ id, users }) => [id, users])).toEqual([['c', 1]]);
   });
 
   test('names what idles and has to go, pre-warmers first and no more than needed', () => {

@@ -13,6 +13,8 @@ export interface PlacementRequest {
   /** Devices that it needs, of one node and alike. */
   gpus: number;
   isolation: GpuIsolation;
+  /** Activations that one instance runs together, at most. */
+  batch: number;
 }
 
 /** What a placement is decided on, and stamped with. */
@@ -30,7 +32,7 @@ export interface PlacementView {
 /** Where to, or why not. */
 export interface PlacementChoice {
   placement?: Placement;
-  /** Container of the idle resident that it will run in. */
+  /** The occupant whose instance it will run in. */
   reuses?: string;
   rejected: Rejection[];
 }
@@ -41,7 +43,7 @@ interface Candidate {
   /** Requests of what runs there, as fractions of its SMs. */
   load: number;
   freeMiB: number;
-  reuses: string | undefined;
+  reuses: Occupant | undefined;
   reclaim: string[];
 }
 
@@ -78,12 +80,13 @@ export function placeLeastLoaded(view: PlacementView, request: PlacementRequest)
     ...(slice !== undefined && { slice: slice.uuid }),
     share: request.share,
     ...(reclaim.length > 0 && { reclaim }),
+    ...(first.reuses !== undefined && first.reuses.users > 0 && { joins: true }),
     ...(first.place.device.simulated && { simulated: true }),
     at: view.at,
     epoch: view.epoch,
     version: node.version,
   };
-  return { placement, ...(first.reuses !== undefined && { reuses: first.reuses }), rejected };
+  return { placement, ...(first.reuses !== undefined && { reuses: first.reuses.id }), rejected };
 }
 
 /** The places to keep for a request that nothing can be found for: those that have most to give of what could serve it. */
@@ -93,7 +96,7 @@ export function placesToKeep(view: PlacementView, request: PlacementRequest): st
     .filter((place) => !view.kept.has(placeId(place)) && (request.gpus === 1 || place.slice === undefined))
     .map((place) => {
       const { occupants, foreignMiB } = occupancyOf(place, view.reservations);
-      const busyMiB = sum(occupants.filter((one) => one.busy).map((one) => one.memoryMiB));
+      const busyMiB = sum(occupants.filter((one) => one.users > 0).map((one) => one.memoryMiB));
       return { place, leftMiB: place.capacityMiB - foreignMiB - busyMiB };
     })
     .sort((one, other) => other.leftMiB - one.leftMiB);
@@ -122,31 +125,31 @@ function judge(
   }
   if (view.kept.has(placeId(place))) return { reason: 'kept for one that waits for longer', numbers: {} };
   const { occupants, foreignMiB } = occupancyOf(place, view.reservations);
-  const busy = occupants.filter((one) => one.busy);
-  if (place.device.mode === 'exclusive' && busy.length > 0) {
-    return { reason: 'it serves one process at a time', numbers: { running: busy.length } };
-  }
+  const busy = occupants.filter((one) => one.users > 0);
   const unwanted = occupants.filter((one) => !together(place, one, request));
   // One that runs, or that the agent has not named yet, cannot be removed.
-  const staying = unwanted.filter((one) => one.busy || one.container === undefined);
+  const staying = unwanted.filter((one) => one.users > 0 || one.container === undefined);
   if (staying.length > 0) {
     return { reason: 'isolation: it is shared with others', numbers: { others: staying.length } };
   }
-  const reused = gpus === 1 ? occupants.find((one) => isWarmFor(one, request)) : undefined;
+  const reused = gpus === 1 ? instanceFor(occupants, request) : undefined;
+  if (place.device.mode === 'exclusive' && reused === undefined && busy.length > 0) {
+    return { reason: 'it serves one process at a time', numbers: { running: busy.length } };
+  }
   if (place.device.mode === 'mps' && reused === undefined && occupants.length >= maxMpsClients) {
     return { reason: 'it has as many clients as MPS serves', numbers: { clients: occupants.length } };
   }
   const freeMiB = place.capacityMiB - foreignMiB - sum(occupants.map((one) => one.memoryMiB));
   const reclaimed = reused === undefined ? reclaim(occupants, unwanted, share.memoryMiB - freeMiB) : unwanted;
   if (reclaimed === undefined) {
-    const idleMiB = sum(occupants.filter((one) => !one.busy).map((one) => one.memoryMiB));
+    const idleMiB = sum(occupants.filter((one) => one.users === 0).map((one) => one.memoryMiB));
     return { reason: 'too little free memory', numbers: { freeMiB, idleMiB, needMiB: share.memoryMiB } };
   }
   return {
     place,
     load: sum(busy.map((one) => one.smRequest)),
     freeMiB,
-    reuses: reused?.container,
+    reuses: reused,
     reclaim: reclaimed.flatMap((one) => one.container ?? []),
   };
 }
@@ -154,7 +157,7 @@ function judge(
 /** Whether both may be on one place: MPS servers and slices are shared as both of their isolations allow. */
 function together({ device }: Place, occupant: Occupant, request: PlacementRequest): boolean {
   const { isolation, namespace } = occupant;
-  if (isWarmFor({ ...occupant, busy: false }, request)) return true;
+  if (isInstanceOf(occupant, request)) return true;
   if (isolation === undefined) return request.isolation !== 'exclusive' && device.mode !== 'exclusive';
   if (isolation === 'exclusive' || request.isolation === 'exclusive' || device.mode === 'exclusive') return false;
   // Without MPS, processes share no server.
@@ -162,10 +165,17 @@ function together({ device }: Place, occupant: Occupant, request: PlacementReque
   return namespace === request.namespace || (isolation === 'shared' && request.isolation === 'shared');
 }
 
-function isWarmFor(occupant: Occupant, { action, namespace, share }: PlacementRequest): boolean {
-  const { container, busy, shareClass, memoryMiB } = occupant;
-  const same = occupant.action === action && occupant.namespace === namespace && shareClass === share.shareClass;
-  return same && container !== undefined && !busy && memoryMiB >= share.memoryMiB;
+function isInstanceOf(occupant: Occupant, { action, namespace, share }: PlacementRequest): boolean {
+  const isSame = occupant.action === action && occupant.namespace === namespace;
+  return isSame && occupant.shareClass === share.shareClass && occupant.memoryMiB >= share.memoryMiB;
+}
+
+/** An instance that idles, or else one that runs a batch while the next one gathers. */
+function instanceFor(occupants: readonly Occupant[], request: PlacementRequest): Occupant | undefined {
+  const instances = occupants.filter((one) => isInstanceOf(one, request));
+  const idle = instances.find((one) => one.users === 0 && one.container !== undefined);
+  const most = request.batch > 1 ? 2 * request.batch : 0;
+  return idle ?? instances.find((one) => one.users < most);
 }
 
 /** What idles and goes so that `lackingMiB` more are free, `unwanted` in any case; undefined if that is not enough. */
@@ -176,7 +186,7 @@ function reclaim(
 ): Occupant[] | undefined {
   const gone = [...unwanted];
   let lacking = lackingMiB - sum(gone.map((one) => one.memoryMiB));
-  const idle = occupants.filter((one) => !one.busy && one.container !== undefined && !gone.includes(one));
+  const idle = occupants.filter((one) => one.users === 0 && one.container !== undefined && !gone.includes(one));
   // What has no action yet costs the least to make again; then the largest, so that few go.
   idle.sort(
     (one, other) =>

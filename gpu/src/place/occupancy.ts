@@ -10,7 +10,7 @@ export interface Reservation {
   namespace: string;
   isolation: GpuIsolation;
   placement: Placement;
-  /** Container of the idle resident that it counts on; absent: it needs an instance of its own. */
+  /** The occupant whose instance it counts on; absent: it needs one of its own. */
   reuses?: string;
   /** Its run is over: what it ran in idles, whether or not the agent has said so. */
   ended: boolean;
@@ -18,6 +18,8 @@ export interface Reservation {
 
 /** Something that holds memory of a place. */
 export interface Occupant {
+  /** Its container, or the activation that it was given to first. */
+  id: string;
   /** Absent: given out, and not shown by the agent yet. */
   container?: string;
   action?: string;
@@ -26,8 +28,8 @@ export interface Occupant {
   shareClass: number;
   smRequest: number;
   memoryMiB: number;
-  /** Something runs in it, or is on its way to it. */
-  busy: boolean;
+  /** Activations that run in it or are on their way to it. */
+  users: number;
 }
 
 /** Who is on a place, and the memory that nobody of them accounts for, MiB. */
@@ -46,26 +48,44 @@ export function occupancyOf(place: Place, reservations: readonly Reservation[]):
       (placement.slice ?? placement.devices.find((one) => one === id)) === id,
   );
   const ended = new Set(here.filter((one) => one.ended).map((one) => one.activationId));
-  const running = here.filter((one) => !one.ended);
-  const reused = new Set(running.map((one) => one.reuses));
-  const occupants: Occupant[] = residents.map((resident) => ({
-    ...describe(resident),
-    busy: resident.activations.some((one) => !ended.has(one)) || reused.has(resident.container),
-  }));
   const shown = new Set(residents.flatMap((resident) => resident.activations));
-  const containers = new Set(residents.map((resident) => resident.container));
-  for (const one of here) {
-    if (shown.has(one.activationId) || (one.reuses !== undefined && containers.has(one.reuses))) continue;
-    const { shareClass, smRequest, memoryMiB } = one.placement.share;
-    const { action, namespace, isolation } = one;
-    occupants.push({ action, namespace, isolation, shareClass, smRequest, memoryMiB, busy: !one.ended });
+  const occupants = residents.map((resident): Occupant => ({
+    ...describe(resident),
+    users: resident.activations.filter((one) => !ended.has(one)).length,
+  }));
+  /** By container, and by what runs in it. */
+  const byUser = new Map(
+    residents.flatMap(({ container, activations }, at) => [container, ...activations].map((id) => [id, occupants[at]])),
+  );
+  const unshown = here.filter((one) => !shown.has(one.activationId));
+  // Those that have an instance of their own come first: others may count on it.
+  for (const one of [...unshown].sort((a, b) => Number(a.reuses !== undefined) - Number(b.reuses !== undefined))) {
+    const instance =
+      one.reuses === undefined ? undefined : (byUser.get(one.reuses) ?? occupants.find((other) => isSame(other, one)));
+    if (instance !== undefined) instance.users += Number(!one.ended);
+    else {
+      const occupant = promised(one);
+      occupants.push(occupant);
+      byUser.set(occupant.id, occupant);
+    }
   }
   return { occupants, foreignMiB: foreignMiB(place, occupants) };
 }
 
-function describe(resident: Resident): Omit<Occupant, 'busy'> {
+function isSame(occupant: Occupant, { action, namespace, placement }: Reservation): boolean {
+  const { shareClass } = placement.share;
+  return occupant.action === action && occupant.namespace === namespace && occupant.shareClass === shareClass;
+}
+
+function promised({ activationId: id, action, namespace, isolation, placement, ended }: Reservation): Occupant {
+  const { shareClass, smRequest, memoryMiB } = placement.share;
+  return { id, action, namespace, isolation, shareClass, smRequest, memoryMiB, users: Number(!ended) };
+}
+
+function describe(resident: Resident): Omit<Occupant, 'users'> {
   const { container, action, namespace, isolation, share, memoryMiB } = resident;
   return {
+    id: container,
     container,
     ...(action !== undefined && { action }),
     ...(namespace !== undefined && { namespace }),
@@ -93,11 +113,16 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((total, numbe
 
 /**
  * What is left of the reservations on a node once its agent has told what is there: one whose run is over goes unless
- * the agent still shows it as running.
+ * the agent still shows it as running. What was promised has a container by then.
  */
 export function settleReservations(reservations: readonly Reservation[], node: Place['node']): Reservation[] {
-  const shown = new Set(node.residents.flatMap((resident) => resident.activations));
-  return reservations.filter(
-    (one) => one.placement.invoker !== node.invoker || !one.ended || shown.has(one.activationId),
+  const containerOf = new Map(
+    node.residents.flatMap(({ container, activations }) => activations.map((id) => [id, container])),
   );
+  return reservations.flatMap((one) => {
+    if (one.placement.invoker !== node.invoker) return [one];
+    if (one.ended && !containerOf.has(one.activationId)) return [];
+    const container = one.reuses === undefined ? undefined : containerOf.get(one.reuses);
+    return [container === undefined ? one : { ...one, reuses: container }];
+  });
 }

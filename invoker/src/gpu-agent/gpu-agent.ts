@@ -106,13 +106,14 @@ export class GpuAgent implements GpuDesk {
   /** Lets an activation in, until it ended; or why not, and nothing has changed. */
   admit(placement: Placement, user: GpuUser): string | undefined {
     const { inventory, residents, ledger, options } = this;
+    const joins = placement.joins === true && residents.canJoin(user, placement);
     const problem =
       this.blame.problem(user.action, options.clock.now()) ??
       admissionProblem(placement, {
         epoch: this.epoch,
         devices: inventory.devices,
         healthOf: (device) => inventory.healthOf(device),
-        freeMiB: (place) => (ledger.capacityMiB(place) ?? 0) - residents.busyMiB(place),
+        freeMiB: (place) => (joins ? Infinity : (ledger.capacityMiB(place) ?? 0) - residents.busyMiB(place)),
         isBusy: (container) => (residents.get(container)?.users.size ?? 0) > 0,
       });
     if (problem !== undefined) return problem;
@@ -121,7 +122,7 @@ export class GpuAgent implements GpuDesk {
       const one = residents.get(id);
       if (one !== undefined) this.hands.end(one.container);
     }
-    residents.admit(user, placement);
+    if (!joins) residents.admit(user, placement);
     return undefined;
   }
 

@@ -1,7 +1,7 @@
 import type { Placement, Resident } from '@gpuwhisk/common/gpu';
 import type { Container, GpuGrant } from '../containers/container-factory.js';
 import { placeOf } from '../pool/memory-budget.js';
-import { grantOf } from './gpu-desk.js';
+import { grantKey, grantOf } from './gpu-desk.js';
 import type { GpuUser } from './gpu-desk.js';
 
 /** A container with a GPU, and what is known of it. */
@@ -24,7 +24,7 @@ export interface GpuContainer {
 export class Residents {
   private readonly containers = new Map<string, GpuContainer>();
   /** Of activations that were let in and do not run yet. */
-  private readonly admitted = new Map<string, GpuGrant>();
+  private readonly admitted = new Map<string, { user: GpuUser; grant: GpuGrant }>();
   /** Container of each activation that runs. */
   private readonly running = new Map<string, string>();
   /** Containers that were added so far. */
@@ -49,8 +49,19 @@ export class Residents {
   }
 
   /** Promises an activation its memory until it began or ended. */
-  admit({ activationId }: GpuUser, placement: Placement): void {
-    this.admitted.set(activationId, grantOf(placement));
+  admit(user: GpuUser, placement: Placement): void {
+    this.admitted.set(user.activationId, { user, grant: grantOf(placement) });
+  }
+
+  /** Whether a container that runs an activation's function, or is promised to it, may run it too. */
+  canJoin(user: GpuUser, placement: Placement): boolean {
+    const key = grantKey(grantOf(placement));
+    const isAlike = (other: GpuUser | undefined, grant: GpuGrant): boolean =>
+      other?.action === user.action && other.namespace === user.namespace && grantKey(grant) === key;
+    return (
+      this.all().some(({ users, lastUser, grant }) => users.size > 0 && isAlike(lastUser, grant)) ||
+      [...this.admitted.values()].some((one) => isAlike(one.user, one.grant))
+    );
   }
 
   /** An activation runs in a container. */
@@ -90,7 +101,7 @@ export class Residents {
     for (const one of this.containers.values()) {
       if (one.users.size > 0 && placeOf(one.grant) === place) sum += chargeMiB(one);
     }
-    for (const grant of this.admitted.values()) if (placeOf(grant) === place) sum += grant.share.memoryMiB;
+    for (const { grant } of this.admitted.values()) if (placeOf(grant) === place) sum += grant.share.memoryMiB;
     return sum;
   }
 

@@ -50,6 +50,14 @@ describe('the GPU scheduler', () => {
     expect(cluster.running).toEqual(['first']);
   });
 
+  test('requests of a batch are sent on for as long as the next batch gathers', async () => {
+    for (let count = 0; count < 5; count++) await cluster.accept('batched', { batch: 2 });
+    expect(cluster.arrivals.map(({ message }) => message.gpu?.joins ?? false)).toEqual([false, true, true, true]);
+    await cluster.tellRunning();
+    await cluster.finish('batched');
+    expect([cluster.running.length, cluster.scheduler.waiting]).toEqual([4, 0]);
+  });
+
   test('small ones pass a large one that has to wait, until it has waited for long', async () => {
     await cluster.accept('half', { memoryMiB: 19_000 });
     await cluster.accept('large');

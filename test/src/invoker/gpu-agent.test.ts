@@ -40,6 +40,22 @@ test('memory that was promised is given back when the activation ends', async ()
   expect(agent.admit(placementOf(30_000), userOf('b'))).toBeUndefined();
 });
 
+test('one that joins others of its function needs no memory of its own, as long as there are others', async () => {
+  const harness = await GpuHarness.open();
+  const { agent } = harness;
+  const joining = placementOf(30_000, { joins: true });
+  agent.admit(placementOf(30_000), userOf('a'));
+  expect(agent.admit(joining, userOf('b'))).toBeUndefined();
+  expect(agent.admit(joining, userOf('c', 'another'))).toContain('MiB free');
+  const container = await harness.container(placementOf(30_000), 7);
+  agent.began(userOf('a'), container.id);
+  expect(agent.admit(joining, userOf('d'))).toBeUndefined();
+  expect(agent.admit(placementOf(30_000), userOf('e'))).toContain('MiB free');
+  agent.ended(userOf('a'));
+  expect(agent.admit(joining, userOf('f'))).toBeUndefined();
+  expect(agent.admit(placementOf(30_000), userOf('g'))).toContain('MiB free');
+});
+
 test('a container is a resident with who runs in it, and its memory is in use while somebody does', async () => {
   const harness = await GpuHarness.open();
   const { agent } = harness;
