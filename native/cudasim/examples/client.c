@@ -11,6 +11,7 @@
 //   graph COUNT                   captures COUNT vecadds, launches the graph twice; "right" or "wrong"
 //   fork                          what cuCtxSynchronize answers in a child
 //   plant BYTES / look BYTES      writes to memory and frees it / whether memory anew is "clean" or "dirty"
+//   proc NAME VERSION FLAGS       cuGetProcAddress; then its status, and which export that is, as "cuMemAlloc_v2"
 //   mark / reset                  gpuwhisk_sim_mark and gpuwhisk_sim_reset
 //   sync / destroy
 #define _GNU_SOURCE
@@ -255,11 +256,25 @@ static void reset(void) {
   printf("%d\n", function == NULL ? 500 : function());
 }
 
+// What the address is called in the library's table of exports.
+static void find_entry(const char *name, int version, unsigned flags) {
+  void *found = NULL;
+  Dl_info info = {0};
+  CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
+  CUresult result = cuGetProcAddress(name, &found, version, flags, &status);
+  if (found != NULL) dladdr(found, &info);
+  printf("%d %d %s\n", result, status, info.dli_sname == NULL ? "-" : info.dli_sname);
+}
+
 static void obey(const char *line) {
-  char word[32] = "";
+  char word[32] = "", name[64] = "";
   double numbers[5] = {0};
   sscanf(line, "%31s %lf %lf %lf %lf %lf", word, &numbers[0], &numbers[1], &numbers[2], &numbers[3], &numbers[4]);
   int first = (int)numbers[0];
+  if (sscanf(line, "proc %63s %lf %lf", name, &numbers[0], &numbers[1]) == 3) {
+    find_entry(name, (int)numbers[0], (unsigned)numbers[1]);
+    return;
+  }
   if (strcmp(word, "context") == 0) make_context();
   else if (strcmp(word, "alloc") == 0) allocate((size_t)numbers[0]);
   else if (strcmp(word, "free") == 0) printf("%d\n", cuMemFree(allocations[first % MAX_ALLOCATIONS]));

@@ -113,6 +113,31 @@ onThisMachine('the stand-in driver', () => {
     expect(await one.tell('reset')).toEqual(['709']);
   });
 
+  test.each([
+    ['cuMemAlloc 12000 0', ['0', '0', 'cuMemAlloc_v2']],
+    ['cuCtxCreate 11000 0', ['0', '0', 'cuCtxCreate_v2']],
+    ['cuCtxCreate 13000 0', ['0', '0', 'cuCtxCreate_v4']],
+    ['cuLaunchKernel 12000 0', ['0', '0', 'cuLaunchKernel']],
+    ['cuLaunchKernel 12000 2', ['0', '0', 'cuLaunchKernel_ptsz']],
+    ['cuMemcpyHtoD 12000 2', ['0', '0', 'cuMemcpyHtoD_v2_ptds']],
+    ['cuGetProcAddress 12000 0', ['0', '0', 'cuGetProcAddress_v2']],
+    ['cuLaunchKernelEx 11000 0', ['500', '2', '-']],
+    ['cuNothing 13000 0', ['500', '1', '-']],
+  ])('finds the entry point %s', async (question, answer) => {
+    expect(await client().tell(`proc ${question}`)).toEqual(answer);
+  });
+
+  test('gives back what a killed process had', async () => {
+    const one = await ready();
+    expect((await one.tell(`alloc ${1024 * MiB}`))[0]).toBe('0');
+    const running = one.tell('run 1000 864 10000000 0 0');
+    process.kill(one.pid, 'SIGKILL');
+    await expect(running).rejects.toThrow('ended');
+    await one.end();
+    expect(await status(0)).toMatchObject({ usedBytes: 0, contexts: 0, processes: [] });
+    expect(await (await ready()).tell('vecadd 100')).toEqual(['0', 'right']);
+  });
+
   test('does not work in a child of fork', async () => {
     const one = await ready();
     expect(await one.tell('fork')).toEqual(['3']);
