@@ -7,6 +7,7 @@ import { inject } from './benches/inject.js';
 import { invoke } from './benches/invoke.js';
 import { profile } from './benches/profile.js';
 import { surface } from './benches/surface.js';
+import { tokens } from './benches/tokens.js';
 
 /** Every bench by its name. */
 export const benches: Readonly<Record<string, Bench>> = {
@@ -18,4 +19,5 @@ export const benches: Readonly<Record<string, Bench>> = {
   cudasim,
   profile,
   surface,
+  tokens,
 };

@@ -24,3 +24,6 @@ EXPORT void gpuwhisk_tokens_cycle_end(void) {
     __atomic_fetch_add(&page->cycles, 1, __ATOMIC_RELEASE);
   }
 }
+
+/** CLOCK_MONOTONIC of the last period's begin on the only, or first, GPU; 0 without a server. For measurements. */
+EXPORT int64_t gpuwhisk_tokens_tick_ns(void) { return LOAD(accounts[0].page->tick_ns); }

@@ -78,7 +78,7 @@ export class TokenServer {
     this.free = Array.from({ length: places }, (_, i) => places - 1 - i);
     this.native = new addon.TokenServer(
       { socketPath: this.socketPath, periodMs: options.periodMs ?? 5, places, board: board.words },
-      (kind, id, pid, uid, ticket) => (kind === 'hello' ? this.welcome(id, pid, ticket) : this.leave(id, pid)),
+      (kind, id, pid, _uid, ticket) => this.hear(kind, id, pid, ticket),
     );
     this.worker = new Worker(new URL('./token-worker.js', import.meta.url), {
       workerData: { memory: board.words.buffer, places, addonPath: options.addonPath ?? tokenAddonPath },
@@ -173,6 +173,17 @@ export class TokenServer {
     this.clients.clear();
   }
 
+  private hear(kind: 'hello' | 'gone', id: number, pid: number, ticket: string): void {
+    if (this.closing !== undefined) return;
+    try {
+      if (kind === 'hello') this.welcome(id, pid, ticket);
+      else this.leave(id, pid);
+    } catch (error) {
+      // Of the system: no descriptors or memory for a page. The process runs without tokens and asks again.
+      this.say(`Process ${pid} gets no tokens: ${(error as Error).message}`);
+    }
+  }
+
   private welcome(connection: number, pid: number, text: string): void {
     const ticket = readTicket(this.key, text);
     if (ticket === undefined) {
@@ -191,7 +202,7 @@ export class TokenServer {
   }
 
   private enter(ticket: Ticket): TokenClient | undefined {
-    const place = this.free.pop();
+    const place = this.free.at(-1);
     if (place === undefined) return undefined;
     const client: TokenClient = { ticket, place, pids: new Set(), opened: 0 };
     this.writeTerms(client);
@@ -202,6 +213,7 @@ export class TokenServer {
       budget,
       device: uuidBytes(ticket.slice ?? ticket.device),
     });
+    this.free.pop();
     this.board.columns.budget[place] = budget;
     this.board.columns.epoch[place] = this.epoch += 1;
     this.clients.set(ticket.id, client);
