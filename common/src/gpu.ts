@@ -51,6 +51,8 @@ export interface GpuProcess {
   /** The host's id of the process. */
   pid: number;
   memoryMiB: number;
+  /** Part of the time in which its kernels took SMs, 0–1; absent where the chip or its mode does not tell. */
+  utilisation?: number;
   /** Of the container, where it is one of ours. */
   container?: string;
   /** Of a registered or discovered workload, where it is not. */

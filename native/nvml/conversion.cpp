@@ -34,6 +34,7 @@ Napi::Object process_object(Napi::Env env, const Process &process) {
   object.Set("pid", number(env, process.pid));
   object.Set("memoryMiB", number(env, static_cast<double>(process.memory_mib)));
   if (!process.slice.empty()) object.Set("slice", process.slice);
+  set_if(object, "utilisation", process.utilisation);
   return object;
 }
 

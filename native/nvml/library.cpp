@@ -54,6 +54,7 @@ Functions find_all(void *object) {
   find(object, f.memory_v2, {"nvmlDeviceGetMemoryInfo_v2"});
   find(object, f.mps_processes,
        {"nvmlDeviceGetMPSComputeRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v2"});
+  find(object, f.process_rates, {"nvmlDeviceGetProcessUtilization"});
   find(object, f.gpm_support, {"nvmlGpmQueryDeviceSupport"});
   find(object, f.gpm_alloc, {"nvmlGpmSampleAlloc"});
   find(object, f.gpm_free, {"nvmlGpmSampleFree"});

@@ -46,6 +46,7 @@ struct Functions {
   decltype(&nvmlDeviceGetAttributes_v2) attributes;
   decltype(&nvmlDeviceGetMemoryInfo_v2) memory_v2;
   decltype(&nvmlDeviceGetMPSComputeRunningProcesses_v3) mps_processes;
+  decltype(&nvmlDeviceGetProcessUtilization) process_rates;
   decltype(&nvmlGpmQueryDeviceSupport) gpm_support;
   decltype(&nvmlGpmSampleAlloc) gpm_alloc;
   decltype(&nvmlGpmSampleFree) gpm_free;

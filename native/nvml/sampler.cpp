@@ -1,5 +1,7 @@
 #include "sampler.h"
 
+#include "process_rates.h"
+
 #include <algorithm>
 
 namespace gpuwhisk::nvml {
@@ -40,7 +42,7 @@ std::vector<Process> processes_of(const Library &library, const Device &device) 
       std::string slice = slice_of(device, info.gpuInstanceId);
       auto known = std::find_if(processes.begin(), processes.end(),
                                 [&](const Process &one) { return one.pid == info.pid && one.slice == slice; });
-      if (known == processes.end()) processes.push_back({info.pid, memory_mib, slice});
+      if (known == processes.end()) processes.push_back({info.pid, memory_mib, slice, std::nullopt});
       else known->memory_mib = std::max(known->memory_mib, memory_mib);
     }
   }
@@ -122,8 +124,18 @@ Sample Sampler::sample_device(const Device &device) {
     for (const Reason &reason : reasons)
       if (events & reason.bit) sample.clock_events.push_back(reason.words);
   sample.processes = processes_of(library_, device);
+  add_rates(device, sample);
   add_activity(device, sample);
   return sample;
+}
+
+void Sampler::add_rates(const Device &device, Sample &sample) {
+  auto rates = process_rates(library_, device.handle, last_seen_[device.uuid]);
+  if (!rates) return;
+  for (Process &process : sample.processes) {
+    auto found = rates->find(process.pid);
+    process.utilisation = found == rates->end() ? 0 : found->second;
+  }
 }
 
 void Sampler::open_counters(const Device &device, Counters &counters) {

@@ -12,6 +12,7 @@ struct Process {
   unsigned pid;
   uint64_t memory_mib;
   std::string slice; // UUID, or empty.
+  std::optional<double> utilisation;
 };
 
 /** Fractions are 0–1. Empty: the chip, or the mode, does not tell. */
@@ -40,12 +41,14 @@ private:
     nvmlGpmSample_t before = nullptr, now = nullptr;
   };
   Sample sample_device(const Device &device);
+  void add_rates(const Device &device, Sample &sample);
   void add_activity(const Device &device, Sample &sample);
   void open_counters(const Device &device, Counters &counters);
 
   const Library &library_;
   std::vector<Device> devices_;
   std::map<std::string, Counters> counters_;
+  std::map<std::string, unsigned long long> last_seen_; // When processes were busy, by device.
 };
 
 } // namespace gpuwhisk::nvml

@@ -129,6 +129,15 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsign
 nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
                                                         nvmlProcessInfo_t *infos);
 
+typedef struct {
+  unsigned int pid;
+  unsigned long long timeStamp; /* microseconds */
+  unsigned int smUtil, memUtil, encUtil, decUtil; /* percent */
+} nvmlProcessUtilizationSample_t;
+/** Of processes that were busy after `lastSeen`; without room NVML_ERROR_INSUFFICIENT_SIZE and how many it takes. */
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
+                                             unsigned int *count, unsigned long long lastSeen);
+
 /* Events. */
 #define nvmlEventTypeSingleBitEccError 0x001ull
 #define nvmlEventTypeDoubleBitEccError 0x002ull

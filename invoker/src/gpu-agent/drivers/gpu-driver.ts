@@ -11,7 +11,7 @@ export interface DeviceSample {
   powerW?: number;
   /** Reasons for lowered clocks, in words. */
   clockEvents: string[];
-  processes: Pick<GpuProcess, 'pid' | 'memoryMiB' | 'slice'>[];
+  processes: Pick<GpuProcess, 'pid' | 'memoryMiB' | 'utilisation' | 'slice'>[];
 }
 
 /** Something that happened to a device. */
