@@ -35,7 +35,8 @@ _Noreturn static void run_command(const struct spec *spec) {
 
 static int status_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 
-// Where there is no freezer. All that it may signal in its PID namespace is the sandbox's: the user is. Queued signals of one number keep their order, so the last request wins.
+// Where there is no freezer. All that it may signal in its PID namespace is the sandbox's: the user is. Queued signals of
+// one number keep their order, so the last request wins.
 static void pause_or_resume(int signal_number, siginfo_t *info, void *context) {
   (void)signal_number;
   (void)context;

@@ -1,14 +1,10 @@
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, truncateSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll } from '@jest/globals';
 import type { InjectOptions, LaunchedPrewarmer, Outcome } from '@gpuwhisk/invoker/containers/mscontainer/injector';
-import {
-  emptyFolder,
-  pythonInjection,
-  pythonPrewarmer,
-} from '@gpuwhisk/invoker/containers/mscontainer/python-prewarmer';
+import { pythonInjection, pythonPrewarmer } from '@gpuwhisk/invoker/containers/mscontainer/python-prewarmer';
 import { pythonPairLaunch } from '@gpuwhisk/invoker/runtimes/python-runtime';
 import { findPython } from '@gpuwhisk/invoker/runtimes/find-python';
 import type { Python } from '@gpuwhisk/invoker/runtimes/find-python';
@@ -85,7 +81,7 @@ export class PythonPrewarmer {
       ...(first && { first }),
       ...options,
     });
-    if (outcome.kind !== 'result' && outcome.kind !== 'refused') await emptyFolder(this.folder);
+    if (outcome.kind !== 'result' && outcome.kind !== 'refused') emptyFolder(this.folder);
     return outcome;
   }
 
@@ -95,7 +91,7 @@ export class PythonPrewarmer {
 
   async unload(): Promise<Outcome> {
     const outcome = await injector!.unload(this.launched.target);
-    await emptyFolder(this.folder);
+    emptyFolder(this.folder);
     return outcome;
   }
 
@@ -120,4 +116,9 @@ export class PythonPrewarmer {
     rmSync(this.folder, { recursive: true, force: true });
     rmSync(this.printedFile);
   }
+}
+
+/** Removes what a function left in the folder of its pre-warmer. */
+function emptyFolder(folder: string): void {
+  for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true });
 }

@@ -1,4 +1,3 @@
-import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Python } from '../../runtimes/find-python.js';
@@ -52,11 +51,6 @@ export function pythonPrewarmer(runtimesDir: string, python: Python, options: Py
       ...(options.environment ?? []),
     ],
   };
-}
-
-/** Removes what a function left in the folder of its pre-warmer; to be done before the next one is loaded. */
-export async function emptyFolder(folder: string): Promise<void> {
-  for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true, force: true });
 }
 
 /** How to inject Python source or an archive: where extension modules may come from, and that it is no shared object. */
