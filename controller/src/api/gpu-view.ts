@@ -72,7 +72,8 @@ function figuresOf({ usedMemoryMiB, ...status }: DeviceStatus): JsonObject {
 
 function functionView(resident: Resident, viewer: Viewer): JsonObject {
   const { action, namespace, container, slice, share, memoryMiB, activations } = resident;
-  const named = viewer.isOperator || namespace === viewer.namespace;
+  // A pre-warmer is nobody's yet.
+  const named = viewer.isOperator || namespace === undefined || namespace === viewer.namespace;
   return {
     ...(named && { container }),
     ...(named && action !== undefined && { action }),
