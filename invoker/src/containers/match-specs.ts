@@ -2,7 +2,7 @@ import type { ContainerSpec, GpuGrant, Match } from './container-factory.js';
 
 /**
  * How well a container made for `prewarmed` serves `wanted`. Only what was loaded ahead may differ: a subset of the
- * wanted imports still has to load the rest; and a GPU's share may be larger than wanted.
+ * wanted imports still has to load the rest.
  */
 export function matchSpecs(prewarmed: ContainerSpec, wanted: ContainerSpec): Match {
   const same =
@@ -11,19 +11,19 @@ export function matchSpecs(prewarmed: ContainerSpec, wanted: ContainerSpec): Mat
     prewarmed.concurrency === wanted.concurrency &&
     prewarmed.requirements.join(' ') === wanted.requirements.join(' ');
   if (!same || (prewarmed.cuda && !wanted.cuda)) return 'none';
-  const gpu = matchGrants(prewarmed.gpu, wanted.gpu);
   const imports = new Set(wanted.imports);
-  if (gpu === 'none' || !prewarmed.imports.every((name) => imports.has(name))) return 'none';
-  const isExact = prewarmed.imports.length === imports.size && prewarmed.cuda === wanted.cuda && gpu === 'exact';
+  if (!isSameGrant(prewarmed.gpu, wanted.gpu) || !prewarmed.imports.every((name) => imports.has(name))) return 'none';
+  const isExact = prewarmed.imports.length === imports.size && prewarmed.cuda === wanted.cuda;
   return isExact ? 'exact' : 'subset';
 }
 
-/** A process keeps the device, the class and the memory limit that it was started with. */
-function matchGrants(had: GpuGrant | undefined, wanted: GpuGrant | undefined): Match {
-  if (had === undefined || wanted === undefined) return had === wanted ? 'exact' : 'none';
-  const { share } = had;
-  const isEnough = share.shareClass >= wanted.share.shareClass && share.memoryMiB >= wanted.share.memoryMiB;
-  if (had.device !== wanted.device || had.slice !== wanted.slice || !isEnough) return 'none';
-  const isEqual = share.shareClass === wanted.share.shareClass && share.memoryMiB === wanted.share.memoryMiB;
-  return isEqual ? 'exact' : 'subset';
+/**
+ * A process keeps the device, the class and the memory limit that it was started with: in one of a larger class a function
+ * would take from its neighbours what they were promised, in one of a smaller memory limit fail.
+ */
+function isSameGrant(had: GpuGrant | undefined, wanted: GpuGrant | undefined): boolean {
+  if (had === undefined || wanted === undefined) return had === wanted;
+  const { shareClass, memoryMiB } = wanted.share;
+  const isSame = had.share.shareClass === shareClass && had.share.memoryMiB === memoryMiB;
+  return isSame && had.device === wanted.device && had.slice === wanted.slice;
 }

@@ -168,7 +168,7 @@ export class StemCells implements WaitingPairs {
     for (const stock of this.stocks) {
       const { spec } = stock.config;
       if (stock.cells.length === 0 || this.factory.match(spec, wanted) !== 'subset') continue;
-      if (best === undefined || isCloser(spec, best.config.spec)) best = stock;
+      if (best === undefined || spec.imports.length > best.config.spec.imports.length) best = stock;
     }
     return best;
   }
@@ -251,11 +251,6 @@ export class StemCells implements WaitingPairs {
     stock.coldStarts = 0;
     this.refill(stock);
   }
-}
-
-function isCloser(spec: ContainerSpec, best: ContainerSpec): boolean {
-  const more = spec.imports.length - best.imports.length;
-  return more > 0 || (more === 0 && (spec.gpu?.share.shareClass ?? 0) < (best.gpu?.share.shareClass ?? 0));
 }
 
 function isPlain({ imports, cuda }: ContainerSpec): boolean {

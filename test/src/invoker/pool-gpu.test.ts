@@ -48,8 +48,8 @@ test('a function that is to have a device does not get a container without one, 
   expect(new Set([plain.container, there.container, here.container]).size).toBe(3);
 });
 
-test('what waits ready on a device serves a smaller share there, the smallest that is enough', async () => {
-  const gpus = [grant(4000, 100), grant(4000, 50), grant(1000, 20)];
+test('what waits ready on a device serves functions of just its share and memory', async () => {
+  const gpus = [grant(2000, 50), grant(4000, 20), grant(1000, 20), grant(2000, 20)];
   const stemCells = gpus.map((gpu) => ({
     spec: { kind: 'nodejs:20', memoryMiB: 128, concurrency: 1, requirements: [], imports: [], cuda: false, gpu },
     initialCount: 1,
@@ -58,7 +58,11 @@ test('what waits ready on a device serves a smaller share there, the smallest th
   await harness.clock.runUntil(harness.pool.prewarm());
   const taken = await harness.run('one', { gpu: grant(2000, 20) });
   expect(taken.start).toBe('prewarmed');
-  expect(harness.factory.live.find(({ id }) => id === taken.container)?.spec.gpu?.share.shareClass).toBe(50);
+  expect(harness.factory.live.find(({ id }) => id === taken.container)?.spec.gpu?.share).toMatchObject({
+    shareClass: 20,
+    memoryMiB: 2000,
+  });
+  expect((await harness.run('two', { gpu: grant(500, 10) })).start).toBe('cold');
 });
 
 test('functions that started cold have one ready for the next, of as many shares a device as may be', async () => {
