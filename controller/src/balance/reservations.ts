@@ -45,9 +45,11 @@ export class Reservations {
   /** A node's agent has told what is there; what should have ended by now and has not counts no more. */
   settle(node: NodeStatus): void {
     const nowMs = this.clock.monotonicMs();
-    const left = new Set(settleReservations(this.all(), node));
-    for (const [activationId, { reservation, lostMs }] of this.current) {
-      if (!left.has(reservation) || lostMs <= nowMs) this.current.delete(activationId);
+    const left = new Map(settleReservations(this.all(), node).map((one) => [one.activationId, one]));
+    for (const [activationId, entry] of this.current) {
+      const reservation = left.get(activationId);
+      if (reservation === undefined || entry.lostMs <= nowMs) this.current.delete(activationId);
+      else entry.reservation = reservation;
     }
   }
 }

@@ -13,6 +13,7 @@ test.each([
     { smRequest: 0.1, smLimit: 0.7 },
     { shareClass: 70, smRequest: 0.1, smLimit: 0.7 },
   ],
+  [{ sloMs: 100 }, { shareClass: 100, smRequest: 1, smLimit: 1, tokens: { violation: 0.2 } }],
   [{ smRequest: 0.1 }, { shareClass: 100, smRequest: 0.1, smLimit: 1 }],
 ])('annotation %j has share %j', (fields, share) => {
   const annotation = readGpuAnnotation({ memoryMiB: 512, ...fields });

@@ -109,16 +109,18 @@ export class GpuCluster {
     await this.clock.runFor(1);
   }
 
-  /** The agent tells that what has arrived runs, each in a container of its own. */
-  tellRunning(): Promise<void> {
-    const residents = this.arrivals.map(({ message: { gpu, gpuNeed, action, user, activationId } }): Resident => {
-      if (gpu === undefined || gpuNeed === undefined) throw new Error('it was not placed');
-      return {
-        ...{ container: `of ${action.name}`, action: `/${action.path}/${action.name}`, device: gpu.devices[0] ?? '' },
-        ...{ share: gpu.share, memoryMiB: gpu.share.memoryMiB, namespace: user.namespace.name },
-        ...{ isolation: gpuNeed.isolation, activations: [activationId] },
-      };
-    });
+  /** The agent tells that what has arrived runs, or the first `count` of it, each in a container of its own. */
+  tellRunning(count = Infinity): Promise<void> {
+    const residents = this.arrivals
+      .slice(0, count)
+      .map(({ message: { gpu, gpuNeed, action, user, activationId } }): Resident => {
+        if (gpu === undefined || gpuNeed === undefined) throw new Error('it was not placed');
+        return {
+          ...{ container: `of ${action.name}`, action: `/${action.path}/${action.name}`, device: gpu.devices[0] ?? '' },
+          ...{ share: gpu.share, memoryMiB: gpu.share.memoryMiB, namespace: user.namespace.name },
+          ...{ isolation: gpuNeed.isolation, activations: [activationId] },
+        };
+      });
     return this.tell({ residents });
   }
 

@@ -14,7 +14,10 @@ describe('the GPU scheduler', () => {
     await cluster.accept('a', { memoryMiB: 1000, mpsPercent: 25, sloMs: 500, sample: {} });
     const { gpu, gpuNeed } = cluster.arrivals[0]?.message ?? {};
     expect(gpu).toMatchObject({ invoker: 'invoker0', devices: ['GPU-0'], epoch: 5, version: 1 });
-    expect(gpu?.share).toEqual({ shareClass: 30, smRequest: 0.25, smLimit: 0.25, memoryMiB: 1000 });
+    expect(gpu?.share).toEqual({
+      ...{ shareClass: 30, smRequest: 0.25, smLimit: 0.25, memoryMiB: 1000 },
+      tokens: { violation: 0.2 },
+    });
     expect(gpuNeed).toMatchObject({ memoryMiB: 1000, sloMs: 500, timeoutMs: 60_000, isolation: 'namespace' });
     expect(gpuNeed).not.toHaveProperty('sample');
   });
@@ -53,8 +56,10 @@ describe('the GPU scheduler', () => {
   test('requests of a batch are sent on for as long as the next batch gathers', async () => {
     for (let count = 0; count < 5; count++) await cluster.accept('batched', { batch: 2 });
     expect(cluster.arrivals.map(({ message }) => message.gpu?.joins ?? false)).toEqual([false, true, true, true]);
-    await cluster.tellRunning();
+    await cluster.tellRunning(1);
+    expect([cluster.running.length, cluster.scheduler.waiting]).toEqual([4, 1]);
     await cluster.finish('batched');
+    await cluster.tell();
     expect([cluster.running.length, cluster.scheduler.waiting]).toEqual([4, 0]);
   });
 
