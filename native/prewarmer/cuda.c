@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,6 +16,12 @@ enum { SUCCESS = 0, NO_DEVICE = 100 };
 static struct {
   result (*reset)(void);
 } driver;
+
+/** The ledger of native/tokens, where that library is loaded: it must know that the memory is gone. */
+static struct {
+  int (*free_since)(uint64_t mark);
+  uint64_t mark;
+} ledger;
 
 static result run_steps(void *library, const char **step) {
   result (*init)(unsigned) = dlsym(library, "cuInit");
@@ -52,7 +59,15 @@ int gw_make_cuda_context(void) {
   driver.reset = dlsym(library, "gpuwhisk_sim_reset");
   if (!mark || !driver.reset) return GW_CUDA_KEPT;
   mark();
+  uint64_t (*ledger_mark)(void) = dlsym(RTLD_DEFAULT, "gpuwhisk_tokens_mark");
+  ledger.free_since = dlsym(RTLD_DEFAULT, "gpuwhisk_tokens_free_since");
+  if (ledger_mark) ledger.mark = ledger_mark();
   return GW_CUDA_RESET;
 }
 
-int gw_reset_device(void) { return driver.reset ? driver.reset() : -1; }
+int gw_reset_device(void) {
+  if (!driver.reset) return -1;
+  // What the driver refuses to free is taken back by its reset, too.
+  if (ledger.free_since) (void)ledger.free_since(ledger.mark);
+  return driver.reset();
+}

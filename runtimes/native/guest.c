@@ -14,12 +14,17 @@ static struct {
   const char *(*entry)(const char *);
   void (*free_result)(const char *);
   const char *last_result;
+  // Marks of launch cycles for kernel tokens, where their library is loaded; else NULL.
+  void (*cycle_begin)(uint32_t batch);
+  void (*cycle_end)(void);
 } guest;
 
 void gw_prepare_guest(struct gw_mailbox *mailbox) {
   guest.mailbox = mailbox;
   if (!dlopen(NULL, RTLD_NOW)) _exit(1);
   (void)dlsym(RTLD_DEFAULT, "gpuwhisk_main");
+  *(void **)&guest.cycle_begin = dlsym(RTLD_DEFAULT, "gpuwhisk_tokens_cycle_begin");
+  *(void **)&guest.cycle_end = dlsym(RTLD_DEFAULT, "gpuwhisk_tokens_cycle_end");
   (void)dlerror();
   setvbuf(stdout, NULL, _IOFBF, 1 << 16);
 }
@@ -59,7 +64,9 @@ static const char *set_environment(void) {
 
 static void call(const char *argument) {
   if (guest.last_result && guest.free_result) guest.free_result(guest.last_result);
+  if (guest.cycle_begin) guest.cycle_begin(1);
   guest.last_result = guest.entry(argument);
+  if (guest.cycle_end) guest.cycle_end();
   fflush(NULL);
   if (!guest.last_result) {
     give_up(GW_NO_RESULT, "");

@@ -99,11 +99,7 @@ class Guest:
         runtime.flush_output()
 
     def call(self, argument, batch):
-        value = json.loads(argument)
-        if batch:
-            result = self.runtime.call_batch(value)
-        else:
-            result = runtime.to_json(self.runtime.call({} if value is None else value))
+        result = self.runtime.serve(json.loads(argument), bool(batch))
         self.result = ctypes.create_string_buffer(result)
         self.mailbox.result = ctypes.addressof(self.result)
         self.mailbox.result_length = len(result)
@@ -173,6 +169,7 @@ def main():
         lambda: gpuwhisk_mailbox.read_code(library.gw_receive_code()),
         library.gw_reset_device,
     )
+    guest.runtime.marks = runtime.launch_marks()
     entry = gpuwhisk_mailbox.Guest(guest.serve_request)
     address = ctypes.cast(entry, ctypes.c_void_p).value
     hello = gpuwhisk_mailbox.Hello(

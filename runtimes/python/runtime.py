@@ -120,6 +120,7 @@ class Runtime:
         self.concurrent = os.environ.get("__OW_ALLOW_CONCURRENT", "").lower() == "true"
         self.event_loop = None
         self.lock = None
+        self.marks = None  # What tells kernel tokens where a launch cycle begins and ends.
 
     def handle(self, kind, request, payload):
         if kind == RUN:
@@ -194,15 +195,25 @@ class Runtime:
             run_environment.set(message)
             value = message.get("value")
             started_ns = monotonic_ns()
-            if "batch" in message:
-                result = self.call_batch(value)
-            else:
-                result = to_json(self.call({} if value is None else value))
+            result = self.serve(value, "batch" in message)
         except Refusal as refusal:
             self.answer(ERROR, request, error_payload(str(refusal)))
         else:
             took_us = (monotonic_ns() - started_ns) // 1000
             self.answer(RESULT, request, result, b'{"us":%d}' % took_us)
+
+    def serve(self, value, is_batch):
+        """The result of a run, or those of a batch's requests, as JSON: one launch cycle for kernel tokens."""
+        if self.marks:
+            begin, finish = self.marks
+            begin(len(value) if is_batch else 1)
+        try:
+            if is_batch:
+                return self.call_batch(value)
+            return to_json(self.call({} if value is None else value))
+        finally:
+            if self.marks:
+                finish()
 
     def call_batch(self, values):
         """The results of several requests, as a JSON array; a text stands for a request whose result is none.
@@ -250,6 +261,18 @@ class Runtime:
         return self.event_loop.run_until_complete(finish())
 
 
+def launch_marks():
+    """The functions (begin, end) of native/tokens, or None where its library is not loaded."""
+    if "GPUWHISK_TOKENS_SOCKET" not in os.environ:
+        return None
+    import ctypes
+
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "gpuwhisk_tokens_cycle_begin"):
+        return None
+    return library.gpuwhisk_tokens_cycle_begin, library.gpuwhisk_tokens_cycle_end
+
+
 def hello():
     return frame(HELLO, 0, b'{"version":1,"kind":"python:%d.%d","pid":%d,"batch":true}' % (*sys.version_info[:2], os.getpid()))
 
@@ -259,6 +282,7 @@ def serve(fd):
     prepare_interpreter(sys.argv[1:])
     watch_peer(fd)
     runtime = Runtime(lambda data: write_all(fd, data))
+    runtime.marks = launch_marks()
     for kind, request, payload in read_frames(fd):
         runtime.handle(kind, request, payload)
     end(0)

@@ -51,6 +51,9 @@ export interface TokenClientFigures {
   budget: number;
   /** Blocks in a period when alone; 0 while it is not known. */
   soloRate: number;
+  /** Launch cycles that its runtime has marked, and the batch size of the last one. */
+  cycles: number;
+  cycleBatch: number;
 }
 
 /** The server of kernel tokens on a node: gives processes with a ticket their place and keeps the period. */
@@ -122,8 +125,15 @@ export class TokenServer {
     return [...this.clients.values()];
   }
 
-  /** Moves a client's request, limit and cap; its class stays. */
+  /**
+   * Moves a client's request, limit and cap; its class stays. With other terms of tokens it is another function's from
+   * now on: what was learned of its rate and its launch cycles is forgotten.
+   */
   adjust(client: TokenClient, share: Share): void {
+    const before = client.ticket.share.tokens;
+    if (before?.maxTokens !== share.tokens?.maxTokens || before?.violation !== share.tokens?.violation) {
+      this.board.columns.epoch[client.place] = this.epoch += 1;
+    }
     client.ticket = { ...client.ticket, share };
     this.writeTerms(client);
     this.native.setMemoryCap(client.place, share.memoryMiB * bytesPerMiB);
@@ -138,8 +148,14 @@ export class TokenServer {
   }
 
   figuresOf({ place }: TokenClient): TokenClientFigures {
-    const { budget, soloRate } = this.board.columns;
-    return { ...this.native.place(place), budget: budget[place]!, soloRate: soloRate[place]! };
+    const { budget, soloRate, cycles, cycleBatch } = this.board.columns;
+    return {
+      ...this.native.place(place),
+      budget: budget[place]!,
+      soloRate: soloRate[place]!,
+      cycles: cycles[place]!,
+      cycleBatch: cycleBatch[place]!,
+    };
   }
 
   figures(): TickFigures {
