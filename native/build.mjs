@@ -125,7 +125,7 @@ async function buildStandIn() {
   await build({
     target: join(out, 'cudasim', 'client'),
     sources: sourcesIn(join(folder, 'examples'), '.c'),
-    headers: [...sourcesIn(join(folder, 'include'), '.h'), ...sourcesIn(cuda, '.h')],
+    headers: [join(folder, 'include'), join(folder, 'examples'), cuda].flatMap((path) => sourcesIn(path, '.h')),
     flags: [...flags, `-I${join(folder, 'include')}`],
     linkFlags: [`-L${join(out, 'cudasim')}`, '-l:libcuda.so.1', '-ldl', '-lm'],
   });
