@@ -1,5 +1,5 @@
 import { gpuRowTtlMs, gpuTable, gpuWishTable } from '@gpuwhisk/common/gpu';
-import type { DeviceStatus, GpuWish, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
+import type { Device, DeviceStatus, GpuWish, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
@@ -13,7 +13,7 @@ import { clientEnvs } from './client-env.js';
 import { uncordoned } from './device-health.js';
 import { DeviceLedger } from './device-ledger.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
-import type { ShareEnforcer } from './enforcers/share-enforcer.js';
+import type { ClientSettings, ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { GpuDesk, GpuUser } from './gpu-desk.js';
 import { Healer } from './healer.js';
 import type { Ending } from './healer.js';
@@ -137,22 +137,19 @@ export class GpuAgent implements GpuDesk {
   }
 
   /** What a container with this grant is started with. Rejects with ProvisioningError. */
-  async accessFor({ device: uuid, slice, share }: GpuGrant): Promise<GpuAccess> {
+  async accessFor(grant: GpuGrant): Promise<GpuAccess> {
+    const { device: uuid, slice } = grant;
     const device = this.inventory.find(uuid);
     const { state, reasons } = this.inventory.healthOf(uuid);
     if (device === undefined || state === 'offline') {
       throw unusable(`GPU ${uuid} cannot be used: ${reasons.join('; ') || 'there is none of that name'}`);
     }
-    try {
-      const access = this.options.access(uuid, slice);
-      const own = await this.options.enforcer.settings(device, share, slice);
-      const env = { ...access.env, CUDA_VISIBLE_DEVICES: slice ?? uuid, ...own.env };
-      const sockets = own.binds.map(({ path, write }) => ({ path, mode: write ? ('rw' as const) : ('ro' as const) }));
-      // Its user may be the platform's own, which no function is to be: any will do, if it is the same for all.
-      return { ...access, env, binds: [...access.binds, ...sockets], oneUser: own.uid !== undefined };
-    } catch (error) {
-      throw unusable(`GPU ${uuid} cannot be shared: ${(error as Error).message}`);
-    }
+    const own = await this.settingsFor(device, grant);
+    const access = this.options.access(uuid, slice);
+    const env = { ...access.env, CUDA_VISIBLE_DEVICES: slice ?? uuid, ...own.env };
+    const sockets = own.binds.map(({ path, write }) => ({ path, mode: write ? ('rw' as const) : ('ro' as const) }));
+    // Its user may be the platform's own, which no function is to be: any will do, if it is the same for all.
+    return { ...access, env, binds: [...access.binds, ...sockets], oneUser: own.uid !== undefined };
   }
 
   /** A container with a grant has started. */
@@ -192,6 +189,23 @@ export class GpuAgent implements GpuDesk {
     inventory.setRecord(uuid, wish === 'uncordon' ? uncordoned(record) : { ...record, wish });
     this.healer.drain(uuid);
     this.publishSoon();
+  }
+
+  /** An enforcer that does not answer is started again, once; it may not have been missed yet. */
+  private async settingsFor(device: Device, { slice, share }: GpuGrant): Promise<ClientSettings> {
+    const { enforcer } = this.options;
+    try {
+      return await enforcer.settings(device, share, slice);
+    } catch (error) {
+      const problem = await enforcer.check(device.uuid, slice).catch((failure: Error) => failure.message);
+      if (problem === undefined) throw unusable(`GPU ${device.uuid} cannot be shared: ${(error as Error).message}`);
+      await this.healer.restart({ device, ...(slice !== undefined && { slice }) }, problem);
+    }
+    try {
+      return await enforcer.settings(device, share, slice);
+    } catch (error) {
+      throw unusable(`GPU ${device.uuid} cannot be shared: ${(error as Error).message}`);
+    }
   }
 
   private async readDevices(): Promise<void> {

@@ -2,8 +2,8 @@ import type { GpuContainer } from './residents.js';
 
 /** Growth over what a container held before its first function that is still no leak, MiB. */
 const leakMiB = 64;
-/** Measured memory that is still within a cap: figures of drivers are rounded, MiB. */
-const slackMiB = 16;
+/** What a context takes, at most, MiB: MPS counts only what is allocated against a cap, the driver's figures have both. */
+const contextMiB = 768;
 /** Looks in a row at which a container is over its cap before it is ended: one may fall into a release. */
 const overrunLooks = 2;
 
@@ -19,7 +19,7 @@ export function checkMemory(one: GpuContainer, heldMiB: number, isUnbound: boole
   // Before the first function; a context may still be on its way.
   if (one.lastUser === undefined) one.baselineMiB = Math.max(one.baselineMiB ?? 0, heldMiB);
   const capMiB = one.grant.share.memoryMiB;
-  one.overruns = heldMiB > capMiB + slackMiB ? one.overruns + 1 : 0;
+  one.overruns = heldMiB > capMiB + contextMiB ? one.overruns + 1 : 0;
   if (one.overruns >= overrunLooks) return { finding: 'overrun', heldMiB, boundMiB: capMiB };
   if (!isUnbound || one.lastUser === undefined || one.users.size > 0) return undefined;
   const boundMiB = (one.baselineMiB ?? 0) + leakMiB;

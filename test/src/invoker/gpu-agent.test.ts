@@ -209,14 +209,14 @@ test('a client over its memory is ended, and its function is told', async () => 
   const harness = await GpuHarness.open();
   const container = await harness.container(placementOf(1000), 7);
   harness.agent.began(userOf('a'), container.id);
-  harness.processes['GPU-0'] = [{ pid: 7, memoryMiB: 1010 }];
+  harness.processes['GPU-0'] = [{ pid: 7, memoryMiB: 1500 }];
   await harness.look(3);
   expect(harness.ended).toEqual([]);
-  harness.processes['GPU-0'] = [{ pid: 7, memoryMiB: 1500 }];
+  harness.processes['GPU-0'] = [{ pid: 7, memoryMiB: 1800 }];
   await harness.look(2);
   expect(harness.ended).toEqual([container.id]);
   expect(harness.agent.endingOf(container.id)).toEqual({
-    text: 'The action used 1500 MiB of GPU memory, more than its limit of 1000 MiB, and was aborted.',
+    text: 'The action used 1800 MiB of GPU memory, more than its limit of 1000 MiB, and was aborted.',
     byAction: true,
   });
 });
