@@ -6,6 +6,8 @@ namespace gpuwhisk::nvml {
 namespace {
 
 constexpr unsigned wait_ms = 250;
+/** While a device is lost. */
+constexpr unsigned waits_between_looks = 4;
 constexpr std::chrono::milliseconds rest_after_failure(1000);
 constexpr unsigned long long wanted =
     nvmlEventTypeXidCriticalError | nvmlEventTypeDoubleBitEccError | nvmlEventMigConfigChange;
@@ -14,22 +16,31 @@ constexpr unsigned long long wanted =
 
 Watcher::Watcher(std::shared_ptr<const Library> library, std::function<void(const Event &)> tell)
     : library_(std::move(library)), tell_(std::move(tell)), devices_(list_devices(*library_)) {
+  listen();
+  thread_ = std::thread(&Watcher::serve, this);
+}
+
+/** Makes the event set anew, of the devices that are not lost: with one that is, a wait may tell of nothing else. */
+void Watcher::listen() {
   const Functions &nvml = library_->calls();
-  library_->check(nvml.event_set_create(&set_), "event set");
+  nvmlEventSet_t made = nullptr;
+  library_->check(nvml.event_set_create(&made), "event set");
   try {
     for (const Device &device : devices_) {
+      if (lost_.contains(device.uuid)) continue;
       unsigned long long supported = 0;
       nvmlReturn_t result = nvml.supported_events(device.handle, &supported);
       if (result == NVML_ERROR_NOT_SUPPORTED) continue;
       library_->check(result, "kinds of events");
       if (supported & wanted)
-        library_->check(nvml.register_events(device.handle, supported & wanted, set_), "registration for events");
+        library_->check(nvml.register_events(device.handle, supported & wanted, made), "registration for events");
     }
-    thread_ = std::thread(&Watcher::serve, this);
   } catch (...) {
-    nvml.event_set_free(set_);
+    nvml.event_set_free(made);
     throw;
   }
+  if (set_) nvml.event_set_free(set_);
+  set_ = made;
 }
 
 Watcher::~Watcher() {
@@ -49,7 +60,7 @@ bool Watcher::rest() {
 }
 
 void Watcher::serve() {
-  for (;;) {
+  for (unsigned waits = 1;; waits++) {
     nvmlEventData_t data{};
     nvmlReturn_t result = library_->calls().event_set_wait(set_, &data, wait_ms);
     {
@@ -57,10 +68,12 @@ void Watcher::serve() {
       if (closed_) return;
     }
     if (result == NVML_SUCCESS) report(data);
-    if (result == NVML_SUCCESS || result == NVML_ERROR_TIMEOUT) continue;
-    if (result == NVML_ERROR_GPU_IS_LOST) report_lost();
+    bool failed = result != NVML_SUCCESS && result != NVML_ERROR_TIMEOUT;
+    // Some drivers say that a device is lost, and not which; of a lost one that is back none tells.
+    bool is_due = result == NVML_ERROR_GPU_IS_LOST || (!lost_.empty() && waits % waits_between_looks == 0);
+    if (is_due && look_for_lost()) continue;
     // Other failures show at the next sample, which is asked for every second and has somebody to tell.
-    if (!rest()) return;
+    if (failed && !rest()) return;
   }
 }
 
@@ -73,14 +86,25 @@ void Watcher::report(const nvmlEventData_t &data) {
   }
 }
 
-/** The library says that some device is lost, but not which. */
-void Watcher::report_lost() {
+/** Tells of devices that are lost now; returns whether others than before are listened to. */
+bool Watcher::look_for_lost() {
+  std::vector<const Device *> gone;
+  size_t before = lost_.size();
   for (const Device &device : devices_) {
     nvmlMemory_t memory{};
-    bool lost = library_->calls().memory(device.handle, &memory) == NVML_ERROR_GPU_IS_LOST;
-    if (!lost) lost_.erase(device.uuid);
-    else if (lost_.insert(device.uuid).second) tell_({"lost", device.uuid, 0});
+    bool is_lost = library_->calls().memory(device.handle, &memory) == NVML_ERROR_GPU_IS_LOST;
+    if (!is_lost) lost_.erase(device.uuid);
+    else if (lost_.insert(device.uuid).second) gone.push_back(&device);
   }
+  if (gone.empty() && lost_.size() == before) return false;
+  bool listens = true;
+  try {
+    listen();
+  } catch (const Failure &) {
+    listens = false; // One more is lost by now: the next look finds it.
+  }
+  for (const Device *device : gone) tell_({"lost", device->uuid, 0});
+  return listens;
 }
 
 } // namespace gpuwhisk::nvml

@@ -21,8 +21,8 @@ struct Event {
 class Watcher {
 public:
   /**
-   * Watches the devices that are there now, for what each can tell. `tell` is called on the watcher's thread and must not
-   * throw. Throws Failure.
+   * Watches the devices that are there now, for what each can tell; one that is lost is told, and watched again once it is
+   * back. `tell` is called on the watcher's thread and must not throw. Throws Failure.
    */
   Watcher(std::shared_ptr<const Library> library, std::function<void(const Event &)> tell);
   /** Waits for the thread: as long as one wait for events takes. */
@@ -31,9 +31,10 @@ public:
   Watcher &operator=(const Watcher &) = delete;
 
 private:
+  void listen();
   void serve();
   void report(const nvmlEventData_t &data);
-  void report_lost();
+  bool look_for_lost();
   bool rest();
 
   std::shared_ptr<const Library> library_;

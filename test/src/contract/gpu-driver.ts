@@ -192,6 +192,10 @@ export function gpuDriverContract(name: string, makeHome: () => Promise<DriverHo
         await home.fault(first, 'recover');
         expect(await driver.devices()).toHaveLength(3);
         expect(await driver.sample()).toHaveLength(3);
+        await untilAsync(async () => {
+          await home.fault(first, 'xid');
+          return events.some((event) => event.type === 'xid' && event.code === 31);
+        });
         await watch.close();
       });
     });

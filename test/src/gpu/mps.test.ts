@@ -89,6 +89,18 @@ describe('MPS', () => {
     expect((await home.driver.devices())[0]?.mode).toBe('timeslice');
   });
 
+  test('the mode that an operator has set stays, and is as it was where MPS cannot be started', async () => {
+    const modeNow = async () => (await home.driver.devices())[0]?.mode;
+    const without = another({ control: { program: join(home.machine.folder, 'absent') } });
+    await expect(without.open(device)).rejects.toMatchObject(shareError);
+    expect(await modeNow()).toBe('timeslice');
+    await home.driver.setExclusive(device.uuid, true);
+    await enforcer.open({ ...device, mode: 'exclusive' });
+    await enforcer.open({ ...device, mode: 'mps' });
+    await enforcer.close();
+    expect(await modeNow()).toBe('exclusive');
+  });
+
   test('a daemon that was killed is noticed, and started again by open', async () => {
     await enforcer.open(device);
     const client = await start(50);

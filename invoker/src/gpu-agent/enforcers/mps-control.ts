@@ -27,8 +27,8 @@ export interface MpsControl {
   servers(): Promise<number[]>;
   /** Host pids of a server's clients. */
   clients(server: number): Promise<number[]>;
-  /** Whether a fatal fault has hit the server's clients: it lets nobody in until they are gone. */
-  isFaulted(server: number): Promise<boolean>;
+  /** Whether a fatal fault has hit the clients of one of the servers: it lets nobody in until they are gone. */
+  isFaulted(servers: readonly number[]): Promise<boolean>;
   terminate(server: number, client: number): Promise<void>;
   /** The daemon ends, and with it the servers. */
   quit(): Promise<void>;
@@ -82,7 +82,10 @@ export function mpsControl(directories: MpsDirectories, { program, env }: MpsPro
       ),
     servers: async () => pidsIn(await ask('get_server_list')),
     clients: async (server) => pidsIn(await ask(`get_client_list ${server}`)),
-    isFaulted: async (server) => /fault/i.test(await ask(`get_server_status ${server}`)),
+    async isFaulted(servers) {
+      const commands = servers.map((server) => `get_server_status ${server}`);
+      return servers.length > 0 && /fault/i.test(await ask(commands.join('\n')));
+    },
     async terminate(server, client) {
       const said = await ask(`terminate_client ${server} ${client}`);
       if (/not found|invalid|refused/i.test(said)) throw new ShareError(said.trim());

@@ -5,7 +5,7 @@ import type { Device } from '@gpuwhisk/common/gpu';
 import type { GpuDriver } from '../drivers/gpu-driver.js';
 import { GpuDriverError } from '../drivers/gpu-driver.js';
 import { mpsControl } from './mps-control.js';
-import type { MpsControl, MpsProgram } from './mps-control.js';
+import type { MpsControl, MpsDirectories, MpsProgram } from './mps-control.js';
 import { ShareError } from './share-enforcer.js';
 import type { ShareEnforcer } from './share-enforcer.js';
 
@@ -58,41 +58,53 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): ShareEnforcer {
     return { pipe: join(home, 'pipe'), log: join(home, 'log') };
   };
 
-  /** So that a process which misses the daemon gets an error, not the whole device. Where that is not allowed confirm() is left. */
-  const setExclusive = async (device: string): Promise<string | undefined> => {
+  /**
+   * So that a process which misses the daemon gets an error, not the whole device. Undefined: the mode is not ours to give back, as
+   * an operator has made the device exclusive, or it may not be set, and confirm() is left.
+   */
+  const setExclusive = async ({ uuid, mode }: Device, daemonRuns: boolean): Promise<string | undefined> => {
+    const before = places.get(uuid);
+    const isOperators = before ? before.exclusive === undefined : mode === 'exclusive' && !daemonRuns;
+    if (isOperators) return undefined;
     try {
-      await driver.setExclusive(device, true);
-      return device;
+      await driver.setExclusive(uuid, true);
+      return uuid;
     } catch (error) {
-      if (error instanceof GpuDriverError) return undefined;
-      throw error;
+      ignoreDriver(error);
+      return undefined;
     }
+  };
+
+  const giveBack = async (exclusive: string | undefined): Promise<void> => {
+    if (exclusive !== undefined) await driver.setExclusive(exclusive, false).catch(ignoreDriver);
+  };
+
+  const start = async (control: MpsControl, { pipe, log }: MpsDirectories, visible: string): Promise<void> => {
+    await rm(pipe, { recursive: true, force: true });
+    await mkdir(pipe, { recursive: true });
+    await mkdir(log, { recursive: true });
+    await control.start(visible);
+    if (!(await control.answers())) throw new ShareError(`MPS for ${visible} was started and does not answer.`);
   };
 
   const openOwn = async (device: Device, slice: string | undefined): Promise<Place> => {
     const visible = slice ?? device.uuid;
     const directories = directoriesOf(visible);
-    if (Buffer.byteLength(join(directories.pipe, 'control')) > longestSocketPath) {
-      throw new ShareError(`MPS cannot be started: the path ${directories.pipe} is too long for a socket.`);
+    const { pipe } = directories;
+    if (Buffer.byteLength(join(pipe, 'control')) > longestSocketPath) {
+      throw new ShareError(`MPS cannot be started: the path ${pipe} is too long for a socket.`);
     }
     const control = mpsControl(directories, options.control ?? {});
-    const exclusive = slice === undefined ? await setExclusive(device.uuid) : undefined;
     // One of ours may still run, with its clients: then the platform was restarted.
-    if (!(await control.answers())) {
-      await rm(directories.pipe, { recursive: true, force: true });
-      await mkdir(directories.pipe, { recursive: true });
-      await mkdir(directories.log, { recursive: true });
-      await control.start(visible);
-      if (!(await control.answers())) throw new ShareError(`MPS for ${visible} was started and does not answer.`);
+    const daemonRuns = await control.answers();
+    const exclusive = slice === undefined ? await setExclusive(device, daemonRuns) : undefined;
+    try {
+      if (!daemonRuns) await start(control, directories, visible);
+    } catch (error) {
+      await giveBack(exclusive);
+      throw error;
     }
-    return {
-      visible,
-      pipe: directories.pipe,
-      control,
-      own: true,
-      exclusive,
-      clientLimit: clientLimitOf(device, slice),
-    };
+    return { visible, pipe, control, own: true, exclusive, clientLimit: clientLimitOf(device, slice) };
   };
 
   const openForeign = async (device: Device, slice: string | undefined): Promise<Place> => {
@@ -130,7 +142,7 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): ShareEnforcer {
   const end = async ({ own, control, exclusive }: Place): Promise<void> => {
     if (!own) return;
     if (await control.answers()) await control.quit();
-    if (exclusive !== undefined) await driver.setExclusive(exclusive, false).catch(ignoreDriver);
+    await giveBack(exclusive);
   };
 
   return {
@@ -182,9 +194,9 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): ShareEnforcer {
     },
     async check(device, slice) {
       const { control, visible } = find(device, slice);
-      if (!(await control.answers())) return `The MPS daemon of ${visible} does not answer.`;
-      const states = await Promise.all((await control.servers()).map((server) => control.isFaulted(server)));
-      return states.includes(true)
+      const servers = await control.servers().catch(() => undefined);
+      if (servers === undefined) return `The MPS daemon of ${visible} does not answer.`;
+      return (await control.isFaulted(servers))
         ? `MPS of ${visible} lets nobody in: a client's fault has hit all of them.`
         : undefined;
     },
