@@ -191,7 +191,7 @@ async function start(
   await gpuLease.open();
   releases.push(() => gpuLease.close());
   const gpuScheduler = new GpuScheduler({
-    ...{ bus, clock, store, records, logger, instance },
+    ...{ bus, clock, store, records, logger, metrics, instance },
     table: gpuTable,
     lease: gpuLease,
     recordLevels: config,

@@ -12,12 +12,15 @@ import type { ApiError } from '@gpuwhisk/common/errors';
 import type { Decision, GpuNeed } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
+import type { Metrics } from '@gpuwhisk/common/metrics';
 import { unplacedTopic } from '@gpuwhisk/common/messages';
 import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { isOverdue } from '@gpuwhisk/gpu/order/earliest-deadline';
-import type { PlacementChoice } from '@gpuwhisk/gpu/place/least-loaded';
+import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/place/least-loaded';
 import { capacityProblem } from '@gpuwhisk/gpu/place/places';
+import { gpuMetrics } from '@gpuwhisk/common/gpu-metrics';
+import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import { GpuPlacer } from './gpu-placer.js';
 import type { GpuPlacerDependencies } from './gpu-placer.js';
 import { GpuQueue, requestOf } from './gpu-queue.js';
@@ -31,6 +34,7 @@ export interface GpuSchedulerDependencies extends GpuPlacerDependencies {
   /** Which records are stored. */
   recordLevels: RecordLevels;
   logger: Logger;
+  metrics: Metrics;
   /** The controller's number: what waits is in topic `gpu<number>`. */
   instance: number;
   options: Config['gpu'];
@@ -52,6 +56,7 @@ export class GpuScheduler {
   private readonly queue = new GpuQueue();
   private readonly placer: GpuPlacer;
   private readonly topic: string;
+  private readonly metrics: GpuMetrics;
   private subscription: Subscription | undefined;
   private onRefused: OnRefused = () => false;
   private passSet = false;
@@ -61,6 +66,7 @@ export class GpuScheduler {
   constructor(private readonly dependencies: GpuSchedulerDependencies) {
     this.placer = new GpuPlacer(dependencies);
     this.topic = unplacedTopic(dependencies.instance);
+    this.metrics = gpuMetrics(dependencies.metrics.registry, () => this.queue.size);
     dependencies.table.onRow((node) => {
       this.placer.settle(node);
       this.passSoon();
@@ -106,7 +112,7 @@ export class GpuScheduler {
     const request = requestOf(message, need);
     // Those who wait have their turn first.
     const choice: PlacementChoice = this.queue.size === 0 ? this.placer.place(request) : { rejected: [] };
-    if (choice.placement !== undefined) return this.placer.send(message, need, request, choice);
+    if (choice.placement !== undefined) return this.send(message, need, request, choice);
     const unplaced: UnplacedMessage = { activation: message };
     const receipt = this.dependencies.bus.send(this.topic, unplaced as unknown as JsonObject);
     this.placer.note(message, choice, this.queue.size === 0 ? 'it waits' : 'it waits behind others');
@@ -154,6 +160,7 @@ export class GpuScheduler {
       waiting.refusals = [...gpuRefusals, refused];
       if (placement) waiting.refusedAtMs = new Map([[placement.invoker, this.dependencies.clock.monotonicMs()]]);
       this.placer.returned(activationId);
+      this.metrics.decided('returned');
       this.placer.note(message, { rejected: [] }, `its agent refused: ${refused}`);
     }
     this.queue.add(waiting);
@@ -220,10 +227,17 @@ export class GpuScheduler {
     }
   }
 
+  private send(message: ActivationMessage, need: GpuNeed, request: PlacementRequest, choice: PlacementChoice): Receipt {
+    const receipt = this.placer.send(message, need, request, choice);
+    this.metrics.decided('placed');
+    this.metrics.waited(Math.max(0, this.dependencies.clock.now() - message.transid[1]));
+    return receipt;
+  }
+
   private forward(waiting: WaitingActivation, choice: PlacementChoice): void {
     const { message, need, request, refusals } = waiting;
     const again = refusals.length === 0 ? message : { ...message, gpuRefusals: [...refusals] };
-    const receipt = this.placer.send(again, need, request, choice);
+    const receipt = this.send(again, need, request, choice);
     this.queue.remove(waiting);
     receipt.synced().then(waiting.done, (error: unknown) => {
       // It stays in its topic, for the next life.
@@ -236,6 +250,7 @@ export class GpuScheduler {
     const { message } = waiting;
     const { clock, records, recordLevels, logger } = this.dependencies;
     this.queue.remove(waiting);
+    this.metrics.decided('failed');
     this.placer.note(message, { rejected: [] }, error.message);
     logger.warn({ activationId: message.activationId, reason: error.message }, 'an activation got no GPU');
     if (

@@ -45,6 +45,7 @@ export class GpuCluster {
   arrivals: Arrival[] = [];
   /** The right to decide; set to undefined it is somebody else's. */
   readonly lease: { epoch: number | undefined } = { epoch: 5 };
+  metrics = createMetrics();
   dispatcher!: Dispatcher;
   scheduler!: GpuScheduler;
   private durable!: Durable;
@@ -83,9 +84,11 @@ export class GpuCluster {
       storeBlockingResultLevel: 'STORE_ALWAYS',
       storeNonBlockingResultLevel: 'STORE_ALWAYS',
     } as const;
-    const made = { bus, store, records, recordLevels, clock, logger, table, lease, instance: 0, options };
+    this.metrics = createMetrics();
+    const { metrics } = this;
+    const made = { bus, store, records, recordLevels, clock, logger, metrics, table, lease, instance: 0, options };
     this.scheduler = new GpuScheduler(made);
-    const inFlight = new InFlight({ state, limits, clock, metrics: createMetrics(), logger });
+    const inFlight = new InFlight({ state, limits, clock, metrics, logger });
     const chooseInvoker = (): string => 'invoker0';
     this.dispatcher = new Dispatcher({
       ...{ bus, clock, random, inFlight, logger, instance: 0, chooseInvoker },

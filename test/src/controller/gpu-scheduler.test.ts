@@ -131,6 +131,17 @@ describe('the GPU scheduler', () => {
     ]);
   });
 
+  test('counts what it decides, and who waits', async () => {
+    await cluster.accept('a');
+    await cluster.accept('b');
+    await cluster.giveBack('a', 'no');
+    const text = await cluster.metrics.render();
+    expect(text).toContain('gpuwhisk_gpu_decisions_total{outcome="placed"} 2');
+    expect(text).toContain('gpuwhisk_gpu_decisions_total{outcome="returned"} 1');
+    expect(text).toContain('gpuwhisk_gpu_waiting 1');
+    expect(text).toContain('gpuwhisk_gpu_queue_seconds_count 2');
+  });
+
   test('every decision is kept with what it rejected', async () => {
     await cluster.tell({ devices: [a100('GPU-0', { memoryMiB: 40_000 }), a100('GPU-1', { memoryMiB: 1000 })] });
     const id = await cluster.accept('a', { memoryMiB: 2000 });
