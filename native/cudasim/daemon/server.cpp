@@ -20,12 +20,33 @@ namespace {
 constexpr size_t max_sessions = 1024, max_request_bytes = 4096;
 constexpr uint64_t xid_memory = 31;
 
+void add(int epoll, int descriptor, void *tag, const char *what) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = tag;
+  if (epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) < 0) throw_errno(what);
+}
+
+/** With standard input in it, tagged null: what has no end to wait for (a file, /dev/null) cannot be watched. */
+Descriptor watch_input() {
+  Descriptor epoll = checked(epoll_create1(EPOLL_CLOEXEC), "epoll");
+  add(epoll.get(), STDIN_FILENO, nullptr, "standard input must be a pipe, a socket or a terminal");
+  return epoll;
+}
+
+Descriptor make_socket() {
+  return checked(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "socket");
+}
+
 Descriptor listen_at(const std::string &path) {
-  Descriptor listener = checked(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "socket");
+  Descriptor listener = make_socket();
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
-  if (bind(listener.get(), reinterpret_cast<sockaddr *>(&address), sizeof address) < 0) throw_errno(path.c_str());
+  auto *where = reinterpret_cast<sockaddr *>(&address);
+  // Left behind by a daemon that was killed: nobody answers there.
+  if (connect(make_socket().get(), where, sizeof address) < 0 && errno == ECONNREFUSED) unlink(path.c_str());
+  if (bind(listener.get(), where, sizeof address) < 0) throw_errno(path.c_str());
   // As the nodes of real devices: whoever sees the socket may use it.
   if (chmod(path.c_str(), 0666) < 0) throw_errno("chmod");
   if (listen(listener.get(), 128) < 0) throw_errno("listen");
@@ -48,25 +69,17 @@ Server::Server(const Options &options)
       simulation_(node_, [this](Client &client, Gpu &gpu) {
         fault(node_, client, gpu, xid_memory, [this](Client &one, int32_t error) { strike(one, error); });
       }),
-      start_ns_(monotonic_ns()), epoll_(checked(epoll_create1(EPOLL_CLOEXEC), "epoll")),
+      start_ns_(monotonic_ns()), epoll_(watch_input()),
       listener_(listen_at(options.socket)), signals_(end_signals()),
       timer_(checked(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd")) {
   watch(listener_.get(), &listener_);
   watch(signals_.get(), &signals_);
   watch(timer_.get(), &timer_);
-  // What has no end to wait for (a file, /dev/null) cannot be watched.
-  watch(STDIN_FILENO, nullptr);
 }
 
 Server::~Server() { unlink(options_.socket.c_str()); }
 
-void Server::watch(int descriptor, void *tag) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.ptr = tag;
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) < 0)
-    throw_errno(descriptor == STDIN_FILENO ? "standard input must be a pipe, a socket or a terminal" : "epoll_ctl");
-}
+void Server::watch(int descriptor, void *tag) { add(epoll_.get(), descriptor, tag, "epoll_ctl"); }
 
 void Server::run() {
   while (!ending_) {
