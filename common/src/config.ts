@@ -145,6 +145,8 @@ export const configSchema = z.strictObject({
           mig: z.boolean().default(false),
         })
         .prefault({}),
+      /** Kernel tokens below MPS, or alone where there is no MPS: shares can be moved while functions run. */
+      tokens: z.boolean().default(false),
       /** Containers that are kept ready on each device for functions that had to wait for one; 0: none. */
       prewarm: count.default(2),
       /** What becomes of an activation whose SLO cannot be met any more: it runs as best effort, or is refused (429). */

@@ -12,6 +12,7 @@ import { openNvidiaDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/nvidia-dri
 import { loadNvml } from '@gpuwhisk/invoker/gpu-agent/drivers/nvml';
 import { noEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/no-enforcer';
 import { createMpsEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/mps-enforcer';
+import { createTokensEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens-enforcer';
 import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
 import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
 import { nvidiaAccess } from '@gpuwhisk/invoker/gpu-agent/host/device-files';
@@ -117,8 +118,24 @@ async function startAgent(
   }
 }
 
-/** MPS where its daemons may be started or somebody else's runs; else processes take turns. */
+/** MPS where there is any, with kernel tokens below it where they are asked for. */
 async function chooseEnforcer(
+  options: OpenGpusOptions,
+  driver: GpuDriver,
+  simulator: string | undefined,
+): Promise<ShareEnforcer> {
+  const { config, logger } = options;
+  const under = await chooseMps(options, driver, simulator);
+  if (!config.gpu.tokens) return under;
+  return createTokensEnforcer({
+    folder: join(config.dataDir, 'gpus', 'tokens'),
+    ...(under.name === 'mps' && { under }),
+    say: (line) => logger.warn({ line }, 'kernel tokens'),
+  });
+}
+
+/** MPS where its daemons may be started or somebody else's runs; else processes take turns. */
+async function chooseMps(
   { config, logger }: OpenGpusOptions,
   driver: GpuDriver,
   simulator: string | undefined,

@@ -1,0 +1,44 @@
+// A function on a simulated GPU with kernel tokens: its driver is seen through their library.
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
+import { removeDataDir, startPlatform } from './running-platform.js';
+import type { RunningPlatform } from './running-platform.js';
+
+const mebibyte = 2 ** 20;
+const code = `
+import ctypes
+cuda = ctypes.CDLL('libcuda.so.1')
+def main(args):
+    context, pointer, free, total = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_size_t()
+    made = [cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)]
+    cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
+    allocated = cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(args['bytes']))
+    counted = hasattr(ctypes.CDLL(None), 'gpuwhisk_tokens_mark')
+    return {'made': made, 'total': total.value, 'allocated': allocated, 'counted': counted}
+`;
+
+if (!hasStandIn()) console.info('No stand-in for a GPU is built here: functions under kernel tokens are not tested.');
+
+(hasStandIn() ? describe : describe.skip)('kernel tokens on the platform', () => {
+  let platform: RunningPlatform | undefined;
+  afterEach(async () => {
+    await platform?.end('SIGTERM');
+    if (platform !== undefined) removeDataDir(platform.dataDir);
+    platform = undefined;
+  });
+
+  test('a function sees its memory cap as the device, and is refused more', async () => {
+    platform = await startPlatform({
+      flags: ['--gpus', 'sim:a100-40', '--stem-cells', 'false', '--set', 'gpu.tokens=true'],
+    });
+    const { api } = platform;
+    await api.putAction('capped', code, { kind: 'python:3', annotations: { gpu: { memoryMiB: 2048 } } });
+    const seen = { made: [0, 0, 0], total: 2048 * mebibyte, counted: true };
+    expect((await api.invoke('capped', { bytes: mebibyte })).body).toMatchObject({
+      response: { result: { ...seen, allocated: 0 } },
+    });
+    expect((await api.invoke('capped', { bytes: 3000 * mebibyte })).body).toMatchObject({
+      response: { result: { ...seen, allocated: 2 } },
+    });
+  });
+});
