@@ -18,6 +18,7 @@ const sourceFolders = [
   'test',
   'native',
   'runtimes/native',
+  'runtimes/cuda',
 ];
 const skipped = new Set(['node_modules', 'dist', 'build']);
 
