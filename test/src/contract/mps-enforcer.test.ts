@@ -1,8 +1,9 @@
 import { startCudaClient } from '../gpu/cuda-client.js';
-import { startMpsHome } from '../gpu/mps-home.js';
+import { describeOnStandIn, startMpsHome } from '../gpu/mps-home.js';
+import type { EnforcerHome } from './share-enforcer.js';
 import { shareEnforcerContract } from './share-enforcer.js';
 
-shareEnforcerContract('MPS on the stand-in', async () => {
+async function mpsHome(): Promise<EnforcerHome> {
   const { machine, device, enforcer, close } = await startMpsHome();
   return {
     enforcer,
@@ -19,4 +20,6 @@ shareEnforcerContract('MPS on the stand-in', async () => {
     },
     close,
   };
-});
+}
+
+describeOnStandIn('shares', () => shareEnforcerContract('MPS on the stand-in', mpsHome));

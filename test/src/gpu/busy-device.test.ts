@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { DeviceSample } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
 import { startCudaClient } from './cuda-client.js';
 import type { CudaClient } from './cuda-client.js';
-import { startMpsHome } from './mps-home.js';
+import { describeOnStandIn, startMpsHome } from './mps-home.js';
 import type { MpsHome } from './mps-home.js';
 import { standIn } from './stand-in.js';
 
@@ -28,7 +28,7 @@ async function sampleWith(home: MpsHome, shows: (sample: DeviceSample) => boolea
   throw new Error(`Not within 20 s; at last: ${JSON.stringify(last)}`);
 }
 
-describe('a busy device', () => {
+describeOnStandIn('a busy device', () => {
   let home: MpsHome;
   let busy: ChildProcess;
   let idle: CudaClient;

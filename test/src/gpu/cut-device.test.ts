@@ -1,13 +1,13 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Device } from '@gpuwhisk/common/gpu';
 import { cutDevice } from '@gpuwhisk/invoker/gpu-agent/cut-device';
 import { shareOf } from '../contract/share-enforcer.js';
 import { startCudaClient } from './cuda-client.js';
-import { startMpsHome } from './mps-home.js';
+import { describeOnStandIn, startMpsHome } from './mps-home.js';
 import type { MpsHome } from './mps-home.js';
 
-describe('cutting a device anew', () => {
+describeOnStandIn('cutting a device anew', () => {
   let home: MpsHome;
   let device: Device;
   beforeEach(async () => {

@@ -1,4 +1,6 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { describe } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Device } from '@gpuwhisk/common/gpu';
 import type { GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
@@ -10,6 +12,11 @@ import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-
 import { runProgram } from '@gpuwhisk/invoker/runtimes/run-program';
 import { standIn, startStandIn } from './stand-in.js';
 import type { StandIn } from './stand-in.js';
+
+/** For tests of NVML and MPS on the stand-in, which takes a C++ compiler. */
+export function describeOnStandIn(name: string, cases: () => void): void {
+  (existsSync(standIn.daemon) ? describe : describe.skip)(name, cases);
+}
 
 /** The stand-in with MPS. */
 export interface MpsHome {

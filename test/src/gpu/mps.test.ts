@@ -7,12 +7,12 @@ import { mpsClientLimit } from '@gpuwhisk/invoker/gpu-agent/enforcers/mps-enforc
 import { shareOf, untilAsync } from '../contract/share-enforcer.js';
 import { startCudaClient } from './cuda-client.js';
 import type { CudaClient } from './cuda-client.js';
-import { startMpsHome } from './mps-home.js';
+import { describeOnStandIn, startMpsHome } from './mps-home.js';
 import type { MpsHome } from './mps-home.js';
 
 const shareError = { name: 'ShareError' };
 
-describe('MPS', () => {
+describeOnStandIn('MPS', () => {
   let home: MpsHome;
   let enforcer: ShareEnforcer;
   let device: Device;

@@ -2,12 +2,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { openNvidiaDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/nvidia-driver';
 import { loadNvml } from '@gpuwhisk/invoker/gpu-agent/drivers/nvml';
 import type { Nvml } from '@gpuwhisk/invoker/gpu-agent/drivers/nvml';
 import { runProgram } from '@gpuwhisk/invoker/runtimes/run-program';
+import { describeOnStandIn } from './mps-home.js';
 
 const include = fileURLToPath(new URL('../../../native/cudasim/include', import.meta.url));
 
@@ -50,7 +51,7 @@ nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t d, unsigned long long
 nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t d, unsigned long long t, nvmlEventSet_t s) { (void)d; (void)t; (void)s; return 0; }
 `;
 
-describe('a driver of an older time', () => {
+describeOnStandIn('a driver of an older time', () => {
   const nvml = loadNvml() as Nvml;
   let folder: string;
   beforeAll(() => {
