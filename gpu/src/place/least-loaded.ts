@@ -1,5 +1,5 @@
 import type { GpuIsolation, NodeStatus, Placement, Rejection, Share } from '@gpuwhisk/common/gpu';
-import { occupancyOf } from './occupancy.js';
+import { byPlace, occupancyOf } from './occupancy.js';
 import type { Occupant, Reservation } from './occupancy.js';
 import { gangKey, placeId, placesOf } from './places.js';
 import type { Place } from './places.js';
@@ -58,8 +58,9 @@ const maxMpsClients = 48;
 export function placeLeastLoaded(view: PlacementView, request: PlacementRequest): PlacementChoice {
   const rejected: Rejection[] = [];
   const candidates: Candidate[] = [];
+  const reservations = byPlace(view.reservations);
   for (const place of placesOf(view.nodes)) {
-    const judged = judge(place, view, request);
+    const judged = judge(place, reservations.get(placeId(place)) ?? [], view.kept, request);
     if ('place' in judged) candidates.push(judged);
     else rejected.push({ what: placeId(place), ...judged });
   }
@@ -110,7 +111,8 @@ export function placesToKeep(view: PlacementView, request: PlacementRequest): st
 
 function judge(
   place: Place,
-  view: PlacementView,
+  reservations: readonly Reservation[],
+  kept: ReadonlySet<string>,
   request: PlacementRequest,
 ): Candidate | Pick<Rejection, 'reason' | 'numbers'> {
   const { share, gpus } = request;
@@ -123,8 +125,8 @@ function judge(
   if (place.capacityMiB < share.memoryMiB) {
     return { reason: 'too small', numbers: { capacityMiB: place.capacityMiB, needMiB: share.memoryMiB } };
   }
-  if (view.kept.has(placeId(place))) return { reason: 'kept for one that waits for longer', numbers: {} };
-  const { occupants, foreignMiB } = occupancyOf(place, view.reservations);
+  if (kept.has(placeId(place))) return { reason: 'kept for one that waits for longer', numbers: {} };
+  const { occupants, foreignMiB } = occupancyOf(place, reservations);
   const busy = occupants.filter((one) => one.users > 0);
   const unwanted = occupants.filter((one) => !together(place, one, request));
   // One that runs, or that the agent has not named yet, cannot be removed.

@@ -38,14 +38,28 @@ export interface Occupancy {
   foreignMiB: number;
 }
 
+/** The places that a placement is on, by UUID. */
+const placeIdsOf = ({ slice, devices }: Placement): string[] => (slice === undefined ? devices : [slice]);
+
+/** Reservations by the places that they are on. */
+export function byPlace(reservations: readonly Reservation[]): ReadonlyMap<string, Reservation[]> {
+  const places = new Map<string, Reservation[]>();
+  for (const one of reservations) {
+    for (const id of placeIdsOf(one.placement)) {
+      const there = places.get(id);
+      if (there === undefined) places.set(id, [one]);
+      else there.push(one);
+    }
+  }
+  return places;
+}
+
 /** What is on a place: the agent's residents, and what was given out that it does not show yet. */
 export function occupancyOf(place: Place, reservations: readonly Reservation[]): Occupancy {
   const id = placeId(place);
   const residents = place.node.residents.filter((one) => (one.slice ?? one.device) === id);
   const here = reservations.filter(
-    ({ placement }) =>
-      placement.invoker === place.node.invoker &&
-      (placement.slice ?? placement.devices.find((one) => one === id)) === id,
+    ({ placement }) => placement.invoker === place.node.invoker && placeIdsOf(placement).includes(id),
   );
   const ended = new Set(here.filter((one) => one.ended).map((one) => one.activationId));
   const shown = new Set(residents.flatMap((resident) => resident.activations));
