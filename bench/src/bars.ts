@@ -52,6 +52,7 @@ export const bars: readonly Bar[] = [
   { bench: 'inject', metric: 'pythonP99Ratio', bound: 'at most', value: 4, source: 'issue 4' },
   { bench: 'inject', metric: 'error50Speedup', bound: 'at least', value: 20, source: 'issue 4' },
   { bench: 'inject', metric: 'error90Speedup', bound: 'at least', value: 20, source: 'issue 4' },
+  { bench: 'agent', metric: 'agentCpu', bound: 'at most', value: 0.01, source: 'issue 5' },
   { bench: 'cudasim', metric: 'share50Error', bound: 'at most', value: 0.05, source: 'issue 5' },
   { bench: 'cudasim', metric: 'share30Error', bound: 'at most', value: 0.05, source: 'issue 5' },
   { bench: 'cudasim', metric: 'memoryErrorBytes', bound: 'at most', value: 0, source: 'issue 5' },

@@ -1,4 +1,5 @@
 import type { Bench } from './bench.js';
+import { agent } from './benches/agent.js';
 import { cold } from './benches/cold.js';
 import { cudasim } from './benches/cudasim.js';
 import { footprint } from './benches/footprint.js';
@@ -11,6 +12,7 @@ import { tokens } from './benches/tokens.js';
 
 /** Every bench by its name. */
 export const benches: Readonly<Record<string, Bench>> = {
+  agent,
   invoke,
   cold,
   footprint,

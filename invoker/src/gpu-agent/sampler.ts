@@ -26,8 +26,8 @@ export interface SamplerParts {
 
 /** Looks at which the driver may fail before its devices are out of order. */
 const maxFailures = 3;
-/** Every how many looks the enforcer is asked, about one place at a time: it may have to start a program for that. */
-const askEvery = 2;
+/** Every how many looks the enforcer is asked, about one place at a time: it may have to start programs for that. */
+const askEvery = 5;
 /** Every how many looks it is asked whether processes that are none of ours are there at all. */
 const checkEvery = 5;
 
@@ -139,7 +139,10 @@ export class Sampler {
     const inUse = inventory
       .places()
       .filter(({ device }) => !inventory.isLost(device.uuid) && device.mode !== 'timeslice');
-    const place = inUse[this.asked++ % inUse.length];
+    const served = new Set(this.parts.residents.all().map(({ grant }) => grant.slice ?? grant.device));
+    const first = inUse.filter(({ device, slice }) => served.has(slice ?? device.uuid));
+    const candidates = first.length > 0 ? first : inUse;
+    const place = candidates[this.asked++ % candidates.length];
     if (place === undefined) return;
     const problem = await enforcer.check(place.device.uuid, place.slice).catch((error: Error) => error.message);
     if (problem !== undefined) await healer.restart(place, problem);

@@ -191,7 +191,7 @@ test('an enforcer that fails again and again cordons its device', async () => {
   const harness = await GpuHarness.open();
   for (let times = 0; times < 6; times++) {
     harness.enforcerProblems.set('GPU-0', 'the MPS daemon has ended');
-    await harness.look(5);
+    await harness.look(10);
   }
   expect((await harness.row()).status[0]?.health.state).toBe('cordoned');
 });
