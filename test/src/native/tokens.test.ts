@@ -117,11 +117,11 @@ describe('a share', () => {
 
   test('is owed by a kernel larger than the budget', async () => {
     const program = await client(shareOf(0.1));
-    await program.ask('launch 2000');
+    await program.ask('launch 20000');
     const [result, waitedUs] = await program.ask('timed 1');
     expect(result).toBe(0);
-    // Some 20 periods of 100 blocks, of which the first is the kernel's own.
-    expect(waitedUs).toBeGreaterThan(80_000);
+    // 200 periods of 100 blocks, less those that passed before it was asked.
+    expect(waitedUs).toBeGreaterThan(300_000);
   });
 
   test('serves two threads in their turn, whatever the sizes of their kernels', async () => {
@@ -130,7 +130,7 @@ describe('a share', () => {
     expect(large).toBeGreaterThan(10);
     // Beyond those of the first periods, when the other thread may not have begun, they take turns.
     expect(small! - large!).toBeLessThan(3 * 500);
-    expect(large! - small!).toBeLessThan(5);
+    expect(large! - small!).toBeLessThan(20);
   });
 
   test('holds nobody back who has all of a device', async () => {
@@ -151,8 +151,9 @@ describe('a share', () => {
     const work = neighbour.ask('loop 10 3000');
     await owner.ask('cycle 1 20');
     await owner.ask('launch 1');
-    await owner.ask('cycle 1 200');
+    const long = owner.ask('cycle 1 2000');
     await until(() => figuresOf(neighbour).budget < 500);
+    await long;
     await until(() => figuresOf(neighbour).budget === 500);
     await work;
   });
@@ -163,7 +164,8 @@ describe('a share', () => {
     for (const program of pair) await program.ask('context 0');
     expect(server.all()).toHaveLength(1);
     const [first, second] = await Promise.all(pair.map((program) => program.ask('loop 10 1000')));
-    expect(first![0]! + second![0]!).toBeLessThanOrEqual(4000 + 200);
+    // Each alone would have 4000; they may not have begun at the same moment.
+    expect(first![0]! + second![0]!).toBeLessThanOrEqual(6000);
   });
 
   test('is of the device that the kernel runs on', async () => {
