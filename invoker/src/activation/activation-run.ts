@@ -125,46 +125,50 @@ export class ActivationRun implements PoolJob {
   }
 
   async run(member: PoolMember, onInitialized: () => void, jobs: readonly PoolJob[]): Promise<Disposition> {
-    const others = jobs.map(asActivation);
-    const found = member.initialized && !member.used ? 'prewarmed' : 'warm';
+    const found: Found = { found: member.initialized && !member.used ? 'prewarmed' : 'warm' };
     member.used = true;
-    if (this.gpuUser === undefined) return this.runReady(others, member, { found }, onInitialized);
-    const users = [this, ...others].flatMap(({ gpuUser }) => gpuUser ?? []);
+    if (jobs.length === 0 && this.gpuUser === undefined) {
+      const self = this.prepare();
+      const prepared = self instanceof Promise ? await self : self;
+      return prepared === undefined ? 'keep' : this.runWith(prepared, [], member, found, onInitialized);
+    }
+    const all = [this, ...jobs.map(asActivation)];
+    const users = all.flatMap(({ gpuUser }) => gpuUser ?? []);
     for (const user of users) this.context.gpu?.began(user, member.container.id);
     try {
-      return await this.runReady(others, member, { found }, onInitialized);
+      const prepared = await Promise.all(all.map((run) => run.prepare()));
+      const [first, ...rest] = prepared.filter((one) => one !== undefined);
+      return first === undefined ? 'keep' : await first.run.runWith(first, rest, member, found, onInitialized);
     } finally {
       for (const user of users) this.context.gpu?.ended(user);
     }
   }
 
-  /** Runs those of itself and `others` that can be. */
-  private async runReady(
-    others: readonly ActivationRun[],
-    member: PoolMember,
-    found: Found,
-    onInitialized: () => void,
-  ): Promise<Disposition> {
-    const own = this.prepare();
-    const prepared =
-      others.length === 0 ? [await own] : await Promise.all([own, ...others.map((run) => run.prepare())]);
-    const [first, ...rest] = prepared.filter((one) => one !== undefined);
-    return first === undefined ? 'keep' : first.run.runWith(first, rest, member, found, onInitialized);
+  /**
+   * Marks it as started and decrypts its arguments; undefined if it ended because that failed. At once where nobody is
+   * promised that the mark is durable.
+   */
+  private prepare(): Prepared | undefined | Promise<Prepared | undefined> {
+    try {
+      const markSynced = this.context.marks.mark(this.message.activationId);
+      if (this.message.blocking) return this.unlocked();
+      return markSynced().then(
+        () => this.unlocked(),
+        (error: unknown) => this.unmarked(error),
+      );
+    } catch (error) {
+      return this.unmarked(error);
+    }
   }
 
-  /** Marks it as started and decrypts its arguments; undefined if it ended because that failed. */
-  async prepare(): Promise<Prepared | undefined> {
-    const { marks, logger, unlockArguments } = this.context;
+  private unmarked(error: unknown): undefined {
+    this.context.logger.error({ error: String(error) }, 'a start mark could not be written');
+    this.failNow(whiskError('Failed to provision resources to run the action.'));
+  }
+
+  private unlocked(): Prepared | undefined {
     try {
-      const markSynced = marks.mark(this.message.activationId);
-      if (!this.message.blocking) await markSynced();
-    } catch (error) {
-      logger.error({ error: String(error) }, 'a start mark could not be written');
-      this.failNow(whiskError('Failed to provision resources to run the action.'));
-      return undefined;
-    }
-    try {
-      return { run: this, content: unlockArguments(this.message.content, this.message.lockedArgs) };
+      return { run: this, content: this.context.unlockArguments(this.message.content, this.message.lockedArgs) };
     } catch (error) {
       this.failNow(whiskError((error as Error).message));
       return undefined;
@@ -221,19 +225,18 @@ export class ActivationRun implements PoolJob {
     if (this.cutShort(outcome)) return 'discard';
     const outcomes = alone ? [outcome] : outcomesOf(outcome, all.length, limits);
     let kept = true;
-    await Promise.all(
-      all.map(({ run }, at) => {
-        // Who comes first loads, for all.
-        const how: Load | Found = at === 0 && load !== undefined ? load : found;
-        const own = outcomes[at] ?? outcome;
-        const response =
-          this.endedByAgent(container, own) ?? runResponse(own, this.action.limits.timeout, limits.maxResultBytes);
-        if (response.statusCode > ActivationStatus.applicationError) kept = false;
-        this.context.metrics.activationStarted(this.action.kind, 'start' in how ? how.start : how.found);
-        const batch = alone ? undefined : { batch: all.length };
-        return run.finish(start, { ...how, ...batch }, response, own.type === 'timeout', call.logs);
-      }),
-    );
+    const ends = all.map(({ run }, at) => {
+      // Who comes first loads, for all.
+      const how: Load | Found = at === 0 && load !== undefined ? load : found;
+      const own = outcomes[at] ?? outcome;
+      const response =
+        this.endedByAgent(container, own) ?? runResponse(own, this.action.limits.timeout, limits.maxResultBytes);
+      if (response.statusCode > ActivationStatus.applicationError) kept = false;
+      this.context.metrics.activationStarted(this.action.kind, 'start' in how ? how.start : how.found);
+      const times = alone ? how : { ...how, batch: all.length };
+      return run.finish(start, times, response, own.type === 'timeout', call.logs);
+    });
+    await (alone ? ends[0] : Promise.all(ends));
     return kept ? 'keep' : afterFailure(outcome);
   }
 
