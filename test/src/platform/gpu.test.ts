@@ -91,7 +91,6 @@ describe('functions on one simulated GPU', () => {
   onGpus(
     'one gets error 2 beyond its memory, sees one device, and is shown with its share; its record names the device',
     async () => {
-      // A share that no other has: what waits ready with a larger one would do, too.
       await put('capped', { memoryMiB: 1500, mpsPercent: 70 });
       expect(await run('capped', { allocMiB: 1000 })).toMatchObject({ result: 0, alloc: 0, devices: 1, sms: 75 });
       expect(await run('capped', { allocMiB: 1400 })).toMatchObject({ result: 0, alloc: 2 });
