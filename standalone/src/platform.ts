@@ -18,6 +18,7 @@ import { systemRandom } from '@gpuwhisk/common/system/random';
 import { identityChanges } from '@gpuwhisk/controller/api/admin';
 import { GpuScheduler } from '@gpuwhisk/controller/balance/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/balance/gpu-table';
+import { GpuWishes } from '@gpuwhisk/controller/balance/gpu-wishes';
 import { GpuWorkloads } from '@gpuwhisk/controller/balance/gpu-workloads';
 import { LeaseKeeper } from '@gpuwhisk/controller/balance/lease-keeper';
 import { createController } from '@gpuwhisk/controller/create-controller';
@@ -187,6 +188,8 @@ async function start(
   await gpuTable.open();
   const gpuWorkloads = new GpuWorkloads(store, state, random);
   await gpuWorkloads.open();
+  const gpuWishes = new GpuWishes(store, state, clock);
+  await gpuWishes.open();
   const gpuLease = new LeaseKeeper(state, clock, logger, 'gpu-scheduler', `controller${instance}`);
   await gpuLease.open();
   releases.push(() => gpuLease.close());
@@ -253,6 +256,7 @@ async function start(
     bus,
     gpuTable,
     gpuWorkloads,
+    gpuWishes,
     marks: durable.marks,
     instance,
     logRing,

@@ -18,6 +18,7 @@ import type { ActionCache } from '../actions/action-cache.js';
 import type { ActionResolver } from '../actions/action-resolver.js';
 import type { ActionWriter } from '../actions/action-writer.js';
 import type { GpuTable } from '../balance/gpu-table.js';
+import type { GpuWishes } from '../balance/gpu-wishes.js';
 import type { GpuWorkloads } from '../balance/gpu-workloads.js';
 import type { Throttles } from '../entitlement/throttles.js';
 import type { ComposingInvoker } from '../invoke/composing-invoker.js';
@@ -49,6 +50,7 @@ export interface ControllerDependencies {
   gpuTable: GpuTable;
   /** Processes on them that are no functions. */
   gpuWorkloads: GpuWorkloads;
+  gpuWishes: GpuWishes;
   /** This controller's number. */
   instance: number;
   /** Stores the records of what the controller itself carries out. */

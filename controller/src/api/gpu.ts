@@ -1,5 +1,6 @@
-import { deviceWithoutMps, noGpu, noSuchDevice, noSuchEntity } from '@gpuwhisk/common/errors';
-import type { Device, NodeStatus, Workload } from '@gpuwhisk/common/gpu';
+import { deviceWithoutMps, malformedContent, noGpu, noSuchDevice, noSuchEntity } from '@gpuwhisk/common/errors';
+import type { Device, GpuWish, NodeStatus, Workload } from '@gpuwhisk/common/gpu';
+import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
@@ -10,6 +11,7 @@ import { allWorkloads, devicesView, maySee } from './gpu-view.js';
 import type { Viewer } from './gpu-view.js';
 import { readNewWorkload, readPid } from './gpu-workload-body.js';
 import type { NewWorkload } from './gpu-workload-body.js';
+import { forOperators } from './operators.js';
 import { apiRoot, pathParameter } from './route.js';
 import type { IdentifiedCall, Route } from './route.js';
 
@@ -72,6 +74,21 @@ async function registerWorkload(context: ApiContext, call: IdentifiedCall): Prom
   return jsonAnswer({ ...added, ...(env && { env }) });
 }
 
+const wishes: readonly GpuWish['wish'][] = ['cordon', 'drain', 'uncordon'];
+
+/** Throws ApiError (400, 404, 409). */
+async function setWish({ gpuTable, gpuWishes }: ApiContext, call: IdentifiedCall): Promise<Answer> {
+  const uuid = pathParameter(call, 'uuid');
+  const body = await readPutBody(call.request, maxBodyBytes);
+  const wanted = isJsonObject(body) ? wishes.find((wish) => wish === body.wish) : undefined;
+  if (wanted === undefined || Object.keys(body as JsonObject).length !== 1) {
+    throw malformedContent(`'wish' must be one of ${wishes.join(', ')}, and nothing else`);
+  }
+  const isKnown = gpuTable.nodes().some(({ devices }) => devices.some((device) => device.uuid === uuid));
+  if (!isKnown) throw noSuchDevice(uuid);
+  return jsonAnswer({ uuid, ...(await gpuWishes.set(uuid, wanted)) });
+}
+
 /** The GPUs of the cluster and what is on them. */
 export function gpuRoutes(context: ApiContext): Route[] {
   const { gpuTable, gpuWorkloads, config } = context;
@@ -100,6 +117,20 @@ export function gpuRoutes(context: ApiContext): Route[] {
       responses: { 200: { description: 'Devices', schema: { arrayOf: 'GpuDevice' } }, ...errorResponses(401, 500) },
       handle: async (call: IdentifiedCall) =>
         jsonAnswer(devicesView(gpuTable.nodes(), await workloads(), viewerOf(call))),
+    },
+    {
+      ...shared,
+      method: 'PUT',
+      path: `${apiRoot}/gpu/devices/{uuid}`,
+      parameters: pathParameters({ uuid: 'UUID of the device' }),
+      operationId: 'setGpuWish',
+      summary: 'Take a device out of use, or into use again (operators)',
+      body: { schema: 'GpuWish', required: true },
+      responses: {
+        200: { description: 'What is wanted of the device now', schema: 'GpuWish' },
+        ...errorResponses(400, 401, 403, 404, 409, 500),
+      },
+      handle: forOperators(context, (call) => setWish(context, call)),
     },
     {
       ...all,

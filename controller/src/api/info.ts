@@ -26,8 +26,6 @@ function limitsInfo(limits: Config['limits']): JsonObject {
     sequence_length: limits.maxSequenceLength,
     ...defaults,
     ...bounds,
-    max_gpu_action_duration: limits.gpuMaxTimeoutMs,
-    max_gpu_action_memory: limits.gpuMaxMemoryMiB * MiB,
   };
 }
 

@@ -255,6 +255,14 @@ export const schemas = {
     },
     ['name'],
   ),
+  GpuWish: object(
+    {
+      wish: text('cordon: no new work; drain: nor anything on it once what runs has ended; uncordon: work again'),
+      at: whole('When it was set, epoch ms'),
+      uuid: text('The device'),
+    },
+    ['wish'],
+  ),
   GpuWorkloadChanges: object({ pid: whole("Its process, by the node's numbers") }, ['pid']),
   KeyPut: object({
     namespace: text("Namespace; the subject's name where absent"),

@@ -54,7 +54,9 @@ describe.each(languages)('the framed protocol of $kind', ({ kind, launch, echo, 
 
   test('hello comes first', async () => {
     await start().frame(() => true);
-    expect(runtime.frames).toEqual([{ type: 1, id: 0, text: JSON.stringify({ version: 1, kind, pid: runtime.pid }) }]);
+    const batch = kind.startsWith('python:') ? { batch: true } : {};
+    const hello = { version: 1, kind, pid: runtime.pid, ...batch };
+    expect(runtime.frames).toEqual([{ type: 1, id: 0, text: JSON.stringify(hello) }]);
   });
 
   test('a second init is refused, and the action stays', async () => {

@@ -93,10 +93,4 @@ describe('annotation gpu of an action', () => {
     const exec = { kind: 'sequence', components: ['/_/part'] };
     expect((await put('line', 'whatever', { exec })).status).toBe(200);
   });
-
-  test('its maxima are in the information about the server', async () => {
-    const { limits } = (await api.request('GET', '/')).json as { limits: Record<string, number> };
-    expect(limits.max_gpu_action_duration).toBe(24 * hour);
-    expect(limits.max_gpu_action_memory).toBe(32_768 * 1024 * 1024);
-  });
 });

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { gpuTable, workloadTable } from '@gpuwhisk/common/gpu';
+import { gpuTable, gpuWishTable, workloadTable } from '@gpuwhisk/common/gpu';
 import type { Resident, Workload } from '@gpuwhisk/common/gpu';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
+import { GpuWishes } from '@gpuwhisk/controller/balance/gpu-wishes';
 import { GpuWorkloads } from '@gpuwhisk/controller/balance/gpu-workloads';
 import { a100, nodeRow, setNode } from './gpu-nodes.js';
 import { alice, bob, errorOf, operator, startApi } from './harness.js';
@@ -60,6 +61,29 @@ describe('devices', () => {
 
   test('need a key', async () => {
     expect((await api.request('GET', devicesPath, { as: null })).status).toBe(401);
+  });
+});
+
+describe('what operators want of a device', () => {
+  const wish = (wanted: unknown, as = operator, uuid = 'GPU-0') =>
+    api.request('PUT', `${devicesPath}/${uuid}`, { as, body: wanted });
+
+  test('reaches the nodes, and a later life of the controller', async () => {
+    await setNode(api.state, nodeRow([a100('GPU-0')]));
+    const reply = await wish({ wish: 'cordon' });
+    expect([reply.status, reply.json]).toEqual([200, { uuid: 'GPU-0', wish: 'cordon', at: expect.any(Number) }]);
+    expect((await wish({ wish: 'drain' })).status).toBe(200);
+    expect((await api.state.rows(gpuWishTable)).get('GPU-0')).toMatchObject({ wish: 'drain' });
+    const state = embeddedState(systemClock);
+    await new GpuWishes(api.store, state, systemClock).open();
+    expect(await state.rows(gpuWishTable)).toEqual(await api.state.rows(gpuWishTable));
+  });
+
+  test("is an operator's to say, of a device that there is, in one of three words", async () => {
+    await setNode(api.state, nodeRow([a100('GPU-0')]));
+    expect((await wish({ wish: 'cordon' }, alice)).status).toBe(403);
+    expect((await wish({ wish: 'cordon' }, operator, 'GPU-9')).status).toBe(404);
+    for (const bad of [{ wish: 'rest' }, {}, [], { wish: 'cordon', at: 1 }]) expect((await wish(bad)).status).toBe(400);
   });
 });
 

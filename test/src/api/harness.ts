@@ -17,6 +17,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { GpuTable } from '@gpuwhisk/controller/balance/gpu-table';
+import { GpuWishes } from '@gpuwhisk/controller/balance/gpu-wishes';
 import { GpuWorkloads } from '@gpuwhisk/controller/balance/gpu-workloads';
 import { createController } from '@gpuwhisk/controller/create-controller';
 import type { Controller } from '@gpuwhisk/controller/create-controller';
@@ -147,6 +148,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
   const gpuTable = new GpuTable(state, clock);
   await gpuTable.open();
   const gpuWorkloads = new GpuWorkloads(store, state, random);
+  const gpuWishes = new GpuWishes(store, state, clock);
   const logger = createLogger({ level: 'warn', destination: logRing });
   const records = new RecordWriter(store, systemClock, logger);
   const controller = createController({
@@ -172,6 +174,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     bus,
     gpuTable,
     gpuWorkloads,
+    gpuWishes,
     marks,
     instance: 0,
     invokersHealth: () => settings.health ?? { 'invoker0/0': 'up' },

@@ -57,6 +57,20 @@ describeCases('wsk gpu', [
     code: 145,
     stderr: 'error: Unable to obtain the list of GPUs: who are you? (code tid)',
   },
+  {
+    wsk: 'gpu cordon GPU-0',
+    answers: [[200, { uuid: 'GPU-0', wish: 'cordon', at: 1 }]],
+    requests: [`PUT ${base}/devices/GPU-0 {"wish":"cordon"}`],
+    stdout: 'ok: cordon GPU GPU-0',
+  },
+  {
+    wsk: 'gpu drain GPU-9',
+    answers: [[404, { error: 'There is no GPU GPU-9.', code: 'tid' }]],
+    requests: [`PUT ${base}/devices/GPU-9 {"wish":"drain"}`],
+    code: 148,
+    stderr: "error: Unable to drain GPU 'GPU-9': There is no GPU GPU-9. (code tid)",
+  },
+  { wsk: 'gpu uncordon', code: 1, stderr: errorWithHint('Invalid argument(s). The UUID of a GPU is required.') },
   { wsk: 'gpu devices now', code: 1, stderr: errorWithHint('Invalid argument(s): now. No arguments are required.') },
   {
     wsk: 'gpu workload add train --device GPU-0 --pid 77 --memory 9000 --degradation 0.1',

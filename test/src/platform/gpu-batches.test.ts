@@ -1,14 +1,17 @@
-// Requests of a GPU function that run as one, with the example for it.
+// The example on a GPU, as the README says, and its requests that run as one.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
+import { runWsk } from '../cli/wsk-process.js';
 import { annotation } from './api-client.js';
 import { hasPython } from './machine.js';
 import { startPlatform } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
 
-const example = readFileSync(fileURLToPath(new URL('../../../examples/gpu/classify.py', import.meta.url)), 'utf8');
+const repository = fileURLToPath(new URL('../../..', import.meta.url));
+const read = (path: string): string => readFileSync(join(repository, path), 'utf8');
 const requests = 40;
 
 (hasStandIn() && hasPython ? describe : describe.skip)('requests of a GPU function', () => {
@@ -18,10 +21,27 @@ const requests = 40;
   });
   afterAll(() => platform.stop());
 
+  test("the README's lines about it", async () => {
+    const [, about = ''] = read('README.md').split('--gpus ');
+    const lines = about.split('\n').filter((line) => line.startsWith('wsk '));
+    expect(lines).toHaveLength(3);
+    const outputs: string[] = [];
+    for (const line of lines) {
+      const words = (line.match(/'[^']*'|\S+/g) ?? []).slice(1).map((word) => word.replaceAll("'", ''));
+      const flags = ['--apihost', platform.url, '--auth', platform.auth];
+      const { code, stdout } = await runWsk([...flags, ...words], { directory: repository });
+      expect(code).toBe(0);
+      outputs.push(stdout);
+    }
+    expect(outputs[0]).toBe('ok: created action classify\n');
+    expect(JSON.parse(outputs[1] ?? '')).toEqual({ model: 'resnet50', batch: 1, ms: expect.any(Number) });
+    expect(outputs[2]).toMatch(/^GPU .*\n.*\nGPU-.* a100-40 \(simulated\) .*\n +\/guest\/classify +50% +2048 /);
+  });
+
   test('that wait for it run as one, and each has its own result and record', async () => {
     const { api } = platform;
     const gpu = { memoryMiB: 2048, mpsPercent: 100, batch: 8 };
-    await api.putAction('classify', example, { kind: 'python:default', annotations: { gpu } });
+    await api.putAction('classify', read('examples/gpu/classify.py'), { kind: 'python:default', annotations: { gpu } });
     await api.invoke('classify');
     const answers = await Promise.all(Array.from({ length: requests }, () => api.invoke('classify', { pictures: 2 })));
     const records = await Promise.all(answers.map(({ activationId }) => api.record(activationId)));

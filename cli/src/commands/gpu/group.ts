@@ -1,6 +1,7 @@
 import type { Command } from '../command.js';
 import { listDevices } from './gpus.js';
 import { top } from './top.js';
+import { setWish } from './wish.js';
 import { workload } from './workload.js';
 
 /** `wsk gpu`. */
@@ -11,6 +12,27 @@ export const gpuCommands: Command[] = [
     summary: 'show GPUs and what is on them, again every second on a terminal',
     flags: [{ name: 'once', type: 'bool', help: 'show it once' }],
     run: top,
+  },
+  {
+    name: 'cordon',
+    argsUsage: 'UUID',
+    summary: 'have no new work on a GPU (operators)',
+    flags: [],
+    run: setWish('cordon'),
+  },
+  {
+    name: 'drain',
+    argsUsage: 'UUID',
+    summary: 'have no new work on a GPU, and nothing once what runs has ended (operators)',
+    flags: [],
+    run: setWish('drain'),
+  },
+  {
+    name: 'uncordon',
+    argsUsage: 'UUID',
+    summary: 'have a GPU work again (operators)',
+    flags: [],
+    run: setWish('uncordon'),
   },
   {
     name: 'workload',
