@@ -57,7 +57,6 @@ export const bars: readonly Bar[] = [
   { bench: 'cudasim', metric: 'share30Error', bound: 'at most', value: 0.05, source: 'issue 5' },
   { bench: 'cudasim', metric: 'memoryErrorBytes', bound: 'at most', value: 0, source: 'issue 5' },
   { bench: 'cudasim', metric: 'clientsAdmitted', bound: 'at least', value: 48, source: 'issue 5' },
-  { bench: 'cudasim', metric: 'clientsAdmitted', bound: 'at most', value: 48, source: 'issue 5' },
   { bench: 'tokens', metric: 'launchNs', bound: 'at most', value: 120, source: 'issue 5' },
   { bench: 'tokens', metric: 'launchLoss', bound: 'at most', value: 0.03, source: 'issue 5' },
   { bench: 'tokens', metric: 'computeLoss', bound: 'at most', value: 0.005, source: 'issue 5' },

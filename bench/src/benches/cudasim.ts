@@ -164,5 +164,6 @@ async function countClients(_context: BenchContext, device: SimulatedDevice): Pr
     [result] = (await client.tell('context', [0, 808])) as [number];
   }
   await Promise.all(clients.map((client) => client.end()));
+  if (result !== 808) throw new Error(`No client is refused after ${clients.length}: ${result}`);
   return [{ name: 'clientsAdmitted', value: clients.length - 1 }];
 }
