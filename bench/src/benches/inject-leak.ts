@@ -13,58 +13,79 @@ const residentMiB = (pid: number) =>
   Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 const descriptors = (pid: number) => readdirSync(`/proc/${pid}/fd`).length;
 
+/** A pre-warmer, and an injection into it with its unload. */
+interface Served {
+  pid: number;
+  serve(): Promise<unknown>;
+}
+
+async function run({ serve }: Served, count: number): Promise<number[]> {
+  const elapsedMs: number[] = [];
+  for (let i = 0; i < count; i += 1) {
+    const start = performance.now();
+    await serve();
+    elapsedMs.push(performance.now() - start);
+  }
+  return elapsedMs;
+}
+
 /**
- * 100,000 injections into the pre-warmer `pid`, each made by `serve`: growth of its resident memory, and how much slower
- * the last thousand are than the first (a fraction, of the medians). Throws if a descriptor is left, there or here.
+ * 100,000 injections into one pre-warmer: growth of its resident memory, and how much slower the last thousand are than
+ * the first thousand of another one, in turns with them, so that the machine's speed drops out (a fraction, of the
+ * medians). Throws if a descriptor is left, there or here.
  */
 async function measureLeak(
   kind: string,
-  pid: number,
-  serve: () => Promise<unknown>,
+  launch: () => Promise<Served>,
   say: BenchContext['say'],
 ): Promise<Measurement[]> {
-  async function run(count: number): Promise<number[]> {
-    const elapsedMs: number[] = [];
-    for (let i = 0; i < count; i += 1) {
-      const start = performance.now();
-      await serve();
-      elapsedMs.push(performance.now() - start);
-    }
-    return elapsedMs;
-  }
-
-  await run(warmUps);
-  const before = { memory: residentMiB(pid), open: descriptors(pid), own: descriptors(process.pid) };
-  const early = median(await run(compared));
-  for (let done = compared; done < injections - compared; done += 10_000) {
-    await run(Math.min(10_000, injections - compared - done));
+  const old = await launch();
+  await run(old, warmUps);
+  const before = { memory: residentMiB(old.pid), open: descriptors(old.pid), own: descriptors(process.pid) };
+  for (let done = 0; done < injections - compared; done += 10_000) {
+    await run(old, Math.min(10_000, injections - compared - done));
     say(`  ${kind}: ${done} injections done`);
   }
-  const late = median(await run(compared));
-  if (descriptors(pid) !== before.open || descriptors(process.pid) > before.own) throw new Error('A descriptor leaks.');
+  if (descriptors(old.pid) !== before.open || descriptors(process.pid) > before.own) {
+    throw new Error('A descriptor leaks.');
+  }
+  const young = await launch();
+  await run(young, warmUps);
+  const early: number[] = [];
+  const late: number[] = [];
+  for (let turn = 0; turn < compared; turn += 1) {
+    early.push(...(await run(young, 1)));
+    late.push(...(await run(old, 1)));
+  }
   return [
-    { name: `${kind}LeakMiB`, value: residentMiB(pid) - before.memory },
-    { name: `${kind}Slowdown100k`, value: late / early - 1 },
+    { name: `${kind}LeakMiB`, value: residentMiB(old.pid) - before.memory },
+    { name: `${kind}Slowdown100k`, value: median(late) / median(early) - 1 },
   ];
 }
 
 export async function measureNativeLeak({ temporaryDir, cleanup, say }: BenchContext): Promise<Measurement[]> {
   const injector = requireInjector();
   const echo = compileFunction(temporaryDir, 'echo', echoSource);
-  const { target, pid } = await launchNative(injector);
-  cleanup.add('pre-warmer', () => injector.end(target));
   const first = { argument: '{}', timeoutMs: 10_000 };
-  async function serve(): Promise<void> {
-    const loaded = await injector.inject(target, echo.code, { digest: echo.digest, first });
-    const unloaded = await injector.unload(target);
-    if (!loaded.ready || !unloaded.ready) throw new Error(loaded.message + unloaded.replace);
-  }
-  return measureLeak('native', pid, serve, say);
+  const launch = async (): Promise<Served> => {
+    const { target, pid } = await launchNative(injector);
+    cleanup.add('pre-warmer', () => injector.end(target));
+    const serve = async (): Promise<void> => {
+      const loaded = await injector.inject(target, echo.code, { digest: echo.digest, first });
+      const unloaded = await injector.unload(target);
+      if (!loaded.ready || !unloaded.ready) throw new Error(loaded.message + unloaded.replace);
+    };
+    return { pid, serve };
+  };
+  return measureLeak('native', launch, say);
 }
 
 export async function measurePythonLeak({ temporaryDir, cleanup, say }: BenchContext): Promise<Measurement[]> {
   const place = await PythonPlace.find(temporaryDir);
-  const launched = await place.launch();
-  cleanup.add('Python pre-warmer', () => place.injector.end(launched.target));
-  return measureLeak('python', launched.pid, () => place.serve(launched), say);
+  const launch = async (): Promise<Served> => {
+    const launched = await place.launch();
+    cleanup.add('Python pre-warmer', () => place.injector.end(launched.target));
+    return { pid: launched.pid, serve: () => place.serve(launched) };
+  };
+  return measureLeak('python', launch, say);
 }
