@@ -128,6 +128,9 @@ export const gpuRowTtlMs = 5000;
 /** Part of a device's or slice's memory that may be given away, contexts included. */
 export const gpuMemoryBound = 0.95;
 
+/** MPS clients of one device at once, up to CUDA 13.0; later drivers take 60, of fewer connections each. */
+export const mpsClientLimit = 48;
+
 /** What a client gets of a device. */
 export interface Share {
   /** Percent of the SMs that its process was or will be started with. */

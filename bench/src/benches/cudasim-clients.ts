@@ -28,7 +28,8 @@ async function endOf(child: ChildProcess): Promise<void> {
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
 }
 
-async function startHelper(
+/** Starts a program of the stand-in; resolves once it says that it is ready. */
+export async function startHelper(
   context: BenchContext,
   program: string,
   args: string[],

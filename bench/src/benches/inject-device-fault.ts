@@ -1,7 +1,6 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import {
   nativePrewarmerPath,
@@ -10,6 +9,7 @@ import {
 } from '@gpuwhisk/invoker/containers/mscontainer/injector';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import { repositoryDir } from '../paths.js';
+import { startHelper } from './cudasim-clients.js';
 import { requireInjector, type NativeFunction } from './inject-objects.js';
 
 const rounds = 20;
@@ -42,20 +42,15 @@ const char *gpuwhisk_main(const char *json) {
  * `deviceFaultMs`: from the faulting call's answer to the same function's result in the pre-warmer that was standing by;
  * `deviceReadyMs`: from there until another one stands by, its CUDA context made.
  */
-export async function measureDeviceFault({ temporaryDir, cleanup, say }: BenchContext): Promise<Measurement[]> {
+export async function measureDeviceFault(context: BenchContext): Promise<Measurement[]> {
+  const { temporaryDir, say } = context;
   const injector = requireInjector();
-  const daemon = join(standIn, 'daemon');
-  if (!existsSync(daemon)) {
+  if (!existsSync(join(standIn, 'daemon'))) {
     say('  without the stand-in driver no fault of a device is measured');
     return [];
   }
   const socket = join(temporaryDir, 'stand-in');
-  const child = spawn(daemon, ['--socket', socket, '--gpus', 'a100-40'], { stdio: ['pipe', 'pipe', 'inherit'] });
-  cleanup.add('stand-in driver', async () => {
-    child.stdin.end();
-    if (child.exitCode === null) await once(child, 'exit');
-  });
-  await once(child.stdout, 'data');
+  await startHelper(context, 'daemon', ['--socket', socket, '--gpus', 'a100-40'], process.env);
 
   const compiled = compile(temporaryDir);
   const launch = (): Promise<LaunchedPrewarmer> => launchWithContext(injector, socket);

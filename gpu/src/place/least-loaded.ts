@@ -1,3 +1,4 @@
+import { mpsClientLimit } from '@gpuwhisk/common/gpu';
 import type { GpuIsolation, NodeStatus, Placement, Rejection, Share } from '@gpuwhisk/common/gpu';
 import { byPlace, occupancyOf } from './occupancy.js';
 import type { Occupant, Reservation } from './occupancy.js';
@@ -46,9 +47,6 @@ interface Candidate {
   reuses: Occupant | undefined;
   reclaim: string[];
 }
-
-/** MPS serves so many clients of a device at once (up to CUDA 13.0). */
-const maxMpsClients = 48;
 
 /**
  * The place with the least share given away of those with room for the memory, an instance of the function that idles
@@ -138,7 +136,7 @@ function judge(
   if (place.device.mode === 'exclusive' && reused === undefined && busy.length > 0) {
     return { reason: 'it serves one process at a time', numbers: { running: busy.length } };
   }
-  if (place.device.mode === 'mps' && reused === undefined && occupants.length >= maxMpsClients) {
+  if (place.device.mode === 'mps' && reused === undefined && occupants.length >= mpsClientLimit) {
     return { reason: 'it has as many clients as MPS serves', numbers: { clients: occupants.length } };
   }
   const freeMiB = place.capacityMiB - foreignMiB - sum(occupants.map((one) => one.memoryMiB));

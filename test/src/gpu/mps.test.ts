@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Device, ShareClass } from '@gpuwhisk/common/gpu';
 import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
-import { mpsClientLimit } from '@gpuwhisk/invoker/gpu-agent/enforcers/mps-enforcer';
+import { mpsClientLimit } from '@gpuwhisk/common/gpu';
 import { shareOf, untilAsync } from '../contract/share-enforcer.js';
 import { startCudaClient } from './cuda-client.js';
 import type { CudaClient } from './cuda-client.js';

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { mpsClientLimit } from '@gpuwhisk/common/gpu';
 import type { Device } from '@gpuwhisk/common/gpu';
 import type { GpuDriver } from '../drivers/gpu-driver.js';
 import { GpuDriverError } from '../drivers/gpu-driver.js';
@@ -20,8 +21,6 @@ export interface MpsEnforcerOptions {
   foreignPipe?: string;
 }
 
-/** Clients of one device, up to CUDA 13.0; later drivers take 60, of fewer connections each. */
-export const mpsClientLimit = 48;
 const longestSocketPath = 107;
 
 /** A device or slice that is served. */
