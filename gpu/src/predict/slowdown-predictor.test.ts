@@ -1,3 +1,4 @@
+import { expect, test } from '@jest/globals';
 import { faashareFeatureNames, faashareFeatures } from './slowdown-predictor.js';
 
 test('own use, what the others use within their shares, own share', () => {
