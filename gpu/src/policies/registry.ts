@@ -1,0 +1,37 @@
+import type { Random } from '@gpuwhisk/common/system/random';
+import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
+import { leastLoaded } from './least-loaded.js';
+import type { Admission } from './least-loaded.js';
+import type { GpuState, Policy } from './policy.js';
+
+/** What policies are made of; each takes what it needs. */
+export interface PolicyNeeds {
+  /** The model of a type of GPU in one mode. Asked for at every decision: a newer model takes the place of an older one. */
+  predictorOf(gpu: Pick<GpuState, 'type' | 'mode'>): SlowdownPredictor;
+  random: Random;
+  admission: Admission;
+}
+
+/** An entry of the table of policies. */
+export interface PolicyEntry {
+  /** One line. */
+  summary: string;
+  make(needs: PolicyNeeds): Policy;
+}
+
+/** Every policy by its name. */
+export const policies: Readonly<Record<string, PolicyEntry>> = {
+  'least-loaded': {
+    summary: 'the earliest deadline first, to the GPU with the least share given away',
+    make: ({ admission }) => leastLoaded(admission),
+  },
+};
+
+/** A policy by its name. Throws RangeError for one that there is not. */
+export function makePolicy(name: string, needs: PolicyNeeds): Policy {
+  const entry = Object.hasOwn(policies, name) ? policies[name] : undefined;
+  if (entry === undefined) {
+    throw new RangeError(`there is no policy '${name}'; there are ${Object.keys(policies).join(', ')}`);
+  }
+  return entry.make(needs);
+}
