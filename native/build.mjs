@@ -107,6 +107,12 @@ async function buildStandIn() {
     headers,
     flags,
   });
+  await build({
+    target: join(out, 'cudasim', 'contention'),
+    sources: ['contention/main.cpp', 'daemon/catalogue.cpp', 'daemon/sharing.cpp'].map((path) => join(folder, path)),
+    headers: [...headers, join(here, '..', 'runtimes', 'cuda', 'gpuwhisk_models.h')],
+    flags,
+  });
   const wire = [...sourcesIn(folder, '.h'), ...sourcesIn(join(folder, 'include'), '.h')];
   await build({
     target: join(out, 'cudasim', 'libcuda.so.1'),

@@ -2,6 +2,7 @@
 #define GPUWHISK_CUDASIM_OPTIONS_H
 
 #include "catalogue.h"
+#include "devices.h"
 
 #include <cstdint>
 #include <stdexcept>
@@ -20,9 +21,9 @@ struct Options {
   std::vector<const Model *> gpus;
   uint64_t seed = 1;
   double time_scale = 1;
-  double context_ms = 250, module_ms = 2, first_launch_ms = 0.2, launch_us = 4;
+  double context_ms = 250, module_ms = 2, first_launch_ms = 0.2, launch_us = GPUWHISK_LAUNCH_US;
   /** Of a process's turn on a device that is not shared by MPS. */
-  double turn_ms = 2;
+  double turn_ms = GPUWHISK_TURN_MS;
   /** Device memory of a context, MiB; less than 0: the model's. */
   double context_mib = -1;
 };

@@ -2,6 +2,8 @@
 #ifndef GPUWHISK_CUDASIM_SHARING_H
 #define GPUWHISK_CUDASIM_SHARING_H
 
+#include "devices.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -36,7 +38,7 @@ struct Capacity {
 void share(std::vector<Running *> &kernels, const Capacity &capacity);
 
 /** What a kernel loses at most to a cache full of others' data: of the work's time. Assumed, not measured. */
-constexpr double l2_loss = 0.3;
+constexpr double l2_loss = GPUWHISK_L2_LOSS;
 
 } // namespace gpuwhisk::sim
 

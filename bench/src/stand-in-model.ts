@@ -1,0 +1,108 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { repositoryDir } from './paths.js';
+
+/** A GPU of the stand-in's, as its data sheet has it; `smSpeed` is an SM's speed as a multiple of an A100's. */
+export interface StandInDevice {
+  type: string;
+  sms: number;
+  memoryGiB: number;
+  bandwidthGBs: number;
+  smSpeed: number;
+}
+
+/** A workload of the papers: what `native/cudasim/model.json` says of it, and where from. */
+export interface StandInWorkload {
+  name: string;
+  paper: string;
+  fixedMs: number;
+  itemMs: number;
+  weightsMiB: number;
+  itemMiB: number;
+  fullBatch: number;
+  dram: number;
+}
+
+/** The parameters that the stand-in for a GPU and the simulator share. Devices are compared with `reference`. */
+export interface StandInModel {
+  reference: string;
+  devices: StandInDevice[];
+  workloads: StandInWorkload[];
+}
+
+/** A client of an MPS server that runs batches of a workload without end; `percent` of the SMs at most. */
+export interface StandInClient {
+  workload: string;
+  batch: number;
+  percent: number;
+}
+
+interface Demand {
+  sms: number;
+  cap: number;
+  /** GB/s per SM-second of the reference. */
+  traffic: number;
+}
+
+const folder = join(repositoryDir, 'native/cudasim');
+
+/** Reads the shared parameters. */
+export function readStandInModel(): StandInModel {
+  return JSON.parse(readFileSync(join(folder, 'model.json'), 'utf8')) as StandInModel;
+}
+
+function named<T>(rows: readonly T[], name: string, key: (row: T) => string): T {
+  const found = rows.find((row) => key(row) === name);
+  if (found === undefined) throw new Error(`The stand-in has no ${name}.`);
+  return found;
+}
+
+/** What each takes alone on a whole reference device, ms. */
+export function soloMs(workload: StandInWorkload, batch: number): number {
+  return workload.fixedMs + batch * workload.itemMs;
+}
+
+/** Parts of `total` that are max-min fair: all rise alike until their cap or the total holds them. */
+export function fairParts(caps: readonly number[], total: number): number[] {
+  const parts = caps.map(() => 0);
+  const rising = caps.map((_, i) => i).sort((a, b) => (caps[a] as number) - (caps[b] as number));
+  let left = total;
+  rising.forEach((index, done) => {
+    const part = Math.min(caps[index] as number, left / (rising.length - done));
+    parts[index] = part;
+    left -= part;
+  });
+  return parts;
+}
+
+/** How fast each goes, as a multiple of what it does in a second with all that it fills of the reference device. */
+function ratesOf(demands: readonly Demand[], device: StandInDevice): number[] {
+  const sms = fairParts(
+    demands.map((demand) => Math.min(demand.cap, demand.sms)),
+    device.sms,
+  );
+  const rates = demands.map((demand, i) => ((sms[i] as number) * device.smSpeed) / demand.sms);
+  const asked = demands.reduce((sum, demand, i) => sum + (rates[i] as number) * demand.sms * demand.traffic, 0);
+  return rates.map((rate) => rate * Math.min(1, device.bandwidthGBs / asked));
+}
+
+/**
+ * How much slower each of the clients is beside the others than alone on the whole device: the stand-in's model of
+ * contention (native/cudasim/daemon/sharing.cpp) in its steady state. SMs are shared max-min fairly, and where more
+ * bandwidth is asked for than there is, all slow down alike (PROTEAN, section 3). Throws for names that are unknown.
+ */
+export function standInSlowdowns(model: StandInModel, type: string, clients: readonly StandInClient[]): number[] {
+  const device = named(model.devices, type, (row) => row.type);
+  const reference = named(model.devices, model.reference, (row) => row.type);
+  const demands = clients.map(({ workload, batch, percent }) => {
+    const { fullBatch, dram } = named(model.workloads, workload, (row) => row.name);
+    const sms = Math.max(1, Math.round(reference.sms * Math.min(1, batch / fullBatch)));
+    const cap = Math.max(1, Math.floor((device.sms * percent) / 100));
+    return { sms, cap, traffic: (dram * reference.bandwidthGBs) / reference.sms };
+  });
+  const together = ratesOf(demands, device);
+  return demands.map((demand, i) => {
+    const [alone = 0] = ratesOf([{ ...demand, cap: device.sms }], device);
+    return alone / (together[i] as number);
+  });
+}
