@@ -1,0 +1,194 @@
+import { randomFraction, seededRandom, type Random } from '@gpuwhisk/common/system/random';
+import { newImpurity, type Criterion, type Impurity } from './impurity.js';
+import { bestSplits, randomSplits, type SampleTable, type Split, type SplitSearch } from './split-search.js';
+
+/** How a forest is grown. */
+export interface ForestOptions {
+  trees: number;
+  /** Questions between a root and a leaf, at most. */
+  maxDepth: number;
+  /** Samples in a leaf, at least. */
+  minLeaf: number;
+  criterion: Criterion;
+  /** Features that a node tries, fraction of those that vary in it (at least one). */
+  featureFraction: number;
+  /** Whether each tree draws as many samples as there are, with repetition; otherwise it sees each once. */
+  bootstrap: boolean;
+  /** `best`: every threshold is tried; `random`: one a feature, drawn. */
+  thresholds: 'best' | 'random';
+  seed: number;
+}
+
+/** FaaShare, section V: 100 trees, depth 12, on bootstrap samples, split by mean absolute error. */
+export const faashareForest: Omit<ForestOptions, 'seed'> = {
+  trees: 100,
+  maxDepth: 12,
+  minLeaf: 1,
+  criterion: 'mae',
+  featureFraction: 1,
+  bootstrap: true,
+  thresholds: 'best',
+};
+
+/**
+ * Trees in flat arrays. A node asks whether `x[feature] <= threshold`; yes leads to `child`, no to `child + 1`. A leaf
+ * has feature -1 and its value in `threshold`.
+ */
+export interface Forest {
+  featureCount: number;
+  roots: Int32Array;
+  feature: Int16Array;
+  child: Int32Array;
+  threshold: Float64Array;
+  /** Part of all loss removed by each feature's questions; sums to 1, or is 0 where no tree asks anything. */
+  importances: Float64Array;
+}
+
+/**
+ * A random forest regressor (Breiman 2001), or extremely randomized trees by the options. The same input and seed give
+ * the same forest. Throws RangeError for no rows, rows of unequal length, or a value that is not finite.
+ */
+export function trainForest(
+  rows: readonly ArrayLike<number>[],
+  targets: ArrayLike<number>,
+  options: ForestOptions,
+): Forest {
+  const table = tableOf(rows, targets);
+  const grower = newGrower(table, options);
+  const seeds = seededRandom(options.seed);
+  const roots = Int32Array.from({ length: options.trees }, () => grower.grow(seededRandom(seeds.uint32())));
+  return grower.finish(roots);
+}
+
+/** Mean of what the trees say. An input that is not a number counts as above every threshold. */
+export function predictForest(forest: Forest, x: ArrayLike<number>): number {
+  const { roots, feature, child, threshold } = forest;
+  let sum = 0;
+  for (let tree = 0; tree < roots.length; tree += 1) {
+    let node = roots[tree]!;
+    for (let asked = feature[node]!; asked >= 0; asked = feature[node]!) {
+      node = child[node]! + (x[asked]! <= threshold[node]! ? 0 : 1);
+    }
+    sum += threshold[node]!;
+  }
+  return sum / roots.length;
+}
+
+function tableOf(rows: readonly ArrayLike<number>[], targets: ArrayLike<number>): SampleTable {
+  const width = rows[0]?.length ?? 0;
+  if (rows.length === 0 || rows.length !== targets.length || width === 0) {
+    throw new RangeError(
+      `A forest needs rows and a target each, not ${rows.length} rows and ${targets.length} targets.`,
+    );
+  }
+  const columns = Array.from({ length: width }, () => new Float64Array(rows.length));
+  rows.forEach((row, i) => {
+    if (row.length !== width) throw new RangeError(`Row ${i} has ${row.length} features instead of ${width}.`);
+    for (let feature = 0; feature < width; feature += 1) columns[feature]![i] = row[feature]!;
+  });
+  const table = { count: rows.length, columns, targets: Float64Array.from(targets) };
+  for (const column of [...columns, table.targets]) {
+    const bad = column.findIndex((value) => !Number.isFinite(value));
+    if (bad >= 0) throw new RangeError(`Row ${bad} holds ${column[bad]}: a forest learns from finite values only.`);
+  }
+  return table;
+}
+
+interface Grower {
+  /** Adds a tree; returns its root. */
+  grow(random: Random): number;
+  finish(roots: Int32Array): Forest;
+}
+
+function newGrower(table: SampleTable, options: ForestOptions): Grower {
+  const feature: number[] = [];
+  const child: number[] = [];
+  const threshold: number[] = [];
+  const gains = new Float64Array(table.columns.length);
+  const here = newImpurity(options.criterion, table.count);
+
+  const divide = (node: number, members: Int32Array, depth: number, search: SplitSearch, random: Random): void => {
+    const loss = summarise(here, members, table.targets);
+    threshold[node] = here.centre();
+    if (depth >= options.maxDepth || members.length < 2 * options.minLeaf || loss <= 1e-12) return;
+    const split = chooseSplit(members, table.columns.length, options.featureFraction, search, random);
+    if (!split || split.loss >= loss) return;
+    gains[split.feature]! += loss - split.loss;
+    const first = feature.length;
+    feature.push(-1, -1);
+    child.push(0, 0);
+    threshold.push(0, 0);
+    feature[node] = split.feature;
+    child[node] = first;
+    threshold[node] = split.threshold;
+    const column = table.columns[split.feature]!;
+    divide(
+      first,
+      members.filter((member) => column[member]! <= split.threshold),
+      depth + 1,
+      search,
+      random,
+    );
+    divide(
+      first + 1,
+      members.filter((member) => column[member]! > split.threshold),
+      depth + 1,
+      search,
+      random,
+    );
+  };
+
+  const exact = options.thresholds === 'best' ? bestSplits(table, options.criterion, options.minLeaf) : undefined;
+  return {
+    grow(random) {
+      const members = Int32Array.from({ length: table.count }, (_, i) =>
+        options.bootstrap ? Math.floor(randomFraction(random) * table.count) : i,
+      );
+      const root = feature.push(-1) - 1;
+      child.push(0);
+      threshold.push(0);
+      divide(root, members, 0, exact ?? randomSplits(table, options.criterion, options.minLeaf, random), random);
+      return root;
+    },
+    finish(roots) {
+      const total = gains.reduce((sum, gain) => sum + gain, 0);
+      return {
+        featureCount: table.columns.length,
+        roots,
+        feature: Int16Array.from(feature),
+        child: Int32Array.from(child),
+        threshold: Float64Array.from(threshold),
+        importances: gains.map((gain) => (total > 0 ? gain / total : 0)),
+      };
+    },
+  };
+}
+
+function summarise(impurity: Impurity, members: Int32Array, targets: Float64Array): number {
+  impurity.reset();
+  for (const member of members) impurity.push(targets[member]!);
+  return impurity.loss();
+}
+
+/** The best split over features in random order, of which those that cannot divide the members do not count. */
+function chooseSplit(
+  members: Int32Array,
+  featureCount: number,
+  fraction: number,
+  search: SplitSearch,
+  random: Random,
+): Split | undefined {
+  const tries = Math.max(1, Math.round(fraction * featureCount));
+  const order = Array.from({ length: featureCount }, (_, feature) => feature);
+  let best: Split | undefined;
+  let tried = 0;
+  for (let i = 0; i < featureCount && tried < tries; i += 1) {
+    const j = i + Math.floor(randomFraction(random) * (featureCount - i));
+    [order[i], order[j]] = [order[j]!, order[i]!];
+    const split = search(members, order[i]!);
+    if (!split) continue;
+    tried += 1;
+    if (!best || split.loss < best.loss) best = split;
+  }
+  return best;
+}

@@ -1,0 +1,98 @@
+import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
+import { newImpurity, type Criterion } from './impurity.js';
+
+/** A question that divides samples: is the feature at most the threshold? */
+export interface Split {
+  feature: number;
+  threshold: number;
+  /** Loss of the two sides together. */
+  loss: number;
+}
+
+/** Samples by columns. */
+export interface SampleTable {
+  count: number;
+  /** One column a feature. */
+  columns: readonly Float64Array[];
+  targets: Float64Array;
+}
+
+/**
+ * Finds the best division of some samples by one feature, or undefined where none leaves `minLeaf` samples on each
+ * side. `members` are sample numbers, and may repeat.
+ */
+export type SplitSearch = (members: Int32Array, feature: number) => Split | undefined;
+
+/**
+ * Tries every threshold between two neighbouring values. Samples are put in order by sorting numbers that hold the
+ * rank of the value and the place in `members`, which needs no call per comparison; losses of all prefixes and
+ * suffixes are then read off two passes, O(n log n) in all.
+ */
+export function bestSplits(table: SampleTable, criterion: Criterion, minLeaf: number): SplitSearch {
+  const ranks = table.columns.map(denseRanks);
+  const keys = new Float64Array(table.count);
+  const before = new Float64Array(table.count);
+  const side = newImpurity(criterion, table.count);
+  return (members, feature) => {
+    const column = table.columns[feature]!;
+    const rank = ranks[feature]!;
+    const count = members.length;
+    const order = keys.subarray(0, count);
+    for (let i = 0; i < count; i += 1) order[i] = rank[members[i]!]! * table.count + i;
+    order.sort();
+    const sampleAt = (i: number): number => members[order[i]! % table.count]!;
+    side.reset();
+    for (let i = 0; i < count; i += 1) {
+      before[i] = side.loss();
+      side.push(table.targets[sampleAt(i)]!);
+    }
+    side.reset();
+    let best: Split | undefined;
+    for (let i = count - 1; i >= minLeaf; i -= 1) {
+      side.push(table.targets[sampleAt(i)]!);
+      const [low, high] = [column[sampleAt(i - 1)]!, column[sampleAt(i)]!];
+      if (low === high || count - i < minLeaf) continue;
+      const loss = before[i]! + side.loss();
+      if (best && loss >= best.loss) continue;
+      const middle = low + (high - low) / 2;
+      best = { feature, threshold: middle < high ? middle : low, loss };
+    }
+    return best;
+  };
+}
+
+/** Tries one threshold, drawn between the least and the greatest value (Geurts et al., Extremely randomized trees). */
+export function randomSplits(table: SampleTable, criterion: Criterion, minLeaf: number, random: Random): SplitSearch {
+  const left = newImpurity(criterion, table.count);
+  const right = newImpurity(criterion, table.count);
+  return (members, feature) => {
+    const column = table.columns[feature]!;
+    let low = Infinity;
+    let high = -Infinity;
+    for (const member of members) {
+      const value = column[member]!;
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+    if (!(low < high)) return undefined;
+    const drawn = low + (high - low) * randomFraction(random);
+    const threshold = drawn < high ? drawn : low;
+    left.reset();
+    right.reset();
+    let leftCount = 0;
+    for (const member of members) {
+      const goesLeft = column[member]! <= threshold;
+      (goesLeft ? left : right).push(table.targets[member]!);
+      if (goesLeft) leftCount += 1;
+    }
+    if (leftCount < minLeaf || members.length - leftCount < minLeaf) return undefined;
+    return { feature, threshold, loss: left.loss() + right.loss() };
+  };
+}
+
+/** For every value how many distinct ones are smaller. */
+function denseRanks(column: Float64Array): Int32Array {
+  const distinct = [...new Set(Float64Array.from(column).sort())];
+  const rankOf = new Map(distinct.map((value, rank) => [value, rank]));
+  return Int32Array.from(column, (value) => rankOf.get(value)!);
+}
