@@ -136,6 +136,8 @@ export interface Container {
   /** Stops all its processes from running; idle containers only. */
   pause(): Promise<void>;
   resume(): Promise<void>;
+  /** Processor time of all its processes so far, ms; undefined where that cannot be told. Never rejects. */
+  processorMs(): Promise<number | undefined>;
   /** Ends its processes and frees all it held; idempotent. Calls under way end as `lost`. */
   destroy(): Promise<void>;
   /**

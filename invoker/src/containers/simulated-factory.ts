@@ -56,6 +56,8 @@ export interface SimulatedFactoryOptions {
   unloading?: 'all' | 'prewarmed' | 'none';
   /** Shortest and longest time that a container takes to start, ms. */
   startMs?: readonly [number, number];
+  /** Processor time that the container of that id has used so far, ms; absent: it cannot be told. */
+  processorMs?(container: string): number;
   /** Share of the starts that fail, 0 to 1. */
   failing?: number;
 }
@@ -156,6 +158,10 @@ class SimulatedContainer implements Container {
   resume(): Promise<void> {
     if (this.state === 'paused') this.state = 'live';
     return Promise.resolve();
+  }
+
+  processorMs(): Promise<number | undefined> {
+    return Promise.resolve(this.options.processorMs?.(this.id));
   }
 
   destroy(): Promise<void> {

@@ -4,7 +4,7 @@ import { ProvisioningError } from '../containers/container-factory.js';
 import type { Container, ContainerFactory } from '../containers/container-factory.js';
 import { ActionQueue } from './action-queue.js';
 import type { PoolJob } from './action-queue.js';
-import { pauseMember, resumeMember } from './freezing.js';
+import { restMember, resumeMember } from './freezing.js';
 import { longRunMs } from './growth.js';
 import { worse } from './pool-member.js';
 import type { Disposition, PoolMember } from './pool-member.js';
@@ -209,7 +209,7 @@ export class ContainerPool {
         if (member.active > 0) continue;
         const idleMs = nowMs - member.lastUsedMs;
         if (idleMs >= idleContainerMs) turnover.retire(queue, member);
-        else if (idleMs >= pauseGraceMs && !member.paused) pauseMember(member, this.logger);
+        else if (idleMs >= pauseGraceMs) restMember(member, this.logger);
       }
     }
     stocks.returned.expire(idleContainerMs);

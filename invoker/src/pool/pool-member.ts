@@ -26,6 +26,8 @@ export interface PoolMember {
   /** Has left its action, to be unloaded or destroyed: once. */
   gone: boolean;
   paused: boolean;
+  /** Processor time of a container that waits for its first run, when it was last looked at, ms. */
+  idleProcessorMs: number | undefined;
   /** Resolves once the last freeze has taken effect or failed. */
   pausing: Promise<void> | undefined;
   /** Set while it is being thawed: resolves or rejects with that. */
@@ -55,6 +57,7 @@ export function newMember(container: Container, origin: LoadingStart, createMs: 
     disposition: 'keep',
     gone: false,
     paused: false,
+    idleProcessorMs: undefined,
     pausing: undefined,
     resuming: undefined,
     countedBusyMs: container.busyMs,

@@ -173,7 +173,8 @@ export class PoolHarness {
   }
 }
 
-function runRequest(ms: number): Parameters<SimulatedFactory['live'][number]['run']>[0] {
+/** A run of the guest that lasts for `ms`. */
+export function runRequest(ms: number): Parameters<SimulatedFactory['live'][number]['run']>[0] {
   return {
     value: { ms },
     namespace: 'guest',

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Container, ContainerFactory } from '@gpuwhisk/invoker/containers/container-factory';
 import { containerLike } from '../simulation/delegates.js';
-import { PoolHarness } from './pool-harness.js';
+import { PoolHarness, runRequest } from './pool-harness.js';
 
 describe('idle containers', () => {
   /** Freezing and thawing that take a moment, as the kernel's do. */
@@ -63,6 +63,60 @@ describe('idle containers', () => {
       const again = await harness.run('a', { ms: 5 });
       expect(again.start).toBe('warm');
     }
+  });
+
+  describe('that are readied ahead', () => {
+    const readied = { readiesAhead: true, namespace: 'ns' };
+    const limits = { timeoutMs: 1000, logLimitBytes: 0, maxResultBytes: 1000, truncationBytes: 1000 };
+
+    /** Readies one that uses a processor for `msPerS` while it waits; whether it is frozen after `waitMs`. */
+    async function waiting(msPerS: number | undefined, waitMs: number) {
+      const harness: PoolHarness = await PoolHarness.open(
+        { pauseGraceMs: 2000 },
+        msPerS === undefined ? {} : { processorMs: () => (harness.clock.monotonicMs() / 1000) * msPerS },
+      );
+      const first = await harness.run('a', readied);
+      await harness.clock.runFor(waitMs);
+      const container = harness.factory.live.find(({ id }) => id !== first.container);
+      const run = container?.run(runRequest(1), limits).outcome.then(
+        () => false,
+        (error: Error) => error.message.includes('is paused'),
+      );
+      const frozen = await harness.clock.runUntil(Promise.resolve(run));
+      return { harness, first, container, frozen };
+    }
+
+    test('are not frozen before their first run', async () => {
+      expect((await waiting(0, 60_000)).frozen).toBe(false);
+    });
+
+    test('are frozen after their first run', async () => {
+      const harness: PoolHarness = await PoolHarness.open({ pauseGraceMs: 2000 }, { processorMs: () => 0 });
+      await harness.run('a', readied);
+      await harness.clock.runFor(1000);
+      await harness.runAll([
+        ['a', { ...readied, ms: 100 }],
+        ['a', { ...readied, ms: 100 }],
+      ]);
+      await harness.clock.runFor(5000);
+      const states = await Promise.all(
+        harness.factory.live.slice(0, 2).map((one) => one.run(runRequest(1), limits).outcome.catch(String)),
+      );
+      expect(states).toEqual([expect.stringContaining('is paused'), expect.stringContaining('is paused')]);
+    });
+
+    test.each([
+      ['work', 100],
+      ['cannot be looked at', undefined],
+    ])('are frozen if they %s, and thawed for their first run', async (_, msPerS) => {
+      const { harness, container, first, frozen } = await waiting(msPerS, 8000);
+      expect(frozen).toBe(true);
+      const ended = await harness.runAll([
+        ['a', { ...readied, ms: 100 }],
+        ['a', { ...readied, ms: 100 }],
+      ]);
+      expect(ended.map((one) => one.container).sort()).toEqual([first.container, container?.id].sort());
+    });
   });
 
   test('are removed after long', async () => {

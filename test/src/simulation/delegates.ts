@@ -38,6 +38,7 @@ export function containerLike(
     check: (limits) => container.check(limits),
     pause: () => container.pause(),
     resume: () => container.resume(),
+    processorMs: () => container.processorMs(),
     destroy: () => container.destroy(),
     ...changes,
   };

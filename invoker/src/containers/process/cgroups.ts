@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Words } from './launcher-spec.js';
+import { processorMsOf } from './processor-time.js';
 
 const freezeWaitMs = 2000;
 const emptyWaitMs = 2000;
@@ -25,6 +26,8 @@ export interface Cgroups {
   limitWords(id: string, limits: GroupLimits): Words;
   /** Freezes or thaws a sandbox; false where that is not to be had. */
   freeze(id: string, frozen: boolean): Promise<boolean>;
+  /** Processor time of the processes in a sandbox's group, and of those they have waited for, ms; undefined without one. */
+  processorMs(id: string): Promise<number | undefined>;
   /** Removes a sandbox's groups, killing what is in them. */
   remove(id: string): Promise<void>;
   /** Identifiers of the sandboxes that have groups. */
@@ -46,6 +49,7 @@ export const noCgroups: Cgroups = {
   makeWords: () => [],
   limitWords: () => [],
   freeze: () => Promise.resolve(false),
+  processorMs: () => Promise.resolve(undefined),
   remove: () => Promise.resolve(),
   list: () => Promise.resolve([]),
   close: () => Promise.resolve(),
@@ -84,10 +88,16 @@ async function removeGroup(folder: string, clock: Clock): Promise<boolean> {
   }
 }
 
+async function listed(folder: string): Promise<number[]> {
+  return (await read(join(folder, 'cgroup.procs')))
+    .split('\n')
+    .map(Number)
+    .filter((pid) => pid > 0);
+}
+
 async function killListed(folder: string): Promise<void> {
-  for (const line of (await read(join(folder, 'cgroup.procs'))).split('\n')) {
-    const pid = Number(line);
-    if (pid <= 0 || pid === process.pid) continue;
+  for (const pid of await listed(folder)) {
+    if (pid === process.pid) continue;
     try {
       process.kill(pid, 'SIGKILL');
     } catch (error) {
@@ -144,6 +154,8 @@ function version1(hierarchies: Map<string, Hierarchy>, clock: Clock): Cgroups {
     // Joining a fourth hierarchy would cost each start a grace period, and a frozen process of version 1 cannot
     // even be killed: signals do.
     freeze: () => Promise.resolve(false),
+    // The same would be true of `cpuacct`.
+    processorMs: async (id) => processorMsOf(await listed(join(all[0]?.folder ?? '', id))),
   };
 }
 
@@ -168,6 +180,10 @@ function version2(hierarchy: Hierarchy, controllers: ReadonlySet<string>, clock:
       }
       if (controllers.has('pids')) words.push('write', join(groupOf(id), 'pids.max'), String(limits.pids + 1));
       return words;
+    },
+    async processorMs(id) {
+      const usedUs = /^usage_usec (\d+)$/m.exec(await read(join(groupOf(id), 'cpu.stat')))?.[1];
+      return usedUs === undefined ? undefined : Number(usedUs) / 1000;
     },
     async freeze(id, frozen) {
       const wanted = frozen ? '1' : '0';

@@ -133,6 +133,10 @@ export class ProcessContainer implements Container {
     if (this.state === 'paused') this.state = 'live';
   }
 
+  processorMs(): Promise<number | undefined> {
+    return this.parts.cgroups.processorMs(this.id);
+  }
+
   destroy(): Promise<void> {
     if (this.state !== 'ending' && this.state !== 'ended') {
       this.state = 'ending';

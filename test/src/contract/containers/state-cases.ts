@@ -134,6 +134,17 @@ export function stateCases(cases: ContainerCases): void {
       }),
     );
 
+    unless(skips.processes, 'tells the processor time that it has used, where it can', () =>
+      using(async (container) => {
+        const beforeMs = await container.processorMs();
+        const script = `const end = process.cpuUsage().user + 150e3; while (process.cpuUsage().user < end); return 0;`;
+        await run(container, { do: 'script', script }).outcome;
+        const afterMs = await container.processorMs();
+        if (beforeMs === undefined) expect(afterMs).toBeUndefined();
+        else expect(Number(afterMs) - beforeMs).toBeGreaterThan(100);
+      }),
+    );
+
     test('destroying while it runs loses the run', async () => {
       const container = await initialized(cases.factory);
       const call = run(container, { do: 'hang' });
