@@ -7,21 +7,26 @@ export interface Waiting {
 }
 
 /** Best effort enters with a deadline this far off, ms (FaaShare, section VI: the bound on starvation). */
-const bestEffortMs = 30_000;
+export const defaultBestEffortMs = 30_000;
 
 /** When an activation is due, epoch ms. */
-export function dueMs({ arrivedMs, sloMs }: Waiting): number {
+export function dueMs({ arrivedMs, sloMs }: Waiting, bestEffortMs = defaultBestEffortMs): number {
   return arrivedMs + (sloMs ?? bestEffortMs);
 }
 
 /** Whether it has waited so long that nobody may overtake it any more. */
-export function isOverdue({ arrivedMs, sloMs }: Waiting, nowMs: number): boolean {
+export function isOverdue({ arrivedMs, sloMs }: Waiting, nowMs: number, bestEffortMs = defaultBestEffortMs): boolean {
   return nowMs - arrivedMs >= Math.max(2 * (sloMs ?? 0), bestEffortMs);
 }
 
 /** Those who wait in the order of their turn: overdue ones as they came, then by deadline. */
-export function inTurn<One extends Waiting>(waiting: readonly One[], nowMs: number): One[] {
-  const turn = (one: One): [number, number] => (isOverdue(one, nowMs) ? [0, one.arrivedMs] : [1, dueMs(one)]);
+export function inTurn<One extends Waiting>(
+  waiting: readonly One[],
+  nowMs: number,
+  bestEffortMs = defaultBestEffortMs,
+): One[] {
+  const turn = (one: One): [number, number] =>
+    isOverdue(one, nowMs, bestEffortMs) ? [0, one.arrivedMs] : [1, dueMs(one, bestEffortMs)];
   return waiting
     .map((one) => ({ one, turn: turn(one) }))
     .sort((a, b) => a.turn[0] - b.turn[0] || a.turn[1] - b.turn[1] || a.one.arrivedMs - b.one.arrivedMs)

@@ -1,5 +1,8 @@
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
+import type { Quotas } from '../quota/quotas.js';
+import { faashare } from './faashare.js';
+import { faashareLiteral } from './faashare-literal.js';
 import { leastLoaded } from './least-loaded.js';
 import type { Admission } from './least-loaded.js';
 import type { GpuState, Policy } from './policy.js';
@@ -8,6 +11,8 @@ import type { GpuState, Policy } from './policy.js';
 export interface PolicyNeeds {
   /** The model of a type of GPU in one mode. Asked for at every decision: a newer model takes the place of an older one. */
   predictorOf(gpu: Pick<GpuState, 'type' | 'mode'>): SlowdownPredictor;
+  /** Shares of those that run together; absent: the smallest that do. */
+  quotas?: Quotas;
   random: Random;
   admission: Admission;
 }
@@ -21,6 +26,14 @@ export interface PolicyEntry {
 
 /** Every policy by its name. */
 export const policies: Readonly<Record<string, PolicyEntry>> = {
+  faashare: {
+    summary: 'by SLO, in sets that fit into memory and that a prediction finds to meet their SLOs (FaaShare)',
+    make: faashare,
+  },
+  'faashare-literal': {
+    summary: "FaaShare's algorithm 1 to the letter, for comparison",
+    make: faashareLiteral,
+  },
   'least-loaded': {
     summary: 'the earliest deadline first, to the GPU with the least share given away',
     make: ({ admission }) => leastLoaded(admission),

@@ -1,0 +1,81 @@
+/** Share-milliseconds that a namespace has in its turn, over what it still had. */
+const quantum = 100;
+/** What one whose tasks found no room may save up, share-milliseconds. */
+const maxCredit = 10_000;
+
+/** Tasks of one namespace that wait, the first one first. */
+export interface NamespaceQueue<One> {
+  namespace: string;
+  waiting: readonly One[];
+}
+
+/**
+ * Deficit round robin between namespaces (Shreedhar and Varghese, 1996), in the variant that serves a namespace while it
+ * has credit and has it owe what its last task took beyond. A namespace with nothing waiting has neither credit nor debt.
+ */
+export class NamespaceTurns {
+  private readonly credits = new Map<string, number>();
+  /** Served last: the next one in the alphabet is first. */
+  private last = '';
+
+  /** All that wait in the order of their turn; `costOf` is in share-milliseconds, above 0. Changes nothing. */
+  order<One>(queues: readonly NamespaceQueue<One>[], costOf: (one: One) => number): One[] {
+    if (queues.length === 1) return [...queues[0]!.waiting];
+    const open = this.ring(queues).map(({ namespace, waiting }) => ({
+      waiting,
+      next: 0,
+      credit: this.credit(namespace),
+    }));
+    const ordered: One[] = [];
+    let left = open;
+    while (left.length > 0) {
+      refill(left);
+      for (const queue of left) {
+        while (queue.credit > 0 && queue.next < queue.waiting.length) {
+          const one = queue.waiting[queue.next++]!;
+          ordered.push(one);
+          queue.credit -= costOf(one);
+        }
+      }
+      left = left.filter(({ next, waiting }) => next < waiting.length);
+    }
+    return ordered;
+  }
+
+  /** A task of `namespace` was started while those of `waiting`, itself included, had tasks that waited. */
+  started(namespace: string, cost: number, waiting: readonly string[]): void {
+    const accounts = waiting.map((name) => ({ name, credit: this.credit(name) }));
+    refill(accounts);
+    for (const { name, credit } of accounts) this.credits.set(name, Math.min(credit, maxCredit));
+    this.credits.set(namespace, this.credit(namespace) - cost);
+    this.last = namespace;
+  }
+
+  /** A run took `more` share-milliseconds than was charged for it, or less. */
+  correct(namespace: string, more: number): void {
+    const credit = this.credits.get(namespace);
+    if (credit !== undefined) this.credits.set(namespace, Math.min(credit - more, maxCredit));
+  }
+
+  /** Forgets those with nothing waiting. */
+  keepOnly(waiting: ReadonlySet<string>): void {
+    for (const namespace of this.credits.keys()) if (!waiting.has(namespace)) this.credits.delete(namespace);
+  }
+
+  private credit(namespace: string): number {
+    return this.credits.get(namespace) ?? 0;
+  }
+
+  private ring<One>(queues: readonly NamespaceQueue<One>[]): NamespaceQueue<One>[] {
+    const sorted = [...queues].sort((one, other) => (one.namespace < other.namespace ? -1 : 1));
+    const first = sorted.findIndex(({ namespace }) => namespace > this.last);
+    return first <= 0 ? sorted : [...sorted.slice(first), ...sorted.slice(0, first)];
+  }
+}
+
+/** Gives all the same, so much that somebody has credit: as many rounds as that takes, in one step. */
+function refill(accounts: { credit: number }[]): void {
+  const most = accounts.reduce((found, { credit }) => Math.max(found, credit), -Infinity);
+  if (most > 0) return;
+  for (const account of accounts) account.credit += quantum - most;
+}

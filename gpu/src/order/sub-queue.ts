@@ -1,0 +1,169 @@
+import { shareClasses } from '@gpuwhisk/common/gpu';
+import { deadlineAt } from '../policies/policy.js';
+import type { GpuState, Task } from '../policies/policy.js';
+import { needMiB, obstacle, occupy } from '../policies/rooms.js';
+import type { Room } from '../policies/rooms.js';
+import type { SetPredictions } from './set-predictions.js';
+
+/** Time that a task is taken to need that has never been measured, ms. */
+export const unmeasuredMs = 1000;
+
+/** A task in a sub-queue, or one that runs on its GPU. */
+export interface Member {
+  task: Task;
+  share: number;
+  /** Of its features and share, for predictions. */
+  kind: number;
+  /** Time alone at 100 % that is still ahead of it, ms. */
+  leftMs: number;
+  /** Time from now until it computes, ms. */
+  startMs: number;
+  /** When it has to have ended, ms; Infinity: nobody minds, or it is too late already. */
+  deadline: number;
+}
+
+/** Tasks that are to run on one GPU together (FaaShare, section VI). */
+export interface SubQueue extends Room {
+  predictions: SetPredictions;
+  /** When its GPU will be free for it, ms; now for the first one on a GPU. */
+  startsAt: number;
+  /** What runs there already, and cannot be moved. */
+  residents: Member[];
+  members: Member[];
+  /** Of what is in it now. */
+  outlook: Outlook | undefined;
+}
+
+/** What is predicted of a sub-queue. Times on the snapshot's clock, ms. */
+export interface Outlook {
+  /** Of residents, then members. */
+  endsAt: number[];
+  /** How many of them miss their deadline. */
+  late: number;
+  /** When all have ended. */
+  lastAt: number;
+  /** Sum of `endsAt`. */
+  sumAt: number;
+  /** Work done in a ms, in ms of work alone. */
+  rate: number;
+}
+
+/** The sub-queue that may start now on a GPU, with nothing in it but what runs there. */
+export function firstQueueOn(gpu: GpuState, room: Room, predictions: SetPredictions, at: number): SubQueue {
+  const kinds = gpu.running.map(({ task, share }) => predictions.kindOf(task.features, share));
+  const slowdowns = predictions.slowdowns(kinds);
+  const residents = gpu.running.map(({ task, share, startedAt }, index): Member => {
+    const soloMs = task.soloMs ?? unmeasuredMs;
+    const startMs = Math.max(0, (task.startMs ?? 0) - Math.max(0, at - startedAt));
+    const ranMs = Math.max(0, at - startedAt - (task.startMs ?? 0));
+    // One that takes longer than predicted is taken to need some more yet.
+    const leftMs = Math.max(soloMs * 0.05, soloMs - ranMs / slowdowns[index]!);
+    const deadline = deadlineAt(task);
+    const isLate = at + startMs + leftMs * slowdowns[index]! > deadline;
+    return { task, share, kind: kinds[index]!, leftMs, startMs, deadline: isLate ? Infinity : deadline };
+  });
+  return { ...room, predictions, startsAt: at, residents, members: [], outlook: undefined };
+}
+
+/** A sub-queue that has a GPU to itself from `startsAt` on. */
+export function laterQueueOn({ gpu, predictions }: SubQueue, startsAt: number): SubQueue {
+  const room: Room = { gpu, freeMiB: gpu.memoryMiB, load: 0, clients: 0 };
+  return { ...room, predictions, startsAt, residents: [], members: [], outlook: undefined };
+}
+
+/** A copy that can be filled without the original's changing. */
+export function copyOf(queue: SubQueue): SubQueue {
+  return { ...queue, members: [...queue.members] };
+}
+
+/** A task as it would be in `queue`, at the smallest share that meets its SLO there. */
+export function memberOf(task: Task, queue: SubQueue): Member {
+  const share = task.share ?? smallestShare(task, queue);
+  return {
+    task,
+    share,
+    kind: queue.predictions.kindOf(task.features, share),
+    leftMs: task.soloMs ?? unmeasuredMs,
+    startMs: task.startMs ?? 0,
+    // Nothing can be promised about what has never been measured.
+    deadline: task.soloMs === undefined ? Infinity : deadlineAt(task),
+  };
+}
+
+/** The classes of share as fractions. */
+const shares = shareClasses.map((percent) => percent / 100);
+
+/** The smallest class that holds all that a task uses; the whole GPU where that is not known. */
+export function sufficientShare({ features }: Task): number {
+  return shares.find((share) => share >= (features?.smUtil ?? 1)) ?? 1;
+}
+
+function smallestShare(task: Task, { predictions, startsAt }: SubQueue): number {
+  const { soloMs, startMs = 0, features } = task;
+  if (task.sloMs === undefined || soloMs === undefined || features === undefined) return sufficientShare(task);
+  const budgetMs = deadlineAt(task) - startsAt - startMs;
+  return shares.find((share) => soloMs * predictions.alone(features, share) <= budgetMs) ?? 1;
+}
+
+/** Whether there is room for a task, as far as memory and processes go. */
+export function hasRoom(queue: SubQueue, task: Task): boolean {
+  return obstacle(queue, task) === undefined;
+}
+
+export function add(queue: SubQueue, member: Member): void {
+  occupy(queue, member.task, member.share);
+  queue.members.push(member);
+  queue.outlook = undefined;
+}
+
+export function remove(queue: SubQueue, member: Member): void {
+  queue.members.splice(queue.members.indexOf(member), 1);
+  queue.freeMiB += needMiB(member.task, queue.gpu);
+  queue.load -= member.share;
+  queue.clients -= 1;
+  queue.outlook = undefined;
+}
+
+/** What is predicted of all that is in a sub-queue. */
+export function outlookOf(queue: SubQueue): Outlook {
+  if (queue.outlook !== undefined) return queue.outlook;
+  const { predictions, residents, members, startsAt } = queue;
+  const all = [...residents, ...members];
+  const slowdowns = predictions.slowdowns(all.map(({ kind }) => kind));
+  const outlook: Outlook = { endsAt: [], late: 0, lastAt: startsAt, sumAt: 0, rate: 0 };
+  all.forEach(({ leftMs, startMs, deadline }, index) => {
+    const slowdown = slowdowns[index]!;
+    const endsAt = startsAt + startMs + leftMs * slowdown;
+    outlook.endsAt.push(endsAt);
+    outlook.late += Number(endsAt > deadline);
+    outlook.lastAt = Math.max(outlook.lastAt, endsAt);
+    outlook.sumAt += endsAt;
+    outlook.rate += 1 / slowdown;
+  });
+  queue.outlook = outlook;
+  return outlook;
+}
+
+/** Gives a sub-queue's members their shares. */
+export function setShares(queue: SubQueue, shares: readonly number[]): void {
+  queue.members = queue.members.map((member, at) => {
+    const share = shares[at]!;
+    return { ...member, share, kind: queue.predictions.kindOf(member.task.features, share) };
+  });
+  queue.load = [...queue.residents, ...queue.members].reduce((total, { share }) => total + share, 0);
+  queue.outlook = undefined;
+}
+
+/** Has those that would be late take all that they can use, if that makes fewer of them late. */
+export function raiseLate(queue: SubQueue): void {
+  const { late, endsAt } = outlookOf(queue);
+  if (late === 0) return;
+  const before = queue.members.map(({ share }) => share);
+  const raised = queue.members.map(({ task, share, deadline }, at) => {
+    const isLate = endsAt[queue.residents.length + at]! > deadline;
+    return isLate && task.share === undefined ? Math.max(share, sufficientShare(task)) : share;
+  });
+  if (raised.every((share, at) => share === before[at])) return;
+  setShares(queue, raised);
+  if (outlookOf(queue).late >= late) setShares(queue, before);
+}

@@ -1,0 +1,223 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Quotas } from '../quota/quotas.js';
+import { faashare } from './faashare.js';
+import type { FaashareNeeds } from './faashare.js';
+import type { Decision, Policy, SchedulingEvent, Snapshot } from './policy.js';
+import { dividedSms, gpuOf, profiledTask, runningTask, taskOf } from './testing.js';
+
+const make = (changes: Partial<FaashareNeeds> = {}): Policy =>
+  faashare({ predictorOf: () => dividedSms, admission: 'best-effort', ...changes });
+const decide = (snapshot: Partial<Snapshot>, policy = make(), event: SchedulingEvent = { kind: 'timer' }): Decision =>
+  policy.decide({ at: 0, gpus: [gpuOf('g0')], waiting: [], ...snapshot }, event);
+const where = ({ starts }: Decision): unknown[] => starts.map(({ task, gpu, share }) => [task, gpu, share]);
+
+describe('order', () => {
+  test('goes by SLO, not by length', () => {
+    const gpus = [gpuOf('g0', { mode: 'exclusive' })];
+    const waiting = [
+      profiledTask('best effort', 1, 0.1),
+      profiledTask('lax', 1, 0.1, { sloMs: 5000 }),
+      profiledTask('urgent', 900, 0.1, { sloMs: 2000 }),
+    ];
+    const { starts, order } = decide({ gpus, waiting });
+    expect([starts[0]?.task, order]).toEqual(['urgent', ['lax', 'best effort']]);
+  });
+
+  test('nobody is overtaken in a namespace who has waited for 30 s', () => {
+    const gpus = [gpuOf('g0', { mode: 'exclusive' })];
+    const at = 30_000;
+    const waiting = [profiledTask('old', 5000, 1), profiledTask('strict', 100, 1, { arrivedAt: at, sloMs: 300 })];
+    expect(where(decide({ at, gpus, waiting }))).toEqual([['old', 'g0', 1]]);
+    expect(decide({ at: at - 1, gpus, waiting }).starts[0]?.task).toBe('strict');
+  });
+
+  test('a GPU is kept for one that has waited so long and needs more memory', () => {
+    const gpus = [gpuOf('g0', { running: [runningTask(profiledTask('r', 1000, 0.2), 0.2)] })];
+    const waiting = [
+      profiledTask('large', 1000, 0.5, { memoryMiB: 9500 }),
+      profiledTask('small', 10, 0.1, { arrivedAt: 30_000 }),
+    ];
+    const found = decide({ at: 30_000, gpus, waiting });
+    expect([found.starts, found.order]).toEqual([[], ['large', 'small']]);
+    expect(found.rejected.at(-1)).toEqual({
+      ...{ task: 'small', what: 'g0', reason: 'kept for one that waits for longer', numbers: {} },
+    });
+    const newcomer = { kind: 'arrival', task: 'small' } as const;
+    expect(decide({ at: 30_000, gpus, waiting }, make(), newcomer).starts).toEqual([]);
+  });
+
+  test('namespaces take turns, however many tasks one has', () => {
+    const policy = make();
+    const gpus = [gpuOf('g0', { mode: 'exclusive' })];
+    let waiting = [
+      ...Array.from({ length: 20 }, (_, at) => profiledTask(`flood ${at}`, 500, 1)),
+      ...['b', 'c'].flatMap((namespace) =>
+        [0, 1].map((at) => profiledTask(`${namespace} ${at}`, 500, 1, { namespace, arrivedAt: 1 })),
+      ),
+    ];
+    const started: string[] = [];
+    for (let at = 1; at < 7; at += 1) {
+      const [start] = decide({ at, gpus, waiting }, policy).starts;
+      started.push(start!.task.slice(0, 1));
+      waiting = waiting.filter(({ id }) => id !== start?.task);
+    }
+    expect(started.sort()).toEqual(['b', 'b', 'c', 'c', 'f', 'f']);
+  });
+
+  test('a namespace whose tasks took longer than predicted has its next turn later', () => {
+    const policy = make();
+    const gpus = [gpuOf('g0', { mode: 'exclusive' })];
+    const waiting = ['a', 'b'].flatMap((namespace) =>
+      [0, 1, 2].map((at) => profiledTask(`${namespace}${at}`, 100, 1, { namespace })),
+    );
+    const a0 = waiting[0]!;
+    expect(decide({ gpus, waiting }, policy).starts[0]?.task).toBe('a0');
+    policy.observe?.({ task: a0, gpu: gpus[0]!, share: 1, ranMs: 250, beside: [] });
+    const order = decide({ gpus: [], waiting: waiting.slice(1) }, policy).order;
+    expect(order.slice(0, 2)).toEqual(['b0', 'b1']);
+  });
+});
+
+describe('sets', () => {
+  test('are spread over GPUs, and share one where memory and predictions allow', () => {
+    const waiting = ['t0', 't1', 't2'].map((id) => profiledTask(id, 100, 0.3, { sloMs: 300, memoryMiB: 4000 }));
+    const found = decide({ gpus: [gpuOf('g0'), gpuOf('g1')], waiting });
+    expect(found.starts.map(({ gpu }) => gpu).sort()).toEqual(['g0', 'g0', 'g1']);
+  });
+
+  test('lose their last one while somebody would miss an SLO', () => {
+    const waiting = [0, 1, 2].map((at) => profiledTask(`t${at}`, 100, 1, { sloMs: 250 + at, memoryMiB: 2000 }));
+    const found = decide({ waiting });
+    // Alone 100 ms; two at a time would take 240.
+    expect(found.starts.map(({ task }) => task)).toEqual(['t0', 't1']);
+    expect(found.order).toEqual(['t2']);
+    expect(found.rejected[0]).toMatchObject({ task: 't2', what: 'g0' });
+  });
+
+  test('are not joined by one that would have what runs miss its SLO', () => {
+    const resident = runningTask(profiledTask('r', 100, 1, { sloMs: 115 }), 1);
+    const waiting = [profiledTask('t', 100, 1, { sloMs: 10_000 })];
+    expect(decide({ gpus: [gpuOf('g0', { running: [resident] })], waiting }).starts).toEqual([]);
+    const late = { ...resident, task: { ...resident.task, sloMs: 90 } };
+    expect(decide({ gpus: [gpuOf('g0', { running: [late] })], waiting }).starts).toHaveLength(1);
+  });
+
+  test('have best effort beside others only where the GPU does more for it', () => {
+    const full = gpuOf('g0', { running: [runningTask(profiledTask('r', 1000, 1), 1)] });
+    const waiting = [profiledTask('t', 1000, 0.9)];
+    expect(decide({ gpus: [full], waiting }).starts).toEqual([]);
+    const half = gpuOf('g0', { running: [runningTask(profiledTask('r', 1000, 0.5), 0.5)] });
+    expect(where(decide({ gpus: [half], waiting: [profiledTask('t', 1000, 0.4)] }))).toEqual([['t', 'g0', 0.5]]);
+  });
+
+  test('take in by exchange what is quicker and as small', () => {
+    const gpus = [gpuOf('g0', { memoryMiB: 4000 })];
+    const waiting = [
+      profiledTask('long', 10_000, 0.5, { memoryMiB: 4000 }),
+      profiledTask('quick', 100, 0.4, { memoryMiB: 2000, arrivedAt: 1 }),
+      profiledTask('quicker', 50, 0.4, { memoryMiB: 2000, arrivedAt: 2 }),
+    ];
+    expect(
+      decide({ at: 3, gpus, waiting })
+        .starts.map(({ task }) => task)
+        .sort(),
+    ).toEqual(['quick', 'quicker']);
+  });
+
+  test('a task on several GPUs needs all of them at once', () => {
+    const gpus = [gpuOf('g0'), gpuOf('g1', { node: 'other' }), gpuOf('g2')];
+    const pair = profiledTask('pair', 100, 0.5, { gpus: 2 });
+    expect(decide({ gpus, waiting: [pair] }).starts).toMatchObject([{ task: 'pair', gpu: 'g0', alsoOn: ['g2'] }]);
+    expect(decide({ gpus: gpus.slice(0, 2), waiting: [pair] }).order).toEqual(['pair']);
+  });
+
+  test('a newcomer is tried alone', () => {
+    const waiting = [profiledTask('waits', 100, 0.1), profiledTask('newcomer', 100, 0.1, { arrivedAt: 1 })];
+    const found = decide({ at: 1, waiting }, make(), { kind: 'arrival', task: 'newcomer' });
+    expect([found.starts.map(({ task }) => task), found.order]).toEqual([['newcomer'], ['waits']]);
+  });
+});
+
+describe('shares', () => {
+  const proposing = (shares: number[]): Quotas => ({ shareFor: () => ({ shares, source: 'hit', unmet: [] }) });
+  const waiting = [profiledTask('t', 100, 0.6, { sloMs: 1000 })];
+
+  test('are what the function can use, where nobody is late for it', () => {
+    expect(where(decide({ waiting }))).toEqual([['t', 'g0', 0.7]]);
+  });
+
+  test('are the smallest that meet the SLOs where more would make somebody late', () => {
+    const resident = runningTask(profiledTask('r', 100, 0.8, { sloMs: 130 }), 0.8);
+    const gpus = [gpuOf('g0', { running: [resident] })];
+    const lax = [profiledTask('t', 100, 0.6, { sloMs: 1000, features: { smUtil: 0.6, dramUtil: 0, l2Util: 0 } })];
+    expect(where(decide({ gpus, waiting: lax }))).toEqual([['t', 'g0', 0.1]]);
+  });
+
+  test('come from the quota stage, unless somebody is predicted to be late for it', () => {
+    const hit = decide({ waiting }, make({ quotas: proposing([1]) }));
+    expect([where(hit), hit.starts[0]?.reason]).toEqual([[['t', 'g0', 1]], 'beside 0 others; share: hit']);
+    const urgent = waiting.map((task) => ({ ...task, sloMs: 150 }));
+    const poor = decide({ waiting: urgent }, make({ quotas: proposing([0.1]) }));
+    expect(where(poor)).toEqual([['t', 'g0', 0.7]]);
+  });
+
+  test('that the owner has fixed are kept', () => {
+    const fixed = [profiledTask('t', 100, 0.6, { share: 0.2 })];
+    expect(where(decide({ waiting: fixed }, make({ quotas: proposing([1]) })))).toEqual([['t', 'g0', 0.2]]);
+  });
+});
+
+describe('bad input', () => {
+  const hopeless = profiledTask('t', 100, 0.5, { sloMs: 99 });
+
+  test('a task that can meet its SLO nowhere runs as best effort, or is refused with the reason', () => {
+    expect(decide({ waiting: [hopeless] })).toMatchObject({ bestEffort: ['t'], refused: [], starts: [{ task: 't' }] });
+    const refusing = decide({ waiting: [hopeless] }, make({ admission: 'refuse' }));
+    const refused = [{ task: 't', reason: 'it needs 100 ms, and its SLO leaves 99' }];
+    expect(refusing).toMatchObject({ bestEffort: [], refused, starts: [], order: [] });
+  });
+
+  test('what has been waited counts, and so does the start', () => {
+    const task = profiledTask('t', 100, 0.5, { sloMs: 200, startMs: 50 });
+    expect(decide({ at: 50, waiting: [task] }).bestEffort).toEqual([]);
+    expect(decide({ at: 51, waiting: [task] }).bestEffort).toEqual(['t']);
+  });
+
+  test('a clock that is set back makes nobody late and nobody overdue', () => {
+    const task = profiledTask('t', 100, 0.5, { sloMs: 200, arrivedAt: 1_000_000 });
+    expect(decide({ at: 0, waiting: [task] })).toMatchObject({ bestEffort: [], starts: [{ task: 't' }] });
+    const resident = runningTask(profiledTask('r', 100, 0.2), 0.2, 1_000_000);
+    const found = decide({
+      at: 0,
+      gpus: [gpuOf('g0', { running: [resident] })],
+      waiting: [profiledTask('t', 10, 0.2)],
+    });
+    expect(found.starts).toHaveLength(1);
+  });
+
+  test('a task that nobody has profiled gets all SMs, and none that is strict beside it', () => {
+    expect(where(decide({ waiting: [taskOf('t', { sloMs: 50 })] }))).toEqual([['t', 'g0', 1]]);
+    const resident = runningTask(profiledTask('r', 100, 0.9, { sloMs: 130 }), 0.9);
+    expect(decide({ gpus: [gpuOf('g0', { running: [resident] })], waiting: [taskOf('t')] }).starts).toEqual([]);
+  });
+
+  test('a predictor without a number has tasks take turns', () => {
+    const broken = make({ predictorOf: () => ({ slowdown: () => NaN }) });
+    const waiting = [0, 1].map((at) => profiledTask(`t${at}`, 100, 0.1, { sloMs: 150, share: 1 }));
+    expect(decide({ waiting }, broken).starts).toHaveLength(1);
+    const lax = waiting.map((task) => ({ ...task, sloMs: 250 }));
+    expect(decide({ waiting: lax }, broken).starts).toHaveLength(2);
+  });
+
+  test('a newer model takes the place of an older one', () => {
+    let slowdown = 1;
+    let model = { slowdown: () => slowdown };
+    const policy = make({ predictorOf: () => model });
+    const waiting = [profiledTask('t', 100, 0.5, { sloMs: 150 })];
+    expect(decide({ waiting }, policy).bestEffort).toEqual([]);
+    slowdown = 2;
+    expect(decide({ waiting }, policy).bestEffort).toEqual([]);
+    model = { slowdown: () => slowdown };
+    expect(decide({ waiting }, policy).bestEffort).toEqual(['t']);
+  });
+});

@@ -1,0 +1,261 @@
+import { defaultBestEffortMs, inTurn, isOverdue } from '../order/earliest-deadline.js';
+import { exchange } from '../order/exchange.js';
+import { NamespaceTurns } from '../order/namespace-turns.js';
+import type { NamespaceQueue } from '../order/namespace-turns.js';
+import { PredictionCache } from '../order/set-predictions.js';
+import { finalShares } from '../order/shares.js';
+import { firstQueueOn, outlookOf, sufficientShare, unmeasuredMs } from '../order/sub-queue.js';
+import type { Member, SubQueue } from '../order/sub-queue.js';
+import { FirstQueues, laterQueues } from '../order/sub-queues.js';
+import type { PlanOptions } from '../order/sub-queues.js';
+import type { Quotas } from '../quota/quotas.js';
+import type { Admission } from './least-loaded.js';
+import { deadlineAt } from './policy.js';
+import type { Decision, ObservedRun, Policy, SchedulingEvent, Snapshot, Start, Task } from './policy.js';
+import { roomsOf } from './rooms.js';
+import type { PolicyNeeds } from './registry.js';
+
+/** Runs whose end may be awaited, to correct what they were charged. */
+const maxCharged = 10_000;
+
+/** What can be set of the policy. */
+export interface FaashareOptions extends PlanOptions {
+  /** When best effort is due after its arrival, and when nobody overtakes a task any more at the earliest, ms. */
+  bestEffortMs: number;
+  /** What the tasks that come in an exchange may take more than those that go, as a part of the GPU's memory. */
+  tolerance: number;
+  /** Exchanges that are tried by prediction in one decision, at most. */
+  maxExchanges: number;
+  /** Tries by prediction, in one decision, for those that found no room at first, at most. */
+  maxRetries: number;
+}
+
+export const defaultFaashareOptions: FaashareOptions = {
+  minGain: 0.05,
+  maxLoad: 2,
+  maxLater: 32,
+  bestEffortMs: defaultBestEffortMs,
+  tolerance: 0.02,
+  maxExchanges: 100,
+  maxRetries: 48,
+};
+
+/** What FaaShare's policy is made of. */
+export interface FaashareNeeds {
+  predictorOf: PolicyNeeds['predictorOf'];
+  admission: Admission;
+  /** Shares of those that run together; absent: the smallest that do. */
+  quotas?: Quotas;
+  options?: Partial<FaashareOptions>;
+}
+
+/** A task, and whether nobody may overtake it. */
+interface Turn {
+  task: Task;
+  isOverdue: boolean;
+}
+
+/**
+ * FaaShare's spatio-temporal priority queue (section VI, algorithm 1): tasks by SLO, partitioned by memory into sub-queues,
+ * each task at the smallest share that meets its SLO; whoever comes last leaves while a prediction says that somebody
+ * misses it; then exchanges between sub-queues that lower the mean completion. The first sub-queue of each GPU, beside what
+ * runs there, starts now, with shares of the quota stage. Ours beyond the paper: fair turns between namespaces, a bound on
+ * waiting, best effort that runs beside others only where that gains something, and a limit to what a decision costs.
+ */
+export function faashare({ predictorOf, admission, quotas, options: given }: FaashareNeeds): Policy {
+  const options = { ...defaultFaashareOptions, ...given };
+  const predictions = new PredictionCache(predictorOf);
+  const turns = new NamespaceTurns();
+  /** By task that runs: what its namespace was charged for it, share-milliseconds. */
+  const charged = new Map<string, number>();
+
+  function decide(snapshot: Snapshot, event: SchedulingEvent): Decision {
+    const { at } = snapshot;
+    const { tasks, hopeless } = admit(snapshot, predictions);
+    const goOn = admission === 'refuse' ? tasks.filter(({ id }) => !hopeless.has(id)) : tasks;
+    const order = orderOf(goOn, at);
+    const rooms = roomsOf(snapshot);
+    const first = snapshot.gpus.map((gpu, index) => firstQueueOn(gpu, rooms[index]!, predictions.of(gpu), at));
+    const plan = new FirstQueues(first, options);
+    if (event.kind === 'arrival') fillWith(event.task, order, plan);
+    else fill(order, plan);
+    const starts = first.flatMap((queue) => startsOf(queue, at, quotas)).reduce(oneStartEach, []);
+    charge(starts, goOn);
+    const started = new Set(starts.map(({ task }) => task));
+    return {
+      starts,
+      refused: admission === 'refuse' ? [...hopeless].map(([task, reason]) => ({ task, reason })) : [],
+      bestEffort: admission === 'refuse' ? [] : [...hopeless.keys()],
+      order: order.map(({ task }) => task.id).filter((id) => !started.has(id)),
+      rejected: plan.rejected.filter(({ task }) => !started.has(task)),
+    };
+  }
+
+  /** Everybody in turn: what is overdue and strict first, then the others, fair between namespaces in each. */
+  function orderOf(tasks: readonly Task[], at: number): Turn[] {
+    const { bestEffortMs } = options;
+    const waiting = tasks.map((task) => ({ task, arrivedMs: task.arrivedAt, sloMs: task.sloMs }));
+    const sorted = inTurn(waiting, at, bestEffortMs).map((one): Turn => ({
+      task: one.task,
+      isOverdue: isOverdue(one, at, bestEffortMs),
+    }));
+    const isUrgent = (turn: Turn): boolean => turn.isOverdue || turn.task.sloMs !== undefined;
+    turns.keepOnly(new Set(tasks.map(({ namespace }) => namespace)));
+    return [sorted.filter(isUrgent), sorted.filter((turn) => !isUrgent(turn))].flatMap((part) =>
+      turns.order(byNamespace(part), ({ task }) => costOf(task, task.share ?? sufficientShare(task))),
+    );
+  }
+
+  /** The whole algorithm. */
+  function fill(order: readonly Turn[], plan: FirstQueues): void {
+    const overdue = new Set<string>();
+    const position = new Map(order.map(({ task }, index) => [task.id, index]));
+    let left: Task[] = [];
+    for (const { task, isOverdue } of order) {
+      if (isOverdue) overdue.add(task.id);
+      if (isOverdue ? plan.addByPrediction(task) : plan.addByMemory(task)) continue;
+      left.push(task);
+      if (isOverdue) plan.keepFor(task);
+    }
+    for (const queue of plan.queues) left.push(...plan.relieve(queue));
+    left.sort((one, other) => position.get(one.id)! - position.get(other.id)!);
+    // Where some have left there is room for others.
+    let retries = options.maxRetries;
+    left = left.filter((task) => {
+      const found = retries > 0 && plan.addByPrediction(task);
+      if (!found) retries -= 1;
+      return !found;
+    });
+    exchangeAll(
+      [...plan.queues, ...laterQueues(left, plan.queues, options)],
+      ({ task }) => overdue.has(task.id) || task.gpus > 1,
+    );
+  }
+
+  /** An arrival makes no room: those that wait would have started. Only the newcomer is tried. */
+  function fillWith(id: string, order: readonly Turn[], plan: FirstQueues): void {
+    for (const turn of order) {
+      if (turn.task.id === id) {
+        plan.addByPrediction(turn.task);
+        return;
+      }
+      if (turn.isOverdue) plan.keepFor(turn.task);
+    }
+  }
+
+  function exchangeAll(queues: readonly SubQueue[], isPinned: (member: Member) => boolean): void {
+    let left = options.maxExchanges;
+    const { tolerance } = options;
+    for (const [at, queue] of queues.entries()) {
+      for (const other of queues.slice(at + 1)) {
+        if (exchange(queue, other, queues, { tolerance, isPinned }) === 'none') continue;
+        left -= 1;
+        if (left <= 0) return;
+      }
+    }
+  }
+
+  function charge(starts: readonly Start[], waiting: readonly Task[]): void {
+    if (starts.length === 0) return;
+    const tasks = new Map(waiting.map((task) => [task.id, task]));
+    const names = [...new Set(waiting.map(({ namespace }) => namespace))];
+    for (const { task: id, share } of starts) {
+      const task = tasks.get(id)!;
+      const cost = costOf(task, share);
+      turns.started(task.namespace, cost, names);
+      charged.set(id, cost);
+    }
+    for (const id of charged.keys()) {
+      if (charged.size <= maxCharged) return;
+      charged.delete(id);
+    }
+  }
+
+  /** What was estimated of a run is made good. */
+  function observe({ task, share, ranMs }: ObservedRun): void {
+    const estimated = charged.get(task.id);
+    charged.delete(task.id);
+    if (estimated !== undefined && ranMs >= 0) turns.correct(task.namespace, share * ranMs * task.gpus - estimated);
+  }
+
+  return { name: 'faashare', decide, observe };
+}
+
+/** What a task takes of its namespace's turn, share-milliseconds. */
+function costOf({ soloMs = unmeasuredMs, gpus }: Task, share: number): number {
+  return Math.max(1, share * soloMs * gpus);
+}
+
+/** Each task once and none that runs; those that cannot meet their SLO, with the reason, are best effort among them. */
+function admit(
+  { at, gpus, waiting }: Snapshot,
+  predictions: PredictionCache,
+): { tasks: Task[]; hopeless: Map<string, string> } {
+  const seen = new Set(gpus.flatMap(({ running }) => running.map(({ task }) => task.id)));
+  const models = [...new Set(gpus.map((gpu) => predictions.of(gpu)))];
+  const hopeless = new Map<string, string>();
+  const tasks: Task[] = [];
+  for (const given of waiting) {
+    if (seen.has(given.id)) continue;
+    seen.add(given.id);
+    const task = measured(given);
+    const leftMs = deadlineAt(task) - Math.max(at, task.arrivedAt);
+    const { soloMs = 0, startMs = 0, share = 1 } = task;
+    const slowdown = Math.min(...models.map((model) => model.alone(task.features, share)));
+    const needMs = startMs + (models.length === 0 ? 0 : soloMs * slowdown);
+    if (needMs <= leftMs) {
+      tasks.push(task);
+      continue;
+    }
+    hopeless.set(task.id, `it needs ${Math.ceil(needMs)} ms, and its SLO leaves ${Math.floor(leftMs)}`);
+    tasks.push(without(task, 'sloMs'));
+  }
+  return { tasks, hopeless };
+}
+
+/** A time that is no time has not been measured. */
+function measured(task: Task): Task {
+  const { soloMs } = task;
+  return soloMs === undefined || (soloMs > 0 && Number.isFinite(soloMs)) ? task : without(task, 'soloMs');
+}
+
+function without(task: Task, field: 'sloMs' | 'soloMs'): Task {
+  const copy = { ...task };
+  delete copy[field];
+  return copy;
+}
+
+function byNamespace(turns: readonly Turn[]): NamespaceQueue<Turn>[] {
+  const found = new Map<string, Turn[]>();
+  for (const turn of turns) {
+    const { namespace } = turn.task;
+    const known = found.get(namespace);
+    if (known === undefined) found.set(namespace, [turn]);
+    else known.push(turn);
+  }
+  return [...found].map(([namespace, waiting]) => ({ namespace, waiting }));
+}
+
+function startsOf(queue: SubQueue, at: number, quotas: Quotas | undefined): Start[] {
+  if (queue.members.length === 0) return [];
+  const { shares, source } = finalShares(queue, quotas);
+  const { endsAt } = outlookOf(queue);
+  return queue.members.map(({ task }, index) => ({
+    task: task.id,
+    gpu: queue.gpu.id,
+    share: shares[index]!,
+    ...(task.soloMs !== undefined && { predictedMs: endsAt[queue.residents.length + index]! - at }),
+    reason: `beside ${queue.residents.length + queue.members.length - 1} others; share: ${source}`,
+  }));
+}
+
+/** A task on several GPUs is one start, with the smallest of its shares. */
+function oneStartEach(starts: Start[], next: Start): Start[] {
+  const known = starts.findIndex(({ task }) => task === next.task);
+  if (known < 0) starts.push(next);
+  else {
+    const one = starts[known]!;
+    starts[known] = { ...one, alsoOn: [...(one.alsoOn ?? []), next.gpu], share: Math.min(one.share, next.share) };
+  }
+  return starts;
+}

@@ -1,0 +1,31 @@
+import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
+import type { GpuState, RunningTask, Task } from './policy.js';
+
+/** A task of which little is known, for tests and benchmarks. */
+export function taskOf(id: string, changes: Partial<Task> = {}): Task {
+  const known = { function: '/a/f', version: '1', namespace: 'a', batch: 1, gpus: 1, memoryMiB: 1000, arrivedAt: 0 };
+  return { id, ...known, class: 'inference', ...changes };
+}
+
+/** A task that is known well: it uses `smUtil` of the SMs, half as much memory bandwidth, and a tenth of the cache. */
+export function profiledTask(id: string, soloMs: number, smUtil: number, changes: Partial<Task> = {}): Task {
+  return taskOf(id, { soloMs, features: { smUtil, dramUtil: smUtil / 2, l2Util: 0.1 }, ...changes });
+}
+
+export function gpuOf(id: string, changes: Partial<GpuState> = {}): GpuState {
+  return { id, node: 'n', type: 't', mode: 'mps', memoryMiB: 10_000, running: [], ...changes };
+}
+
+export function runningTask(task: Task, share: number, startedAt = 0): RunningTask {
+  return { task, share, startedAt };
+}
+
+/** A world in which SMs are divided up to their number, and memory bandwidth costs a fifth of what others use of it. */
+export const dividedSms: SlowdownPredictor = {
+  slowdown(one, others) {
+    const used = ({ features, share }: typeof one): number => Math.min(features.smUtil, share);
+    const demand = others.reduce((total, other) => total + used(other), used(one));
+    const bandwidth = others.reduce((total, { features }) => total + features.dramUtil, 0);
+    return Math.max(1, one.features.smUtil / one.share) * Math.max(1, demand) * (1 + 0.2 * bandwidth);
+  },
+};
