@@ -13,10 +13,20 @@
 enum { CONNECT_TIMEOUT_MS = 5000 };
 
 static int send_request(const struct gwsim_connection *connection, enum gwsim_operation operation, uint32_t id,
-                        const void *body, size_t length, int flags) {
+                        const void *body, size_t length, int descriptor, int flags) {
   struct gwsim_header header = {(uint32_t)operation, id, 0, (uint32_t)length};
   struct iovec parts[] = {{&header, sizeof header}, {(void *)body, length}};
   struct msghdr message = {.msg_iov = parts, .msg_iovlen = length == 0 ? 1 : 2};
+  char control[CMSG_SPACE(sizeof descriptor)] = {0};
+  if (descriptor >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    struct cmsghdr *part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(sizeof descriptor);
+    memcpy(CMSG_DATA(part), &descriptor, sizeof descriptor);
+  }
   ssize_t sent;
   do sent = sendmsg(connection->descriptor, &message, flags | MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
@@ -80,26 +90,31 @@ int gwsim_connect_to(struct gwsim_connection *connection, const char *path, enum
   struct gwsim_hello hello = {GWSIM_VERSION, role};
   int gone = 0, status = GWSIM_DISCONNECTED;
   if (connect(descriptor, (struct sockaddr *)&address, sizeof address) == 0 &&
-      send_request(connection, GWSIM_HELLO, ++connection->last_id, &hello, sizeof hello, 0) == 0)
+      send_request(connection, GWSIM_HELLO, ++connection->last_id, &hello, sizeof hello, -1, 0) == 0)
     status = receive_answer(connection, connection->last_id, node, sizeof *node, channel, &gone);
   if (status != GWSIM_OK) gwsim_close(connection);
   else setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof none);
   return status;
 }
 
-int gwsim_call(struct gwsim_connection *connection, enum gwsim_operation operation, const void *body, size_t length,
-               void *answer, size_t answer_size, int *gone) {
+int gwsim_call_with(struct gwsim_connection *connection, enum gwsim_operation operation, const void *body,
+                    size_t length, void *answer, size_t answer_size, int *descriptor, int *gone) {
   uint32_t id = ++connection->last_id;
-  if (send_request(connection, operation, id, body, length, 0) < 0) {
+  if (send_request(connection, operation, id, body, length, descriptor == NULL ? -1 : *descriptor, 0) < 0) {
     *gone = 1;
     return GWSIM_DISCONNECTED;
   }
-  return receive_answer(connection, id, answer, answer_size, NULL, gone);
+  return receive_answer(connection, id, answer, answer_size, descriptor, gone);
+}
+
+int gwsim_call(struct gwsim_connection *connection, enum gwsim_operation operation, const void *body, size_t length,
+               void *answer, size_t answer_size, int *gone) {
+  return gwsim_call_with(connection, operation, body, length, answer, answer_size, NULL, gone);
 }
 
 void gwsim_notify(const struct gwsim_connection *connection, enum gwsim_operation operation) {
   // Full: there is enough for the daemon to wake up to. Gone: the next call finds out.
-  (void)send_request(connection, operation, 0, NULL, 0, MSG_DONTWAIT);
+  (void)send_request(connection, operation, 0, NULL, 0, -1, MSG_DONTWAIT);
 }
 
 int gwsim_is_gone(const struct gwsim_connection *connection) {

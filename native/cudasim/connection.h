@@ -32,6 +32,13 @@ int gwsim_connect_to(struct gwsim_connection *connection, const char *path, enum
 int gwsim_call(struct gwsim_connection *connection, enum gwsim_operation operation, const void *body, size_t length,
                void *answer, size_t answer_size, int *gone);
 
+/**
+ * The same, with a file's descriptor: `*descriptor` goes with the request if it is not -1, and becomes what came with the
+ * answer, which is the caller's, or -1.
+ */
+int gwsim_call_with(struct gwsim_connection *connection, enum gwsim_operation operation, const void *body,
+                    size_t length, void *answer, size_t answer_size, int *descriptor, int *gone);
+
 /** A request that has no answer. Never waits. */
 void gwsim_notify(const struct gwsim_connection *connection, enum gwsim_operation operation);
 

@@ -58,6 +58,9 @@ enum gwsim_operation {
   GWSIM_MEMORY_INFO,         // gwsim_context → gwsim_memory_info
   GWSIM_ADVANCE,             // nothing; what is over by now is in the channel when the answer comes
   GWSIM_RING,                // nothing, and no answer: look into the channel
+  GWSIM_IPC_PUBLISH,         // gwsim_ipc and the memory's file → gwsim_ipc with the key
+  GWSIM_IPC_OPEN,            // gwsim_ipc, key → gwsim_ipc and the file
+  GWSIM_IPC_WITHDRAW,        // gwsim_ipc, key
 };
 
 /** Status of an answer to all but the CUDA operations. */
@@ -243,6 +246,7 @@ struct gwsim_context_request {
   char pipe_directory[GWSIM_PATH_LENGTH]; // Empty: no MPS daemon was seen there.
   uint32_t percent;          // That the client asks for, 1–100; 0: none.
   uint64_t limit_bytes;      // Of pinned memory that it asks for; 0: none.
+  uint32_t parent, sms;      // A green context: of this one, with at most as many SMs; 0: none.
 };
 
 struct gwsim_context {
@@ -255,6 +259,11 @@ struct gwsim_context {
 struct gwsim_memory {
   uint32_t context;
   uint64_t bytes;
+};
+
+struct gwsim_ipc {
+  uint32_t context;
+  uint64_t key, bytes;
 };
 
 struct gwsim_memory_info {

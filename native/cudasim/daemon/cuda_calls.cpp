@@ -49,7 +49,8 @@ int32_t admit(Node &node, MpsDaemon &daemon, const Client &client, const Gpu &gp
   // A server is its user's; another one's starts when it has no clients.
   if (!contexts.empty() && contexts.front()->client->uid != client.uid) return mps_server_not_ready;
   uint32_t most = std::max(1U, max_mps_clients * partition.sm_count / gpu.model().sm_count);
-  auto present = std::ranges::count(contexts, &partition, &Context::partition);
+  auto present = std::ranges::count_if(
+      contexts, [&](const Context *one) { return one->partition == &partition && !one->green; });
   return static_cast<uint32_t>(present) < most ? success : mps_max_clients_reached;
 }
 
@@ -71,7 +72,41 @@ void set_share(Context &context, const MpsDaemon &daemon, const gwsim_context_re
   context.limit_bytes = lesser_limit(limit, request.limit_bytes);
 }
 
+Context &add_context(Client &client, const Context &like) {
+  Context &context = client.contexts[++client.last_context];
+  context = like;
+  context.id = client.last_context;
+  context.since_ns = monotonic_ns();
+  context.partition->used_bytes += context.own_bytes;
+  context.partition->contexts++;
+  return context;
+}
+
+Reply describe(const Context &context) {
+  return reply_with(gwsim_context{context.id, context.sm_limit, context.was_mps, context.partition->memory_bytes});
+}
+
+/** It takes no memory of its own, and no time that matters. */
+Reply create_green_context(Client &client, const gwsim_context_request &request) {
+  auto parent = client.contexts.find(request.parent);
+  if (parent == client.contexts.end()) return {invalid_context, {}, 0};
+  if (client.contexts.size() >= max_contexts) return {out_of_memory, {}, 0};
+  const Context &whole = parent->second;
+  Context green{};
+  green.client = &client;
+  green.gpu = whole.gpu;
+  green.instance = whole.instance;
+  green.partition = whole.partition;
+  green.mps = whole.mps;
+  green.was_mps = whole.was_mps;
+  green.green = true;
+  green.percent = whole.percent;
+  green.sm_limit = std::clamp(request.sms, 1U, whole.sm_limit);
+  return describe(add_context(client, green));
+}
+
 Reply create_context(Node &node, Client &client, const gwsim_context_request &request) {
+  if (request.parent != 0) return create_green_context(client, request);
   if (request.device >= node.gpus.size()) return {invalid_device, {}, 0};
   Gpu &gpu = *node.gpus[request.device];
   if (gpu.lost) return {unknown_error, {}, 0};
@@ -88,8 +123,7 @@ Reply create_context(Node &node, Client &client, const gwsim_context_request &re
   auto own_bytes = static_cast<uint64_t>(own_mib) * mib;
   if (own_bytes > partition->memory_bytes - partition->used_bytes) return {out_of_memory, {}, 0};
 
-  Context &context = client.contexts[++client.last_context];
-  context.id = client.last_context;
+  Context context{};
   context.client = &client;
   context.gpu = &gpu;
   context.instance = request.instance;
@@ -99,10 +133,7 @@ Reply create_context(Node &node, Client &client, const gwsim_context_request &re
   if (daemon != nullptr) set_share(context, *daemon, request);
   context.sm_limit = std::max(1U, partition->sm_count * context.percent / 100);
   context.own_bytes = own_bytes;
-  context.since_ns = monotonic_ns();
-  partition->used_bytes += own_bytes;
-  partition->contexts++;
-  Reply reply = reply_with(gwsim_context{context.id, context.sm_limit, context.was_mps, partition->memory_bytes});
+  Reply reply = describe(add_context(client, context));
   reply.due_ns = monotonic_ns() + static_cast<uint64_t>(node.options.context_ms * 1e6 / node.options.time_scale);
   return reply;
 }

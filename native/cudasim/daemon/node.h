@@ -42,6 +42,7 @@ struct Context {
   Partition *partition = nullptr;
   MpsDaemon *mps = nullptr;
   bool was_mps = false;
+  bool green = false; // A part of another one's SMs.
   uint32_t percent = 100, sm_limit = 0;
   uint64_t own_bytes = 0, allocated_bytes = 0;
   uint64_t limit_bytes = 0; // Of allocated_bytes; 0: none.

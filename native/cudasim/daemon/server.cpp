@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 
 namespace gpuwhisk::sim {
@@ -51,6 +52,24 @@ Descriptor listen_at(const std::string &path) {
   if (chmod(path.c_str(), 0666) < 0) throw_errno("chmod");
   if (listen(listener.get(), 128) < 0) throw_errno("listen");
   return listener;
+}
+
+/** One request, and the file that came with it, if any. */
+ssize_t receive_with(int socket, std::array<char, max_request_bytes> &buffer, Descriptor &file) {
+  iovec part{buffer.data(), buffer.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  const cmsghdr *came = got < 0 ? nullptr : CMSG_FIRSTHDR(&message);
+  if (came == nullptr || came->cmsg_level != SOL_SOCKET || came->cmsg_type != SCM_RIGHTS) return got;
+  int number;
+  std::memcpy(&number, CMSG_DATA(came), sizeof number);
+  file = Descriptor(number);
+  return got;
 }
 
 Descriptor end_signals() {
@@ -136,14 +155,15 @@ void Server::accept_clients() {
 void Server::receive(Session &session) {
   while (true) {
     std::array<char, max_request_bytes> buffer;
-    ssize_t got = recv(session.socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    Descriptor file;
+    ssize_t got = receive_with(session.socket.get(), buffer, file);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) break;
     gwsim_header header;
     if (got < static_cast<ssize_t>(sizeof header)) return close_session(session);
     std::copy_n(buffer.data(), sizeof header, reinterpret_cast<char *>(&header));
     std::string_view body(buffer.data() + sizeof header, static_cast<size_t>(got) - sizeof header);
-    if (header.length != body.size() || !serve(session, header, body)) return close_session(session);
+    if (header.length != body.size() || !serve(session, header, body, std::move(file))) return close_session(session);
   }
   // Its process has ended: the pidfd is what woke us, and stays readable.
   pollfd process{session.process.get(), POLLIN, 0};
@@ -159,6 +179,7 @@ void Server::close_session(Session &session) {
   simulation_.drop(*session.client);
   simulation_.forget_group(&*session.client);
   while (!session.client->contexts.empty()) destroy_context(*session.client, session.client->contexts.begin()->first);
+  exports_.forget(*session.client);
   node_.clients.erase(session.client);
   sessions_.remove_if([&](const Session &one) { return &one == &session; });
 }

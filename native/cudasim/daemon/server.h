@@ -3,6 +3,7 @@
 #define GPUWHISK_CUDASIM_SERVER_H
 
 #include "descriptor.h"
+#include "exports.h"
 #include "mps.h"
 #include "node.h"
 #include "reply.h"
@@ -44,7 +45,8 @@ private:
   void watch(int descriptor, void *tag);
   void accept_clients();
   void receive(Session &session);
-  bool serve(Session &session, const gwsim_header &header, std::string_view body);
+  /** `file` came with the request. */
+  bool serve(Session &session, const gwsim_header &header, std::string_view body, Descriptor file);
   Reply answer(Session &session, gwsim_operation operation, std::string_view body);
   Reply greet(Session &session, const gwsim_hello &hello);
   bool send(Session &session, const gwsim_header &header, const Reply &reply, int descriptor = -1);
@@ -60,6 +62,7 @@ private:
   const Options &options_;
   Node node_;
   Sampler sampler_;
+  Exports exports_;
   Simulation simulation_;
   uint64_t start_ns_;
   Descriptor epoll_, listener_, signals_, timer_;

@@ -17,7 +17,7 @@ bool is_for_owner(gwsim_operation operation) { return operation >= GWSIM_SET_MIG
 
 } // namespace
 
-bool Server::serve(Session &session, const gwsim_header &header, std::string_view body) {
+bool Server::serve(Session &session, const gwsim_header &header, std::string_view body, Descriptor file) {
   auto operation = static_cast<gwsim_operation>(header.operation);
   if (session.greeted == (operation == GWSIM_HELLO)) return false;
   if (operation == GWSIM_RING) return true;
@@ -28,6 +28,10 @@ bool Server::serve(Session &session, const gwsim_header &header, std::string_vie
     uint64_t wait_ms = std::min<uint64_t>(request.timeout_ms, max_event_wait_ms);
     pending_.push_back({&session, header, monotonic_ns() + wait_ms * 1'000'000, {}, true, request});
     return true;
+  }
+  if (operation >= GWSIM_IPC_PUBLISH && operation <= GWSIM_IPC_WITHDRAW) {
+    Reply reply = exports_.answer(*session.client, operation, parse_body<gwsim_ipc>(body), file);
+    return send(session, header, reply, file.get());
   }
   Reply reply;
   try {

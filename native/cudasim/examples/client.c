@@ -14,8 +14,10 @@
 //   proc NAME VERSION FLAGS       cuGetProcAddress; then its status, and which export that is, as "cuMemAlloc_v2"
 //   mark / reset                  gpuwhisk_sim_mark and gpuwhisk_sim_reset
 //   sync / destroy
+// and what memory.h lists.
 #define _GNU_SOURCE
 #include "kernels.h"
+#include "memory.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -192,7 +194,7 @@ static void obey(const char *line) {
   else if (strcmp(word, "fork") == 0) ask_child();
   else if (strcmp(word, "sync") == 0) printf("%d\n", cuCtxSynchronize());
   else if (strcmp(word, "destroy") == 0) printf("%d\n", cuCtxDestroy(context));
-  else printf("-1 what?\n");
+  else if (!obey_memory(line)) printf("-1 what?\n");
 }
 
 int main(void) {

@@ -80,6 +80,24 @@ static void find_pipe_directory(char *directory, size_t size) {
   if (length <= 0 || (size_t)length >= size || access(mark, F_OK) != 0) directory[0] = '\0';
 }
 
+// A row for what the daemon makes of the request. Under the lock.
+static CUresult add_context(CUcontext *made, const struct gwsim_context_request *request) {
+  struct CUctx_st *context = NULL;
+  for (int i = 0; i < MAX_CONTEXTS && context == NULL; i++)
+    if (gwsim_state->contexts[i].kind == FREE_ROW) context = &gwsim_state->contexts[i];
+  if (context == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+  struct gwsim_context answer;
+  CUresult result = call_daemon(GWSIM_CONTEXT_CREATE, request, sizeof *request, &answer, sizeof answer);
+  if (result != CUDA_SUCCESS) return result;
+  memset(context, 0, sizeof *context);
+  context->kind = CONTEXT;
+  context->id = answer.id;
+  context->sm_count = answer.sm_count;
+  context->legacy = make_stream(context, GWSIM_LEGACY);
+  *made = context;
+  return CUDA_SUCCESS;
+}
+
 CUresult create_context(CUcontext *made, CUdevice index, unsigned flags, uint32_t affinity_sms, bool primary) {
   const struct device *device = device_of(index);
   if (device == NULL) return CUDA_ERROR_INVALID_DEVICE;
@@ -91,27 +109,31 @@ CUresult create_context(CUcontext *made, CUdevice index, unsigned flags, uint32_
     uint32_t percent = (affinity_sms * 100 + device->sm_count - 1) / device->sm_count;
     if (request.percent == 0 || percent < request.percent) request.percent = percent > 100 ? 100 : percent;
   }
-  struct CUctx_st *context = NULL;
-  for (int i = 0; i < MAX_CONTEXTS && context == NULL; i++)
-    if (gwsim_state->contexts[i].kind == FREE_ROW) context = &gwsim_state->contexts[i];
-  if (context == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
-  struct gwsim_context answer;
-  CUresult result = call_daemon(GWSIM_CONTEXT_CREATE, &request, sizeof request, &answer, sizeof answer);
+  CUresult result = add_context(made, &request);
   if (result != CUDA_SUCCESS) return result;
-  memset(context, 0, sizeof *context);
-  context->kind = CONTEXT;
-  context->id = answer.id;
-  context->device = index;
-  context->flags = flags;
-  context->primary = primary;
-  context->sm_count = answer.sm_count;
-  context->legacy = make_stream(context, GWSIM_LEGACY);
-  *made = context;
+  (*made)->device = index;
+  (*made)->flags = flags;
+  (*made)->primary = primary;
+  return CUDA_SUCCESS;
+}
+
+CUresult create_green_context(CUcontext *made, CUcontext parent, uint32_t sms) {
+  const struct device *device = device_of(parent->device);
+  struct gwsim_context_request request = {
+      .device = device->facts.index, .instance = device->instance, .parent = parent->id, .sms = sms};
+  CUresult result = add_context(made, &request);
+  if (result != CUDA_SUCCESS) return result;
+  (*made)->device = parent->device;
+  (*made)->parent = parent;
   return CUDA_SUCCESS;
 }
 
 void destroy_context(struct CUctx_st *context) {
   struct gwsim_context request = {.id = context->id};
+  for (int i = 0; i < MAX_CONTEXTS; i++) {
+    struct CUctx_st *other = &gwsim_state->contexts[i];
+    if (other->kind == CONTEXT && other->parent == context) destroy_context(other);
+  }
   unload_modules_of(context);
   free_blocks_of(context);
   for (int i = 0; i < GWSIM_STREAMS; i++) {
@@ -154,7 +176,7 @@ EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *params, un
 EXPORT CUresult cuCtxDestroy_v2(CUcontext context) {
   if (gwsim_state == NULL || gwsim_state->pid != getpid()) return CUDA_ERROR_NOT_INITIALIZED;
   lock_state();
-  bool known = is_context(context) && !context->primary;
+  bool known = is_context(context) && !context->primary && context->parent == NULL;
   if (known) destroy_context(context);
   unlock_state();
   if (!known) return CUDA_ERROR_INVALID_CONTEXT;
@@ -227,55 +249,4 @@ EXPORT CUresult cuCtxSynchronize(void) {
   struct CUctx_st *context;
   CUresult result = check_context(&context);
   return result == CUDA_SUCCESS ? wait_for_context(context) : result;
-}
-
-static struct CUctx_st *primary_of(CUdevice device) {
-  for (int i = 0; i < MAX_CONTEXTS; i++) {
-    struct CUctx_st *context = &gwsim_state->contexts[i];
-    if (context->kind == CONTEXT && context->primary && context->device == device) return context;
-  }
-  return NULL;
-}
-
-EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *made, CUdevice device) {
-  CUresult result = check_ready();
-  if (result != CUDA_SUCCESS) return result;
-  if (made == NULL) return CUDA_ERROR_INVALID_VALUE;
-  lock_state();
-  struct CUctx_st *context = primary_of(device);
-  if (context == NULL) result = create_context(&context, device, 0, 0, true);
-  if (result == CUDA_SUCCESS) {
-    context->uses++;
-    *made = context;
-  }
-  unlock_state();
-  return result;
-}
-
-static CUresult end_primary(CUdevice device, bool at_once) {
-  if (gwsim_state == NULL || gwsim_state->pid != getpid()) return CUDA_ERROR_NOT_INITIALIZED;
-  lock_state();
-  struct CUctx_st *context = primary_of(device);
-  if (context != NULL && (at_once || --context->uses == 0)) destroy_context(context);
-  unlock_state();
-  return context == NULL && !at_once ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) { return end_primary(device, false); }
-EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) { return end_primary(device, true); }
-
-EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) {
-  CUresult result = check_ready();
-  if (result == CUDA_ERROR_NOT_INITIALIZED) return result;
-  if (device_of(device) == NULL) return CUDA_ERROR_INVALID_DEVICE;
-  if (flags != NULL) *flags = 0;
-  if (active != NULL) *active = primary_of(device) != NULL;
-  return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) {
-  (void)flags; // All ways of waiting are one here.
-  CUresult result = check_ready();
-  if (result == CUDA_ERROR_NOT_INITIALIZED) return result;
-  return device_of(device) == NULL ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }

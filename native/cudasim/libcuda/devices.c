@@ -213,7 +213,7 @@ static int sms_seen(const struct device *device, CUdevice index) {
   // A client of MPS sees the SMs that it may use.
   for (int i = 0; i < MAX_CONTEXTS; i++) {
     const struct CUctx_st *context = &gwsim_state->contexts[i];
-    if (context->kind == CONTEXT && context->device == index) return (int)context->sm_count;
+    if (context->kind == CONTEXT && context->device == index && context->parent == NULL) return (int)context->sm_count;
   }
   return (int)device->sm_count;
 }
@@ -258,6 +258,8 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, C
       {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536},
       {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
       {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 32},
+      {CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1},
+      {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
       {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
   };
   *value = 0; // What the stand-in knows nothing of, it does not have.

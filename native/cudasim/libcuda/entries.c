@@ -59,6 +59,35 @@
   X("cuMemAllocAsync", 11020, cuMemAllocAsync, cuMemAllocAsync_ptsz)                                                  \
   X("cuMemAllocFromPoolAsync", 11020, cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync_ptsz)                          \
   X("cuMemFreeAsync", 11020, cuMemFreeAsync, cuMemFreeAsync_ptsz)                                                     \
+  X("cuDeviceGetMemPool", 11020, cuDeviceGetMemPool, none)                                                            \
+  X("cuDeviceSetMemPool", 11020, cuDeviceSetMemPool, none)                                                            \
+  X("cuMemPoolCreate", 11020, cuMemPoolCreate, none)                                                                  \
+  X("cuMemPoolDestroy", 11020, cuMemPoolDestroy, none)                                                                \
+  X("cuMemPoolTrimTo", 11020, cuMemPoolTrimTo, none)                                                                  \
+  X("cuMemPoolSetAttribute", 11020, cuMemPoolSetAttribute, none)                                                      \
+  X("cuMemPoolGetAttribute", 11020, cuMemPoolGetAttribute, none)                                                      \
+  X("cuMemPoolSetAccess", 11020, cuMemPoolSetAccess, none)                                                            \
+  X("cuMemAllocManaged", 6000, cuMemAllocManaged, none)                                                               \
+  X("cuIpcGetMemHandle", 4010, cuIpcGetMemHandle, none)                                                               \
+  X("cuIpcOpenMemHandle", 11000, cuIpcOpenMemHandle_v2, none)                                                         \
+  X("cuIpcCloseMemHandle", 4010, cuIpcCloseMemHandle, none)                                                           \
+  X("cuMemGetAllocationGranularity", 10020, cuMemGetAllocationGranularity, none)                                      \
+  X("cuMemAddressReserve", 10020, cuMemAddressReserve, none)                                                          \
+  X("cuMemAddressFree", 10020, cuMemAddressFree, none)                                                                \
+  X("cuMemCreate", 10020, cuMemCreate, none)                                                                          \
+  X("cuMemRelease", 10020, cuMemRelease, none)                                                                        \
+  X("cuMemMap", 10020, cuMemMap, none)                                                                                \
+  X("cuMemUnmap", 10020, cuMemUnmap, none)                                                                            \
+  X("cuMemSetAccess", 10020, cuMemSetAccess, none)                                                                    \
+  X("cuDeviceGetDevResource", 12040, cuDeviceGetDevResource, none)                                                    \
+  X("cuCtxGetDevResource", 12040, cuCtxGetDevResource, none)                                                          \
+  X("cuGreenCtxGetDevResource", 12040, cuGreenCtxGetDevResource, none)                                                \
+  X("cuDevSmResourceSplitByCount", 12040, cuDevSmResourceSplitByCount, none)                                          \
+  X("cuDevResourceGenerateDesc", 12040, cuDevResourceGenerateDesc, none)                                              \
+  X("cuGreenCtxCreate", 12040, cuGreenCtxCreate, none)                                                                \
+  X("cuGreenCtxDestroy", 12040, cuGreenCtxDestroy, none)                                                              \
+  X("cuCtxFromGreenCtx", 12040, cuCtxFromGreenCtx, none)                                                              \
+  X("cuGreenCtxStreamCreate", 12050, cuGreenCtxStreamCreate, none)                                                    \
   X("cuMemAllocHost", 3020, cuMemAllocHost_v2, none)                                                                  \
   X("cuMemHostAlloc", 2020, cuMemHostAlloc, none)                                                                     \
   X("cuMemFreeHost", 2000, cuMemFreeHost, none)                                                                       \

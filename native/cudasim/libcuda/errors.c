@@ -39,6 +39,8 @@ static const struct {
     ROW(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "capture was not ended in the same stream as it began"),
     ROW(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "operation would make the legacy stream depend on a capturing blocking stream"),
     ROW(CUDA_ERROR_CAPTURED_EVENT, "operation not permitted on an event last recorded in a capturing stream"),
+    ROW(CUDA_ERROR_INVALID_RESOURCE_TYPE, "invalid resource type"),
+    ROW(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, "invalid resource configuration"),
     ROW(CUDA_ERROR_UNKNOWN, "unknown error"),
 };
 

@@ -1,70 +1,47 @@
-// Device memory: where it lies is the library's affair, how much there is the daemon's.
+// Device memory that is allocated and freed at once.
 #include "state.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+enum { PITCH_BYTES = 512 };
 
-enum { GRANULE_BYTES = 512 }; // As the daemon counts.
-
-static uint64_t round_up(uint64_t bytes) { return (bytes + GRANULE_BYTES - 1) / GRANULE_BYTES * GRANULE_BYTES; }
-
-// The first block that ends behind `offset`.
-static uint32_t find_block(uint64_t offset) {
-  uint32_t low = 0, high = gwsim_state->block_count;
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    const struct block *block = &gwsim_state->blocks[middle];
-    if (block->offset + round_up(block->bytes) <= offset) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-static struct block *block_with(CUdeviceptr pointer, uint64_t bytes) {
-  if (pointer < DEVICE_BASE) return NULL;
-  uint64_t offset = pointer - DEVICE_BASE;
-  uint32_t at = find_block(offset);
-  if (at == gwsim_state->block_count) return NULL;
-  struct block *block = &gwsim_state->blocks[at];
-  if (offset < block->offset || bytes > block->bytes || offset - block->offset > block->bytes - bytes) return NULL;
-  return block;
-}
+static uint64_t round_up(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
 void *host_address(CUdeviceptr pointer, uint64_t bytes) {
   lock_state();
   const struct block *block = block_with(pointer, bytes);
+  bool sound = block != NULL && block->kind != PHYSICAL_BLOCK &&
+               (block->kind != RESERVED_BLOCK || is_mapped(block, pointer - DEVICE_BASE, bytes));
   unlock_state();
-  return block == NULL ? NULL : device_memory() + (pointer - DEVICE_BASE);
+  return sound ? device_memory() + (pointer - DEVICE_BASE) : NULL;
 }
 
-// The first gap that is large enough.
-static bool place(uint64_t bytes, struct CUctx_st *context, CUdeviceptr *pointer) {
-  uint32_t count = gwsim_state->block_count, at = 0;
-  if (count == MAX_BLOCKS) return false;
-  uint64_t offset = 0, size = round_up(bytes);
-  for (; at < count; at++) {
-    const struct block *next = &gwsim_state->blocks[at];
-    if (next->offset - offset >= size) break;
-    offset = next->offset + round_up(next->bytes);
+CUresult charge(struct CUctx_st *context, uint64_t bytes) {
+  struct gwsim_memory request = {memory_owner(context)->id, bytes};
+  return call_daemon(GWSIM_ALLOCATE, &request, sizeof request, NULL, 0);
+}
+
+CUresult discharge(struct CUctx_st *context, uint64_t bytes) {
+  struct gwsim_memory request = {memory_owner(context)->id, bytes};
+  return call_daemon(GWSIM_FREE, &request, sizeof request, NULL, 0);
+}
+
+CUresult allocate(CUdeviceptr *pointer, uint64_t bytes, uint64_t alignment, struct CUctx_st *context,
+                  enum block_kind kind) {
+  lock_state();
+  CUresult result = charge(context, bytes);
+  if (result == CUDA_SUCCESS) {
+    struct block *block = add_block(bytes, alignment, memory_owner(context), kind);
+    // What is shown in other places has a file of its own behind it.
+    bool shown = kind == MANAGED_BLOCK || kind == PHYSICAL_BLOCK;
+    if (block != NULL && (!shown || back_empty(block->offset, bytes))) {
+      *pointer = DEVICE_BASE + block->offset;
+    } else {
+      if (block != NULL) remove_block(block);
+      discharge(context, bytes);
+      result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
   }
-  if (DEVICE_WINDOW - offset < size) return false;
-  struct block *row = &gwsim_state->blocks[at];
-  memmove(row + 1, row, (count - at) * sizeof *row);
-  *row = (struct block){offset, bytes, context, false};
-  gwsim_state->block_count++;
-  *pointer = DEVICE_BASE + offset;
-  return true;
-}
-
-static void remove_block(struct block *block) {
-  size_t at = (size_t)(block - gwsim_state->blocks);
-  memmove(block, block + 1, (--gwsim_state->block_count - at) * sizeof *block);
-}
-
-void free_blocks_of(struct CUctx_st *context) {
-  for (uint32_t i = gwsim_state->block_count; i-- > 0;)
-    if (gwsim_state->blocks[i].context == context) remove_block(&gwsim_state->blocks[i]);
+  unlock_state();
+  return result;
 }
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
@@ -72,38 +49,45 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
   CUresult result = check_context(&context);
   if (result != CUDA_SUCCESS) return result;
   if (pointer == NULL || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  struct gwsim_memory request = {context->id, bytes};
-  lock_state();
-  result = call_daemon(GWSIM_ALLOCATE, &request, sizeof request, NULL, 0);
-  if (result == CUDA_SUCCESS && !place(bytes, context, pointer)) {
-    call_daemon(GWSIM_FREE, &request, sizeof request, NULL, 0);
-    result = CUDA_ERROR_OUT_OF_MEMORY;
+  // A page is no two blocks': another process may be shown one of them.
+  return allocate(pointer, bytes, page_bytes(), context, PLAIN_BLOCK);
+}
+
+// Never more than the device has: nothing is moved to the host to make room.
+EXPORT CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flags) {
+  struct CUctx_st *context;
+  CUresult result = check_context(&context);
+  if (result != CUDA_SUCCESS) return result;
+  if (pointer == NULL || bytes == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > DEVICE_WINDOW) return CUDA_ERROR_OUT_OF_MEMORY;
+  uint64_t whole = round_up(bytes, page_bytes());
+  CUdeviceptr made;
+  result = allocate(&made, whole, page_bytes(), context, MANAGED_BLOCK);
+  if (result != CUDA_SUCCESS) return result;
+  if (!show_at(made - DEVICE_BASE, whole, (void *)made)) {
+    cuMemFree_v2(made);
+    return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  unlock_state();
-  return result;
+  *pointer = made;
+  return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height,
                                    unsigned int element) {
   if (pitch == NULL || (element != 4 && element != 8 && element != 16) || width == 0 || height == 0)
     return CUDA_ERROR_INVALID_VALUE;
-  if (width > DEVICE_WINDOW || height > DEVICE_WINDOW / round_up(width)) return CUDA_ERROR_OUT_OF_MEMORY;
-  *pitch = round_up(width);
+  if (width > DEVICE_WINDOW || height > DEVICE_WINDOW / round_up(width, PITCH_BYTES)) return CUDA_ERROR_OUT_OF_MEMORY;
+  *pitch = round_up(width, PITCH_BYTES);
   return cuMemAlloc_v2(pointer, *pitch * height);
 }
 
-CUresult free_block(struct block *block) {
-  struct gwsim_memory request = {block->context->id, block->bytes};
-  CUresult result = call_daemon(GWSIM_FREE, &request, sizeof request, NULL, 0);
-  if (result == CUDA_SUCCESS) remove_block(block);
-  return result;
-}
-
-static CUresult give_back(CUdeviceptr pointer) {
+CUresult give_back(CUdeviceptr pointer) {
   CUresult result = CUDA_ERROR_INVALID_VALUE;
   lock_state();
   struct block *block = block_with(pointer, 0);
-  if (block != NULL && DEVICE_BASE + block->offset == pointer) result = free_block(block);
+  bool is_allocation = block != NULL && (block->kind == PLAIN_BLOCK || block->kind == MANAGED_BLOCK);
+  if (is_allocation && DEVICE_BASE + block->offset == pointer) result = free_block(block);
   unlock_state();
   return result;
 }
@@ -122,7 +106,7 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes) {
   struct CUctx_st *context;
   CUresult result = check_context(&context);
   if (result != CUDA_SUCCESS) return result;
-  struct gwsim_context request = {.id = context->id};
+  struct gwsim_context request = {.id = memory_owner(context)->id};
   struct gwsim_memory_info answer;
   lock_state();
   result = call_daemon(GWSIM_MEMORY_INFO, &request, sizeof request, &answer, sizeof answer);
@@ -152,6 +136,7 @@ EXPORT CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute
   lock_state();
   const struct block *block = block_with(pointer, 0);
   CUcontext owner = block == NULL ? NULL : block->context;
+  bool managed = block != NULL && block->kind == MANAGED_BLOCK;
   unlock_state();
   if (owner == NULL) return CUDA_ERROR_INVALID_VALUE;
   switch (attribute) {
@@ -164,74 +149,16 @@ EXPORT CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute
   case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
     *(CUdeviceptr *)value = pointer;
     return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+    *(void **)value = managed ? (void *)pointer : NULL;
+    return managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+    *(unsigned *)value = managed;
+    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+    *(int *)value = owner->device;
+    return CUDA_SUCCESS;
   default:
     return CUDA_ERROR_INVALID_VALUE;
   }
 }
-
-// In stream order: taken at once, given back when what came before is over. No pool keeps anything.
-static CUresult allocate_async(CUdeviceptr *pointer, size_t bytes, CUstream given, bool per_thread) {
-  CUstream stream;
-  CUresult result = resolve_stream(given, per_thread, &stream);
-  if (result != CUDA_SUCCESS) return result;
-  if (stream->capture != NULL) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  return cuMemAlloc_v2(pointer, bytes);
-}
-
-static CUresult free_async(CUdeviceptr pointer, CUstream given, bool per_thread) {
-  CUstream stream;
-  CUresult result = resolve_stream(given, per_thread, &stream);
-  if (result != CUDA_SUCCESS) return result;
-  if (stream->capture != NULL) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  return give_back(pointer);
-}
-
-EXPORT CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
-  return allocate_async(pointer, bytes, stream, false);
-}
-EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
-  return allocate_async(pointer, bytes, stream, true);
-}
-EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
-  return pool == NULL ? CUDA_ERROR_INVALID_VALUE : allocate_async(pointer, bytes, stream, false);
-}
-EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
-  return pool == NULL ? CUDA_ERROR_INVALID_VALUE : allocate_async(pointer, bytes, stream, true);
-}
-EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) { return free_async(pointer, stream, false); }
-EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) { return free_async(pointer, stream, true); }
-
-EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device) {
-  CUresult result = check_ready();
-  if (result == CUDA_ERROR_NOT_INITIALIZED) return result;
-  if (pool == NULL || device < 0 || device >= gwsim_state->device_count) return CUDA_ERROR_INVALID_DEVICE;
-  *pool = (CUmemoryPool)&gwsim_state->devices[device];
-  return CUDA_SUCCESS;
-}
-
-// Host memory is as good as pinned: the stand-in copies it by hand.
-EXPORT CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned int flags) {
-  (void)flags;
-  struct CUctx_st *context;
-  CUresult result = check_context(&context);
-  if (result != CUDA_SUCCESS) return result;
-  if (pointer == NULL || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  return posix_memalign(pointer, 4096, bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-EXPORT CUresult cuMemAllocHost_v2(void **pointer, size_t bytes) { return cuMemHostAlloc(pointer, bytes, 0); }
-
-EXPORT CUresult cuMemFreeHost(void *pointer) {
-  free(pointer);
-  return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned int flags) {
-  (void)flags;
-  struct CUctx_st *context;
-  CUresult result = check_context(&context);
-  if (result != CUDA_SUCCESS) return result;
-  return pointer == NULL || bytes == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuMemHostUnregister(void *pointer) { return pointer == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; }

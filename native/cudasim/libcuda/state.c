@@ -75,12 +75,17 @@ void unlock_state(void) {
   if ((was & AWAITED) != 0) syscall(SYS_futex, &gwsim_state->lock, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-CUresult call_daemon(enum gwsim_operation operation, const void *body, size_t length, void *answer, size_t answer_size) {
+CUresult call_daemon_with(enum gwsim_operation operation, const void *body, size_t length, void *answer,
+                          size_t answer_size, int *file) {
   int gone = 0;
-  int status = gwsim_call(&gwsim_state->connection, operation, body, length, answer, answer_size, &gone);
+  int status = gwsim_call_with(&gwsim_state->connection, operation, body, length, answer, answer_size, file, &gone);
   if (!gone) return (CUresult)status;
   gwsim_state->gone = true;
   return CUDA_ERROR_UNKNOWN;
+}
+
+CUresult call_daemon(enum gwsim_operation operation, const void *body, size_t length, void *answer, size_t answer_size) {
+  return call_daemon_with(operation, body, length, answer, answer_size, NULL);
 }
 
 CUresult check_ready(void) {

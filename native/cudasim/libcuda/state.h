@@ -17,6 +17,7 @@ enum {
   MAX_MODULES = 1024,
   MAX_BLOCKS = 65536,
   MAX_GRAPHS = 1024,
+  MAX_MAPPINGS = 16384,
   THREAD_STREAMS = 64, // Of a context: default streams of its threads.
 };
 
@@ -41,6 +42,7 @@ struct CUctx_st {
   CUdevice device;
   unsigned flags, uses; // How often a primary one is retained.
   bool primary;
+  struct CUctx_st *parent; // Of a green one: the primary one.
   uint32_t sm_count;
   CUstream legacy;
   struct {
@@ -97,11 +99,29 @@ struct CUmod_st {
   bool opaque; // Machine code: any name is taken for a function of it.
 };
 
-/** A piece of device memory. */
+enum block_kind {
+  PLAIN_BLOCK,
+  MANAGED_BLOCK,  // The host has it mapped at the same address.
+  PHYSICAL_BLOCK, // Has no address until it is mapped into a reserved one.
+  RESERVED_BLOCK, // Addresses without memory.
+  IMPORTED_BLOCK, // Another process's.
+};
+
+/** A piece of device memory, or of its addresses. */
 struct block {
   uint64_t offset, bytes;
   struct CUctx_st *context;
-  bool kept; // It was there at the mark.
+  enum block_kind kind;
+  uint32_t mappings; // Of a physical one.
+  bool released;     // A physical one's handle is.
+  uint64_t exported; // Key by which other processes may open it, or 0.
+  bool kept;         // It was there at the mark.
+};
+
+/** Physical memory at a part of a reserved block. Free where `bytes` is 0. */
+struct mapping {
+  uint64_t offset, bytes, physical;
+  bool accessible;
 };
 
 /** What reset.c goes back to. */
@@ -129,6 +149,7 @@ struct state {
   struct CUevent_st events[GWSIM_EVENT_SLOTS];
   uint32_t block_count;
   struct block blocks[MAX_BLOCKS]; // By offset.
+  struct mapping mappings[MAX_MAPPINGS];
   void *free_lists[32];            // Of heap.c.
   uint64_t heap_used;
   struct mark mark;
@@ -152,6 +173,10 @@ void unlock_state(void);
 /** A request to the daemon, under the lock. Returns a CUresult. */
 CUresult call_daemon(enum gwsim_operation operation, const void *body, size_t length, void *answer, size_t answer_size);
 
+/** The same, with a file's descriptor: passed on if it is not -1, and then what came with the answer, or -1. */
+CUresult call_daemon_with(enum gwsim_operation operation, const void *body, size_t length, void *answer,
+                          size_t answer_size, int *file);
+
 bool is_stream(CUstream stream);
 bool is_event(CUevent event);
 bool is_context(CUcontext context);
@@ -168,6 +193,8 @@ int thread_id(void);
 
 // contexts.c
 CUresult create_context(CUcontext *made, CUdevice device, unsigned flags, uint32_t affinity_sms, bool primary);
+/** One that takes `sms` of another's SMs at most, and has its memory. Under the lock. */
+CUresult create_green_context(CUcontext *made, CUcontext parent, uint32_t sms);
 /** Under the lock. */
 void destroy_context(struct CUctx_st *context);
 void forget_stream(CUstream stream);
@@ -188,12 +215,47 @@ CUresult wait_for_context(struct CUctx_st *context);
 /** 906 where a stream of the context is being captured that the default stream waits for. */
 CUresult check_not_capturing(struct CUctx_st *context);
 
+/** Whose memory it is that a context allocates: of a green one, its device's primary context. */
+struct CUctx_st *memory_owner(struct CUctx_st *context);
+
+// blocks.c; all under the lock.
+/** The block that has all of these addresses, or NULL. */
+struct block *block_with(CUdeviceptr pointer, uint64_t bytes);
+/** Addresses for a block, the first that are free; NULL: there are none. */
+struct block *add_block(uint64_t bytes, uint64_t alignment, struct CUctx_st *context, enum block_kind kind);
+void remove_block(struct block *block);
+/** Gives a block and its memory back. */
+CUresult free_block(struct block *block);
+void free_blocks_of(struct CUctx_st *context);
+
 // memory.c
 /** Where device memory lies in this process, if all of it is one allocation's; NULL otherwise. */
 void *host_address(CUdeviceptr pointer, uint64_t bytes);
-void free_blocks_of(struct CUctx_st *context);
-/** Gives a block back. Under the lock. */
-CUresult free_block(struct block *block);
+/** An allocation of a kind in a context: charged to it, and laid out. */
+CUresult allocate(CUdeviceptr *pointer, uint64_t bytes, uint64_t alignment, struct CUctx_st *context, enum block_kind kind);
+/** Frees at once what cuMemAlloc or cuMemAllocManaged made. */
+CUresult give_back(CUdeviceptr pointer);
+CUresult charge(struct CUctx_st *context, uint64_t bytes);
+CUresult discharge(struct CUctx_st *context, uint64_t bytes);
+
+// backing.c: what lies behind a range of device memory, in whole pages.
+uint64_t page_bytes(void);
+/** Puts a file of its own behind a range, with what it holds. `*file`, if asked for, is the caller's to close. */
+bool back_anew(uint64_t offset, uint64_t bytes, int *file);
+/** Puts zeros behind a range. */
+bool back_empty(uint64_t offset, uint64_t bytes);
+/** Shows the memory of a range in another place as well. */
+bool show_at(uint64_t offset, uint64_t bytes, void *place);
+bool back_with(uint64_t offset, uint64_t bytes, int file);
+
+// ipc.c
+/** Others can open it no longer. Under the lock. */
+void withdraw(struct block *block);
+
+// virtual.c; under the lock.
+/** Whether reserved addresses have memory that may be used. */
+bool is_mapped(const struct block *block, uint64_t offset, uint64_t bytes);
+void unmap_all(struct block *block);
 
 // modules.c
 void unload_modules_of(struct CUctx_st *context);
