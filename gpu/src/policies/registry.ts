@@ -3,6 +3,7 @@ import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import type { Quotas } from '../quota/quotas.js';
 import { faashare } from './faashare.js';
 import { faashareLiteral } from './faashare-literal.js';
+import { baselines } from './baselines/baselines.js';
 import { leastLoaded } from './least-loaded.js';
 import type { Admission } from './least-loaded.js';
 import type { GpuState, Policy } from './policy.js';
@@ -38,6 +39,7 @@ export const policies: Readonly<Record<string, PolicyEntry>> = {
     summary: 'the earliest deadline first, to the GPU with the least share given away',
     make: ({ admission }) => leastLoaded(admission),
   },
+  ...baselines,
 };
 
 /** A policy by its name. Throws RangeError for one that there is not. */

@@ -1,0 +1,78 @@
+import { effectiveShares } from './model/effective-shares.js';
+import { mpsSlowdowns, timesliceSlowdowns } from './model/gpu-model.js';
+import type { ModelParameters, ModelWorkload } from './model/parameters.js';
+
+/** A workload that computes on a GPU, by name, with its MPS share. */
+export interface TruthClient {
+  workload: string;
+  share: number;
+}
+
+/** What really happens on a GPU. Policies never see it. */
+export interface GpuTruth {
+  /** Time of each client beside the others over its time alone at the full share, without noise. */
+  slowdowns(clients: readonly TruthClient[]): Float64Array;
+  /** Part of the GPU's SMs that they use, 0 to 1. */
+  used(clients: readonly TruthClient[]): number;
+  /** Standard deviation of the logarithm of a run's time. */
+  noise: number;
+}
+
+/** The model tier: any number of clients, under MPS or taking turns. Throws RangeError for an unknown workload. */
+export function modelTruth(
+  parameters: ModelParameters,
+  workloads: ReadonlyMap<string, ModelWorkload>,
+  mode: 'mps' | 'timeslice' = 'mps',
+): GpuTruth {
+  const resolve = (clients: readonly TruthClient[]): { workload: ModelWorkload; share: number }[] =>
+    clients.map(({ workload: name, share }) => {
+      const workload = workloads.get(name);
+      if (!workload) throw new RangeError(`the model has no workload '${name}'`);
+      return { workload, share };
+    });
+  return {
+    slowdowns: (clients) =>
+      mode === 'mps' ? mpsSlowdowns(parameters, resolve(clients)) : timesliceSlowdowns(clients.length),
+    used: (clients) =>
+      effectiveShares(
+        resolve(clients).map(({ workload, share }) => ({ share, saturation: workload.saturation })),
+      ).reduce((sum, share) => sum + share, 0),
+    noise: parameters.noise,
+  };
+}
+
+/** What a measured pair says: each one's slowdown beside the other. */
+export interface MeasuredPair {
+  a: string;
+  b: string;
+  slowdownA: number;
+  slowdownB: number;
+}
+
+/**
+ * The lookup tier: one or two clients, whose slowdowns are what was measured. Shares mean nothing in it. Throws
+ * RangeError for a pair that was not measured, and for more than two.
+ */
+export function lookupTruth(pairs: readonly MeasuredPair[], used: ReadonlyMap<string, number>): GpuTruth {
+  const table = new Map<string, Float64Array>();
+  for (const { a, b, slowdownA, slowdownB } of pairs) {
+    table.set(`${a} + ${b}`, Float64Array.of(slowdownA, slowdownB));
+    table.set(`${b} + ${a}`, Float64Array.of(slowdownB, slowdownA));
+  }
+  return {
+    noise: 0,
+    used: (clients) =>
+      Math.min(
+        1,
+        clients.reduce((sum, { workload }) => sum + (used.get(workload) ?? 1), 0),
+      ),
+    slowdowns(clients) {
+      const [first, second] = clients;
+      if (clients.length > 2) throw new RangeError('more than two beside each other were never measured');
+      if (!first || !second) return new Float64Array(clients.length).fill(1);
+      const slowdowns = table.get(`${first.workload} + ${second.workload}`);
+      if (!slowdowns) throw new RangeError(`${first.workload} beside ${second.workload} was not measured`);
+      return slowdowns;
+    },
+  };
+}
