@@ -199,7 +199,7 @@ Outcome Prewarmer::conclude(const Ending &ending, std::vector<Stage> stages) {
   switch (ending.kind) {
   case Ending::returned:
     read_result(outcome);
-    if (outcome.ok() || outcome.kind == "refused") return outcome;
+    if (outcome.ok() || outcome.kind == "refused" || outcome.kind == "no-batch") return outcome;
     break;
   case Ending::fault:
     outcome.kind = "signal";
@@ -235,6 +235,7 @@ void Prewarmer::read_result(Outcome &outcome) {
   outcome.kind = "load";
   outcome.message = mailbox.message;
   if (mailbox.status == GW_REFUSED) outcome.kind = "refused";
+  if (mailbox.status == GW_NO_BATCH) outcome.kind = "no-batch";
   if (mailbox.status == GW_NO_RESULT) outcome.message = "The function returned no text.";
   if (mailbox.status != GW_DONE) return;
   outcome.kind = "result";

@@ -41,7 +41,7 @@ struct CallOptions {
 
 /** What came of an injection or a call. */
 struct Outcome {
-  std::string kind;               // "result", "refused", "load", "signal", "exit", "timeout" or "gone"
+  std::string kind;               // "result", "refused", "no-batch", "load", "signal", "exit", "timeout" or "gone"
   bool called = false;            // Whether the function was called, or only loaded.
   std::string result;             // What it returned, for "result" of a call.
   std::string message;            // What happened, otherwise.

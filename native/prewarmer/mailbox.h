@@ -35,7 +35,8 @@ enum { // gw_mailbox.status
   GW_NO_ENTRY = 2,
   GW_NO_RESULT = 3,
   GW_REFUSED = 4,
-  GW_NOT_RESET = 5
+  GW_NOT_RESET = 5,
+  GW_NO_BATCH = 6 // The function is loaded, and takes one request at a time.
 };
 
 // gw_hello.cuda

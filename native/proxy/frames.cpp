@@ -11,7 +11,6 @@ namespace {
 
 constexpr int channel = 3;
 constexpr size_t header_bytes = 9;
-constexpr uint32_t max_payload_bytes = 64 << 20;
 constexpr int exit_violation = 70;
 
 void read_all(char *to, size_t length) {

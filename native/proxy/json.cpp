@@ -161,6 +161,24 @@ std::optional<std::map<std::string, std::string_view>> fields_of(std::string_vie
   }
 }
 
+std::optional<std::vector<std::string_view>> elements_of(std::string_view array) {
+  Reader reader(array);
+  std::vector<std::string_view> elements;
+  reader.skip_blanks();
+  if (!reader.take('[')) return std::nullopt;
+  reader.skip_blanks();
+  if (reader.take(']')) return reader.at_end() ? std::optional(elements) : std::nullopt;
+  for (;;) {
+    reader.skip_blanks();
+    size_t start = reader.at();
+    if (!reader.value()) return std::nullopt;
+    elements.push_back(array.substr(start, reader.at() - start));
+    reader.skip_blanks();
+    if (reader.take(']')) return reader.at_end() ? std::optional(elements) : std::nullopt;
+    if (!reader.take(',')) return std::nullopt;
+  }
+}
+
 std::optional<std::string> text_of(std::string_view json) {
   Reader reader(json);
   if (!reader.string() || reader.at() != json.size()) return std::nullopt;

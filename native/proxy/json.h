@@ -5,11 +5,15 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gpuwhisk::proxy {
 
 /** The fields of a JSON object, each as its own JSON text; nothing if the text is no valid object. */
 std::optional<std::map<std::string, std::string_view>> fields_of(std::string_view object);
+
+/** The entries of a JSON array, each as its own JSON text; nothing if the text is no valid array. */
+std::optional<std::vector<std::string_view>> elements_of(std::string_view array);
 
 /** What a JSON string says; nothing if the text is something else. */
 std::optional<std::string> text_of(std::string_view json);

@@ -55,7 +55,7 @@ std::string text(const Fields &fields, const char *name) {
 }
 
 Init init_of(const Fields &given, bool shared_object, const inject::Policy &policy) {
-  Init init{decoded(given), "", {}};
+  Init init{.code = decoded(given), .owner = "", .options = {}};
   inject::InjectOptions &options = init.options;
   options.policy = policy;
   options.digest = given.contains("digest") ? text(given, "digest") : inject::sha256(init.code.data(), init.code.size());
@@ -79,9 +79,8 @@ Init init_of(const Fields &given, bool shared_object, const inject::Policy &poli
   return init;
 }
 
-inject::CallOptions call_of(std::string_view payload) {
+inject::CallOptions call_of(const Fields &given) {
   inject::CallOptions call;
-  Fields given = fields(payload);
   for (const auto &[name, json] : given) {
     std::optional<std::string> value = name == "value" ? std::nullopt : text_of(json);
     if (!value || value->find('\0') != std::string::npos) continue;
@@ -94,5 +93,7 @@ inject::CallOptions call_of(std::string_view payload) {
   call.timeout_us = time_left_us(text(given, "deadline"), call.timeout_us);
   return call;
 }
+
+bool is_late(const Fields &given) { return time_left_us(text(given, "deadline"), INT64_MAX) <= grace_us; }
 
 } // namespace gpuwhisk::proxy

@@ -21,11 +21,15 @@ std::string text(const Fields &fields, const char *name);
 struct Init {
   std::string code, owner; // `owner`: the namespace.
   inject::InjectOptions options;
+  bool batches = true; // Until a shared object turns out to take one request at a time.
 };
 
 /** Throws inject::Failure "payload", whose text is the answer, for code that cannot be read. */
 Init init_of(const Fields &given, bool shared_object, const inject::Policy &policy);
 
-inject::CallOptions call_of(std::string_view payload);
+inject::CallOptions call_of(const Fields &given);
+
+/** Whether the deadline of a run has passed. */
+bool is_late(const Fields &given);
 
 } // namespace gpuwhisk::proxy

@@ -1,6 +1,7 @@
 #include "service.h"
 
 #include "../inject/failure.h"
+#include "batch.h"
 #include "json.h"
 
 #include <cstdio>
@@ -14,11 +15,11 @@ using inject::Failure;
 // OpenWhisk's texts.
 constexpr const char *no_code = "Missing main/no code to execute.";
 constexpr const char *not_loaded = "Cannot start action. Check logs for details.";
-constexpr const char *no_dictionary = "The action did not return a dictionary or array.";
 constexpr const char *twice = "Cannot initialize the action more than once.";
 
 constexpr const char *exited = "The action did not produce a valid response and exited unexpectedly.";
 constexpr const char *exited_at_once = "The action did not initialize and exited unexpectedly.";
+constexpr const char *late = "The function exceeded its time limit.";
 constexpr const char *of_another = "This runtime has run code of another namespace.";
 constexpr const char *done = "{\"ok\":true}";
 
@@ -51,10 +52,35 @@ Answer Service::init(std::string_view payload) {
 
 Answer Service::run(std::string_view payload) {
   if (!action_) return {false, no_code};
-  inject::CallOptions call = call_of(payload);
+  Fields given = fields(payload);
+  // An interpreter deals with a batch by itself.
+  return shared_objects_ && given.contains("batch") ? run_batch(given) : run_one(given);
+}
+
+Answer Service::run_one(const Fields &given) {
+  inject::CallOptions call = call_of(given);
   // After a failure the function is loaded anew, with the call.
   if (!prewarmer_.loaded()) return inject(&call);
   return attempt([&] { return prewarmer_.call(call); });
+}
+
+// All at once by the function's own entry for that; else one after the other, and each request's failure is its own.
+Answer Service::run_batch(const Fields &given) {
+  std::vector<std::string_view> values = requests_of(given);
+  if (action_->batches) {
+    Answer together = run_one(given);
+    if (action_->batches) return together.ok ? entries_of(together.text, values.size()) : together;
+  }
+  Fields alone = given;
+  alone.erase("batch");
+  Entries entries;
+  for (std::string_view value : values) {
+    alone["value"] = value;
+    if (lost_) entries.add({false, exited});
+    else if (is_late(given)) entries.add({false, late});
+    else entries.add(run_one(alone));
+  }
+  return entries.answer();
 }
 
 Answer Service::unload() {
@@ -93,6 +119,7 @@ Answer Service::attempt(const std::function<inject::Outcome()> &work) {
   try {
     inject::Outcome outcome = work();
     lost_ = !outcome.ready;
+    if (outcome.kind == "no-batch") action_->batches = false;
     if (!lost_ && !prewarmer_.loaded()) scratch_.empty();
     return explain(outcome);
   } catch (const Failure &failure) {

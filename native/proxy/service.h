@@ -1,6 +1,7 @@
 // One action at a time in one pre-warmer: what the frames init, run, unload and check ask for.
 #pragma once
 
+#include "answer.h"
 #include "request.h"
 #include "scratch.h"
 
@@ -10,12 +11,6 @@
 #include <string_view>
 
 namespace gpuwhisk::proxy {
-
-/** The answer to a request: JSON if `ok`, otherwise the text of the error. */
-struct Answer {
-  bool ok;
-  std::string text;
-};
 
 class Service {
 public:
@@ -39,6 +34,8 @@ public:
   bool lost() const { return lost_; }
 
 private:
+  Answer run_one(const Fields &given);
+  Answer run_batch(const Fields &given);
   Answer inject(const inject::CallOptions *first);
   Answer attempt(const std::function<inject::Outcome()> &work);
   Answer explain(const inject::Outcome &outcome) const;

@@ -12,6 +12,7 @@
 static struct {
   struct gw_mailbox *mailbox;
   const char *(*entry)(const char *);
+  const char *(*batch_entry)(const char *); // Takes several requests at once; NULL: the function has none.
   void (*free_result)(const char *);
   const char *last_result;
   // Marks of launch cycles for kernel tokens, where their library is loaded; else NULL.
@@ -35,6 +36,13 @@ static int give_up(uint32_t status, const char *message) {
   return -1;
 }
 
+static void find_batch_entry(void *library) {
+  static const char suffix[] = "_batch";
+  char name[GW_ENTRY_BYTES + sizeof suffix];
+  snprintf(name, sizeof name, "%.*s%s", GW_ENTRY_BYTES - 1, guest.mailbox->entry, suffix);
+  *(void **)&guest.batch_entry = dlsym(library, name);
+}
+
 static int load(void) {
   int object = gw_receive_code();
   if (object < 0) return give_up(GW_NOT_LOADED, "The shared object did not arrive.");
@@ -46,13 +54,20 @@ static int load(void) {
   if (!library) return give_up(GW_NOT_LOADED, problem);
   *(void **)&guest.entry = dlsym(library, guest.mailbox->entry);
   if (!guest.entry) return give_up(GW_NO_ENTRY, dlerror());
+  find_batch_entry(library);
   *(void **)&guest.free_result = dlsym(library, "gpuwhisk_free");
   return 0;
 }
 
-static const char *set_environment(void) {
+/** Returns the argument; `batch` becomes how many requests it is of, 0 for one that comes alone. */
+static const char *set_environment(uint32_t *batch) {
+  static const char batch_variable[] = "__OW_BATCH="; // Not for the function.
   char *next = guest.mailbox->arguments, *end = next + guest.mailbox->environment_length;
   for (; next < end; next += strlen(next) + 1) {
+    if (strncmp(next, batch_variable, sizeof batch_variable - 1) == 0) {
+      *batch = (uint32_t)strtoul(next + sizeof batch_variable - 1, NULL, 10);
+      continue;
+    }
     char *equals = strchr(next, '=');
     if (!equals) continue;
     *equals = '\0';
@@ -62,10 +77,14 @@ static const char *set_environment(void) {
   return end;
 }
 
-static void call(const char *argument) {
+static void call(const char *argument, uint32_t batch) {
+  if (batch > 0 && !guest.batch_entry) {
+    give_up(GW_NO_BATCH, "");
+    return;
+  }
   if (guest.last_result && guest.free_result) guest.free_result(guest.last_result);
-  if (guest.cycle_begin) guest.cycle_begin(1);
-  guest.last_result = guest.entry(argument);
+  if (guest.cycle_begin) guest.cycle_begin(batch > 0 ? batch : 1);
+  guest.last_result = batch > 0 ? guest.batch_entry(argument) : guest.entry(argument);
   if (guest.cycle_end) guest.cycle_end();
   fflush(NULL);
   if (!guest.last_result) {
@@ -83,7 +102,8 @@ void gw_guest(void) {
     if (error) give_up(GW_NOT_RESET, "");
     return;
   }
-  const char *argument = set_environment();
+  uint32_t batch = 0;
+  const char *argument = set_environment(&batch);
   if (guest.mailbox->request & GW_LOAD && load() < 0) return;
-  if (guest.mailbox->request & GW_CALL) call(argument);
+  if (guest.mailbox->request & GW_CALL) call(argument, batch);
 }

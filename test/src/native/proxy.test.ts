@@ -29,7 +29,7 @@ onThisMachine('the proxy as a runtime', () => {
 
   test('greets, loads, and runs', async () => {
     expect((await init(compileObject(echoSource))).body).toEqual({ ok: true });
-    const hello = { version: 1, kind: 'native:1', pid: expect.any(Number), unload: true };
+    const hello = { version: 1, kind: 'native:1', pid: expect.any(Number), batch: true, unload: true };
     expect(JSON.parse(runtime.frames[0]?.text ?? '')).toEqual(hello);
     expect((await runtime.run({ a: 'ü☃' }, soon())).body).toEqual({ got: { a: 'ü☃' }, count: 1 });
     expect((await runtime.run({}, soon())).body).toEqual({ got: {}, count: 2 });
@@ -115,6 +115,92 @@ onThisMachine('the proxy as a runtime', () => {
     const code = compileObject('const char *other(const char *json) { return "{\\"other\\":1}"; }');
     expect((await init(code, { main: 'other' })).body).toEqual({ ok: true });
     expect((await runtime.run({}, soon())).body).toEqual({ other: 1 });
+  });
+
+  describe('several requests as one run', () => {
+    const batch = (values: object[], more = soon()) => runtime.run(values, { batch: String(values.length), ...more });
+    const alone = body(`
+      if (strstr(json, "die")) *(volatile int *)8 = 1;
+      if (strstr(json, "text")) return "none";
+      if (strstr(json, "lost")) { close(3); abort(); }
+      if (strstr(json, "late")) for (;;);
+      static int count;
+      snprintf(text, 99, "{\\"got\\":%s,\\"count\\":%d,\\"batch\\":%d}", json, ++count, getenv("__OW_BATCH") != NULL);
+      return text;`);
+
+    test('go to the entry for that, where the function has one', async () => {
+      const together = `
+        const char *gpuwhisk_main_batch(const char *json) {
+          if (strstr(json, "die")) *(volatile int *)8 = 1;
+          if (strstr(json, "few")) return "[{}]";
+          if (strstr(json, "object")) return "{}";
+          if (strstr(json, "errors")) return "[ {\\"a\\": 1} , \\"not this one\\", 5]";
+          snprintf(text, 99, "[%s,[%d]]", json, getenv("__OW_BATCH") != NULL);
+          return text;
+        }`;
+      await init(compileObject(alone + together));
+      expect((await batch([{ a: 1 }, {}])).body).toEqual([[{ a: 1 }, {}], [0]]);
+      expect((await batch([{ errors: 1 }, {}, {}])).body).toEqual([
+        { a: 1 },
+        'not this one',
+        'The action did not return a dictionary or array.',
+      ]);
+      for (const wrong of ['few', 'object']) {
+        expect(await batch([{ [wrong]: 1 }, {}])).toMatchObject({
+          isError: true,
+          body: { error: 'The action was given 2 requests and returned no array of as many results.' },
+        });
+      }
+      expect(await batch([{ die: 1 }, {}])).toMatchObject({
+        isError: true,
+        body: { error: expect.stringContaining('SIGSEGV') },
+      });
+      expect((await batch([{}, {}])).body).toEqual([[{}, {}], [0]]);
+      expect((await runtime.run({}, soon())).body).toEqual({ got: {}, count: 1, batch: 0 });
+    });
+
+    test('by the name of another function than main', async () => {
+      const code = `
+        const char *other(const char *json) { return "{}"; }
+        const char *other_batch(const char *json) { return "[{\\"together\\":1}]"; }`;
+      await init(compileObject(code), { main: 'other' });
+      expect((await batch([{}])).body).toEqual([{ together: 1 }]);
+    });
+
+    test('run one after the other otherwise: what fails is the one, and the others go on', async () => {
+      await init(compileObject(alone));
+      const got = (value: object, count: number) => ({ got: value, count, batch: 0 });
+      expect((await batch([{ a: 1 }, { b: 2 }])).body).toEqual([got({ a: 1 }, 1), got({ b: 2 }, 2)]);
+      const answer = await batch([{}, { text: 1 }, { die: 1 }, { c: 3 }]);
+      expect(answer).toMatchObject({ isError: false, stderr: expect.stringContaining('at gpuwhisk_main+') });
+      expect(answer.body).toEqual([
+        got({}, 3),
+        'The action did not return a dictionary or array.',
+        expect.stringContaining('SIGSEGV'),
+        got({ c: 3 }, 1), // Loaded anew.
+      ]);
+      expect((await runtime.run({}, soon())).body).toEqual(got({}, 2));
+    });
+
+    test('after one that took all the time, or the process, the others are errors', async () => {
+      await init(compileObject(alone));
+      const late = 'The function exceeded its time limit.';
+      const answer = await batch([{}, { late: 1 }, {}], { deadline: String(Date.now() + 1000) });
+      expect(answer.body).toEqual([{ got: {}, count: 1, batch: 0 }, late, late]);
+      const exited = 'The action did not produce a valid response and exited unexpectedly.';
+      expect((await batch([{}, { lost: 1 }, {}])).body).toEqual([
+        { got: {}, count: 1, batch: 0 },
+        expect.stringContaining('SIGABRT'),
+        exited,
+      ]);
+      expect(await runtime.exited).toBe(1);
+    });
+
+    test('that are no array end the proxy', async () => {
+      await init(compileObject(alone));
+      runtime.send(3, 9, JSON.stringify({ value: {}, batch: '1', ...soon() }));
+      expect(await runtime.exited).toBe(70);
+    });
   });
 
   test.each<[string, () => Promise<{ isError: boolean; body: unknown }>, RegExp]>([
