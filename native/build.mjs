@@ -158,7 +158,7 @@ function buildTokens() {
     target: join(out, 'tokens', 'libgpuwhisk-tokens.so'),
     sources: sourcesIn(folder, '.c'),
     headers: sourcesIn(folder, '.h', '.def'),
-    flags: sharedFlags,
+    flags: [...sharedFlags, `-isystem${nodeHeaders()[0]}`],
     linkFlags: ['-shared', '-Wl,-Bsymbolic', '-pthread', '-ldl'],
   });
 }

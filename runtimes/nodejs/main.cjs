@@ -17,6 +17,8 @@ let handler;
 let unloadAction;
 /** What all code of the action refers to. */
 let token;
+/** Marks the launch cycles of kernel tokens; undefined without them, and where runs overlap. */
+let cycles;
 /** Whose code this process has run; no other namespace's comes here. */
 let namespace;
 
@@ -193,6 +195,7 @@ function run(id, message) {
   const started = process.hrtime();
   let result;
   let isPromise;
+  cycles?.begin(1);
   try {
     result = handler(value);
     isPromise = typeof result?.then === 'function';
@@ -223,6 +226,7 @@ function compileSooner() {
 }
 
 function succeed(id, result, started) {
+  cycles?.end();
   if (status === 'running') status = 'ready';
   if (typeof result !== 'object' && result !== undefined) {
     console.error(`Result must be of type object but has type "${typeof result}":`, result);
@@ -243,6 +247,7 @@ function succeed(id, result, started) {
 }
 
 function fail(id, error) {
+  cycles?.end();
   status = 'stopped';
   console.error(error);
   answerError(id, `An error has occurred: ${describe(error)}`);
@@ -277,6 +282,9 @@ function sayHello() {
 }
 
 loadImports();
+if (process.env.GPUWHISK_TOKENS_SOCKET !== undefined && !allowConcurrent) {
+  cycles = require('./launch-cycles.cjs').launchCycles();
+}
 const isPrewarmer = process.env.GPUWHISK_PREWARM === 'true';
 const scratchFolders = (process.env.GPUWHISK_SCRATCH ?? '').split(':').filter(Boolean);
 delete process.env.GPUWHISK_PREWARM;

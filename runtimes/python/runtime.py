@@ -192,10 +192,11 @@ class Runtime:
         try:
             if self.action is None:
                 raise Refusal("no action defined yet")
+            is_batch = message.pop("batch", None) is not None
             run_environment.set(message)
             value = message.get("value")
             started_ns = monotonic_ns()
-            result = self.serve(value, "batch" in message)
+            result = self.serve(value, is_batch)
         except Refusal as refusal:
             self.answer(ERROR, request, error_payload(str(refusal)))
         else:
@@ -282,7 +283,8 @@ def serve(fd):
     prepare_interpreter(sys.argv[1:])
     watch_peer(fd)
     runtime = Runtime(lambda data: write_all(fd, data))
-    runtime.marks = launch_marks()
+    if not runtime.concurrent:  # Cycles that overlap would say nothing.
+        runtime.marks = launch_marks()
     for kind, request, payload in read_frames(fd):
         runtime.handle(kind, request, payload)
     end(0)

@@ -70,6 +70,22 @@ class Hello {
     new Thread(() -> { try { Thread.sleep(1000000); } catch (InterruptedException e) { } }).start();
     return args;
   }
+  public static JsonObject few(JsonObject args) { return args; }
+  public static JsonArray fewBatch(JsonArray all) { return new JsonArray(); }
+  public static JsonObject together(JsonObject args) { return args; }
+  public static JsonArray togetherBatch(JsonArray all) {
+    if (all.get(0).getAsJsonObject().has("fail")) throw new IllegalStateException("no luck");
+    JsonArray results = new JsonArray();
+    results.add(all);
+    results.add("not this one");
+    results.add(System.getenv("__OW_BATCH") == null);
+    return results;
+  }
+  public static JsonObject oneByOne(JsonObject args) {
+    if (args.has("fail")) throw new IllegalStateException("no luck");
+    if (args.has("exit")) System.exit(3);
+    return of("runs", ++runs);
+  }
   public static String wrong(JsonObject args) { return ""; }
   public JsonObject member(JsonObject args) { return args; }
   static JsonObject of(String name, Object value) {
@@ -120,6 +136,23 @@ const cases: (Omit<RuntimeCase, 'code' | 'name'> & { main: string })[] = [
   { main: 'Hello#halts', runError: exited },
   { main: 'Hello#exitsQuietly', runError: exited },
   { main: 'Hello#exitsByReference', runError: exited },
+  {
+    main: 'Hello#together',
+    ...{ batch: true, value: [{ a: 1 }, {}, {}] },
+    result: [[{ a: 1 }, {}, {}], 'not this one', 'The action did not return a dictionary or array.'],
+  },
+  {
+    main: 'Hello#together',
+    ...{ batch: true, value: [{ fail: 1 }, {}] },
+    runError: `${invoking}java.lang.IllegalStateException: no luck`,
+  },
+  { main: 'Hello#few', batch: true, value: [{}, {}], runError: /was given 2 requests and returned no array/ },
+  {
+    main: 'Hello#oneByOne',
+    ...{ batch: true, value: [{}, { fail: 1 }, { exit: 1 }, {}] },
+    result: [{ runs: 1 }, `${invoking}java.lang.IllegalStateException: no luck`, exited, { runs: 2 }],
+    stderr: /no luck\s+at Hello[^]*exit with status 3/,
+  },
   { main: 'Hello#exitsElsewhere', exit: 4 },
   { main: 'None', initError: `${occurred}java.lang.ClassNotFoundException: None` },
   { main: 'Hello#none', initError: /NoSuchMethodException: Hello.none\(com.google.gson.JsonObject\)$/ },
@@ -179,7 +212,7 @@ const cases: (Omit<RuntimeCase, 'code' | 'name'> & { main: string })[] = [
   ])('%s', async (_, type, text, status, stderr) => {
     const runtime = new RuntimeProcess(launch);
     const hello = await runtime.frame((frame) => frame.type === 1);
-    expect(JSON.parse(hello.text)).toEqual({ version: 1, kind, pid: runtime.pid });
+    expect(JSON.parse(hello.text)).toEqual({ version: 1, kind, pid: runtime.pid, batch: true });
     runtime.send(type, 0, text);
     expect(await runtime.exited).toBe(status);
     expect(runtime.stderr).toBe(stderr);

@@ -27,8 +27,8 @@ final class Action implements Closeable {
         loader = new JarLoader(place, Action.class.getClassLoader());
         try {
             mainClass = Class.forName(parts[0], false, loader);
-            ofObject = find(JsonObject.class);
-            if (ofObject == null && find(JsonArray.class) == null) {
+            ofObject = find(methodName, JsonObject.class);
+            if (ofObject == null && find(methodName, JsonArray.class) == null) {
                 throw new NoSuchMethodException(
                         parts[0] + "." + methodName + "(" + JsonObject.class.getName() + ")");
             }
@@ -48,22 +48,32 @@ final class Action implements Closeable {
         loader.close();
     }
 
-    /** Calls the method; what it throws comes in an InvocationTargetException. */
+    /** Calls the action's method; what it throws comes in an InvocationTargetException. */
     JsonElement run(JsonElement value) throws ReflectiveOperationException {
         Class<? extends JsonElement> type = value.isJsonArray() ? JsonArray.class : JsonObject.class;
-        Method method = value.isJsonArray() ? find(type) : ofObject;
+        Method method = value.isJsonArray() ? find(methodName, type) : ofObject;
         if (method == null) {
             throw new NoSuchMethodException(mainClass.getName() + "." + methodName + "(" + type.getName() + ")");
         }
+        return call(method, value);
+    }
+
+    /** The method that takes several requests at once, the action's with `Batch`; null if there is none. */
+    Method batchMethod() {
+        return find(methodName + "Batch", JsonArray.class);
+    }
+
+    /** Calls a method of the action; what it throws comes in an InvocationTargetException. */
+    JsonElement call(Method method, JsonElement value) throws ReflectiveOperationException {
         Thread.currentThread().setContextClassLoader(loader);
         Object result = method.invoke(null, value);
         if (result == null) throw new NullPointerException("The action returned null");
         return (JsonElement) result;
     }
 
-    private Method find(Class<? extends JsonElement> type) {
+    private Method find(String name, Class<? extends JsonElement> type) {
         try {
-            Method method = mainClass.getMethod(methodName, type);
+            Method method = mainClass.getMethod(name, type);
             boolean fits = Modifier.isStatic(method.getModifiers())
                     && (method.getReturnType() == JsonObject.class || method.getReturnType() == JsonArray.class);
             // A public method of a class that is not public.

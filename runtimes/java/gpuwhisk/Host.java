@@ -18,6 +18,7 @@ final class Host {
     private final JarPlace place;
     private final boolean concurrent;
     private final Runner runs;
+    private LaunchCycles cycles = LaunchCycles.NONE;
     private Baseline baseline;
     private Remains remains;
     private Proof proof;
@@ -45,6 +46,11 @@ final class Host {
         remains = new Remains(folders.hasOthers());
         runs.renew();
         proof = new Proof(remains);
+    }
+
+    /** From now on runs are marked as launch cycles; where they overlap, marks would say nothing. */
+    void markCycles() {
+        if (!concurrent) cycles = LaunchCycles.of(System.getenv());
     }
 
     /** From now on the proofs that are due are made in the background. */
@@ -115,10 +121,18 @@ final class Host {
         }
     }
 
+    /** The result of a run, or the array of those of a batch; its launch cycle is marked. */
     JsonElement run(JsonObject message) throws Exception {
+        boolean isBatch = message.remove("batch") != null;
         environment.addRun(message);
         JsonElement value = message.has("value") ? message.get("value") : new JsonObject();
-        return contain(() -> action.run(value));
+        cycles.begin(isBatch ? value.getAsJsonArray().size() : 1);
+        try {
+            if (isBatch) return Batch.run(action, value.getAsJsonArray(), this::contain);
+            return contain(() -> action.run(value));
+        } finally {
+            cycles.end();
+        }
     }
 
     /** Where runs overlap, one that exits ends the process with all of them. */

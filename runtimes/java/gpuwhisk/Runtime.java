@@ -38,6 +38,7 @@ public final class Runtime {
         try {
             Runtime runtime = new Runtime(new Channel(DESCRIPTOR), Path.of("").toAbsolutePath());
             if (runtime.host.isPrewarmer()) WarmUp.run(runtime.host, runtime.gson, false);
+            runtime.host.markCycles();
             runtime.serve();
         } catch (Throwable failure) {
             failure.printStackTrace();
@@ -49,7 +50,7 @@ public final class Runtime {
         String unload = host.canUnload() ? ",\"unload\":true" : "";
         String kind = "java:" + java.lang.Runtime.version().feature();
         Path pid = Files.readSymbolicLink(Path.of("/proc/self"));
-        String hello = "{\"version\":1,\"kind\":\"" + kind + "\",\"pid\":" + pid + unload + "}";
+        String hello = "{\"version\":1,\"kind\":\"" + kind + "\",\"pid\":" + pid + ",\"batch\":true" + unload + "}";
         channel.announce(Channel.HELLO, hello);
         try {
             for (Channel.Frame frame = channel.read(); frame != null; frame = channel.read()) {

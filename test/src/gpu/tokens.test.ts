@@ -1,20 +1,25 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type { InitRequest } from '@gpuwhisk/invoker/containers/container-factory';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Share } from '@gpuwhisk/common/gpu';
 import { tokenLibraryPath } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-addon';
 import { TokenServer, type TokenClientFigures } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
+import type { RuntimeCatalog, RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
 import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
 import { untilAsync } from '../contract/share-enforcer.js';
 import { startDriverClient, type DriverClient } from './driver-client.js';
-import { startStandIn } from './stand-in.js';
+import { compileObject } from '../native/native-functions.js';
+import { standIn, startStandIn, type StandIn } from './stand-in.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
+const compileTimeoutMs = 60_000;
 const device = 'GPU-00000000-0000-0000-0000-000000000000';
 
 let folder: string;
@@ -88,22 +93,131 @@ describe('kernel tokens on the stand-in driver', () => {
     }));
 });
 
-test('the Python runtime marks a launch cycle for each run', async () => {
-  const catalog = await createRuntimeCatalog({ runtimesDir, dataDir: join(folder, 'runtimes'), clock: systemClock });
-  const kind = catalog.manifest.runtimes.python?.[0]?.kind;
-  if (kind === undefined) throw new Error('This machine has no Python.');
-  const runtime = new RuntimeProcess(await catalog.launch(kind, []), environment(shareOf(1)));
-  try {
-    await runtime.init({
-      code: 'def main(args):\n  if args.get("fail"): raise ValueError("asked for")\n  return args',
-    });
-    for (const value of [{}, { fail: true }, { a: 1 }]) await runtime.run(value);
-    await untilTrue(() => figuresOf(runtime.pid!).cycles === 3);
-    expect(figuresOf(runtime.pid!).cycleBatch).toBe(1);
-  } finally {
-    await runtime.close();
+/** Functions that take `ms`, and fail where they are told to, by family. */
+const sleepers: Record<string, string> = {
+  python: `import time
+def main(args):
+  time.sleep(args["ms"] / 1000)
+  if args.get("fail"): raise ValueError("asked for")
+  return args`,
+  nodejs: `function main({ ms, fail }) {
+    return new Promise((resolve, reject) => setTimeout(() => (fail ? reject(new Error('asked for')) : resolve({})), ms));
+  }`,
+  native: `
+    #include <stdlib.h>
+    #include <string.h>
+    #include <unistd.h>
+    const char *gpuwhisk_main(const char *json) {
+      usleep((useconds_t)(atof(strchr(json, ':') + 1) * 1000));
+      return strstr(json, "fail") ? "none" : "{}";
+    }
+    const char *gpuwhisk_main_batch(const char *json) {
+      usleep((useconds_t)(atof(strchr(json, ':') + 1) * 1000));
+      return "[{},{},{}]";
+    }`,
+  java: `
+    import com.google.gson.*;
+    public class Sleeper {
+      public static JsonObject main(JsonObject args) throws Exception {
+        Thread.sleep(args.get("ms").getAsLong());
+        if (args.has("fail")) throw new IllegalStateException("asked for");
+        return args;
+      }
+    }`,
+};
+
+/** The code of a sleeper as an init brings it. */
+function sleeperOf(family: string, [program = '', ...words]: readonly string[]): Partial<InitRequest> {
+  const code = sleepers[family] ?? '';
+  if (family === 'native') return { code: compileObject(code).toString('base64'), binary: true };
+  if (family !== 'java') return { code };
+  const classes = join(folder, 'classes');
+  const jar = join(folder, 'sleeper.jar');
+  const options = { timeout: compileTimeoutMs };
+  mkdirSync(classes);
+  writeFileSync(join(folder, 'Sleeper.java'), code);
+  const classPath = words[words.indexOf('-cp') + 1] ?? '';
+  const javac = ['-cp', classPath, '-d', classes, join(folder, 'Sleeper.java')];
+  execFileSync(join(dirname(program), 'javac'), javac, options);
+  execFileSync(join(dirname(program), 'jar'), ['--create', '--file', jar, '-C', classes, '.'], options);
+  return { code: readFileSync(jar).toString('base64'), binary: true, main: 'Sleeper' };
+}
+
+describe('a runtime marks a launch cycle for each run and batch, also for one that fails', () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'gpuwhisk-cycles-'));
+  let catalog: RuntimeCatalog;
+  let machine: StandIn;
+  beforeAll(async () => {
+    catalog = await createRuntimeCatalog({ runtimesDir, dataDir, clock: systemClock });
+    machine = await startStandIn('a100-40x1', ['--context-ms', '10']);
+  });
+  afterAll(async () => {
+    await machine.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  async function launchOf(family: string, way: 'plain' | 'injected'): Promise<RuntimeLaunch | undefined> {
+    const own = `nodejs:${process.versions.node.split('.')[0]}`;
+    const entries = catalog.manifest.runtimes[family] ?? [];
+    const kind = entries.find((entry) => family !== 'nodejs' || entry.kind === own)?.kind;
+    const plain = kind === undefined ? undefined : await catalog.launch(kind, [], 256);
+    return way === 'plain' ? plain : (plain?.pair ?? plain);
   }
+
+  test.each([
+    ['python', 'plain'],
+    ['python', 'injected'],
+    ['nodejs', 'plain'],
+    ['nodejs', 'injected'],
+    ['java', 'plain'],
+    ['java', 'injected'],
+    ['native', 'injected'],
+  ] as const)(
+    '%s, %s',
+    async (family, way) => {
+      const launch = await launchOf(family, way);
+      if (launch === undefined) {
+        console.info(`This machine has no ${family}: its launch cycles are not tested.`);
+        return;
+      }
+      const runtime = new RuntimeProcess(launch, {
+        ...environment(shareOf(1)),
+        LD_LIBRARY_PATH: standIn.folder,
+        GPUWHISK_SIM_SOCKET: machine.socket,
+        GPUWHISK_CUDA: 'true',
+        ...(way === 'injected' && { GPUWHISK_PREWARM: 'true' }),
+      });
+      try {
+        const hello = JSON.parse((await runtime.frame(({ type }) => type === 1)).text) as Hello;
+        expect((await runtime.init(sleeperOf(family, launch.command))).body).toEqual({ ok: true });
+        const deadline = String(Date.now() + 60_000);
+        let cycles = 0;
+        const run = async (value: { ms: number } | { ms: number }[], more: { batch?: string }): Promise<void> => {
+          await runtime.run(value, { deadline, ...more });
+          cycles += 1;
+          await untilTrue(() => figuresOf(hello.pid).cycles === cycles);
+        };
+        for (const value of [{ ms: 30 }, { ms: 60, fail: true }, { ms: 10 }]) {
+          await run(value, {});
+          const { cycleBatch, cycleMs } = figuresOf(hello.pid);
+          expect(cycleBatch).toBe(1);
+          expect(cycleMs).toBeGreaterThan(value.ms * 0.9); // Some sleeps end a little early.
+        }
+        if (hello.batch !== true) return;
+        await run([{ ms: 20 }, { ms: 0 }, { ms: 0 }], { batch: '3' });
+        expect(figuresOf(hello.pid).cycleBatch).toBe(3);
+      } finally {
+        await runtime.close();
+      }
+    },
+    180_000,
+  );
 });
+
+interface Hello {
+  pid: number;
+  batch?: boolean;
+}
 
 async function untilTrue(holds: () => boolean): Promise<void> {
   for (let tries = 0; tries < 500 && !holds(); tries += 1) await sleep(20);

@@ -51,9 +51,10 @@ export interface TokenClientFigures {
   budget: number;
   /** Blocks in a period when alone; 0 while it is not known. */
   soloRate: number;
-  /** Launch cycles that its runtime has marked, and the batch size of the last one. */
+  /** Launch cycles that its runtime has marked, and the batch size and length of the last one. */
   cycles: number;
   cycleBatch: number;
+  cycleMs: number;
 }
 
 /** The server of kernel tokens on a node: gives processes with a ticket their place and keeps the period. */
@@ -148,13 +149,14 @@ export class TokenServer {
   }
 
   figuresOf({ place }: TokenClient): TokenClientFigures {
-    const { budget, soloRate, cycles, cycleBatch } = this.board.columns;
+    const { budget, soloRate, cycles, cycleBatch, cycleMs } = this.board.columns;
     return {
       ...this.native.place(place),
       budget: budget[place]!,
       soloRate: soloRate[place]!,
       cycles: cycles[place]!,
       cycleBatch: cycleBatch[place]!,
+      cycleMs: cycleMs[place]!,
     };
   }
 
