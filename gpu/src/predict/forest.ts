@@ -31,15 +31,20 @@ export const faashareForest: Omit<ForestOptions, 'seed'> = {
 };
 
 /**
- * Trees in flat arrays. A node asks whether `x[feature] <= threshold`; yes leads to `child`, no to `child + 1`. A leaf
- * has feature -1 and its value in `threshold`.
+ * Trees in flat arrays. A node asks whether `x[feature] > threshold`; no leads to `child`, yes to `child + 1`. A leaf
+ * asks nothing that could be answered yes (its threshold is infinite) and leads to itself, so that every walk may take
+ * `depth` steps without looking where it is.
  */
 export interface Forest {
   featureCount: number;
+  /** Steps from a root after which every walk has reached its leaf. */
+  depth: number;
   roots: Int32Array;
   feature: Int16Array;
   child: Int32Array;
   threshold: Float64Array;
+  /** Of a leaf: what it predicts. Of other nodes: what it would, were it a leaf. */
+  value: Float64Array;
   /** Part of all loss removed by each feature's questions; sums to 1, or is 0 where no tree asks anything. */
   importances: Float64Array;
 }
@@ -60,16 +65,33 @@ export function trainForest(
   return grower.finish(roots);
 }
 
-/** Mean of what the trees say. An input that is not a number counts as above every threshold. */
+/**
+ * Mean of what the trees say. An input that is not a number counts as below every threshold. Four trees are walked at
+ * a time, as each step waits for memory, and the answer is added as a number, as a jump would be guessed wrong half the
+ * time: together twice as fast as a loop that stops at leaves.
+ */
 export function predictForest(forest: Forest, x: ArrayLike<number>): number {
-  const { roots, feature, child, threshold } = forest;
+  const { roots, feature, child, threshold, value, depth } = forest;
+  const step = (node: number): number => child[node]! + Number(x[feature[node]!]! > threshold[node]!);
   let sum = 0;
-  for (let tree = 0; tree < roots.length; tree += 1) {
-    let node = roots[tree]!;
-    for (let asked = feature[node]!; asked >= 0; asked = feature[node]!) {
-      node = child[node]! + (x[asked]! <= threshold[node]! ? 0 : 1);
+  let tree = 0;
+  for (; tree + 3 < roots.length; tree += 4) {
+    let a = roots[tree]!;
+    let b = roots[tree + 1]!;
+    let c = roots[tree + 2]!;
+    let d = roots[tree + 3]!;
+    for (let level = 0; level < depth; level += 1) {
+      a = step(a);
+      b = step(b);
+      c = step(c);
+      d = step(d);
     }
-    sum += threshold[node]!;
+    sum += value[a]! + value[b]! + value[c]! + value[d]!;
+  }
+  for (; tree < roots.length; tree += 1) {
+    let node = roots[tree]!;
+    for (let level = 0; level < depth; level += 1) node = step(node);
+    sum += value[node]!;
   }
   return sum / roots.length;
 }
@@ -104,33 +126,40 @@ function newGrower(table: SampleTable, options: ForestOptions): Grower {
   const feature: number[] = [];
   const child: number[] = [];
   const threshold: number[] = [];
+  const value: number[] = [];
   const gains = new Float64Array(table.columns.length);
   const here = newImpurity(options.criterion, table.count);
+  let deepest = 0;
 
+  const addLeaf = (): number => {
+    const node = feature.push(0) - 1;
+    child.push(node);
+    threshold.push(Infinity);
+    value.push(0);
+    return node;
+  };
   const divide = (node: number, members: Int32Array, depth: number, search: SplitSearch, random: Random): void => {
     const loss = summarise(here, members, table.targets);
-    threshold[node] = here.centre();
+    value[node] = here.centre();
+    deepest = Math.max(deepest, depth);
     if (depth >= options.maxDepth || members.length < 2 * options.minLeaf || loss <= 1e-12) return;
     const split = chooseSplit(members, table.columns.length, options.featureFraction, search, random);
     if (!split || split.loss >= loss) return;
     gains[split.feature]! += loss - split.loss;
-    const first = feature.length;
-    feature.push(-1, -1);
-    child.push(0, 0);
-    threshold.push(0, 0);
+    const [low, high] = [addLeaf(), addLeaf()];
     feature[node] = split.feature;
-    child[node] = first;
+    child[node] = low;
     threshold[node] = split.threshold;
     const column = table.columns[split.feature]!;
     divide(
-      first,
+      low,
       members.filter((member) => column[member]! <= split.threshold),
       depth + 1,
       search,
       random,
     );
     divide(
-      first + 1,
+      high,
       members.filter((member) => column[member]! > split.threshold),
       depth + 1,
       search,
@@ -144,9 +173,7 @@ function newGrower(table: SampleTable, options: ForestOptions): Grower {
       const members = Int32Array.from({ length: table.count }, (_, i) =>
         options.bootstrap ? Math.floor(randomFraction(random) * table.count) : i,
       );
-      const root = feature.push(-1) - 1;
-      child.push(0);
-      threshold.push(0);
+      const root = addLeaf();
       divide(root, members, 0, exact ?? randomSplits(table, options.criterion, options.minLeaf, random), random);
       return root;
     },
@@ -154,10 +181,12 @@ function newGrower(table: SampleTable, options: ForestOptions): Grower {
       const total = gains.reduce((sum, gain) => sum + gain, 0);
       return {
         featureCount: table.columns.length,
+        depth: deepest,
         roots,
         feature: Int16Array.from(feature),
         child: Int32Array.from(child),
         threshold: Float64Array.from(threshold),
+        value: Float64Array.from(value),
         importances: gains.map((gain) => (total > 0 ? gain / total : 0)),
       };
     },
