@@ -19,7 +19,7 @@ function meanError(forest: ReturnType<typeof trainForest>, rows: number[][], tar
 }
 
 describe.each(kinds)('criterion $criterion, thresholds $thresholds', (kind) => {
-  const { rows, targets } = steps(300, 7);
+  const { rows, targets } = steps(200, 7);
 
   test('learns a step and a slope, for rows that it has not seen', () => {
     const unseen = steps(200, 8);
@@ -42,7 +42,7 @@ describe.each(kinds)('criterion $criterion, thresholds $thresholds', (kind) => {
     const stump = trainForest(rows, targets, { ...kind, maxDepth: 1, bootstrap: false });
     expect(stump.depth).toBe(1);
     expect(stump.feature.length).toBeLessThanOrEqual(3 * kind.trees);
-    const whole = trainForest(rows, targets, { ...kind, minLeaf: 151 });
+    const whole = trainForest(rows, targets, { ...kind, minLeaf: 101 });
     expect(whole.depth).toBe(0);
     expect(whole.feature.length).toBe(kind.trees);
   });

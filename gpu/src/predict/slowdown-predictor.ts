@@ -40,13 +40,16 @@ export const faashareFeatureNames = [
  * is its use of the whole GPU scaled down where its share cannot hold it: v·min(1, share / smUtil).
  */
 export function faashareFeatures(one: CoLocated, others: readonly CoLocated[]): Float64Array {
-  const { smUtil, dramUtil, l2Util } = one.features;
-  const row = Float64Array.of(smUtil, dramUtil, l2Util, 0, 0, 0, one.share);
+  const row = new Float64Array(faashareFeatureNames.length);
+  row[0] = one.features.smUtil;
+  row[1] = one.features.dramUtil;
+  row[2] = one.features.l2Util;
   for (const { features, share } of others) {
     const part = features.smUtil > share ? share / features.smUtil : 1;
     row[3]! += features.smUtil * part;
     row[4]! += features.dramUtil * part;
     row[5]! += features.l2Util * part;
   }
+  row[6] = one.share;
   return row;
 }

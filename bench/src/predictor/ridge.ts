@@ -1,0 +1,61 @@
+import { scaled, scalingOf, type Scaling } from '@gpuwhisk/gpu/predict/scaling';
+import { cholesky, solveLower } from '@gpuwhisk/gpu/quota/cholesky';
+import type { InterferenceRow } from '../data/interference.js';
+
+const penalties = [0.01, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000];
+const folds = 5;
+
+interface Plane {
+  scaling: Scaling;
+  mean: number;
+  slopes: Float64Array;
+}
+
+/**
+ * Ridge regression of the slowdown on scaled features. The penalty is the one with the least absolute error in a
+ * five-fold cross-validation over the rows given, in which the rows of a pair stay together.
+ */
+export function fitRidge(rows: readonly InterferenceRow[]): (features: Float64Array) => number {
+  const pairs = [...new Set(rows.map(({ pair }) => pair))];
+  const foldOf = new Map(pairs.map((pair, i) => [pair, i % folds]));
+  const errors = penalties.map(() => 0);
+  for (let fold = 0; fold < folds; fold += 1) {
+    const inside = rows.filter(({ pair }) => foldOf.get(pair) !== fold);
+    const outside = rows.filter(({ pair }) => foldOf.get(pair) === fold);
+    if (inside.length === 0) continue;
+    penalties.forEach((penalty, i) => {
+      const plane = fitPlane(inside, penalty);
+      for (const { features, slowdown } of outside) errors[i]! += Math.abs(valueAt(plane, features) - slowdown);
+    });
+  }
+  const plane = fitPlane(rows, penalties[errors.indexOf(Math.min(...errors))]!);
+  return (features) => valueAt(plane, features);
+}
+
+function valueAt({ scaling, mean, slopes }: Plane, features: Float64Array): number {
+  return scaled(features, scaling).reduce((sum, value, at) => sum + value * slopes[at]!, mean);
+}
+
+/** Solves (XᵀX + penalty·I)·slopes = Xᵀy. */
+function fitPlane(rows: readonly InterferenceRow[], penalty: number): Plane {
+  const scaling = scalingOf(rows.map(({ features }) => features));
+  const width = scaling.means.length;
+  const mean = rows.reduce((sum, { slowdown }) => sum + slowdown, 0) / rows.length;
+  const normal = new Float64Array(width * width);
+  const slopes = new Float64Array(width);
+  for (const { features, slowdown } of rows) {
+    const x = scaled(features, scaling);
+    for (let i = 0; i < width; i += 1) {
+      slopes[i]! += x[i]! * (slowdown - mean);
+      for (let j = 0; j < width; j += 1) normal[i * width + j]! += x[i]! * x[j]!;
+    }
+  }
+  for (let i = 0; i < width; i += 1) normal[i * width + i]! += penalty;
+  const lower = cholesky(normal, width);
+  solveLower(lower, slopes);
+  for (let row = width - 1; row >= 0; row -= 1) {
+    for (let k = row + 1; k < width; k += 1) slopes[row]! -= lower[k * width + row]! * slopes[k]!;
+    slopes[row]! /= lower[row * width + row]!;
+  }
+  return { scaling, mean, slopes };
+}

@@ -1,0 +1,118 @@
+import { describe, expect, test } from '@jest/globals';
+import { capacityModel } from './capacity-model.js';
+import { decodeModel, encodeModel, ModelFormatError, openModel } from './model-codec.js';
+import type { SlowdownSample } from './samples.js';
+import { leastSamples, modelPredictor, PredictorTable, trainModel, type SlowdownModel } from './slowdown-model.js';
+import type { SlowdownPredictor } from './slowdown-predictor.js';
+import { inventedSamples } from './test-samples.js';
+
+const key = { gpuType: 'a100-40', mode: 'mps' } as const;
+const training = inventedSamples(150, 1);
+const unseen = inventedSamples(200, 2);
+const train = (samples: readonly SlowdownSample[], version = 1, seed = 1): SlowdownModel =>
+  trainModel(key, samples, { version, seed });
+const trained = train(training);
+
+/** Mean of the error relative to the truth. */
+function meanError(predictor: SlowdownPredictor): number {
+  const errors = unseen.map(({ one, others, slowdown }) => Math.abs(predictor.slowdown(one, others) / slowdown - 1));
+  return errors.reduce((sum, error) => sum + error, 0) / errors.length;
+}
+
+describe('a trained model', () => {
+  test('knows runs that it has not seen better than the capacity model', () => {
+    expect(meanError(modelPredictor(trained))).toBeLessThan(0.12);
+    expect(meanError(modelPredictor(trained))).toBeLessThan(0.5 * meanError(capacityModel));
+  });
+
+  test('is a pure function of samples and seed', () => {
+    expect(encodeModel(train(training))).toBe(encodeModel(trained));
+    expect(encodeModel(train(training, 1, 2))).not.toBe(encodeModel(trained));
+  });
+
+  test.each([NaN, Infinity, -Infinity, 1e9, -1])('answers with a slowdown for features of %p', (value) => {
+    const strange = { features: { smUtil: value, dramUtil: value, l2Util: value }, share: 0.5 };
+    const { one } = unseen[0]!;
+    for (const predictor of [modelPredictor(trained), capacityModel]) {
+      for (const slowdown of [predictor.slowdown(strange, [one]), predictor.slowdown(one, [strange])]) {
+        expect(slowdown).toBeGreaterThanOrEqual(1);
+        expect(Number.isFinite(slowdown)).toBe(true);
+      }
+    }
+  });
+
+  test('never promises that sharing makes faster', () => {
+    const light = { features: { smUtil: 0.01, dramUtil: 0.01, l2Util: 0.01 }, share: 1 };
+    const faster = training.map((sample) => ({ ...sample, slowdown: 0.9 }));
+    expect(modelPredictor(train(faster)).slowdown(light, [])).toBe(1);
+  });
+});
+
+describe('poisoned samples', () => {
+  test('those that cannot be are left out', () => {
+    const poison = [NaN, Infinity, 0, -3, 1e12].map((slowdown) => ({ ...training[0]!, slowdown }));
+    expect(encodeModel(train([...poison, ...training]))).toBe(encodeModel(trained));
+  });
+
+  test('one in twenty a hundredfold wrong moves predictions by a few percent', () => {
+    const poisoned = training.map((sample, i) => (i % 20 === 0 ? { ...sample, slowdown: 500 } : sample));
+    expect(meanError(modelPredictor(train(poisoned)))).toBeLessThan(meanError(modelPredictor(trained)) + 0.06);
+  });
+
+  test('without enough good ones nothing is learned', () => {
+    const bad = training.slice(leastSamples - 1).map((sample) => ({ ...sample, slowdown: NaN }));
+    expect(() => train([...training.slice(0, leastSamples - 1), ...bad])).toThrow('A model takes 20 runs');
+  });
+});
+
+describe('a stored model', () => {
+  const text = encodeModel(trained);
+
+  test('predicts what it did before', () => {
+    const restored = decodeModel(text);
+    expect(restored).toEqual(trained);
+    for (const { one, others } of unseen.slice(0, 20)) {
+      expect(modelPredictor(restored).slowdown(one, others)).toBe(modelPredictor(trained).slowdown(one, others));
+    }
+  });
+
+  test.each([
+    ['nothing', '', /it is no JSON/],
+    ['something else', '{"a":1}\n{}\n', /does not begin with the format/],
+    ['a later version', text.replace('"formatVersion":1', '"formatVersion":2'), /version 2 instead of 1/],
+    ['half of it', text.slice(0, text.length / 2), /it is damaged/],
+    ['one digit changed', text.replace('"sampleCount":150', '"sampleCount":151'), /it is damaged/],
+  ])('%s is refused, and learned anew', (_, broken, reason) => {
+    expect(() => decodeModel(broken)).toThrow(ModelFormatError);
+    const opened = openModel(broken, key, () => train(training, 2));
+    expect(opened.model.version).toBe(2);
+    expect(opened.refused).toMatch(reason);
+  });
+
+  test('that of another mode is not used', () => {
+    const opened = openModel(text, { ...key, mode: 'timeslice' }, () => train(training, 2));
+    expect(opened.refused).toMatch('it is of a100-40/mps instead of a100-40/timeslice');
+    expect(openModel(text, key, () => train(training, 2))).toEqual({ model: trained });
+  });
+});
+
+describe('the table', () => {
+  test('has a predictor for each GPU type and mode: the capacity model until one is learned', () => {
+    const table = new PredictorTable();
+    expect(table.predictor(key)).toBe(capacityModel);
+    expect(table.put(trained)).toBe(true);
+    expect(table.predictor({ ...key, mode: 'exclusive' })).toBe(capacityModel);
+    const { one, others } = unseen[0]!;
+    expect(table.predictor(key).slowdown(one, others)).toBe(modelPredictor(trained).slowdown(one, others));
+    expect(table.delete(key)).toBe(true);
+    expect(table.predictor(key)).toBe(capacityModel);
+  });
+
+  test('an older model does not take the place of a newer one', () => {
+    const table = new PredictorTable();
+    table.put({ ...trained, version: 3 });
+    expect(table.put({ ...trained, version: 2 })).toBe(false);
+    expect(table.list().map(({ version }) => version)).toEqual([3]);
+    expect(table.model(key)?.version).toBe(3);
+  });
+});

@@ -1,0 +1,92 @@
+import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import { capacityModel, capacitySlowdown } from './capacity-model.js';
+import { sampleFault, type SlowdownSample } from './samples.js';
+import { faashareFeatures, type SlowdownPredictor } from './slowdown-predictor.js';
+import { fitSlowdowns, predictSlowdown, type SlowdownRegression } from './slowdown-regression.js';
+
+/** What a model holds for: what was learned on one GPU type in one mode says nothing of another. */
+export interface ModelKey {
+  /** Short name of the GPU's model: `a100-40`. */
+  gpuType: string;
+  mode: DeviceMode;
+}
+
+/** What was learned from measured runs. */
+export interface SlowdownModel extends ModelKey {
+  /** Counts the models of this key. */
+  version: number;
+  /** Runs that it was learned from. */
+  sampleCount: number;
+  seed: number;
+  /** Of the slowdown over the capacity model's, on FaaShare's seven features. */
+  regression: SlowdownRegression;
+}
+
+/** Fewer runs say less than the capacity model. */
+export const leastSamples = 20;
+/** Predictions end here: further away, nothing was measured. */
+const mostSlowdown = 1000;
+
+/**
+ * Learns a model: a pure function of its arguments. Samples at fault are left out. What is learned is by how much runs
+ * miss the capacity model, so that far from anything measured the prediction is that model's with the usual miss.
+ * Throws RangeError for fewer than `leastSamples` good samples.
+ */
+export function trainModel(
+  key: ModelKey,
+  samples: readonly SlowdownSample[],
+  { version, seed }: { version: number; seed: number },
+): SlowdownModel {
+  const good = samples.filter((sample) => sampleFault(sample) === undefined);
+  if (good.length < leastSamples) {
+    throw new RangeError(`A model takes ${leastSamples} runs, and there are ${good.length}.`);
+  }
+  const rows = good.map(({ one, others }) => faashareFeatures(one, others));
+  const misses = good.map(({ one, slowdown }, i) => slowdown / capacitySlowdown(one, rows[i]!));
+  const { gpuType, mode } = key;
+  return { gpuType, mode, version, sampleCount: good.length, seed, regression: fitSlowdowns(rows, misses, seed) };
+}
+
+/** Predictions of a model. */
+export function modelPredictor({ regression }: SlowdownModel): SlowdownPredictor {
+  return {
+    slowdown(one, others) {
+      const row = faashareFeatures(one, others);
+      const predicted = capacitySlowdown(one, row) * predictSlowdown(regression, row);
+      return predicted > 1 ? Math.min(predicted, mostSlowdown) : 1;
+    },
+  };
+}
+
+/** The predictor of each GPU type and mode; the capacity model where nothing was learned. */
+export class PredictorTable {
+  private readonly models = new Map<string, { model: SlowdownModel; predictor: SlowdownPredictor }>();
+
+  /** Takes a model over, unless it is older than the one there is. Returns whether it did. */
+  put(model: SlowdownModel): boolean {
+    const name = nameOf(model);
+    if ((this.models.get(name)?.model.version ?? -Infinity) > model.version) return false;
+    this.models.set(name, { model, predictor: modelPredictor(model) });
+    return true;
+  }
+
+  predictor(key: ModelKey): SlowdownPredictor {
+    return this.models.get(nameOf(key))?.predictor ?? capacityModel;
+  }
+
+  model(key: ModelKey): SlowdownModel | undefined {
+    return this.models.get(nameOf(key))?.model;
+  }
+
+  /** Forgets what was learned; returns whether there was anything. */
+  delete(key: ModelKey): boolean {
+    return this.models.delete(nameOf(key));
+  }
+
+  /** All models, by GPU type and mode. */
+  list(): SlowdownModel[] {
+    return [...this.models.keys()].sort().map((name) => this.models.get(name)!.model);
+  }
+}
+
+const nameOf = ({ gpuType, mode }: ModelKey): string => `${gpuType}/${mode}`;
