@@ -77,9 +77,11 @@ export interface DeviceStatus {
   processes: GpuProcess[];
 }
 
-/** An instance of a function, or a pre-warmer, on a device, as the agent keeps it. */
+/** An instance of a function, or a pre-warmer, on a device, as the agent keeps it; one of several devices is there on each. */
 export interface Resident {
   container: string;
+  /** All of its devices, where it has several. */
+  gang?: string[];
   /** `/namespace/action`; absent for a pre-warmer that has none yet. */
   action?: string;
   device: string;

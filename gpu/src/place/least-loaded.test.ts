@@ -284,6 +284,36 @@ describe('the least loaded place', () => {
     expect(why(choice, 'MIG-a')).toMatch(/isolation/);
   });
 
+  const gang = (id: string, devices: string[], changes: Partial<Resident> = {}): Resident[] =>
+    devices.map((uuid) => resident(id, uuid, { action: '/alice/a', gang: devices, activations: [], ...changes }));
+
+  test('several devices are those of an instance that idles on all of them', () => {
+    const three = [device('G0'), device('G1'), device('G2')];
+    const warm = node(three, gang('warm', ['G0', 'G2']));
+    const choice = placeLeastLoaded(view([warm]), request({ gpus: 2 }));
+    expect([choice.placement?.devices, choice.reuses, choice.placement?.reclaim]).toEqual([
+      ['G0', 'G2'],
+      'warm',
+      undefined,
+    ]);
+    const full = node(three, [...gang('warm', ['G0', 'G2']), resident('c', 'G1', { share: shareOf(100, 38_000) })]);
+    expect(placeLeastLoaded(view([full]), request({ gpus: 3 })).placement).toBeUndefined();
+    const busy = node(three, gang('warm', ['G0', 'G2'], { activations: ['running'] }));
+    expect(placeLeastLoaded(view([busy]), request({ gpus: 2 })).placement).toBeUndefined();
+    expect(placeLeastLoaded(view([busy]), request()).placement?.devices).toEqual(['G1']);
+  });
+
+  test('under MPS several devices are had alone: what idles there goes, once for all', () => {
+    const two = [device('G0'), device('G1')];
+    const idle = node(two, [resident('mine', 'G0', { activations: [] }), ...gang('pair', ['G0', 'G1'])]);
+    const asks = request({ gpus: 2, action: '/alice/c' });
+    expect(placeLeastLoaded(view([idle]), asks).placement?.reclaim?.sort()).toEqual(['mine', 'pair']);
+    expect(placeLeastLoaded(view([idle]), request({ action: '/alice/c' })).placement?.reclaim).toEqual(['pair']);
+    expect(placeLeastLoaded(view([node(two, [resident('c', 'G1')])]), asks).placement).toBeUndefined();
+    const turns = [device('G0', 'timeslice'), device('G1', 'timeslice')];
+    expect(placeLeastLoaded(view([node(turns, [resident('c', 'G1')])]), asks).placement?.devices).toHaveLength(2);
+  });
+
   test('several devices are alike and on one node, or there are none', () => {
     const mixed = node([device('G0'), device('G1', 'mps', { type: 'h100' }), device('G2', 'timeslice')]);
     const choice = placeLeastLoaded(view([mixed]), request({ gpus: 2 }));

@@ -2,6 +2,8 @@ import { mpsClientLimit } from '@gpuwhisk/common/gpu';
 import type { GpuIsolation, NodeStatus, Placement, Rejection, Share } from '@gpuwhisk/common/gpu';
 import { byPlace, occupancyOf } from './occupancy.js';
 import type { Occupant, Reservation } from './occupancy.js';
+import { mayShare } from './isolation.js';
+import type { Tenant } from './isolation.js';
 import { gangKey, placeId, placesOf } from './places.js';
 import type { Place } from './places.js';
 
@@ -54,15 +56,37 @@ interface Candidate {
  * to be removed where their memory is needed. A function that fits nowhere is refused with what each place lacks.
  */
 export function placeLeastLoaded(view: PlacementView, request: PlacementRequest): PlacementChoice {
+  const { candidates, rejected } = judgeAll(view, request, true);
+  const warm = request.gpus > 1 ? idleGang(candidates, request.gpus) : undefined;
+  if (request.gpus > 1 && warm === undefined) return decide(view, request, judgeAll(view, request, false));
+  return decide(view, request, { candidates, rejected }, warm);
+}
+
+/** What each place is worth. */
+interface Judged {
+  candidates: Candidate[];
+  rejected: Rejection[];
+}
+
+/** `reuses`: whether it may run in an instance that is there. */
+function judgeAll(view: PlacementView, request: PlacementRequest, reuses: boolean): Judged {
   const rejected: Rejection[] = [];
   const candidates: Candidate[] = [];
   const reservations = byPlace(view.reservations);
   for (const place of placesOf(view.nodes)) {
-    const judged = judge(place, reservations.get(placeId(place)) ?? [], view.kept, request);
+    const judged = judge(place, reservations.get(placeId(place)) ?? [], view.kept, request, reuses);
     if ('place' in judged) candidates.push(judged);
     else rejected.push({ what: placeId(place), ...judged });
   }
-  const chosen = choose(candidates, request);
+  return { candidates, rejected };
+}
+
+function decide(
+  view: PlacementView,
+  request: PlacementRequest,
+  { candidates, rejected }: Judged,
+  chosen = choose(candidates, request),
+): PlacementChoice {
   for (const candidate of candidates) {
     if (chosen?.includes(candidate)) continue;
     const numbers = { load: candidate.load, freeMiB: candidate.freeMiB };
@@ -72,7 +96,7 @@ export function placeLeastLoaded(view: PlacementView, request: PlacementRequest)
   const first = chosen?.[0];
   if (chosen === undefined || first === undefined) return { rejected };
   const { node, slice } = first.place;
-  const reclaim = chosen.flatMap((one) => one.reclaim);
+  const reclaim = [...new Set(chosen.flatMap((one) => one.reclaim))];
   const placement: Placement = {
     invoker: node.invoker,
     devices: chosen.map((one) => one.place.device.uuid),
@@ -112,6 +136,7 @@ function judge(
   reservations: readonly Reservation[],
   kept: ReadonlySet<string>,
   request: PlacementRequest,
+  reuses: boolean,
 ): Candidate | Pick<Rejection, 'reason' | 'numbers'> {
   const { share, gpus } = request;
   const health = place.status?.health;
@@ -126,13 +151,13 @@ function judge(
   if (kept.has(placeId(place))) return { reason: 'kept for one that waits for longer', numbers: {} };
   const { occupants, foreignMiB } = occupancyOf(place, reservations);
   const busy = occupants.filter((one) => one.users > 0);
-  const unwanted = occupants.filter((one) => !together(place, one, request));
+  const reused = reuses ? instanceFor(occupants, request) : undefined;
+  const unwanted = occupants.filter((one) => one !== reused && !mayShare(place.device.mode, tenant(one), request));
   // One that runs, or that the agent has not named yet, cannot be removed.
   const staying = unwanted.filter((one) => one.users > 0 || one.container === undefined);
   if (staying.length > 0) {
     return { reason: 'isolation: it is shared with others', numbers: { others: staying.length } };
   }
-  const reused = gpus === 1 ? instanceFor(occupants, request) : undefined;
   if (place.device.mode === 'exclusive' && reused === undefined && busy.length > 0) {
     return { reason: 'it serves one process at a time', numbers: { running: busy.length } };
   }
@@ -154,19 +179,13 @@ function judge(
   };
 }
 
-/** Whether both may be on one place: MPS servers and slices are shared as both of their isolations allow. */
-function together({ device }: Place, occupant: Occupant, request: PlacementRequest): boolean {
-  const { isolation, namespace } = occupant;
-  if (isInstanceOf(occupant, request)) return true;
-  if (isolation === undefined) return request.isolation !== 'exclusive' && device.mode !== 'exclusive';
-  if (isolation === 'exclusive' || request.isolation === 'exclusive' || device.mode === 'exclusive') return false;
-  // Without MPS, processes share no server.
-  if (device.mode === 'timeslice') return true;
-  return namespace === request.namespace || (isolation === 'shared' && request.isolation === 'shared');
+function tenant({ gang = [], ...occupant }: Occupant): Tenant {
+  return { ...occupant, gpus: Math.max(1, gang.length) };
 }
 
-function isInstanceOf(occupant: Occupant, { action, namespace, share }: PlacementRequest): boolean {
-  const isSame = occupant.action === action && occupant.namespace === namespace;
+function isInstanceOf(occupant: Occupant, { action, namespace, share, gpus }: PlacementRequest): boolean {
+  const isSame =
+    occupant.action === action && occupant.namespace === namespace && (occupant.gang?.length ?? 1) === gpus;
   return isSame && occupant.shareClass === share.shareClass && occupant.memoryMiB >= share.memoryMiB;
 }
 
@@ -176,6 +195,15 @@ function instanceFor(occupants: readonly Occupant[], request: PlacementRequest):
   const idle = instances.find((one) => one.users === 0 && one.container !== undefined);
   const most = request.batch > 1 ? 2 * request.batch : 0;
   return idle ?? instances.find((one) => one.users < most);
+}
+
+/** The candidates that are all devices of one instance. */
+function idleGang(candidates: readonly Candidate[], gpus: number): Candidate[] | undefined {
+  for (const { reuses } of candidates) {
+    const alike = reuses === undefined ? [] : candidates.filter((one) => one.reuses?.id === reuses.id);
+    if (alike.length === gpus) return alike;
+  }
+  return undefined;
 }
 
 /** What idles and goes so that `lackingMiB` more are free, `unwanted` in any case; undefined if that is not enough. */

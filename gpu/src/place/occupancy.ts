@@ -25,6 +25,8 @@ export interface Occupant {
   action?: string;
   namespace?: string;
   isolation?: GpuIsolation;
+  /** All of its devices, where it has several. */
+  gang?: readonly string[];
   shareClass: number;
   smRequest: number;
   memoryMiB: number;
@@ -93,17 +95,22 @@ function isSame(occupant: Occupant, { action, namespace, placement }: Reservatio
 
 function promised({ activationId: id, action, namespace, isolation, placement, ended }: Reservation): Occupant {
   const { shareClass, smRequest, memoryMiB } = placement.share;
-  return { id, action, namespace, isolation, shareClass, smRequest, memoryMiB, users: Number(!ended) };
+  const { devices } = placement;
+  return {
+    ...{ id, action, namespace, isolation, shareClass, smRequest, memoryMiB, users: Number(!ended) },
+    ...(devices.length > 1 && { gang: devices }),
+  };
 }
 
 function describe(resident: Resident): Omit<Occupant, 'users'> {
-  const { container, action, namespace, isolation, share, memoryMiB } = resident;
+  const { container, action, namespace, isolation, gang, share, memoryMiB } = resident;
   return {
     id: container,
     container,
     ...(action !== undefined && { action }),
     ...(namespace !== undefined && { namespace }),
     ...(isolation !== undefined && { isolation }),
+    ...(gang !== undefined && { gang }),
     shareClass: share.shareClass,
     smRequest: share.smRequest,
     memoryMiB,

@@ -1,11 +1,11 @@
 import type { Share } from '@gpuwhisk/common/gpu';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 
-/** What a container gets of a GPU, from its start to its end. */
+/** What a container gets of GPUs, from its start to its end. */
 export interface GpuGrant {
-  /** UUID. */
-  device: string;
-  /** UUID of a MIG instance of it. */
+  /** UUIDs, in the order in which its processes see them; of each it has all that the share says. */
+  devices: readonly string[];
+  /** UUID of a MIG instance of its only device. */
   slice?: string;
   share: Share;
 }

@@ -18,12 +18,12 @@ export function matchSpecs(prewarmed: ContainerSpec, wanted: ContainerSpec): Mat
 }
 
 /**
- * A process keeps the device, the class and the memory limit that it was started with: in one of a larger class a function
+ * A process keeps the devices, the class and the memory limit that it was started with: in one of a larger class a function
  * would take from its neighbours what they were promised, in one of a smaller memory limit fail.
  */
 function isSameGrant(had: GpuGrant | undefined, wanted: GpuGrant | undefined): boolean {
   if (had === undefined || wanted === undefined) return had === wanted;
   const { shareClass, memoryMiB } = wanted.share;
   const isSame = had.share.shareClass === shareClass && had.share.memoryMiB === memoryMiB;
-  return isSame && had.device === wanted.device && had.slice === wanted.slice;
+  return isSame && had.devices.join(' ') === wanted.devices.join(' ') && had.slice === wanted.slice;
 }

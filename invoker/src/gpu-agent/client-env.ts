@@ -10,14 +10,21 @@ export async function clientEnvs(
   devices: readonly Device[],
   enforcer: ShareEnforcer,
   access: (device: string) => GpuAccess,
+  /** What is known by now: it does not change as long as this process lives. */
+  known: Record<string, Record<string, string>> = {},
 ): Promise<Record<string, Record<string, string>>> {
   const envs: Record<string, Record<string, string>> = {};
   for (const device of devices.filter(({ mode }) => mode === 'mps')) {
+    const found = known[device.uuid];
+    if (found !== undefined) {
+      envs[device.uuid] = found;
+      continue;
+    }
     const whole: Share = { shareClass: 100, smRequest: 1, smLimit: 1, memoryMiB: device.memoryMiB };
     const { env } = await enforcer.settings(device, whole);
     const { env: own, libraries } = access(device.uuid);
-    const found: Record<string, string> = libraries.length === 0 ? {} : { LD_LIBRARY_PATH: libraries.join(':') };
-    envs[device.uuid] = { ...own, ...found, CUDA_VISIBLE_DEVICES: device.uuid, ...env };
+    const search: Record<string, string> = libraries.length === 0 ? {} : { LD_LIBRARY_PATH: libraries.join(':') };
+    envs[device.uuid] = { ...own, ...search, CUDA_VISIBLE_DEVICES: device.uuid, ...env };
   }
   return envs;
 }

@@ -1,7 +1,7 @@
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import type { Device } from '@gpuwhisk/common/gpu';
 import type { GpuGrant } from '../containers/container-factory.js';
-import { placeOf } from '../pool/memory-budget.js';
+import { placesOf } from '../pool/memory-budget.js';
 import type { DeviceBudget } from '../pool/memory-budget.js';
 
 /** The memory of every device and slice: what containers claim of it, and what others hold. All in MiB. */
@@ -32,22 +32,23 @@ export class DeviceLedger implements DeviceBudget {
   }
 
   claim(grant: GpuGrant): boolean {
-    if (this.missingMiB(grant) > 0) return false;
-    const place = placeOf(grant);
-    this.claims.set(place, (this.claims.get(place) ?? 0) + grant.share.memoryMiB);
+    const { memoryMiB } = grant.share;
+    const places = placesOf(grant);
+    if (places.some((place) => this.missingMiB(place, memoryMiB) > 0)) return false;
+    for (const place of places) this.claims.set(place, (this.claims.get(place) ?? 0) + memoryMiB);
     return true;
   }
 
   release(grant: GpuGrant): void {
-    const place = placeOf(grant);
-    const left = (this.claims.get(place) ?? 0) - grant.share.memoryMiB;
-    if (left > 0) this.claims.set(place, left);
-    else this.claims.delete(place);
+    for (const place of placesOf(grant)) {
+      const left = (this.claims.get(place) ?? 0) - grant.share.memoryMiB;
+      if (left > 0) this.claims.set(place, left);
+      else this.claims.delete(place);
+    }
   }
 
-  missingMiB(grant: GpuGrant): number {
-    const place = placeOf(grant);
+  missingMiB(place: string, memoryMiB: number): number {
     const capacity = this.capacityMiB(place);
-    return capacity === undefined ? 0 : (this.claims.get(place) ?? 0) + grant.share.memoryMiB - capacity;
+    return capacity === undefined ? 0 : (this.claims.get(place) ?? 0) + memoryMiB - capacity;
   }
 }

@@ -42,12 +42,14 @@ export function foreignMemory(statuses: readonly DeviceStatus[]): Map<string, nu
   return foreign;
 }
 
-/** What each container holds on all devices, MiB. */
-export function containerMemory(statuses: readonly DeviceStatus[]): Map<string, number> {
-  const held = new Map<string, number>();
-  for (const { processes } of statuses) {
-    for (const { container, memoryMiB } of processes) {
-      if (container !== undefined) held.set(container, (held.get(container) ?? 0) + memoryMiB);
+/** What each container holds, by device or slice, MiB. */
+export function containerMemory(statuses: readonly DeviceStatus[]): Map<string, Map<string, number>> {
+  const held = new Map<string, Map<string, number>>();
+  for (const { uuid, processes } of statuses) {
+    for (const { container, slice = uuid, memoryMiB } of processes) {
+      if (container === undefined) continue;
+      const own = held.get(container) ?? new Map<string, number>();
+      held.set(container, own.set(slice, (own.get(slice) ?? 0) + memoryMiB));
     }
   }
   return held;

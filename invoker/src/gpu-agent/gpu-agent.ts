@@ -6,10 +6,13 @@ import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
 import type { Container, GpuGrant } from '../containers/container-factory.js';
+import { joinedAccess } from '../containers/process/gpu-launch.js';
 import type { GpuAccess } from '../containers/process/gpu-launch.js';
+import { placesOf } from '../pool/memory-budget.js';
 import { admissionProblem } from './admission.js';
 import { Blame } from './blame.js';
 import { clientEnvs } from './client-env.js';
+import { companyProblem, gangProblem } from './company.js';
 import { uncordoned } from './device-health.js';
 import { DeviceLedger } from './device-ledger.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
@@ -115,12 +118,15 @@ export class GpuAgent implements GpuDesk {
         healthOf: (device) => inventory.healthOf(device),
         freeMiB: (place) => (joins ? Infinity : (ledger.capacityMiB(place) ?? 0) - residents.busyMiB(place)),
         isBusy: (container) => (residents.get(container)?.users.size ?? 0) > 0,
+        companyProblem: (device) => companyProblem(residents, user, placement, device),
       });
     if (problem !== undefined) return problem;
     this.epoch = Math.max(this.epoch, placement.epoch);
     for (const id of placement.reclaim ?? []) {
       const one = residents.get(id);
-      if (one !== undefined) this.hands.end(one.container);
+      if (one === undefined || one.ending) continue;
+      one.ending = true;
+      this.hands.end(one.container);
     }
     if (!joins) residents.admit(user, placement);
     return undefined;
@@ -138,15 +144,13 @@ export class GpuAgent implements GpuDesk {
 
   /** What a container with this grant is started with. Rejects with ProvisioningError. */
   async accessFor(grant: GpuGrant): Promise<GpuAccess> {
-    const { device: uuid, slice } = grant;
-    const device = this.inventory.find(uuid);
-    const { state, reasons } = this.inventory.healthOf(uuid);
-    if (device === undefined || state === 'offline') {
-      throw unusable(`GPU ${uuid} cannot be used: ${reasons.join('; ') || 'there is none of that name'}`);
-    }
-    const own = await this.settingsFor(device, grant);
-    const access = this.options.access(uuid, slice);
-    const env = { ...access.env, CUDA_VISIBLE_DEVICES: slice ?? uuid, ...own.env };
+    const devices = grant.devices.map((uuid) => this.usable(uuid));
+    const [first] = devices;
+    const problem = first === undefined ? 'it has none' : gangProblem(this.residents, grant, first.mode);
+    if (problem !== undefined) throw unusable(`The GPUs cannot be had: ${problem}`);
+    const own = await this.settingsFor(devices, grant);
+    const access = joinedAccess(grant.devices.map((uuid) => this.options.access(uuid, grant.slice)));
+    const env = { ...access.env, CUDA_VISIBLE_DEVICES: placesOf(grant).join(','), ...own.env };
     const sockets = own.binds.map(({ path, write }) => ({ path, mode: write ? ('rw' as const) : ('ro' as const) }));
     // Its user may be the platform's own, which no function is to be: any will do, if it is the same for all.
     return { ...access, env, binds: [...access.binds, ...sockets], oneUser: own.uid !== undefined };
@@ -191,27 +195,42 @@ export class GpuAgent implements GpuDesk {
     this.publishSoon();
   }
 
+  private usable(uuid: string): Device {
+    const device = this.inventory.find(uuid);
+    const { state, reasons } = this.inventory.healthOf(uuid);
+    if (device !== undefined && state !== 'offline') return device;
+    throw unusable(`GPU ${uuid} cannot be used: ${reasons.join('; ') || 'there is none of that name'}`);
+  }
+
   /** An enforcer that does not answer is started again, once; it may not have been missed yet. */
-  private async settingsFor(device: Device, { slice, share }: GpuGrant): Promise<ClientSettings> {
+  private async settingsFor(devices: readonly Device[], { slice, share }: GpuGrant): Promise<ClientSettings> {
     const { enforcer } = this.options;
+    const [first, ...more] = devices as readonly [Device, ...Device[]];
+    const ask = (): Promise<ClientSettings> =>
+      more.length === 0 ? enforcer.settings(first, share, slice) : enforcer.gangSettings(devices, share);
+    const fail = (error: unknown): never => {
+      const names = devices.map(({ uuid }) => uuid).join(', ');
+      throw unusable(`GPU ${names} cannot be shared: ${(error as Error).message}`);
+    };
     try {
-      return await enforcer.settings(device, share, slice);
+      return await ask();
     } catch (error) {
-      const problem = await enforcer.check(device.uuid, slice).catch((failure: Error) => failure.message);
-      if (problem === undefined) throw unusable(`GPU ${device.uuid} cannot be shared: ${(error as Error).message}`);
-      await this.healer.restart({ device, ...(slice !== undefined && { slice }) }, problem);
+      let isWell = true;
+      for (const device of devices) {
+        const problem = await enforcer.check(device.uuid, slice).catch((failure: Error) => failure.message);
+        if (problem === undefined) continue;
+        isWell = false;
+        await this.healer.restart({ device, ...(slice !== undefined && { slice }) }, problem);
+      }
+      if (isWell) return fail(error);
     }
-    try {
-      return await enforcer.settings(device, share, slice);
-    } catch (error) {
-      throw unusable(`GPU ${device.uuid} cannot be shared: ${(error as Error).message}`);
-    }
+    return ask().catch(fail);
   }
 
   private async readDevices(): Promise<void> {
     const { enforcer, access } = this.options;
     await this.inventory.refresh();
-    this.clientEnv = await clientEnvs(this.inventory.devices, enforcer, access);
+    this.clientEnv = await clientEnvs(this.inventory.devices, enforcer, access, this.clientEnv);
   }
 
   private async refresh(): Promise<void> {

@@ -23,14 +23,14 @@ export interface GpuDesk {
   endingOf(container: string): Ending | undefined;
 }
 
-/** What a placement grants. */
-export function grantOf({ devices: [device = ''], slice, share }: Placement): GpuGrant {
-  return { device, ...(slice !== undefined && { slice }), share };
+/** What a placement grants. Of several devices the order does not matter, so that a warm process of the same ones serves. */
+export function grantOf({ devices, slice, share }: Placement): GpuGrant {
+  return { devices: [...devices].sort(), ...(slice !== undefined && { slice }), share };
 }
 
 /** Equal for grants whose containers are interchangeable. */
-export function grantKey({ device, slice, share }: GpuGrant): string {
-  return `${slice ?? device} ${share.shareClass} ${share.memoryMiB}`;
+export function grantKey({ devices, slice, share }: GpuGrant): string {
+  return `${slice ?? devices.join('+')} ${share.shareClass} ${share.memoryMiB}`;
 }
 
 export function gpuUserOf({ activationId, action, user, gpuNeed }: ActivationMessage): GpuUser {

@@ -103,14 +103,16 @@ export class Healer {
   }
 
   /** Ends a container. */
-  end({ container, grant }: GpuContainer, ending: Ending): void {
+  end(one: GpuContainer, ending: Ending): void {
+    const { container, grant } = one;
+    one.ending = true;
     this.endings.set(container.id, ending);
     if (this.endings.size > maxEndings) {
       const oldest = this.endings.keys().next();
       if (!oldest.done) this.endings.delete(oldest.value);
     }
     this.parts.logger.warn(
-      { container: container.id, device: grant.device, reason: ending.text },
+      { container: container.id, devices: grant.devices, reason: ending.text },
       'ended by the agent',
     );
     this.parts.end(container);

@@ -1,6 +1,6 @@
 import type { Placement, Resident } from '@gpuwhisk/common/gpu';
 import type { Container, GpuGrant } from '../containers/container-factory.js';
-import { placeOf } from '../pool/memory-budget.js';
+import { placesOf } from '../pool/memory-budget.js';
 import { grantKey, grantOf } from './gpu-desk.js';
 import type { GpuUser } from './gpu-desk.js';
 
@@ -12,12 +12,14 @@ export interface GpuContainer {
   readonly users: Map<string, GpuUser>;
   /** Who ran in it last; undefined before the first. */
   lastUser: GpuUser | undefined;
-  /** Device memory that it was last seen to hold, MiB; undefined before the first look. */
-  measuredMiB: number | undefined;
-  /** What it held before it ran anything, MiB. */
-  baselineMiB: number | undefined;
+  /** Device memory that it was last seen to hold, by device or slice, MiB; undefined before the first look. */
+  heldMiB: ReadonlyMap<string, number> | undefined;
+  /** The most that it held before it ran anything, by device or slice, MiB. */
+  readonly baselineMiB: Map<string, number>;
   /** Looks in a row at which it held more than it may. */
   overruns: number;
+  /** It is on its way out: nobody is beside it any more. */
+  ending: boolean;
 }
 
 /** The containers of this node that have a GPU, and the activations that have one or will. */
@@ -38,9 +40,10 @@ export class Residents {
       grant,
       users: new Map(),
       lastUser: undefined,
-      measuredMiB: undefined,
-      baselineMiB: undefined,
+      heldMiB: undefined,
+      baselineMiB: new Map(),
       overruns: 0,
+      ending: false,
     });
     void container.exited.then(() => {
       this.containers.delete(container.id);
@@ -83,6 +86,14 @@ export class Residents {
     if (containerId !== undefined) this.containers.get(containerId)?.users.delete(activationId);
   }
 
+  /** Activations that were let in on a device or slice and do not run yet, but `activationId`'s own. */
+  awaited(place: string, activationId: string): { user: GpuUser; grant: GpuGrant }[] {
+    const others = [...this.admitted].filter(
+      ([id, { grant }]) => id !== activationId && placesOf(grant).includes(place),
+    );
+    return others.map(([, one]) => one);
+  }
+
   get(containerId: string): GpuContainer | undefined {
     return this.containers.get(containerId);
   }
@@ -92,40 +103,49 @@ export class Residents {
   }
 
   on(device: string): GpuContainer[] {
-    return this.all().filter((one) => one.grant.device === device);
+    return this.all().filter((one) => one.grant.devices.includes(device));
+  }
+
+  /** On a device that is not cut, or on a slice. */
+  at(place: string): GpuContainer[] {
+    return this.all().filter((one) => placesOf(one.grant).includes(place));
   }
 
   /** Memory of a device or slice that runs have, or that was promised, MiB. */
   busyMiB(place: string): number {
     let sum = 0;
     for (const one of this.containers.values()) {
-      if (one.users.size > 0 && placeOf(one.grant) === place) sum += chargeMiB(one);
+      if (one.users.size > 0 && placesOf(one.grant).includes(place)) sum += chargeMiB(one, place);
     }
-    for (const { grant } of this.admitted.values()) if (placeOf(grant) === place) sum += grant.share.memoryMiB;
+    for (const { grant } of this.admitted.values()) if (placesOf(grant).includes(place)) sum += grant.share.memoryMiB;
     return sum;
   }
 
   /** As the GPU table shows them. */
   rows(): Resident[] {
-    return this.all().map((one) => {
-      const { grant, lastUser, users, container } = one;
-      const { action, namespace, isolation } = lastUser ?? {};
-      return {
-        container: container.id,
-        ...(action !== undefined && { action }),
-        device: grant.device,
-        ...(grant.slice !== undefined && { slice: grant.slice }),
-        share: grant.share,
-        memoryMiB: chargeMiB(one),
-        ...(namespace !== undefined && { namespace }),
-        ...(isolation !== undefined && { isolation }),
-        activations: [...users.keys()],
-      };
-    });
+    return this.all().flatMap((one) => one.grant.devices.map((device) => rowOf(one, device)));
   }
 }
 
-/** Its cap, or what it was seen to hold if that is more, MiB. */
-function chargeMiB({ grant, measuredMiB = 0 }: GpuContainer): number {
-  return Math.max(grant.share.memoryMiB, measuredMiB);
+function rowOf(one: GpuContainer, device: string): Resident {
+  const { grant, lastUser, users, container } = one;
+  const { devices, slice, share } = grant;
+  const { action, namespace, isolation } = lastUser ?? {};
+  return {
+    container: container.id,
+    ...(devices.length > 1 && { gang: [...devices] }),
+    ...(action !== undefined && { action }),
+    device,
+    ...(slice !== undefined && { slice }),
+    share,
+    memoryMiB: chargeMiB(one, slice ?? device),
+    ...(namespace !== undefined && { namespace }),
+    ...(isolation !== undefined && { isolation }),
+    activations: [...users.keys()],
+  };
+}
+
+/** Its cap, or what it was seen to hold there if that is more, MiB. */
+function chargeMiB({ grant, heldMiB }: GpuContainer, place: string): number {
+  return Math.max(grant.share.memoryMiB, heldMiB?.get(place) ?? 0);
 }

@@ -1,5 +1,6 @@
 import type { DeviceStatus, GpuProcess } from '@gpuwhisk/common/gpu';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import { placesOf } from '../pool/memory-budget.js';
 import type { DeviceLedger } from './device-ledger.js';
 import { containerMemory, deviceStatuses, foreignMemory } from './device-statuses.js';
 import type { DeviceSample, GpuDriver } from './drivers/gpu-driver.js';
@@ -105,7 +106,7 @@ export class Sampler {
     const held = containerMemory(this.last);
     const unbound = this.parts.unbound();
     for (const one of residents.all()) {
-      const found = checkMemory(one, held.get(one.container.id) ?? 0, unbound.has(one.container.id));
+      const found = checkMemory(one, held.get(one.container.id) ?? new Map(), unbound.has(one.container.id));
       if (found === undefined) continue;
       const { finding, heldMiB, boundMiB } = found;
       const text =
@@ -139,7 +140,7 @@ export class Sampler {
     const inUse = inventory
       .places()
       .filter(({ device }) => !inventory.isLost(device.uuid) && device.mode !== 'timeslice');
-    const served = new Set(this.parts.residents.all().map(({ grant }) => grant.slice ?? grant.device));
+    const served = new Set(this.parts.residents.all().flatMap(({ grant }) => placesOf(grant)));
     const first = inUse.filter(({ device, slice }) => served.has(slice ?? device.uuid));
     const candidates = first.length > 0 ? first : inUse;
     const place = candidates[this.asked++ % candidates.length];

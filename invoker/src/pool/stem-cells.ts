@@ -177,6 +177,8 @@ export class StemCells implements WaitingPairs {
     if (!this.options.stemCellsOnDemand) return;
     const demanded = this.stocks.filter((stock) => stock.demanded).sort((a, b) => a.wantedMs - b.wantedMs);
     if (spec.gpu !== undefined) {
+      // One of several devices would keep others off all of them.
+      if (spec.gpu.devices.length > 1) return;
       const { gpuStemCells = 0 } = this.options;
       const beside = demanded.filter((stock) => deviceMemoryBeside(spec, stock.config.spec) > 0);
       if (gpuStemCells === 0) return;

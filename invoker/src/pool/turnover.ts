@@ -3,7 +3,7 @@ import type { Container, ContainerFactory } from '../containers/container-factor
 import type { ActionQueue } from './action-queue.js';
 import { canServe, enoughOf, idleMembers } from './idle-members.js';
 import type { IdleMember } from './idle-members.js';
-import { deviceMemoryBeside } from './memory-budget.js';
+import { deviceMemoryOn } from './memory-budget.js';
 import type { Measure } from './memory-budget.js';
 import type { PoolMember } from './pool-member.js';
 import type { Stocks } from './stocks.js';
@@ -77,10 +77,11 @@ export class Turnover {
   makeRoom(queue: ActionQueue, minIdleMs: number): boolean {
     const { memory } = this.stocks;
     const { spec } = queue;
-    const onDeviceMiB = memory.missingOnDeviceMiB(spec);
-    return onDeviceMiB > 0
-      ? this.free(queue, onDeviceMiB, minIdleMs, (other) => deviceMemoryBeside(spec, other))
-      : this.free(queue, memory.missingMiB(spec), minIdleMs, (other) => other.memoryMiB);
+    const lacking = memory.lackingPlaces(spec);
+    if (lacking.length === 0) return this.free(queue, memory.missingMiB(spec), minIdleMs, (other) => other.memoryMiB);
+    return lacking.some(({ place, missingMiB }) =>
+      this.free(queue, missingMiB, minIdleMs, (other) => deviceMemoryOn(place, other)),
+    );
   }
 
   private free(queue: ActionQueue, neededMiB: number, minIdleMs: number, memoryOf: Measure): boolean {

@@ -4,8 +4,9 @@ import { standIn } from './stand-in.js';
 import type { StandIn } from './stand-in.js';
 
 /**
- * Makes a context on the only device that it sees, then answers commands: `sms` with the SMs that it may use, `sync` with
- * what cuCtxSynchronize gives, `free` with the free and total bytes, `alloc BYTES` with what cuMemAlloc gives.
+ * Makes a context on the first device that it sees, then answers commands: `sms` with the SMs that it may use, `sync` with
+ * what cuCtxSynchronize gives, `free` with the free and total bytes, `alloc BYTES` with what cuMemAlloc gives; `next` with
+ * what cuCtxCreate gives on the next device, which the further commands are about.
  */
 const program = `
 import ctypes, os, sys
@@ -31,6 +32,9 @@ for line in sys.stdin:
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         check('cuMemGetInfo', cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)))
         print(free.value, total.value, flush=True)
+    elif words[0] == 'next':
+        device = ctypes.c_int(device.value + 1)
+        print(cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device), flush=True)
     elif words[0] == 'alloc':
         pointer = ctypes.c_uint64()
         print(cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(int(words[1]))), flush=True)

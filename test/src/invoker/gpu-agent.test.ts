@@ -25,7 +25,7 @@ test('a placement of an earlier epoch is refused, one of the same or a later one
 test.each([
   ['an unknown device', placementOf(1000, { devices: ['GPU-9'] }), 'there is no device GPU-9'],
   ['an unknown slice', placementOf(1000, { slice: 'MIG-1' }), 'there is no slice MIG-1'],
-  ['several devices', placementOf(1000, { devices: ['GPU-0', 'GPU-1'] }), 'one device, not 2'],
+  ['no device', placementOf(1000, { devices: [] }), 'there is no device'],
   ['more than the device has', placementOf(deviceMiB), 'MiB free'],
 ])('a placement on %s is refused', async (_, placement, reason) => {
   const { agent } = await GpuHarness.open();
@@ -93,13 +93,13 @@ test('processes that are none of ours are shown, and their memory is not given a
 test('what its container is started with', async () => {
   const { agent } = await GpuHarness.open();
   const { share } = placementOf(1000);
-  await expect(agent.accessFor({ device: 'GPU-1', share })).resolves.toEqual({
+  await expect(agent.accessFor({ devices: ['GPU-1'], share })).resolves.toEqual({
     env: { CUDA_VISIBLE_DEVICES: 'GPU-1', CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: '50' },
     binds: [{ path: '/run/mps/GPU-1', mode: 'rw' }],
     libraries: [],
     oneUser: false,
   });
-  await expect(agent.accessFor({ device: 'GPU-9', share })).rejects.toMatchObject({ elsewhere: true });
+  await expect(agent.accessFor({ devices: ['GPU-9'], share })).rejects.toMatchObject({ elsewhere: true });
 });
 
 test('a lost device ends its containers with a reason and gets no more work', async () => {
@@ -117,7 +117,9 @@ test('a lost device ends its containers with a reason and gets no more work', as
   const { status } = await harness.look();
   expect(status.map(({ health }) => health.state)).toEqual(['offline', 'healthy']);
   expect(agent.admit(placementOf(1000), userOf('a'))).toContain('offline');
-  await expect(agent.accessFor({ device: 'GPU-0', share: placementOf(1).share })).rejects.toThrow('fallen off the bus');
+  await expect(agent.accessFor({ devices: ['GPU-0'], share: placementOf(1).share })).rejects.toThrow(
+    'fallen off the bus',
+  );
 });
 
 test('a device that the driver does not list any more is lost', async () => {

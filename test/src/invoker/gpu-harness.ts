@@ -163,6 +163,8 @@ export class GpuHarness {
           env: { CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: String(share.shareClass) },
           binds: [{ path: `/run/mps/${uuid}`, write: true }],
         }),
+      gangSettings: (devices) =>
+        Promise.resolve({ env: { CUDA_VISIBLE_DEVICES: devices.map(({ uuid }) => uuid).join(',') }, binds: [] }),
       confirm: ({ pid }) => (this.escaped.has(pid) ? Promise.reject(new ShareError('no client')) : Promise.resolve()),
       adjust: () => Promise.reject(new ShareError('not here')),
       clients: () => Promise.resolve([]),

@@ -8,7 +8,7 @@ import { PoolHarness } from './pool-harness.js';
 const [first, second] = [device(0), device(1)];
 
 function grant(memoryMiB: number, shareClass: ShareClass = 50, uuid = first.uuid): GpuGrant {
-  return { device: uuid, share: { shareClass, smRequest: 0.1, smLimit: 0.1, memoryMiB } };
+  return { devices: [uuid], share: { shareClass, smRequest: 0.1, smLimit: 0.1, memoryMiB } };
 }
 
 async function open(options: Parameters<typeof PoolHarness.open>[0] = {}, factory = {}): Promise<PoolHarness> {
@@ -25,7 +25,7 @@ test('a container on a device waits until the memory of others there is free', a
   const [one, other, third] = await harness.clock.runUntil(Promise.all([long, beside, after]));
   expect(other.endedMs).toBeLessThan(one.endedMs);
   expect(third.endedMs).toBeGreaterThan(one.endedMs);
-  expect(harness.factory.live.map(({ spec }) => spec.gpu?.device).sort()).toEqual([first.uuid, second.uuid]);
+  expect(harness.factory.live.map(({ spec }) => spec.gpu?.devices[0]).sort()).toEqual([first.uuid, second.uuid]);
 });
 
 test('an idle container of another function gives up its memory on that device, and only there', async () => {

@@ -11,6 +11,17 @@ export interface GpuAccess {
   oneUser: boolean;
 }
 
+/** What a container needs to use several devices. */
+export function joinedAccess(all: readonly GpuAccess[]): GpuAccess {
+  const binds = new Map(all.flatMap((access) => access.binds).map((bind) => [bind.path, bind]));
+  return {
+    env: Object.assign({}, ...all.map(({ env }) => env)) as Record<string, string>,
+    binds: [...binds.values()],
+    libraries: [...new Set(all.flatMap(({ libraries }) => libraries))],
+    oneUser: all.some(({ oneUser }) => oneUser),
+  };
+}
+
 /** The launch of a container with a GPU. */
 export function launchWithGpu(launch: RuntimeLaunch, { env, binds, libraries, oneUser }: GpuAccess): RuntimeLaunch {
   const readable = [...libraries, ...binds.filter(({ mode }) => mode === 'ro').map(({ path }) => path)];

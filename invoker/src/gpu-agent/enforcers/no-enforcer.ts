@@ -10,6 +10,10 @@ export function noEnforcer(): ShareEnforcer {
     adjusts: false,
     open: async () => undefined,
     settings: async (device, _share, slice) => ({ env: { CUDA_VISIBLE_DEVICES: slice ?? device.uuid }, binds: [] }),
+    gangSettings: async (devices) => ({
+      env: { CUDA_VISIBLE_DEVICES: devices.map(({ uuid }) => uuid).join(',') },
+      binds: [],
+    }),
     confirm: async () => undefined,
     adjust: () => refuse('none can be moved'),
     clients: async () => [],

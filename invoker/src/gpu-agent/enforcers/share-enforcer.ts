@@ -35,6 +35,11 @@ export interface ShareEnforcer {
   /** For a process yet to be started. The share's class is its ceiling from then on. */
   settings(device: Device, share: Share, slice?: string): Promise<ClientSettings>;
   /**
+   * The same for a process that uses several whole devices, which are readied to be used together: with MPS nobody else
+   * may be a client of any of them, from then on until the process has ended.
+   */
+  gangSettings(devices: readonly Device[], share: Share): Promise<ClientSettings>;
+  /**
    * Rejects unless the process, which has made its CUDA context by now, is under its share: with MPS a process that does
    * not find its daemon gets the whole device without a word. To be asked once for each process before it serves.
    */

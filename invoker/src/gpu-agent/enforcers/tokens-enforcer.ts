@@ -16,6 +16,8 @@ export interface TokensEnforcerOptions extends TokenServerOptions {
 export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnforcer {
   const { under } = options;
   const opened = new Set<string>();
+  /** Devices that a process has together with others: it is MPS's alone to hold it. */
+  const gangs = new Set<string>();
   let starting: Promise<TokenServer> | undefined;
   let closing: Promise<void> | undefined;
 
@@ -73,6 +75,7 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
     },
     async settings(device: Device, share, slice) {
       const server = await serverFor(device.uuid, slice);
+      gangs.delete(device.uuid);
       const below = (await under?.settings(device, share, slice)) ?? { env: {}, binds: [] };
       return {
         ...below,
@@ -91,8 +94,17 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
         ],
       };
     },
+    async gangSettings(devices, share) {
+      if (under === undefined) {
+        throw new ShareError('Kernel tokens are of one device: without MPS nothing holds a process of several.');
+      }
+      for (const { uuid } of devices) await serverFor(uuid);
+      const settings = await under.gangSettings(devices, share);
+      for (const { uuid } of devices) gangs.add(uuid);
+      return settings;
+    },
     async confirm(client) {
-      await clientFor(client);
+      if (!gangs.has(client.device)) await clientFor(client);
       await under?.confirm(client);
     },
     async adjust(client, share) {
@@ -101,8 +113,10 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
     },
     clients,
     async terminate(client) {
-      const [server, found] = await clientFor(client);
-      server.end(found);
+      if (!gangs.has(client.device)) {
+        const [server, found] = await clientFor(client);
+        server.end(found);
+      }
       await under?.terminate(client);
     },
     async check(device, slice) {

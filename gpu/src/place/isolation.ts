@@ -1,0 +1,24 @@
+import type { DeviceMode, GpuIsolation } from '@gpuwhisk/common/gpu';
+
+/** Whose process is on a device, or is to be. */
+export interface Tenant {
+  /** `/namespace/action` of its code; absent for a pre-warmer that is nobody's yet, as are the next two. */
+  action?: string;
+  /** That it runs for. */
+  namespace?: string;
+  isolation?: GpuIsolation;
+  /** Devices that it uses together. */
+  gpus: number;
+}
+
+/** Whether both may be on one device (or slice) of this mode at once: as their isolations allow, and the mode. */
+export function mayShare(mode: DeviceMode, one: Tenant, other: Tenant): boolean {
+  // One process is a client of one MPS server: that of several devices has them for itself.
+  if (mode === 'mps' && (one.gpus > 1 || other.gpus > 1)) return false;
+  if (one.action !== undefined && one.action === other.action && one.namespace === other.namespace) return true;
+  if (mode === 'exclusive' || one.isolation === 'exclusive' || other.isolation === 'exclusive') return false;
+  if (one.isolation === undefined || other.isolation === undefined) return true;
+  // Without MPS, processes share no server.
+  if (mode === 'timeslice') return true;
+  return one.namespace === other.namespace || (one.isolation === 'shared' && other.isolation === 'shared');
+}
