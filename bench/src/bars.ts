@@ -62,6 +62,9 @@ export const bars: readonly Bar[] = [
   { bench: 'tokens', metric: 'computeLoss', bound: 'at most', value: 0.005, source: 'issue 5' },
   { bench: 'tokens', metric: 'tokenUs', bound: 'at most', value: 50, source: 'issue 5' },
   { bench: 'tokens', metric: 'tickJitterMs', bound: 'at most', value: 0.2, source: 'issue 5' },
+  { bench: 'quota', metric: 'boGap', bound: 'at most', value: 0.03, source: 'issue 6' },
+  { bench: 'quota', metric: 'boEvaluations', bound: 'at most', value: 7, source: 'issue 6' },
+  { bench: 'quota', metric: 'tableHitUs', bound: 'at most', value: 5, source: 'issue 6' },
 ];
 
 /** Whether `value` reaches the bar. */

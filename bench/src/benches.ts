@@ -7,6 +7,7 @@ import { inference } from './benches/inference.js';
 import { inject } from './benches/inject.js';
 import { invoke } from './benches/invoke.js';
 import { profile } from './benches/profile.js';
+import { quota } from './benches/quota.js';
 import { surface } from './benches/surface.js';
 import { tokens } from './benches/tokens.js';
 
@@ -20,6 +21,7 @@ export const benches: Readonly<Record<string, Bench>> = {
   inject,
   cudasim,
   profile,
+  quota,
   surface,
   tokens,
 };

@@ -1,0 +1,210 @@
+import type { Random } from '@gpuwhisk/common/system/random';
+import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
+import { allotments } from '@gpuwhisk/gpu/quota/candidates';
+import type { Hyperparameters, Prior } from '@gpuwhisk/gpu/quota/gaussian-process';
+import { fittedHyper, pooledPrior } from '@gpuwhisk/gpu/quota/priors';
+import { bestOf, defaultHyper, maxEvaluations, propose } from '@gpuwhisk/gpu/quota/quota-search';
+import type { SearchProblem } from '@gpuwhisk/gpu/quota/quota-search';
+import type { MeasuredPoint } from '@gpuwhisk/gpu/quota/surrogate';
+import type { Measurement } from '../bench.js';
+import { percentile } from '../statistics.js';
+import { drawSet, folds, leastSum, slowdownAt, sumAt } from './quota-surfaces.js';
+import type { Surface } from './quota-surfaces.js';
+
+/** Standard deviation of the logarithm of a measured time: means over some hundred runs differ by so much. */
+const noise = 0.03;
+const foldCount = 5;
+const classes = [10, 20, 30, 50, 70, 100];
+
+interface Comparison {
+  rapp: readonly Surface[];
+  igniter: readonly Surface[];
+  /** Sets of jobs for each number of jobs. */
+  sets: number;
+  seed: number;
+  say(line: string): void;
+}
+
+/** Shares that one way of finding them came to. */
+interface Found {
+  shares: readonly number[];
+  evaluations: number;
+}
+
+/** What one way of finding shares did over many sets. */
+interface Outcome {
+  /** Relative to the optimum, by set. */
+  gaps: number[];
+  evaluations: number[];
+}
+
+/**
+ * How near the search comes to the least sum of slowdowns, for models whose curves it has not seen, beside random and
+ * equal splits. Every evaluation gives each job's time with noise; a gap is of the true times.
+ */
+export function comparison({ rapp, igniter, sets, seed, say }: Comparison): Measurement[] {
+  const measurements: Measurement[] = [];
+  const largest = { gap: 0, evaluations: 0 };
+  const models = [...new Set(rapp.map(({ model }) => model))];
+  for (const jobs of [3, 4]) {
+    const found = {
+      search: outcome(),
+      flat: outcome(),
+      classes: outcome(),
+      ownClasses: outcome(),
+      random: outcome(),
+      equal: outcome(),
+    };
+    const parts = folds(models, foldCount, seededRandom(seed));
+    for (const [fold, held] of parts.entries()) {
+      const random = seededRandom(seed * 1000 + fold * 10 + jobs);
+      const known = rapp.filter(({ model }) => !held.includes(model));
+      const strangers = rapp.filter(({ model }) => held.includes(model));
+      const learned = { prior: pooledPrior(known), hyper: fittedHyper(known, defaultHyper) };
+      say(
+        `${jobs} jobs, models left out: ${held.length}, length ${learned.hyper.lengths[0]}, noise ${learned.hyper.noise}`,
+      );
+      for (let set = 0; set < sets / foldCount; set += 1) {
+        const drawn = drawSet(strangers, jobs, random);
+        const shares = drawn[0]!.shares;
+        note(found.search, drawn, search(drawn, shares, learned, random));
+        note(found.flat, drawn, search(drawn, shares, { prior: flatPrior, hyper: learned.hyper }, random));
+        const ofClasses = search(drawn, classes, learned, random);
+        note(found.classes, drawn, ofClasses);
+        note(found.ownClasses, drawn, ofClasses, classes);
+        note(found.random, drawn, randomSplits(drawn, random));
+        note(found.equal, drawn, equalSplit(drawn));
+      }
+    }
+    measurements.push(
+      ...gapsOf(`boGap.${jobs}`, found.search),
+      mean(`boEvaluationsMean.${jobs}`, found.search.evaluations),
+      ...gapsOf(`noTransferGap.${jobs}`, found.flat).slice(0, 1),
+      ...gapsOf(`classGap.${jobs}`, found.classes).slice(0, 1),
+      ...gapsOf(`classOwnGap.${jobs}`, found.ownClasses).slice(0, 1),
+      ...gapsOf(`random7Gap.${jobs}`, found.random).slice(0, 1),
+      ...gapsOf(`equalGap.${jobs}`, found.equal).slice(0, 1),
+    );
+    largest.gap = Math.max(largest.gap, percentile(found.search.gaps, 50));
+    largest.evaluations = Math.max(largest.evaluations, ...found.search.evaluations);
+    measurements.push(...elsewhere(rapp, igniter, jobs, sets, seed));
+  }
+  return [
+    { name: 'boGap', value: largest.gap },
+    { name: 'boEvaluations', value: largest.evaluations },
+    ...measurements,
+  ];
+}
+
+/** The same on another laboratory's V100, with what was learned from RaPP's models of other names. */
+function elsewhere(
+  rapp: readonly Surface[],
+  igniter: readonly Surface[],
+  jobs: number,
+  sets: number,
+  seed: number,
+): Measurement[] {
+  const known = rapp.filter(({ model }) => igniter.every((one) => one.model !== model));
+  const learned = { prior: pooledPrior(known), hyper: fittedHyper(known, defaultHyper) };
+  const random = seededRandom(seed * 1000 + jobs);
+  const found = { search: outcome(), random: outcome(), equal: outcome() };
+  for (let set = 0; set < sets; set += 1) {
+    const drawn = drawSet(igniter, jobs, random);
+    note(found.search, drawn, search(drawn, drawn[0]!.shares, learned, random));
+    note(found.random, drawn, randomSplits(drawn, random));
+    note(found.equal, drawn, equalSplit(drawn));
+  }
+  return [
+    ...gapsOf(`igniterGap.${jobs}`, found.search).slice(0, 1),
+    ...gapsOf(`igniterRandom7Gap.${jobs}`, found.random).slice(0, 1),
+    ...gapsOf(`igniterEqualGap.${jobs}`, found.equal).slice(0, 1),
+  ];
+}
+
+/** Nothing is known of other functions: a job may be anything between untouched and slowed down in proportion. */
+const flatPrior: Prior = { mean: (input) => -input[0]! / 2, deviation: (input) => 0.05 - input[0]! / 2 };
+
+function search(
+  set: readonly Surface[],
+  shares: readonly number[],
+  { prior, hyper }: { prior: Prior; hyper: Hyperparameters },
+  random: Random,
+): Found {
+  const problem: SearchProblem = {
+    jobs: set.map(() => ({ prior, weight: 1, maxSlowdown: Infinity })),
+    space: { shares, maxTotal: 100 },
+    hyper,
+  };
+  const points: MeasuredPoint[] = [];
+  for (;;) {
+    const proposal = propose(problem, points, points.length, random);
+    if (proposal === undefined) break;
+    points.push({ shares: proposal.shares, slowdowns: observed(set, proposal.shares, random) });
+  }
+  return { shares: bestOf(problem, points)!.shares, evaluations: points.length };
+}
+
+/** The best by measurement of as many splits as a search may make, each drawn evenly from those that give away all. */
+function randomSplits(set: readonly Surface[], random: Random): Found {
+  const splits = allotments({ shares: set[0]!.shares, maxTotal: 100 }, set.length, Infinity, random).filter(
+    (shares) => shares.reduce((sum, share) => sum + share, 0) === 100,
+  );
+  let best: readonly number[] = [];
+  let least = Infinity;
+  for (let evaluation = 0; evaluation < maxEvaluations; evaluation += 1) {
+    const shares = splits[Math.floor(randomFraction(random) * splits.length)]!;
+    const sum = observed(set, shares, random).reduce((total, slowdown) => total + slowdown, 0);
+    if (sum < least) [best, least] = [shares, sum];
+  }
+  return { shares: best, evaluations: maxEvaluations };
+}
+
+/** To each the same, the rest step by step to the first ones. */
+function equalSplit(set: readonly Surface[]): Found {
+  const { shares } = set[0]!;
+  const each = shares.filter((share) => share * set.length <= 100).at(-1)!;
+  const split = set.map(() => each);
+  for (const at of split.keys()) {
+    const left = 100 - split.reduce((sum, share) => sum + share, 0);
+    split[at] = shares
+      .filter((share) => share <= Math.min(each + left, shares[shares.indexOf(each) + 1] ?? each))
+      .at(-1)!;
+  }
+  return { shares: split, evaluations: 0 };
+}
+
+/** Compares with the best that `allowed` shares can do; default: all that were measured. */
+function note(
+  { gaps, evaluations }: Outcome,
+  set: readonly Surface[],
+  found: Found,
+  allowed: readonly number[] = set[0]!.shares,
+): void {
+  gaps.push(sumAt(set, found.shares) / leastSum(set, allowed) - 1);
+  evaluations.push(found.evaluations);
+}
+
+/** Slowdowns as a run would show them. */
+function observed(set: readonly Surface[], shares: readonly number[], random: Random): number[] {
+  return set.map((surface, at) => slowdownAt(surface, shares[at]!) * Math.exp(noise * standardNormal(random)));
+}
+
+/** Box and Muller's transform. */
+function standardNormal(random: Random): number {
+  return Math.sqrt(-2 * Math.log(1 - randomFraction(random))) * Math.cos(2 * Math.PI * randomFraction(random));
+}
+
+function outcome(): Outcome {
+  return { gaps: [], evaluations: [] };
+}
+
+function gapsOf(name: string, { gaps }: Outcome): Measurement[] {
+  return [
+    { name, value: percentile(gaps, 50), spread: [percentile(gaps, 5), percentile(gaps, 95)] },
+    { name: `${name}.p90`, value: percentile(gaps, 90) },
+  ];
+}
+
+function mean(name: string, values: readonly number[]): Measurement {
+  return { name, value: values.reduce((sum, value) => sum + value, 0) / values.length };
+}

@@ -1,0 +1,121 @@
+import { cholesky, solveLower } from './cholesky.js';
+
+/** What is believed before anything was measured. */
+export interface Prior {
+  mean(input: Float64Array): number;
+  /** Standard deviation, at least 0. */
+  deviation(input: Float64Array): number;
+}
+
+/** How what was measured bears on what was not. */
+export interface Hyperparameters {
+  /** By element of an input: the distance over which values go their own way. */
+  lengths: readonly number[];
+  /** Standard deviation of a measurement. */
+  noise: number;
+}
+
+/** Measurements, which may repeat an input. */
+export interface Samples {
+  inputs: readonly Float64Array[];
+  values: readonly number[];
+}
+
+/** Mean and variance of a normal distribution. */
+export interface Normal {
+  mean: number;
+  variance: number;
+}
+
+/** What is believed of the value at an input, without the noise of measuring it. */
+export type Posterior = (input: Float64Array) => Normal;
+
+/** The Matérn correlation with ν = 5/2 (Rasmussen and Williams, Gaussian Processes for Machine Learning, equation 4.17). */
+export function matern52(distance: number): number {
+  const scaled = Math.sqrt(5) * distance;
+  return (1 + scaled + (scaled * scaled) / 3) * Math.exp(-scaled);
+}
+
+/** Conditions a Gaussian process on `samples` (Rasmussen and Williams, algorithm 2.1). */
+export function posteriorOf(prior: Prior, hyper: Hyperparameters, samples: Samples): Posterior {
+  const { inputs } = samples;
+  const size = inputs.length;
+  const deviations = Float64Array.from(inputs, (input) => prior.deviation(input));
+  const { lower, whitened } = factored(prior, hyper, samples, deviations);
+  const column = new Float64Array(size);
+  return (input) => {
+    const deviation = prior.deviation(input);
+    for (let at = 0; at < size; at += 1) {
+      column[at] = deviation * deviations[at]! * matern52(distance(input, inputs[at]!, hyper.lengths));
+    }
+    solveLower(lower, column);
+    let mean = prior.mean(input);
+    let variance = deviation * deviation;
+    for (let at = 0; at < size; at += 1) {
+      mean += column[at]! * whitened[at]!;
+      variance -= column[at]! * column[at]!;
+    }
+    return { mean, variance: Math.max(0, variance) };
+  };
+}
+
+/** The logarithm of the probability density of `samples` under the prior. */
+export function logMarginalLikelihood(prior: Prior, hyper: Hyperparameters, samples: Samples): number {
+  const size = samples.inputs.length;
+  const deviations = Float64Array.from(samples.inputs, (input) => prior.deviation(input));
+  const { lower, whitened } = factored(prior, hyper, samples, deviations);
+  let log = (-size / 2) * Math.log(2 * Math.PI);
+  for (let at = 0; at < size; at += 1) {
+    log -= (whitened[at]! * whitened[at]!) / 2 + Math.log(lower[at * size + at]!);
+  }
+  return log;
+}
+
+/** The candidate under which all `tasks`, independent of each other, are likeliest; the first of several. Throws RangeError for no candidate. */
+export function likeliest(
+  candidates: readonly Hyperparameters[],
+  tasks: readonly (Samples & { prior: Prior })[],
+): Hyperparameters {
+  let best: Hyperparameters | undefined;
+  let bestLog = -Infinity;
+  for (const candidate of candidates) {
+    let log = 0;
+    for (const task of tasks) log += logMarginalLikelihood(task.prior, candidate, task);
+    if (best === undefined || log > bestLog) [best, bestLog] = [candidate, log];
+  }
+  if (best === undefined) throw new RangeError('there is no candidate to choose');
+  return best;
+}
+
+/** The factor of the samples' covariance, and their distance from the prior mean with it divided out. */
+function factored(
+  prior: Prior,
+  hyper: Hyperparameters,
+  { inputs, values }: Samples,
+  deviations: Float64Array,
+): { lower: Float64Array; whitened: Float64Array } {
+  const size = inputs.length;
+  if (values.length !== size) throw new RangeError(`${values.length} values for ${size} inputs`);
+  const covariance = new Float64Array(size * size);
+  for (let row = 0; row < size; row += 1) {
+    for (let column = 0; column <= row; column += 1) {
+      const correlation = matern52(distance(inputs[row]!, inputs[column]!, hyper.lengths));
+      const value = deviations[row]! * deviations[column]! * correlation;
+      covariance[row * size + column] = covariance[column * size + row] = value;
+    }
+    covariance[row * size + row]! += hyper.noise * hyper.noise;
+  }
+  const lower = cholesky(covariance, size);
+  const whitened = Float64Array.from(values, (value, at) => value - prior.mean(inputs[at]!));
+  solveLower(lower, whitened);
+  return { lower, whitened };
+}
+
+function distance(one: Float64Array, other: Float64Array, lengths: readonly number[]): number {
+  let squared = 0;
+  for (let at = 0; at < lengths.length; at += 1) {
+    const difference = (one[at]! - other[at]!) / lengths[at]!;
+    squared += difference * difference;
+  }
+  return Math.sqrt(squared);
+}

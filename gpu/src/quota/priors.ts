@@ -1,0 +1,88 @@
+import type { SlowdownPredictor, WorkloadFeatures } from '../predict/slowdown-predictor.js';
+import { likeliest } from './gaussian-process.js';
+import type { Hyperparameters, Prior } from './gaussian-process.js';
+import { inputLength } from './surrogate.js';
+
+/** How much slower a function was alone at smaller shares, from a profile. */
+export interface ShareCurve {
+  /** Percent, rising. */
+  shares: readonly number[];
+  /** Time at the share over that at 100 %. */
+  slowdowns: readonly number[];
+}
+
+/** What is unknown of any curve even where those in the pool agree, of the logarithm. */
+const leastDeviation = 0.03;
+
+/**
+ * What curves of other functions let one expect of a function that was not measured: at each share their mean and
+ * their deviation, linear in ln share between. All curves must have the same shares; throws RangeError otherwise, or
+ * for none. Neighbours make no difference to it.
+ */
+export function pooledPrior(curves: readonly ShareCurve[]): Prior {
+  const [first] = curves;
+  if (first === undefined) throw new RangeError('there is no curve to learn from');
+  const logs = curves.map(({ shares, slowdowns }) => {
+    const isSame = shares.length === first.shares.length && shares.every((share, at) => share === first.shares[at]);
+    if (!isSame || slowdowns.length !== shares.length) throw new RangeError('curves differ in their shares');
+    return slowdowns.map(Math.log);
+  });
+  const at = first.shares.map((share) => Math.log(share / 100));
+  const means = at.map((_, column) => mean(logs.map((log) => log[column]!)));
+  const deviations = at.map((_, column) => {
+    const variance = mean(logs.map((log) => (log[column]! - means[column]!) ** 2));
+    return Math.max(leastDeviation, Math.sqrt(variance));
+  });
+  return {
+    mean: (input) => interpolated(at, means, input[0]!),
+    deviation: (input) => interpolated(at, deviations, input[0]!),
+  };
+}
+
+/**
+ * What a slowdown predictor lets one expect of a job. How far it may be off grows with what it predicts: nothing can be
+ * much faster than alone.
+ */
+export function predictedPrior(predictor: SlowdownPredictor, features: WorkloadFeatures): Prior {
+  const logPredicted = (input: Float64Array): number => {
+    const [, smUtil = 0, dramUtil = 0, l2Util = 0] = input;
+    const one = { features, share: Math.exp(input[0]!) };
+    // The input has what the others use at their shares; so many neighbours with the whole GPU use just that.
+    const count = Math.ceil(Math.max(smUtil, dramUtil, l2Util));
+    const part = { smUtil: smUtil / count, dramUtil: dramUtil / count, l2Util: l2Util / count };
+    const neighbours = Array.from({ length: count }, () => ({ features: part, share: 1 }));
+    return Math.log(predictor.slowdown(one, neighbours));
+  };
+  return { mean: logPredicted, deviation: (input) => 0.1 + 0.3 * logPredicted(input) };
+}
+
+/**
+ * The hyper-parameters under which the pool's curves are likeliest, each taken for a function by itself; those of
+ * inputs that a curve does not have stay as in `fallback`.
+ */
+export function fittedHyper(curves: readonly ShareCurve[], fallback: Hyperparameters): Hyperparameters {
+  const prior = pooledPrior(curves);
+  const tasks = curves.map(({ shares, slowdowns }) => ({
+    prior,
+    inputs: shares.map((share) =>
+      Float64Array.of(Math.log(share / 100), ...new Array<number>(inputLength - 1).fill(0)),
+    ),
+    values: slowdowns.map(Math.log),
+  }));
+  const candidates = [0.3, 0.5, 0.8, 1.2, 1.8, 2.7, 4].flatMap((length) =>
+    [0.01, 0.02, 0.03, 0.05, 0.08].map((noise) => ({ lengths: [length, ...fallback.lengths.slice(1)], noise })),
+  );
+  return likeliest(candidates, tasks);
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+function interpolated(xs: readonly number[], ys: readonly number[], x: number): number {
+  const right = xs.findIndex((one) => one >= x);
+  if (right < 0) return ys.at(-1)!;
+  if (right === 0) return ys[0]!;
+  const part = (x - xs[right - 1]!) / (xs[right]! - xs[right - 1]!);
+  return ys[right - 1]! + part * (ys[right]! - ys[right - 1]!);
+}

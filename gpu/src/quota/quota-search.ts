@@ -1,0 +1,112 @@
+import { shareClasses } from '@gpuwhisk/common/gpu';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { allotments } from './candidates.js';
+import type { Allotment, ShareSpace } from './candidates.js';
+import { expectedImprovement, explorationAt, probabilityAtMost } from './expected-improvement.js';
+import type { Hyperparameters } from './gaussian-process.js';
+import { surrogateOf } from './surrogate.js';
+import type { MeasuredPoint, SearchJob, Surrogate } from './surrogate.js';
+
+/** The shares of a set are to be found that make the weighted sum of its slowdowns least, within all budgets. */
+export interface SearchProblem {
+  jobs: readonly SearchJob[];
+  space: ShareSpace;
+  hyper: Hyperparameters;
+}
+
+/** The shares to measure next, and why these. */
+export interface Proposal {
+  shares: Allotment;
+  /** Of the objective, expected. */
+  improvement: number;
+  /** That all budgets are kept, probability. */
+  feasible: number;
+}
+
+/** Measurements that a search makes at most. */
+export const maxEvaluations = 7;
+
+/** A search ends when less than this part of the best is to be gained. */
+const worthwhile = 0.01;
+
+/** Allotments that are looked at in one step, at most. */
+const maxCandidates = 20_000;
+
+/** Warm processes have one of the share classes, and jobs divide one GPU. */
+export const classSpace: ShareSpace = { shares: shareClasses, maxTotal: 100 };
+
+/** A length at which a curve over ln share bends a few times between 5 and 100 %, and the noise of repeated runs. */
+export const defaultHyper: Hyperparameters = { lengths: [1.5, 1, 1, 1], noise: 0.03 };
+
+/**
+ * What to measure next when `points` are known and this search has made `evaluations` of them; undefined when it has
+ * made its most, or no allotment promises an improvement that is worth a run. The same arguments give the same answer.
+ */
+export function propose(
+  problem: SearchProblem,
+  points: readonly MeasuredPoint[],
+  evaluations: number,
+  random: Random,
+): Proposal | undefined {
+  if (evaluations >= maxEvaluations) return undefined;
+  const { jobs, space, hyper } = problem;
+  const surrogate = surrogateOf(jobs, hyper, points);
+  const candidates = allotments(space, jobs.length, maxCandidates, random).map((shares) => ({
+    shares,
+    objective: surrogate.objective(shares),
+    feasible: feasibility(jobs, surrogate, shares),
+  }));
+  const best = bestOf(problem, points, surrogate);
+  let chosen: Proposal | undefined;
+  if (points.length === 0 || best === undefined) {
+    // Nothing to improve on: what is likely to keep all budgets, and of that what is expected to be least.
+    let least = Infinity;
+    for (const { shares, objective, feasible } of candidates) {
+      const isBetter =
+        feasible >= 0.5 ? objective.mean < least : least === Infinity && feasible > (chosen?.feasible ?? -1);
+      if (!isBetter) continue;
+      if (feasible >= 0.5) least = objective.mean;
+      chosen = { shares, improvement: Infinity, feasible };
+    }
+    return chosen !== undefined && !isMeasured(chosen.shares, points) ? chosen : undefined;
+  }
+  const exploration = explorationAt(evaluations) * rootMeanSquare(candidates.map((one) => one.objective.variance));
+  for (const { shares, objective, feasible } of candidates) {
+    const improvement = feasible * expectedImprovement(objective, best.objective, exploration);
+    if (improvement > (chosen?.improvement ?? 0)) chosen = { shares, improvement, feasible };
+  }
+  return chosen !== undefined && chosen.improvement >= worthwhile * best.objective ? chosen : undefined;
+}
+
+/** Of what was measured within all budgets, what the measurements taken together call best; undefined if nothing was. */
+export function bestOf(
+  { jobs, hyper }: SearchProblem,
+  points: readonly MeasuredPoint[],
+  surrogate: Surrogate = surrogateOf(jobs, hyper, points),
+): { shares: Allotment; objective: number } | undefined {
+  let best: { shares: Allotment; objective: number } | undefined;
+  for (const { shares, slowdowns } of points) {
+    if (jobs.some(({ maxSlowdown }, at) => slowdowns[at]! > maxSlowdown)) continue;
+    const objective = surrogate.objective(shares).mean;
+    if (best === undefined || objective < best.objective) best = { shares, objective };
+  }
+  return best;
+}
+
+/** The probability that all jobs keep their budgets. */
+function feasibility(jobs: readonly SearchJob[], surrogate: Surrogate, shares: Allotment): number {
+  let probability = 1;
+  for (const [at, { maxSlowdown }] of jobs.entries()) {
+    if (maxSlowdown === Infinity) continue;
+    probability *= probabilityAtMost(surrogate.logSlowdown(shares, at), Math.log(maxSlowdown));
+  }
+  return probability;
+}
+
+function isMeasured(shares: Allotment, points: readonly MeasuredPoint[]): boolean {
+  return points.some((point) => point.shares.every((share, at) => share === shares[at]));
+}
+
+function rootMeanSquare(variances: readonly number[]): number {
+  return Math.sqrt(variances.reduce((sum, variance) => sum + variance, 0) / variances.length);
+}

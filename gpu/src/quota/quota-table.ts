@@ -1,0 +1,228 @@
+import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
+import { guardrail } from './guardrail.js';
+import { NearestRows } from './nearest-row.js';
+import { ordered, placeKey } from './quota-key.js';
+import { addMeasurement, bestWithin } from './quota-row.js';
+import type { QuotaRow, RowPoint } from './quota-row.js';
+import type { QuotaChoice, QuotaJob, Quotas } from './quotas.js';
+import type { MeasuredPoint } from './surrogate.js';
+
+/** Slowdowns outside of these are no measurements of work: a clock that jumped, a run that was not run. */
+const leastSlowdown = 0.5;
+const greatestSlowdown = 1000;
+
+export interface QuotaTableOptions {
+  /** The model of a type of GPU in one mode. */
+  predictorOf(gpu: { type: string; mode: DeviceMode }): SlowdownPredictor;
+  /** Rows that are kept; then the one that was not used for longest makes way. Default 4096. */
+  maxRows?: number;
+}
+
+interface Entry {
+  row: QuotaRow;
+  /** The count of uses when it was used last. */
+  usedAt: number;
+}
+
+/**
+ * Which shares sets of jobs do best with, as it was measured on each kind of GPU (FaaShare's configuration table,
+ * section VII-B). Every measured point is kept, so that one table serves all budgets.
+ */
+export class QuotaTable implements Quotas {
+  private readonly byKey = new Map<string, Entry>();
+  /** Counts uses. */
+  private uses = 0;
+  private readonly nearest = new Map<string, NearestRows>();
+  private readonly drivers = new Map<string, number>();
+  private readonly maxRows: number;
+
+  constructor(private readonly options: QuotaTableOptions) {
+    this.maxRows = options.maxRows ?? 4096;
+  }
+
+  shareFor(set: readonly QuotaJob[], gpuType: string, mode: DeviceMode, budgetsMs: readonly number[]): QuotaChoice {
+    const { key, places } = ordered(set, gpuType, mode, budgetsMs);
+    const entry = this.byKey.get(key);
+    if (entry !== undefined) {
+      entry.usedAt = this.uses += 1;
+      const point = bestWithin(
+        entry.row,
+        places.map((place) => maxSlowdown(set[place]!, budgetsMs[place]!)),
+      );
+      if (point !== undefined) {
+        const shares = new Array<number>(set.length);
+        for (let at = 0; at < places.length; at += 1) shares[places[at]!] = point.shares[at]! / 100;
+        return { shares, source: 'hit', unmet: [] };
+      }
+    }
+    return this.nearestFor(set, gpuType, mode, budgetsMs) ?? this.guardrailFor(set, gpuType, mode, budgetsMs);
+  }
+
+  /**
+   * Keeps what was measured: `shares` in percent and slowdowns by job of the set. Gives why it is refused, or
+   * undefined: numbers that cannot be, or a driver older than the newest that this type of GPU was seen with.
+   */
+  record(
+    set: readonly QuotaJob[],
+    gpuType: string,
+    mode: DeviceMode,
+    { shares, slowdowns }: MeasuredPoint,
+    driverMajor: number,
+  ): string | undefined {
+    if (set.length === 0 || shares.length !== set.length || slowdowns.length !== set.length) {
+      return `${shares.length} shares and ${slowdowns.length} slowdowns for ${set.length} jobs`;
+    }
+    const share = shares.find((one) => !(one > 0 && one <= 100));
+    if (share !== undefined) return `a share of ${share} %`;
+    const slowdown = slowdowns.find((one) => !(one >= leastSlowdown && one <= greatestSlowdown));
+    if (slowdown !== undefined) return `a slowdown of ${slowdown}`;
+    if (!this.sawDriver(gpuType, driverMajor)) return `measured with driver ${driverMajor}, which has been replaced`;
+    const { key, ids, places } = ordered(
+      set,
+      gpuType,
+      mode,
+      shares.map((one) => -one),
+    );
+    let row = this.byKey.get(key)?.row;
+    if (row === undefined) {
+      const jobs = places.map((place, at) => {
+        const { function: name, version, features } = set[place]!;
+        return { id: ids[at]!, function: name, version, ...(features !== undefined && { features }) };
+      });
+      row = { gpuType, mode, driverMajor, jobs, points: [], searched: false };
+      this.insert(key, row);
+    }
+    const inOrder = (values: readonly number[]): number[] => places.map((place) => values[place]!);
+    addMeasurement(row, inOrder(shares), inOrder(slowdowns));
+    return undefined;
+  }
+
+  /** What was measured of a set, in its order: what a search goes on from. */
+  pointsOf(set: readonly QuotaJob[], gpuType: string, mode: DeviceMode): MeasuredPoint[] {
+    const { key, places } = ordered(set, gpuType, mode, new Array<number>(set.length).fill(0));
+    return (this.byKey.get(key)?.row.points ?? []).map((point) => given(point, places));
+  }
+
+  /** Notes that a search for the set has nothing more to gain; of a set that was not measured nothing is noted. */
+  markSearched(set: readonly QuotaJob[], gpuType: string, mode: DeviceMode): void {
+    const row = this.byKey.get(this.keyOf(set, gpuType, mode))?.row;
+    if (row !== undefined) row.searched = true;
+  }
+
+  /** Whether a search for the set is worth while: none has ended. */
+  wantsSearch(set: readonly QuotaJob[], gpuType: string, mode: DeviceMode): boolean {
+    return this.byKey.get(this.keyOf(set, gpuType, mode))?.row.searched !== true;
+  }
+
+  /**
+   * A GPU of the type has a driver of this major version: what was measured with an earlier one is forgotten. False
+   * where a later one is known already, as while the nodes of a cluster are upgraded one by one.
+   */
+  sawDriver(gpuType: string, major: number): boolean {
+    const known = this.drivers.get(gpuType);
+    if (known !== undefined && major < known) return false;
+    if (known !== major) {
+      this.drivers.set(gpuType, major);
+      this.dropWhere((row) => row.gpuType === gpuType && row.driverMajor < major);
+    }
+    return true;
+  }
+
+  /** A function has a new version, or is gone (undefined): what was measured of others is forgotten. */
+  sawVersion(name: string, version: string | undefined): void {
+    this.dropWhere((row) => row.jobs.some((job) => job.function === name && job.version !== version));
+  }
+
+  /** What is known, the row that was used last at the end. */
+  rows(): QuotaRow[] {
+    return [...this.byKey.values()].sort((one, other) => one.usedAt - other.usedAt).map(({ row }) => row);
+  }
+
+  /** Takes a row as `rows` gave it, in place of what is known of its set. */
+  restore(row: QuotaRow): void {
+    if (!this.sawDriver(row.gpuType, row.driverMajor)) return;
+    const key = `${placeKey(row.gpuType, row.mode)} ${row.jobs.map(({ id }) => id).join(' ')}`;
+    const before = this.byKey.get(key);
+    if (before !== undefined) this.drop(key, before.row);
+    this.insert(key, row);
+  }
+
+  private nearestFor(
+    set: readonly QuotaJob[],
+    gpuType: string,
+    mode: DeviceMode,
+    budgetsMs: readonly number[],
+  ): QuotaChoice | undefined {
+    const bounds = set.map((job, at) => maxSlowdown(job, budgetsMs[at]!));
+    let shares: number[] = [];
+    const near = this.nearest.get(placeKey(gpuType, mode))?.find(
+      set.map(({ features }) => features),
+      ({ row, matched }) => {
+        const theirs = new Array<number>(set.length);
+        for (const [at, other] of matched.entries()) theirs[other] = bounds[at]!;
+        const point = bestWithin(row, theirs);
+        if (point === undefined) return false;
+        shares = Array.from(matched, (other) => point.shares[other]! / 100);
+        return true;
+      },
+    );
+    return near === undefined ? undefined : { shares, source: 'nearest', unmet: [] };
+  }
+
+  private guardrailFor(
+    set: readonly QuotaJob[],
+    gpuType: string,
+    mode: DeviceMode,
+    budgetsMs: readonly number[],
+  ): QuotaChoice {
+    return guardrail(set, budgetsMs, this.options.predictorOf({ type: gpuType, mode }));
+  }
+
+  private keyOf(set: readonly QuotaJob[], gpuType: string, mode: DeviceMode): string {
+    return ordered(set, gpuType, mode, new Array<number>(set.length).fill(0)).key;
+  }
+
+  private insert(key: string, row: QuotaRow): void {
+    this.byKey.set(key, { row, usedAt: (this.uses += 1) });
+    const place = placeKey(row.gpuType, row.mode);
+    const index = this.nearest.get(place) ?? new NearestRows();
+    this.nearest.set(place, index);
+    index.add(row);
+    if (this.byKey.size > this.maxRows) this.dropUnused();
+  }
+
+  private dropUnused(): void {
+    let least = Infinity;
+    let oldest: [string, QuotaRow] | undefined;
+    for (const [key, { row, usedAt }] of this.byKey) {
+      if (usedAt < least) [least, oldest] = [usedAt, [key, row]];
+    }
+    if (oldest !== undefined) this.drop(...oldest);
+  }
+
+  private dropWhere(isOver: (row: QuotaRow) => boolean): void {
+    for (const [key, { row }] of this.byKey) if (isOver(row)) this.drop(key, row);
+  }
+
+  private drop(key: string, row: QuotaRow): void {
+    this.byKey.delete(key);
+    this.nearest.get(placeKey(row.gpuType, row.mode))?.delete(row);
+  }
+}
+
+/** How much slower than alone a budget lets a job be: not at all known without its time alone. */
+function maxSlowdown({ soloMs }: QuotaJob, budgetMs: number): number {
+  if (budgetMs === Infinity) return Infinity;
+  return soloMs !== undefined && soloMs > 0 ? budgetMs / soloMs : 0;
+}
+
+/** A row's point in the order of the set that was asked for. */
+function given({ shares, slowdowns }: RowPoint, places: readonly number[]): MeasuredPoint {
+  const back = (values: readonly number[]): number[] => {
+    const turned = new Array<number>(values.length);
+    for (const [at, place] of places.entries()) turned[place] = values[at]!;
+    return turned;
+  };
+  return { shares: back(shares), slowdowns: back(slowdowns) };
+}

@@ -1,0 +1,98 @@
+import { faashareFeatures } from '../predict/slowdown-predictor.js';
+import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
+import type { Allotment } from './candidates.js';
+import { posteriorOf } from './gaussian-process.js';
+import { withoutOutliers } from './outliers.js';
+import type { Hyperparameters, Normal, Posterior, Prior } from './gaussian-process.js';
+
+/** A job as the search sees it. */
+export interface SearchJob {
+  /** Of the logarithm of its slowdown; inputs are those of `inputOf`. */
+  prior: Prior;
+  /** Of its slowdown in the sum that is minimised. */
+  weight: number;
+  /** That its budget allows; Infinity where it has none. */
+  maxSlowdown: number;
+  /** Absent: what it does to its neighbours is left out. */
+  features?: WorkloadFeatures;
+}
+
+/** A set that ran with these shares, and how much slower than alone each job was. */
+export interface MeasuredPoint {
+  /** Percent, by job. */
+  shares: Allotment;
+  slowdowns: readonly number[];
+}
+
+/** Logarithm of the own share; use of SMs, memory bandwidth and L2 by the others at theirs (FaaShare, table II). */
+export const inputLength = 4;
+
+const nothing: WorkloadFeatures = { smUtil: 0, dramUtil: 0, l2Util: 0 };
+
+/** What the slowdown of job `at` depends on when all have `shares`. */
+export function inputOf(jobs: readonly Pick<SearchJob, 'features'>[], shares: Allotment, at: number): Float64Array {
+  const coLocated = jobs.map(({ features = nothing }, job) => ({ features, share: shares[job]! / 100 }));
+  const others = coLocated.filter((_, job) => job !== at);
+  const [, , , othersSm, othersDram, othersL2] = faashareFeatures(coLocated[at]!, others);
+  return Float64Array.of(Math.log(shares[at]! / 100), othersSm!, othersDram!, othersL2!);
+}
+
+/** What is believed of a set's slowdowns. */
+export interface Surrogate {
+  /** Of the logarithm of job `at`'s slowdown. */
+  logSlowdown(shares: Allotment, at: number): Normal;
+  /** Of the weighted sum of the slowdowns. */
+  objective(shares: Allotment): Normal;
+}
+
+/** One Gaussian process for each job, on the logarithm of its slowdown; what is the same is worked out once. */
+export function surrogateOf(
+  jobs: readonly SearchJob[],
+  hyper: Hyperparameters,
+  points: readonly MeasuredPoint[],
+): Surrogate {
+  const posteriors = jobs.map((job, at) => jobPosterior(jobs, at, hyper, points));
+  const contended = jobs.some(({ features }) => features !== undefined);
+  const known = jobs.map(() => new Map<string | number, Normal>());
+  const logSlowdown = (shares: Allotment, at: number): Normal => {
+    // Without features, what the others have makes no difference.
+    const key = contended ? shares.join() : shares[at]!;
+    const before = known[at]!.get(key);
+    if (before !== undefined) return before;
+    const normal = posteriors[at]!(inputOf(jobs, shares, at));
+    known[at]!.set(key, normal);
+    return normal;
+  };
+  return {
+    logSlowdown,
+    objective(shares) {
+      let mean = 0;
+      let variance = 0;
+      for (const [at, { weight }] of jobs.entries()) {
+        const slowdown = exponential(logSlowdown(shares, at));
+        mean += weight * slowdown.mean;
+        variance += weight * weight * slowdown.variance;
+      }
+      return { mean, variance };
+    },
+  };
+}
+
+function jobPosterior(
+  jobs: readonly SearchJob[],
+  at: number,
+  hyper: Hyperparameters,
+  points: readonly MeasuredPoint[],
+): Posterior {
+  const { prior } = jobs[at]!;
+  const inputs = points.map(({ shares }) => inputOf(jobs, shares, at));
+  const values = points.map(({ slowdowns }) => Math.log(slowdowns[at]!));
+  return posteriorOf(prior, hyper, withoutOutliers(prior, hyper, { inputs, values }));
+}
+
+/** Mean and variance of the exponential of a normal value, kept finite. */
+function exponential({ mean, variance }: Normal): Normal {
+  const bounded = Math.min(variance, 4);
+  const expected = Math.exp(Math.min(mean + bounded / 2, 20));
+  return { mean: expected, variance: expected * expected * Math.expm1(bounded) };
+}
