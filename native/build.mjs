@@ -121,6 +121,17 @@ async function buildStandIn() {
     flags: sharedFlags,
     linkFlags: ['-shared', '-Wl,-Bsymbolic', '-Wl,-soname,libcuda.so.1'],
   });
+  const runtime = join(folder, 'libcudart');
+  await build({
+    target: join(out, 'cudasim', 'libcudart.so.12'),
+    sources: sourcesIn(runtime, '.c'),
+    headers: [...wire, ...sourcesIn(runtime, '.h', '.map')],
+    flags: sharedFlags,
+    linkFlags: [
+      ...['-shared', '-Wl,-Bsymbolic', '-Wl,-soname,libcudart.so.12', '-pthread', '-ldl'],
+      `-Wl,--version-script=${join(runtime, 'symbols.map')}`,
+    ],
+  });
   await build({
     target: join(out, 'cudasim', 'control'),
     sources: [join(folder, 'connection.c'), join(folder, 'control', 'main.c')],

@@ -1,4 +1,4 @@
-#include "devices.h"
+#include "fatbin.h"
 #include "ptx.h"
 
 #include <stdio.h>
@@ -31,10 +31,23 @@ void unload_modules_of(struct CUctx_st *context) {
   }
 }
 
-// Machine code says nothing that the stand-in could read.
-static bool is_machine_code(const void *image) {
-  static const unsigned char elf[] = {0x7f, 'E', 'L', 'F'}, fat[] = {0x50, 0xed, 0x55, 0xba};
-  return memcmp(image, elf, sizeof elf) == 0 || memcmp(image, fat, sizeof fat) == 0;
+static CUresult read_fatbin_text(const char *from, uint64_t length, CUmodule module) {
+  char *text = length > MAX_IMAGE_BYTES ? NULL : malloc(length + 1);
+  if (text == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+  memcpy(text, from, length);
+  text[length] = '\0';
+  CUresult result = read_ptx(text, module);
+  free(text);
+  return result;
+}
+
+static CUresult read_image(const void *image, CUmodule module) {
+  uint64_t length;
+  if (!is_machine_code(image)) return read_ptx(image, module);
+  const char *text = text_in_fatbin(image, &length);
+  if (text != NULL) return read_fatbin_text(text, length, module);
+  module->opaque = true;
+  return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuModuleLoadData(CUmodule *made, const void *image) {
@@ -52,8 +65,7 @@ EXPORT CUresult cuModuleLoadData(CUmodule *made, const void *image) {
     memset(module, 0, sizeof *module);
     module->kind = MODULE;
     module->context = context;
-    module->opaque = is_machine_code(image);
-    if (!module->opaque) result = read_ptx(image, module);
+    result = read_image(image, module);
     if (result != CUDA_SUCCESS) unload_module(module);
   }
   unlock_state();

@@ -26,7 +26,12 @@ export interface DriverClient {
 
 /** Starts one; `env` as CUDA_VISIBLE_DEVICES and the variables of MPS. */
 export function startDriverClient(socket: string, env: Readonly<Record<string, string>> = {}): DriverClient {
-  const child = spawn(join(standIn.folder, 'client'), [], {
+  return startToldProgram(join(standIn.folder, 'client'), socket, env);
+}
+
+/** Starts another program that answers each line that it is told with one. */
+export function startToldProgram(path: string, socket: string, env: Readonly<Record<string, string>>): DriverClient {
+  const child = spawn(path, [], {
     stdio: ['pipe', 'pipe', 'inherit'],
     env: environmentFor(socket, env),
   });

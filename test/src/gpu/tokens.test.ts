@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { InitRequest } from '@gpuwhisk/invoker/containers/container-factory';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Share } from '@gpuwhisk/common/gpu';
@@ -14,6 +14,7 @@ import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-
 import type { RuntimeCatalog, RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
 import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
 import { untilAsync } from '../contract/share-enforcer.js';
+import { withCompiler } from '../native/compiler.js';
 import { startDriverClient, type DriverClient } from './driver-client.js';
 import { compileObject } from '../native/native-functions.js';
 import { standIn, startStandIn, type StandIn } from './stand-in.js';
@@ -53,7 +54,7 @@ function figuresOf(pid: number): TokenClientFigures {
   return server.figuresOf(client);
 }
 
-describe('kernel tokens on the stand-in driver', () => {
+withCompiler('kernel tokens on the stand-in driver', () => {
   async function withClient(share: Share, work: (client: DriverClient) => Promise<void>): Promise<void> {
     const machine = await startStandIn('a100-40x1', ['--context-ms', '10']);
     const client = startDriverClient(machine.socket, environment(share));
@@ -143,11 +144,12 @@ function sleeperOf(family: string, [program = '', ...words]: readonly string[]):
   return { code: readFileSync(jar).toString('base64'), binary: true, main: 'Sleeper' };
 }
 
-describe('a runtime marks a launch cycle for each run and batch, also for one that fails', () => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'gpuwhisk-cycles-'));
+withCompiler('a runtime marks a launch cycle for each run and batch, also for one that fails', () => {
+  let dataDir: string;
   let catalog: RuntimeCatalog;
   let machine: StandIn;
   beforeAll(async () => {
+    dataDir = mkdtempSync(join(tmpdir(), 'gpuwhisk-cycles-'));
     catalog = await createRuntimeCatalog({ runtimesDir, dataDir, clock: systemClock });
     machine = await startStandIn('a100-40x1', ['--context-ms', '10']);
   });

@@ -5,9 +5,10 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { Share } from '@gpuwhisk/common/gpu';
 import { TokenServer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
+import { canCompile, withCompiler } from './compiler.js';
 import { devices, fixture, TokenPrograms, type TokenProgram } from './token-programs.js';
 
 const share: Share = {
@@ -20,9 +21,11 @@ const share: Share = {
 
 let programs: TokenPrograms;
 beforeAll(() => {
-  programs = new TokenPrograms();
+  if (canCompile) programs = new TokenPrograms();
 });
-afterAll(() => programs.close());
+afterAll(async () => {
+  if (canCompile) await programs.close();
+});
 
 let folder: string;
 let said: string[];
@@ -62,7 +65,7 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
 /** Whether it launches what a tenth of 1000 blocks in 5 ms would never allow. */
 const isOpen = async (program: TokenProgram): Promise<boolean> => (await program.ask('loop 100000 50'))[0]! > 1000;
 
-describe('a program whose server', () => {
+withCompiler('a program whose server', () => {
   test('is missing runs on and says so', async () => {
     const program = start(join(folder, 'nothing.sock'), 'ticket');
     expect(await program.ask('context 0')).toEqual([0]);
@@ -124,7 +127,7 @@ describe('a program whose server', () => {
   });
 });
 
-describe('a program whose server is hostile and answers', () => {
+withCompiler('a program whose server is hostile and answers', () => {
   let hostile: ChildProcess | undefined;
   afterEach(async () => {
     if (hostile === undefined) return;
@@ -145,7 +148,7 @@ describe('a program whose server is hostile and answers', () => {
   });
 });
 
-describe('a server', () => {
+withCompiler('a server', () => {
   test('serves only those with a ticket of its own', async () => {
     const server = await startServer();
     const elsewhere = join(folder, 'elsewhere');

@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { Share, TokenTerms } from '@gpuwhisk/common/gpu';
 import { TokenServer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
+import { canCompile, withCompiler } from './compiler.js';
 import { devices, TokenPrograms, type TokenProgram, type Way } from './token-programs.js';
 
 const mebibyte = 2 ** 20;
@@ -13,9 +14,11 @@ const terminated = 810;
 
 let programs: TokenPrograms;
 beforeAll(() => {
-  programs = new TokenPrograms();
+  if (canCompile) programs = new TokenPrograms();
 });
-afterAll(() => programs.close());
+afterAll(async () => {
+  if (canCompile) await programs.close();
+});
 
 let folder: string;
 let server: TokenServer;
@@ -65,7 +68,7 @@ async function until(holds: () => boolean): Promise<void> {
   expect(holds()).toBe(true);
 }
 
-describe('launches are counted', () => {
+withCompiler('launches are counted', () => {
   const ways: Way[] = ['linked', 'dlsym', 'procaddress', 'procaddress-ptsz', 'procaddress-11'];
   test.each(ways)('of a program that finds the driver by %s', async (way) => {
     const program = await client(shareOf(1), way);
@@ -105,7 +108,7 @@ describe('launches are counted', () => {
   });
 });
 
-describe('a share', () => {
+withCompiler('a share', () => {
   test('is what it can launch in the long run', async () => {
     const program = await client(shareOf(0.5));
     const [launched] = await program.ask('loop 10 1000');
@@ -191,7 +194,7 @@ describe('a share', () => {
   });
 });
 
-describe('device memory', () => {
+withCompiler('device memory', () => {
   test('is capped with the error of a full device, contexts included', async () => {
     const program = await client(shareOf(1));
     const [result, pointer] = await program.ask(`alloc ${80 * mebibyte}`);
@@ -239,7 +242,7 @@ describe('device memory', () => {
   });
 });
 
-describe('a forked process', () => {
+withCompiler('a forked process', () => {
   test('registers for itself, and its end does not take the parent with it', async () => {
     const program = await client(shareOf(1));
     await program.ask(`alloc ${40 * mebibyte}`);
