@@ -13,7 +13,8 @@ const needsModule = /import statement outside a module|Unexpected token 'export'
  * Resolves with the function that `message.main` names in `message.code`, once the one that `message.entry` names, if
  * any, has been called; rejects with an error, or with a text where OpenWhisk's runtime gives only a text. Archives
  * are extracted into the current folder. All functions of source text refer to `token`. `token.stays` is set where
- * Node.js keeps things for good: ES modules, and the package.json of an archive.
+ * Node.js keeps things for good: ES modules, and the package.json of an archive; `token.mayImport` where built-in modules may
+ * be asked for by an `import()`.
  */
 async function loadAction(message, zipLibrary, token = {}) {
   const others = message.entry === undefined ? [] : [message.entry];
@@ -56,6 +57,7 @@ async function loadSource(code, names, token) {
   const module = new Module(filename);
   module.filename = filename;
   module.paths = Module._nodeModulePaths(path.dirname(filename));
+  token.mayImport = /\bimport\b/.test(code);
   let evaluate;
   try {
     evaluate = vm.compileFunction(

@@ -133,25 +133,28 @@ function init(id, message) {
   status = 'starting';
   Object.assign(process.env, message.env);
   token = {};
-  require('./load-action.cjs')
-    .loadAction(message, zipLibrary, token)
-    .then(
-      (loaded) => {
-        handler = loaded;
-        status = 'ready';
-        answer(frameType.result, id, '{"ok":true}');
-      },
-      (error) => {
-        status = 'stopped';
-        console.error('Error during initialization:', error);
-        answerError(id, `Initialization has failed due to: ${error?.stack ? String(error.stack) : error}`);
-      },
-    );
+  loadAction ??= require('./load-action.cjs').loadAction;
+  loadAction(message, zipLibrary, token).then(
+    (loaded) => {
+      handler = loaded;
+      status = 'ready';
+      answer(frameType.result, id, '{"ok":true}');
+    },
+    (error) => {
+      status = 'stopped';
+      console.error('Error during initialization:', error);
+      answerError(id, `Initialization has failed due to: ${error?.stack ? String(error.stack) : error}`);
+    },
+  );
 }
 
+/** Asked for once: what is asked for counts as the action's, and is looked at when that leaves. */
+let createHash;
+let loadAction;
+
 function digestOf({ code, binary }) {
-  return require('crypto')
-    .createHash('sha256')
+  createHash ??= require('crypto').createHash;
+  return createHash('sha256')
     .update(code, binary ? 'base64' : 'utf8')
     .digest('hex');
 }

@@ -3,6 +3,8 @@
 const Module = require('module');
 const v8 = require('v8');
 const vm = require('vm');
+const { performance } = require('perf_hooks');
+const { rareGlobals, hangDoors } = require('./doors.cjs');
 const { noteSharedObjects } = require('./shared-objects.cjs');
 const { Leftovers, trackTimers } = require('./leftovers.cjs');
 const { keepEnvironment } = require('./run-environment.cjs');
@@ -24,12 +26,25 @@ const sample = { main: 'main', binary: false, code: 'function main(argument) { r
 /** Modules that were asked for since the last unload. */
 const asked = new Set();
 
+function noteRequest(name) {
+  asked.add(name.startsWith('node:') ? name.slice(5) : name);
+}
+
 function watchRequests() {
   const load = Module._load;
   Module._load = function (request, parent, isMain) {
-    if (typeof request === 'string') asked.add(request.startsWith('node:') ? request.slice(5) : request);
+    if (typeof request === 'string') noteRequest(request);
     return load.call(this, request, parent, isMain);
   };
+  const { getBuiltinModule } = process;
+  if (getBuiltinModule === undefined) return;
+  const watched = {
+    getBuiltinModule(id) {
+      if (typeof id === 'string') noteRequest(id);
+      return getBuiltinModule(id);
+    },
+  };
+  process.getBuiltinModule = watched.getBuiltinModule;
 }
 
 /** Settings that are no properties: what reads one, and what sets it. */
@@ -88,6 +103,7 @@ async function prewarm(folders) {
   for (const file of ['extract-archive', 'serialize-error']) require(`./${file}.cjs`);
   trackTimers();
   watchRequests();
+  const rare = rareGlobals();
   await useAll();
   const collect = exposeCollector();
   const restoreSettings = noteSettings();
@@ -97,15 +113,21 @@ async function prewarm(folders) {
   const seen = new Set([Module._cache, Module._pathCache]);
   const streams = [process.stdout, process.stderr];
   const agents = [require('http').globalAgent, require('https').globalAgent];
+  const doors = hangDoors(rare);
   const restoreGlobals = noteSharedObjects([globalThis], [process, ...streams, ...agents], seen);
+  const restoreRare = noteSharedObjects(doors.behind, [], seen);
   const restoreModules = new Map(builtIns.map((name) => [name, noteSharedObjects([require(name)], [], seen)]));
   await new Promise((resolve) => setImmediate(resolve));
   const leftovers = new Leftovers(streams, folders);
   let unproved = [];
 
-  function restoreShared(thorough) {
+  /** `anyModule`: what was asked for is not known. */
+  function restoreShared(thorough, anyModule) {
+    const all = thorough || anyModule;
     let restored = restoreGlobals(thorough);
-    for (const [name, restore] of restoreModules) if (thorough || asked.has(name)) restored += restore(thorough);
+    // A built-in module may give what the rare globals do.
+    if (all || doors.isUsed() || asked.size > 0) restored += restoreRare(thorough);
+    for (const [name, restore] of restoreModules) if (all || asked.has(name)) restored += restore(thorough);
     return restored;
   }
 
@@ -141,13 +163,13 @@ async function prewarm(folders) {
   function unload(token, thorough) {
     unproved.push(new WeakRef(token ?? {}));
     // An async function would keep its parameter as long as it waits.
-    return putBack(token?.stays === true, thorough);
+    return putBack(token?.stays === true, token?.mayImport === true, thorough);
   }
 
-  async function putBack(stays, thorough) {
+  async function putBack(stays, mayImport, thorough) {
     const left = stays ? ['ES modules or files of an archive, which Node.js keeps'] : [];
     const startedMs = performance.now();
-    let restored = restoreShared(thorough);
+    let restored = restoreShared(thorough, mayImport);
     let verifyMs = performance.now() - startedMs;
     restored += await leftovers.end();
     restoreSettings();
@@ -155,12 +177,13 @@ async function prewarm(folders) {
     left.push(...forgetModules());
     const lookedMs = performance.now();
     // Nothing of the action has run since the first look, unless there was something to end.
-    if (restored > 0 && restoreShared(thorough) > 0) left.push('built-in objects that change');
+    if (restored > 0 && restoreShared(thorough, mayImport) > 0) left.push('built-in objects that change');
     left.push(...leftovers.differences());
     if (thorough || unproved.length >= mostUnproved) {
       if (!(await isCollected())) left.push('objects of an action that is gone');
     }
     asked.clear();
+    doors.close();
     verifyMs += performance.now() - lookedMs;
     return { left, verifyMs };
   }

@@ -5,7 +5,7 @@ const { ownKeys, getOwnPropertyDescriptor, defineProperty, deleteProperty } = Re
 const { getPrototypeOf, setPrototypeOf, isExtensible } = Reflect;
 const { is } = Object;
 
-/** Of functions these are looked at in a thorough pass only: they are many, and hardly anybody changes them. */
+/** Functions with no more than these are looked at in a thorough pass only: they are many, and hardly anybody changes them. */
 const functionKeys = new Set(['length', 'name', 'prototype', 'arguments', 'caller']);
 
 function isObject(value) {
@@ -44,8 +44,15 @@ function note(object, whole) {
     known: all,
     keys,
     descriptors,
-    quick: typeof object !== 'function' || !all.every((key) => functionKeys.has(key)),
+    quick:
+      typeof object === 'function' ? !all.every((key) => functionKeys.has(key)) : !isBare(all, descriptors[0]?.value),
   };
+}
+
+/** The prototype that a function came with, not used as such: as rarely changed as the function. A class has one for a purpose. */
+function isBare(keys, owner) {
+  if (keys.length !== 1 || keys[0] !== 'constructor' || typeof owner !== 'function') return false;
+  return getOwnPropertyDescriptor(owner, 'prototype')?.writable === true;
 }
 
 /** What `entry` refers to, with whether all of it is to be noted. */

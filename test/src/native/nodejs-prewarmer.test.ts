@@ -198,6 +198,34 @@ describe('a Node.js pre-warmer', () => {
     expect(await call(hunt, { secret })).toEqual(nothing);
   });
 
+  test.each([
+    ['a rare global', 'const rare = () => [Blob.prototype, new ReadableStream().getReader().constructor.prototype]'],
+    ['what fetch gives', "const rare = async () => [(await fetch('data:,x')).constructor.prototype]"],
+    ['a module', "const rare = () => [require('buffer').Blob.prototype]"],
+    ['an import', "const rare = async () => [(await import('node:buffer')).Blob.prototype]"],
+    ['process', "const rare = () => [process.getBuiltinModule?.('buffer').Blob.prototype]"],
+  ])('puts back what is rarely used and was reached by %s', async (_, rare) => {
+    const look =
+      'function main() { return { left: [Blob, Response, ReadableStreamDefaultReader].map(({ prototype }) => prototype.left ?? 0) } }';
+    const clear = { left: [0, 0, 0] };
+    expect(await call(look)).toEqual(clear);
+    expect((await runtime.unload()).body).toEqual(clean);
+    await call(
+      `${rare}; async function main() { for (const each of await rare()) if (each) each.left = 1; return {} }`,
+    );
+    expect((await runtime.unload()).body).toEqual(clean);
+    expect(await call(look)).toEqual(clear);
+  });
+
+  test('a rare global can be replaced, until the function is gone', async () => {
+    const code = `function main() { const before = [typeof fetch, typeof Blob]; fetch = 1; globalThis.Blob = 2;
+      return { before, after: [fetch, Blob, Object.keys(globalThis).includes('fetch')] } }`;
+    const result = { before: ['function', 'function'], after: [1, 2, true] };
+    expect(await call(code)).toEqual(result);
+    expect((await runtime.unload()).body).toEqual(clean);
+    expect(await call(code)).toEqual(result);
+  });
+
   test('checks the digest before it loads anything', async () => {
     const code = "console.log('loaded'); const main = (value) => value";
     const digest = createHash('sha256').update(code).digest('hex');
