@@ -1,0 +1,7 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import type { JsonValue } from '../json.js';
+
+/** The thread that runInWorker starts. */
+const { module, input } = workerData as { module: string; input: JsonValue };
+const { default: run } = (await import(module)) as { default: (input: JsonValue) => JsonValue | Promise<JsonValue> };
+parentPort?.postMessage(await run(input));
