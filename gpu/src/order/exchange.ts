@@ -25,12 +25,15 @@ export function exchange(
   options: ExchangeOptions,
 ): Exchanged {
   const { leaving, coming } = match(first, second, options);
-  if (leaving.length === 0) return 'none';
+  // Between queues that are not one after the other, completions change places only: no more tasks, no lower mean.
+  const isNext = first.gpu.id === second.gpu.id;
+  if (leaving.length === 0 || (coming.length <= leaving.length && !isNext)) return 'none';
   const [one, other] = [copyOf(first), copyOf(second)];
   for (const member of leaving) remove(one, member);
   for (const member of coming) remove(other, member);
   if (!addAll(one, coming) || !addAll(other, leaving)) return 'dropped';
   raiseLate(one);
+  if (isNext) other.startsAt += outlookOf(one).lastAt - outlookOf(first).lastAt;
   raiseLate(other);
   const before = [outlookOf(first), outlookOf(second)] as const;
   const after = [outlookOf(one), outlookOf(other)] as const;
@@ -87,7 +90,7 @@ export function match(
 function timed(queue: SubQueue, isPinned: (member: Member) => boolean): { member: Member; tookMs: number }[] {
   const { endsAt } = outlookOf(queue);
   return queue.members
-    .map((member, at) => ({ member, tookMs: endsAt[queue.residents.length + at]! - queue.startsAt }))
+    .map((member, at) => ({ member, tookMs: endsAt[queue.running.length + at]! - queue.startsAt }))
     .filter(({ member }) => !isPinned(member));
 }
 
@@ -103,7 +106,7 @@ function addAll(queue: SubQueue, members: readonly Member[]): boolean {
 function latecomers(queue: SubQueue, members: readonly Member[]): Member[] {
   const { endsAt } = outlookOf(queue);
   const tasks = new Set(
-    queue.members.filter(({ deadline }, at) => endsAt[queue.residents.length + at]! > deadline).map(({ task }) => task),
+    queue.members.filter(({ deadline }, at) => endsAt[queue.running.length + at]! > deadline).map(({ task }) => task),
   );
   return members.filter(({ task }) => tasks.has(task));
 }
@@ -111,7 +114,7 @@ function latecomers(queue: SubQueue, members: readonly Member[]): Member[] {
 /** Moves a member to the queue in which it ends first, if that is before it ends now and nobody misses a deadline. */
 function moveToBest(member: Member, from: SubQueue, others: readonly SubQueue[]): boolean {
   const { endsAt } = outlookOf(from);
-  let bestAt = endsAt[from.residents.length + from.members.indexOf(member)]!;
+  let bestAt = endsAt[from.running.length + from.members.indexOf(member)]!;
   let best: { queue: SubQueue; tried: SubQueue } | undefined;
   for (const queue of others) {
     if (queue === from || !hasRoom(queue, member.task)) continue;

@@ -1,5 +1,5 @@
 import type { Quotas } from '../quota/quotas.js';
-import { outlookOf, setShares, sufficientShare } from './sub-queue.js';
+import { outlookOf, residentsOf, setShares, sufficientShare } from './sub-queue.js';
 import type { Member, SubQueue } from './sub-queue.js';
 
 /** The shares that those who start now get, by member, and where they come from. */
@@ -34,12 +34,12 @@ export function finalShares(queue: SubQueue, quotas: Quotas | undefined): FinalS
 /** What the quota stage knows; undefined where it knows no more than the smallest shares. */
 function fromTable(queue: SubQueue, quotas: Quotas | undefined): FinalShares | undefined {
   if (quotas === undefined) return undefined;
-  const { gpu, residents, members, startsAt } = queue;
-  const all = [...residents, ...members];
+  const { gpu, running, members, startsAt } = queue;
+  const all = [...residentsOf(queue), ...members];
   const budgetsMs = all.map(({ deadline, startMs }) => deadline - startsAt - startMs);
   const { shares, source } = quotas.shareFor(all.map(jobOf), gpu.type, gpu.mode, budgetsMs);
   if (source === 'guardrail') return undefined;
-  return { shares: members.map(({ task }, at) => task.share ?? shares[residents.length + at]!), source };
+  return { shares: members.map(({ task }, at) => task.share ?? shares[running.length + at]!), source };
 }
 
 function jobOf({ task }: Member): Parameters<Quotas['shareFor']>[0][number] {

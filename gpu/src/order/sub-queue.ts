@@ -1,6 +1,6 @@
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import { deadlineAt } from '../policies/policy.js';
-import type { GpuState, Task } from '../policies/policy.js';
+import type { RunningTask, Task } from '../policies/policy.js';
 import { needMiB, obstacle, occupy } from '../policies/rooms.js';
 import type { Room } from '../policies/rooms.js';
 import type { SetPredictions } from './set-predictions.js';
@@ -27,8 +27,9 @@ export interface SubQueue extends Room {
   predictions: SetPredictions;
   /** When its GPU will be free for it, ms; now for the first one on a GPU. */
   startsAt: number;
-  /** What runs there already, and cannot be moved. */
-  residents: Member[];
+  /** What runs there already, and cannot be moved: see `residentsOf`. */
+  running: readonly RunningTask[];
+  residents: Member[] | undefined;
   members: Member[];
   /** Of what is in it now. */
   outlook: Outlook | undefined;
@@ -49,26 +50,35 @@ export interface Outlook {
 }
 
 /** The sub-queue that may start now on a GPU, with nothing in it but what runs there. */
-export function firstQueueOn(gpu: GpuState, room: Room, predictions: SetPredictions, at: number): SubQueue {
-  const kinds = gpu.running.map(({ task, share }) => predictions.kindOf(task.features, share));
+export function firstQueueOn(room: Room, predictions: SetPredictions, at: number): SubQueue {
+  const { running } = room.gpu;
+  return { ...room, predictions, startsAt: at, running, residents: undefined, members: [], outlook: undefined };
+}
+
+/** What runs on a sub-queue's GPU; looked at only where somebody may join it, since that takes predictions. */
+export function residentsOf(queue: SubQueue): Member[] {
+  if (queue.residents !== undefined) return queue.residents;
+  const { predictions, running, startsAt: at } = queue;
+  const kinds = running.map(({ task, share }) => predictions.kindOf(task.features, share));
   const slowdowns = predictions.slowdowns(kinds);
-  const residents = gpu.running.map(({ task, share, startedAt }, index): Member => {
+  queue.residents = running.map(({ task, share, startedAt }, index): Member => {
+    const slowdown = slowdowns[index]!;
     const soloMs = task.soloMs ?? unmeasuredMs;
-    const startMs = Math.max(0, (task.startMs ?? 0) - Math.max(0, at - startedAt));
-    const ranMs = Math.max(0, at - startedAt - (task.startMs ?? 0));
+    const sinceMs = Math.max(0, at - startedAt);
+    const startMs = Math.max(0, (task.startMs ?? 0) - sinceMs);
+    const ranMs = Math.max(0, sinceMs - (task.startMs ?? 0));
     // One that takes longer than predicted is taken to need some more yet.
-    const leftMs = Math.max(soloMs * 0.05, soloMs - ranMs / slowdowns[index]!);
-    const deadline = deadlineAt(task);
-    const isLate = at + startMs + leftMs * slowdowns[index]! > deadline;
-    return { task, share, kind: kinds[index]!, leftMs, startMs, deadline: isLate ? Infinity : deadline };
+    const leftMs = Math.max(soloMs * 0.05, soloMs - ranMs / slowdown);
+    const isLate = at + startMs + leftMs * slowdown > deadlineAt(task);
+    return { task, share, kind: kinds[index]!, leftMs, startMs, deadline: isLate ? Infinity : deadlineAt(task) };
   });
-  return { ...room, predictions, startsAt: at, residents, members: [], outlook: undefined };
+  return queue.residents;
 }
 
 /** A sub-queue that has a GPU to itself from `startsAt` on. */
 export function laterQueueOn({ gpu, predictions }: SubQueue, startsAt: number): SubQueue {
   const room: Room = { gpu, freeMiB: gpu.memoryMiB, load: 0, clients: 0 };
-  return { ...room, predictions, startsAt, residents: [], members: [], outlook: undefined };
+  return { ...room, predictions, startsAt, running: [], residents: [], members: [], outlook: undefined };
 }
 
 /** A copy that can be filled without the original's changing. */
@@ -127,8 +137,8 @@ export function remove(queue: SubQueue, member: Member): void {
 /** What is predicted of all that is in a sub-queue. */
 export function outlookOf(queue: SubQueue): Outlook {
   if (queue.outlook !== undefined) return queue.outlook;
-  const { predictions, residents, members, startsAt } = queue;
-  const all = [...residents, ...members];
+  const { predictions, members, startsAt } = queue;
+  const all = [...residentsOf(queue), ...members];
   const slowdowns = predictions.slowdowns(all.map(({ kind }) => kind));
   const outlook: Outlook = { endsAt: [], late: 0, lastAt: startsAt, sumAt: 0, rate: 0 };
   all.forEach(({ leftMs, startMs, deadline }, index) => {
@@ -150,7 +160,7 @@ export function setShares(queue: SubQueue, shares: readonly number[]): void {
     const share = shares[at]!;
     return { ...member, share, kind: queue.predictions.kindOf(member.task.features, share) };
   });
-  queue.load = [...queue.residents, ...queue.members].reduce((total, { share }) => total + share, 0);
+  queue.load = [...queue.running, ...queue.members].reduce((total, { share }) => total + share, 0);
   queue.outlook = undefined;
 }
 
@@ -160,7 +170,7 @@ export function raiseLate(queue: SubQueue): void {
   if (late === 0) return;
   const before = queue.members.map(({ share }) => share);
   const raised = queue.members.map(({ task, share, deadline }, at) => {
-    const isLate = endsAt[queue.residents.length + at]! > deadline;
+    const isLate = endsAt[queue.running.length + at]! > deadline;
     return isLate && task.share === undefined ? Math.max(share, sufficientShare(task)) : share;
   });
   if (raised.every((share, at) => share === before[at])) return;

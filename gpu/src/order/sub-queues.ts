@@ -1,7 +1,7 @@
 import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { Task, TaskRejection } from '../policies/policy.js';
 import { gangFor, obstacle, roomsToKeep } from '../policies/rooms.js';
-import { add, copyOf, hasRoom, laterQueueOn, memberOf, outlookOf, raiseLate, remove } from './sub-queue.js';
+import { add, copyOf, hasRoom, laterQueueOn, memberOf, outlookOf, raiseLate } from './sub-queue.js';
 import type { Member, SubQueue } from './sub-queue.js';
 
 /** What a plan goes by. */
@@ -13,12 +13,14 @@ export interface PlanOptions {
   minGain: number;
   /** Shares that are given away of one GPU, at most, tasks that are alone aside. */
   maxLoad: number;
-  /** Sub-queues that are planned ahead, at most. */
+  /** Sub-queues that are planned ahead for exchanges, at most. */
   maxLater: number;
 }
 
 /** Sub-queues that a task is tried in by prediction, at most. */
-const maxTries = 3;
+const maxTries = 2;
+/** Tasks that are tried in a sub-queue in vain, at most, in one decision. */
+const maxFailures = 2;
 
 /**
  * Adds a member if the GPU does better with it: nobody misses a deadline for it, and best effort adds enough work. Those
@@ -40,6 +42,8 @@ export function addIfPasses(queue: SubQueue, member: Member, { minGain }: PlanOp
 export class FirstQueues {
   readonly rejected: TaskRejection[] = [];
   private readonly kept = new Set<SubQueue>();
+  /** Predictions that were against a task. */
+  private readonly failures = new Map<SubQueue, number>();
   /** Half of the GPUs: those who have waited for too long do not stop everybody else. */
   private readonly maxKept: number;
 
@@ -50,17 +54,11 @@ export class FirstQueues {
     this.maxKept = Math.ceil(queues.length / 2);
   }
 
-  /** Puts a task into the emptiest sub-queue that has the memory for it: nothing is predicted. */
-  addByMemory(task: Task): boolean {
-    if (task.gpus > 1) return this.addToGang(task);
-    const [queue] = this.fitting(task);
-    if (queue === undefined) return false;
-    add(queue, memberOf(task, queue));
-    return true;
-  }
-
-  /** Puts a task into the emptiest sub-queue in which nobody misses a deadline for it. */
-  addByPrediction(task: Task): boolean {
+  /**
+   * Puts a task into the emptiest sub-queue with the memory for it in which nobody is predicted to miss a deadline: the
+   * paper's migration of whoever comes last, before it is in.
+   */
+  add(task: Task): boolean {
     return task.gpus === 1 ? this.addToOne(task, this.fitting(task)) : this.addToGang(task);
   }
 
@@ -70,33 +68,11 @@ export class FirstQueues {
     for (const queue of roomsToKeep(open, task) as SubQueue[]) if (this.kept.size < this.maxKept) this.kept.add(queue);
   }
 
-  /**
-   * Takes the last ones out of a sub-queue while a prediction says that somebody misses a deadline, or that the last one
-   * adds too little. Each goes to another sub-queue that may start now and has it pass, or is returned.
-   */
-  relieve(queue: SubQueue): Task[] {
-    const leaving: Task[] = [];
-    for (;;) {
-      const tail = queue.members.at(-1);
-      if (tail === undefined) break;
-      remove(queue, tail);
-      // Who comes before it may be late without it.
-      if (addIfPasses(queue, tail, this.options)) {
-        if (outlookOf(queue).late === 0) break;
-        remove(queue, queue.members.at(-1)!);
-      }
-      this.reject(tail.task, queue, foreseen(queue));
-      this.takeOut(tail.task);
-      leaving.push(tail.task);
-    }
-    const others = (task: Task): SubQueue[] => this.fitting(task).filter((one) => one !== queue);
-    return leaving.reverse().filter((task) => task.gpus > 1 || !this.addToOne(task, others(task)));
-  }
-
   private addToOne(task: Task, fit: readonly SubQueue[]): boolean {
     for (const queue of fit.slice(0, maxTries)) {
       if (addIfPasses(queue, memberOf(task, queue), this.options)) return true;
       this.reject(task, queue, foreseen(queue));
+      this.failures.set(queue, (this.failures.get(queue) ?? 0) + 1);
     }
     return false;
   }
@@ -112,20 +88,11 @@ export class FirstQueues {
     return gang !== undefined;
   }
 
-  /** Takes a task that needs several GPUs off all of them. */
-  private takeOut(task: Task): void {
-    if (task.gpus === 1) return;
-    for (const queue of this.queues) {
-      const member = queue.members.find((one) => one.task === task);
-      if (member !== undefined) remove(queue, member);
-    }
-  }
-
   /** The sub-queues that a task can be put into, the best one first. */
   private fitting(task: Task): SubQueue[] {
     const fit: { queue: SubQueue; load: number; isWarm: boolean }[] = [];
     for (const queue of this.queues) {
-      const problem = this.kept.has(queue) ? keptForAnother : obstacle(queue, task);
+      const problem = this.kept.has(queue) ? keptForAnother : (obstacle(queue, task) ?? this.closed(queue));
       if (problem !== undefined) {
         this.reject(task, queue, problem);
         continue;
@@ -140,6 +107,11 @@ export class FirstQueues {
     }
     fit.sort((a, b) => Number(b.isWarm) - Number(a.isWarm) || a.load - b.load || b.queue.freeMiB - a.queue.freeMiB);
     return fit.map(({ queue }) => queue);
+  }
+
+  /** One that several did not pass in is asked no more. */
+  private closed(queue: SubQueue): Pick<Rejection, 'reason' | 'numbers'> | undefined {
+    return (this.failures.get(queue) ?? 0) >= maxFailures ? foreseen(queue) : undefined;
   }
 
   private reject({ id }: Task, { gpu }: SubQueue, why: Pick<Rejection, 'reason' | 'numbers'>): void {
@@ -159,20 +131,25 @@ function isWarmOn({ gpu }: SubQueue, task: Task): boolean {
   return gpu.idle?.some((one) => one.function === task.function && one.namespace === task.namespace) ?? false;
 }
 
-/** Sub-queues for those that cannot start now, each on the GPU that is free first; what is beyond the limit is left out. */
+/**
+ * Sub-queues for those that cannot start now, as memory and shares allow, each on the GPU that is free first; what is
+ * beyond the limit is left out.
+ */
 export function laterQueues(tasks: readonly Task[], first: readonly SubQueue[], options: PlanOptions): SubQueue[] {
   const later: SubQueue[] = [];
   const lastOn = new Map(first.map((queue) => [queue.gpu.id, queue]));
   for (const task of tasks) {
     if (task.gpus > 1) continue;
-    const fit = later.filter((queue) => hasRoom(queue, task) && queue.load < options.maxLoad).slice(0, maxTries);
-    if (fit.some((queue) => addIfPasses(queue, memberOf(task, queue), options))) continue;
-    if (later.length >= options.maxLater) break;
-    const queue = earliest([...lastOn.values()], task);
-    if (queue === undefined) continue;
+    const isFit = (queue: SubQueue): boolean => queue.load + memberOf(task, queue).share <= 1 && hasRoom(queue, task);
+    let queue = later.find(isFit);
+    if (queue === undefined) {
+      if (later.length >= options.maxLater) break;
+      queue = earliest([...lastOn.values()], task);
+      if (queue === undefined) continue;
+      later.push(queue);
+      lastOn.set(queue.gpu.id, queue);
+    }
     add(queue, memberOf(task, queue));
-    later.push(queue);
-    lastOn.set(queue.gpu.id, queue);
   }
   return later;
 }

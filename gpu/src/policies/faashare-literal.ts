@@ -20,7 +20,7 @@ export function faashareLiteral({ predictorOf }: Pick<PolicyNeeds, 'predictorOf'
 
   function decide(snapshot: Snapshot): Decision {
     const rooms = roomsOf(snapshot);
-    const gpus = snapshot.gpus.map((gpu, at) => firstQueueOn(gpu, rooms[at]!, predictions.of(gpu), snapshot.at));
+    const gpus = rooms.map((room) => firstQueueOn(room, predictions.of(room.gpu), snapshot.at));
     const tasks = bySlo(snapshot);
     const single = tasks.filter((task) => task.gpus === 1);
     const queues = partition(single, gpus, snapshot.at);

@@ -15,8 +15,8 @@ describe('order', () => {
   test('goes by SLO, not by length', () => {
     const gpus = [gpuOf('g0', { mode: 'exclusive' })];
     const waiting = [
-      profiledTask('best effort', 1, 0.1),
-      profiledTask('lax', 1, 0.1, { sloMs: 5000 }),
+      profiledTask('best effort', 1000, 0.1),
+      profiledTask('lax', 1000, 0.1, { sloMs: 5000 }),
       profiledTask('urgent', 900, 0.1, { sloMs: 2000 }),
     ];
     const { starts, order } = decide({ gpus, waiting });

@@ -26,18 +26,15 @@ export interface FaashareOptions extends PlanOptions {
   tolerance: number;
   /** Exchanges that are tried by prediction in one decision, at most. */
   maxExchanges: number;
-  /** Tries by prediction, in one decision, for those that found no room at first, at most. */
-  maxRetries: number;
 }
 
 export const defaultFaashareOptions: FaashareOptions = {
   minGain: 0.05,
   maxLoad: 2,
-  maxLater: 32,
+  maxLater: 16,
   bestEffortMs: defaultBestEffortMs,
   tolerance: 0.02,
-  maxExchanges: 100,
-  maxRetries: 48,
+  maxExchanges: 10,
 };
 
 /** What FaaShare's policy is made of. */
@@ -75,7 +72,7 @@ export function faashare({ predictorOf, admission, quotas, options: given }: Faa
     const goOn = admission === 'refuse' ? tasks.filter(({ id }) => !hopeless.has(id)) : tasks;
     const order = orderOf(goOn, at);
     const rooms = roomsOf(snapshot);
-    const first = snapshot.gpus.map((gpu, index) => firstQueueOn(gpu, rooms[index]!, predictions.of(gpu), at));
+    const first = rooms.map((room) => firstQueueOn(room, predictions.of(room.gpu), at));
     const plan = new FirstQueues(first, options);
     if (event.kind === 'arrival') fillWith(event.task, order, plan);
     else fill(order, plan);
@@ -108,47 +105,40 @@ export function faashare({ predictorOf, admission, quotas, options: given }: Faa
 
   /** The whole algorithm. */
   function fill(order: readonly Turn[], plan: FirstQueues): void {
+    const left: Task[] = [];
     const overdue = new Set<string>();
-    const position = new Map(order.map(({ task }, index) => [task.id, index]));
-    let left: Task[] = [];
     for (const { task, isOverdue } of order) {
       if (isOverdue) overdue.add(task.id);
-      if (isOverdue ? plan.addByPrediction(task) : plan.addByMemory(task)) continue;
+      if (plan.add(task)) continue;
       left.push(task);
       if (isOverdue) plan.keepFor(task);
     }
-    for (const queue of plan.queues) left.push(...plan.relieve(queue));
-    left.sort((one, other) => position.get(one.id)! - position.get(other.id)!);
-    // Where some have left there is room for others.
-    let retries = options.maxRetries;
-    left = left.filter((task) => {
-      const found = retries > 0 && plan.addByPrediction(task);
-      if (!found) retries -= 1;
-      return !found;
-    });
-    exchangeAll(
-      [...plan.queues, ...laterQueues(left, plan.queues, options)],
-      ({ task }) => overdue.has(task.id) || task.gpus > 1,
-    );
+    const later = laterQueues(left, plan.queues, options);
+    exchangeAll(plan.queues, later, ({ task }) => overdue.has(task.id) || task.gpus > 1);
   }
 
   /** An arrival makes no room: those that wait would have started. Only the newcomer is tried. */
   function fillWith(id: string, order: readonly Turn[], plan: FirstQueues): void {
     for (const turn of order) {
       if (turn.task.id === id) {
-        plan.addByPrediction(turn.task);
+        plan.add(turn.task);
         return;
       }
       if (turn.isOverdue) plan.keepFor(turn.task);
     }
   }
 
-  function exchangeAll(queues: readonly SubQueue[], isPinned: (member: Member) => boolean): void {
+  function exchangeAll(
+    first: readonly SubQueue[],
+    later: readonly SubQueue[],
+    isPinned: (member: Member) => boolean,
+  ): void {
     let left = options.maxExchanges;
     const { tolerance } = options;
-    for (const [at, queue] of queues.entries()) {
-      for (const other of queues.slice(at + 1)) {
-        if (exchange(queue, other, queues, { tolerance, isPinned }) === 'none') continue;
+    const all = [...first, ...later];
+    for (const [at, queue] of all.entries()) {
+      for (const other of all.slice(Math.max(at + 1, first.length))) {
+        if (exchange(queue, other, all, { tolerance, isPinned }) === 'none') continue;
         left -= 1;
         if (left <= 0) return;
       }
@@ -244,8 +234,8 @@ function startsOf(queue: SubQueue, at: number, quotas: Quotas | undefined): Star
     task: task.id,
     gpu: queue.gpu.id,
     share: shares[index]!,
-    ...(task.soloMs !== undefined && { predictedMs: endsAt[queue.residents.length + index]! - at }),
-    reason: `beside ${queue.residents.length + queue.members.length - 1} others; share: ${source}`,
+    ...(task.soloMs !== undefined && { predictedMs: endsAt[queue.running.length + index]! - at }),
+    reason: `beside ${queue.running.length + queue.members.length - 1} others; share: ${source}`,
   }));
 }
 
