@@ -18,9 +18,10 @@ const samples = 1000;
 
 const between = (random: Random, low: number, high: number): number => low + randomFraction(random) * (high - low);
 
+const profiles = drawProfiles(seededRandom(1));
+
 /** Jobs as FaaShare's table I has them: half with an SLO of four times their time alone, half best effort. */
 export function drawJobs(random: Random, count: number, at: number): Task[] {
-  const profiles = drawProfiles(seededRandom(1));
   return Array.from({ length: count }, (_, index) => {
     const profile = profiles[random.uint32() % profiles.length]!;
     const isStrict = index % 2 === 0;

@@ -10,6 +10,9 @@ export interface ExchangeOptions {
   isPinned(member: Member): boolean;
 }
 
+/** Queues that a task which would be late is tried in, at most. */
+const maxMoves = 4;
+
 /** What came of an attempt; `none`: nothing matched, and nothing was predicted. */
 export type Exchanged = 'none' | 'swapped' | 'moved' | 'dropped';
 
@@ -116,8 +119,8 @@ function moveToBest(member: Member, from: SubQueue, others: readonly SubQueue[])
   const { endsAt } = outlookOf(from);
   let bestAt = endsAt[from.running.length + from.members.indexOf(member)]!;
   let best: { queue: SubQueue; tried: SubQueue } | undefined;
-  for (const queue of others) {
-    if (queue === from || !hasRoom(queue, member.task)) continue;
+  const fit = others.filter((queue) => queue !== from && queue.load + member.share <= 1 && hasRoom(queue, member.task));
+  for (const queue of fit.slice(0, maxMoves)) {
     const tried = copyOf(queue);
     add(tried, memberOf(member.task, queue));
     raiseLate(tried);

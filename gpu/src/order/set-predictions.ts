@@ -3,8 +3,8 @@ import type { SlowdownPredictor, WorkloadFeatures } from '../predict/slowdown-pr
 
 /** Assumed of what nobody has profiled: it uses all of the GPU. */
 const unprofiled: WorkloadFeatures = { smUtil: 1, dramUtil: 1, l2Util: 1 };
-/** Sets and kinds that are remembered; then all are forgotten. At four tasks a set they take some 10 MiB. */
-const maxSets = 50_000;
+/** Sets and kinds that are remembered; then all are forgotten. They take a few MiB. */
+const maxSets = 10_000;
 
 interface Kind {
   features: WorkloadFeatures;
@@ -13,11 +13,11 @@ interface Kind {
 
 /** A path of kinds in rising order; at its end is what was predicted of them. */
 interface SetNode {
-  next: Map<number, SetNode>;
+  next: Map<number, SetNode> | undefined;
   slowdowns: Float64Array | undefined;
 }
 
-const emptySet = (): SetNode => ({ next: new Map(), slowdowns: undefined });
+const emptySet = (): SetNode => ({ next: undefined, slowdowns: undefined });
 
 /**
  * What a model predicts of tasks that share a GPU, each set computed once. A task's kind is a number that stands for its
@@ -28,6 +28,7 @@ export class SetPredictions {
   /** Profiles are the same objects from one decision to the next, as a rule. */
   private byObject = new WeakMap<WorkloadFeatures, Map<number, number>>();
   private readonly byValue = new Map<string, number>();
+  private readonly singles: number[] = [];
   private root = emptySet();
   private sets = 0;
   /** Predictions that were no numbers, and in whose place an estimate was used. */
@@ -55,10 +56,10 @@ export class SetPredictions {
     const sorted = kinds.length > 1 ? [...kinds].sort((one, other) => one - other) : kinds;
     let node = this.root;
     for (const kind of sorted) {
-      let next = node.next.get(kind);
+      let next = node.next?.get(kind);
       if (next === undefined) {
         next = emptySet();
-        node.next.set(kind, next);
+        (node.next ??= new Map()).set(kind, next);
         this.sets += 1;
       }
       node = next;
@@ -69,7 +70,8 @@ export class SetPredictions {
 
   /** The slowdown of a task that has the GPU to itself. */
   alone(features: WorkloadFeatures | undefined, share: number): number {
-    return this.slowdowns([this.kindOf(features, share)])[0]!;
+    const kind = this.kindOf(features, share);
+    return (this.singles[kind] ??= this.predictOne(this.kinds[kind]!, []));
   }
 
   /** Forgets everything once there is too much of it. Kinds that were asked for before are void then. */
@@ -78,6 +80,7 @@ export class SetPredictions {
     this.root = emptySet();
     this.sets = 0;
     this.kinds.length = 0;
+    this.singles.length = 0;
     this.byValue.clear();
     this.byObject = new WeakMap();
   }

@@ -1,7 +1,8 @@
 import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { Task, TaskRejection } from '../policies/policy.js';
 import { gangFor, obstacle, roomsToKeep } from '../policies/rooms.js';
-import { add, copyOf, hasRoom, laterQueueOn, memberOf, outlookOf, raiseLate } from './sub-queue.js';
+import type { Holdings } from './holdings.js';
+import { add, copyOf, hasRoom, laterQueueOn, memberOf, outlookOf, raiseLate, sufficientShare } from './sub-queue.js';
 import type { Member, SubQueue } from './sub-queue.js';
 
 /** What a plan goes by. */
@@ -13,6 +14,8 @@ export interface PlanOptions {
   minGain: number;
   /** Shares that are given away of one GPU, at most, tasks that are alone aside. */
   maxLoad: number;
+  /** The same for a namespace that holds more than its part while others have work: the rest is there when they come. */
+  maxLoadOver: number;
   /** Sub-queues that are planned ahead for exchanges, at most. */
   maxLater: number;
 }
@@ -49,6 +52,7 @@ export class FirstQueues {
 
   constructor(
     readonly queues: readonly SubQueue[],
+    private readonly holdings: Holdings,
     private readonly options: PlanOptions,
   ) {
     this.maxKept = Math.ceil(queues.length / 2);
@@ -70,11 +74,18 @@ export class FirstQueues {
 
   private addToOne(task: Task, fit: readonly SubQueue[]): boolean {
     for (const queue of fit.slice(0, maxTries)) {
-      if (addIfPasses(queue, memberOf(task, queue), this.options)) return true;
+      if (this.addTo(queue, task)) return true;
       this.reject(task, queue, foreseen(queue));
       this.failures.set(queue, (this.failures.get(queue) ?? 0) + 1);
     }
     return false;
+  }
+
+  private addTo(queue: SubQueue, task: Task): boolean {
+    const member = memberOf(task, queue);
+    const isIn = addIfPasses(queue, member, this.options);
+    if (isIn) this.holdings.add(task, queue.members.at(-1)!.share);
+    return isIn;
   }
 
   private addToGang(task: Task): boolean {
@@ -84,7 +95,7 @@ export class FirstQueues {
       return isPassing;
     });
     const gang = gangFor(passing, task);
-    for (const queue of gang ?? []) addIfPasses(queue, memberOf(task, queue), this.options);
+    for (const queue of gang ?? []) this.addTo(queue, task);
     return gang !== undefined;
   }
 
@@ -99,7 +110,11 @@ export class FirstQueues {
       }
       const { share } = memberOf(task, queue);
       const load = queue.load + share;
-      if (queue.clients > 0 && load > this.options.maxLoad) {
+      const { maxLoad, maxLoadOver } = this.options;
+      // What it may get in the end, if nobody is late for it.
+      const most = queue.load + (task.share ?? Math.max(share, sufficientShare(task)));
+      const isOver = this.holdings.isOver(task, share) && most > maxLoadOver;
+      if (queue.clients > 0 && (load > maxLoad || isOver)) {
         this.reject(task, queue, { reason: 'its SMs are given away', numbers: { load: queue.load, share } });
         continue;
       }

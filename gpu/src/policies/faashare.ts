@@ -1,5 +1,6 @@
 import { defaultBestEffortMs, inTurn, isOverdue } from '../order/earliest-deadline.js';
 import { exchange } from '../order/exchange.js';
+import { Holdings } from '../order/holdings.js';
 import { NamespaceTurns } from '../order/namespace-turns.js';
 import type { NamespaceQueue } from '../order/namespace-turns.js';
 import { PredictionCache } from '../order/set-predictions.js';
@@ -31,10 +32,11 @@ export interface FaashareOptions extends PlanOptions {
 export const defaultFaashareOptions: FaashareOptions = {
   minGain: 0.05,
   maxLoad: 2,
+  maxLoadOver: 0.6,
   maxLater: 16,
   bestEffortMs: defaultBestEffortMs,
   tolerance: 0.02,
-  maxExchanges: 10,
+  maxExchanges: 4,
 };
 
 /** What FaaShare's policy is made of. */
@@ -73,7 +75,7 @@ export function faashare({ predictorOf, admission, quotas, options: given }: Faa
     const order = orderOf(goOn, at);
     const rooms = roomsOf(snapshot);
     const first = rooms.map((room) => firstQueueOn(room, predictions.of(room.gpu), at));
-    const plan = new FirstQueues(first, options);
+    const plan = new FirstQueues(first, new Holdings(snapshot), options);
     if (event.kind === 'arrival') fillWith(event.task, order, plan);
     else fill(order, plan);
     const starts = first.flatMap((queue) => startsOf(queue, at, quotas)).reduce(oneStartEach, []);
@@ -189,6 +191,10 @@ function admit(
     if (seen.has(given.id)) continue;
     seen.add(given.id);
     const task = measured(given);
+    if (task.sloMs === undefined) {
+      tasks.push(task);
+      continue;
+    }
     const leftMs = deadlineAt(task) - Math.max(at, task.arrivedAt);
     const { soloMs = 0, startMs = 0, share = 1 } = task;
     const slowdown = Math.min(...models.map((model) => model.alone(task.features, share)));

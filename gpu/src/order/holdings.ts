@@ -1,0 +1,23 @@
+import type { Snapshot, Task } from '../policies/policy.js';
+
+/** What each namespace holds of the GPUs, in shares; a task on two whole GPUs holds 2. */
+export class Holdings {
+  private readonly held = new Map<string, number>();
+  private readonly fair: number;
+
+  constructor({ gpus, waiting }: Pick<Snapshot, 'gpus' | 'waiting'>) {
+    for (const { running } of gpus) for (const { task, share } of running) this.add(task, share);
+    const active = new Set([...this.held.keys(), ...waiting.map(({ namespace }) => namespace)]);
+    this.fair = active.size > 1 ? gpus.length / active.size : Infinity;
+  }
+
+  /** A task has got a share of one GPU. */
+  add({ namespace }: Task, share: number): void {
+    this.held.set(namespace, (this.held.get(namespace) ?? 0) + share);
+  }
+
+  /** Whether a namespace would hold more than its part of all GPUs, while others have work, too. */
+  isOver({ namespace }: Task, share: number): boolean {
+    return (this.held.get(namespace) ?? 0) + share > this.fair;
+  }
+}
