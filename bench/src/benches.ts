@@ -6,6 +6,7 @@ import { footprint } from './benches/footprint.js';
 import { inference } from './benches/inference.js';
 import { inject } from './benches/inject.js';
 import { invoke } from './benches/invoke.js';
+import { order } from './benches/order.js';
 import { profile } from './benches/profile.js';
 import { quota } from './benches/quota.js';
 import { surface } from './benches/surface.js';
@@ -20,6 +21,7 @@ export const benches: Readonly<Record<string, Bench>> = {
   inference,
   inject,
   cudasim,
+  order,
   profile,
   quota,
   surface,
