@@ -69,6 +69,23 @@ export const bars: readonly Bar[] = [
   { bench: 'quota', metric: 'boGap', bound: 'at most', value: 0.03, source: 'issue 6' },
   { bench: 'quota', metric: 'boEvaluations', bound: 'at most', value: 7, source: 'issue 6' },
   { bench: 'quota', metric: 'tableHitUs', bound: 'at most', value: 5, source: 'issue 6' },
+  { bench: 'predictor', metric: 'predictUs', bound: 'at most', value: 10, source: 'issue 6' },
+  { bench: 'predictor', metric: 'maeVsRidge.gavelP100.pair', bound: 'at most', value: 0.85, source: 'issue 6' },
+  { bench: 'predictor', metric: 'maeVsRidge.gavelV100.pair', bound: 'at most', value: 0.75, source: 'issue 6' },
+  { bench: 'predictor', metric: 'maeVsRidge.lucid3090.pair', bound: 'at most', value: 0.75, source: 'issue 6' },
+  { bench: 'predictor', metric: 'maeVsRidge.igniterV100.pair', bound: 'at most', value: 0.75, source: 'issue 6' },
+  { bench: 'predictor', metric: 'maeVsRidge.igniterV100Share.pair', bound: 'at most', value: 0.75, source: 'issue 6' },
+  { bench: 'predictor', metric: 'maeVsNearest3.gavelP100.pair', bound: 'at most', value: 1, source: 'issue 6' },
+  { bench: 'predictor', metric: 'maeVsNearest3.gavelV100.pair', bound: 'at most', value: 1, source: 'issue 6' },
+  { bench: 'predictor', metric: 'maeVsNearest3.lucid3090.pair', bound: 'at most', value: 1, source: 'issue 6' },
+  { bench: 'predictor', metric: 'maeVsNearest3.igniterV100.pair', bound: 'at most', value: 1, source: 'issue 6' },
+  { bench: 'predictor', metric: 'maeVsNearest3.igniterV100Share.pair', bound: 'at most', value: 1, source: 'issue 6' },
+  { bench: 'predictor', metric: 'maeVsConstant.gavelP100.pair', bound: 'at most', value: 1, source: 'issue 6' },
+  { bench: 'predictor', metric: 'maeVsConstant.gavelV100.pair', bound: 'at most', value: 1, source: 'issue 6' },
+  { bench: 'predictor', metric: 'maeVsConstant.lucid3090.pair', bound: 'at most', value: 1, source: 'issue 6' },
+  { bench: 'predictor', metric: 'maeVsConstant.igniterV100.pair', bound: 'at most', value: 1, source: 'issue 6' },
+  { bench: 'predictor', metric: 'maeVsConstant.igniterV100Share.pair', bound: 'at most', value: 1, source: 'issue 6' },
+  { bench: 'predictor', metric: 'choiceRegret', bound: 'at most', value: 0.03, source: 'issue 6' },
 ];
 
 /** Whether `value` reaches the bar. */

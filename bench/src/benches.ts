@@ -7,6 +7,7 @@ import { inference } from './benches/inference.js';
 import { inject } from './benches/inject.js';
 import { invoke } from './benches/invoke.js';
 import { order } from './benches/order.js';
+import { predictor } from './benches/predictor.js';
 import { profile } from './benches/profile.js';
 import { quota } from './benches/quota.js';
 import { surface } from './benches/surface.js';
@@ -22,6 +23,7 @@ export const benches: Readonly<Record<string, Bench>> = {
   inject,
   cudasim,
   order,
+  predictor,
   profile,
   quota,
   surface,

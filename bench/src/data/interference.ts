@@ -25,7 +25,7 @@ export interface InterferenceSet {
 }
 
 /** One job of a measurement, as the files have it. */
-interface Side {
+export interface Side {
   workload: string;
   model: string;
   /** The same features for all workloads of a set, measured alone. */

@@ -41,10 +41,10 @@ describe.each(kinds)('criterion $criterion, thresholds $thresholds', (kind) => {
   test('no leaf is deeper or smaller than allowed', () => {
     const stump = trainForest(rows, targets, { ...kind, maxDepth: 1, bootstrap: false });
     expect(stump.depth).toBe(1);
-    expect(stump.feature.length).toBeLessThanOrEqual(3 * kind.trees);
+    expect(stump.value.length).toBeLessThanOrEqual(3 * kind.trees);
     const whole = trainForest(rows, targets, { ...kind, minLeaf: 101 });
     expect(whole.depth).toBe(0);
-    expect(whole.feature.length).toBe(kind.trees);
+    expect(whole.value.length).toBe(kind.trees);
   });
 
   test('constant rows give one leaf, whose value is the middle of the targets', () => {

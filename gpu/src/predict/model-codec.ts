@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
-import type { Forest } from './forest.js';
+import { childBits, type Forest } from './forest.js';
 import { faashareFeatureNames } from './slowdown-predictor.js';
 import type { ModelKey, SlowdownModel } from './slowdown-model.js';
 import type { SmoothRegression } from './smooth-regression.js';
@@ -24,8 +24,11 @@ interface Body {
   sampleCount: number;
   seed: number;
   features: readonly string[];
-  forest: Record<'roots' | 'feature' | 'child' | 'threshold' | 'value' | 'importances', string> & { depth: number };
-  smooth: Record<'means' | 'factors' | 'slopes' | 'centres' | 'heights', string> & { mean: number; length: number };
+  forest: Record<'roots' | 'nodes' | 'value' | 'importances', string> & { depth: number };
+  smooth: Record<'means' | 'factors' | 'slopes' | 'centres' | 'norms' | 'heights', string> & {
+    mean: number;
+    shrink: number;
+  };
 }
 
 /** A model as text: a line with format, version and digest, and a line of JSON with numbers in base64. */
@@ -41,19 +44,18 @@ export function encodeModel(model: SlowdownModel): string {
     forest: {
       depth: forest.depth,
       roots: base64(forest.roots),
-      feature: base64(forest.feature),
-      child: base64(forest.child),
-      threshold: base64(forest.threshold),
+      nodes: base64(forest.asks),
       value: base64(forest.value),
       importances: base64(forest.importances),
     },
     smooth: {
       mean: smooth.mean,
-      length: smooth.length,
+      shrink: smooth.shrink,
       means: base64(smooth.scaling.means),
       factors: base64(smooth.scaling.factors),
       slopes: base64(smooth.slopes),
       centres: base64(smooth.centres),
+      norms: base64(smooth.norms),
       heights: base64(smooth.heights),
     },
   };
@@ -99,46 +101,49 @@ export function openModel(
 }
 
 function forestOf({ depth, ...arrays }: Body['forest']): Forest {
+  const nodes = bytesOf(arrays.nodes);
   const forest = {
     featureCount: faashareFeatureNames.length,
     depth,
     roots: new Int32Array(bytesOf(arrays.roots)),
-    feature: new Int16Array(bytesOf(arrays.feature)),
-    child: new Int32Array(bytesOf(arrays.child)),
-    threshold: new Float64Array(bytesOf(arrays.threshold)),
+    asks: new Int32Array(nodes),
+    thresholds: new Float32Array(nodes),
     value: new Float64Array(bytesOf(arrays.value)),
     importances: new Float64Array(bytesOf(arrays.importances)),
   };
-  const nodes = forest.value.length;
-  const alike = [forest.feature, forest.child, forest.threshold].every((array) => array.length === nodes);
-  const inside = forest.roots.every((root) => root >= 0 && root < nodes);
-  // The step behind a child is taken only where its parent asks something.
-  const led = forest.child.every(
-    (child, node) => child >= 0 && child + (forest.threshold[node] === Infinity ? 0 : 1) < nodes,
-  );
-  const asked = forest.feature.every((feature) => feature >= 0 && feature < forest.featureCount);
-  if (!alike || !inside || !led || !asked || forest.roots.length === 0 || !(depth >= 0 && depth <= 64)) {
+  const { roots, asks, thresholds, value } = forest;
+  const sound = value.every((_, node) => {
+    const ask = asks[2 * node]!;
+    // The node behind the child is reached only where there is something to ask.
+    const last = (ask & (2 ** childBits - 1)) + (thresholds[2 * node + 1] === Infinity ? 0 : 1);
+    return last < value.length && ask >>> childBits < forest.featureCount;
+  });
+  const rooted = roots.length > 0 && roots.every((root) => root >= 0 && root < value.length);
+  if (asks.length !== 2 * value.length || !sound || !rooted || !(depth >= 0 && depth <= 64)) {
     throw new ModelFormatError('its forest is not whole');
   }
   return forest;
 }
 
-function smoothOf({ mean, length, ...arrays }: Body['smooth']): SmoothRegression {
+function smoothOf({ mean, shrink, ...arrays }: Body['smooth']): SmoothRegression {
   const width = faashareFeatureNames.length;
-  const [means, factors, slopes, centres, heights] = (
-    ['means', 'factors', 'slopes', 'centres', 'heights'] as const
-  ).map((name) => new Float64Array(bytesOf(arrays[name]))) as [
-    Float64Array,
-    Float64Array,
-    Float64Array,
-    Float64Array,
-    Float64Array,
-  ];
-  const wide = [means, factors, slopes].every((array) => array.length === width);
-  if (!wide || centres.length !== width * heights.length || !(length > 0) || !Number.isFinite(mean)) {
+  const read = (name: keyof typeof arrays): Float64Array => new Float64Array(bytesOf(arrays[name]));
+  const smooth = {
+    scaling: { means: read('means'), factors: read('factors') },
+    mean,
+    slopes: read('slopes'),
+    shrink,
+    centres: read('centres'),
+    norms: read('norms'),
+    heights: read('heights'),
+  };
+  const { scaling, slopes, centres, norms, heights } = smooth;
+  const wide = [scaling.means, scaling.factors, slopes].every((array) => array.length === width);
+  const centred = centres.length === width * heights.length && norms.length === heights.length;
+  if (!wide || !centred || !(shrink > 0) || !Number.isFinite(mean)) {
     throw new ModelFormatError('its regression is not whole');
   }
-  return { scaling: { means, factors }, mean, length, slopes, centres, heights };
+  return smooth;
 }
 
 function parsed(line: string): unknown {

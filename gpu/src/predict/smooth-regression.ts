@@ -26,10 +26,12 @@ export interface SmoothRegression {
   mean: number;
   /** Slopes of the plane, by scaled feature. */
   slopes: Float64Array;
-  /** Distance over which a bump fades, in scaled features. */
-  length: number;
-  /** Scaled rows, one after the other. */
+  /** What turns scaled features into coordinates of the centres: one over twice the distance in which a bump fades. */
+  shrink: number;
+  /** Scaled rows in these coordinates, one after the other. */
   centres: Float64Array;
+  /** One plus the square of each centre's distance from the origin. */
+  norms: Float64Array;
   /** Height of the bump at each centre. */
   heights: Float64Array;
 }
@@ -68,8 +70,15 @@ export function fitSmooth(
     for (let at = 0; at < width; at += 1) slopes[at]! += (hyper.linear / width) * heights[i]! * centre[at]!;
   });
   const flat = new Float64Array(centres.length * width);
-  centres.forEach((centre, i) => flat.set(centre, i * width));
-  return { scaling, mean, slopes, length: hyper.length * Math.sqrt(width), centres: flat, heights };
+  const shrink = 1 / (2 * hyper.length * Math.sqrt(width));
+  centres.forEach((centre, i) =>
+    flat.set(
+      centre.map((value) => value * shrink),
+      i * width,
+    ),
+  );
+  const norms = heights.map((_, i) => flat.subarray(i * width, (i + 1) * width).reduce((sum, x) => sum + x * x, 1));
+  return { scaling, mean, slopes, shrink, centres: flat, norms, heights };
 }
 
 /**
@@ -77,22 +86,22 @@ export function fitSmooth(
  * it than four standard deviations as that far: a plane says nothing so far off.
  */
 export function predictSmooth(smooth: SmoothRegression, x: ArrayLike<number>): number {
-  const { scaling, slopes, centres, heights } = smooth;
-  const squaredLength = smooth.length ** 2;
+  const { scaling, slopes, shrink, centres, norms, heights } = smooth;
   const width = slopes.length;
   const point = scaled(x, scaling);
   let sum = smooth.mean;
+  let norm = 0;
   for (let at = 0; at < width; at += 1) {
-    point[at] = Number.isNaN(point[at]!) ? 0 : Math.min(Math.max(point[at]!, -4), 4);
-    sum += slopes[at]! * point[at]!;
+    const here = Number.isNaN(point[at]!) ? 0 : Math.min(Math.max(point[at]!, -4), 4);
+    sum += slopes[at]! * here;
+    norm += (here * shrink) ** 2;
+    point[at] = -2 * here * shrink;
   }
+  // As |c - p|² = |c|² - 2cp + |p|², a centre costs a product a feature and one division.
   for (let i = 0, from = 0; i < heights.length; i += 1, from += width) {
-    let squared = 0;
-    for (let at = 0; at < width; at += 1) {
-      const off = centres[from + at]! - point[at]!;
-      squared += off * off;
-    }
-    sum += heights[i]! * bump(squared / squaredLength);
+    let far = norms[i]! + norm;
+    for (let at = 0; at < width; at += 1) far += centres[from + at]! * point[at]!;
+    sum += heights[i]! / (far * far);
   }
   return sum;
 }

@@ -6,8 +6,8 @@ import { bestSplits, randomSplits, type SampleTable } from './split-search.js';
 function tableOf(count: number, seed: number): SampleTable {
   const random = seededRandom(seed);
   // Few distinct values: ties are where a search by sorted order goes wrong.
-  const column = Float64Array.from({ length: count }, () => Math.floor(randomFraction(random) * 8));
-  const targets = column.map((value) => value * value + randomFraction(random) * 10);
+  const column = Float32Array.from({ length: count }, () => Math.floor(randomFraction(random) * 8));
+  const targets = Float64Array.from(column, (value) => value * value + randomFraction(random) * 10);
   return { count, columns: [column], targets };
 }
 
@@ -46,8 +46,8 @@ test.each((['mae', 'mse'] as const).flatMap((criterion) => [1, 2, 3, 4, 5].map((
 
 test('values a rounding apart are still divided', () => {
   const low = 1;
-  const high = 1 + Number.EPSILON;
-  const table = { count: 2, columns: [Float64Array.of(high, low)], targets: Float64Array.of(5, 7) };
+  const high = 1 + 2 ** -23;
+  const table = { count: 2, columns: [Float32Array.of(high, low)], targets: Float64Array.of(5, 7) };
   const members = Int32Array.of(0, 1);
   for (const search of [bestSplits(table, 'mse', 1), randomSplits(table, 'mse', 1, seededRandom(1))]) {
     const split = search(members, 0)!;
@@ -58,7 +58,7 @@ test('values a rounding apart are still divided', () => {
 });
 
 test('a feature that does not vary divides nothing', () => {
-  const table = { count: 3, columns: [Float64Array.of(4, 4, 4)], targets: Float64Array.of(1, 2, 3) };
+  const table = { count: 3, columns: [Float32Array.of(4, 4, 4)], targets: Float64Array.of(1, 2, 3) };
   const members = Int32Array.of(0, 1, 2);
   expect(bestSplits(table, 'mae', 1)(members, 0)).toBeUndefined();
   expect(randomSplits(table, 'mae', 1, seededRandom(1))(members, 0)).toBeUndefined();

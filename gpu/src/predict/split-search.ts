@@ -12,8 +12,8 @@ export interface Split {
 /** Samples by columns. */
 export interface SampleTable {
   count: number;
-  /** One column a feature. */
-  columns: readonly Float64Array[];
+  /** One column a feature; in single precision, as thresholds are stored. */
+  columns: readonly Float32Array[];
   targets: Float64Array;
 }
 
@@ -54,7 +54,7 @@ export function bestSplits(table: SampleTable, criterion: Criterion, minLeaf: nu
       if (low === high || count - i < minLeaf) continue;
       const loss = before[i]! + side.loss();
       if (best && loss >= best.loss) continue;
-      const middle = low + (high - low) / 2;
+      const middle = Math.fround(low + (high - low) / 2);
       best = { feature, threshold: middle < high ? middle : low, loss };
     }
     return best;
@@ -75,7 +75,7 @@ export function randomSplits(table: SampleTable, criterion: Criterion, minLeaf: 
       if (value > high) high = value;
     }
     if (!(low < high)) return undefined;
-    const drawn = low + (high - low) * randomFraction(random);
+    const drawn = Math.fround(low + (high - low) * randomFraction(random));
     const threshold = drawn < high ? drawn : low;
     left.reset();
     right.reset();
@@ -91,8 +91,8 @@ export function randomSplits(table: SampleTable, criterion: Criterion, minLeaf: 
 }
 
 /** For every value how many distinct ones are smaller. */
-function denseRanks(column: Float64Array): Int32Array {
-  const distinct = [...new Set(Float64Array.from(column).sort())];
+function denseRanks(column: Float32Array): Int32Array {
+  const distinct = [...new Set(column.slice().sort())];
   const rankOf = new Map(distinct.map((value, rank) => [value, rank]));
   return Int32Array.from(column, (value) => rankOf.get(value)!);
 }

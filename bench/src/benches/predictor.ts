@@ -1,0 +1,99 @@
+import type { Bench, BenchContext, Measurement } from '../bench.js';
+import { benchDataDir } from '../data/csv.js';
+import { gavelSet, igniterSet, lucidSet, type InterferenceSet } from '../data/interference.js';
+import { choiceLosses } from '../predictor/choice.js';
+import { learners, type Predict } from '../predictor/learners.js';
+import { splits, splitSeeds, trainFraction, type Fold } from '../predictor/splits.js';
+import { median, percentile } from '../statistics.js';
+import { measureSpeed } from './predictor-speed.js';
+
+/** All measured sets. Throws BenchDataError where BENCH_DATA or a file is missing. */
+async function measuredSets(): Promise<InterferenceSet[]> {
+  const folder = benchDataDir();
+  return Promise.all([
+    gavelSet('p100', folder),
+    gavelSet('v100', folder),
+    lucidSet(folder),
+    igniterSet('contention', folder),
+    igniterSet('share', folder),
+  ]);
+}
+
+function meanError(predict: Predict, { test }: Fold): number {
+  return test.reduce((sum, { features, slowdown }) => sum + Math.abs(predict(features) - slowdown), 0) / test.length;
+}
+
+/** Of all learners, the mean over seeds of the mean error over a seed's folds; `maeVsRidge` and others over ridge's. */
+export function errorsOf(
+  set: InterferenceSet,
+  kind: keyof typeof splits,
+  firstSeed: number,
+  seeds: number,
+): Measurement[] {
+  const names = Object.keys(learners) as (keyof typeof learners)[];
+  const errors = new Map(names.map((name) => [name, [] as number[]]));
+  for (let seed = firstSeed; seed < firstSeed + seeds; seed += 1) {
+    for (const fold of splits[kind](set, seed)) {
+      for (const name of names) errors.get(name)!.push(meanError(learners[name](fold.train, seed), fold));
+    }
+  }
+  const mean = (name: (typeof names)[number]): number => {
+    const all = errors.get(name)!;
+    return all.reduce((sum, error) => sum + error, 0) / all.length;
+  };
+  const here = `${set.name}.${kind}`;
+  return [
+    { name: `maeVsRidge.${here}`, value: mean('ours') / mean('ridge') },
+    { name: `maeVsNearest3.${here}`, value: mean('ours') / mean('nearest3') },
+    { name: `maeVsConstant.${here}`, value: mean('ours') / mean('constant') },
+    ...names.map((name) => ({ name: `mae.${name}.${here}`, value: mean(name) })),
+  ];
+}
+
+function measureErrors(sets: readonly InterferenceSet[], { options, say }: BenchContext): Measurement[] {
+  const kinds = Object.keys(splits) as (keyof typeof splits)[];
+  return sets.flatMap((set) =>
+    kinds.flatMap((kind) => {
+      const measurements = errorsOf(set, kind, options.seed, splitSeeds);
+      say(`  ${set.name}, split by ${kind}: ${measurements[0]?.value.toFixed(3)} of ridge's error`);
+      return measurements;
+    }),
+  );
+}
+
+/**
+ * `choiceRegret` is the median over the draws of all sets, as many of each. iGniter's jobs are judged by what they take
+ * at the shares that are chosen with them, so that its set of mere contention is left out.
+ */
+function measureChoice(sets: readonly InterferenceSet[], { options }: BenchContext): Measurement[] {
+  const losses = sets
+    .filter(({ name }) => name !== 'igniterV100')
+    .map((set) => ({
+      name: `choiceRegret.${set.name}`,
+      values: Array.from({ length: splitSeeds }, (_, i) => i + options.seed).flatMap((seed) => {
+        const [fold] = splits.pair(set, seed);
+        return choiceLosses(set, learners.ours(fold!.train, seed), seed);
+      }),
+    }));
+  return [{ name: 'choiceRegret', values: losses.flatMap(({ values }) => values) }, ...losses].map(
+    ({ name, values }) => ({ name, value: median(values), spread: [percentile(values, 5), percentile(values, 95)] }),
+  );
+}
+
+/** FaaShare's predictor: its time, and its error on measured pairs beside those of simpler predictors. */
+export const predictor: Bench = {
+  summary: 'slowdown predictor: time, error on measured pairs, loss by choosing partners with it (needs BENCH_DATA)',
+  parts: ['speed', 'errors', 'choice'],
+  async run(context) {
+    const { options, say } = context;
+    const chosen = (part: string): boolean => options.parts.length === 0 || options.parts.includes(part);
+    const sets = chosen('errors') || chosen('choice') ? await measuredSets() : [];
+    say(`predictor: ${trainFraction * 100} % of a set to learn from, ${splitSeeds} seeds from ${options.seed}`);
+    for (const { name, rows, featureNames } of sets) say(`  ${name}: ${rows.length} rows; ${featureNames.join(', ')}`);
+    return [
+      ...(chosen('speed') ? measureSpeed(options.seed) : []),
+      ...(chosen('choice') ? measureChoice(sets, context) : []),
+      ...(chosen('errors') ? measureErrors(sets, context) : []),
+    ];
+  },
+};
