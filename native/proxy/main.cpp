@@ -138,7 +138,7 @@ proxy::Answer serve_one(proxy::Service &service, const Frame &request) {
   std::thread(read_frames, std::ref(inbox)).detach();
   proxy::write_frames({{Type::hello, 0, "{\"version\":1,\"kind\":" + proxy::quote(kind) + ",\"pid\":" +
                                             std::to_string(service.pid()) +
-                                            ",\"batch\":true,\"unload\":true}"}});
+                                            ",\"batch\":true,\"unload\":true,\"endsLate\":true}"}});
   while (!service.lost()) {
     Frame request = inbox.take();
     int64_t started_us = inject::now_us();

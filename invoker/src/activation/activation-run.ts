@@ -12,15 +12,16 @@ import type {
   RunRequest,
 } from '../containers/container-factory.js';
 import { batchLimits, batchOf, outcomesOf } from '../containers/batch.js';
-import { grantKey, grantOf, gpuUserOf } from '../gpu-agent/gpu-desk.js';
+import { gpuUserOf } from '../gpu-agent/gpu-desk.js';
 import type { GpuUser } from '../gpu-agent/gpu-desk.js';
 import type { PoolJob } from '../pool/action-queue.js';
-import type { Disposition, LoadingStart, PoolMember } from '../pool/pool-member.js';
-import { activationRecord } from './activation-record.js';
-import { acknowledgeResult, complete } from './completion.js';
+import type { Disposition, PoolMember } from '../pool/pool-member.js';
+import { endActivation, momentOf } from './activation-end.js';
+import type { Ended, Found, Load } from './activation-end.js';
+import { containerWanted } from './container-wanted.js';
 import type { InvokerContext } from './invoker-context.js';
 import { problemOf } from '../containers/container-factory.js';
-import { developerError, developerErrorLogLine, initResponse, runResponse, whiskError } from './outcome-response.js';
+import { developerError, initResponse, runResponse, whiskError } from './outcome-response.js';
 import { initRequest, runRequest } from './requests.js';
 import { fullyQualifiedName } from './runnable-action.js';
 import type { RunnableAction } from './runnable-action.js';
@@ -28,26 +29,6 @@ import type { RunnableAction } from './runnable-action.js';
 const MiB = 1024 * 1024;
 /** Containers that may turn a run away as shutting down before the activation fails. */
 const maxTries = 3;
-
-/** A point in time on both clocks. */
-interface Moment {
-  epochMs: number;
-  monotonicMs: number;
-}
-
-/** A record is stored at most about this long after those that wait already, ms. */
-const longestLagMs = 30;
-
-/** Code was loaded: how long that took, ms, and into what. */
-interface Load {
-  initMs: number;
-  start: LoadingStart;
-}
-
-/** Code was there. */
-interface Found {
-  found: 'prewarmed' | 'warm';
-}
 
 /** Ready to be run. */
 interface Prepared {
@@ -82,26 +63,13 @@ export class ActivationRun implements PoolJob {
     private readonly action: RunnableAction,
     private readonly end: RunEnd,
   ) {
-    const { action: reference, initArgs, revision, user } = message;
-    // What a container got at its initialization may differ from binding to binding.
-    const binding = initArgs.length > 0 ? (reference.binding ?? '') : '';
-    this.namespace = user.namespace.name;
-    const gpu = message.gpu && grantOf(message.gpu);
-    const place = gpu === undefined ? '' : ` ${grantKey(gpu)}`;
-    this.batch = message.gpuNeed?.batch ?? 1;
-    // A batch has one caller's rights.
-    const caller = this.batch === 1 ? '' : ` ${user.subject}`;
-    this.key = `${this.namespace} ${reference.path}/${reference.name} ${revision} ${binding}${place}${caller}`;
-    this.spec = {
-      kind: action.runtime,
-      memoryMiB: action.limits.memory,
-      concurrency: action.limits.concurrency,
-      requirements: action.requirements,
-      imports: action.warm.imports,
-      cuda: action.warm.cuda,
-      ...(gpu !== undefined && { gpu }),
-    };
-    this.gpuUser = gpu && gpuUserOf(message);
+    ({
+      key: this.key,
+      namespace: this.namespace,
+      spec: this.spec,
+      batch: this.batch,
+    } = containerWanted(message, action));
+    this.gpuUser = message.gpu && gpuUserOf(message);
   }
 
   get readiesAhead(): boolean {
@@ -193,7 +161,7 @@ export class ActivationRun implements PoolJob {
       return 'discard';
     }
     // What came before is the activation's wait; what follows is its duration, which its time limits bound.
-    const start = this.moment();
+    const start = momentOf(clock);
     const limits = this.limits();
     let load: Load | undefined;
     if (init !== undefined) {
@@ -206,8 +174,8 @@ export class ActivationRun implements PoolJob {
       if (outcome.type !== 'ok') {
         const response = this.endedByAgent(container, outcome) ?? initResponse(outcome, this.action.limits.timeout);
         const timedOut = outcome.type === 'timeout';
-        await Promise.all(all.map(({ run }) => run.finish(start, load, response, timedOut, call.logs)));
-        return afterFailure(outcome);
+        await Promise.all(all.map(({ run }) => run.finish({ start, load, response, timedOut, logs: call.logs })));
+        return this.afterFailure(container, outcome);
       }
       member.initialized = true;
       onInitialized();
@@ -234,10 +202,10 @@ export class ActivationRun implements PoolJob {
       if (response.statusCode > ActivationStatus.applicationError) kept = false;
       this.context.metrics.activationStarted(this.action.kind, 'start' in how ? how.start : how.found);
       const times = alone ? how : { ...how, batch: all.length };
-      return run.finish(start, times, response, own.type === 'timeout', call.logs);
+      return run.finish({ start, load: times, response, timedOut: own.type === 'timeout', logs: call.logs });
     });
     await (alone ? ends[0] : Promise.all(ends));
-    return kept ? 'keep' : afterFailure(outcome);
+    return kept ? 'keep' : this.afterFailure(container, outcome);
   }
 
   fail(error: ProvisioningError): void {
@@ -261,9 +229,10 @@ export class ActivationRun implements PoolJob {
     return ending.byAction ? developerError(ending.text) : whiskError(ending.text);
   }
 
-  private moment(): Moment {
-    const { clock } = this.context;
-    return { epochMs: clock.now(), monotonicMs: clock.monotonicMs() };
+  /** What can be unloaded is of use. A function that a runtime has yet to end must not keep a GPU that others get meanwhile. */
+  private afterFailure(container: Container, outcome: Outcome): Disposition {
+    const isEnded = outcome.type === 'timeout' && container.endsLate && this.gpuUser === undefined;
+    return outcome.type === 'error' || isEnded ? 'recover' : 'discard';
   }
 
   /** Whether the invoker's own end ended the run: the next life decides about it by its start mark. */
@@ -279,36 +248,12 @@ export class ActivationRun implements PoolJob {
 
   /** Ends an activation that never reached its code. */
   private failNow(response: ActivationResponse, logs: string[] = []): void {
-    void this.finish(this.moment(), undefined, response, false, Promise.resolve(logs));
+    const start = momentOf(this.context.clock);
+    void this.finish({ start, load: undefined, response, timedOut: false, logs: Promise.resolve(logs) });
   }
 
-  private async finish(
-    start: Moment,
-    load: ((Load | Found) & { batch?: number }) | undefined,
-    response: ActivationResponse,
-    timedOut: boolean,
-    logs: Promise<string[]>,
-  ): Promise<void> {
-    const { context, message } = this;
-    const [, acceptedMs] = message.transid;
-    const startMs = start.epochMs;
-    // By the monotonic clock, so that a step of the wall clock makes no run longer or end before it began.
-    const endMs = startMs + Math.round(context.clock.monotonicMs() - start.monotonicMs);
-    const times = { startMs, endMs, waitMs: Math.max(0, startMs - acceptedMs), ...load };
-    const record = activationRecord(message, { ...this.action }, times, response, timedOut);
-    // The answer may be ahead of the record by 50 ms; where the store lags behind, it waits for the record.
-    const answersFirst = context.records.lagMs < longestLagMs;
-    if (message.blocking && answersFirst) acknowledgeResult(context, message, record);
-    let lines = await logs;
-    if (response.statusCode === ActivationStatus.developerError && this.action.limits.logs > 0) {
-      const note = `${new Date(context.clock.now()).toISOString().padEnd(30)} stderr: ${developerErrorLogLine}`;
-      lines = [...lines, note]; // A batch's records share theirs.
-    }
-    context.metrics.activationEnded(this.action, times, response.statusCode, message.user.namespace.name);
-    complete(context, message, lines.length === 0 ? record : { ...record, logs: lines }, () => {
-      if (message.blocking && !answersFirst) acknowledgeResult(context, message, record);
-      this.end.stored();
-    });
+  private finish(ended: Ended): Promise<void> {
+    return endActivation(this.context, this.message, this.action, ended, () => this.end.stored());
   }
 
   private limits(): CallLimits {
@@ -347,9 +292,4 @@ function asActivation(job: PoolJob): ActivationRun {
 function retryElsewhere(all: readonly Prepared[]): Disposition {
   for (const { run } of all) run.retryElsewhere();
   return 'discard';
-}
-
-/** A runtime that answered can be unloaded at least; one that did not answer is of no more use. */
-function afterFailure(outcome: Outcome): Disposition {
-  return outcome.type === 'error' ? 'recover' : 'discard';
 }

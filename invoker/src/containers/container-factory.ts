@@ -120,6 +120,8 @@ export interface Container {
   run(request: RunRequest, limits: CallLimits): Call;
   /** Whether its runtime takes several requests as one run. */
   readonly canBatch: boolean;
+  /** Whether its runtime ends a run by itself soon after its deadline, and can be unloaded then. */
+  readonly endsLate: boolean;
   /** Whether its runtime can forget an action: it said so when it started. */
   readonly canUnload: boolean;
   /**

@@ -56,6 +56,8 @@ export interface SimulatedFactoryOptions {
   unloading?: 'all' | 'prewarmed' | 'none';
   /** Shortest and longest time that a container takes to start, ms. */
   startMs?: readonly [number, number];
+  /** Whether they end runs by themselves that are late. Default: no. */
+  endsLate?: boolean;
   /** Processor time that the container of that id has used so far, ms; absent: it cannot be told. */
   processorMs?(container: string): number;
   /** Share of the starts that fail, 0 to 1. */
@@ -162,6 +164,10 @@ class SimulatedContainer implements Container {
 
   processorMs(): Promise<number | undefined> {
     return Promise.resolve(this.options.processorMs?.(this.id));
+  }
+
+  get endsLate(): boolean {
+    return this.options.endsLate ?? false;
   }
 
   destroy(): Promise<void> {

@@ -29,7 +29,7 @@ onThisMachine('the proxy as a runtime', () => {
 
   test('greets, loads, and runs', async () => {
     expect((await init(compileObject(echoSource))).body).toEqual({ ok: true });
-    const hello = { version: 1, kind: 'native:1', pid: expect.any(Number), batch: true, unload: true };
+    const hello = { version: 1, kind: 'native:1', pid: expect.any(Number), batch: true, unload: true, endsLate: true };
     expect(JSON.parse(runtime.frames[0]?.text ?? '')).toEqual(hello);
     expect((await runtime.run({ a: 'ü☃' }, soon())).body).toEqual({ got: { a: 'ü☃' }, count: 1 });
     expect((await runtime.run({}, soon())).body).toEqual({ got: {}, count: 2 });

@@ -69,6 +69,7 @@ const exitedRunning = 'The action did not produce a valid response and exited un
         pid: expect.any(Number),
         batch: true,
         unload: true,
+        endsLate: true,
       });
       const code =
         'import os\nos.n = getattr(os, "n", 0) + 1\ndef main(args):\n  return {"pid": os.getpid(), "n": os.n}';

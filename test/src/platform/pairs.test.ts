@@ -30,13 +30,15 @@ const char *gpuwhisk_main(const char *json) {
   for (int number = 3; number < 22; number++) field = strchr(field, ' ') + 1;
   *strchr(field, ' ') = 0;
   if (strstr(json, "crash")) *(volatile int *)0 = 1;
+  while (strstr(json, "late")) sleep(1);
   snprintf(answer, sizeof answer, "{\\"pid\\":%d,\\"started\\":\\"%s\\"}", getpid(), field);
   return answer;
 }
 `;
 
-const nodejs = `function main({ crash }) {
+const nodejs = `function main({ crash, late }) {
   if (crash) throw new Error('it went wrong');
+  while (late) continue;
   return { pid: process.pid, started: String(performance.timeOrigin) };
 }`;
 
@@ -44,6 +46,8 @@ const python = `import os
 def main(args):
     if args.get("crash"):
         os._exit(1)
+    while args.get("late"):
+        pass
     with open("/proc/self/stat") as file:
         return {"pid": os.getpid(), "started": file.read().rsplit(")", 1)[1].split()[19]}
 `;
@@ -64,6 +68,7 @@ describe.each<[family: string, kind: string, code: () => string | Buffer, isHere
     const text = code();
     for (const api of [platform.api, platform.api.as(operator)]) {
       for (const name of ['one', 'other']) await api.putAction(name, text, { kind });
+      await api.putAction('late', text, { kind, limits: { timeout: 500 } });
     }
     await until('a pair is ready', async () => (await prewarmersOf(platform)).length === 1, caseMs);
   }, caseMs);
@@ -78,7 +83,7 @@ describe.each<[family: string, kind: string, code: () => string | Buffer, isHere
   }
 
   (isHere ? test : test.skip)(
-    'serves the actions of a namespace one after the other, also after a crash, and no other namespace',
+    'serves the actions of a namespace one after the other, also after a crash and, by a proxy, a time-out, and no other namespace',
     async () => {
       const first = await run(platform.api, 'one');
       const { result } = first;
@@ -91,6 +96,12 @@ describe.each<[family: string, kind: string, code: () => string | Buffer, isHere
       const { record } = await platform.api.run('one', { crash: true });
       expect(record.response.status).toBe('action developer error');
       expect(await run(platform.api, 'one')).toEqual({ result, start: 'injected' });
+      const late = await platform.api.run('late', { late: true });
+      expect(annotation(late.record, 'timeout')).toBe(true);
+      expect(late.record.response.result).toEqual({ error: expect.stringContaining('500 milliseconds') });
+      const next = await run(platform.api, 'one');
+      if (family !== 'nodejs') expect(next).toEqual({ result, start: 'injected' });
+      else expect(next).toEqual({ result: { pid: expect.any(Number), started: expect.any(String) }, start: 'cold' });
       const foreign = await run(platform.api.as(operator), 'one');
       expect(foreign.start).toBe('cold');
       expect(foreign.result).toEqual({ pid: expect.any(Number), started: expect.any(String) });

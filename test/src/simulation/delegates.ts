@@ -17,7 +17,7 @@ export function busLike(bus: MessageBus, changes: Partial<MessageBus>): MessageB
 /** A container that does as `container` does, except for what `changes` says. */
 export function containerLike(
   container: Container,
-  changes: Partial<Omit<Container, 'canBatch' | 'canUnload' | 'sinceMs' | 'msContainer' | 'hostPid'>>,
+  changes: Partial<Omit<Container, 'canBatch' | 'canUnload' | 'endsLate' | 'sinceMs' | 'msContainer' | 'hostPid'>>,
 ): Container {
   return {
     id: container.id,
@@ -33,6 +33,7 @@ export function containerLike(
     init: (request, limits) => container.init(request, limits),
     run: (request, limits) => container.run(request, limits),
     canBatch: container.canBatch,
+    endsLate: container.endsLate,
     canUnload: container.canUnload,
     unload: (thorough, limits) => container.unload(thorough, limits),
     check: (limits) => container.check(limits),

@@ -4,9 +4,10 @@ import type { Call, CallLimits, InitRequest, RunRequest } from '../container-fac
 export interface Connection {
   init(request: InitRequest, limits: CallLimits): Call;
   run(request: RunRequest, limits: CallLimits): Call;
-  /** As a container's, both. */
+  /** As a container's, all three. */
   readonly canBatch: boolean;
   readonly canUnload: boolean;
+  readonly endsLate: boolean;
   unload(thorough: boolean, limits: CallLimits): Call;
   check(limits: CallLimits): Call;
   readonly busyMs: number;

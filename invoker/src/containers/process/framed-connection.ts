@@ -60,6 +60,7 @@ export class FramedConnection implements Connection, FrameHandler {
   pid: number | undefined;
   canBatch = false;
   canUnload = false;
+  endsLate = false;
   private readonly pending = new Map<number, Pending>();
   private readonly forgotten = new Set<number>();
   private readonly unlogged = new Set<Pending>();
@@ -227,7 +228,7 @@ export class FramedConnection implements Connection, FrameHandler {
 
   private helloFrame(payload: Buffer): void {
     const hello = parseJson(payload.toString()) as
-      Partial<Record<'version' | 'pid' | 'batch' | 'unload', unknown>> | null | undefined;
+      Partial<Record<'version' | 'pid' | 'batch' | 'unload' | 'endsLate', unknown>> | null | undefined;
     if (this.greeted || hello?.version !== protocolVersion) {
       this.break(`it sent the hello ${payload.toString('utf8', 0, 200)}`);
       return;
@@ -236,6 +237,7 @@ export class FramedConnection implements Connection, FrameHandler {
     if (Number.isSafeInteger(hello.pid)) this.pid = hello.pid as number;
     this.canBatch = hello.batch === true;
     this.canUnload = hello.unload === true;
+    this.endsLate = hello.endsLate === true;
     this.events.hello();
   }
 

@@ -34,6 +34,7 @@ export class HttpConnection implements Connection {
   readonly pid = undefined;
   readonly canBatch = false;
   readonly canUnload = false;
+  readonly endsLate = false;
   busyMs = 0;
 
   constructor(

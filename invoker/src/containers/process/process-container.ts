@@ -94,6 +94,10 @@ export class ProcessContainer implements Container {
     return this.connection?.canUnload ?? false;
   }
 
+  get endsLate(): boolean {
+    return this.connection?.endsLate ?? false;
+  }
+
   unload(thorough: boolean, limits: CallLimits): Call {
     if (!this.canUnload) return refused(`Container ${this.id} cannot unload.`);
     if (this.busy > 0) return refused(`Container ${this.id} cannot unload while it runs.`);

@@ -1,0 +1,74 @@
+import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
+import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { LoadingStart } from '../pool/pool-member.js';
+import { activationRecord } from './activation-record.js';
+import { acknowledgeResult, complete } from './completion.js';
+import type { InvokerContext } from './invoker-context.js';
+import { developerErrorLogLine } from './outcome-response.js';
+import type { RunnableAction } from './runnable-action.js';
+
+/** A record is stored at most about this long after those that wait already, ms. */
+const longestLagMs = 30;
+
+/** A point in time on both clocks. */
+export interface Moment {
+  epochMs: number;
+  monotonicMs: number;
+}
+
+/** Now. */
+export function momentOf(clock: Clock): Moment {
+  return { epochMs: clock.now(), monotonicMs: clock.monotonicMs() };
+}
+
+/** Code was loaded: how long that took, ms, and into what. */
+export interface Load {
+  initMs: number;
+  start: LoadingStart;
+}
+
+/** Code was there. */
+export interface Found {
+  found: 'prewarmed' | 'warm';
+}
+
+/** How an activation ended. */
+export interface Ended {
+  start: Moment;
+  /** Undefined if it never reached its code. `batch`: with how many it ran, itself included; absent: alone. */
+  load: ((Load | Found) & { batch?: number }) | undefined;
+  response: ActivationResponse;
+  timedOut: boolean;
+  logs: Promise<string[]>;
+}
+
+/** Acknowledges an activation and records it; `stored` is called when its record is durable. */
+export async function endActivation(
+  context: InvokerContext,
+  message: ActivationMessage,
+  action: RunnableAction,
+  { start, load, response, timedOut, logs }: Ended,
+  stored: () => void,
+): Promise<void> {
+  const [, acceptedMs] = message.transid;
+  const startMs = start.epochMs;
+  // By the monotonic clock, so that a step of the wall clock makes no run longer or end before it began.
+  const endMs = startMs + Math.round(context.clock.monotonicMs() - start.monotonicMs);
+  const times = { startMs, endMs, waitMs: Math.max(0, startMs - acceptedMs), ...load };
+  const record = activationRecord(message, { ...action }, times, response, timedOut);
+  // The answer may be ahead of the record by 50 ms; where the store lags behind, it waits for the record.
+  const answersFirst = context.records.lagMs < longestLagMs;
+  if (message.blocking && answersFirst) acknowledgeResult(context, message, record);
+  let lines = await logs;
+  if (response.statusCode === ActivationStatus.developerError && action.limits.logs > 0) {
+    const note = `${new Date(context.clock.now()).toISOString().padEnd(30)} stderr: ${developerErrorLogLine}`;
+    lines = [...lines, note]; // A batch's records share theirs.
+  }
+  context.metrics.activationEnded(action, times, response.statusCode, message.user.namespace.name);
+  complete(context, message, lines.length === 0 ? record : { ...record, logs: lines }, () => {
+    if (message.blocking && !answersFirst) acknowledgeResult(context, message, record);
+    stored();
+  });
+}

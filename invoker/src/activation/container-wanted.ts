@@ -1,0 +1,41 @@
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import type { ContainerSpec } from '../containers/container-factory.js';
+import { grantKey, grantOf } from '../gpu-agent/gpu-desk.js';
+import type { RunnableAction } from './runnable-action.js';
+
+/** What the pool is to know of an activation before it finds it a container. */
+export interface ContainerWanted {
+  /** Activations with the same key may share a container. */
+  key: string;
+  namespace: string;
+  spec: ContainerSpec;
+  /** How many may run as one. */
+  batch: number;
+}
+
+/** The container that an activation of the action needs. */
+export function containerWanted(message: ActivationMessage, action: RunnableAction): ContainerWanted {
+  const { action: reference, initArgs, revision, user } = message;
+  // What a container got at its initialization may differ from binding to binding.
+  const binding = initArgs.length > 0 ? (reference.binding ?? '') : '';
+  const namespace = user.namespace.name;
+  const gpu = message.gpu && grantOf(message.gpu);
+  const place = gpu === undefined ? '' : ` ${grantKey(gpu)}`;
+  const batch = message.gpuNeed?.batch ?? 1;
+  // A batch has one caller's rights.
+  const caller = batch === 1 ? '' : ` ${user.subject}`;
+  return {
+    key: `${namespace} ${reference.path}/${reference.name} ${revision} ${binding}${place}${caller}`,
+    namespace,
+    batch,
+    spec: {
+      kind: action.runtime,
+      memoryMiB: action.limits.memory,
+      concurrency: action.limits.concurrency,
+      requirements: action.requirements,
+      imports: action.warm.imports,
+      cuda: action.warm.cuda,
+      ...(gpu !== undefined && { gpu }),
+    },
+  };
+}
