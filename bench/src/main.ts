@@ -5,6 +5,7 @@ import { missedBars } from './bars.js';
 import { benches } from './benches.js';
 import { newCleanup, type Cleanup } from './cleanup.js';
 import { chooseLoad } from './load/choose.js';
+import { BenchDataError } from './data/csv.js';
 import { currentCommit, thisMachine } from './machine.js';
 import { commandLine, parseOptions, UsageError, type Options } from './options.js';
 import { benchDir } from './paths.js';
@@ -80,7 +81,8 @@ async function main(): Promise<number> {
       say(`${error.message}\n${usage()}`);
       return 2;
     }
-    say(`The benchmark failed: ${(error as Error).stack ?? String(error)}`);
+    if (error instanceof BenchDataError) say(error.message);
+    else say(`The benchmark failed: ${(error as Error).stack ?? String(error)}`);
     return 1;
   } finally {
     await cleanup.run();
