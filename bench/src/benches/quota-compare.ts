@@ -2,10 +2,10 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import { allotments } from '@gpuwhisk/gpu/quota/candidates';
 import type { Hyperparameters, Prior } from '@gpuwhisk/gpu/quota/gaussian-process';
-import { fittedHyper, pooledPrior } from '@gpuwhisk/gpu/quota/priors';
-import { bestOf, defaultHyper, maxEvaluations, propose } from '@gpuwhisk/gpu/quota/quota-search';
-import type { SearchProblem } from '@gpuwhisk/gpu/quota/quota-search';
-import type { MeasuredPoint } from '@gpuwhisk/gpu/quota/surrogate';
+import { fittedHyper, pooledPrior, vaguePrior } from '@gpuwhisk/gpu/quota/priors';
+import { defaultHyper, maxEvaluations } from '@gpuwhisk/gpu/quota/quota-search';
+import { QuotaTable } from '@gpuwhisk/gpu/quota/quota-table';
+import { quotaSearchBody, quotaSearchJob } from '@gpuwhisk/gpu/quota/search-job';
 import type { Measurement } from '../bench.js';
 import { percentile } from '../statistics.js';
 import { drawSet, folds, leastSum, slowdownAt, sumAt } from './quota-surfaces.js';
@@ -42,7 +42,7 @@ interface Outcome {
  * How near the search comes to the least sum of slowdowns, for models whose curves it has not seen, beside random and
  * equal splits. Every evaluation gives each job's time with noise; a gap is of the true times.
  */
-export function comparison({ rapp, igniter, sets, seed, say }: Comparison): Measurement[] {
+export async function comparison({ rapp, igniter, sets, seed, say }: Comparison): Promise<Measurement[]> {
   const measurements: Measurement[] = [];
   const largest = { gap: 0, evaluations: 0 };
   const models = [...new Set(rapp.map(({ model }) => model))];
@@ -67,9 +67,9 @@ export function comparison({ rapp, igniter, sets, seed, say }: Comparison): Meas
       for (let set = 0; set < sets / foldCount; set += 1) {
         const drawn = drawSet(strangers, jobs, random);
         const shares = drawn[0]!.shares;
-        note(found.search, drawn, search(drawn, shares, learned, random));
-        note(found.flat, drawn, search(drawn, shares, { prior: flatPrior, hyper: learned.hyper }, random));
-        const ofClasses = search(drawn, classes, learned, random);
+        note(found.search, drawn, await search(drawn, shares, learned, random));
+        note(found.flat, drawn, await search(drawn, shares, { prior: vaguePrior, hyper: learned.hyper }, random));
+        const ofClasses = await search(drawn, classes, learned, random);
         note(found.classes, drawn, ofClasses);
         note(found.ownClasses, drawn, ofClasses, classes);
         note(found.random, drawn, randomSplits(drawn, random));
@@ -87,7 +87,7 @@ export function comparison({ rapp, igniter, sets, seed, say }: Comparison): Meas
     );
     largest.gap = Math.max(largest.gap, percentile(found.search.gaps, 50));
     largest.evaluations = Math.max(largest.evaluations, ...found.search.evaluations);
-    measurements.push(...elsewhere(rapp, igniter, jobs, sets, seed));
+    measurements.push(...(await elsewhere(rapp, igniter, jobs, sets, seed)));
   }
   return [
     { name: 'boGap', value: largest.gap },
@@ -97,20 +97,20 @@ export function comparison({ rapp, igniter, sets, seed, say }: Comparison): Meas
 }
 
 /** The same on another laboratory's V100, with what was learned from RaPP's models of other names. */
-function elsewhere(
+async function elsewhere(
   rapp: readonly Surface[],
   igniter: readonly Surface[],
   jobs: number,
   sets: number,
   seed: number,
-): Measurement[] {
+): Promise<Measurement[]> {
   const known = rapp.filter(({ model }) => igniter.every((one) => one.model !== model));
   const learned = { prior: pooledPrior(known), hyper: fittedHyper(known, defaultHyper) };
   const random = seededRandom(seed * 1000 + jobs);
   const found = { search: outcome(), random: outcome(), equal: outcome() };
   for (let set = 0; set < sets; set += 1) {
     const drawn = drawSet(igniter, jobs, random);
-    note(found.search, drawn, search(drawn, drawn[0]!.shares, learned, random));
+    note(found.search, drawn, await search(drawn, drawn[0]!.shares, learned, random));
     note(found.random, drawn, randomSplits(drawn, random));
     note(found.equal, drawn, equalSplit(drawn));
   }
@@ -121,27 +121,43 @@ function elsewhere(
   ];
 }
 
-/** Nothing is known of other functions: a job may be anything between untouched and slowed down in proportion. */
-const flatPrior: Prior = { mean: (input) => -input[0]! / 2, deviation: (input) => 0.05 - input[0]! / 2 };
-
-function search(
+/** The search as it runs as a job, and then what the table answers. */
+async function search(
   set: readonly Surface[],
   shares: readonly number[],
   { prior, hyper }: { prior: Prior; hyper: Hyperparameters },
   random: Random,
-): Found {
-  const problem: SearchProblem = {
-    jobs: set.map(() => ({ prior, weight: 1, maxSlowdown: Infinity })),
+): Promise<Found> {
+  const table = new QuotaTable({ predictorOf: () => ({ slowdown: () => 1 }) });
+  const jobs = set.map(({ model, batch }) => ({ function: model, version: '1', batch, soloMs: 1 }));
+  let evaluations = 0;
+  const body = quotaSearchBody({
+    table,
+    priorOf: () => prior,
+    hyperOf: () => hyper,
+    driverMajorOf: () => 1,
+    measure: (_, allotment) => {
+      evaluations += 1;
+      return Promise.resolve(observed(set, allotment, random));
+    },
+    random,
     space: { shares, maxTotal: 100 },
-    hyper,
-  };
-  const points: MeasuredPoint[] = [];
-  for (;;) {
-    const proposal = propose(problem, points, points.length, random);
-    if (proposal === undefined) break;
-    points.push({ shares: proposal.shares, slowdowns: observed(set, proposal.shares, random) });
-  }
-  return { shares: bestOf(problem, points)!.shares, evaluations: points.length };
+  });
+  const request = quotaSearchJob({
+    gpuType: 'v100',
+    mode: 'mps',
+    set: jobs,
+    maxSlowdowns: set.map(() => Infinity),
+    gpu: 'GPU-1',
+  });
+  await body(request.payload, { attempt: 1, isLast: true, signal: new AbortController().signal });
+  const choice = table.shareFor(
+    jobs,
+    'v100',
+    'mps',
+    set.map(() => Infinity),
+  );
+  return { shares: choice.shares.map((share) => Math.round(100 * share)), evaluations };
 }
 
 /** The best by measurement of as many splits as a search may make, each drawn evenly from those that give away all. */

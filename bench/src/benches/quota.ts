@@ -14,7 +14,7 @@ export const quota: Bench = {
     if (wanted('search')) {
       const rapp = await rappSurfaces();
       const igniter = await igniterSurfaces();
-      measurements.push(...comparison({ rapp, igniter, sets: 6 * options.samples, seed: options.seed, say }));
+      measurements.push(...(await comparison({ rapp, igniter, sets: 6 * options.samples, seed: options.seed, say })));
     }
     if (wanted('table')) measurements.push(...measureTable(options.samples, seededRandom(options.seed)));
     return measurements;

@@ -14,6 +14,9 @@ export interface ShareCurve {
 /** What is unknown of any curve even where those in the pool agree, of the logarithm. */
 const leastDeviation = 0.03;
 
+/** By how much neighbours change what a function is like alone, of the logarithm. */
+const ownDeviation = 0.15;
+
 /**
  * What curves of other functions let one expect of a function that was not measured: at each share their mean and
  * their deviation, linear in ln share between. All curves must have the same shares; throws RangeError otherwise, or
@@ -38,6 +41,19 @@ export function pooledPrior(curves: readonly ShareCurve[]): Prior {
     deviation: (input) => interpolated(at, deviations, input[0]!),
   };
 }
+
+/** What the profile of a function alone lets one expect of it; beside others it is slower by what is unknown. */
+export function curvePrior({ shares, slowdowns }: ShareCurve): Prior {
+  const at = shares.map((share) => Math.log(share / 100));
+  const logs = slowdowns.map(Math.log);
+  return { mean: (input) => interpolated(at, logs, input[0]!), deviation: () => ownDeviation };
+}
+
+/** Nothing is known: a job may be anything between untouched by a small share and slowed down in proportion. */
+export const vaguePrior: Prior = {
+  mean: (input) => -input[0]! / 2,
+  deviation: (input) => 0.05 - input[0]! / 2,
+};
 
 /**
  * What a slowdown predictor lets one expect of a job. How far it may be off grows with what it predicts: nothing can be
