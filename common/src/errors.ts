@@ -228,6 +228,10 @@ export const tooManyWorkloads = (count: number, allowed: number): ApiError =>
 export const gpuTooLate = (sloMs: number): ApiError =>
   new ApiError(429, `No GPU became free within the action's SLO of ${sloMs} ms.`);
 
+/** 429: it is predicted that no GPU can run it in time. */
+export const gpuSloImpossible = (reason: string): ApiError =>
+  new ApiError(429, `The action's SLO cannot be met: ${reason}.`);
+
 /** 500: our fault; the log says more. */
 export const internalError = (): ApiError => new ApiError(500, 'There was an internal server error.');
 /** 500: a stored document cannot be understood. */

@@ -1,3 +1,4 @@
+import type { Config } from '@gpuwhisk/common/config';
 import type { MessageBus, Receipt } from '@gpuwhisk/common/bus/message-bus';
 import type { Decision, GpuNeed, NodeStatus } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
@@ -17,6 +18,7 @@ export interface GpuPlacerDependencies {
   table: GpuTable;
   /** The right to decide, which one scheduler of the cluster has. */
   lease: Pick<LeaseKeeper, 'epoch'>;
+  options: Pick<Config['gpu'], 'policy'>;
 }
 
 /** What one activation's placement must heed. */
@@ -28,7 +30,6 @@ export interface PlacementLimits {
 }
 
 const noLimits: PlacementLimits = { kept: new Set(), refusedAtMs: new Map() };
-const policy = 'least-loaded';
 const keptDecisions = 1000;
 
 /** Decides where activations run, remembers what it has given out, and sends them there. */
@@ -80,6 +81,7 @@ export class GpuPlacer {
   note({ activationId, action }: ActivationMessage, { placement, rejected }: PlacementChoice, reason: string): void {
     const at = this.dependencies.clock.now();
     const name = `/${action.path}/${action.name}`;
+    const { policy } = this.dependencies.options;
     this.ring.add({ at, activationId, action: name, policy, ...(placement && { placement }), reason, rejected });
   }
 
@@ -98,7 +100,8 @@ export class GpuPlacer {
     this.reservations.settle(node);
   }
 
-  private view({ kept, refusedAtMs }: PlacementLimits): PlacementView {
+  /** All that a placement is decided on. */
+  view({ kept, refusedAtMs }: PlacementLimits = noLimits): PlacementView {
     const { table, clock, lease } = this.dependencies;
     return {
       nodes: table.nodes((invoker) => refusedAtMs.get(invoker) ?? -Infinity),

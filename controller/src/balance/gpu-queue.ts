@@ -41,6 +41,11 @@ export class GpuQueue {
     return this.waiting.size;
   }
 
+  /** In no particular order. */
+  [Symbol.iterator](): IterableIterator<WaitingActivation> {
+    return this.waiting.values();
+  }
+
   /** Adds one; a message that comes twice ends with the first. */
   add(one: WaitingActivation): void {
     const id = one.message.activationId;

@@ -7,7 +7,15 @@ import type { Delivery, Receipt, Subscription } from '@gpuwhisk/common/bus/messa
 import type { Config } from '@gpuwhisk/common/config';
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
-import { gpuRefused, gpuTooLate, gpuWaitTooLong, noGpu, noSuchGpu, overloaded } from '@gpuwhisk/common/errors';
+import {
+  gpuRefused,
+  gpuSloImpossible,
+  gpuTooLate,
+  gpuWaitTooLong,
+  noGpu,
+  noSuchGpu,
+  overloaded,
+} from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { Decision, GpuNeed } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
@@ -23,6 +31,7 @@ import { gpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import { GpuPlacer } from './gpu-placer.js';
 import type { GpuPlacerDependencies } from './gpu-placer.js';
+import { GpuPolicy } from './gpu-policy.js';
 import { GpuQueue, requestOf } from './gpu-queue.js';
 import type { WaitingActivation } from './gpu-queue.js';
 import { refusedRecord } from './refused-record.js';
@@ -55,6 +64,8 @@ const lookMs = 250;
 export class GpuScheduler {
   private readonly queue = new GpuQueue();
   private readonly placer: GpuPlacer;
+  /** Absent: the earliest deadline first, to the least loaded GPU. */
+  private readonly policy: GpuPolicy | undefined;
   private readonly topic: string;
   private readonly metrics: GpuMetrics;
   private subscription: Subscription | undefined;
@@ -65,10 +76,13 @@ export class GpuScheduler {
 
   constructor(private readonly dependencies: GpuSchedulerDependencies) {
     this.placer = new GpuPlacer(dependencies);
+    const { policy, admission } = dependencies.options;
+    if (policy !== 'least-loaded') this.policy = new GpuPolicy(this.placer, dependencies.clock, policy, admission);
     this.topic = unplacedTopic(dependencies.instance);
     this.metrics = gpuMetrics(dependencies.metrics.registry, () => this.queue.size);
     dependencies.table.onRow((node) => {
       this.placer.settle(node);
+      this.policy?.seen(node);
       this.passSoon();
     });
   }
@@ -110,8 +124,9 @@ export class GpuScheduler {
   /** Sends an activation to an invoker, or has it wait. Throws TopicFullError, or another Error if the log has failed. */
   submit(message: ActivationMessage, need: GpuNeed): Receipt {
     const request = requestOf(message, need);
-    // Those who wait have their turn first.
-    const choice: PlacementChoice = this.queue.size === 0 ? this.placer.place(request) : { rejected: [] };
+    // Those who wait have their turn first, and a policy looks at all of them together.
+    const isFree = this.queue.size === 0 && this.policy === undefined;
+    const choice: PlacementChoice = isFree ? this.placer.place(request) : { rejected: [] };
     if (choice.placement !== undefined) return this.send(message, need, request, choice);
     const unplaced: UnplacedMessage = { activation: message };
     const receipt = this.dependencies.bus.send(this.topic, unplaced as unknown as JsonObject);
@@ -122,6 +137,7 @@ export class GpuScheduler {
   /** An activation's run is over. */
   ended(activationId: string): void {
     this.placer.ended(activationId);
+    this.policy?.ended(activationId);
     this.passSoon();
   }
 
@@ -160,6 +176,7 @@ export class GpuScheduler {
       waiting.refusals = [...gpuRefusals, refused];
       if (placement) waiting.refusedAtMs = new Map([[placement.invoker, this.dependencies.clock.monotonicMs()]]);
       this.placer.returned(activationId);
+      this.policy?.returned(activationId);
       this.metrics.decided('returned');
       this.placer.note(message, { rejected: [] }, `its agent refused: ${refused}`);
     }
@@ -183,7 +200,8 @@ export class GpuScheduler {
     const nowMs = this.dependencies.clock.now();
     this.endWaits(nowMs);
     try {
-      this.placeInTurn(nowMs);
+      if (this.policy === undefined) this.placeInTurn(nowMs);
+      else this.placeByPolicy(this.policy);
     } catch (error) {
       // The invoker's topic is full, or the log fails: they go on to wait.
       if (!(error instanceof TopicFullError)) {
@@ -224,6 +242,24 @@ export class GpuScheduler {
       inVain.add(asked);
       if (!isOverdue(waiting, nowMs)) continue;
       for (const place of this.placer.placesToKeep(request, limits)) kept.add(place);
+    }
+  }
+
+  private placeByPolicy(policy: GpuPolicy): void {
+    if (!this.placer.isEntitled) return;
+    // Joining a batch takes nothing of a GPU that its instance does not have.
+    for (const waiting of [...this.queue].filter(({ need }) => need.batch > 1)) {
+      const choice = this.placer.place(waiting.request, { kept: new Set(), refusedAtMs: waiting.refusedAtMs });
+      if (choice.placement?.joins) this.forward(waiting, choice);
+    }
+    const { starts, late } = policy.decide([...this.queue]);
+    for (const [waiting, reason] of late) {
+      if (this.dependencies.options.admission === 'best-effort') this.queue.demote(waiting);
+      else this.fail(waiting, gpuSloImpossible(reason));
+    }
+    for (const { waiting, choose } of starts) {
+      const { request, choice } = choose();
+      if (choice.placement !== undefined) this.forward({ ...waiting, request }, choice);
     }
   }
 

@@ -153,8 +153,7 @@ function judge(
   const busy = occupants.filter((one) => one.users > 0);
   const reused = reuses ? instanceFor(occupants, request) : undefined;
   const unwanted = occupants.filter((one) => one !== reused && !mayShare(place.device.mode, tenant(one), request));
-  // One that runs, or that the agent has not named yet, cannot be removed.
-  const staying = unwanted.filter((one) => one.users > 0 || one.container === undefined);
+  const staying = unwanted.filter(cannotGo);
   if (staying.length > 0) {
     return { reason: 'isolation: it is shared with others', numbers: { others: staying.length } };
   }
@@ -177,6 +176,16 @@ function judge(
     reuses: reused,
     reclaim: reclaimed.flatMap((one) => one.container ?? []),
   };
+}
+
+/** One that runs, or that the agent has not named yet, cannot be removed. */
+function cannotGo({ users, container }: Occupant): boolean {
+  return users > 0 || container === undefined;
+}
+
+/** Whether isolation forbids a request a place for as long as those are there who cannot be removed. */
+export function isClosedTo({ device }: Place, occupants: readonly Occupant[], request: PlacementRequest): boolean {
+  return occupants.some((one) => cannotGo(one) && !mayShare(device.mode, tenant(one), request));
 }
 
 function tenant({ gang = [], ...occupant }: Occupant): Tenant {

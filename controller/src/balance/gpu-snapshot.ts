@@ -1,0 +1,63 @@
+import { gpuTypeOf } from '@gpuwhisk/gpu/quota/quotas';
+import type { GpuState, RunningTask, Task } from '@gpuwhisk/gpu/policies/policy';
+import { isClosedTo } from '@gpuwhisk/gpu/place/least-loaded';
+import type { PlacementRequest, PlacementView } from '@gpuwhisk/gpu/place/least-loaded';
+import { byPlace, occupancyOf } from '@gpuwhisk/gpu/place/occupancy';
+import type { Occupant } from '@gpuwhisk/gpu/place/occupancy';
+import { placeId, placesOf } from '@gpuwhisk/gpu/place/places';
+import type { Place } from '@gpuwhisk/gpu/place/places';
+
+/** A place as a policy sees it, with who is there. */
+export interface SeenPlace {
+  place: Place;
+  occupants: Occupant[];
+  gpu: GpuState;
+}
+
+/** What is known of an activation that runs. */
+export type KnownRun = (activationId: string) => Pick<RunningTask, 'task' | 'startedAt'> | undefined;
+
+/** The healthy places of a view, as policies see them. */
+export function seenPlaces(view: PlacementView, known: KnownRun): SeenPlace[] {
+  const reservations = byPlace(view.reservations);
+  return placesOf(view.nodes).flatMap((place) => {
+    if (place.status?.health.state !== 'healthy') return [];
+    const id = placeId(place);
+    const { occupants, foreignMiB } = occupancyOf(place, reservations.get(id) ?? []);
+    const { node, device, slice } = place;
+    const gpu: GpuState = {
+      ...{ id, node: node.invoker, type: gpuTypeOf(device, slice), mode: device.mode },
+      memoryMiB: Math.max(0, place.capacityMiB - foreignMiB),
+      running: occupants.filter(({ users }) => users > 0).map((one) => runningIn(place, one, known, view.at)),
+      idle: occupants
+        .filter(({ users, action }) => users === 0 && action !== undefined)
+        .map(({ action = '', namespace = '', shareClass, memoryMiB }) => ({
+          ...{ function: action, namespace, share: shareClass / 100, memoryMiB },
+        })),
+    };
+    return [{ place, occupants, gpu }];
+  });
+}
+
+function runningIn({ node }: Place, occupant: Occupant, known: KnownRun, at: number): RunningTask {
+  const { id, container, action = '', namespace = '', memoryMiB, shareClass } = occupant;
+  const activations = node.residents.find((one) => one.container === container)?.activations ?? [id];
+  const run = activations.map(known).find((one) => one !== undefined);
+  const unknown: Task = {
+    ...{ id, function: action, version: '', namespace, batch: 1, gpus: 1, arrivedAt: at, class: 'inference' },
+    memoryMiB,
+  };
+  return { task: { ...(run?.task ?? unknown), memoryMiB }, share: shareClass / 100, startedAt: run?.startedAt ?? at };
+}
+
+/** The places that isolation leaves to a request, of nodes that have been heard of since they refused it. */
+export function allowedPlaces(
+  places: readonly SeenPlace[],
+  request: PlacementRequest,
+  heard: ReadonlySet<string>,
+): Set<string> {
+  const open = places.filter(
+    ({ place, occupants }) => heard.has(place.node.invoker) && !isClosedTo(place, occupants, request),
+  );
+  return new Set(open.map(({ gpu }) => gpu.id));
+}

@@ -1,0 +1,90 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { GpuCluster } from './gpu-cluster.js';
+
+/** The reasons of the last decisions about an action, the last one first. */
+const reasons = (cluster: GpuCluster, name: string): string[] =>
+  cluster.scheduler
+    .decisions()
+    .filter(({ action, policy }) => action.endsWith(`/${name}`) && policy === 'faashare')
+    .map(({ reason }) => reason);
+
+describe('the GPU scheduler under policy faashare', () => {
+  let cluster: GpuCluster;
+  beforeEach(async () => {
+    cluster = await GpuCluster.start({ policy: 'faashare', admission: 'refuse' });
+    await cluster.tell();
+  });
+
+  /** An instance of an action idles on the device. */
+  const idle = (name: string): Promise<void> =>
+    cluster.tell({
+      residents: [
+        {
+          ...{ container: `of ${name}`, action: `/alice/${name}`, device: 'GPU-0', memoryMiB: 1000 },
+          share: { shareClass: 50, smRequest: 0.5, smLimit: 0.5, memoryMiB: 1000 },
+          ...{ namespace: 'alice', isolation: 'namespace', activations: [] },
+        },
+      ],
+    });
+
+  /** A warm run of an action with half of the SMs that takes `tookMs`. */
+  async function run(name: string, tookMs: number): Promise<void> {
+    await idle(name);
+    await cluster.accept(name, { memoryMiB: 1000, mpsPercent: 50 });
+    await cluster.clock.runFor(tookMs);
+    await cluster.finish(name);
+    await idle(name);
+  }
+
+  test('starts strict ones first, within the memory, and says which policy has decided', async () => {
+    await cluster.accept('first');
+    await cluster.accept('best effort');
+    await cluster.accept('strict', { sloMs: 10_000 });
+    expect([cluster.running, cluster.scheduler.waiting]).toEqual([['first'], 2]);
+    for (const next of ['strict', 'best effort']) {
+      await cluster.finish(cluster.running[0] ?? '');
+      await cluster.tell();
+      expect(cluster.running).toEqual([next]);
+    }
+    expect(reasons(cluster, 'strict')).toEqual(['placed', 'it waits behind others']);
+  });
+
+  test('takes an instance that idles with its share', async () => {
+    await idle('a');
+    await cluster.accept('a', { memoryMiB: 1000, mpsPercent: 50 });
+    expect(cluster.arrivals[0]?.message.gpu?.share).toMatchObject({ shareClass: 50, smLimit: 0.5 });
+    expect(cluster.arrivals[0]?.message.gpu?.reclaim).toBeUndefined();
+  });
+
+  test('learns what a function takes, and refuses an SLO that it cannot meet', async () => {
+    await run('a', 200);
+    const fits = await cluster.clock.runUntil(cluster.invoke('a', { memoryMiB: 1000, mpsPercent: 50, sloMs: 5000 }));
+    expect(fits.type).toBe('accepted');
+    await cluster.finish('a');
+    await idle('a');
+    const refused = cluster.invoke('a', { memoryMiB: 1000, mpsPercent: 50, sloMs: 50 }, true);
+    await expect(cluster.clock.runUntil(refused)).rejects.toMatchObject({
+      status: 429,
+      message: expect.stringMatching(/^The action's SLO cannot be met: it needs \d+ ms, and its SLO leaves \d+\.$/),
+    });
+  });
+
+  test('requests of a batch join an instance', async () => {
+    for (let count = 0; count < 5; count++) await cluster.accept('batched', { batch: 2 });
+    expect([cluster.running.length, cluster.scheduler.waiting]).toEqual([4, 1]);
+    expect(cluster.arrivals.map(({ message }) => message.gpu?.joins ?? false)).toEqual([false, true, true, true]);
+  });
+
+  test('what waits survives the vanishing of the device and a crash', async () => {
+    await cluster.accept('running');
+    await cluster.accept('waiting', { sloMs: 60_000 });
+    await cluster.tell({ devices: [], status: [] });
+    expect(cluster.scheduler.waiting).toBe(1);
+    await cluster.finish('running');
+    await cluster.clock.runFor(1000);
+    await cluster.crash();
+    await cluster.tell();
+    await cluster.clock.runFor(300);
+    expect(cluster.running).toContain('waiting');
+  });
+});
