@@ -73,6 +73,8 @@ export interface DeviceStatus {
   dramActivity?: number;
   temperatureC?: number;
   powerW?: number;
+  /** What a CUDA context was measured to take, MiB. */
+  contextMiB?: number;
   health: DeviceHealth;
   processes: GpuProcess[];
 }
@@ -89,6 +91,10 @@ export interface Resident {
   share: Share;
   /** Device memory that is charged for it, MiB: its cap, or what it was measured to hold if that is more. */
   memoryMiB: number;
+  /** What it was measured to hold, context included, MiB; absent before the first look. */
+  heldMiB?: number;
+  /** How long it took to start it and to load its function, ms: what its end costs whoever needs it next. */
+  loadMs?: number;
   /** That it serves, and whom that lets share an MPS server with it; absent for a pre-warmer that has no action yet. */
   namespace?: string;
   isolation?: GpuIsolation;
@@ -260,6 +266,10 @@ export interface Workload {
   invoker: string;
   device: string;
   pid?: number;
+  /** When that started, in the kernel's ticks since the boot (proc(5), starttime): numbers of processes are used again. */
+  processStart?: number;
+  /** Its process is gone, and whoever started it did not say so: its registration is to be forgotten. */
+  ended?: boolean;
   /** Epoch ms. */
   since: number;
   memoryMiB?: number;

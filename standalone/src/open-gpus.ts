@@ -14,6 +14,7 @@ import { noEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/no-enforcer';
 import { createMpsEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/mps-enforcer';
 import { createTokensEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens-enforcer';
 import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
+import { ContextSizes } from '@gpuwhisk/invoker/gpu-agent/context-sizes';
 import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
 import { nvidiaAccess } from '@gpuwhisk/invoker/gpu-agent/host/device-files';
 import { systemProcesses } from '@gpuwhisk/invoker/gpu-agent/host/host-processes';
@@ -101,8 +102,10 @@ async function startAgent(
   simulator?: string,
 ): Promise<NodeGpus> {
   const { invoker, state, clock, logger } = options;
-  const enforcer = await chooseEnforcer(options, driver, simulator);
-  const agent = new GpuAgent({ invoker, driver, enforcer, state, clock, logger, processes: systemProcesses, access });
+  const contexts = new ContextSizes(driver.version.driver);
+  const enforcer = await chooseEnforcer(options, driver, contexts, simulator);
+  const processes = systemProcesses;
+  const agent = new GpuAgent({ invoker, driver, enforcer, state, clock, logger, processes, access, contexts });
   const close = async (): Promise<void> => {
     await agent.close();
     await enforcer.close();
@@ -122,6 +125,7 @@ async function startAgent(
 async function chooseEnforcer(
   options: OpenGpusOptions,
   driver: GpuDriver,
+  contexts: ContextSizes,
   simulator: string | undefined,
 ): Promise<ShareEnforcer> {
   const { config, logger } = options;
@@ -130,6 +134,7 @@ async function chooseEnforcer(
   return createTokensEnforcer({
     folder: join(config.dataDir, 'gpus', 'tokens'),
     ...(under.name === 'mps' && { under }),
+    contextMiB: (device) => contexts.of(device) ?? 0,
     say: (line) => logger.warn({ line }, 'kernel tokens'),
   });
 }

@@ -186,8 +186,9 @@ async function start(
   releases.push(() => records.close());
   const gpuTable = new GpuTable(state, clock);
   await gpuTable.open();
-  const gpuWorkloads = new GpuWorkloads(store, state, random);
+  const gpuWorkloads = new GpuWorkloads(store, state, random, logger);
   await gpuWorkloads.open();
+  releases.push(() => gpuWorkloads.close());
   const gpuWishes = new GpuWishes(store, state, clock);
   await gpuWishes.open();
   const gpuLease = new LeaseKeeper(state, clock, logger, 'gpu-scheduler', `controller${instance}`);
@@ -221,7 +222,7 @@ async function start(
     instance,
     bus,
     store,
-    factory: agent ? toldToAgent(factory, agent) : factory,
+    factory: agent ? toldToAgent(factory, agent, clock) : factory,
     marks: durable.marks,
     clock,
     logger,

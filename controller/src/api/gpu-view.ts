@@ -65,13 +65,13 @@ function deviceView(node: NodeStatus, device: Device, workloads: readonly Worklo
 }
 
 function figuresOf({ usedMemoryMiB, ...status }: DeviceStatus): JsonObject {
-  const { utilisation, smActivity, dramActivity, temperatureC, powerW } = status;
-  const known = Object.entries({ utilisation, smActivity, dramActivity, temperatureC, powerW });
+  const { utilisation, smActivity, dramActivity, temperatureC, powerW, contextMiB } = status;
+  const known = Object.entries({ utilisation, smActivity, dramActivity, temperatureC, powerW, contextMiB });
   return { usedMemoryMiB, ...Object.fromEntries(known.filter(([, value]) => value !== undefined)) } as JsonObject;
 }
 
 function functionView(resident: Resident, viewer: Viewer): JsonObject {
-  const { action, namespace, container, slice, share, memoryMiB, activations } = resident;
+  const { action, namespace, container, slice, share, memoryMiB, heldMiB, activations } = resident;
   // A pre-warmer is nobody's yet.
   const named = viewer.isOperator || namespace === undefined || namespace === viewer.namespace;
   return {
@@ -81,6 +81,7 @@ function functionView(resident: Resident, viewer: Viewer): JsonObject {
     ...(slice !== undefined && { slice }),
     share: share.shareClass / 100,
     memoryMiB,
+    ...(heldMiB !== undefined && { heldMiB }),
     running: activations.length,
   };
 }

@@ -39,11 +39,12 @@ function whole(body: JsonObject, field: string, max: number): number | undefined
   throw refused(field, `a whole number from 1 to ${max}`);
 }
 
-/** A process's number. Throws ApiError (400). */
-export function readPid(body: JsonValue): number {
+/** A process: its number, and when it started where that is told. Throws ApiError (400). */
+export function readProcess(body: JsonValue): { pid: number; processStart?: number } {
   const pid = isJsonObject(body) ? whole(body, 'pid', 2 ** 22) : undefined;
-  if (pid === undefined) throw refused('pid', 'given');
-  return pid;
+  if (!isJsonObject(body) || pid === undefined) throw refused('pid', 'given');
+  const processStart = whole(body, 'processStart', Number.MAX_SAFE_INTEGER);
+  return { pid, ...(processStart !== undefined && { processStart }) };
 }
 
 /** Reads the body of a registration. Throws ApiError (400). */

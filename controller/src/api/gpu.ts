@@ -9,7 +9,7 @@ import type { ApiContext } from './dependencies.js';
 import { errorResponses, pathParameters } from './descriptions.js';
 import { allWorkloads, devicesView, maySee } from './gpu-view.js';
 import type { Viewer } from './gpu-view.js';
-import { readNewWorkload, readPid } from './gpu-workload-body.js';
+import { readNewWorkload, readProcess } from './gpu-workload-body.js';
 import type { NewWorkload } from './gpu-workload-body.js';
 import { forOperators } from './operators.js';
 import { apiRoot, pathParameter } from './route.js';
@@ -160,9 +160,9 @@ export function gpuRoutes(context: ApiContext): Route[] {
       body: { schema: 'GpuWorkloadChanges', required: true },
       responses: { ...workload, ...errorResponses(400, 401, 404, 409, 500) },
       handle: async (call: IdentifiedCall) => {
-        const pid = readPid(await readPutBody(call.request, maxBodyBytes));
+        const told = readProcess(await readPutBody(call.request, maxBodyBytes));
         const { id } = await ownWorkload(call);
-        return jsonAnswer({ ...(await gpuWorkloads.change(id, { pid })) });
+        return jsonAnswer({ ...(await gpuWorkloads.change(id, told)) });
       },
     },
     {

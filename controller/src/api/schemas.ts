@@ -208,6 +208,7 @@ export const schemas = {
       memoryMiB: whole('Memory, MiB'),
       usedMemoryMiB: whole('Memory in use, MiB'),
       utilisation: { type: 'number', description: 'Part of the time in which some kernel ran, 0 to 1' },
+      contextMiB: whole('Memory that a CUDA context was measured to take, MiB'),
       simulated: yesNo('Whether it is a stand-in'),
       slices: list({ type: 'object' }, 'MIG instances'),
       health: object({ state: text('healthy, cordoned, draining or offline') }),
@@ -223,6 +224,7 @@ export const schemas = {
     slice: text('UUID of its MIG instance'),
     share: { type: 'number', description: 'Share of the SMs that its process was started with, 0 to 1' },
     memoryMiB: whole('Memory that is charged for it, MiB'),
+    heldMiB: whole('Memory that it was last seen to hold, context included, MiB'),
     running: whole('Activations that run in it'),
   }),
   GpuWorkload: object(
@@ -233,6 +235,7 @@ export const schemas = {
       invoker: text('The invoker whose node it is on'),
       device: text('UUID of the device'),
       pid: whole("Its process, by the node's numbers"),
+      processStart: whole('When that started, in clock ticks since the boot'),
       since: whole('When it was registered or first seen, epoch milliseconds'),
       memoryMiB: whole('Memory that it may hold or holds, MiB'),
       maxDegradation: { type: 'number', description: 'How much slower it may get, 0 to 1' },
@@ -263,7 +266,13 @@ export const schemas = {
     },
     ['wish'],
   ),
-  GpuWorkloadChanges: object({ pid: whole("Its process, by the node's numbers") }, ['pid']),
+  GpuWorkloadChanges: object(
+    {
+      pid: whole("Its process, by the node's numbers"),
+      processStart: whole('When that started, in clock ticks since the boot: without it a later one of its number is it, too'),
+    },
+    ['pid'],
+  ),
   KeyPut: object({
     namespace: text("Namespace; the subject's name where absent"),
     uuid: text('First half of the key; a random one where absent'),

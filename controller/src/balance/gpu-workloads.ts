@@ -2,7 +2,8 @@ import { concurrentModification, noSuchEntity, tooManyWorkloads } from '@gpuwhis
 import { workloadTable } from '@gpuwhisk/common/gpu';
 import type { Workload } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
-import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';
 import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import type { Random } from '@gpuwhisk/common/system/random';
@@ -14,15 +15,29 @@ const maxWorkloads = 100;
 
 /** Long-running processes that were registered: kept in the store, and shown to the nodes in a table of the cluster. */
 export class GpuWorkloads {
+  private subscription: StateSubscription | undefined;
+
   constructor(
     private readonly store: ArtifactStore,
     private readonly state: ClusterState,
     private readonly random: Random,
+    private readonly logger: Logger,
   ) {}
 
-  /** Shows the nodes what earlier lives have registered. */
+  /** Shows the nodes what earlier lives have registered, and forgets from now on what a node's agent says has ended. */
   async open(): Promise<void> {
     for (const workload of await this.list()) await this.show(workload);
+    this.subscription = await this.state.watch(workloadTable, (id, row) => {
+      if (row === undefined || (row as unknown as Workload).ended !== true) return;
+      this.remove(id).catch((error: unknown) =>
+        // Another controller was faster, or its end was told in the meantime; else the agent says it again.
+        this.logger.info({ workload: id, error: String(error) }, 'a workload that has ended was not forgotten here'),
+      );
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.subscription?.close();
   }
 
   async list(): Promise<Workload[]> {

@@ -224,10 +224,13 @@ function reclaim(
   const gone = [...unwanted];
   let lacking = lackingMiB - sum(gone.map((one) => one.memoryMiB));
   const idle = occupants.filter((one) => one.users === 0 && one.container !== undefined && !gone.includes(one));
-  // What has no action yet costs the least to make again; then the largest, so that few go.
+  // What saves the least time of loading for its memory; where that is not known, what has no action yet, the largest first.
+  const savedPerMiB = ({ loadMs = 0, memoryMiB }: Occupant): number => loadMs / memoryMiB;
   idle.sort(
     (one, other) =>
-      Number(one.action !== undefined) - Number(other.action !== undefined) || other.memoryMiB - one.memoryMiB,
+      savedPerMiB(one) - savedPerMiB(other) ||
+      Number(one.action !== undefined) - Number(other.action !== undefined) ||
+      other.memoryMiB - one.memoryMiB,
   );
   for (const one of idle) {
     if (lacking <= 0) break;

@@ -30,6 +30,8 @@ export interface Occupant {
   shareClass: number;
   smRequest: number;
   memoryMiB: number;
+  /** How long it took to start it and to load its function, ms. */
+  loadMs?: number;
   /** Activations that run in it or are on their way to it. */
   users: number;
 }
@@ -103,7 +105,7 @@ function promised({ activationId: id, action, namespace, isolation, placement, e
 }
 
 function describe(resident: Resident): Omit<Occupant, 'users'> {
-  const { container, action, namespace, isolation, gang, share, memoryMiB } = resident;
+  const { container, action, namespace, isolation, gang, share, memoryMiB, loadMs } = resident;
   return {
     id: container,
     container,
@@ -111,6 +113,7 @@ function describe(resident: Resident): Omit<Occupant, 'users'> {
     ...(namespace !== undefined && { namespace }),
     ...(isolation !== undefined && { isolation }),
     ...(gang !== undefined && { gang }),
+    ...(loadMs !== undefined && { loadMs }),
     shareClass: share.shareClass,
     smRequest: share.smRequest,
     memoryMiB,

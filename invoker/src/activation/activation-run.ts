@@ -81,7 +81,10 @@ export class ActivationRun implements PoolJob {
       const content = this.context.unlockArguments(this.message.content, this.message.lockedArgs);
       const init = await this.initRequest(content, container, undefined);
       if (init === undefined) return 'its code could not be read';
-      return problemOf(await container.init(init, this.limits()).outcome);
+      const beganMs = this.context.clock.monotonicMs();
+      const problem = problemOf(await container.init(init, this.limits()).outcome);
+      if (problem === undefined) this.noteLoad(container, this.context.clock.monotonicMs() - beganMs);
+      return problem;
     } catch (error) {
       return String(error);
     }
@@ -178,6 +181,7 @@ export class ActivationRun implements PoolJob {
         return this.afterFailure(container, outcome);
       }
       member.initialized = true;
+      this.noteLoad(container, load.initMs);
       onInitialized();
     }
     const deadlineMs = this.deadlineMs();
@@ -220,6 +224,10 @@ export class ActivationRun implements PoolJob {
     this.failNow(error.byAction ? developerError(error.told) : whiskError(error.told), [
       `${new Date(this.context.clock.now()).toISOString().padEnd(30)} stderr: ${error.message}`,
     ]);
+  }
+
+  private noteLoad({ id }: Container, ms: number): void {
+    if (this.gpuUser !== undefined) this.context.gpu?.loaded(id, ms);
   }
 
   /** What a run whose container the GPU agent ended comes to. */

@@ -1,11 +1,9 @@
-import type { DeviceHealth } from '@gpuwhisk/common/gpu';
-
-/** What an operator wants of a device: `cordon` takes no new work, `drain` also ends what idles on it. */
-export type OperatorWish = 'cordon' | 'drain' | undefined;
+import type { DeviceHealth, GpuWish } from '@gpuwhisk/common/gpu';
 
 /** All that is known against a device. */
 export interface HealthRecord {
-  wish: OperatorWish;
+  /** What an operator wants of it and did not take back. */
+  wish: Exclude<GpuWish['wish'], 'uncordon'> | undefined;
   /** It does not answer any more. */
   lost: string | undefined;
   /** Faults of the hardware: they stay until an operator uncordons the device. */

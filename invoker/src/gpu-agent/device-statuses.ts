@@ -7,6 +7,8 @@ export interface SampleView {
   /** The container that a process of the host is in; undefined: it is none of ours. */
   containerOf(pid: number): string | undefined;
   healthOf(device: string): DeviceHealth;
+  /** What a context takes of a device, MiB; undefined: not measured yet. */
+  contextMiB(device: string): number | undefined;
   /** Epoch ms. */
   at: number;
 }
@@ -19,7 +21,8 @@ export function deviceStatuses(samples: readonly DeviceSample[], view: SampleVie
     const sample = byUuid.get(uuid);
     if (sample === undefined) return { uuid, at: view.at, usedMemoryMiB: 0, health, processes: [] };
     const { usedMemoryMiB, utilisation, smActivity, dramActivity, temperatureC, powerW } = sample;
-    const told = { utilisation, smActivity, dramActivity, temperatureC, powerW };
+    const contextMiB = view.contextMiB(uuid);
+    const told = { utilisation, smActivity, dramActivity, temperatureC, powerW, contextMiB };
     const figures = Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined));
     const processes = sample.processes.map((process) => owned(process, view));
     return { uuid, at: view.at, usedMemoryMiB, ...figures, health, processes };

@@ -1,4 +1,4 @@
-import { gpuRowTtlMs, gpuTable, gpuWishTable } from '@gpuwhisk/common/gpu';
+import { gpuWishTable } from '@gpuwhisk/common/gpu';
 import type { Device, DeviceStatus, GpuWish, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
@@ -13,6 +13,7 @@ import { admissionProblem } from './admission.js';
 import { Blame } from './blame.js';
 import { clientEnvs } from './client-env.js';
 import { companyProblem, gangProblem } from './company.js';
+import { ContextSizes } from './context-sizes.js';
 import { uncordoned } from './device-health.js';
 import { DeviceLedger } from './device-ledger.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
@@ -21,7 +22,9 @@ import type { GpuDesk, GpuUser } from './gpu-desk.js';
 import { Healer } from './healer.js';
 import type { Ending } from './healer.js';
 import type { HostProcesses } from './host/host-processes.js';
+import { EndedWorkloads } from './ended-workloads.js';
 import { Inventory } from './inventory.js';
+import { NodeRow } from './node-row.js';
 import { Residents } from './residents.js';
 import { Sampler } from './sampler.js';
 
@@ -47,10 +50,9 @@ export interface GpuAgentOptions {
   access(device: string, slice?: string): GpuAccess;
   /** Time between two looks at the devices, ms; default 1000. */
   sampleMs?: number;
+  /** What contexts take, which the agent measures; default: sizes of its own. */
+  contexts?: ContextSizes;
 }
-
-/** Runs that change who is on a device are told together, so many ms after the first. */
-const publishAfterMs = 20;
 
 /** The GPUs of one node: what they are and do, who gets one, and what becomes of those who have one. */
 export class GpuAgent implements GpuDesk {
@@ -60,26 +62,32 @@ export class GpuAgent implements GpuDesk {
   private readonly blame = new Blame();
   private readonly healer: Healer;
   private readonly sampler: Sampler;
+  private readonly workloads: EndedWorkloads;
+  private readonly row: NodeRow;
   private statuses: DeviceStatus[] = [];
   private clientEnv: Record<string, Record<string, string>> = {};
   private epoch = 0;
-  private version = 0;
   private closed = false;
   private readonly subscriptions: { close(): Promise<void> }[] = [];
-  private readonly timers = new Map<'look' | 'publish', Timer>();
+  private timer: Timer | undefined;
   private looking: Promise<void> = Promise.resolve();
   private hands: ContainerHands = { end: () => undefined, unbound: () => new Set() };
 
+  private readonly contexts: ContextSizes;
+
   constructor(private readonly options: GpuAgentOptions) {
+    this.contexts = options.contexts ?? new ContextSizes(options.driver.version.driver);
     const { driver, enforcer, clock, logger, processes } = options;
-    const { ledger, residents, blame } = this;
+    const { ledger, residents, blame, contexts } = this;
     this.inventory = new Inventory(driver, enforcer, ledger, logger);
     const { inventory } = this;
     const end = (container: Container): void => this.hands.end(container);
     this.healer = new Healer({ inventory, residents, enforcer, blame, clock, logger, end });
     const { healer } = this;
+    this.workloads = new EndedWorkloads(options);
+    this.row = new NodeRow(options, () => this.rowNow());
     const unbound = (): ReadonlySet<string> => this.hands.unbound();
-    this.sampler = new Sampler({ driver, enforcer, inventory, residents, ledger, healer, processes, clock, unbound });
+    this.sampler = new Sampler({ driver, enforcer, inventory, residents, ledger, healer, contexts, processes, clock, unbound });
   }
 
   /** Readies the devices and begins to look at them. Rejects with GpuDriverError. */
@@ -89,7 +97,7 @@ export class GpuAgent implements GpuDesk {
     const events = await driver.watch((event) => {
       if (event.type === 'mig-changed') void this.refresh();
       else this.healer.note(event);
-      this.publishSoon();
+      this.row.writeSoon();
     });
     const wishes = await state.watch(gpuWishTable, (device, wish) => this.heed(device, wish));
     this.subscriptions.push(events, wishes);
@@ -134,12 +142,16 @@ export class GpuAgent implements GpuDesk {
 
   began(user: GpuUser, container: string): void {
     this.residents.began(user, container);
-    this.publishSoon();
+    this.row.writeSoon();
+  }
+
+  loaded(container: string, ms: number): void {
+    this.residents.loaded(container, ms);
   }
 
   ended(user: GpuUser): void {
     this.residents.ended(user);
-    this.publishSoon();
+    this.row.writeSoon();
   }
 
   /** What a container with this grant is started with. Rejects with ProvisioningError. */
@@ -156,10 +168,10 @@ export class GpuAgent implements GpuDesk {
     return { ...access, env, binds: [...access.binds, ...sockets], oneUser: own.uid !== undefined };
   }
 
-  /** A container with a grant has started. */
-  joined(container: Container, grant: GpuGrant): void {
-    this.residents.add(container, grant, () => this.publishSoon());
-    this.publishSoon();
+  /** A container with a grant has started, which took `startMs`. */
+  joined(container: Container, grant: GpuGrant, startMs: number): void {
+    this.residents.add(container, grant, startMs, () => this.row.writeSoon());
+    this.row.writeSoon();
   }
 
   /** Why the agent ended a container of late; undefined if it did not. */
@@ -178,10 +190,10 @@ export class GpuAgent implements GpuDesk {
   /** Looks no more and removes the node's row. The driver and the enforcer stay their owner's. */
   async close(): Promise<void> {
     this.closed = true;
-    for (const timer of this.timers.values()) timer.cancel();
+    this.timer?.cancel();
     for (const subscription of this.subscriptions) await subscription.close();
     await this.looking;
-    await this.options.state.deleteRow(gpuTable, this.options.invoker);
+    await this.row.close();
   }
 
   /** An operator's wish about a device; of other nodes' devices nothing is known here. */
@@ -192,7 +204,7 @@ export class GpuAgent implements GpuDesk {
     const record = inventory.record(uuid);
     inventory.setRecord(uuid, wish === 'uncordon' ? uncordoned(record) : { ...record, wish });
     this.healer.drain(uuid);
-    this.publishSoon();
+    this.row.writeSoon();
   }
 
   private usable(uuid: string): Device {
@@ -230,6 +242,7 @@ export class GpuAgent implements GpuDesk {
   private async readDevices(): Promise<void> {
     const { enforcer, access } = this.options;
     await this.inventory.refresh();
+    this.contexts.setDevices(this.inventory.devices);
     this.clientEnv = await clientEnvs(this.inventory.devices, enforcer, access, this.clientEnv);
   }
 
@@ -239,49 +252,31 @@ export class GpuAgent implements GpuDesk {
     } catch (error) {
       this.options.logger.error({ error: String(error) }, 'the GPUs could not be looked up again');
     }
-    this.publishSoon();
+    this.row.writeSoon();
   }
 
   private scheduleLook(): void {
     const { clock, sampleMs = 1000 } = this.options;
-    const timer = clock.setBackgroundTimer(sampleMs, () => {
+    this.timer = clock.setBackgroundTimer(sampleMs, () => {
       if (this.closed) return;
       this.looking = this.look().finally(() => this.scheduleLook());
     });
-    this.timers.set('look', timer);
   }
 
   private async look(): Promise<void> {
     this.statuses = await this.sampler.look();
-    await this.publish();
+    await this.workloads.look();
+    await this.row.write();
   }
 
-  private publishSoon(): void {
-    if (this.closed || this.timers.has('publish')) return;
-    const timer = this.options.clock.setBackgroundTimer(publishAfterMs, () => {
-      this.timers.delete('publish');
-      if (!this.closed) void this.publish();
-    });
-    this.timers.set('publish', timer);
-  }
-
-  private async publish(): Promise<void> {
-    const { invoker, state, clock, logger } = this.options;
-    const { inventory, residents, statuses } = this;
-    const row: NodeStatus = {
-      invoker,
-      version: ++this.version,
-      at: clock.now(),
+  private rowNow(): Omit<NodeStatus, 'invoker' | 'version' | 'at'> {
+    const { inventory, residents, statuses, clientEnv } = this;
+    return {
       devices: [...inventory.devices],
       status: statuses.map((status) => ({ ...status, health: inventory.healthOf(status.uuid) })),
       residents: residents.rows(),
-      ...(Object.keys(this.clientEnv).length > 0 && { clientEnv: this.clientEnv }),
+      ...(Object.keys(clientEnv).length > 0 && { clientEnv }),
     };
-    try {
-      await state.setRow(gpuTable, invoker, row as unknown as JsonValue, gpuRowTtlMs);
-    } catch (error) {
-      logger.error({ error: String(error) }, 'the GPU table could not be written');
-    }
   }
 }
 

@@ -17,6 +17,8 @@ export interface GpuUser {
 export interface GpuDesk {
   /** It runs in a container. */
   began(user: GpuUser, container: string): void;
+  /** The container has loaded a function's code, in so many ms. */
+  loaded(container: string, ms: number): void;
   /** It is over, or goes elsewhere, whether it ran or not. */
   ended(user: GpuUser): void;
   /** Why the agent ended a container of late; undefined if it did not. */

@@ -1,11 +1,17 @@
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container, ContainerFactory, ContainerSpec } from '../containers/container-factory.js';
 import type { GpuAgent } from './gpu-agent.js';
 
 /** The factory, telling the agent of every container that has a GPU. */
-export function toldToAgent(factory: ContainerFactory, agent: Pick<GpuAgent, 'joined'>): ContainerFactory {
+export function toldToAgent(
+  factory: ContainerFactory,
+  agent: Pick<GpuAgent, 'joined'>,
+  clock: Pick<Clock, 'monotonicMs'>,
+): ContainerFactory {
   const told = async (spec: ContainerSpec, making: Promise<Container>): Promise<Container> => {
+    const beganMs = clock.monotonicMs();
     const container = await making;
-    if (spec.gpu !== undefined) agent.joined(container, spec.gpu);
+    if (spec.gpu !== undefined) agent.joined(container, spec.gpu, clock.monotonicMs() - beganMs);
     return container;
   };
   return {

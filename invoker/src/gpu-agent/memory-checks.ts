@@ -2,8 +2,10 @@ import type { GpuContainer } from './residents.js';
 
 /** Growth over what a container held before its first function that is still no leak, MiB. */
 const leakMiB = 64;
-/** What a context takes, at most, MiB: MPS counts only what is allocated against a cap, the driver's figures have both. */
-const contextMiB = 768;
+/** What the driver takes for itself beyond a function's allocations, at most, MiB, as long as no context was measured. */
+const unknownContextMiB = 768;
+/** What it takes for code and stacks beyond a fresh context, at most, MiB. */
+const codeMiB = 256;
 /** Looks in a row at which a container is over its cap before it is ended: one may fall into a release. */
 const overrunLooks = 2;
 
@@ -15,9 +17,14 @@ type Held = ReadonlyMap<string, number>;
 
 /**
  * Notes what a container holds, and says what is wrong with it. `isUnbound`: it waits for an action, so that nothing of
- * one may be left in it.
+ * one may be left in it. `contextMiB`: what a context was measured to take.
  */
-export function checkMemory(one: GpuContainer, held: Held, isUnbound: boolean): MemoryFinding | undefined {
+export function checkMemory(
+  one: GpuContainer,
+  held: Held,
+  isUnbound: boolean,
+  contextMiB?: number,
+): MemoryFinding | undefined {
   const { baselineMiB, grant, users } = one;
   one.heldMiB = held;
   // Before the first function; a context may still be on its way.
@@ -26,7 +33,9 @@ export function checkMemory(one: GpuContainer, held: Held, isUnbound: boolean): 
   }
   const capMiB = grant.share.memoryMiB;
   const most = Math.max(0, ...held.values());
-  one.overruns = most > capMiB + contextMiB ? one.overruns + 1 : 0;
+  // MPS counts only what is allocated against a cap, the driver's figures have all.
+  const ownMiB = contextMiB === undefined ? unknownContextMiB : contextMiB + codeMiB;
+  one.overruns = most > capMiB + ownMiB ? one.overruns + 1 : 0;
   if (one.overruns >= overrunLooks) return { finding: 'overrun', heldMiB: most, boundMiB: capMiB };
   if (!isUnbound || one.lastUser === undefined || users.size > 0) return undefined;
   for (const [place, heldMiB] of held) {

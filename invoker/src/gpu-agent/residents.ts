@@ -18,6 +18,10 @@ export interface GpuContainer {
   readonly baselineMiB: Map<string, number>;
   /** Looks in a row at which it held more than it may. */
   overruns: number;
+  /** How long it took to start it, ms. */
+  startMs: number;
+  /** And to load what it has now; undefined: nothing yet. */
+  loadedMs: number | undefined;
   /** It is on its way out: nobody is beside it any more. */
   ending: boolean;
 }
@@ -33,7 +37,7 @@ export class Residents {
   added = 0;
 
   /** Takes a container that has started; it leaves by itself when it ends. */
-  add(container: Container, grant: GpuGrant, left: () => void): void {
+  add(container: Container, grant: GpuGrant, startMs: number, left: () => void): void {
     this.added++;
     this.containers.set(container.id, {
       container,
@@ -43,6 +47,8 @@ export class Residents {
       heldMiB: undefined,
       baselineMiB: new Map(),
       overruns: 0,
+      startMs,
+      loadedMs: undefined,
       ending: false,
     });
     void container.exited.then(() => {
@@ -76,6 +82,12 @@ export class Residents {
     this.running.set(activationId, containerId);
     one.users.set(activationId, user);
     one.lastUser = user;
+  }
+
+  /** A container has loaded a function's code, in so many ms. */
+  loaded(containerId: string, ms: number): void {
+    const one = this.containers.get(containerId);
+    if (one !== undefined) one.loadedMs = ms;
   }
 
   /** An activation is over, whether it ran or not. */
@@ -128,7 +140,7 @@ export class Residents {
 }
 
 function rowOf(one: GpuContainer, device: string): Resident {
-  const { grant, lastUser, users, container } = one;
+  const { grant, lastUser, users, container, heldMiB, startMs, loadedMs } = one;
   const { devices, slice, share } = grant;
   const { action, namespace, isolation } = lastUser ?? {};
   return {
@@ -139,6 +151,8 @@ function rowOf(one: GpuContainer, device: string): Resident {
     ...(slice !== undefined && { slice }),
     share,
     memoryMiB: chargeMiB(one, slice ?? device),
+    ...(heldMiB !== undefined && { heldMiB: heldMiB.get(slice ?? device) ?? 0 }),
+    loadMs: Math.round(startMs + (loadedMs ?? 0)),
     ...(namespace !== undefined && { namespace }),
     ...(isolation !== undefined && { isolation }),
     activations: [...users.keys()],

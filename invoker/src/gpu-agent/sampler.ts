@@ -2,6 +2,7 @@ import type { DeviceStatus, GpuProcess } from '@gpuwhisk/common/gpu';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { placesOf } from '../pool/memory-budget.js';
 import type { DeviceLedger } from './device-ledger.js';
+import type { ContextSizes } from './context-sizes.js';
 import { containerMemory, deviceStatuses, foreignMemory } from './device-statuses.js';
 import type { DeviceSample, GpuDriver } from './drivers/gpu-driver.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
@@ -19,6 +20,7 @@ export interface SamplerParts {
   residents: Residents;
   ledger: DeviceLedger;
   healer: Healer;
+  contexts: ContextSizes;
   processes: HostProcesses;
   clock: Clock;
   /** Containers that wait for an action. */
@@ -51,7 +53,7 @@ export class Sampler {
 
   /** One look: the status of every device. What is out of order is put right on the way. Never rejects. */
   async look(): Promise<DeviceStatus[]> {
-    const { driver, inventory } = this.parts;
+    const { driver, inventory, contexts } = this.parts;
     let samples: DeviceSample[];
     try {
       samples = await driver.sample();
@@ -70,6 +72,7 @@ export class Sampler {
       devices: inventory.devices,
       containerOf: (pid) => this.owners.get(pid),
       healthOf: (device) => inventory.healthOf(device),
+      contextMiB: (device) => contexts.of(device),
       at: this.parts.clock.now(),
     });
     this.parts.ledger.setForeign(foreignMemory(this.last));
@@ -102,11 +105,17 @@ export class Sampler {
   }
 
   private checkContainers(): void {
-    const { residents, healer } = this.parts;
+    const { residents, healer, contexts } = this.parts;
     const held = containerMemory(this.last);
     const unbound = this.parts.unbound();
     for (const one of residents.all()) {
-      const found = checkMemory(one, held.get(one.container.id) ?? new Map(), unbound.has(one.container.id));
+      const now = held.get(one.container.id) ?? new Map<string, number>();
+      const [device = ''] = one.grant.devices;
+      // Seen twice, so that it is not one that is just being made.
+      for (const [place, heldMiB] of one.lastUser === undefined && one.loadedMs === undefined ? now : []) {
+        if (one.heldMiB?.get(place) === heldMiB) contexts.note(device, heldMiB);
+      }
+      const found = checkMemory(one, now, unbound.has(one.container.id), contexts.of(device));
       if (found === undefined) continue;
       const { finding, heldMiB, boundMiB } = found;
       const text =

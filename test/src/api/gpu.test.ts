@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { gpuTable, gpuWishTable, workloadTable } from '@gpuwhisk/common/gpu';
 import type { Resident, Workload } from '@gpuwhisk/common/gpu';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import { createLogger } from '@gpuwhisk/common/logging';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
@@ -123,8 +125,18 @@ describe('workloads', () => {
     await setNode(api.state, nodeRow([a100('GPU-0')]));
     const added = (await add({ name: 'train' })).json as Workload;
     const state = embeddedState(systemClock);
-    await new GpuWorkloads(api.store, state, seededRandom(2)).open();
+    await new GpuWorkloads(api.store, state, seededRandom(2), createLogger({ level: 'silent' })).open();
     expect(await state.rows(workloadTable)).toEqual(new Map([[added.id, added]]));
+  });
+
+  test('are forgotten when the agent of their node says that they have ended', async () => {
+    await setNode(api.state, nodeRow([a100('GPU-0')]));
+    const [gone, stays] = [(await add({ name: 'gone' })).json, (await add({ name: 'stays' })).json] as Workload[];
+    await api.state.setRow(workloadTable, gone!.id, { ...gone!, ended: true } as unknown as JsonObject);
+    const names = async (): Promise<string[]> => (await listed(operator)).map(({ name }) => name);
+    while ((await names()).includes('gone')) await new Promise((done) => setTimeout(done, 10));
+    expect(await names()).toEqual(['stays']);
+    expect([...(await api.state.rows(workloadTable)).keys()]).toEqual([stays!.id]);
   });
 
   test('that are to be started get what makes them MPS clients, and their process later', async () => {
@@ -138,8 +150,8 @@ describe('workloads', () => {
       ...{ origin: 'started', device: 'GPU-1', maxDegradation: 0.05, command: 'python train.py' },
       env: { ...env, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: '40', CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: '0=512M' },
     });
-    const changed = await api.request('PUT', `${workloadsPath}/${added.id}`, { body: { pid: 4711 } });
-    expect(changed.json).toMatchObject({ id: added.id, pid: 4711 });
+    const changed = await api.request('PUT', `${workloadsPath}/${added.id}`, { body: { pid: 4711, processStart: 99 } });
+    expect(changed.json).toMatchObject({ id: added.id, pid: 4711, processStart: 99 });
     expect(await listed(alice)).toEqual([changed.json]);
     expect((await listed(alice))[0]).not.toHaveProperty('env');
     const without = await add({ name: 'train', start: true, device: 'GPU-0' });

@@ -147,9 +147,10 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
   const state = embeddedState(clock);
   const gpuTable = new GpuTable(state, clock);
   await gpuTable.open();
-  const gpuWorkloads = new GpuWorkloads(store, state, random);
-  const gpuWishes = new GpuWishes(store, state, clock);
   const logger = createLogger({ level: 'warn', destination: logRing });
+  const gpuWorkloads = new GpuWorkloads(store, state, random, logger);
+  await gpuWorkloads.open();
+  const gpuWishes = new GpuWishes(store, state, clock);
   const records = new RecordWriter(store, systemClock, logger);
   const controller = createController({
     store,

@@ -10,7 +10,7 @@ const a100 = {
   functions: [
     { container: 'c1', action: '/alice/classify', namespace: 'alice', share: 0.3, memoryMiB: 2048, running: 2 },
     { share: 0.5, memoryMiB: 512, running: 0 },
-    { container: 'c2', slice: 'MIG-1', share: 0.2, memoryMiB: 300, running: 0 },
+    { container: 'c2', slice: 'MIG-1', share: 0.2, memoryMiB: 300, heldMiB: 252, running: 0 },
   ],
   workloads: [
     { id: 'ab12', name: 'train', origin: 'registered', pid: 77, memoryMiB: 9000 },
@@ -35,13 +35,13 @@ GPU-0  invoker0   a100-40 (simulated)  mps   healthy  108   26%      2048  40960
 GPU-1  invoker12  h100                 mig   offline  132     -         -  81920          0
 `;
 const picture = `GPU    Invoker    Type                 Mode  State    SMs  Busy  Used MiB    MiB  Functions
-    Function            Share   MiB  Running
+    Function            Share   MiB  Holds  Running
 GPU-0  invoker0   a100-40 (simulated)  mps   healthy  108   26%      2048  40960          3
-    /alice/classify       30%  2048        2
-    (of others)           50%   512        0
-    (pre-warmer)          20%   300        0  MIG-1
-    train (registered)      -  9000        -  process 77
-    x (started)             -     -        -
+    /alice/classify       30%  2048      -        2
+    (of others)           50%   512      -        0
+    (pre-warmer)          20%   300    252        0  MIG-1
+    train (registered)      -  9000      -        -  process 77
+    x (started)             -     -      -        -
 GPU-1  invoker12  h100                 mig   offline  132     -         -  81920          0
 `;
 const verbs = 'Invalid argument(s). One of add, list, remove and run is required.';
@@ -159,7 +159,8 @@ describe('wsk gpu workload run', () => {
       ...{ code: 7, stderr: '' },
       stdout: `${pid} GPU-0 /of/the/gpu:/own -p y --name\n`,
     });
-    expect(requests()).toEqual([
+    const [posted, put = '', deleted] = requests();
+    expect([posted, put.replace(/,"processStart":[1-9]\d*/, ''), deleted]).toEqual([
       `POST ${base}/workloads ${JSON.stringify({ name: 'train', start: true, command: `sh -c ${script} x -p y --name`, mpsPercent: 40 })}`,
       `PUT ${base}/workloads/ab12 {"pid":${pid}}`,
       `DELETE ${base}/workloads/ab12`,

@@ -72,6 +72,7 @@ export class GpuHarness {
     processes: {
       containerOf: (pid) => Promise.resolve(this.owners.get(pid)),
       isAlive: (pid) => Promise.resolve(!this.dead.has(pid)),
+      startOf: (pid) => Promise.resolve(this.dead.has(pid) ? undefined : 1000 + pid),
     },
     access: () => ({ env: {}, binds: [], libraries: [], oneUser: false }),
   });
@@ -115,10 +116,10 @@ export class GpuHarness {
   }
 
   /** A container with the grant of a placement; its process is `pid`. */
-  async container(placement: Placement, pid: number): Promise<Container> {
+  async container(placement: Placement, pid: number, startMs = 0): Promise<Container> {
     const gpu = grantOf(placement);
     const container = await this.clock.runUntil(this.factory.create({ ...bareSpec(kind, 256), gpu }));
-    this.agent.joined(container, gpu);
+    this.agent.joined(container, gpu, startMs);
     this.owners.set(pid, container.id);
     return container;
   }

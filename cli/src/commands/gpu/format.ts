@@ -66,6 +66,7 @@ export function processRows(device: JsonMap): string[][] {
       one.has('action') ? asText(one.get('action')) : one.has('container') ? '(pre-warmer)' : '(of others)',
       percent(one.get('share')),
       asText(one.get('memoryMiB')),
+      one.has('heldMiB') ? asText(one.get('heldMiB')) : '-',
       String(asNumber(one.get('running'))),
       asText(one.get('slice')),
     ]);
@@ -75,6 +76,7 @@ export function processRows(device: JsonMap): string[][] {
       `${asText(one.get('name'))} (${asText(one.get('origin'))})`,
       '-',
       one.has('memoryMiB') ? asText(one.get('memoryMiB')) : '-',
+      '-',
       '-',
       one.has('pid') ? `process ${asText(one.get('pid'))}` : '',
     ]);

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { constants } from 'node:os';
 import type { Client } from '../../client/client.js';
@@ -29,7 +30,7 @@ export async function runWorkload({ args: [, ...command], client, flags }: Comma
   let exitCode: number;
   try {
     exitCode = await runToEnd(command, environment(asMap(workload.get('env'))), (pid) =>
-      tell(client, 'PUT', route, new Map([['pid', pid]])),
+      tell(client, 'PUT', route, processBody(pid)),
     );
   } finally {
     await tell(client, 'DELETE', route);
@@ -44,6 +45,21 @@ function environment(settings: JsonMap): NodeJS.ProcessEnv {
     env[name] = own ? `${asText(value)}:${own}` : asText(value);
   }
   return env;
+}
+
+/** A process's number, and when it started, in clock ticks since the boot, where the system tells that. */
+function processBody(pid: number): JsonMap {
+  const body: JsonMap = new Map([['pid', pid]]);
+  let text: string;
+  try {
+    text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  } catch {
+    return body; // There is no such file, or the process has ended already.
+  }
+  // The fields after the name, which may hold anything.
+  const start = Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[19]);
+  if (Number.isSafeInteger(start) && start > 0) body.set('processStart', start);
+  return body;
 }
 
 /** The command goes on where the server cannot be told of it. */

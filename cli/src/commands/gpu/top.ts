@@ -33,8 +33,8 @@ function picture(devices: JsonMap[]): string {
   if (devices.length === 0) return 'There is no GPU.\n';
   const summary = deviceTable(devices);
   const processes = devices.map(processRows);
-  const titles = ['Function', 'Share', 'MiB', 'Running', ''];
-  const details = table(titles, processes.flat(), ['Share', 'MiB', 'Running']);
+  const titles = ['Function', 'Share', 'MiB', 'Holds', 'Running', ''];
+  const details = table(titles, processes.flat(), ['Share', 'MiB', 'Holds', 'Running']);
   let taken = 0;
   const blocks = devices.map((_, at) => {
     const count = processes[at]?.length ?? 0;

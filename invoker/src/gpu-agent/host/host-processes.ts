@@ -9,6 +9,8 @@ export interface HostProcesses {
   containerOf(pid: number, containers: ReadonlyMap<number, string>): Promise<string | undefined>;
   /** Whether there is such a process, and it is no zombie. */
   isAlive(pid: number): Promise<boolean>;
+  /** When it started, in ticks since the boot; undefined: it has ended. */
+  startOf(pid: number): Promise<number | undefined>;
 }
 
 /** Ancestors that are looked at: a launcher, an init, a proxy and what it starts are few. */
@@ -29,18 +31,29 @@ export const systemProcesses: HostProcesses = {
     const groups = new Set((await read(`/proc/${pid}/cgroup`)).split('\n').map((line) => line.split('/').at(-1)));
     return [...containers.values()].find((container) => groups.has(container));
   },
-  async isAlive(pid) {
+  isAlive: async (pid) => isRunning(await statusOf(pid)),
+  async startOf(pid) {
     const status = await statusOf(pid);
-    return status !== undefined && status.state !== 'Z' && status.state !== 'X';
+    return isRunning(status) ? status.start : undefined;
   },
 };
 
-async function statusOf(pid: number): Promise<{ state: string; parent: number } | undefined> {
+interface ProcessStatus {
+  state: string;
+  parent: number;
+  start: number;
+}
+
+const isRunning = (status: ProcessStatus | undefined): status is ProcessStatus =>
+  status !== undefined && status.state !== 'Z' && status.state !== 'X';
+
+/** Of the fields after the name: state, parent, and 18 later the start. */
+async function statusOf(pid: number): Promise<ProcessStatus | undefined> {
   const text = await read(`/proc/${pid}/stat`);
   if (text === '') return undefined;
   // The name, in parentheses, may hold anything.
-  const [state = '', parent = ''] = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  return { state, parent: Number(parent) };
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return { state: fields[0] ?? '', parent: Number(fields[1]), start: Number(fields[19]) };
 }
 
 /** Empty where the process has ended or is hidden from this user: the same to us. */
