@@ -174,6 +174,20 @@ describe('wsk gpu workload run', () => {
     expect(requests().at(-1)).toBe(`DELETE ${base}/workloads/ab12`);
   });
 
+  test('does not mind that its node has seen the end of the command first', async () => {
+    server.expect([
+      [200, { id: 'ab12', env: settings }],
+      [200, {}],
+      [404, { error: 'The requested resource does not exist.', code: 'tid' }],
+    ]);
+    const result = await withFolder((directory) =>
+      runWsk(['--apihost', server.url, '--auth', 'user:secret', 'gpu', 'workload', 'run', '--', 'echo', 'ran'], {
+        directory,
+      }),
+    );
+    expect(result).toEqual({ code: 0, stdout: 'ran\n', stderr: '' });
+  });
+
   test('says what cannot be started, and forgets it', async () => {
     const { code, stderr } = await run(['/there/is/none']);
     expect(code).toBe(1);

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,10 +8,9 @@ import { standInFolder } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import type { RunningPlatform } from './running-platform.js';
 
 const include = fileURLToPath(new URL('../../../native/cudasim/include', import.meta.url));
-const operator = {
-  id: '789c46b1-71f6-4ed5-8c54-816aa4f8c502',
-  key: 'abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP',
-};
+/** `uuid:key` of whisk.system, which is an operator with standalone's configuration. */
+export const operatorAuth =
+  '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
 const compileTimeoutMs = 60_000;
 const requestTimeoutMs = 10_000;
 
@@ -85,14 +84,45 @@ const char *gpuwhisk_main(const char *json) {
 }
 `;
 
-/** The native function, as a shared object that is linked against the stand-in's driver. */
-export function compileGpuFunction(): Buffer {
+/**
+ * Allocates 64 MiB anew, tells in `dirty` how many bytes of that are not zero, writes over all of it, and never frees it.
+ */
+export const secretKeeper = `
+#include <cuda.h>
+#include <stdio.h>
+#include <stdlib.h>
+enum { bytes = 64 << 20 };
+const char *gpuwhisk_main(const char *json) {
+  static char answer[128];
+  (void)json;
+  CUdevice device;
+  CUcontext context;
+  CUdeviceptr memory;
+  unsigned char *copy = calloc(1, bytes);
+  int dirty = 0;
+  CUresult result = cuInit(0);
+  if (result == 0) result = cuDeviceGet(&device, 0);
+  if (result == 0) result = cuDevicePrimaryCtxRetain(&context, device);
+  if (result == 0) result = cuCtxSetCurrent(context);
+  if (result == 0) result = cuMemAlloc(&memory, bytes);
+  if (result == 0) result = cuMemcpyDtoH(copy, memory, bytes);
+  for (int i = 0; i < bytes; i++) dirty += copy[i] != 0;
+  if (result == 0) result = cuMemsetD8(memory, 0x5a, bytes);
+  if (result == 0) result = cuCtxSynchronize();
+  free(copy);
+  snprintf(answer, sizeof answer, "{\\"result\\":%d,\\"dirty\\":%d}", result, dirty);
+  return answer;
+}
+`;
+
+/** A native function, as a shared object that is linked against the stand-in's driver. */
+export function compileGpuFunction(code = source): Buffer {
   const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-gpu-function-'));
   try {
     const object = join(folder, 'function.so');
     const flags = ['-shared', '-fPIC', '-O1', '-Wall', `-I${include}`, '-xc', '-', '-o', object];
     execFileSync('cc', [...flags, `-L${standInFolder}`, '-l:libcuda.so.1'], {
-      input: source,
+      input: code,
       timeout: compileTimeoutMs,
     });
     return readFileSync(object);
@@ -129,17 +159,34 @@ export interface ShownDevice extends Omit<DeviceStatus, 'processes'> {
 
 /** The devices of a platform, as an operator sees them. */
 export async function devicesOf({ url }: RunningPlatform): Promise<ShownDevice[]> {
-  const authorization = `Basic ${Buffer.from(`${operator.id}:${operator.key}`).toString('base64')}`;
+  const authorization = `Basic ${Buffer.from(operatorAuth).toString('base64')}`;
   const signal = AbortSignal.timeout(requestTimeoutMs);
   const response = await fetch(`${url}/api/v1/gpu/devices`, { headers: { authorization }, signal });
   if (response.status !== 200) throw new Error(`GET of the devices was answered ${response.status}`);
   return (await response.json()) as ShownDevice[];
 }
 
+const socketOf = ({ dataDir }: RunningPlatform): string => join(dataDir, 'gpus', 'gpus.sock');
+
+/** The process of a platform's stand-in. */
+export function standInOf(platform: RunningPlatform): number {
+  const path = socketOf(platform);
+  const isIts = (pid: string): boolean => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`--socket\0${path}\0`);
+    } catch {
+      return false; // It ended between the listing and the reading.
+    }
+  };
+  const pid = readdirSync('/proc').find((name) => /^\d+$/.test(name) && isIts(name));
+  if (pid === undefined) throw new Error(`No stand-in serves ${path}.`);
+  return Number(pid);
+}
+
 /** Makes a device of a platform's stand-in fail: `client`, `xid NUMBER`, `lost`. */
-export function fail({ dataDir }: RunningPlatform, device: number, ...how: string[]): void {
+export function fail(platform: RunningPlatform, device: number, ...how: string[]): void {
   execFileSync(join(standInFolder, 'control'), ['fault', String(device), ...how], {
-    env: { GPUWHISK_SIM_SOCKET: join(dataDir, 'gpus', 'gpus.sock') },
+    env: { GPUWHISK_SIM_SOCKET: socketOf(platform) },
     timeout: requestTimeoutMs,
   });
 }

@@ -9,6 +9,8 @@ import { printError } from '../../terminal.js';
 import type { CommandContext } from '../command.js';
 import { workloadBody, workloadsRoute } from './workload-body.js';
 
+/** The exit code of an answer of 404. */
+const notFound = 404 - 256;
 /** Lists to which settings are added in front; others take the place of the caller's. */
 const searchLists = ['LD_LIBRARY_PATH', 'LD_PRELOAD'];
 
@@ -67,6 +69,8 @@ async function tell(client: Client, method: 'PUT' | 'DELETE', route: string, bod
   try {
     await client.callRoute(method, route, body);
   } catch (error) {
+    // Its node may have seen the end of its process first.
+    if (method === 'DELETE' && error instanceof WskError && error.exitCode === notFound) return;
     printError(`Unable to tell the server of the workload: ${messageOf(error)}`);
   }
 }

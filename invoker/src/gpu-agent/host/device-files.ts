@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { GpuAccess } from '../../containers/process/gpu-launch.js';
 
 /** Files of the driver that every client opens, beside those of its devices. */
-const common = ['/dev/nvidiactl', '/dev/nvidia-uvm', '/dev/nvidia-uvm-tools'];
+const common = ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools'];
 
 /**
  * What clients of NVIDIA's own driver need: the files of the device that they were given and no other's. The libraries are
@@ -12,6 +12,7 @@ const common = ['/dev/nvidiactl', '/dev/nvidia-uvm', '/dev/nvidia-uvm-tools'];
  */
 export async function nvidiaAccess(
   proc = '/proc/driver/nvidia',
+  dev = '/dev',
 ): Promise<(device: string, slice?: string) => GpuAccess> {
   const minors = new Map<string, string>();
   const instances = new Map<string, string[]>();
@@ -25,12 +26,15 @@ export async function nvidiaAccess(
   }
   return (device, slice) => {
     const minor = minors.get(device);
-    const own = minor === undefined ? [] : [`/dev/nvidia${minor}`];
+    const own = minor === undefined ? [] : [`nvidia${minor}`];
     // Which of a device's instances a slice is the driver tells no user; each file is of this device at least.
     const files = [...common, ...own, ...(slice === undefined ? [] : (instances.get(device) ?? []))];
     return {
       env: {},
-      binds: files.filter((path) => existsSync(path)).map((path) => ({ path, mode: 'dev' })),
+      binds: files
+        .map((name) => join(dev, name))
+        .filter((path) => existsSync(path))
+        .map((path) => ({ path, mode: 'dev' })),
       libraries: [],
       oneUser: false,
     };
@@ -43,7 +47,7 @@ async function instanceFiles(folder: string): Promise<string[]> {
     const parts = (await names(join(folder, instance))).filter((name) => name.startsWith('ci'));
     for (const path of ['access', ...parts.map((name) => join(name, 'access'))]) {
       const minor = /^DeviceFileMinor:\s*(\d+)/m.exec(await read(join(folder, instance, path)))?.[1];
-      if (minor !== undefined) files.push(`/dev/nvidia-caps/nvidia-cap${minor}`);
+      if (minor !== undefined) files.push(`nvidia-caps/nvidia-cap${minor}`);
     }
   }
   return files;

@@ -1,0 +1,66 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative } from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { nvidiaAccess } from './device-files.js';
+
+let root: string;
+let dev: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'gpuwhisk-device-files-'));
+  dev = join(root, 'dev');
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+function write(path: string, text = ''): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  writeFileSync(join(root, path), text);
+}
+
+/** As the driver writes them in /proc/driver/nvidia. */
+function device(bus: string, uuid: string, minor: number): void {
+  const text = `Model: \t\t NVIDIA A100-SXM4-40GB\nIRQ:   \t\t 42\nGPU UUID: \t ${uuid}\nDevice Minor: \t ${minor}\n`;
+  write(`proc/gpus/${bus}/information`, text);
+  write(`dev/nvidia${minor}`);
+}
+
+function capability(path: string, minor: number): void {
+  write(`proc/capabilities/${path}/access`, `DeviceFileMinor: ${minor}\nDeviceFileMode: 256\nDeviceFileModify: 1\n`);
+  write(`dev/nvidia-caps/nvidia-cap${minor}`);
+}
+
+async function filesOf(uuid: string, slice?: string): Promise<string[]> {
+  const { binds, env, libraries, oneUser } = (await nvidiaAccess(join(root, 'proc'), dev))(uuid, slice);
+  expect([env, libraries, oneUser, binds.every(({ mode }) => mode === 'dev')]).toEqual([{}, [], false, true]);
+  return binds.map(({ path }) => relative(dev, path)).sort();
+}
+
+test('a client sees the files of its own device and those of all clients, as far as they are there', async () => {
+  device('0000:07:00.0', 'GPU-a', 1);
+  device('0000:0f:00.0', 'GPU-b', 0);
+  for (const name of ['nvidiactl', 'nvidia-uvm']) write(`dev/${name}`);
+  expect(await filesOf('GPU-a')).toEqual(['nvidia-uvm', 'nvidia1', 'nvidiactl']);
+  expect(await filesOf('GPU-b')).toEqual(['nvidia-uvm', 'nvidia0', 'nvidiactl']);
+});
+
+test('one of a slice sees the capabilities of instances of its device, and of no other', async () => {
+  device('0000:07:00.0', 'GPU-a', 0);
+  device('0000:0f:00.0', 'GPU-b', 1);
+  capability('gpu0/mig/gi3', 12);
+  capability('gpu0/mig/gi3/ci0', 13);
+  capability('gpu1/mig/gi9', 21);
+  capability('gpu1/mig/gi9/ci0', 22);
+  expect(await filesOf('GPU-a')).toEqual(['nvidia0']);
+  expect(await filesOf('GPU-a', 'MIG-1')).toEqual(['nvidia-caps/nvidia-cap12', 'nvidia-caps/nvidia-cap13', 'nvidia0']);
+});
+
+test('a device that the driver does not know, or cannot be read, has no file of its own', async () => {
+  write('dev/nvidiactl');
+  write('proc/gpus/0000:07:00.0/information', 'Model: unknown\n');
+  write('dev/nvidia0');
+  expect(await filesOf('GPU-a')).toEqual(['nvidiactl']);
+});
+
+test('a machine without the driver has none', async () => {
+  expect(await filesOf('GPU-a')).toEqual([]);
+});

@@ -1,0 +1,208 @@
+// What the agent makes of simulated GPUs that fail, and what operators see and do.
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
+import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
+import { runWsk, withFolder, wskBinary } from '../cli/wsk-process.js';
+import { annotation } from './api-client.js';
+import { compileGpuFunction, devicesOf, fail, operatorAuth, secretKeeper, standInOf } from './gpu-functions.js';
+import type { ShownDevice } from './gpu-functions.js';
+import { hasPython } from './machine.js';
+import { startPlatform, until } from './running-platform.js';
+import type { RunningPlatform } from './running-platform.js';
+
+const caseMs = 120_000;
+const soonMs = 30_000;
+const isHere = hasStandIn() && hasNative();
+const kind = 'native:1';
+const gpu = { memoryMiB: 1500, mpsPercent: 50 };
+
+(isHere ? describe : describe.skip)('simulated GPUs out of order', () => {
+  let platform: RunningPlatform;
+  beforeAll(async () => {
+    platform = await startPlatform({ flags: ['--gpus', 'sim:a100-40x2'] });
+    const code = compileGpuFunction();
+    for (const name of ['good', 'bad']) await platform.api.putAction(name, code, { kind, annotations: { gpu } });
+  }, caseMs);
+  afterAll(() => platform.stop(), caseMs);
+
+  const stateOf = async (at: number): Promise<ShownDevice['health']> => (await devicesOf(platform))[at]!.health;
+  const uuidOf = async (at: number): Promise<string> => (await devicesOf(platform))[at]!.uuid;
+  const untilState = (at: number, state: string): Promise<number> =>
+    until(`device ${at} is ${state}`, async () => (await stateOf(at)).state === state, soonMs);
+  const wsk = (...words: string[]) =>
+    withFolder((directory) => runWsk(['--apihost', platform.url, '--auth', operatorAuth, ...words], { directory }));
+  /** Starts `wsk gpu workload run`; resolves with the first line that the command prints. */
+  async function startWorkload(...words: string[]): Promise<{ wsk: ChildProcess; line: string; ended: Promise<void> }> {
+    const flags = ['--apihost', platform.url, '--auth', operatorAuth];
+    const started = spawn(wskBinary, [...flags, 'gpu', 'workload', 'run', ...words], {
+      env: { PATH: process.env.PATH, HOME: platform.dataDir },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const ended = new Promise<void>((resolve) => started.once('exit', () => resolve()));
+    const line = await new Promise<string>((resolve, reject) => {
+      started.stdout.once('data', (text: Buffer) => resolve(text.toString().trim()));
+      void ended.then(() => reject(new Error('wsk has ended.')));
+    });
+    return { wsk: started, line, ended };
+  }
+  const put = async (at: number, wish: string): Promise<void> => {
+    expect(await wsk('gpu', wish, await uuidOf(at))).toMatchObject({ code: 0 });
+  };
+  const deviceOfRun = async (name: string, payload: JsonObject = {}): Promise<unknown> => {
+    const { record } = await platform.api.run(name, payload);
+    expect(record.response.result).toMatchObject({ result: 0 });
+    return (annotation(record, 'gpu') as JsonObject).device;
+  };
+  /** Begins a long run, and resolves with the run and the index of its device once it is there. */
+  async function longRun(name: string): Promise<{ running: ReturnType<typeof platform.api.run>; at: number }> {
+    const running = platform.api.run(name, { holdMs: 50_000 });
+    const at = async (): Promise<number> =>
+      (await devicesOf(platform)).findIndex(({ functions }) => functions.some((one) => one.running > 0));
+    await until('it runs on a device', async () => (await at()) >= 0, soonMs);
+    return { running, at: await at() };
+  }
+
+  (hasPython ? test : test.skip)(
+    'memory that a process which has ended holds keeps work off its device until it is free',
+    async () => {
+      // Its first thread ends, and with it the process for all that look; another one keeps what it has of the driver.
+      const program = `import ctypes, os, threading, time
+cuda = ctypes.CDLL("libcuda.so.1")
+device, context, pointer = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()
+codes = [cuda.cuInit(0), cuda.cuDeviceGet(ctypes.byref(device), 0)]
+codes.append(cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device))
+codes.append(cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(1 << 30)))
+threading.Thread(target=time.sleep, args=(100,)).start()
+print(os.getpid(), codes, flush=True)
+ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)
+`;
+      const { line, ended } = await startWorkload('--device', await uuidOf(0), '--', 'python3', '-c', program);
+      expect(line).toMatch(/^\d+ \[0, 0, 0, 0\]$/);
+      const pid = Number.parseInt(line, 10);
+      expect(pid).toBeGreaterThan(1);
+      try {
+        await untilState(0, 'cordoned');
+        expect((await stateOf(0)).reasons).toEqual(['a process that has ended holds memory of it']);
+        expect(await deviceOfRun('good')).toBe(await uuidOf(1));
+      } finally {
+        process.kill(pid, 'SIGKILL');
+      }
+      await untilState(0, 'healthy');
+      await ended;
+    },
+    caseMs,
+  );
+
+  test(
+    'a workload whose wsk was killed stays registered as long as its process runs',
+    async () => {
+      const {
+        wsk: started,
+        line,
+        ended,
+      } = await startWorkload('--name', 'orphan', '--', 'sh', '-c', 'echo $$; exec sleep 100');
+      const pid = Number(line);
+      expect(pid).toBeGreaterThan(1);
+      const listed = async (): Promise<{ name: string; pid?: number; processStart?: number }[]> =>
+        JSON.parse(JSON.stringify((await platform.api.as(operatorAuth).request('GET', '../gpu/workloads')).body));
+      const own = async () => (await listed()).find(({ name }) => name === 'orphan');
+      await until('its process is told', async () => (await own())?.pid === pid, soonMs);
+      expect((await own())?.processStart).toBeGreaterThan(0);
+      started.kill('SIGKILL');
+      await ended;
+      expect(await own()).toBeDefined();
+      process.kill(pid, 'SIGKILL');
+      await until('it is forgotten', async () => (await own()) === undefined, soonMs);
+    },
+    caseMs,
+  );
+
+  test(
+    'a fault of the hardware drains a device, work goes elsewhere, and an operator puts it to work again',
+    async () => {
+      const [first, second] = [await uuidOf(0), await uuidOf(1)];
+      fail(platform, 0, 'xid', '48');
+      await untilState(0, 'draining');
+      expect((await stateOf(0)).reasons).toEqual(['Xid 48: uncorrectable memory error']);
+      for (let run = 0; run < 3; run++) expect(await deviceOfRun('good')).toBe(second);
+      expect((await wsk('gpu', 'devices')).stdout).toMatch(new RegExp(`${first} .* draining `));
+      await put(0, 'uncordon');
+      await untilState(0, 'healthy');
+      await put(1, 'cordon');
+      await untilState(1, 'cordoned');
+      expect(await deviceOfRun('good')).toBe(first);
+      await put(1, 'uncordon');
+      await untilState(1, 'healthy');
+    },
+    caseMs,
+  );
+
+  test(
+    "a function's fault is told to it; after three it gets no GPU, and others do",
+    async () => {
+      for (let times = 0; times < 3; times++) {
+        const { running, at } = await longRun('bad');
+        fail(platform, at, 'client', '31');
+        const { record } = await running;
+        expect(record.response).toMatchObject({
+          status: 'action developer error',
+          result: { error: expect.stringContaining('Xid 31: memory page fault') },
+        });
+        await until('it runs no more', async () =>
+          (await devicesOf(platform)).every(({ functions }) => functions.every((one) => one.running === 0)),
+        );
+      }
+      const { status, body } = await platform.api.invokeForResult('bad');
+      expect(status).toBeGreaterThanOrEqual(500);
+      expect(JSON.stringify(body)).toContain('broke a GPU 3 times within 10 minutes');
+      await deviceOfRun('good');
+      expect((await devicesOf(platform)).map(({ health }) => health.state)).toEqual(['healthy', 'healthy']);
+    },
+    caseMs,
+  );
+
+  test(
+    'memory that a function of one namespace wrote and kept is never what another namespace gets',
+    async () => {
+      await put(1, 'cordon');
+      const code = compileGpuFunction(secretKeeper);
+      const [guest, other] = [platform.api, platform.api.as(operatorAuth)];
+      for (const api of [guest, other]) await api.putAction('keeper', code, { kind, annotations: { gpu } });
+      for (let round = 0; round < 3; round++) {
+        for (const api of [guest, other, other]) {
+          const { record } = await api.run('keeper');
+          expect(record.response.result).toMatchObject({ result: 0, dirty: 0 });
+          expect(annotation(record, 'gpu')).toMatchObject({ device: await uuidOf(0) });
+        }
+      }
+      await put(1, 'uncordon');
+    },
+    caseMs,
+  );
+
+  test(
+    'its driver started again in mid-run: the run fails, and the devices serve the next ones',
+    async () => {
+      const uuids = (await devicesOf(platform)).map(({ uuid }) => uuid);
+      const { running } = await longRun('good');
+      process.kill(standInOf(platform), 'SIGKILL');
+      const { record } = await running;
+      expect(record.response.success).toBe(false);
+      await until(
+        'all are well',
+        async () => {
+          const shown = await devicesOf(platform);
+          return shown.every(({ health, mode }) => health.state === 'healthy' && mode === 'mps');
+        },
+        soonMs,
+      );
+      expect((await devicesOf(platform)).map(({ uuid }) => uuid)).toEqual(uuids);
+      await until('one runs', async () => (await platform.api.invokeForResult('good')).body.result === 0, 60_000);
+      expect(uuids).toContain(await deviceOfRun('good'));
+    },
+    caseMs,
+  );
+});
