@@ -269,7 +269,9 @@ export const schemas = {
   GpuWorkloadChanges: object(
     {
       pid: whole("Its process, by the node's numbers"),
-      processStart: whole('When that started, in clock ticks since the boot: without it a later one of its number is it, too'),
+      processStart: whole(
+        'When that started, in clock ticks since the boot: without it a later one of its number is it, too',
+      ),
     },
     ['pid'],
   ),

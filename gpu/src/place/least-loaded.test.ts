@@ -213,7 +213,10 @@ describe('the least loaded place', () => {
   test('names first what saves the least time of loading for its memory, once that was measured', () => {
     const idle = (container: string, memoryMiB: number, loadMs: number): Resident =>
       resident(container, 'G0', { activations: [], memoryMiB, loadMs });
-    const full = node([device('G0')], [idle('slow', 8000, 9000), idle('small', 2000, 3000), idle('quick', 20_000, 500)]);
+    const full = node(
+      [device('G0')],
+      [idle('slow', 8000, 9000), idle('small', 2000, 3000), idle('quick', 20_000, 500)],
+    );
     const reclaimed = (memoryMiB: number): unknown =>
       placeLeastLoaded(view([full]), request({ share: shareOf(20, memoryMiB) })).placement?.reclaim;
     expect(reclaimed(28_000)).toEqual(['quick']);

@@ -87,7 +87,18 @@ export class GpuAgent implements GpuDesk {
     this.workloads = new EndedWorkloads(options);
     this.row = new NodeRow(options, () => this.rowNow());
     const unbound = (): ReadonlySet<string> => this.hands.unbound();
-    this.sampler = new Sampler({ driver, enforcer, inventory, residents, ledger, healer, contexts, processes, clock, unbound });
+    this.sampler = new Sampler({
+      driver,
+      enforcer,
+      inventory,
+      residents,
+      ledger,
+      healer,
+      contexts,
+      processes,
+      clock,
+      unbound,
+    });
   }
 
   /** Readies the devices and begins to look at them. Rejects with GpuDriverError. */
