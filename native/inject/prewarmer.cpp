@@ -2,12 +2,12 @@
 
 #include "failure.h"
 #include "frames.h"
+#include "watch.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <fcntl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -16,24 +16,9 @@
 
 namespace gpuwhisk::inject {
 
-/** Measures consecutive stages. */
-class Watch {
-public:
-  explicit Watch(std::vector<Stage> &stages) : stages_(stages), since_us_(now_us()) {}
-  void stage(const char *name) {
-    int64_t now = now_us();
-    stages_.push_back({name, now - since_us_});
-    since_us_ = now;
-  }
-
-private:
-  std::vector<Stage> &stages_;
-  int64_t since_us_;
-};
-
 namespace {
 
-constexpr int64_t attach_limit_us = 1'000'000, device_limit_us = 1'000'000;
+constexpr int64_t attach_limit_us = 1'000'000;
 constexpr size_t max_result_bytes = 64 << 20; // As of a frame of the runtime protocol.
 
 Resident resident_of(const Launched &launched) {
@@ -225,7 +210,7 @@ Outcome Prewarmer::conclude(const Ending &ending, std::vector<Stage> stages) {
     outcome.trace = walk_frames(target_, *payload_, ending.registers);
     if (!run_->refused().empty()) outcome.message += " It had been refused: " + run_->refused() + ".";
   }
-  roll_back(outcome);
+  roll_back(outcome, true);
   return outcome;
 }
 
@@ -253,15 +238,6 @@ void Prewarmer::read_result(Outcome &outcome) {
   outcome.message = "The result cannot be read.";
 }
 
-Outcome Prewarmer::unload() {
-  if (!payload_) throw Failure("not-ready", "No function is loaded.");
-  OneProcessor one;
-  Outcome outcome;
-  outcome.kind = "result";
-  roll_back(outcome);
-  return outcome;
-}
-
 void Prewarmer::check() {
   target_.check_identity();
   if (payload_) return;
@@ -282,58 +258,6 @@ void Prewarmer::limit_memory(int64_t bytes) {
   }
   if (prlimit(pid(), RLIMIT_DATA, &limit, nullptr) < 0) throw_errno("prlimit");
   limited_ = bytes > 0;
-}
-
-// Back to the safe point. If that cannot be done the process is killed: nothing of the function stays.
-void Prewarmer::roll_back(Outcome &outcome) {
-  Watch watch(outcome.stages);
-  try {
-    run_->end_threads();
-    if (!run_->replace_reason().empty()) throw Failure("unrestorable", run_->replace_reason());
-    if (!snapshot_) throw Failure("unrestorable", "Its CUDA driver keeps state in the process's memory.");
-    limit_memory(0);
-    put_back(watch);
-    if (launched_.hello.cuda == GW_CUDA_RESET) {
-      reset_device();
-      watch.stage("reset device");
-      put_back(watch);
-    }
-    release();
-    watch.stage("detach");
-    payload_.reset();
-    run_.reset();
-  } catch (const Failure &failure) {
-    end();
-    outcome.ready = false;
-    outcome.replace = failure.what();
-  }
-}
-
-// The process's memory and state are those of the snapshot again; the device is not.
-void Prewarmer::put_back(Watch &watch) {
-  std::vector<gw_call> calls;
-  snapshot_->plan(calls, run_->mapped() || !launched_.hello.traces_mappings);
-  state_->plan(calls);
-  remote_.run(calls);
-  snapshot_->write_back();
-  // What the function left in the mailbox goes too; the holes read as zeros.
-  if (fallocate(launched_.mailbox.file(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, sizeof(gw_mailbox)) < 0)
-    throw_errno("empty the mailbox");
-  watch.stage("restore");
-  snapshot_->verify();
-  state_->verify();
-  watch.stage("verify");
-}
-
-// By the pre-warmer's own code in its own memory, which is as it was: only what the driver keeps apart is the function's.
-void Prewarmer::reset_device() {
-  restore_context(resident_.worker, parked_);
-  resident_.shared->request = GW_RESET_DEVICE;
-  Ending ending =
-      run_->go(launched_.hello.enter, launched_.hello.enter_end, launched_.hello.guest, now_us() + device_limit_us);
-  stops_.rest();
-  if (ending.kind != Ending::returned || resident_.shared->status != GW_DONE)
-    throw Failure("unrestorable", "The device cannot be reset.");
 }
 
 } // namespace gpuwhisk::inject

@@ -74,7 +74,8 @@ public:
    */
   Outcome inject(Bytes code, const InjectOptions &options, const CallOptions *first);
   Outcome call(const CallOptions &options);
-  Outcome unload();
+  /** `thorough`: all mappings, code and constants are compared, also if no call changed any. So they are after a failure. */
+  Outcome unload(bool thorough = false);
   /**
    * Whether the process is alive and at its safe point, or where its proxy holds it. Throws "gone", "not-ready" or
    * "unrestorable" if not.
@@ -92,8 +93,8 @@ private:
   void address(const std::vector<std::string> *loading, const CallOptions *call);
   Outcome conclude(const Ending &ending, std::vector<Stage> stages);
   void read_result(Outcome &outcome);
-  void roll_back(Outcome &outcome);
-  void put_back(Watch &watch);
+  void roll_back(Outcome &outcome, bool thorough);
+  void put_back(Watch &watch, bool thorough);
   void reset_device();
   void limit_memory(int64_t bytes);
 

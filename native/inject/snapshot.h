@@ -31,7 +31,7 @@ public:
   // The way back, in three steps, with every thread stopped:
   /**
    * Adds the system calls that put the mappings back, and the copies that put the pages back. Throws "unrestorable"
-   * where nothing can. `mapped`: whether a call ran that changes mappings; if none did, they are not compared.
+   * where nothing can. `mapped`: whether mappings are compared, as they must be if a call ran that changes some.
    */
   void plan(std::vector<gw_call> &calls, bool mapped);
   /** After those calls: writes back what the process itself may not write, and protects the pages again. */

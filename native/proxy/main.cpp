@@ -126,7 +126,7 @@ proxy::Answer serve_one(proxy::Service &service, const Frame &request) {
   case Type::run:
     return service.run(request.payload);
   case Type::unload:
-    return service.unload();
+    return service.unload(request.payload);
   default:
     return service.check();
   }

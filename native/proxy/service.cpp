@@ -83,11 +83,14 @@ Answer Service::run_batch(const Fields &given) {
   return entries.answer();
 }
 
-Answer Service::unload() {
+Answer Service::unload(std::string_view payload) {
+  Fields given = fields(payload);
+  auto thorough = given.find("thorough");
+  bool all = thorough != given.end() && thorough->second == "true";
   int64_t verify_us = 0;
   if (prewarmer_.loaded()) {
     Answer unloaded = attempt([&] {
-      inject::Outcome outcome = prewarmer_.unload();
+      inject::Outcome outcome = prewarmer_.unload(all);
       for (const inject::Stage &stage : outcome.stages)
         if (stage.name == std::string_view("verify")) verify_us = stage.us;
       return outcome;

@@ -25,7 +25,7 @@ public:
   Answer init(std::string_view payload);
   Answer run(std::string_view payload);
   /** Makes the pre-warmer what it was before init. */
-  Answer unload();
+  Answer unload(std::string_view payload);
   /** Whether the pre-warmer is alive, and where it should be. */
   Answer check();
 

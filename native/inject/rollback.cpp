@@ -1,0 +1,76 @@
+// The way back: the pre-warmer is as it was before the injection, which is verified, and Ready; or it is killed.
+#include "failure.h"
+#include "prewarmer.h"
+#include "watch.h"
+
+#include <fcntl.h>
+
+namespace gpuwhisk::inject {
+namespace {
+
+constexpr int64_t device_limit_us = 1'000'000;
+
+} // namespace
+
+Outcome Prewarmer::unload(bool thorough) {
+  if (!payload_) throw Failure("not-ready", "No function is loaded.");
+  OneProcessor one;
+  Outcome outcome;
+  outcome.kind = "result";
+  roll_back(outcome, thorough);
+  return outcome;
+}
+
+// Back to the safe point. If that cannot be done the process is killed: nothing of the function stays.
+void Prewarmer::roll_back(Outcome &outcome, bool thorough) {
+  Watch watch(outcome.stages);
+  try {
+    run_->end_threads();
+    if (!run_->replace_reason().empty()) throw Failure("unrestorable", run_->replace_reason());
+    if (!snapshot_) throw Failure("unrestorable", "Its CUDA driver keeps state in the process's memory.");
+    limit_memory(0);
+    put_back(watch, thorough);
+    if (launched_.hello.cuda == GW_CUDA_RESET) {
+      reset_device();
+      watch.stage("reset device");
+      put_back(watch, thorough);
+    }
+    release();
+    watch.stage("detach");
+    payload_.reset();
+    run_.reset();
+  } catch (const Failure &failure) {
+    end();
+    outcome.ready = false;
+    outcome.replace = failure.what();
+  }
+}
+
+// The process's memory and state are those of the snapshot again; the device is not.
+void Prewarmer::put_back(Watch &watch, bool thorough) {
+  std::vector<gw_call> calls;
+  snapshot_->plan(calls, thorough || run_->mapped() || !launched_.hello.traces_mappings);
+  state_->plan(calls);
+  remote_.run(calls);
+  snapshot_->write_back();
+  // What the function left in the mailbox goes too; the holes read as zeros.
+  if (fallocate(launched_.mailbox.file(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, sizeof(gw_mailbox)) < 0)
+    throw_errno("empty the mailbox");
+  watch.stage("restore");
+  snapshot_->verify();
+  state_->verify();
+  watch.stage("verify");
+}
+
+// By the pre-warmer's own code in its own memory, which is as it was: only what the driver keeps apart is the function's.
+void Prewarmer::reset_device() {
+  restore_context(resident_.worker, parked_);
+  resident_.shared->request = GW_RESET_DEVICE;
+  Ending ending =
+      run_->go(launched_.hello.enter, launched_.hello.enter_end, launched_.hello.guest, now_us() + device_limit_us);
+  stops_.rest();
+  if (ending.kind != Ending::returned || resident_.shared->status != GW_DONE)
+    throw Failure("unrestorable", "The device cannot be reset.");
+}
+
+} // namespace gpuwhisk::inject
