@@ -162,6 +162,19 @@ async function buildStandIn() {
   });
 }
 
+/** A process of the benchmark of a GPU; it runs where the driver's library is, ours or NVIDIA's. */
+function buildGpuBench() {
+  const folder = join(here, 'gpu-bench');
+  const include = join(here, 'cudasim', 'include');
+  return build({
+    target: join(out, 'gpu-bench'),
+    sources: sourcesIn(folder, '.c'),
+    headers: [...sourcesIn(folder, '.h'), ...sourcesIn(include, '.h')],
+    flags: [...flags, `-I${include}`],
+    linkFlags: ['-ldl'],
+  });
+}
+
 /** What is preloaded into programs that use a GPU. Its own calls must not come back to its hooks. */
 function buildTokens() {
   const folder = join(here, 'tokens');
@@ -202,6 +215,7 @@ export async function buildNative() {
   }
   await buildSandbox();
   await buildTokens();
+  await buildGpuBench();
   if (!(await findCompiler('cpp'))) {
     const without = 'No function is injected, and no GPU is found: no C++ compiler (c++, g++, clang++).';
     return { built: true, note: without };

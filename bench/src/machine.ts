@@ -24,8 +24,13 @@ export function thisMachine(): Machine {
   };
 }
 
-/** The commit that is checked out, with `-dirty` if tracked files differ from it; `unknown` outside git. */
+/**
+ * The commit that is checked out, with `-dirty` if tracked files differ from it; `unknown` outside git. What was packed for
+ * another machine says it in BENCH_COMMIT.
+ */
 export async function currentCommit(): Promise<string> {
+  const packed = process.env['BENCH_COMMIT'];
+  if (packed !== undefined && packed !== '') return packed;
   const git = async (...args: string[]): Promise<string> => {
     const { stdout } = await promisify(execFile)('git', args, { cwd: repositoryDir, timeout: 10_000 });
     return stdout.trim();

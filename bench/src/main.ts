@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { missedBars } from './bars.js';
 import { benches } from './benches.js';
 import { newCleanup, type Cleanup } from './cleanup.js';
+import { runGpuBench } from './gpu/main.js';
 import { chooseLoad } from './load/choose.js';
 import { BenchDataError } from './data/csv.js';
 import { currentCommit, thisMachine } from './machine.js';
@@ -22,6 +23,7 @@ function usage(): string {
     'Usage: npm run bench -- NAME [--check] [--parts A,B] [--rounds N] [--seconds N] [--samples N]',
     '         [--idle-seconds N] [--seed N] [--client auto|wrk|autocannon]',
     ...names,
+    '  gpu        a GPU, with flags of its own (npm run bench -- gpu --help)',
   ].join('\n');
 }
 
@@ -89,4 +91,5 @@ async function main(): Promise<number> {
   }
 }
 
-process.exitCode = await main();
+const [bench, ...flags] = process.argv.slice(2);
+process.exitCode = bench === 'gpu' ? await runGpuBench(flags) : await main();

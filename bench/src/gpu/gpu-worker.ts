@@ -1,0 +1,98 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+
+const startTimeoutMs = 180_000; // PyTorch takes its time.
+const answerTimeoutMs = 180_000;
+const endTimeoutMs = 10_000;
+
+/** What a workload took in each of its iterations. */
+export interface Times {
+  iterations: number;
+  medianMs: number;
+  p95Ms: number;
+  meanMs: number;
+}
+
+/** A process of the benchmark: native/gpu-bench/worker.c, or bench/gpu/torch_worker.py. */
+export interface GpuWorker {
+  pid: number;
+  /** As it sees them: those of its percentage under MPS. */
+  sms: number;
+  memoryMiB: number;
+  device: string;
+  /** Readies a workload in place of the last. Rejects with the driver's word where it cannot be. */
+  load(workload: string): Promise<void>;
+  run(seconds: number): Promise<Times>;
+  check(): Promise<void>;
+  end(): Promise<void>;
+}
+
+/** A workload could not be readied or run; the process goes on. */
+export class WorkerError extends Error {
+  override name = 'WorkerError';
+}
+
+/** Starts one and waits until it has its device. Rejects with WorkerError where there is none. */
+export async function startGpuWorker(command: readonly string[], env: NodeJS.ProcessEnv): Promise<GpuWorker> {
+  const [program = '', ...args] = command;
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'], env });
+  const ended = new Promise<void>((resolve) => {
+    child.once('close', () => resolve());
+    child.once('error', () => resolve());
+  });
+  child.stdin.on('error', () => child.kill('SIGKILL')); // It has ended; the answer will be missing.
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const answer = async (timeoutMs: number): Promise<string> => {
+    const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
+    try {
+      const { value, done } = await lines.next();
+      if (done) throw new WorkerError(`${program} has ended.`);
+      return value;
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  const ask = async (line: string): Promise<string> => {
+    child.stdin.write(`${line}\n`);
+    const said = await answer(answerTimeoutMs);
+    if (!said.startsWith('ok')) throw new WorkerError(said.replace(/^error /, ''));
+    return said;
+  };
+  const end = async (): Promise<void> => {
+    child.stdin.end();
+    const timer = setTimeout(() => child.kill('SIGKILL'), endTimeoutMs);
+    await ended;
+    clearTimeout(timer);
+  };
+  let ready;
+  try {
+    if (child.pid === undefined) await once(child, 'error').then(([error]) => Promise.reject(error));
+    ready = /^ready (\d+) (\d+) (.*)$/.exec(await answer(startTimeoutMs));
+    if (ready === null) throw new WorkerError(`${program} has no device.`);
+  } catch (error) {
+    await end();
+    throw error;
+  }
+  const [, sms, memoryMiB, device = ''] = ready;
+  return {
+    pid: child.pid as number,
+    sms: Number(sms),
+    memoryMiB: Number(memoryMiB),
+    device,
+    async load(workload) {
+      await ask(`load ${workload}`);
+    },
+    async run(seconds) {
+      const [iterations = 0, medianMs = 0, p95Ms = 0, meanMs = 0] = (await ask(`run ${seconds}`))
+        .split(' ')
+        .slice(1)
+        .map(Number);
+      return { iterations, medianMs, p95Ms, meanMs };
+    },
+    async check() {
+      await ask('check');
+    },
+    end,
+  };
+}

@@ -1,0 +1,109 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Cleanup } from '../cleanup.js';
+import { repositoryDir } from '../paths.js';
+import { startGpuWorker, type GpuWorker } from './gpu-worker.js';
+
+const native = join(repositoryDir, 'native/build');
+const standIn = join(native, 'cudasim');
+const commandTimeoutMs = 20_000;
+/** A share that shows whether MPS is in force. */
+const probePercent = 50;
+
+/** The device that is measured, and how processes come to it. */
+export interface GpuMachine {
+  device: string;
+  sms: number;
+  memoryMiB: number;
+  simulated: boolean;
+  /** Whether shares are in force; if not, why. */
+  mps: boolean;
+  mpsProblem?: string;
+  env: NodeJS.ProcessEnv;
+  /** `percent` of the SMs at most, as a client of MPS, where there is MPS; `more` for its environment. */
+  start(kind: 'driver' | 'torch', percent: number, more?: NodeJS.ProcessEnv): Promise<GpuWorker>;
+}
+
+const torchProgram = join(repositoryDir, 'bench/gpu/torch_worker.py');
+const commands = { driver: [join(native, 'gpu-bench')], torch: ['python3', torchProgram] } as const;
+
+async function startStandIn(temporaryDir: string, seed: number, cleanup: Cleanup): Promise<NodeJS.ProcessEnv> {
+  if (!existsSync(join(standIn, 'daemon'))) throw new Error('The stand-in driver was not built: no C++ compiler.');
+  const socket = join(temporaryDir, 'sim');
+  const quick = ['--context-ms', '5', '--module-ms', '0', '--seed', String(seed)];
+  const child = spawn(join(standIn, 'daemon'), ['--socket', socket, '--gpus', 'h100', ...quick], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const ended = once(child, 'exit');
+  cleanup.add('stand-in', async () => {
+    child.stdin.end();
+    await ended;
+  });
+  await Promise.race([once(child.stdout, 'data'), ended.then(() => Promise.reject(new Error('No stand-in.')))]);
+  return {
+    GPUWHISK_SIM_SOCKET: socket,
+    LD_LIBRARY_PATH: standIn,
+    PATH: `${standIn}:${process.env['PATH'] ?? ''}`,
+  };
+}
+
+/** Starts a control daemon of its own. Rejects where it does not start. */
+async function startMps(env: NodeJS.ProcessEnv, temporaryDir: string, cleanup: Cleanup): Promise<NodeJS.ProcessEnv> {
+  const own = { CUDA_MPS_PIPE_DIRECTORY: join(temporaryDir, 'mps'), CUDA_MPS_LOG_DIRECTORY: join(temporaryDir, 'log') };
+  await Promise.all(Object.values(own).map((path) => mkdir(path, { recursive: true })));
+  const options = { env: { ...env, ...own }, timeout: commandTimeoutMs };
+  await promisify(execFile)('nvidia-cuda-mps-control', ['-d'], options);
+  cleanup.add('MPS', async () => {
+    const child = spawn('nvidia-cuda-mps-control', [], { ...options, stdio: ['pipe', 'ignore', 'inherit'] });
+    child.stdin.end('quit\n');
+    await once(child, 'exit');
+  });
+  return own;
+}
+
+/**
+ * Finds the device, first that is seen, and starts MPS for it if that can be. With `simulated` on the stand-in, else on
+ * NVIDIA's driver. Rejects where there is no device.
+ */
+export async function openMachine(options: {
+  simulated: boolean;
+  seed: number;
+  temporaryDir: string;
+  cleanup: Cleanup;
+}): Promise<GpuMachine> {
+  const { simulated, seed, temporaryDir, cleanup } = options;
+  const own = { ...process.env };
+  delete own['GPUWHISK_SIM_SOCKET']; // Of another stand-in.
+  const base = simulated ? { ...own, ...(await startStandIn(temporaryDir, seed, cleanup)) } : own;
+  const alone = await startGpuWorker(commands.driver, base);
+  await alone.check().finally(() => alone.end());
+  const { device, sms, memoryMiB } = alone;
+  let mps: NodeJS.ProcessEnv | undefined;
+  let mpsProblem: string | undefined;
+  const start: GpuMachine['start'] = (kind, percent, more) =>
+    startGpuWorker(commands[kind], {
+      ...base,
+      ...mps,
+      ...(mps && { CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: String(percent) }),
+      ...more,
+    });
+  try {
+    mps = await startMps(base, temporaryDir, cleanup);
+    // A client that misses its daemon gets the whole device without a word.
+    const half = await start('driver', probePercent);
+    await half.end();
+    if (half.sms >= sms) throw new Error(`a client of ${probePercent} % has ${half.sms} of ${sms} SMs`);
+  } catch (error) {
+    mps = undefined;
+    mpsProblem = (error as Error).message;
+  }
+  return {
+    ...{ device, sms, memoryMiB, simulated, start, env: base },
+    mps: mps !== undefined,
+    ...(mpsProblem !== undefined && { mpsProblem }),
+  };
+}

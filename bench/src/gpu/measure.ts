@@ -1,0 +1,140 @@
+import { join } from 'node:path';
+import type { Share } from '@gpuwhisk/common/gpu';
+import { shareClasses } from '@gpuwhisk/common/gpu';
+import { tokenLibraryPath } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-addon';
+import { TokenServer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
+import type { Measurement } from '../bench.js';
+import type { Activity } from './activity.js';
+import { WorkerError } from './gpu-worker.js';
+import type { GpuMachine } from './machine.js';
+import { driverWorkloads, planSamples, simulatedWorkloads, torchWorkloads } from './plan.js';
+import { addSample, measureSample, readSamples, withSlowdowns, WorkerPool } from './samples.js';
+
+/** What a part of the benchmark is given. */
+export interface GpuRun {
+  machine: GpuMachine;
+  /** PyTorch is there and sees the device. */
+  torch: boolean;
+  seconds: number;
+  /** Sets of processes besides the solos. */
+  samples: number;
+  seed: number;
+  /** Where samples go, and whence a run goes on that was cut off. */
+  samplesPath: string;
+  temporaryDir: string;
+  look(): Promise<Activity>;
+  say(line: string): void;
+}
+
+const limits = [10, 25, 50, 75, 100];
+const tokenWorkload = 'matmul:512';
+/** Blocks in 5 ms beyond what any device launches: so that a limit of all holds nobody. */
+const unlimited = 1_000_000_000;
+
+const metricOf = (workload: string, percent: number): string => `${workload.replace(':', '.')}Ms.${percent}`;
+
+/** Latency of each workload alone, by its percentage of the SMs. */
+async function measureAlone(run: GpuRun, workloads: readonly string[]): Promise<Measurement[]> {
+  const classes = run.machine.mps ? [...shareClasses] : [100 as const];
+  const measurements: Measurement[] = [];
+  for (const percent of classes) {
+    const worker = await run.machine.start(workloads === torchWorkloads ? 'torch' : 'driver', percent);
+    try {
+      for (const workload of workloads) {
+        try {
+          await worker.load(workload);
+          measurements.push({ name: metricOf(workload, percent), value: (await worker.run(run.seconds)).medianMs });
+        } catch (error) {
+          if (!(error instanceof WorkerError)) throw error;
+          run.say(`  ${workload} at ${percent} %: ${error.message}`); // What does not fit is left out.
+        }
+      }
+    } finally {
+      await worker.end();
+    }
+    run.say(`  ${percent} % done`);
+  }
+  return measurements;
+}
+
+/** Iterations a second under a limit of kernel tokens, as a part of what the same process does without one. */
+async function measureTokens(run: GpuRun): Promise<Measurement[]> {
+  const device = 'GPU-00000000-0000-0000-0000-000000000000'; // One ticket: it stands for whatever device there is.
+  const server = await TokenServer.start({ folder: join(run.temporaryDir, 'tokens') });
+  const measurements: Measurement[] = [];
+  try {
+    const rateAt = async (percent: number, maxTokens: number): Promise<{ rate: number; blocks: number }> => {
+      const smLimit = percent / 100;
+      const memoryMiB = run.machine.memoryMiB;
+      const share: Share = { shareClass: 100, smRequest: smLimit, smLimit, memoryMiB, tokens: { maxTokens } };
+      const worker = await run.machine.start('driver', 100, {
+        LD_PRELOAD: tokenLibraryPath,
+        GPUWHISK_TOKENS_SOCKET: server.socketPath,
+        GPUWHISK_TOKENS_TICKET: server.ticketFor(device, share),
+      });
+      try {
+        await worker.load(tokenWorkload);
+        const client = server.clientOf(worker.pid);
+        if (client === undefined) throw new WorkerError('The interception library is not in the process.');
+        const before = server.figuresOf(client).taken;
+        const { iterations, meanMs } = await worker.run(run.seconds);
+        return { rate: 1000 / meanMs, blocks: (server.figuresOf(client).taken - before) / ((iterations * meanMs) / 5) };
+      } finally {
+        await worker.end();
+      }
+    };
+    const alone = await rateAt(100, unlimited);
+    for (const percent of limits) {
+      const { rate } = await rateAt(percent, Math.max(1, Math.round(alone.blocks)));
+      measurements.push({ name: `tokenThroughput.${percent}`, value: rate / alone.rate });
+    }
+  } finally {
+    await server.close();
+  }
+  return measurements;
+}
+
+const ofDriver = (run: GpuRun): readonly string[] => (run.machine.simulated ? simulatedWorkloads : driverWorkloads);
+
+/** The samples that are not there yet. Their own file keeps them; what comes back says how many, and how slow. */
+async function measureColocation(run: GpuRun): Promise<Measurement[]> {
+  const workloads = [...ofDriver(run), ...(run.torch ? torchWorkloads : [])];
+  const plan = planSamples(workloads, { count: run.samples, seed: run.seed, shares: run.machine.mps });
+  const known = await readSamples(run.samplesPath);
+  const pool = new WorkerPool(run.machine);
+  try {
+    for (const [i, planned] of plan.entries()) {
+      if (known.has(planned.id)) continue;
+      const { machine, seconds, look } = run;
+      const measured = await measureSample(planned, { machine, pool, seconds, look });
+      known.set(planned.id, measured); // It may be what others are compared with, itself among them.
+      const sample = withSlowdowns(measured, known);
+      known.set(planned.id, sample);
+      await addSample(run.samplesPath, sample);
+      if (i % 50 === 49) run.say(`  ${i + 1} of ${plan.length} samples`);
+    }
+  } finally {
+    await pool.close();
+  }
+  const mine = plan.flatMap(({ id }) => known.get(id) ?? []);
+  const meanSlowdown = (ways: number): Measurement[] => {
+    const found = mine.filter(({ members }) => members.length === ways);
+    const slowdowns = found.flatMap(({ members }) => members.flatMap(({ slowdown }) => slowdown ?? []));
+    if (slowdowns.length === 0) return [];
+    return [{ name: `slowdown.${ways}way`, value: slowdowns.reduce((sum, one) => sum + one, 0) / slowdowns.length }];
+  };
+  return [
+    { name: 'samples', value: mine.length },
+    { name: 'failedSamples', value: mine.filter(({ failed }) => failed !== undefined).length },
+    { name: 'samplesWithActivity', value: mine.filter(({ activity }) => activity.smActivity !== undefined).length },
+    ...[2, 4, 6, 8].flatMap(meanSlowdown),
+  ];
+}
+
+/** The parts of the benchmark, in their order. */
+export const gpuParts: Readonly<Record<string, (run: GpuRun) => Promise<Measurement[]>>> = {
+  matmul: (run) => measureAlone(run, ofDriver(run)),
+  torch: (run) => (run.torch ? measureAlone(run, torchWorkloads) : Promise.resolve([])),
+  tokens: measureTokens,
+  colocation: measureColocation,
+};
