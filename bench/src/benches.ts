@@ -2,6 +2,7 @@ import type { Bench } from './bench.js';
 import { agent } from './benches/agent.js';
 import { cold } from './benches/cold.js';
 import { cudasim } from './benches/cudasim.js';
+import { faashare } from './benches/faashare.js';
 import { footprint } from './benches/footprint.js';
 import { inference } from './benches/inference.js';
 import { inject } from './benches/inject.js';
@@ -16,6 +17,7 @@ import { tokens } from './benches/tokens.js';
 /** Every bench by its name. */
 export const benches: Readonly<Record<string, Bench>> = {
   agent,
+  faashare,
   invoke,
   cold,
   footprint,

@@ -110,14 +110,14 @@ test.each([
   expect(startsOf(name, waiting, [gpu('a'), gpu('b')], 5).map((start) => start.task)).toEqual(expected);
 });
 
-test('equal parts go to the GPU with the fewest, and end', () => {
+test('two on a GPU, on the GPU with the fewest', () => {
   const waiting = [1, 2, 3, 4, 5].map((i) => task(`t${i}`, { arrivedAt: i }));
   const starts = startsOf('mps-equal', waiting, [gpu('a'), gpu('b')], 9);
   expect(starts.map((start) => `${start.task} ${start.gpu} ${start.share}`)).toEqual([
-    't1 a 0.5',
-    't2 b 0.5',
-    't3 a 0.5',
-    't4 b 0.5',
+    't1 a 1',
+    't2 b 1',
+    't3 a 1',
+    't4 b 1',
   ]);
 });
 

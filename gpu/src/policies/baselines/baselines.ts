@@ -9,7 +9,7 @@ import { mpsEqual } from './mps-equal.js';
 import { fcfs, memoryPriority, timePriority } from './queue-orders.js';
 import { tgs } from './tgs.js';
 
-/** Two tasks a GPU: what has been measured of MPS shares (pairs), and the best of two, three and four in replay. */
+/** Tasks on a GPU: of two, three and four the number that ends 120 jobs of FaaShare's table I soonest in replay. */
 const equalSlots = 2;
 
 const entry = (summary: string, rule: (needs: PolicyNeeds) => GreedyRule): PolicyEntry => ({
@@ -24,7 +24,7 @@ export const baselines: Readonly<Record<string, PolicyEntry>> = {
   tgs: entry('a job with an SLO and one without on a GPU, the second held to what the first leaves', () => tgs),
   fluidfaas: entry("slices of MIG's sizes, the smallest that meets the SLO", fluidfaas),
   'fast-gshare': entry('the share with most throughput for its size, packed as rectangles', fastGshare),
-  'mps-equal': entry('equal MPS shares, first come, first served', () => mpsEqual(equalSlots)),
+  'mps-equal': entry('two tasks on a GPU, whose parts the hardware makes equal, first come, first served', () => mpsEqual(equalSlots)),
   fcfs: entry('first come, first served, each with the share that it fills', () => fcfs),
   'time-priority': entry('the shortest first, each with the share that it fills', () => timePriority),
   'memory-priority': entry('the least memory first, each with the share that it fills', () => memoryPriority),

@@ -3,7 +3,7 @@ import type { Task } from '../policy.js';
 import type { PolicyNeeds } from '../registry.js';
 import { hasShare } from './greedy.js';
 import type { GreedyRule, Seat } from './greedy.js';
-import { budgetMs, classFractions, fillingShare, soloMsAt } from './solo-time.js';
+import { budgetMs, classFractions, fillingShare, soloTimes } from './solo-time.js';
 
 /** Shares whose throughput per share is as close to the best are as good; the largest of them ends soonest. */
 const tolerance = 0.05;
@@ -15,10 +15,11 @@ const tolerance = 0.05;
  * that can meet their SLO are in a queue that goes before the others.
  */
 export function fastGshare(needs: Pick<PolicyNeeds, 'predictorOf'>): GreedyRule {
+  const soloMsAt = soloTimes(needs);
   const efficient = (task: Task, seat: Seat, at: number): number => {
     const budget = budgetMs(task, at);
     const rated = classFractions
-      .map((share) => ({ share, ms: soloMsAt(task, share, seat.gpu, needs) }))
+      .map((share) => ({ share, ms: soloMsAt(task, share, seat.gpu) }))
       .filter(({ ms }) => ms <= budget && Number.isFinite(ms))
       .map(({ share, ms }) => ({ share, efficacy: 1 / (ms * share) }));
     const best = Math.max(...rated.map(({ efficacy }) => efficacy));

@@ -3,7 +3,7 @@ import type { Task } from '../policy.js';
 import type { PolicyNeeds } from '../registry.js';
 import { hasShare } from './greedy.js';
 import type { GreedyRule, Seat } from './greedy.js';
-import { budgetMs, fillingShare, soloMsAt } from './solo-time.js';
+import { budgetMs, fillingShare, soloTimes } from './solo-time.js';
 
 /** Of an A100 or H100, as parts of the GPU. */
 const slices = [1 / 7, 2 / 7, 3 / 7, 4 / 7, 1];
@@ -16,8 +16,9 @@ const slices = [1 / 7, 2 / 7, 3 / 7, 4 / 7, 1];
  * is spread over several GPUs. The slices are MPS shares on GPUs without MIG, which isolate SMs but not memory traffic.
  */
 export function fluidfaas(needs: Pick<PolicyNeeds, 'predictorOf'>): GreedyRule {
+  const soloMsAt = soloTimes(needs);
   const meets = (task: Task, share: number, seat: Seat, at: number): boolean =>
-    soloMsAt(task, share, seat.gpu, needs) <= budgetMs(task, at);
+    soloMsAt(task, share, seat.gpu) <= budgetMs(task, at);
   const wanted = (task: Task, seat: Seat, at: number): number => {
     const isEnough =
       task.sloMs === undefined

@@ -1,5 +1,6 @@
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import { classAtOrAbove } from '../../place/share-of.js';
+import type { SlowdownPredictor } from '../../predict/slowdown-predictor.js';
 import type { GpuState, Task } from '../policy.js';
 import type { PolicyNeeds } from '../registry.js';
 
@@ -11,14 +12,24 @@ export function fillingShare({ features }: Task): number {
   return features ? classAtOrAbove(features.smUtil) / 100 : 1;
 }
 
-/**
- * Predicted time alone at `share`, ms; Infinity where the task has not been measured, so that no share below the whole
- * is known to do.
- */
-export function soloMsAt(task: Task, share: number, gpu: GpuState, needs: Pick<PolicyNeeds, 'predictorOf'>): number {
-  const { soloMs, features } = task;
-  if (soloMs === undefined || !features) return Infinity;
-  return soloMs * needs.predictorOf(gpu).slowdown({ features, share }, []);
+/** Predicted time alone at `share`, ms; Infinity where the task has not been measured. */
+export type SoloTime = (task: Task, share: number, gpu: GpuState) => number;
+
+const mostRemembered = 10_000;
+
+/** Solo times by the predictors of `needs`. What was asked before is remembered, as long as the predictor is the same. */
+export function soloTimes({ predictorOf }: Pick<PolicyNeeds, 'predictorOf'>): SoloTime {
+  const known = new WeakMap<SlowdownPredictor, Map<string, number>>();
+  return ({ soloMs, features }, share, gpu) => {
+    if (soloMs === undefined || !features) return Infinity;
+    const predictor = predictorOf(gpu);
+    let memory = known.get(predictor);
+    if (!memory || memory.size >= mostRemembered) known.set(predictor, (memory = new Map<string, number>()));
+    const key = `${features.smUtil} ${features.dramUtil} ${features.l2Util} ${share}`;
+    let slowdown = memory.get(key);
+    if (slowdown === undefined) memory.set(key, (slowdown = predictor.slowdown({ features, share }, [])));
+    return soloMs * slowdown;
+  };
 }
 
 /** What is left for a task's start and run, ms; Infinity for best effort and for one that is late anyway. */

@@ -1,0 +1,71 @@
+import type { Random } from '@gpuwhisk/common/system/random';
+import type { ReplayMetrics } from '../metrics.js';
+import { own, pairedInterval, ratio, reduction, type Interval } from '../paired.js';
+import { runSeed, type Known, type PolicyMaker, type Scenario, type Setting } from '../setting.js';
+
+/** What a policy came to in one scenario, by seed. */
+export type Figures = ReadonlyMap<string, readonly ReplayMetrics[]>;
+
+/** Runs every policy with the same seeds, 1 to `seeds`. */
+export function runAll(
+  setting: Setting,
+  known: readonly Known[],
+  scenario: Scenario,
+  policies: ReadonlyMap<string, PolicyMaker>,
+  seeds: number,
+): Figures {
+  return new Map(
+    [...policies].map(([name, make]) => [
+      name,
+      Array.from({ length: seeds }, (_, i) => runSeed(setting, known, scenario, make, i + 1).metrics),
+    ]),
+  );
+}
+
+/** Ours against one other, or against the best of the others. */
+export interface Gain {
+  /** Whom it is against. */
+  than: string;
+  interval: Interval;
+  /** Whether the interval lies wholly on the better side; false on the worse one; undefined: it holds neither way. */
+  isBetter: boolean | undefined;
+}
+
+/** Metrics that are compared, and which way is better. */
+export type Compared = 'jctMs' | 'makespanMs' | 'stp' | 'p99Ms' | 'violations';
+
+/** The mean of a metric over the seeds. Throws RangeError for an unknown policy. */
+export function meanOf(figures: Figures, policy: string, metric: keyof ReplayMetrics): number {
+  const values = valuesOf(figures, policy, metric);
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** The policy other than `ours` whose mean of a metric is best. */
+export function bestOther(figures: Figures, ours: string, metric: Compared): string {
+  const sign = metric === 'stp' ? -1 : 1;
+  const others = [...figures.keys()].filter((name) => name !== ours);
+  const [first] = others.sort((a, b) => sign * (meanOf(figures, a, metric) - meanOf(figures, b, metric)));
+  if (first === undefined) throw new RangeError('there is nobody to compare with');
+  return first;
+}
+
+/** By which part ours is lower (for `stp`: how many times as much) than `than`, with its interval over the seeds. */
+export function gainOver(figures: Figures, ours: string, than: string, metric: Compared, random: Random): Gain {
+  const statistic = metric === 'stp' ? ratio : reduction;
+  const even = metric === 'stp' ? 1 : 0;
+  const interval = pairedInterval(valuesOf(figures, ours, metric), valuesOf(figures, than, metric), statistic, random);
+  const isBetter = interval.low > even ? true : interval.high < even ? false : undefined;
+  return { than, interval, isBetter };
+}
+
+/** A metric of one policy with its interval over the seeds. */
+export function intervalOf(figures: Figures, policy: string, metric: keyof ReplayMetrics, random: Random): Interval {
+  const values = valuesOf(figures, policy, metric);
+  return pairedInterval(values, values, own, random);
+}
+
+function valuesOf(figures: Figures, policy: string, metric: keyof ReplayMetrics): number[] {
+  const all = figures.get(policy);
+  if (!all) throw new RangeError(`policy ${policy} was not run`);
+  return all.map((one) => one[metric]);
+}

@@ -1,0 +1,55 @@
+import { poisson, type Arrivals } from '../arrivals.js';
+import { named, runSeed, type Known, type Scenario, type Setting } from '../setting.js';
+import { sloFactor } from '../workloads/table-one.js';
+
+/** FaaShare's testbed and trace (section IX-A). */
+export const paperGpus = 16;
+export const paperJobs = 120;
+const meanInterarrivalMs = 30_000;
+/** Low, medium and high, as parts of the saturation rate. */
+export const loads = { low: 0.25, medium: 0.6, high: 0.9 } as const;
+
+/** Injection into a warm process (FaaShare, figure 8). */
+export const injectionMs = 12;
+/** Loading PyTorch and cuDNN, which injection saves (FaaShare, figure 8). */
+export const coldStartMs = 1800;
+
+/** Jobs that are enough for the ends of a batch not to matter. */
+const saturatingJobs = 600;
+const saturationSeeds = 3;
+
+/** All jobs there at the start. */
+export function closed(gpus: number, jobs: number, length: number, startMs = injectionMs): Scenario {
+  return { gpus, jobs, length, startMs, sloFactor };
+}
+
+/** Jobs that come at `load` times `saturationPerMs`. */
+export function open(
+  gpus: number,
+  length: number,
+  load: number,
+  saturationPerMs: number,
+  arrivals: Arrivals = poisson,
+  startMs = injectionMs,
+): Scenario {
+  return { ...closed(gpus, paperJobs, length, startMs), open: { arrivals, ratePerMs: load * saturationPerMs } };
+}
+
+/** Jobs a ms that `mps-equal` ends while its queue is never empty: what all policies' load is reckoned by. */
+export function saturationRate(setting: Setting, known: readonly Known[], gpus: number, length: number): number {
+  const scenario = closed(gpus, saturatingJobs, length);
+  const rates = Array.from({ length: saturationSeeds }, (_, i) => {
+    const { makespanMs } = runSeed(setting, known, scenario, named('mps-equal'), i + 1).metrics;
+    return saturatingJobs / makespanMs;
+  });
+  return rates.reduce((sum, rate) => sum + rate, 0) / rates.length;
+}
+
+/**
+ * The one factor that stretches all jobs: with it the paper's mean time between arrivals (30 s) is the medium load of its
+ * 16 GPUs.
+ */
+export function lengthFactor(setting: Setting, known: readonly Known[]): number {
+  const perMs = saturationRate(setting, known, paperGpus, 1);
+  return Math.max(1, Math.round(perMs * loads.medium * meanInterarrivalMs));
+}

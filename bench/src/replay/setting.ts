@@ -1,0 +1,114 @@
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import type { SlowdownPredictor } from '@gpuwhisk/gpu/predict/slowdown-predictor';
+import { faashare } from '@gpuwhisk/gpu/policies/faashare';
+import type { Policy } from '@gpuwhisk/gpu/policies/policy';
+import type { Quotas } from '@gpuwhisk/gpu/quota/quotas';
+import { makePolicy, type PolicyNeeds } from '@gpuwhisk/gpu/policies/registry';
+import type { Arrivals } from './arrivals.js';
+import { drawJobs, type JobMix } from './jobs.js';
+import { offlineQuotas, type QuotaBudget } from './offline-quotas.js';
+import { metricsOf, type ReplayMetrics } from './metrics.js';
+import { profileAlone, profiledPredictor, type Profile, type ProfilingBudget } from './profiling.js';
+import { replay, type ReplayCluster, type ReplayRun } from './simulator.js';
+import type { GpuTruth } from './truth.js';
+import type { CatalogueEntry } from './workloads/catalogue.js';
+
+/** One world to compare policies in. */
+export interface Setting {
+  name: string;
+  catalogue: readonly CatalogueEntry[];
+  strict: readonly CatalogueEntry[];
+  bestEffort: readonly CatalogueEntry[];
+  /** The truth for a seed: with as many bootstrap draws of its parameters as there are, in turn. */
+  truths: readonly GpuTruth[];
+  cluster: Omit<ReplayCluster, 'gpus'>;
+  budget: ProfilingBudget;
+  quotaBudget: QuotaBudget;
+  /** Overrides what a task is said to hold. */
+  memoryMiB?: number;
+  /** The same with other workloads. */
+  withCatalogue(strict: readonly CatalogueEntry[], bestEffort: readonly CatalogueEntry[]): Setting;
+}
+
+/** A scenario in a setting. */
+export interface Scenario {
+  gpus: number;
+  jobs: number;
+  /** Absent: all are there at the start. */
+  open?: { arrivals: Arrivals; ratePerMs: number };
+  length: number;
+  startMs: number;
+  sloFactor: number;
+}
+
+/** What profiling has shown under one truth; all policies share it. */
+export interface Known {
+  profiles: Map<string, Profile>;
+  predictor: SlowdownPredictor;
+  quotas: Quotas;
+}
+
+/** Best effort enters with a deadline this far off, ms, where jobs have length 1; it is stretched as the jobs are. */
+const bestEffortMs = 30_000;
+
+/** Profiles, trains and searches shares under each of the setting's truths. */
+export function learn(setting: Setting, seed: number): Known[] {
+  return setting.truths.map((truth, draw) => {
+    const random = seededRandom(seed * 7919 + draw);
+    const { catalogue, budget, quotaBudget, cluster } = setting;
+    const profiles = profileAlone(catalogue, truth, random);
+    const predictor = profiledPredictor(catalogue, truth, budget, random);
+    return {
+      profiles,
+      predictor,
+      quotas: offlineQuotas(catalogue, truth, predictor, cluster.type, quotaBudget, random),
+    };
+  });
+}
+
+/** Makes a policy for a scenario. */
+export type PolicyMaker = (needs: PolicyNeeds, scenario: Scenario) => Policy;
+
+/** FaaShare; its bound on waiting is stretched as the jobs are. */
+export const ours: PolicyMaker = (needs, { length }) =>
+  faashare({ ...needs, options: { bestEffortMs: bestEffortMs * length } });
+
+/** FaaShare without the quota stage. */
+export const oursWithoutQuotas: PolicyMaker = ({ predictorOf, admission }, { length }) =>
+  faashare({ predictorOf, admission, options: { bestEffortMs: bestEffortMs * length } });
+
+/** A policy of the registry by its name. */
+export function named(name: string): PolicyMaker {
+  return name === 'faashare' ? ours : (needs) => makePolicy(name, needs);
+}
+
+/** Runs one scenario with one seed under one policy. Everything but the policy depends on the seed alone. */
+export function runSeed(
+  setting: Setting,
+  known: readonly Known[],
+  scenario: Scenario,
+  makeOne: PolicyMaker,
+  seed: number,
+): { metrics: ReplayMetrics; run: ReplayRun } {
+  const draw = seed % setting.truths.length;
+  const truth = setting.truths[draw] as GpuTruth;
+  const { profiles, predictor, quotas } = known[draw] as Known;
+  const random = seededRandom(seed);
+  const { open, jobs: count, sloFactor, length, startMs } = scenario;
+  const times = open ? open.arrivals(count, random).map((at) => at / open.ratePerMs) : Array<number>(count).fill(0);
+  const mix: JobMix = {
+    strict: setting.strict,
+    bestEffort: setting.bestEffort,
+    sloFactor,
+    length,
+    startMs,
+    ...(setting.memoryMiB !== undefined && { memoryMiB: setting.memoryMiB }),
+  };
+  const jobs = drawJobs(mix, times, profiles, random);
+  const policy = makeOne(
+    { predictorOf: () => predictor, quotas, random: seededRandom(seed + 1), admission: 'best-effort' },
+    scenario,
+  );
+  const run = replay(jobs, { ...setting.cluster, gpus: scenario.gpus }, truth, policy, seededRandom(seed + 2));
+  return { metrics: metricsOf(run, jobs.filter(({ task }) => task.sloMs !== undefined).length), run };
+}

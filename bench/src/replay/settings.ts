@@ -1,0 +1,136 @@
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import { bootstrapModels } from './model/bootstrap.js';
+import { fitModel, powerOf } from './model/fit.js';
+import { saturationOf, stretchTable } from './model/gpu-model.js';
+import { readIgniter, type IgniterData } from './model/igniter.js';
+import type { ModelWorkload } from './model/parameters.js';
+import type { Setting } from './setting.js';
+import { lookupTruth, modelTruth, type MeasuredPair } from './truth.js';
+import type { CatalogueEntry } from './workloads/catalogue.js';
+import { invented } from './workloads/catalogue.js';
+import { measuredTogether, readLucidPairs, readLucidSolo, trainingOfTableOne } from './workloads/read-lucid.js';
+import { readTableOne } from './workloads/read-table-one.js';
+import { readIgniterSurfaces, timeOverShare } from './workloads/surfaces.js';
+
+/** Of an RTX 3090, as in FaaShare's first server, MiB. */
+const rtx3090MiB = 24_576;
+const v100MiB = 16_384;
+/** FaaShare's own (section V): 1000 runs, sets of up to ten. */
+const paperBudget = { runs: 1000, mostTasks: 10 };
+/** Each takes seven runs at most. */
+const quotaBudget = { sets: 40, mostTasks: 3 };
+const pairQuotaBudget = { sets: 40, mostTasks: 2 };
+/** Batches of iGniter's models in the setting of pairs. */
+const igniterBatches = [1, 4, 8, 16, 32];
+
+/** Table I on the model tier: extrapolated, since most of it was not measured beside others, or not on this GPU. */
+export async function tableOneSetting(data: IgniterData, draws: number, folder?: string): Promise<Setting> {
+  const fitted = fitModel(data);
+  const { idleW, capW } = fitted.power;
+  const inference = await readTableOne(data.power, idleW, folder);
+  const training = trainingOfTableOne(await readLucidSolo(capW - idleW, folder));
+  return withModel('table1', inference, training, data, draws, {
+    cluster: { type: 'rtx3090', mode: 'mps', memoryMiB: rtx3090MiB, perNode: 8 },
+    budget: paperBudget,
+    quotaBudget,
+  });
+}
+
+/** Pairs of iGniter's inference on a V100, on the model tier, within what was measured as long as shares sum to 1. */
+export async function igniterSetting(data: IgniterData, draws: number, folder?: string): Promise<Setting> {
+  const { power } = fitModel(data);
+  const surfaces = await readIgniterSurfaces(folder);
+  const catalogue = [...surfaces].flatMap(([model, surface]) =>
+    igniterBatches.map((batch): CatalogueEntry => {
+      const stretch = stretchTable(timeOverShare(surface, batch));
+      const widest = data.pairs
+        .filter((side) => side.neighbour.model === model && side.neighbour.share === 0.8)
+        .sort((a, b) => Math.abs(a.neighbour.batch - batch) - Math.abs(b.neighbour.batch - batch))[0];
+      if (!widest) throw new RangeError(`no traffic was measured for ${model}`);
+      const name = `${model}-${batch}`;
+      return {
+        name,
+        class: 'inference',
+        batch,
+        unitMs: timeOverShare(surface, batch)(1),
+        memoryMiB: v100MiB / 2,
+        model: {
+          name,
+          stretch,
+          saturation: saturationOf(stretch),
+          l2Util: widest.neighbour.l2Util,
+          dramUtil: widest.neighbour.dramUtil,
+          powerW: powerOf(data.power, model, batch, 1, power.idleW),
+        },
+        sources: {
+          unitMs: `igniter_gpulet_solo ${name}`,
+          memoryMiB: invented,
+          stretch: `igniter_gpulet_solo ${name}`,
+          traffic: `igniter_gpulet_solo ${name}`,
+        },
+      };
+    }),
+  );
+  return withModel('igniter', catalogue, catalogue, data, draws, {
+    cluster: { type: 'v100', mode: 'mps', memoryMiB: v100MiB, perNode: 8 },
+    budget: { runs: 1000, mostTasks: 2 },
+    quotaBudget: pairQuotaBudget,
+  });
+}
+
+/**
+ * Lucid's training pairs on an RTX 3090, on the lookup tier: workloads each two of which were measured. Only pairs were,
+ * so that every task is said to hold half of the memory. Shares mean nothing here.
+ */
+export async function lucidSetting(folder?: string): Promise<Setting> {
+  const pairs = await readLucidPairs(folder);
+  const together = new Set(measuredTogether(pairs));
+  const catalogue = (await readLucidSolo(0, folder)).filter(({ name }) => together.has(name));
+  return withPairs(catalogue, catalogue, pairs);
+}
+
+function withPairs(
+  strict: readonly CatalogueEntry[],
+  bestEffort: readonly CatalogueEntry[],
+  pairs: readonly MeasuredPair[],
+): Setting {
+  const catalogue = [...new Set([...strict, ...bestEffort])];
+  const used = new Map(catalogue.map(({ name, model }) => [name, model.saturation]));
+  return {
+    name: 'lucid',
+    catalogue,
+    strict,
+    bestEffort,
+    truths: [lookupTruth(pairs, used)],
+    withCatalogue: (one, other) => withPairs(one, other, pairs),
+    cluster: { type: 'rtx3090', mode: 'mps', memoryMiB: rtx3090MiB, perNode: 8 },
+    budget: { runs: 1000, mostTasks: 2 },
+    quotaBudget: pairQuotaBudget,
+    memoryMiB: rtx3090MiB / 2,
+  };
+}
+
+/** Reads what the model tier is fitted to. */
+export const readModelData = readIgniter;
+
+function withModel(
+  name: string,
+  strict: readonly CatalogueEntry[],
+  bestEffort: readonly CatalogueEntry[],
+  data: IgniterData,
+  draws: number,
+  rest: Pick<Setting, 'cluster' | 'budget' | 'quotaBudget'>,
+): Setting {
+  const catalogue = [...new Set([...strict, ...bestEffort])];
+  const workloads = new Map<string, ModelWorkload>(catalogue.map((entry) => [entry.name, entry.model]));
+  const truths = bootstrapModels(data, draws, seededRandom(1)).map((parameters) => modelTruth(parameters, workloads));
+  return {
+    name,
+    catalogue,
+    strict,
+    bestEffort,
+    truths,
+    ...rest,
+    withCatalogue: (one, other) => withModel(name, one, other, data, draws, rest),
+  };
+}
