@@ -324,6 +324,8 @@ describe('the least loaded place', () => {
     expect(placeLeastLoaded(view([idle]), asks).placement?.reclaim?.sort()).toEqual(['mine', 'pair']);
     expect(placeLeastLoaded(view([idle]), request({ action: '/alice/c' })).placement?.reclaim).toEqual(['pair']);
     expect(placeLeastLoaded(view([node(two, [resident('c', 'G1')])]), asks).placement).toBeUndefined();
+    const training = node(two, [], { status: [status('G0'), status('G1', { processes: [{ pid: 1, memoryMiB: 9 }] })] });
+    expect(why(placeLeastLoaded(view([training]), asks), 'G1')).toBe('workloads are clients of its MPS server');
     const turns = [device('G0', 'timeslice'), device('G1', 'timeslice')];
     expect(placeLeastLoaded(view([node(turns, [resident('c', 'G1')])]), asks).placement?.devices).toHaveLength(2);
   });

@@ -149,6 +149,10 @@ function judge(
     return { reason: 'too small', numbers: { capacityMiB: place.capacityMiB, needMiB: share.memoryMiB } };
   }
   if (kept.has(placeId(place))) return { reason: 'kept for one that waits for longer', numbers: {} };
+  const workloads = place.status?.processes.filter(({ container }) => container === undefined).length ?? 0;
+  if (gpus > 1 && place.device.mode === 'mps' && workloads > 0) {
+    return { reason: 'workloads are clients of its MPS server', numbers: { workloads } };
+  }
   const { occupants, foreignMiB } = occupancyOf(place, reservations);
   const busy = occupants.filter((one) => one.users > 0);
   const reused = reuses ? instanceFor(occupants, request) : undefined;
