@@ -1,6 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { Share } from '@gpuwhisk/common/gpu';
+import { tokenLibraryPath } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-addon';
+import { TokenServer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
 import { startDriverClient, startMps } from './driver-client.js';
 import type { DriverClient, MpsDaemon } from './driver-client.js';
 import { standIn, startStandIn } from './stand-in.js';
@@ -90,6 +93,35 @@ onThisMachine('kinds of device memory, and parts of its SMs', () => {
     expect((await elsewhere.tell(`import ${handle}`))[0]).toBe('801');
     await owner.end();
     expect((await late.tell(`import ${handle}`))[0]).toBe('400');
+  });
+
+  test('every kind of it is held to the cap of the interception library', async () => {
+    const server = await TokenServer.start({ folder: sim.folder, contextMiB: () => contextMiB });
+    const share: Share = {
+      shareClass: 100,
+      smRequest: 1,
+      smLimit: 1,
+      memoryMiB: contextMiB + 20,
+      tokens: { maxTokens: 1000 },
+    };
+    try {
+      const client = await ready({
+        LD_PRELOAD: tokenLibraryPath,
+        GPUWHISK_TOKENS_SOCKET: server.socketPath,
+        GPUWHISK_TOKENS_TICKET: server.ticketFor('GPU-00000000-0000-0000-0000-000000000000', share),
+      });
+      expect(await freeMiB(client)).toBe(20);
+      expect(await client.tell('virtual 4')).toEqual(['0', 'right', '1', '0']);
+      expect(await client.tell(`pool ${5 * MiB}`)).toEqual(['0', 'right']);
+      expect(await freeMiB(client)).toBe(20);
+      expect((await client.tell('virtual 11'))[0]).toBe('2');
+      expect((await client.tell(`pool ${21 * MiB}`))[0]).toBe('2');
+      expect((await client.tell(`managed ${21 * MiB}`))[0]).toBe('2');
+      expect((await client.tell(`export ${21 * MiB}`))[0]).toBe('2');
+    } finally {
+      await Promise.all(clients.splice(0).map((client) => client.end()));
+      await server.close();
+    }
   });
 
   test('what was opened or mapped since a mark is given up', async () => {
