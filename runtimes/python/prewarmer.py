@@ -22,8 +22,11 @@ import threading
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import gpuwhisk_archive  # noqa: F401 (so that an archive need not look for it)
+import gpuwhisk_code
 import gpuwhisk_mailbox
 import runtime
+from gpuwhisk_interpreter import prepare_interpreter
+from gpuwhisk_process import flush_output
 
 sys.path.remove(HERE)
 
@@ -85,18 +88,18 @@ class Guest:
                 else:
                     os.environb[name] = value
             if mailbox.request & gpuwhisk_mailbox.LOAD:
-                source = runtime.unpack(self.receive_code())
+                source = gpuwhisk_code.unpack(self.receive_code())
                 self.runtime.name = mailbox.entry.decode() or "main"
-                self.runtime.action = runtime.load_source(source, self.runtime.name)
+                self.runtime.action = gpuwhisk_code.load_source(source, self.runtime.name)
                 if entry:
                     self.runtime.call_entry(entry)
             mailbox.status = gpuwhisk_mailbox.REFUSED
             if mailbox.request & gpuwhisk_mailbox.CALL:
                 self.call(argument, batch)
             mailbox.status = gpuwhisk_mailbox.DONE
-        except runtime.Refusal as refusal:
+        except gpuwhisk_code.Refusal as refusal:
             mailbox.message = str(refusal).encode()[: gpuwhisk_mailbox.MESSAGE_BYTES - 1]
-        runtime.flush_output()
+        flush_output()
 
     def call(self, argument, batch):
         result = self.runtime.serve(json.loads(argument), bool(batch))
@@ -142,7 +145,7 @@ def rehearse():
     sys.modules["asyncio"].set_event_loop(None)
     del sys.modules["main__"]
     del os.environ["__OW_REHEARSAL"]
-    runtime.action_source.hold(None, None)
+    gpuwhisk_code.action_source.hold(None, None)
     os.remove("main__.py")  # A rehearsed error had it written.
 
 
@@ -159,7 +162,7 @@ def main():
     landlock = library.gw_enter_landlock(readable, writable)  # Before an import can start a thread.
 
     cuda = library.gw_make_cuda_context()  # Before the imports, which may look for it.
-    runtime.prepare_interpreter(options["--package"])
+    prepare_interpreter(options["--package"])
     for name in ALLOCATOR_VARIABLES:
         os.environ.pop(name, None)  # Processes that a function starts have their own needs.
     warm_up()

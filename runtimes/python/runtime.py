@@ -9,19 +9,20 @@ import os
 import sys
 from time import monotonic_ns
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+from gpuwhisk_code import FAILED_TO_START, Refusal, load_action, print_error
+from gpuwhisk_interpreter import prepare_interpreter, run_environment
+from gpuwhisk_process import end, exit_code, flush_output, violate, watch_peer
+
+sys.path.remove(HERE)
+
 FD = 3
 HEADER_BYTES = 9
 MAX_PAYLOAD_BYTES = 64 * 1024 * 1024
 HELLO, INIT, RUN, RESULT, ERROR, LOG, CANCEL, BYE = range(1, 9)
 
-FAILED_TO_BUILD = "The action failed to generate or locate a binary. See logs for details."
-FAILED_TO_START = "Cannot start action. Check logs for details."
-
 encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-
-
-class Refusal(Exception):
-    """An answer of type error, with its text."""
 
 
 def read_frames(fd):
@@ -49,64 +50,8 @@ def read_frames(fd):
         data = b"".join(parts)
 
 
-def violate(message):
-    sys.stderr.write("Protocol violation: %s.\n" % message)
-    end(70)
-
-
-def end(code):
-    """Leaves at once: threads of the action must not hold the container up."""
-    flush_output()
-    os._exit(code)
-
-
-def flush_output():
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (AttributeError, ValueError, OSError):
-            continue  # The action closed or replaced it: what it printed there is its own matter.
-
-
 def frame(kind, request, payload):
     return len(payload).to_bytes(4, "little") + bytes((kind,)) + request.to_bytes(4, "little") + payload
-
-
-class ActionSource:
-    """The source of the action. A file costs more than all else of a start, and it is needed only for the lines that
-    tracebacks quote and by processes that import the action: it is written then. `traceback` and `inspect` ask here.
-    """
-
-    def __init__(self):
-        self.path = self.source = None
-
-    def hold(self, path, source):
-        self.path, self.source = path, source
-
-    def get_source(self, name):
-        import importlib.util
-
-        return importlib.util.decode_source(self.source)
-
-    def write(self):
-        if self.path is None or os.path.exists(self.path):
-            return
-        try:
-            with open(self.path, "wb") as file:
-                file.write(self.source)
-        except OSError as error:
-            sys.stderr.write("The source of the action cannot be written: %s\n" % error)
-
-
-action_source = ActionSource()
-
-
-def print_error(error):
-    """Prints a traceback without the frame that called into the action. The interpreter's own hook needs no imports."""
-    action_source.write()
-    trace = error.__traceback__
-    error = error.with_traceback(trace.tb_next if trace else None)
-    sys.__excepthook__(type(error), error, error.__traceback__)
 
 
 class Runtime:
@@ -290,66 +235,6 @@ def serve(fd):
     end(0)
 
 
-class RunEnvironment:
-    """The environment variables of a run.
-
-    The C library never frees a value that it replaces, which would cost a warm container some 300 bytes a run: its
-    environment gets them only when a process is about to be started, which inherits it.
-    """
-
-    def __init__(self):
-        self.names = {}
-        self.pending = {}
-
-    def watch_starts(self):
-        """To be called before anything else can have got hold of these functions."""
-        import _posixsubprocess
-
-        os.register_at_fork(before=self.write)
-        for module, name in (
-            (_posixsubprocess, "fork_exec"),
-            (os, "system"),
-            (os, "execv"),
-            (os, "posix_spawn"),
-            (os, "posix_spawnp"),
-        ):
-            setattr(module, name, self.writes_first(getattr(module, name)))
-
-    def set(self, message):
-        """Sets `__OW_<KEY>` for every string of a run's body."""
-        environment = getattr(os.environ, "_data", None)
-        for key, value in message.items():
-            if not isinstance(value, str) or key == "value":
-                continue
-            name = self.names.get(key)
-            if name is None:
-                name = self.names[key] = "__OW_" + key.upper()
-            if environment is None or "\0" in value:
-                os.environ[name] = value  # The action replaced it, or it refuses the value.
-                continue
-            key_bytes, value_bytes = os.fsencode(name), os.fsencode(value)
-            if environment.get(key_bytes) != value_bytes:
-                environment[key_bytes] = self.pending[key_bytes] = value_bytes
-
-    def write(self):
-        action_source.write()
-        pending, self.pending = self.pending, {}
-        environment = getattr(os.environ, "_data", {})
-        for name, value in pending.items():
-            if environment.get(name) == value:
-                os.putenv(name, value)
-
-    def writes_first(self, start):
-        def start_with_environment(*args, **options):
-            self.write()
-            return start(*args, **options)
-
-        return start_with_environment
-
-
-run_environment = RunEnvironment()
-
-
 def write_all(fd, data):
     sent = os.write(fd, data)
     while sent < len(data):
@@ -392,124 +277,6 @@ def to_entry(result):
         return to_json(result)
     except Refusal as refusal:
         return json.dumps(str(refusal)).encode()
-
-
-def exit_code(leaving):
-    code = leaving.code
-    if code is None or isinstance(code, int):
-        return (code or 0) & 0xFF
-    sys.stderr.write("%s\n" % (code,))
-    return 1
-
-
-def load_action(message, name):
-    """The function that the code of an init defines. Raises Refusal."""
-    code = message["code"]
-    if not message.get("binary"):
-        return load_source(code.encode("utf-8", "surrogatepass"), name)
-    import binascii
-
-    try:
-        data = binascii.a2b_base64(code)
-    except binascii.Error as error:
-        raise Refusal("cannot decode the request: %s" % error)
-    return load_source(unpack(data), name)
-
-
-def load_source(source, name):
-    """The function that the source defines. Raises Refusal; why is printed on stderr, as OpenWhisk's runtime does."""
-    path = os.path.join(os.getcwd(), "main__.py")
-    action_source.hold(path, source)
-    try:
-        compiled = compile(source, path, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
-        print_error(error)
-        raise Refusal(FAILED_TO_BUILD)
-    module = type(sys)("main__")
-    module.__file__ = path
-    module.__loader__ = action_source
-    sys.modules["main__"] = module
-    try:
-        exec(compiled, module.__dict__)
-        action = getattr(module, name)
-        if not callable(action):
-            raise TypeError("'%s' is not a function" % name)
-        return action
-    except Exception as error:
-        print_error(error)
-    except SystemExit as leaving:
-        end(exit_code(leaving))
-    raise Refusal(FAILED_TO_START)
-
-
-def unpack(data):
-    """Extracts an archive, activates its virtualenv, and returns the source of its `__main__.py`."""
-    if data[:4] != b"PK\x03\x04" and data[:2] != b"\x1f\x8b":
-        return data  # OpenWhisk's runtime takes what is no archive for a source file.
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path.insert(0, here)
-    import gpuwhisk_archive
-
-    sys.path.remove(here)
-    try:
-        return gpuwhisk_archive.open_action(data, os.getcwd())
-    except gpuwhisk_archive.Broken as broken:
-        sys.stderr.write("%s\n" % broken)
-    except Exception as error:
-        print_error(error)
-    raise Refusal(FAILED_TO_BUILD)
-
-
-def prepare_interpreter(folders):
-    """Makes up for starting without `site`."""
-    import builtins
-
-    import _sitebuiltins
-
-    builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D (i.e. EOF)")
-    builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D (i.e. EOF)")
-    builtins.help = _sitebuiltins._Helper()
-    sys.path.extend(folders)
-    sys.path.insert(0, os.getcwd())
-    sys.argv = [""]
-    # A line leaves at once, so that a run that is cut off has its log.
-    sys.stdout.reconfigure(line_buffering=True)
-    run_environment.watch_starts()
-    load_imports()
-
-
-def load_imports():
-    """Loads what the action is known to need (annotation `warm`), before its code comes."""
-    names = os.environ.pop("GPUWHISK_IMPORTS", "").split()
-    if not names:
-        return
-    import importlib
-
-    for name in names:
-        try:
-            importlib.import_module(name)
-        except Exception as error:
-            sys.stderr.write("Module '%s' of annotation 'warm' was not loaded: %s\n" % (name, error))
-
-
-def watch_peer(fd):
-    """Starts a thread that ends the process when the peer closes, also in the middle of a run."""
-    import _thread
-
-    _thread.start_new_thread(wait_for_hang_up, (fd,))
-
-
-def wait_for_hang_up(fd):
-    """Waits without waking for data."""
-    import select
-
-    hang_up = getattr(select, "POLLRDHUP", None)
-    if hang_up is None:
-        return
-    poll = select.poll()
-    poll.register(fd, hang_up)
-    poll.poll()
-    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,108 @@
+"""The code of a Python action: from what an init brings to the function that is called."""
+
+import os
+import sys
+
+from gpuwhisk_process import end, exit_code
+
+FAILED_TO_BUILD = "The action failed to generate or locate a binary. See logs for details."
+FAILED_TO_START = "Cannot start action. Check logs for details."
+
+
+class Refusal(Exception):
+    """An answer of type error, with its text."""
+
+
+class ActionSource:
+    """The source of the action. A file costs more than all else of a start, and it is needed only for the lines that
+    tracebacks quote and by processes that import the action: it is written then. `traceback` and `inspect` ask here.
+    """
+
+    def __init__(self):
+        self.path = self.source = None
+
+    def hold(self, path, source):
+        self.path, self.source = path, source
+
+    def get_source(self, name):
+        import importlib.util
+
+        return importlib.util.decode_source(self.source)
+
+    def write(self):
+        if self.path is None or os.path.exists(self.path):
+            return
+        try:
+            with open(self.path, "wb") as file:
+                file.write(self.source)
+        except OSError as error:
+            sys.stderr.write("The source of the action cannot be written: %s\n" % error)
+
+
+action_source = ActionSource()
+
+
+def print_error(error):
+    """Prints a traceback without the frame that called into the action. The interpreter's own hook needs no imports."""
+    action_source.write()
+    trace = error.__traceback__
+    error = error.with_traceback(trace.tb_next if trace else None)
+    sys.__excepthook__(type(error), error, error.__traceback__)
+
+
+def load_action(message, name):
+    """The function that the code of an init defines. Raises Refusal."""
+    code = message["code"]
+    if not message.get("binary"):
+        return load_source(code.encode("utf-8", "surrogatepass"), name)
+    import binascii
+
+    try:
+        data = binascii.a2b_base64(code)
+    except binascii.Error as error:
+        raise Refusal("cannot decode the request: %s" % error)
+    return load_source(unpack(data), name)
+
+
+def load_source(source, name):
+    """The function that the source defines. Raises Refusal; why is printed on stderr, as OpenWhisk's runtime does."""
+    path = os.path.join(os.getcwd(), "main__.py")
+    action_source.hold(path, source)
+    try:
+        compiled = compile(source, path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        print_error(error)
+        raise Refusal(FAILED_TO_BUILD)
+    module = type(sys)("main__")
+    module.__file__ = path
+    module.__loader__ = action_source
+    sys.modules["main__"] = module
+    try:
+        exec(compiled, module.__dict__)
+        action = getattr(module, name)
+        if not callable(action):
+            raise TypeError("'%s' is not a function" % name)
+        return action
+    except Exception as error:
+        print_error(error)
+    except SystemExit as leaving:
+        end(exit_code(leaving))
+    raise Refusal(FAILED_TO_START)
+
+
+def unpack(data):
+    """Extracts an archive, activates its virtualenv, and returns the source of its `__main__.py`."""
+    if data[:4] != b"PK\x03\x04" and data[:2] != b"\x1f\x8b":
+        return data  # OpenWhisk's runtime takes what is no archive for a source file.
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path.insert(0, here)
+    import gpuwhisk_archive
+
+    sys.path.remove(here)
+    try:
+        return gpuwhisk_archive.open_action(data, os.getcwd())
+    except gpuwhisk_archive.Broken as broken:
+        sys.stderr.write("%s\n" % broken)
+    except Exception as error:
+        print_error(error)
+    raise Refusal(FAILED_TO_BUILD)
