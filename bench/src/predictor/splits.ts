@@ -28,15 +28,15 @@ export const splits = {
     const count = Math.round(set.rows.length * trainFraction);
     return [{ train: order.slice(0, count), test: order.slice(count) }];
   },
-  /** All rows with one workload are unseen; a tenth of the workloads for each seed, so that ten seeds cover all. */
+  /** All rows with one workload are unseen: two workloads for each seed, of which none recurs before all had their turn. */
   workload(set, seed) {
     const workloads = [...new Set(set.rows.map(({ workload }) => workload))].sort();
-    return workloads
-      .filter((_, i) => i % splitSeeds === seed % splitSeeds)
-      .map((out) => {
-        const has = (row: InterferenceRow): boolean => row.workload === out || row.neighbour === out;
-        return leaveOut(set, has, seededRandom(seed));
-      });
+    const order = shuffled(workloads, seededRandom(workloads.length));
+    return [2 * seed, 2 * seed + 1].map((turn) => {
+      const out = order[turn % order.length]!;
+      const has = (row: InterferenceRow): boolean => row.workload === out || row.neighbour === out;
+      return leaveOut(set, has, seededRandom(seed));
+    });
   },
   /** FaaShare, section IX-F: all rows of memory-bound, of compute-bound, or of mixed pairs are unseen. */
   pattern(set, seed) {

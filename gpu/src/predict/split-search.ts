@@ -38,12 +38,19 @@ export function bestSplits(table: SampleTable, criterion: Criterion, minLeaf: nu
     const rank = ranks[feature]!;
     const count = members.length;
     const order = keys.subarray(0, count);
-    for (let i = 0; i < count; i += 1) order[i] = rank[members[i]!]! * table.count + i;
+    let varies = false;
+    for (let i = 0; i < count; i += 1) {
+      const own = rank[members[i]!]!;
+      varies ||= own !== rank[members[0]!];
+      order[i] = own * table.count + i;
+    }
+    if (!varies) return undefined;
     order.sort();
     const sampleAt = (i: number): number => members[order[i]! % table.count]!;
     side.reset();
     for (let i = 0; i < count; i += 1) {
-      before[i] = side.loss();
+      // Losses are needed between different values only.
+      if (i > 0 && rank[sampleAt(i)] !== rank[sampleAt(i - 1)]) before[i] = side.loss();
       side.push(table.targets[sampleAt(i)]!);
     }
     side.reset();
