@@ -9,6 +9,7 @@ import { drawJobs, type JobMix } from './jobs.js';
 import { offlineQuotas, type QuotaBudget } from './offline-quotas.js';
 import { metricsOf, type ReplayMetrics } from './metrics.js';
 import { profileAlone, profiledPredictor, type Profile, type ProfilingBudget } from './profiling.js';
+import { remembering } from './remembering.js';
 import { replay, type ReplayCluster, type ReplayRun } from './simulator.js';
 import type { GpuTruth } from './truth.js';
 import type { CatalogueEntry } from './workloads/catalogue.js';
@@ -44,7 +45,10 @@ export interface Scenario {
 /** What profiling has shown under one truth; all policies share it. */
 export interface Known {
   profiles: Map<string, Profile>;
+  /** That remembers what it was asked, which changes no answer. */
   predictor: SlowdownPredictor;
+  /** The same, which does not: what decisions take is measured with it. */
+  forgetful: SlowdownPredictor;
   quotas: Quotas;
 }
 
@@ -57,10 +61,12 @@ export function learn(setting: Setting, seed: number): Known[] {
     const random = seededRandom(seed * 7919 + draw);
     const { catalogue, budget, quotaBudget, cluster } = setting;
     const profiles = profileAlone(catalogue, truth, random);
-    const predictor = profiledPredictor(catalogue, truth, budget, random);
+    const forgetful = profiledPredictor(catalogue, truth, budget, random);
+    const predictor = remembering(forgetful);
     return {
       profiles,
       predictor,
+      forgetful,
       quotas: offlineQuotas(catalogue, truth, predictor, cluster.type, quotaBudget, random),
     };
   });

@@ -17,7 +17,7 @@ export function ablatedPolicies(): Map<string, PolicyMaker> {
   return new Map([
     [oursName, ours],
     ['without the optimiser', oursWithoutQuotas],
-    ['without the queue (`fcfs`)', named('fcfs')],
+    ['without the queue: fcfs', named('fcfs')],
     ['to the letter', named('faashare-literal')],
   ]);
 }

@@ -15,8 +15,8 @@ export const injectionMs = 12;
 export const coldStartMs = 1800;
 
 /** Jobs that are enough for the ends of a batch not to matter. */
-const saturatingJobs = 600;
-const saturationSeeds = 3;
+const saturatingJobs = 240;
+const saturationSeeds = 2;
 
 /** All jobs there at the start. */
 export function closed(gpus: number, jobs: number, length: number, startMs = injectionMs): Scenario {

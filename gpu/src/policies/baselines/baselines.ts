@@ -24,7 +24,9 @@ export const baselines: Readonly<Record<string, PolicyEntry>> = {
   tgs: entry('a job with an SLO and one without on a GPU, the second held to what the first leaves', () => tgs),
   fluidfaas: entry("slices of MIG's sizes, the smallest that meets the SLO", fluidfaas),
   'fast-gshare': entry('the share with most throughput for its size, packed as rectangles', fastGshare),
-  'mps-equal': entry('two tasks on a GPU, whose parts the hardware makes equal, first come, first served', () => mpsEqual(equalSlots)),
+  'mps-equal': entry('two tasks on a GPU, whose parts the hardware makes equal, first come, first served', () =>
+    mpsEqual(equalSlots),
+  ),
   fcfs: entry('first come, first served, each with the share that it fills', () => fcfs),
   'time-priority': entry('the shortest first, each with the share that it fills', () => timePriority),
   'memory-priority': entry('the least memory first, each with the share that it fills', () => memoryPriority),

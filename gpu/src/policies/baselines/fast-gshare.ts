@@ -5,8 +5,8 @@ import { hasShare } from './greedy.js';
 import type { GreedyRule, Seat } from './greedy.js';
 import { budgetMs, classFractions, fillingShare, soloTimes } from './solo-time.js';
 
-/** Shares whose throughput per share is as close to the best are as good; the largest of them ends soonest. */
-const tolerance = 0.05;
+/** Shares whose throughput per share is so close to the best, which predictors err by, are as good; the largest of them ends soonest. */
+const tolerance = 0.15;
 
 /**
  * FaST-GShare (Gu and others, ICPP 2023): the profile of a function gives its throughput at each spatial share; it gets

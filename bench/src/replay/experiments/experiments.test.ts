@@ -1,0 +1,120 @@
+import { describe, expect, test } from '@jest/globals';
+import { prepare, overall, overheads, orders } from '../../benches/faashare-parts.js';
+import { saturationOf, stretchTable } from '../model/gpu-model.js';
+import type { ModelParameters } from '../model/parameters.js';
+import type { Setting } from '../setting.js';
+import { modelTruth, type MeasuredPair } from '../truth.js';
+import { timeOverShare } from '../workloads/surfaces.js';
+import { latencySurface } from '../model/latency-surface.js';
+import type { CatalogueEntry } from '../workloads/catalogue.js';
+import { invented } from '../workloads/catalogue.js';
+import { measuredTogether } from '../workloads/read-lucid.js';
+import { barChart } from './bar-chart.js';
+import { withResults } from './document.js';
+import { oursName } from './policies.js';
+import { perturbed } from './perturb.js';
+
+const parameters: ModelParameters = {
+  contention: { base: 0.05, perL2: 0.1, perDram: 0.2 },
+  power: { idleW: 50, capW: 300, baseMhz: 1500, mhzPerW: 1 },
+  noise: 0.01,
+};
+
+function entry(name: string, saturation: number, unitMs: number, memoryMiB: number): CatalogueEntry {
+  const stretch = stretchTable((share) => Math.max(1, saturation / share));
+  return {
+    name,
+    class: 'inference',
+    batch: 8,
+    unitMs,
+    memoryMiB,
+    model: { name, stretch, saturation: saturationOf(stretch), l2Util: 0.2, dramUtil: 0.2, powerW: 100 },
+    sources: { unitMs: 'row', memoryMiB: invented, stretch: 'row', traffic: invented },
+  };
+}
+
+/** A world of a few workloads that nobody has measured. */
+function synthetic(strict: readonly CatalogueEntry[], bestEffort: readonly CatalogueEntry[]): Setting {
+  const catalogue = [...strict, ...bestEffort];
+  return {
+    name: 'synthetic',
+    catalogue,
+    strict,
+    bestEffort,
+    truths: [modelTruth(parameters, new Map(catalogue.map((one) => [one.name, one.model])))],
+    cluster: { type: 'v100', mode: 'mps', memoryMiB: 16_000, perNode: 8 },
+    budget: { runs: 60, mostTasks: 4 },
+    quotaBudget: { sets: 3, mostTasks: 2 },
+    withCatalogue: synthetic,
+  };
+}
+
+const setting = synthetic(
+  [entry('small', 0.2, 10, 1000), entry('large', 1, 80, 3000)],
+  [entry('train', 0.5, 50, 4000), entry('long', 0.9, 200, 6000)],
+);
+
+describe('the experiments, on a synthetic world', () => {
+  const prepared = prepare(setting, 1, 1, () => undefined);
+
+  test('all policies end all jobs, and ours has its figures', () => {
+    const { measurements, figures, text } = overall(prepared, ['high']);
+    expect([...figures.keys()]).toEqual(['closed', 'high']);
+    for (const of of figures.values()) {
+      for (const [one] of of.values()) {
+        expect(one!.jctMs).toBeGreaterThan(0);
+        expect(one!.stp).toBeLessThanOrEqual(48);
+        expect(one!.violations <= 1 && one!.utilisation <= 1 && one!.fragmentation <= 1).toBe(true);
+      }
+    }
+    expect(measurements.map(({ name }) => name)).toContain('synthetic.closed.makespanGain');
+    expect(text.join('\n')).toContain(`| \`${oursName}\` |`);
+  });
+
+  test('orders and overheads', () => {
+    expect(orders(prepared).measurements).toHaveLength(10);
+    for (const { value } of overheads(prepared).measurements) expect(value).toBeGreaterThan(0);
+  });
+});
+
+test('only what is invented is perturbed', () => {
+  const [one] = setting.strict;
+  const other = perturbed(one!, 1.3, 16_000);
+  expect(other.memoryMiB).toBe(1300);
+  expect(other.unitMs).toBe(one!.unitMs);
+  expect(other.model.stretch).toEqual(one!.model.stretch);
+  expect(other.model.dramUtil).toBeCloseTo(0.26, 9);
+  expect(perturbed(one!, 30, 16_000).memoryMiB).toBe(16_000);
+});
+
+test('a batch beyond those measured behaves as a smaller one at a smaller share', () => {
+  const points = [0.1, 0.5, 1].map((share) => ({ batch: 8, share, latencyMs: 1 / share }));
+  const surface = latencySurface([...points, ...points.map((point) => ({ ...point, batch: 1, latencyMs: 1 }))]);
+  const time = timeOverShare(surface, 16);
+  expect(time(1)).toBeCloseTo(2, 9);
+  expect(time(0.1)).toBeCloseTo(20, 9);
+});
+
+test('workloads that were all measured together, and with themselves', () => {
+  const pair = (a: string, b: string): MeasuredPair => ({ a, b, slowdownA: 1, slowdownB: 1 });
+  const all = ['a', 'b', 'c'].flatMap((one, i, names) => names.slice(i).map((other) => pair(one, other)));
+  expect(measuredTogether([...all, pair('a', 'd'), pair('b', 'd'), pair('c', 'd')]).sort()).toEqual(['a', 'b', 'c']);
+  expect(() => measuredTogether([pair('a', 'b')])).toThrow('Fewer than three');
+});
+
+test('results stand between their marks', () => {
+  const marks = [
+    '<!-- results of npm run bench -- faashare: written by it, not by hand -->',
+    '<!-- end of results -->',
+  ] as const;
+  const once = withResults(`before\n${marks[0]}\nold\n${marks[1]}\nafter`, 'new');
+  expect(once).toBe(`before\n${marks[0]}\n\nnew\n\n${marks[1]}\nafter`);
+  expect(withResults(once, 'new')).toBe(once);
+  expect(() => withResults('nothing', 'new')).toThrow('lacks the lines');
+});
+
+test('a chart has a bar and a label for each', () => {
+  const svg = barChart('a < b', [{ name: 'one', value: 1, low: 0.5, high: 2 }], String);
+  expect(svg).toContain('a &lt; b');
+  expect(svg.match(/<rect/g)).toHaveLength(2);
+});
