@@ -1,4 +1,4 @@
-// node scripts/pack-gpu-bench.mjs OUT.tgz [--without-node]
+// node scripts/pack-gpu-bench.mjs OUT.tgz [--without-node] [--as-built]
 // Packs the benchmark of a GPU for a machine that has neither this repository nor Node's packages: unpacked there,
 // ./run-gpu-bench measures and writes its results into ./results. The Node that runs this is packed, too.
 import './node-version.cjs';
@@ -14,8 +14,8 @@ const packages = ['common', 'gpu', 'invoker', 'bench'];
 const natives = ['gpu-bench', 'nvml.node', 'tokens.node', 'tokens', 'cudasim'];
 
 const [out, ...flags] = process.argv.slice(2);
-if (out === undefined || flags.some((flag) => flag !== '--without-node')) {
-  console.error('Usage: node scripts/pack-gpu-bench.mjs OUT.tgz [--without-node]');
+if (out === undefined || flags.some((flag) => !['--without-node', '--as-built'].includes(flag))) {
+  console.error('Usage: node scripts/pack-gpu-bench.mjs OUT.tgz [--without-node] [--as-built]');
   process.exit(2);
 }
 
@@ -57,7 +57,7 @@ BENCH_COMMIT=${commit()} exec "$node" "$here/bench/dist/gpu/main.js" --out "$her
   chmodSync(join(folder, 'run-gpu-bench'), 0o755);
 }
 
-await ensureBuilt();
+if (!flags.includes('--as-built')) await ensureBuilt();
 const scratch = mkdtempSync(join(tmpdir(), 'gpuwhisk-pack-'));
 try {
   const folder = join(scratch, 'gpu-bench');

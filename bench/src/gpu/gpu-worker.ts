@@ -68,8 +68,9 @@ export async function startGpuWorker(command: readonly string[], env: NodeJS.Pro
   let ready;
   try {
     if (child.pid === undefined) await once(child, 'error').then(([error]) => Promise.reject(error));
-    ready = /^ready (\d+) (\d+) (.*)$/.exec(await answer(startTimeoutMs));
-    if (ready === null) throw new WorkerError(`${program} has no device.`);
+    const said = await answer(startTimeoutMs);
+    ready = /^ready (\d+) (\d+) (.*)$/.exec(said);
+    if (ready === null) throw new WorkerError(said.replace(/^error /, ''));
   } catch (error) {
     await end();
     throw error;

@@ -24,7 +24,9 @@ withCompiler('the benchmark of a GPU, packed for another machine', () => {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-gpu-bench-'));
     const archive = join(folder, 'bench.tgz');
-    await promisify(execFile)(process.execPath, [pack, archive, '--without-node'], { timeout: timeoutMs });
+    await promisify(execFile)(process.execPath, [pack, archive, '--without-node', '--as-built'], {
+      timeout: timeoutMs,
+    });
     await promisify(execFile)('tar', ['-xzf', archive, '-C', folder], { timeout: timeoutMs });
     program = join(folder, 'gpu-bench', 'run-gpu-bench');
   }, timeoutMs);
@@ -74,6 +76,15 @@ withCompiler('the benchmark of a GPU, packed for another machine', () => {
     },
     timeoutMs,
   );
+
+  test('says that there is no device', async () => {
+    const PATH = `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}`;
+    const alone = promisify(execFile)(program, ['--parts', 'matmul'], {
+      env: { PATH, CUDA_VISIBLE_DEVICES: '' },
+      timeout: timeoutMs,
+    });
+    await expect(alone).rejects.toMatchObject({ code: 1, stderr: expect.stringMatching(/libcuda|NO_DEVICE/) });
+  });
 
   test('says what is wrong with a command line', async () => {
     await expect(run('--parts', 'none')).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining("'none'") });
