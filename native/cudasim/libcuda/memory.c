@@ -9,7 +9,7 @@ void *host_address(CUdeviceptr pointer, uint64_t bytes) {
   lock_state();
   const struct block *block = block_with(pointer, bytes);
   bool sound = block != NULL && block->kind != PHYSICAL_BLOCK &&
-               (block->kind != RESERVED_BLOCK || is_mapped(block, pointer - DEVICE_BASE, bytes));
+               (block->kind != RESERVED_BLOCK || is_mapped(pointer - DEVICE_BASE, bytes));
   unlock_state();
   return sound ? device_memory() + (pointer - DEVICE_BASE) : NULL;
 }

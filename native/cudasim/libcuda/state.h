@@ -254,7 +254,7 @@ void withdraw(struct block *block);
 
 // virtual.c; under the lock.
 /** Whether reserved addresses have memory that may be used. */
-bool is_mapped(const struct block *block, uint64_t offset, uint64_t bytes);
+bool is_mapped(uint64_t offset, uint64_t bytes);
 void unmap_all(struct block *block);
 
 // modules.c

@@ -28,8 +28,7 @@ static const struct mapping *mapping_at(uint64_t offset) {
   return NULL;
 }
 
-bool is_mapped(const struct block *block, uint64_t offset, uint64_t bytes) {
-  (void)block;
+bool is_mapped(uint64_t offset, uint64_t bytes) {
   uint64_t end = offset + bytes;
   do {
     const struct mapping *mapping = mapping_at(offset);
