@@ -48,6 +48,8 @@ export interface UnplacedMessage {
   activation: ActivationMessage;
   /** Why the agent refused. */
   refused?: string;
+  /** The invoker was started again before it had begun it: where it is to run is decided anew. */
+  restarted?: true;
 }
 
 /** The topic of activations that the scheduler of this controller has to place. */

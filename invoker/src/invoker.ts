@@ -2,6 +2,7 @@ import { ActivationFeed } from '@gpuwhisk/common/activations/activation-feed';
 import { isRecorded } from '@gpuwhisk/common/activations/is-recorded';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
+import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { ResultBounds } from '@gpuwhisk/common/entities/limits';
@@ -25,6 +26,7 @@ import type { StartMarks } from './activation/start-marks.js';
 import type { ContainerFactory } from './containers/container-factory.js';
 import type { GpuAgent } from './gpu-agent/gpu-agent.js';
 import { gpuUserOf } from './gpu-agent/gpu-desk.js';
+import type { GpuDesk } from './gpu-agent/gpu-desk.js';
 import { ContainerPool } from './pool/container-pool.js';
 import type { PoolOptions, PoolSnapshot } from './pool/container-pool.js';
 
@@ -50,8 +52,15 @@ export interface InvokerDependencies {
   /** Decrypts arguments that come encrypted. */
   unlockArguments: UnlockArguments;
   /** Of this node's GPUs; absent: there are none. */
-  gpu?: GpuAgent;
+  gpu?: InvokerGpus;
 }
+
+/** What an invoker asks of the agent of its GPUs. */
+export type InvokerGpus = GpuDesk & Pick<GpuAgent, 'ledger' | 'attach' | 'admit'>;
+
+/** How often, and how long after each other, ms, it is looked for room for an activation that is to be placed again. */
+const maxRoomLooks = 6000;
+const roomLookMs = 100;
 
 /** Takes activations from its topic, runs them in containers and records them. */
 export class Invoker {
@@ -164,7 +173,7 @@ export class Invoker {
       new ActivationRun(this.context, message, action, {
         stored: done,
         retry: (job) => this.pool.submit(job),
-        giveBack: (reason) => void this.giveBack(message, action, reason),
+        giveBack: (refused) => void this.giveBack(message, action, refused),
       }),
     );
   }
@@ -176,15 +185,48 @@ export class Invoker {
     return gpu === undefined ? 'this invoker has no GPU' : gpu.admit(message.gpu, gpuUserOf(message));
   }
 
-  private async giveBack(message: ActivationMessage, action: RunnableAction, reason: string): Promise<void> {
+  /** Gives an activation back whose placement the agent refused. */
+  private async giveBack(message: ActivationMessage, action: RunnableAction, refused: string): Promise<void> {
     // It may come again before the log has synced.
     const end = this.feed.letGo(message.activationId);
     try {
-      await giveBack(this.context, message, reason);
+      await giveBack(this.context, { activation: message, refused });
       end();
     } catch (error) {
       this.context.logger.error({ error: String(error) }, 'an activation could not be given back');
-      this.recordWhiskError(message, action, reason, end);
+      this.recordWhiskError(message, action, refused, () => end(true));
+    }
+  }
+
+  /**
+   * Has the scheduler decide anew about an activation with a GPU that an earlier life has left: after a crash it may have
+   * it from before, too, and only one may decide what becomes of it.
+   */
+  private async placeAgain(message: ActivationMessage, done: () => void): Promise<void> {
+    try {
+      for (let look = 1; !(await this.isGivenBack(message, look === maxRoomLooks)); look++) {
+        await sleep(this.dependencies.clock, roomLookMs);
+        if (this.closing) return;
+      }
+    } catch (error) {
+      this.context.logger.warn({ error: String(error) }, 'an activation stays on the GPU where it was placed');
+      this.accept(message, done);
+      return;
+    }
+    const latest = this.feed.latest(message.activationId);
+    // It may have been placed and sent meanwhile.
+    if (latest === undefined || latest === message) this.feed.letGo(message.activationId)();
+    else this.accept(latest, done);
+  }
+
+  /** False if the topic is full, unless that is the `last` time that it matters. */
+  private async isGivenBack(message: ActivationMessage, last: boolean): Promise<boolean> {
+    try {
+      await giveBack(this.context, { activation: message, restarted: true });
+      return true;
+    } catch (error) {
+      if (last || !(error instanceof TopicFullError)) throw error;
+      return false;
     }
   }
 
@@ -195,13 +237,15 @@ export class Invoker {
       return;
     }
     if (!this.dependencies.marks.startedBefore(message.activationId)) {
-      this.accept(message, done);
+      if (message.gpu === undefined) this.accept(message, done);
+      else void this.placeAgain(message, done);
       return;
     }
     const loaded = await this.loader.load(message.action, message.revision);
     const action = 'action' in loaded ? loaded.action : undefined;
     if (action !== undefined && parameterValue(action.annotations, 'idempotent') === true) {
-      this.submit(message, action, done);
+      if (message.gpu === undefined) this.submit(message, action, done);
+      else void this.placeAgain(message, done);
       return;
     }
     this.recordWhiskError(message, action, 'The invoker stopped while the action ran.', done);

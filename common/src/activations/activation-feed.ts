@@ -1,5 +1,6 @@
 import type { Delivery, MessageBus, Subscription } from '../bus/message-bus.js';
 import type { ActivationMessage } from '../messages.js';
+import { RecentIds } from './recent-ids.js';
 
 /** Told of each activation once per life, however often its message comes. */
 export interface FeedHandler {
@@ -15,9 +16,7 @@ const rememberedIds = 10_000;
 /** Takes activations from a topic within capacity, and filters messages that come twice. */
 export class ActivationFeed {
   private readonly inFlight = new Map<string, Delivery[]>();
-  /** The ids that finished last, and those before them: two sets that take turns need no removal one by one. */
-  private finished = new Set<string>();
-  private finishedBefore = new Set<string>();
+  private readonly finished = new RecentIds(rememberedIds);
   private subscription: Subscription | undefined;
 
   constructor(
@@ -48,20 +47,26 @@ export class ActivationFeed {
 
   /**
    * Forgets an activation in hand that goes back to its sender, so that it may come again; the function returned ends
-   * the messages that brought it.
+   * the messages that brought it. With `isOver` it has ended here after all, and is not taken again.
    */
-  letGo(activationId: string): () => void {
+  letGo(activationId: string): (isOver?: boolean) => void {
     const held = this.inFlight.get(activationId) ?? [];
     this.inFlight.delete(activationId);
-    return () => {
+    return (isOver = false) => {
+      if (isOver) this.finished.add(activationId);
       for (const delivery of held) delivery.done();
     };
+  }
+
+  /** The message that came last for an activation in hand. */
+  latest(activationId: string): ActivationMessage | undefined {
+    return this.inFlight.get(activationId)?.at(-1)?.message as unknown as ActivationMessage | undefined;
   }
 
   private take(delivery: Delivery): void {
     const message = delivery.message as unknown as ActivationMessage;
     const id = message.activationId;
-    if (this.finished.has(id) || this.finishedBefore.has(id)) {
+    if (this.finished.has(id)) {
       delivery.done();
       return;
     }
@@ -80,10 +85,6 @@ export class ActivationFeed {
     const held = this.inFlight.get(id);
     if (held === undefined) return;
     this.inFlight.delete(id);
-    if (this.finished.size >= rememberedIds) {
-      this.finishedBefore = this.finished;
-      this.finished = new Set();
-    }
     this.finished.add(id);
     for (const delivery of held) delivery.done();
   }

@@ -1,6 +1,6 @@
 import type { Config } from '@gpuwhisk/common/config';
 import type { MessageBus, Receipt } from '@gpuwhisk/common/bus/message-bus';
-import type { Decision, GpuNeed, NodeStatus } from '@gpuwhisk/common/gpu';
+import type { Decision, GpuNeed, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
@@ -46,6 +46,11 @@ export class GpuPlacer {
     return this.dependencies.lease.epoch !== undefined;
   }
 
+  /** Activations that something was given out to and that have not ended, as far as is known here. */
+  get reserved(): number {
+    return this.reservations.all().filter(({ ended }) => !ended).length;
+  }
+
   /** The last decisions, the last one first. */
   decisions(): Decision[] {
     return this.ring.latest();
@@ -83,6 +88,11 @@ export class GpuPlacer {
     const name = `/${action.path}/${action.name}`;
     const { policy } = this.dependencies.options;
     this.ring.add({ at, activationId, action: name, policy, ...(placement && { placement }), reason, rejected });
+  }
+
+  /** Where an activation was sent that has not ended, as far as is known here. */
+  placementOf(activationId: string): Placement | undefined {
+    return this.reservations.placementOf(activationId);
   }
 
   /** An activation's run is over. */

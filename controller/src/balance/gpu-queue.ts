@@ -58,6 +58,12 @@ export class GpuQueue {
     this.waiting.delete(message.activationId);
   }
 
+  /** Ends one that waits, if it does. */
+  end(activationId: string): void {
+    this.waiting.get(activationId)?.done();
+    this.waiting.delete(activationId);
+  }
+
   /** Makes one best effort. */
   demote(one: WaitingActivation): void {
     this.waiting.set(one.message.activationId, { ...one, sloMs: undefined });

@@ -1,3 +1,4 @@
+import { RecentIds } from '@gpuwhisk/common/activations/recent-ids';
 import { isRecorded } from '@gpuwhisk/common/activations/is-recorded';
 import { isRecordKept, recordedCall } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
@@ -54,6 +55,8 @@ export type OnRefused = (activationId: string, error: ApiError) => boolean;
 
 /** How often an activation that was given back is decided again. */
 const maxAgain = 3;
+/** So many ids of activations that have ended, at least, are remembered. */
+const rememberedIds = 10_000;
 /** How often it is looked whether somebody waits in vain, ms. */
 const lookMs = 250;
 
@@ -68,6 +71,8 @@ export class GpuScheduler {
   private readonly policy: GpuPolicy | undefined;
   private readonly topic: string;
   private readonly metrics: GpuMetrics;
+  /** Activations that have ended: no copy of theirs may run. */
+  private readonly over = new RecentIds(rememberedIds);
   private subscription: Subscription | undefined;
   private onRefused: OnRefused = () => false;
   private passSet = false;
@@ -107,6 +112,11 @@ export class GpuScheduler {
     return this.queue.size;
   }
 
+  /** Activations that were sent to a GPU and have not ended, as far as is known here. */
+  get reserved(): number {
+    return this.placer.reserved;
+  }
+
   /** The last decisions, the last one first. */
   decisions(): Decision[] {
     return this.placer.decisions();
@@ -136,15 +146,20 @@ export class GpuScheduler {
 
   /** An activation's run is over. */
   ended(activationId: string): void {
+    this.over.add(activationId);
     this.placer.ended(activationId);
     this.policy?.ended(activationId);
+    // Its invoker had it from an earlier life, and ended it.
+    this.queue.end(activationId);
     this.passSoon();
   }
 
   private take(delivery: Delivery): void {
     const { activation: message, refused } = delivery.message as unknown as UnplacedMessage;
     const done = (): void => delivery.done();
-    if (delivery.redelivered) void this.takeUnlessRecorded(message, refused, done);
+    // After a crash both this topic and an invoker's may have it.
+    if (this.isSettled(message)) done();
+    else if (delivery.redelivered) void this.takeUnlessRecorded(message, refused, done);
     else this.enqueue(message, refused, done);
   }
 
@@ -154,8 +169,15 @@ export class GpuScheduler {
     refused: string | undefined,
     done: () => void,
   ): Promise<void> {
-    if (await isRecorded(this.dependencies, message)) done();
+    if ((await isRecorded(this.dependencies, message)) || this.isSettled(message)) done();
     else this.enqueue(message, refused, done);
+  }
+
+  /** Whether an activation that comes has ended, or runs where another copy of it was sent. */
+  private isSettled({ activationId, gpu }: ActivationMessage): boolean {
+    if (this.over.has(activationId)) return true;
+    const sent = this.placer.placementOf(activationId);
+    return sent !== undefined && !(gpu?.at === sent.at && gpu.epoch === sent.epoch && gpu.version === sent.version);
   }
 
   private enqueue(given: ActivationMessage, refused: string | undefined, done: () => void): void {
@@ -172,11 +194,14 @@ export class GpuScheduler {
       refusedAtMs: new Map(),
       done,
     };
+    // It comes back from where it was sent.
+    if (placement !== undefined) {
+      this.placer.returned(activationId);
+      this.policy?.returned(activationId);
+    }
     if (refused !== undefined) {
       waiting.refusals = [...gpuRefusals, refused];
       if (placement) waiting.refusedAtMs = new Map([[placement.invoker, this.dependencies.clock.monotonicMs()]]);
-      this.placer.returned(activationId);
-      this.policy?.returned(activationId);
       this.metrics.decided('returned');
       this.placer.note(message, { rejected: [] }, `its agent refused: ${refused}`);
     }
@@ -286,6 +311,7 @@ export class GpuScheduler {
     const { message } = waiting;
     const { clock, records, recordLevels, logger } = this.dependencies;
     this.queue.remove(waiting);
+    this.over.add(message.activationId);
     this.metrics.decided('failed');
     this.placer.note(message, { rejected: [] }, error.message);
     logger.warn({ activationId: message.activationId, reason: error.message }, 'an activation got no GPU');

@@ -31,6 +31,12 @@ export class Reservations {
     this.current.set(activationId, { reservation, lostMs });
   }
 
+  /** Where an activation that has not ended was sent. */
+  placementOf(activationId: string): Placement | undefined {
+    const reservation = this.current.get(activationId)?.reservation;
+    return reservation?.ended === false ? reservation.placement : undefined;
+  }
+
   /** Its run is over. */
   end(activationId: string): void {
     const found = this.current.get(activationId);

@@ -42,11 +42,11 @@ export function complete(
 }
 
 /**
- * Gives an activation whose placement on a GPU was refused back to its controller, which decides again. Resolves once
+ * Gives an activation that was placed on a GPU and is not run there back to its controller, which decides again. Resolves once
  * that would survive a power loss; rejects if the bus does not take it.
  */
-export async function giveBack(context: InvokerContext, message: ActivationMessage, reason: string): Promise<void> {
-  const unplaced: UnplacedMessage = { activation: message, refused: reason };
+export async function giveBack(context: InvokerContext, unplaced: UnplacedMessage): Promise<void> {
+  const message = unplaced.activation;
   const topic = unplacedTopic(message.rootControllerIndex.asString);
   await context.bus.send(topic, unplaced as unknown as JsonObject).synced();
 }

@@ -57,6 +57,11 @@ export class Residents {
     });
   }
 
+  /** Activations that were let in and do not run yet. */
+  get promised(): number {
+    return this.admitted.size;
+  }
+
   /** Promises an activation its memory until it began or ended. */
   admit(user: GpuUser, placement: Placement): void {
     this.admitted.set(user.activationId, { user, grant: grantOf(placement) });

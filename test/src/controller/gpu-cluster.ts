@@ -166,6 +166,13 @@ export class GpuCluster {
     await this.clock.runFor(1);
   }
 
+  /** A message in the topic of what waits, as a crash may leave it there besides the one that an invoker has. */
+  async leave(activation: ActivationMessage, restarted = false): Promise<void> {
+    const unplaced = { activation: activation as unknown as JsonObject, ...(restarted && { restarted }) };
+    await this.clock.runUntil(this.durable.bus.send('gpu0', unplaced).synced());
+    await this.clock.runFor(1);
+  }
+
   /** The agent refuses an action that has arrived: its message goes back. */
   async giveBack(name: string, reason: string): Promise<void> {
     const { message, delivery } = this.taken(name);

@@ -131,6 +131,23 @@ describe('the GPU scheduler', () => {
     ]);
   });
 
+  test('a copy of what runs or has ended comes to nothing; what its invoker had before it was started again is placed', async () => {
+    await cluster.accept('a');
+    const [{ message } = { message: undefined }] = cluster.arrivals;
+    if (message === undefined) throw new Error('it was not placed');
+    const { gpu, ...unplaced } = message;
+    const older = { ...message, gpu: { ...message.gpu!, epoch: 4 } };
+    for (const copy of [unplaced, older]) await cluster.leave(copy);
+    expect([cluster.running, cluster.scheduler.waiting]).toEqual([['a'], 0]);
+    await cluster.leave(message, true);
+    await cluster.tell();
+    expect(cluster.running).toEqual(['a', 'a']);
+    expect(cluster.arrivals[1]?.message.gpuRefusals).toBeUndefined();
+    await cluster.finish('a');
+    await cluster.leave(unplaced);
+    expect([gpu?.epoch, cluster.scheduler.waiting, cluster.scheduler.reserved]).toEqual([5, 0, 0]);
+  });
+
   test('counts what it decides, and who waits', async () => {
     await cluster.accept('a');
     await cluster.accept('b');

@@ -18,6 +18,7 @@ export class Callers {
     private readonly clock: Clock,
     private readonly random: Random,
     private readonly ledger: Ledger,
+    private readonly hasGpus: boolean,
   ) {}
 
   /** Reads the actions anew, as a controller that starts does. */
@@ -30,12 +31,13 @@ export class Callers {
     const { random, ledger, clock } = this;
     const identity = identities[random.uint32() % identities.length];
     if (identity === undefined) return;
-    const action = chooseAction(this.actions, random);
+    const action = chooseAction(this.actions, random, this.hasGpus);
     const blocking = random.uint32() % 2 === 0;
     const waitMs = random.uint32() % 2 === 0 ? 1 + (random.uint32() % 100) : 60_000;
     const serial = ++this.serial;
     const call: Call = {
       transactionId: `t${serial}`,
+      subject: identity.subject,
       namespace: identity.namespace.name,
       action,
       blocking,

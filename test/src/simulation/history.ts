@@ -4,6 +4,7 @@ import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { SimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
 import { Callers } from './callers.js';
+import { GpuHardware } from './gpu-hardware.js';
 import { Ledger } from './ledger.js';
 import { observedFactory, observedStore, withoutRevision } from './observers.js';
 import type { PlantedBug } from './planted-bugs.js';
@@ -23,6 +24,10 @@ export interface HistoryCounts {
   completed: number;
   refused: number;
   runs: number;
+  /** Requests that ran in batches. */
+  batched: number;
+  /** Placements that the agent refused. */
+  gpuRefusals: number;
   /** Loads of code into a container that had had other code. */
   reloads: number;
   records: number;
@@ -66,6 +71,7 @@ class History {
   private readonly disk;
   private readonly store;
   private readonly callers;
+  private readonly hardware: GpuHardware;
   /** Those of the present life: what a dead process had never settles. */
   private containers: SimulatedFactory | undefined;
   private storeState: StoreState = 'well';
@@ -86,7 +92,8 @@ class History {
     this.plan = choosePlan(random);
     this.disk = new SimulatedDisk(this.base, random, this.plan.diskLatencyMs);
     this.store = simulatedStore({ clock: this.base, random });
-    this.callers = new Callers(this.store, this.clock, random, this.ledger);
+    this.hardware = new GpuHardware(this.plan.gpus, this.clock, random, this.ledger);
+    this.callers = new Callers(this.store, this.clock, random, this.ledger, this.plan.gpus > 0);
   }
 
   async play(): Promise<{ counts: HistoryCounts; trace: readonly string[] }> {
@@ -122,6 +129,8 @@ class History {
       completed: answered('completed'),
       refused: answered('refused'),
       runs: this.ledger.runCount,
+      batched: this.ledger.batched,
+      gpuRefusals: this.ledger.gpuRefusals,
       reloads: this.ledger.reloads,
       records: this.ledger.records.size,
       ...this.counts,
@@ -187,6 +196,12 @@ class History {
       case 'clock':
         this.clock.stepWall((random.uint32() % 7_200_000) - 3_600_000);
         return;
+      case 'device':
+        this.hardware.deviceFault();
+        return;
+      case 'lease':
+        this.hardware.leaseFault();
+        return;
       case 'flip':
         // Only between lives, and only what a start reads.
         this.flipped++;
@@ -218,7 +233,8 @@ class History {
       failing: failingStarts,
     });
     const factory = observedFactory(this.containers, ledger, clock, random);
-    startPlatform({ disk, store, factory, clock, random, ledger, size, busFaults, bug }).then(
+    const gpus = this.plan.gpus === 0 ? undefined : { hardware: this.hardware, bounds: this.plan.gpuBounds };
+    startPlatform({ disk, store, factory, clock, random, ledger, size, busFaults, gpus, bug }).then(
       (platform) => {
         if (life !== ledger.life) return;
         this.platform = platform;
@@ -241,6 +257,7 @@ class History {
     this.counts.crashes++;
     this.stepsToCrash = Infinity;
     this.base.dropAll();
+    this.hardware.dead();
     this.containers = undefined;
     this.disk.crash();
     this.flipBits();
@@ -278,6 +295,7 @@ class History {
     this.counts.stops++;
     // The process exits: what it left undone is over.
     this.base.dropAll();
+    this.hardware.dead();
     this.containers = undefined;
     this.disk.crash();
     this.store.crash();
@@ -298,6 +316,7 @@ class History {
     this.stepsToCrash = Infinity;
     this.storeState = 'well';
     this.flipped = 0;
+    await this.hardware.heal();
     // A process dies between two steps: what this one has begun must not go on in the next one's time.
     await this.advance(1);
     if (this.ledger.lives[this.ledger.life]?.diskFailed === true && this.platform !== 'down') await this.crash();

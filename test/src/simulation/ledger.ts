@@ -12,6 +12,7 @@ import { recordProblem } from './record-problem.js';
 /** One request of a caller. Times are monotonic, ms. */
 export interface Call {
   transactionId: string;
+  subject: string;
   namespace: string;
   action: WhiskAction;
   blocking: boolean;
@@ -68,6 +69,9 @@ export class Ledger {
   excusedLosses = 0;
   /** Loads of code into a container that had had other code. */
   reloads = 0;
+  /** Placements that the agent refused, and requests that ran in batches of several. */
+  gpuRefusals = 0;
+  batched = 0;
   private readonly runs = new Map<string, Run[]>();
   private readonly marked = new Map<string, Set<number>>();
   private readonly openRuns = new Set<Run>();
@@ -148,7 +152,8 @@ export class Ledger {
     call.answer = answer;
     this.note(`${call.transactionId} is ${answer.type}${answer.type === 'refused' ? ` ${answer.status}` : ''}`);
     if (answer.type === 'refused' && answer.status === 429) {
-      this.check(call.activationId === undefined, `${call.transactionId} was refused with 429 and sent all the same`);
+      const isFinal = needsGpu(call) || call.activationId === undefined;
+      this.check(isFinal, `${call.transactionId} was refused with 429 and sent all the same`);
     }
     if (answer.type === 'completed') this.compareAnswer(call);
   }
@@ -158,14 +163,32 @@ export class Ledger {
     this.marked.set(activationId, lives.add(this.life));
   }
 
-  /** An activation reached its code. */
+  /** The activations of a run: of a batch, several. */
+  activationsOf({ value, batch, activation_id }: RunRequest): string[] {
+    if (batch === undefined || !Array.isArray(value)) return [activation_id];
+    return value.map((one) => this.calls.get(`t${String((one as JsonObject).serial)}`)?.activationId ?? 'unknown');
+  }
+
+  /** A run reached its code. */
   runStarted(request: RunRequest): void {
-    const id = request.activation_id;
-    const name = request.transaction_id;
+    const ids = this.activationsOf(request);
+    for (const id of ids) this.activationStarted(id);
+    if (request.batch === undefined) return;
+    this.batched += ids.length;
+    const calls = ids.map((id) => this.byActivation.get(id));
+    const of = (part: (call: Call) => string): number => new Set(calls.map((call) => call && part(call))).size;
+    this.check(of(({ subject }) => subject) === 1, `a batch has requests of ${of(({ subject }) => subject)} subjects`);
+    this.check(of(({ namespace }) => namespace) === 1, 'a batch has requests of several namespaces');
+    this.check(of(({ action }) => `${action.name} ${action.version}`) === 1, 'a batch has requests of several actions');
+  }
+
+  private activationStarted(id: string): void {
+    const name = this.nameOf(id);
     const earlier = this.runs.get(id) ?? [];
     const run: Run = { activationId: id, life: this.life, startedMs: this.nowMs(), limitMs: Infinity };
     this.note(`${name} runs`);
     this.check(!this.records.has(id), `${name} ran though it was recorded`);
+    this.check(!this.wasTurnedAway(id), `${name} ran though its caller was told that it does not`);
     this.check(this.marked.get(id)?.has(this.life) === true, `${name} ran without a start mark`);
     const last = earlier.at(-1);
     if (last) this.check(this.mayRunAgain(id, last), `${name} ran twice`);
@@ -248,12 +271,22 @@ export class Ledger {
     return run !== undefined && this.openRuns.has(run) ? run : undefined;
   }
 
-  private nameOf(activationId: string): string {
+  /** The call of an activation, for messages. */
+  nameOf(activationId: string): string {
     return this.byActivation.get(activationId)?.transactionId ?? activationId;
   }
 
   private storeIsWell(): boolean {
     return this.nowMs() > this.storeTroubleUntilMs;
+  }
+
+  /** Whether a function's caller was told that no GPU is to be had: the last word, unless the log failed. */
+  private wasTurnedAway(id: string): boolean {
+    const call = this.byActivation.get(id);
+    if (call === undefined || !needsGpu(call) || call.answer?.type !== 'refused') return false;
+    const { endedMs = Infinity, diskFailed = false } = this.lives[call.life] ?? {};
+    // That it is over may come to the disk a little after the answer.
+    return !diskFailed && endedMs - call.answer.atMs > graceMs;
   }
 
   private excuseOneLoss(): boolean {
@@ -284,6 +317,10 @@ export class Ledger {
     if (call.answer?.type !== 'completed' || endedMs === undefined) return false;
     return endedMs - call.answer.atMs <= graceMs || this.lives[call.life]?.storeWasIll === true;
   }
+}
+
+function needsGpu({ action }: Call): boolean {
+  return parameterValue(action.annotations, 'gpu') !== undefined;
 }
 
 /** What an answer and a record have in common: all but the logs and what the store adds. */

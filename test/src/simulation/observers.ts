@@ -1,10 +1,12 @@
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
-import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import { unplacedTopic } from '@gpuwhisk/common/messages';
+import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { randomFraction } from '@gpuwhisk/common/system/random';
+import { outcomesOf } from '@gpuwhisk/invoker/containers/batch';
 import type { StartMarks } from '@gpuwhisk/invoker/activation/start-marks';
 import type { Container, ContainerFactory, ContainerSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import { busLike, containerLike, storeLike } from './delegates.js';
@@ -15,6 +17,7 @@ export function observedBus(inner: MessageBus, ledger: Ledger, topic: string, ma
   return busLike(inner, {
     send(name, message) {
       const receipt = inner.send(name, message);
+      if (name === unplacedTopic(0)) ledger.sent((message as unknown as UnplacedMessage).activation);
       if (name === topic) {
         ledger.sent(message as unknown as ActivationMessage);
         ledger.check(inner.lag(topic, topic) <= maxPending, `more than ${maxPending} activations are queued`);
@@ -66,6 +69,8 @@ export function withoutRevision(document: StoredDocument): StoredDocument {
 export interface ObservedFactory extends ContainerFactory {
   /** Memory of all containers that are being made, are there, or are being removed, MiB. */
   claimedMiB(): number;
+  /** Memory of a GPU that they take, MiB. */
+  claimedDeviceMiB(device: string): number;
   /** The number of these containers. */
   count(): number;
 }
@@ -99,6 +104,8 @@ export function observedFactory(
     prewarm: (spec) => make(spec, () => inner.prewarm(spec)),
     close: () => inner.close(),
     count: () => claims.size,
+    claimedDeviceMiB: (device) =>
+      [...claims].reduce((sum, { gpu }) => sum + (gpu?.devices.includes(device) === true ? gpu.share.memoryMiB : 0), 0),
     claimedMiB: () => [...claims].reduce((sum, { memoryMiB }) => sum + memoryMiB, 0),
   };
 }
@@ -148,9 +155,11 @@ function observedContainer(
     run(request, limits) {
       enter();
       const call = inner.run(request, limits);
-      ledger.runLimited(request.activation_id, limits.timeoutMs);
+      const ids = ledger.activationsOf(request);
+      for (const id of ids) ledger.runLimited(id, limits.timeoutMs);
       const outcome = call.outcome.finally(leave).then((reached) => {
-        ledger.runEnded(request.activation_id, reached, beingDestroyed);
+        const each = request.batch === undefined ? [reached] : outcomesOf(reached, ids.length, limits);
+        ids.forEach((id, at) => ledger.runEnded(id, each[at] ?? reached, beingDestroyed));
         return reached;
       });
       return { ...call, outcome };

@@ -2,11 +2,12 @@ import type { BusFaults } from '@gpuwhisk/common/bus/simulated-bus';
 import { defaultBusFaults } from '@gpuwhisk/common/bus/simulated-bus';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
+import type { GpuBounds } from './simulated-gpus.js';
 import type { PlatformSize } from './simulated-platform.js';
 import { kind } from './workload.js';
 
 /** What goes wrong, a name for each kind of fault. */
-export type Fault = 'crash' | 'stop' | 'store' | 'disk' | 'container' | 'clock' | 'flip';
+export type Fault = 'crash' | 'stop' | 'store' | 'disk' | 'container' | 'clock' | 'flip' | 'device' | 'lease';
 
 /** What one history is like. Shares are fractions of its events. */
 export interface Plan {
@@ -24,6 +25,9 @@ export interface Plan {
   downMs: number;
   busFaults: BusFaults | undefined;
   size: PlatformSize;
+  /** GPUs of the machine. */
+  gpus: number;
+  gpuBounds: GpuBounds;
 }
 
 /** Draws a plan: each history has some kinds of faults, and few have all. */
@@ -34,6 +38,8 @@ export function choosePlan(random: Random): Plan {
   faults.push(...sometimes('store', 'container', 'clock'));
   if (oneOf(true, false, false, false)) faults.push('disk');
   if (oneOf(true, false, false, false, false, false)) faults.push('flip');
+  const gpus = oneOf(0, 0, 0, 1, 2);
+  if (gpus > 0) faults.push(...sometimes('device', 'lease'));
   const stemCell = { spec: bareSpec(kind, 128), initialCount: oneOf(1, 2) };
   return {
     events: oneOf(20, 40, 60, 150),
@@ -47,6 +53,12 @@ export function choosePlan(random: Random): Plan {
     diskLatencyMs: oneOf(0.5, 1, 2),
     downMs: oneOf(0, 0, 1000),
     busFaults: oneOf(undefined, undefined, defaultBusFaults, { ...defaultBusFaults, doubleShare: 0.5 }),
+    gpus,
+    gpuBounds: {
+      maxWaiting: oneOf(4, 30, 1000),
+      maxWaitMs: oneOf(3000, 30_000),
+      admission: oneOf('best-effort', 'refuse'),
+    },
     size: {
       pool: {
         memoryMiB: oneOf(384, 640, 1024, 4096),

@@ -4,12 +4,15 @@ import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { StartMarks } from '@gpuwhisk/invoker/activation/start-marks';
 import { busLike, storeLike } from './delegates.js';
+import type { SimulatedGpus } from './simulated-gpus.js';
 
 /** A bug, made by wrapping one of the parts that a platform is put together from. */
 export interface PlantedBug {
   bus?: (bus: MessageBus) => MessageBus;
   marks?: (marks: StartMarks) => StartMarks;
   store?: (store: ArtifactStore) => ArtifactStore;
+  /** What the agent of the GPUs is asked and told. */
+  desk?: (desk: SimulatedGpus['agent']) => SimulatedGpus['agent'];
   /** The clock that containers time their calls with. */
   containerClock?: (clock: Clock) => Clock;
 }
@@ -88,6 +91,31 @@ export const plantedBugs: Record<string, PlantedBug> = {
           return bus.send(topic, message);
         },
       });
+    },
+  },
+
+  /** What some activations were promised of a device is never free again. */
+  'kept-promise': {
+    desk: (desk) => {
+      const isForgotten = everyNth();
+      return { ...desk, ended: (user) => (isForgotten() ? undefined : desk.ended(user)) };
+    },
+  },
+
+  /** An agent takes placements of whoever had the right to decide before. */
+  'stale-epoch': {
+    desk: (desk) => ({ ...desk, admit: (placement, user) => desk.admit({ ...placement, epoch: Infinity }, user) }),
+  },
+
+  /** A device's memory is given away again as soon as a container is told to end. */
+  'early-release': {
+    desk: (desk) => {
+      const { ledger } = desk;
+      const generous: typeof ledger = Object.create(ledger, {
+        missingMiB: { value: () => 0 },
+        claim: { value: () => true },
+      }) as typeof ledger;
+      return { ...desk, ledger: generous };
     },
   },
 };

@@ -44,6 +44,14 @@ function responseProblem(record: WhiskActivation, runs: readonly Run[], markedEa
     return markedEarlier ? undefined : 'says that the action ran, and it was not marked';
   }
   const ended = runs.at(-1)?.outcome;
+  // The agent of the GPUs ends containers when their device fails, and says so.
+  if (
+    ended?.type === 'lost' &&
+    statusCode >= 2 &&
+    /^The GPU('s sharing failed|.* while the action ran|.* was lost)/.test(error)
+  ) {
+    return undefined;
+  }
   if (ended?.type === 'lost' && runs.at(-1)?.cutShort) return `blames the action for the platform's end: ${error}`;
   if (statusCode <= 1) {
     const answered = runs.some(

@@ -1,3 +1,4 @@
+import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
 import type { Durable } from '@gpuwhisk/common/bus/durable';
 import type { BusFaults } from '@gpuwhisk/common/bus/simulated-bus';
@@ -14,11 +15,29 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
 import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
+import type { Container, ContainerFactory, ContainerSpec } from '@gpuwhisk/invoker/containers/container-factory';
+import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-factory';
 import type { PoolOptions } from '@gpuwhisk/invoker/pool/container-pool';
 import type { Ledger } from './ledger.js';
 import type { ObservedFactory } from './observers.js';
 import { observedBus, observedMarks } from './observers.js';
 import type { PlantedBug } from './planted-bugs.js';
+import type { GpuHardware } from './gpu-hardware.js';
+import { startGpus } from './simulated-gpus.js';
+import type { GpuBounds, SimulatedGpus } from './simulated-gpus.js';
+
+/** As the process factory asks the agent for what a container with a GPU is started with. */
+function withAccess(factory: ObservedFactory, agent: Pick<SimulatedGpus['agent'], 'accessFor'>): ContainerFactory {
+  const started = async (spec: ContainerSpec, start: () => Promise<Container>): Promise<Container> => {
+    if (spec.gpu !== undefined) await agent.accessFor(spec.gpu);
+    return start();
+  };
+  return {
+    ...factory,
+    create: (spec) => started(spec, () => factory.create(spec)),
+    prewarm: (spec) => started(spec, () => factory.prewarm(spec)),
+  };
+}
 
 const logger = createLogger({ level: 'silent' });
 const metrics = createMetrics();
@@ -44,6 +63,8 @@ export interface PlatformParts {
   size: PlatformSize;
   /** Undefined: messages come at once and once. */
   busFaults: BusFaults | undefined;
+  /** Undefined: the machine has no GPU. */
+  gpus: { hardware: GpuHardware; bounds: GpuBounds } | undefined;
   bug: PlantedBug;
 }
 
@@ -74,7 +95,13 @@ export async function startPlatform(parts: PlatformParts): Promise<SimulatedPlat
   ]);
   // Other bounds are to be met, not those of a namespace.
   const limits = { ...loadConfig().limits, concurrentInvocations: 1e9 };
-  const inFlight = new InFlight({ state: embeddedState(clock), limits, clock, metrics, logger });
+  const state = embeddedState(clock);
+  const inFlight = new InFlight({ state, limits, clock, metrics, logger });
+  const broken = bug.store?.(store) ?? store;
+  const records = new RecordWriter(broken, clock, logger);
+  const gpus =
+    parts.gpus &&
+    (await startGpus({ ...parts.gpus, bus, store: broken, records, state, factory, clock, logger, ledger, bug }));
   const dispatcher = new Dispatcher({
     bus,
     clock,
@@ -83,13 +110,14 @@ export async function startPlatform(parts: PlatformParts): Promise<SimulatedPlat
     logger,
     instance: 0,
     chooseInvoker: () => invokerTopic,
+    ...(gpus && { gpu: gpus.scheduler }),
   });
   await dispatcher.open();
   const invoker = new Invoker({
     instance: 0,
     bus,
-    store: bug.store?.(store) ?? store,
-    factory,
+    store: broken,
+    factory: gpus ? toldToAgent(withAccess(factory, gpus.agent), gpus.agent, clock) : factory,
     marks,
     clock,
     logger,
@@ -99,6 +127,7 @@ export async function startPlatform(parts: PlatformParts): Promise<SimulatedPlat
     recordLevels: loadConfig(),
     maxInFlight,
     unlockArguments: createArgumentUnlock({ keys: {} }),
+    ...(gpus && { gpu: gpus.agent }),
   });
   await invoker.start();
   return {
@@ -106,6 +135,7 @@ export async function startPlatform(parts: PlatformParts): Promise<SimulatedPlat
     damage: durable.damage,
     isIdle() {
       const { pending, containers, prewarmed } = invoker.snapshot();
+      if (gpus?.isIdle() === false) return false;
       return pending === 0 && bus.lag(invokerTopic, invokerTopic) === 0 && factory.count() === containers + prewarmed;
     },
     checkBounds() {
@@ -113,11 +143,17 @@ export async function startPlatform(parts: PlatformParts): Promise<SimulatedPlat
       const { memoryMiB } = size.pool;
       ledger.check(claimedMiB <= memoryMiB, `the pool claims ${claimedMiB} of ${memoryMiB} MiB`);
       ledger.check(factory.claimedMiB() <= memoryMiB, `containers take ${factory.claimedMiB()} of ${memoryMiB} MiB`);
-      ledger.check(pending <= maxInFlight, `the feed holds ${pending} of ${maxInFlight} activations`);
+      gpus?.checkBounds();
+      // A second copy of one that was given back takes no place on the bus.
+      const copies = parts.busFaults === undefined || gpus === undefined ? 0 : Infinity;
+      ledger.check(pending <= maxInFlight + copies, `the feed holds ${pending} of ${maxInFlight} activations`);
     },
     async close(drainMs) {
+      await gpus?.scheduler.close();
       await invoker.close(drainMs);
       await dispatcher.close();
+      await gpus?.close();
+      await records.close();
       await factory.close();
       await durable.close();
       await store.close();

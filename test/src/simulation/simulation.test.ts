@@ -17,6 +17,8 @@ test(`${seeds} histories of calls and faults keep every promise`, async () => {
   expect(totals.reloads).toBeGreaterThan(seeds);
   expect(totals.crashes).toBeGreaterThan(seeds / 2);
   expect(totals.crashedStarts).toBeGreaterThan(seeds / 20);
+  expect(totals.batched).toBeGreaterThan(seeds / 10);
+  expect(totals.gpuRefusals).toBeGreaterThan(seeds / 4);
   expect(totals.damage).toBeGreaterThan(seeds / 10);
 }, 120_000);
 

@@ -4,7 +4,7 @@ import { storeCode } from '@gpuwhisk/common/entities/code-attachment';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
 import { isJsonObject } from '@gpuwhisk/common/json';
-import type { JsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { GuestAnswer, SimulatedGuest } from '@gpuwhisk/invoker/containers/simulated-factory';
@@ -14,8 +14,12 @@ import type { Ledger } from './ledger.js';
 export const kind = 'nodejs:20';
 
 /** Who calls. */
-export const identities: readonly Identity[] = ['alpha', 'beta'].map((name) => ({
-  subject: name,
+export const identities: readonly Identity[] = [
+  ['alpha', 'alpha'],
+  ['beta', 'beta'],
+  ['guest of alpha', 'alpha'],
+].map(([subject = '', name = '']) => ({
+  subject,
   namespace: { name, uuid: `${name}-uuid` },
   authkey: { api_key: `${name}-uuid:key` },
   rights: ['READ', 'PUT', 'DELETE', 'ACTIVATE'],
@@ -31,6 +35,7 @@ interface ActionPlan {
   /** What its code does when it is loaded. */
   init?: GuestAnswer['then']['do'];
   initMs?: number;
+  gpu?: JsonObject;
 }
 
 const plans: readonly ActionPlan[] = [
@@ -44,15 +49,30 @@ const plans: readonly ActionPlan[] = [
   { name: 'stuck-on-load', timeoutMs: 400, memoryMiB: 128, init: 'hang' },
   { name: 'too-large', timeoutMs: 500, memoryMiB: 4096 },
 ];
+/** Of a device's 40,960 MiB a twentieth is never given away. */
+const gpuPlans: readonly ActionPlan[] = [
+  { name: 'gpu-batch', timeoutMs: 1000, memoryMiB: 128, gpu: { memoryMiB: 8000, batch: 4 } },
+  { name: 'gpu-large', timeoutMs: 2000, memoryMiB: 128, gpu: { memoryMiB: 30_000, sloMs: 1000 } },
+  {
+    name: 'gpu-share',
+    timeoutMs: 500,
+    memoryMiB: 128,
+    gpu: { memoryMiB: 12_000, mpsPercent: 25, isolation: 'shared' },
+  },
+  { name: 'gpu-alone', timeoutMs: 500, memoryMiB: 128, gpu: { memoryMiB: 4000, isolation: 'exclusive', sloMs: 300 } },
+];
+const allPlans = [...plans, ...gpuPlans];
 
-/** Most calls go to the first ones. */
-export function chooseAction(actions: readonly WhiskAction[], random: Random): WhiskAction {
-  const among = random.uint32() % 10 < 7 ? Math.min(5, actions.length) : actions.length;
+/** Most calls go to the first ones; where there are GPUs, half of all to functions for these. */
+export function chooseAction(actions: readonly WhiskAction[], random: Random, hasGpus: boolean): WhiskAction {
+  const gpuActions = actions.slice(plans.length);
+  if (hasGpus && random.uint32() % 2 === 0) return gpuActions[random.uint32() % gpuActions.length] as WhiskAction;
+  const among = random.uint32() % 10 < 7 ? Math.min(5, plans.length) : plans.length;
   return actions[random.uint32() % among] as WhiskAction;
 }
 
 function newVersion(plan: ActionPlan, version: string, revision: string, random: Random): WhiskAction {
-  const { name, timeoutMs, memoryMiB, concurrency = 1, idempotent = false, init = 'result', initMs = 10 } = plan;
+  const { name, timeoutMs, memoryMiB, concurrency = 1, idempotent = false, init = 'result', initMs = 10, gpu } = plan;
   const code = storeCode(JSON.stringify({ name, version, init, initMs }), false, random);
   return {
     namespace: 'alpha/shared',
@@ -62,7 +82,7 @@ function newVersion(plan: ActionPlan, version: string, revision: string, random:
     limits: { timeout: timeoutMs, memory: memoryMiB, logs: 1, concurrency },
     version,
     publish: true,
-    annotations: [{ key: 'idempotent', value: idempotent }],
+    annotations: [{ key: 'idempotent', value: idempotent }, ...(gpu === undefined ? [] : [{ key: 'gpu', value: gpu }])],
     updated: 0,
     revision,
   };
@@ -70,17 +90,17 @@ function newVersion(plan: ActionPlan, version: string, revision: string, random:
 
 /** Stores the first version of every action. */
 export async function createActions(store: ArtifactStore, random: Random): Promise<void> {
-  for (const plan of plans) await store.put('whisks', actionDocument(newVersion(plan, firstVersion, '', random)));
+  for (const plan of allPlans) await store.put('whisks', actionDocument(newVersion(plan, firstVersion, '', random)));
 }
 
 /** The actions as the store has them. */
 export function readActions(store: ArtifactStore): Promise<WhiskAction[]> {
-  return Promise.all(plans.map(async ({ name }) => readAction(await store.get('whisks', `alpha/shared/${name}`))));
+  return Promise.all(allPlans.map(async ({ name }) => readAction(await store.get('whisks', `alpha/shared/${name}`))));
 }
 
 /** Stores the next version of an action and resolves with it. */
 export async function updateAction(store: ArtifactStore, action: WhiskAction, random: Random): Promise<WhiskAction> {
-  const plan = plans.find(({ name }) => name === action.name) as ActionPlan;
+  const plan = allPlans.find(({ name }) => name === action.name) as ActionPlan;
   const next = newVersion(plan, bumpPatch(action.version), action.revision, random);
   return { ...next, revision: await store.put('whisks', actionDocument(next)) };
 }
@@ -124,9 +144,24 @@ export function simulatedGuest(ledger: Ledger, random: Random): SimulatedGuest {
       ledger.runStarted(request);
       const owner = `${request.namespace} ${request.action_name} ${request.action_version}`;
       ledger.check(memory.get('owner') === owner, `a container of ${String(memory.get('owner'))} serves ${owner}`);
-      return answerTo(isJsonObject(request.value) ? request.value : {});
+      const { value } = request;
+      if (request.batch !== undefined && Array.isArray(value)) return answerToAll(value.filter(isJsonObject));
+      return answerTo(isJsonObject(value) ? value : {});
     },
   };
+}
+
+/** One that ends the process or hangs does so for all; an error is its own. */
+function answerToAll(values: readonly JsonObject[]): GuestAnswer {
+  const answers = values.map(answerTo);
+  const afterMs = answers.reduce((sum, answer) => sum + (answer.afterMs ?? 0), 0);
+  const entries: JsonValue[] = [];
+  for (const { then } of answers) {
+    if (then.do === 'result' || then.do === 'bye') entries.push(then.value);
+    else if (then.do === 'error') entries.push(then.error);
+    else return { afterMs, then };
+  }
+  return { afterMs, then: { do: 'result', value: entries } };
 }
 
 function answerTo(value: JsonObject): GuestAnswer {

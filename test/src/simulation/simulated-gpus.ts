@@ -1,0 +1,141 @@
+import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
+import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
+import { loadConfig } from '@gpuwhisk/common/config';
+import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
+import type { Logger } from '@gpuwhisk/common/logging';
+import { unplacedTopic } from '@gpuwhisk/common/messages';
+import { createMetrics } from '@gpuwhisk/common/metrics';
+import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { GpuScheduler } from '@gpuwhisk/controller/balance/gpu-scheduler';
+import { GpuTable } from '@gpuwhisk/controller/balance/gpu-table';
+import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
+import type { InvokerGpus } from '@gpuwhisk/invoker/invoker';
+import type { GpuHardware } from './gpu-hardware.js';
+import type { Ledger } from './ledger.js';
+import type { ObservedFactory } from './observers.js';
+import type { PlantedBug } from './planted-bugs.js';
+
+const topic = unplacedTopic(0);
+
+/** What functions wait for on a platform with GPUs. */
+export interface GpuBounds {
+  maxWaiting: number;
+  maxWaitMs: number;
+  admission: 'best-effort' | 'refuse';
+}
+
+/** What the GPUs of one life are made of. */
+export interface SimulatedGpuParts {
+  hardware: GpuHardware;
+  bounds: GpuBounds;
+  bus: MessageBus;
+  store: ArtifactStore;
+  records: RecordWriter;
+  state: ClusterState;
+  factory: ObservedFactory;
+  clock: Clock;
+  logger: Logger;
+  ledger: Ledger;
+  bug: PlantedBug;
+}
+
+/** An agent and a scheduler, put together as standalone does. */
+export interface SimulatedGpus {
+  agent: InvokerGpus & Pick<GpuAgent, 'joined' | 'accessFor'>;
+  scheduler: GpuScheduler;
+  /** Nothing waits for a GPU or holds what it was promised of one. */
+  isIdle(): boolean;
+  /** Checks the bounds that hold at every moment. */
+  checkBounds(): void;
+  close(): Promise<void>;
+}
+
+/** Starts the GPUs of a platform that has some. */
+export async function startGpus(parts: SimulatedGpuParts): Promise<SimulatedGpus> {
+  const { hardware, bounds, bus, store, records, state, factory, clock, logger, ledger, bug } = parts;
+  await bus.ensureTopic(topic, { durable: true, maxPendingMessages: bounds.maxWaiting, maxPendingBytes: 1e9 });
+  const { driver, enforcer } = await hardware.start(state);
+  const agent = new GpuAgent({
+    invoker: 'invoker0',
+    ...{ driver, enforcer, state, clock, logger },
+    processes: {
+      containerOf: () => Promise.resolve(undefined),
+      isAlive: () => Promise.resolve(true),
+      startOf: () => Promise.resolve(1),
+    },
+    access: () => ({ env: {}, binds: [], libraries: [], oneUser: false }),
+  });
+  await agent.start();
+  const table = new GpuTable(state, clock);
+  await table.open();
+  const config = loadConfig();
+  const scheduler = new GpuScheduler({
+    ...{ bus, clock, store, records, logger, table, instance: 0 },
+    metrics: createMetrics(),
+    lease: hardware.lease,
+    recordLevels: config,
+    options: { ...config.gpu, ...bounds },
+  });
+  const devices = await driver.devices();
+  const capacities = devices.map(({ uuid, memoryMiB }) => [uuid, Math.floor(memoryMiB * gpuMemoryBound)] as const);
+  return {
+    agent: observedDesk(bug.desk?.(deskOf(agent)) ?? deskOf(agent), ledger),
+    scheduler,
+    isIdle: () => scheduler.waiting === 0 && bus.lag(topic, topic) === 0 && isFree(scheduler, agent),
+    checkBounds() {
+      for (const [device, capacityMiB] of capacities) {
+        const claimedMiB = factory.claimedDeviceMiB(device);
+        ledger.check(claimedMiB <= capacityMiB, `containers take ${claimedMiB} of ${capacityMiB} MiB of ${device}`);
+      }
+    },
+    async close() {
+      await agent.close();
+      await table.close();
+    },
+  };
+}
+
+function isFree(scheduler: GpuScheduler, { residents }: GpuAgent): boolean {
+  return scheduler.reserved === 0 && residents.promised === 0 && residents.all().every(({ users }) => users.size === 0);
+}
+
+type Desk = SimulatedGpus['agent'];
+
+function deskOf(agent: GpuAgent): Desk {
+  return {
+    ledger: agent.ledger,
+    attach: (hands) => agent.attach(hands),
+    admit: (placement, user) => agent.admit(placement, user),
+    began: (user, container) => agent.began(user, container),
+    loaded: (container, ms) => agent.loaded(container, ms),
+    ended: (user) => agent.ended(user),
+    endingOf: (container) => agent.endingOf(container),
+    joined: (container, grant, startMs) => agent.joined(container, grant, startMs),
+    accessFor: (grant) => agent.accessFor(grant),
+  };
+}
+
+/** `inner`, with everything that it lets in looked at. */
+function observedDesk(inner: Desk, ledger: Ledger): Desk {
+  let greatestEpoch = 0;
+  return {
+    ...inner,
+    admit(placement, user) {
+      const problem = inner.admit(placement, user);
+      const { epoch, share } = placement;
+      ledger.note(`${ledger.nameOf(user.activationId)} of epoch ${epoch}: ${problem ?? 'is let in'}`);
+      if (problem !== undefined) {
+        ledger.gpuRefusals++;
+        return problem;
+      }
+      ledger.check(epoch >= greatestEpoch, `a placement of epoch ${epoch} is accepted after one of ${greatestEpoch}`);
+      greatestEpoch = Math.max(greatestEpoch, epoch);
+      const { smRequest, smLimit, shareClass } = share;
+      const isInOrder = smRequest <= smLimit && smLimit <= shareClass / 100 && shareClass <= 100;
+      ledger.check(isInOrder, `a share of ${smRequest} to ${smLimit} is given in class ${shareClass}`);
+      return undefined;
+    },
+  };
+}
