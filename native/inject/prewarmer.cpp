@@ -210,7 +210,7 @@ Outcome Prewarmer::conclude(const Ending &ending, std::vector<Stage> stages) {
     outcome.trace = walk_frames(target_, *payload_, ending.registers);
     if (!run_->refused().empty()) outcome.message += " It had been refused: " + run_->refused() + ".";
   }
-  roll_back(outcome, true);
+  roll_back(outcome, false);
   return outcome;
 }
 

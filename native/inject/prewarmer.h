@@ -74,7 +74,7 @@ public:
    */
   Outcome inject(Bytes code, const InjectOptions &options, const CallOptions *first);
   Outcome call(const CallOptions &options);
-  /** `thorough`: all mappings, code and constants are compared, also if no call changed any. So they are after a failure. */
+  /** `thorough`: all mappings, code and constants are compared, also if no call changed any; some ms. */
   Outcome unload(bool thorough = false);
   /**
    * Whether the process is alive and at its safe point, or where its proxy holds it. Throws "gone", "not-ready" or
