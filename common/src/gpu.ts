@@ -226,11 +226,31 @@ export interface Decision {
   at: number;
   activationId: string;
   action: string;
+  /** That it runs for. */
+  namespace: string;
   /** The policy's name. */
   policy: string;
   /** Absent: refused, for `reason`. */
   placement?: Placement;
   reason: string;
+  rejected: Rejection[];
+}
+
+/** An activation that waits for a GPU. */
+export interface GpuQueued {
+  activationId: string;
+  action: string;
+  namespace: string;
+  /** From 1, in the order of their turn. */
+  position: number;
+  waitedMs: number;
+  /** Absent: best effort, from the beginning or since its SLO cannot be met any more. */
+  sloMs?: number;
+  memoryMiB: number;
+  gpus: number;
+  /** Why agents gave it back so far. */
+  refusals: string[];
+  /** Why it was put nowhere when that was last decided. */
   rejected: Rejection[];
 }
 

@@ -258,6 +258,7 @@ async function start(
     gpuTable,
     gpuWorkloads,
     gpuWishes,
+    gpuScheduler,
     marks: durable.marks,
     instance,
     logRing,

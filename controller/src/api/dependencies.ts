@@ -17,6 +17,7 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import type { ActionCache } from '../actions/action-cache.js';
 import type { ActionResolver } from '../actions/action-resolver.js';
 import type { ActionWriter } from '../actions/action-writer.js';
+import type { GpuScheduler } from '../balance/gpu-scheduler.js';
 import type { GpuTable } from '../balance/gpu-table.js';
 import type { GpuWishes } from '../balance/gpu-wishes.js';
 import type { GpuWorkloads } from '../balance/gpu-workloads.js';
@@ -51,6 +52,8 @@ export interface ControllerDependencies {
   /** Processes on them that are no functions. */
   gpuWorkloads: GpuWorkloads;
   gpuWishes: GpuWishes;
+  /** What waits for a GPU at this controller, and what was decided here. */
+  gpuScheduler: Pick<GpuScheduler, 'queued' | 'decisions'>;
   /** This controller's number. */
   instance: number;
   /** Stores the records of what the controller itself carries out. */

@@ -4,6 +4,7 @@ import { adminRoutes } from './admin.js';
 import { activationRoutes } from './activations.js';
 import type { ApiContext } from './dependencies.js';
 import { docsRoutes } from './docs.js';
+import { gpuDecisionRoutes } from './gpu-decisions.js';
 import { gpuRoutes } from './gpu.js';
 import { healthRoutes } from './health.js';
 import { infoRoutes } from './info.js';
@@ -26,6 +27,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...adminRoutes(context),
     ...adminDataRoutes(context),
     ...gpuRoutes(context),
+    ...gpuDecisionRoutes(context),
     ...actionRoutes(context),
     ...packageRoutes(context),
     ...activationRoutes(context),

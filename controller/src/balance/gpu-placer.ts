@@ -83,11 +83,25 @@ export class GpuPlacer {
   }
 
   /** Keeps a decision, to be explained later. */
-  note({ activationId, action }: ActivationMessage, { placement, rejected }: PlacementChoice, reason: string): void {
+  note(
+    { activationId, action, user }: ActivationMessage,
+    { placement, rejected }: PlacementChoice,
+    reason: string,
+  ): void {
     const at = this.dependencies.clock.now();
     const name = `/${action.path}/${action.name}`;
     const { policy } = this.dependencies.options;
-    this.ring.add({ at, activationId, action: name, policy, ...(placement && { placement }), reason, rejected });
+    const namespace = user.namespace.name;
+    this.ring.add({
+      at,
+      activationId,
+      action: name,
+      namespace,
+      policy,
+      ...(placement && { placement }),
+      reason,
+      rejected,
+    });
   }
 
   /** Where an activation was sent that has not ended, as far as is known here. */

@@ -4,7 +4,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/place/least-loaded';
 import { classAtOrAbove, shareOf } from '@gpuwhisk/gpu/place/share-of';
-import type { GpuState, Policy, RunningTask, Start, Task } from '@gpuwhisk/gpu/policies/policy';
+import type { GpuState, Policy, RunningTask, Start, Task, TaskRejection } from '@gpuwhisk/gpu/policies/policy';
 import { makePolicy } from '@gpuwhisk/gpu/policies/registry';
 import { PredictorTable } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { CoLocated, SlowdownPredictor } from '@gpuwhisk/gpu/predict/slowdown-predictor';
@@ -19,6 +19,9 @@ export interface PolicyDecision {
   starts: { waiting: WaitingActivation; choose: () => { request: PlacementRequest; choice: PlacementChoice } }[];
   /** Those who cannot meet their SLO, with the reason. */
   late: [WaitingActivation, string][];
+  /** Ids of those who go on to wait, the next one first; and what each was not put on, and why. */
+  order: readonly string[];
+  rejected: readonly TaskRejection[];
 }
 
 /** An activation that was sent to its GPU. */
@@ -78,6 +81,8 @@ export class GpuPolicy {
         ...decision.refused.map(({ task, reason }) => ({ id: task, reason })),
         ...decision.bestEffort.map((id) => ({ id, reason: '' })),
       ].map(({ id, reason }) => [byId.get(id)!, reason]),
+      order: decision.order,
+      rejected: decision.rejected,
     };
   }
 

@@ -1,4 +1,4 @@
-import type { GpuNeed } from '@gpuwhisk/common/gpu';
+import type { GpuNeed, GpuQueued, Rejection } from '@gpuwhisk/common/gpu';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { PlacementRequest } from '@gpuwhisk/gpu/place/least-loaded';
 import { inTurn } from '@gpuwhisk/gpu/order/earliest-deadline';
@@ -36,6 +36,9 @@ export function requestOf({ action, user }: ActivationMessage, need: GpuNeed): P
 /** Activations that wait for a GPU, each once. */
 export class GpuQueue {
   private readonly waiting = new Map<string, WaitingActivation>();
+  /** As a policy has decided last: turns by id, and what each was not put on. */
+  private turns = new Map<string, number>();
+  private rejected = new Map<string, Rejection[]>();
 
   get size(): number {
     return this.waiting.size;
@@ -77,6 +80,29 @@ export class GpuQueue {
   /** Those that have waited for as long as anybody may. */
   spent(nowMs: number, maxWaitMs: number): WaitingActivation[] {
     return [...this.waiting.values()].filter(({ arrivedMs }) => nowMs - arrivedMs >= maxWaitMs);
+  }
+
+  /** A policy has decided in which order they wait, and why each does. */
+  decided(order: readonly string[], rejected: readonly ({ task: string } & Rejection)[]): void {
+    this.turns = new Map(order.map((id, at) => [id, at]));
+    this.rejected = new Map();
+    for (const { task, ...rejection } of rejected) {
+      const known = this.rejected.get(task);
+      if (known === undefined) this.rejected.set(task, [rejection]);
+      else known.push(rejection);
+    }
+  }
+
+  /** All of them in the order of their turn; those who came since a policy has decided are last. */
+  described(nowMs: number): GpuQueued[] {
+    const turnOf = ({ message }: WaitingActivation): number => this.turns.get(message.activationId) ?? this.turns.size;
+    const ordered = this.inTurn(nowMs).sort((one, other) => turnOf(one) - turnOf(other));
+    return ordered.map(({ message, request, need, arrivedMs, sloMs, refusals }, at) => ({
+      ...{ activationId: message.activationId, action: request.action, namespace: request.namespace },
+      ...{ position: at + 1, waitedMs: Math.max(0, nowMs - arrivedMs), ...(sloMs !== undefined && { sloMs }) },
+      ...{ memoryMiB: need.memoryMiB, gpus: need.gpus, refusals: [...refusals] },
+      rejected: this.rejected.get(message.activationId) ?? [],
+    }));
   }
 
   inTurn(nowMs: number): WaitingActivation[] {

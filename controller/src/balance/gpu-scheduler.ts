@@ -18,7 +18,7 @@ import {
   overloaded,
 } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
-import type { Decision, GpuNeed } from '@gpuwhisk/common/gpu';
+import type { Decision, GpuNeed, GpuQueued } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
@@ -115,6 +115,11 @@ export class GpuScheduler {
   /** Activations that were sent to a GPU and have not ended, as far as is known here. */
   get reserved(): number {
     return this.placer.reserved;
+  }
+
+  /** Those who wait, in the order of their turn. */
+  queued(): GpuQueued[] {
+    return this.queue.described(this.dependencies.clock.now());
   }
 
   /** The last decisions, the last one first. */
@@ -277,7 +282,8 @@ export class GpuScheduler {
       const choice = this.placer.place(waiting.request, { kept: new Set(), refusedAtMs: waiting.refusedAtMs });
       if (choice.placement?.joins) this.forward(waiting, choice);
     }
-    const { starts, late } = policy.decide([...this.queue]);
+    const { starts, late, order, rejected } = policy.decide([...this.queue]);
+    this.queue.decided(order, rejected);
     for (const [waiting, reason] of late) {
       if (this.dependencies.options.admission === 'best-effort') this.queue.demote(waiting);
       else this.fail(waiting, gpuSloImpossible(reason));

@@ -20,6 +20,7 @@ import { GpuTable } from '@gpuwhisk/controller/balance/gpu-table';
 import { GpuWishes } from '@gpuwhisk/controller/balance/gpu-wishes';
 import { GpuWorkloads } from '@gpuwhisk/controller/balance/gpu-workloads';
 import { createController } from '@gpuwhisk/controller/create-controller';
+import type { ControllerDependencies } from '@gpuwhisk/controller/create-controller';
 import type { Controller } from '@gpuwhisk/controller/create-controller';
 import { putIdentity } from '@gpuwhisk/controller/identities';
 import type { InvokeOutcome, InvokeRequest } from '@gpuwhisk/controller/invoke/invoke-service';
@@ -117,6 +118,8 @@ export interface ApiSettings {
   /** Stands between the controller and the store. */
   wrapStore?: (store: ArtifactStore) => ArtifactStore;
   health?: Record<string, string>;
+  /** What waits for a GPU and what was decided; absent: nothing. */
+  gpuScheduler?: ControllerDependencies['gpuScheduler'];
   prewarmers?: readonly Prewarmer[];
   clock?: Clock;
   /** Where the API gateway would be reached; absent: there is none. */
@@ -176,6 +179,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     gpuTable,
     gpuWorkloads,
     gpuWishes,
+    gpuScheduler: settings.gpuScheduler ?? { queued: () => [], decisions: () => [] },
     marks,
     instance: 0,
     invokersHealth: () => settings.health ?? { 'invoker0/0': 'up' },

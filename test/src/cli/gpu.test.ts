@@ -58,6 +58,61 @@ describeCases('wsk gpu', [
     stderr: 'error: Unable to obtain the list of GPUs: who are you? (code tid)',
   },
   {
+    wsk: 'gpu queue',
+    answers: [
+      [
+        200,
+        [
+          {
+            ...{ activationId: 'a1', action: '/alice/f', namespace: 'alice', position: 1, waitedMs: 20, sloMs: 100 },
+            ...{ memoryMiB: 2048, gpus: 1, refusals: [], rejected: [] },
+          },
+          {
+            ...{ activationId: 'a2', action: '/alice/long', namespace: 'alice', position: 12, waitedMs: 3000 },
+            ...{ memoryMiB: 512, gpus: 2, refusals: [], rejected: [] },
+          },
+        ],
+      ],
+    ],
+    requests: [`GET ${base}/queue`],
+    stdout: ` #  Activation  Action       Waited ms  SLO ms   MiB  GPUs
+ 1  a1          /alice/f            20     100  2048     1
+12  a2          /alice/long       3000       -   512     2
+`,
+  },
+  {
+    wsk: 'gpu explain a1',
+    answers: [
+      [
+        200,
+        [
+          {
+            ...{ at: 1000, activationId: 'a1', action: '/alice/f', namespace: 'alice', policy: 'faashare' },
+            placement: { devices: ['GPU-1'], share: { shareClass: 30 } },
+            reason: 'placed',
+            rejected: [{ what: 'GPU-0', reason: 'too little free memory', numbers: { freeMiB: 1, needMiB: 2 } }],
+          },
+          {
+            ...{ at: 0, activationId: 'a1', action: '/alice/f', namespace: 'alice', policy: 'faashare' },
+            ...{ reason: 'it waits', rejected: [] },
+          },
+        ],
+      ],
+    ],
+    requests: [`GET ${base}/decisions?activation=a1`],
+    stdout: `1970-01-01T00:00:00.000Z  faashare: it waits
+1970-01-01T00:00:01.000Z  faashare: placed  GPU-1 at 30%
+    not GPU-0: too little free memory (freeMiB 1, needMiB 2)
+`,
+  },
+  {
+    wsk: 'gpu explain a1',
+    answers: [[200, []]],
+    requests: [`GET ${base}/decisions?activation=a1`],
+    code: 1,
+    stderr: "error: No decision about activation 'a1' is known.",
+  },
+  {
     wsk: 'gpu cordon GPU-0',
     answers: [[200, { uuid: 'GPU-0', wish: 'cordon', at: 1 }]],
     requests: [`PUT ${base}/devices/GPU-0 {"wish":"cordon"}`],

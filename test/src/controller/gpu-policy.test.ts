@@ -41,6 +41,13 @@ describe('the GPU scheduler under policy faashare', () => {
     await cluster.accept('best effort');
     await cluster.accept('strict', { sloMs: 10_000 });
     expect([cluster.running, cluster.scheduler.waiting]).toEqual([['first'], 2]);
+    expect(cluster.scheduler.queued()).toMatchObject([
+      {
+        ...{ action: '/alice/strict', namespace: 'alice', position: 1, sloMs: 10_000 },
+        rejected: [{ what: 'GPU-0', reason: 'too little free memory' }],
+      },
+      { action: '/alice/best effort', position: 2, memoryMiB: 38_000 },
+    ]);
     for (const next of ['strict', 'best effort']) {
       await cluster.finish(cluster.running[0] ?? '');
       await cluster.tell();

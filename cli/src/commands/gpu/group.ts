@@ -1,5 +1,7 @@
 import type { Command } from '../command.js';
+import { explain } from './explain.js';
 import { listDevices } from './gpus.js';
+import { listQueue } from './queue.js';
 import { top } from './top.js';
 import { setWish } from './wish.js';
 import { workload } from './workload.js';
@@ -12,6 +14,14 @@ export const gpuCommands: Command[] = [
     summary: 'show GPUs and what is on them, again every second on a terminal',
     flags: [{ name: 'once', type: 'bool', help: 'show it once' }],
     run: top,
+  },
+  { name: 'queue', summary: 'list activations that wait for a GPU', flags: [], run: listQueue },
+  {
+    name: 'explain',
+    argsUsage: 'ACTIVATION_ID',
+    summary: 'show what was decided about an activation that needs a GPU, and why',
+    flags: [],
+    run: explain,
   },
   {
     name: 'cordon',

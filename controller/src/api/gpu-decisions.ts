@@ -1,0 +1,70 @@
+import type { Rejection } from '@gpuwhisk/common/gpu';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import { jsonAnswer } from '../http/answer.js';
+import type { ApiContext } from './dependencies.js';
+import { errorResponses } from './descriptions.js';
+import { apiRoot } from './route.js';
+import type { IdentifiedCall, Route } from './route.js';
+
+/** Whose it is, and what was rejected for it. */
+interface Shown {
+  activationId: string;
+  namespace: string;
+  rejected: readonly Rejection[];
+}
+
+/** What operators read of a device's state may name functions of others. */
+const stateWithReasons = /^(cordoned|draining|offline): .*/s;
+
+/** What waits for a GPU, and what was decided about activations that need one. */
+export function gpuDecisionRoutes({ gpuScheduler, config }: ApiContext): Route[] {
+  const shown = <One extends Shown>({ identity, query }: IdentifiedCall, all: readonly One[]): JsonObject[] => {
+    const wanted = query.get('activation');
+    const isOperator = config.operators.includes(identity.subject);
+    return all
+      .filter(({ namespace }) => isOperator || namespace === identity.namespace.name)
+      .filter(({ activationId }) => wanted === null || activationId === wanted)
+      .map((one) => {
+        const rejected = one.rejected.map(({ reason, ...rejection }) => ({
+          ...rejection,
+          reason: isOperator ? reason : reason.replace(stateWithReasons, '$1'),
+        }));
+        return { ...one, rejected } as unknown as JsonObject;
+      });
+  };
+  const shared = {
+    access: 'identified',
+    tag: 'GPUs',
+    method: 'GET',
+    parameters: [
+      { name: 'activation', in: 'query', type: 'string', description: 'Only of the activation with this id' },
+    ],
+  } as const;
+  return [
+    {
+      ...shared,
+      path: `${apiRoot}/gpu/queue`,
+      operationId: 'getGpuQueue',
+      summary: 'Activations that wait for a GPU',
+      responses: {
+        200: { description: 'In the order of their turn', schema: { arrayOf: 'GpuQueued' } },
+        ...errorResponses(401, 500),
+      },
+      handle: (call: IdentifiedCall) => Promise.resolve(jsonAnswer(shown(call, gpuScheduler.queued()))),
+    },
+    {
+      ...shared,
+      path: `${apiRoot}/gpu/decisions`,
+      operationId: 'getGpuDecisions',
+      summary: 'What was decided about activations that need a GPU',
+      responses: {
+        200: {
+          description: 'The last 1000 of this controller, the last one first',
+          schema: { arrayOf: 'GpuDecision' },
+        },
+        ...errorResponses(401, 500),
+      },
+      handle: (call: IdentifiedCall) => Promise.resolve(jsonAnswer(shown(call, gpuScheduler.decisions()))),
+    },
+  ];
+}
