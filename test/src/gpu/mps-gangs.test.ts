@@ -82,6 +82,25 @@ describeOnStandIn('several devices under MPS', () => {
     expect(await beside.ask('sync')).toEqual([0]);
   });
 
+  test('nothing is found wrong with a device while one daemon makes way for another', async () => {
+    let done = false;
+    const problems = new Set<string | undefined>();
+    const looking = (async () => {
+      while (!done) {
+        for (const at of [0, 1]) problems.add(await enforcer.check(only(at).uuid));
+        await new Promise((next) => setTimeout(next, 5));
+      }
+    })();
+    try {
+      await enforcer.gangSettings(pair(), shareOf(50));
+      await enforcer.settings(only(0), shareOf(50));
+    } finally {
+      done = true;
+    }
+    await looking;
+    expect([...problems]).toEqual([undefined]);
+  });
+
   test('it does not take a device from a process that is there', async () => {
     const there = await start(await enforcer.settings(only(1), shareOf(50)));
     await expect(enforcer.gangSettings(pair(), shareOf(50))).rejects.toThrow(/has clients/);

@@ -15,6 +15,8 @@ export class MpsDaemons {
   /** Whether an operator has set a device's compute mode, so that it is not ours to change. */
   private readonly operators = new Map<string, boolean>();
   private readonly opening = new Map<string, Promise<void>>();
+  /** Devices that one daemon gives up for another just now. */
+  private readonly changing = new Set<string>();
   private notes: MpsNotes | undefined;
   private last: Promise<unknown> = Promise.resolve();
 
@@ -25,6 +27,11 @@ export class MpsDaemons {
     const daemon = this.serving.get(slice ?? device);
     if (!daemon) throw new ShareError(`MPS has not been opened for ${slice ?? device}.`);
     return daemon;
+  }
+
+  /** Whether a device is between two daemons: that none serves it is in order then. */
+  isChanging(device: string): boolean {
+    return this.changing.has(device);
   }
 
   /** Has a device or slice served; at once where it is. */
@@ -58,15 +65,17 @@ export class MpsDaemons {
       for (const daemon of daemons) if (daemon.devices.length > 1) await this.separate(daemon);
       const singles = uuids.map((uuid) => this.find(uuid));
       for (const daemon of singles) await untilEmpty(daemon);
-      for (const daemon of singles) await this.end(daemon);
-      try {
-        const daemon = await this.start(uuids.map((uuid) => this.device(uuid)));
-        await this.note({ gangs: [...(this.notes?.gangs ?? []), uuids] });
-        return daemon;
-      } catch (error) {
-        for (const uuid of uuids) await this.start([this.device(uuid)]);
-        throw error;
-      }
+      return this.change(uuids, async () => {
+        for (const daemon of singles) await this.end(daemon);
+        try {
+          const daemon = await this.start(uuids.map((uuid) => this.device(uuid)));
+          await this.note({ gangs: [...(this.notes?.gangs ?? []), uuids] });
+          return daemon;
+        } catch (error) {
+          for (const uuid of uuids) await this.start([this.device(uuid)]);
+          throw error;
+        }
+      });
     });
   }
 
@@ -140,8 +149,19 @@ export class MpsDaemons {
   /** Ends the daemon of several devices, and gives each its own again. */
   private async separate(daemon: MpsDaemon): Promise<void> {
     await untilEmpty(daemon);
-    await this.end(daemon);
-    for (const uuid of daemon.devices) if (this.devices.has(uuid)) await this.start([this.device(uuid)]);
+    await this.change(daemon.devices, async () => {
+      await this.end(daemon);
+      for (const uuid of daemon.devices) if (this.devices.has(uuid)) await this.start([this.device(uuid)]);
+    });
+  }
+
+  private async change<Result>(devices: readonly string[], work: () => Promise<Result>): Promise<Result> {
+    for (const uuid of devices) this.changing.add(uuid);
+    try {
+      return await work();
+    } finally {
+      for (const uuid of devices) this.changing.delete(uuid);
+    }
   }
 
   /** Starts a daemon unless it runs: one of ours may, with its clients, if the platform was restarted. */

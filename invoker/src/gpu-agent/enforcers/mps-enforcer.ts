@@ -76,8 +76,11 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): ShareEnforcer {
       await daemon.control.terminate(client.server, pid);
     },
     async check(device, slice) {
+      if (daemons.isChanging(device)) return undefined;
       const { control, visible } = daemons.find(device, slice);
       const servers = await control.servers().catch(() => undefined);
+      // It may have made way while it was asked.
+      if (daemons.isChanging(device) || daemons.find(device, slice).control !== control) return undefined;
       if (servers === undefined) return `The MPS daemon of ${visible} does not answer.`;
       return (await control.isFaulted(servers))
         ? `MPS of ${visible} lets nobody in: a client's fault has hit all of them.`
