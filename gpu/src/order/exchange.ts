@@ -1,5 +1,5 @@
 import { needMiB } from '../policies/rooms.js';
-import { add, copyOf, hasRoom, memberOf, outlookOf, raiseLate, remove } from './sub-queue.js';
+import { add, copyOf, hasRoom, memberOf, outlookOf, remove } from './sub-queue.js';
 import type { Member, SubQueue } from './sub-queue.js';
 
 /** What an exchange goes by. */
@@ -35,9 +35,7 @@ export function exchange(
   for (const member of leaving) remove(one, member);
   for (const member of coming) remove(other, member);
   if (!addAll(one, coming) || !addAll(other, leaving)) return 'dropped';
-  raiseLate(one);
   if (isNext) other.startsAt += outlookOf(one).lastAt - outlookOf(first).lastAt;
-  raiseLate(other);
   const before = [outlookOf(first), outlookOf(second)] as const;
   const after = [outlookOf(one), outlookOf(other)] as const;
   if (after[0].late > before[0].late || after[1].late > before[1].late) {
@@ -123,7 +121,6 @@ function moveToBest(member: Member, from: SubQueue, others: readonly SubQueue[])
   for (const queue of fit.slice(0, maxMoves)) {
     const tried = copyOf(queue);
     add(tried, memberOf(member.task, queue));
-    raiseLate(tried);
     const outlook = outlookOf(tried);
     const at = outlook.endsAt.at(-1)!;
     if (outlook.late > outlookOf(queue).late || at >= bestAt) continue;

@@ -1,12 +1,12 @@
 import type { Quotas } from '../quota/quotas.js';
-import { outlookOf, residentsOf, setShares, sufficientShare } from './sub-queue.js';
+import { outlookOf, residentsOf, setShares } from './sub-queue.js';
 import type { Member, SubQueue } from './sub-queue.js';
 
 /** The shares that those who start now get, by member, and where they come from. */
 export interface FinalShares {
   shares: number[];
-  /** `owner`: fixed by them all; `sufficient`: what each can use; `smallest`: what their SLOs need. */
-  source: 'hit' | 'nearest' | 'owner' | 'sufficient' | 'smallest';
+  /** `owner`: fixed by them all; `filling`: what each can use. */
+  source: 'hit' | 'nearest' | 'owner' | 'filling';
 }
 
 /** Another choice has to lower the mean completion by this part: a share is fixed for the whole of a run. */
@@ -14,27 +14,18 @@ const worthwhile = 0.02;
 
 /**
  * The shares of a sub-queue's members, what runs there keeping its own: those that the quota stage has measured or knows
- * from the most alike set; all that each can use, where fewer are predicted to be late for that or they end sooner on
- * average; else, in the same way, the smallest. The queue is changed accordingly.
+ * from the most alike set, unless fewer are predicted to be late at the shares that they fill, or they end sooner on
+ * average. The queue is changed accordingly.
  */
 export function finalShares(queue: SubQueue, quotas: Quotas | undefined): FinalShares {
-  const smallest = queue.members.map(({ share }) => share);
-  if (queue.members.every(({ task }) => task.share !== undefined)) return { shares: smallest, source: 'owner' };
-  const sufficient = queue.members.map(({ task, share }) => task.share ?? Math.max(share, sufficientShare(task)));
+  const planned = queue.members.map(({ share }) => share);
+  if (queue.members.every(({ task }) => task.share !== undefined)) return { shares: planned, source: 'owner' };
+  const filling: FinalShares = { shares: planned, source: 'filling' };
   const known = fromTable(queue, quotas);
-  const others: FinalShares[] = [
-    { shares: sufficient, source: 'sufficient' },
-    { shares: smallest, source: 'smallest' },
-  ];
-  let chosen = known ?? others.shift()!;
-  let best = outlookWith(queue, chosen);
-  for (const one of others) {
-    const outlook = outlookWith(queue, one);
-    if (outlook.late < best.late || (outlook.late === best.late && outlook.takesMs < best.takesMs * (1 - worthwhile))) {
-      chosen = one;
-      best = outlook;
-    }
-  }
+  if (known === undefined) return filling;
+  const [byTable, byPlan] = [outlookWith(queue, known), outlookWith(queue, filling)];
+  const isSooner = byPlan.takesMs < byTable.takesMs * (1 - worthwhile);
+  const chosen = byPlan.late < byTable.late || (byPlan.late === byTable.late && isSooner) ? filling : known;
   setShares(queue, chosen.shares);
   return chosen;
 }
@@ -46,7 +37,7 @@ function outlookWith(queue: SubQueue, { shares }: FinalShares): { late: number; 
   return { late, takesMs: sumAt - endsAt.length * queue.startsAt };
 }
 
-/** What the quota stage knows; undefined where it knows no more than the smallest shares. */
+/** What the quota stage knows; undefined where it knows no more than the guardrail. */
 function fromTable(queue: SubQueue, quotas: Quotas | undefined): FinalShares | undefined {
   if (quotas === undefined) return undefined;
   const { gpu, running, members, startsAt } = queue;

@@ -98,9 +98,17 @@ export function copyOf(queue: SubQueue): SubQueue {
   return copy;
 }
 
-/** A task as it would be in `queue`, at the smallest share that meets its SLO there. */
+/** A task as it would be in `queue`, at the share that it fills. */
 export function memberOf(task: Task, queue: SubQueue): Member {
-  const share = task.share ?? smallestShare(task, queue);
+  return memberWith(task, queue, task.share ?? sufficientShare(task));
+}
+
+/** The same at the smallest share that meets its SLO there (FaaShare, algorithm 1, line 4). */
+export function smallestMemberOf(task: Task, queue: SubQueue): Member {
+  return memberWith(task, queue, task.share ?? smallestShare(task, queue));
+}
+
+function memberWith(task: Task, queue: SubQueue, share: number): Member {
   return {
     task,
     share,
@@ -174,18 +182,4 @@ export function setShares(queue: SubQueue, shares: readonly number[]): void {
   });
   queue.load = [...queue.running, ...queue.members].reduce((total, { share }) => total + share, 0);
   queue.outlook = undefined;
-}
-
-/** Has those that would be late take all that they can use, if that makes fewer of them late. */
-export function raiseLate(queue: SubQueue): void {
-  const { late, endsAt } = outlookOf(queue);
-  if (late === 0) return;
-  const before = queue.members.map(({ share }) => share);
-  const raised = queue.members.map(({ task, share, deadline }, at) => {
-    const isLate = endsAt[queue.running.length + at]! > deadline;
-    return isLate && task.share === undefined ? Math.max(share, sufficientShare(task)) : share;
-  });
-  if (raised.every((share, at) => share === before[at])) return;
-  setShares(queue, raised);
-  if (outlookOf(queue).late >= late) setShares(queue, before);
 }

@@ -2,14 +2,14 @@ import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { Task, TaskRejection } from '../policies/policy.js';
 import { gangFor, obstacle, roomsToKeep } from '../policies/rooms.js';
 import type { Holdings } from './holdings.js';
-import { add, copyOf, hasRoom, laterQueueOn, memberOf, outlookOf, raiseLate, sufficientShare } from './sub-queue.js';
-import type { Member, SubQueue } from './sub-queue.js';
+import { add, copyOf, hasRoom, laterQueueOn, memberOf, outlookOf } from './sub-queue.js';
+import type { Member, Outlook, SubQueue } from './sub-queue.js';
 
 /** What a plan goes by. */
 export interface PlanOptions {
   /**
-   * Work that a best-effort task must add to a GPU for running beside others, as a part of what one GPU does for one
-   * task: 0 has it run beside others for nothing, 1 never.
+   * Work that a task must add to a GPU for running beside others, as a part of what one GPU does for one task: 0 has it
+   * run beside others for nothing, 1 never. A strict one that cannot wait does not have to.
    */
   minGain: number;
   /** Shares that are given away of one GPU, at most, tasks that are alone aside. */
@@ -26,19 +26,24 @@ const maxTries = 2;
 const maxFailures = 2;
 
 /**
- * Adds a member if the GPU does better with it: nobody misses a deadline for it, and best effort adds enough work. Those
- * that would be late at their smallest shares take more.
+ * Adds a task, at the share that it fills, if the GPU does better with it: nobody misses a deadline for it, and it adds
+ * enough work, or cannot wait until somebody has left.
  */
-export function addIfPasses(queue: SubQueue, member: Member, { minGain }: PlanOptions): boolean {
+export function addIfPasses(queue: SubQueue, task: Task, { minGain }: PlanOptions): boolean {
   const before = outlookOf(queue);
+  const member = memberOf(task, queue);
   const tried = copyOf(queue);
   add(tried, member);
-  raiseLate(tried);
   const after = outlookOf(tried);
   if (after.late > before.late) return false;
-  const isWorthIt = member.task.sloMs !== undefined || queue.clients === 0 || after.rate >= before.rate + minGain;
-  if (isWorthIt) Object.assign(queue, tried);
-  return isWorthIt;
+  const isIn = queue.clients === 0 || after.rate >= before.rate + minGain || !canWait(member, before);
+  if (isIn) Object.assign(queue, tried);
+  return isIn;
+}
+
+/** Whether a member would be in time if it began when the first of those before it has ended; best effort always can. */
+function canWait({ startMs, leftMs, deadline }: Member, { endsAt }: Outlook): boolean {
+  return endsAt.some((endAt) => endAt + startMs + leftMs <= deadline);
 }
 
 /** The sub-queues that may start now, being filled; and what is kept and said about them. */
@@ -82,15 +87,14 @@ export class FirstQueues {
   }
 
   private addTo(queue: SubQueue, task: Task): boolean {
-    const member = memberOf(task, queue);
-    const isIn = addIfPasses(queue, member, this.options);
+    const isIn = addIfPasses(queue, task, this.options);
     if (isIn) this.holdings.add(task, queue.members.at(-1)!.share);
     return isIn;
   }
 
   private addToGang(task: Task): boolean {
     const passing = this.fitting(task).filter((queue) => {
-      const isPassing = addIfPasses(copyOf(queue), memberOf(task, queue), this.options);
+      const isPassing = addIfPasses(copyOf(queue), task, this.options);
       if (!isPassing) this.reject(task, queue, foreseen(queue));
       return isPassing;
     });
@@ -111,9 +115,7 @@ export class FirstQueues {
       const { share } = memberOf(task, queue);
       const load = queue.load + share;
       const { maxLoad, maxLoadOver } = this.options;
-      // What it may get in the end, if nobody is late for it.
-      const most = queue.load + (task.share ?? Math.max(share, sufficientShare(task)));
-      const isOver = this.holdings.isOver(task, share) && most > maxLoadOver;
+      const isOver = this.holdings.isOver(task, share) && load > maxLoadOver;
       if (queue.clients > 0 && (load > maxLoad || isOver)) {
         this.reject(task, queue, { reason: 'its SMs are given away', numbers: { load: queue.load, share } });
         continue;

@@ -1,5 +1,14 @@
 import { PredictionCache } from '../order/set-predictions.js';
-import { add, copyOf, firstQueueOn, hasRoom, laterQueueOn, memberOf, outlookOf, remove } from '../order/sub-queue.js';
+import {
+  add,
+  copyOf,
+  firstQueueOn,
+  hasRoom,
+  laterQueueOn,
+  smallestMemberOf,
+  outlookOf,
+  remove,
+} from '../order/sub-queue.js';
 import type { Member, SubQueue } from '../order/sub-queue.js';
 import type { Decision, Policy, Snapshot, Start, Task } from './policy.js';
 import { gangFor, needMiB, roomsOf } from './rooms.js';
@@ -72,7 +81,7 @@ function partition(tasks: readonly Task[], gpus: readonly SubQueue[], at: number
 /** A task whose SLO is held against its execution. */
 function executing(task: Task, queue: SubQueue): Member {
   const { sloMs = Infinity } = task;
-  return { ...memberOf({ ...task, arrivedAt: queue.startsAt }, queue), task, deadline: queue.startsAt + sloMs };
+  return { ...smallestMemberOf({ ...task, arrivedAt: queue.startsAt }, queue), task, deadline: queue.startsAt + sloMs };
 }
 
 /** Lines 9 to 13. */

@@ -12,15 +12,14 @@ const decide = (snapshot: Partial<Snapshot>, policy = make(), event: SchedulingE
 const where = ({ starts }: Decision): unknown[] => starts.map(({ task, gpu, share }) => [task, gpu, share]);
 
 describe('order', () => {
-  test('goes by SLO, not by length', () => {
-    const gpus = [gpuOf('g0', { mode: 'exclusive' })];
+  test('goes by SLO, and best effort among it by four times its length', () => {
     const waiting = [
-      profiledTask('best effort', 1000, 0.1),
-      profiledTask('lax', 1000, 0.1, { sloMs: 5000 }),
+      profiledTask('long', 1000, 0.1),
+      profiledTask('lax', 900, 0.1, { sloMs: 3500 }),
+      profiledTask('short', 800, 0.1),
       profiledTask('urgent', 900, 0.1, { sloMs: 2000 }),
     ];
-    const { starts, order } = decide({ gpus, waiting });
-    expect([starts[0]?.task, order]).toEqual(['urgent', ['lax', 'best effort']]);
+    expect(decide({ gpus: [], waiting }).order).toEqual(['urgent', 'short', 'lax', 'long']);
   });
 
   test('nobody is overtaken in a namespace who has waited for 30 s', () => {
@@ -86,9 +85,9 @@ describe('sets', () => {
   });
 
   test('lose their last one while somebody would miss an SLO', () => {
-    const waiting = [0, 1, 2].map((at) => profiledTask(`t${at}`, 100, 1, { sloMs: 250 + at, memoryMiB: 2000 }));
+    const waiting = [0, 1, 2].map((at) => profiledTask(`t${at}`, 100, 0.7, { sloMs: 160 + at, memoryMiB: 2000 }));
     const found = decide({ waiting });
-    // Alone 100 ms; two at a time would take 240.
+    // Alone 100 ms, two at a time 147: nobody can wait until the first has ended.
     expect(found.starts.map(({ task }) => task)).toEqual(['t0', 't1']);
     expect(found.order).toEqual(['t2']);
     expect(found.rejected[0]).toMatchObject({ task: 't2', what: 'g0' });
@@ -96,16 +95,20 @@ describe('sets', () => {
 
   test('are not joined by one that would have what runs miss its SLO', () => {
     const resident = runningTask(profiledTask('r', 100, 1, { sloMs: 115 }), 1);
-    const waiting = [profiledTask('t', 100, 1, { sloMs: 10_000 })];
+    const waiting = [profiledTask('t', 100, 0.5, { sloMs: 195 })];
     expect(decide({ gpus: [gpuOf('g0', { running: [resident] })], waiting }).starts).toEqual([]);
     const late = { ...resident, task: { ...resident.task, sloMs: 90 } };
     expect(decide({ gpus: [gpuOf('g0', { running: [late] })], waiting }).starts).toHaveLength(1);
   });
 
-  test('have best effort beside others only where the GPU does more for it', () => {
+  test('are joined only where the GPU does more for it, or by one that cannot wait', () => {
     const full = gpuOf('g0', { running: [runningTask(profiledTask('r', 1000, 1), 1)] });
     const waiting = [profiledTask('t', 1000, 0.9)];
     expect(decide({ gpus: [full], waiting }).starts).toEqual([]);
+    const strict = (sloMs: number) => [profiledTask('t', 1000, 0.9, { sloMs })];
+    const longer = gpuOf('g0', { running: [runningTask(profiledTask('r', 5000, 0.9), 0.9)] });
+    expect(decide({ gpus: [longer], waiting: strict(6000) }).starts).toEqual([]);
+    expect(decide({ gpus: [longer], waiting: strict(5999) }).starts).toHaveLength(1);
     const half = gpuOf('g0', { running: [runningTask(profiledTask('r', 1000, 0.5), 0.5)] });
     expect(where(decide({ gpus: [half], waiting: [profiledTask('t', 1000, 0.4)] }))).toEqual([['t', 'g0', 0.5]]);
   });
@@ -144,13 +147,6 @@ describe('shares', () => {
 
   test('are what the function can use, where nobody is late for it', () => {
     expect(where(decide({ waiting }))).toEqual([['t', 'g0', 0.7]]);
-  });
-
-  test('are the smallest that meet the SLOs where more would make somebody late', () => {
-    const resident = runningTask(profiledTask('r', 100, 0.8, { sloMs: 130 }), 0.8);
-    const gpus = [gpuOf('g0', { running: [resident] })];
-    const lax = [profiledTask('t', 100, 0.6, { sloMs: 1000, features: { smUtil: 0.6, dramUtil: 0, l2Util: 0 } })];
-    expect(where(decide({ gpus, waiting: lax }))).toEqual([['t', 'g0', 0.1]]);
   });
 
   test('come from the quota stage, unless somebody is predicted to be late for it', () => {
@@ -205,8 +201,8 @@ describe('bad input', () => {
     const broken = make({ predictorOf: () => ({ slowdown: () => NaN }) });
     const waiting = [0, 1].map((at) => profiledTask(`t${at}`, 100, 0.1, { sloMs: 150, share: 1 }));
     expect(decide({ waiting }, broken).starts).toHaveLength(1);
-    const lax = waiting.map((task) => ({ ...task, sloMs: 250 }));
-    expect(decide({ waiting: lax }, broken).starts).toHaveLength(2);
+    const lax = waiting.map((task) => ({ ...task, sloMs: 199 + Number(task.id.slice(1)) }));
+    expect(decide({ waiting: lax }, broken).starts).toHaveLength(1);
   });
 
   test('a newer model takes the place of an older one', () => {

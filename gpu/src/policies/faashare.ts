@@ -1,4 +1,4 @@
-import { defaultBestEffortMs, inTurn, isOverdue } from '../order/earliest-deadline.js';
+import { defaultBestEffortMs, isOverdue } from '../order/earliest-deadline.js';
 import { exchange } from '../order/exchange.js';
 import { Holdings } from '../order/holdings.js';
 import { NamespaceTurns } from '../order/namespace-turns.js';
@@ -43,7 +43,7 @@ export const defaultFaashareOptions: FaashareOptions = {
 export interface FaashareNeeds {
   predictorOf: PolicyNeeds['predictorOf'];
   admission: Admission;
-  /** Shares of those that run together; absent: the smallest that do. */
+  /** Shares of those that run together; absent: what each fills. */
   quotas?: Quotas;
   options?: Partial<FaashareOptions>;
 }
@@ -56,10 +56,11 @@ interface Turn {
 
 /**
  * FaaShare's spatio-temporal priority queue (section VI, algorithm 1): tasks by SLO, partitioned by memory into sub-queues,
- * each task at the smallest share that meets its SLO; whoever comes last leaves while a prediction says that somebody
- * misses it; then exchanges between sub-queues that lower the mean completion. The first sub-queue of each GPU, beside what
- * runs there, starts now, with shares of the quota stage. Ours beyond the paper: fair turns between namespaces, a bound on
- * waiting, best effort that runs beside others only where that gains something, and a limit to what a decision costs.
+ * each task at the share that it fills (the paper: the smallest that meets its SLO; as a share is fixed for the whole of a
+ * run, that strands SMs); whoever comes last leaves while a prediction says that somebody misses it; then exchanges between
+ * sub-queues that lower the mean completion. The first sub-queue of each GPU, beside what runs there, starts now, with
+ * shares of the quota stage. Ours beyond the paper: fair turns between namespaces, a bound on waiting, tasks that run beside
+ * others only where that gains something or they cannot wait, and a limit to what a decision costs.
  */
 export function faashare({ predictorOf, admission, quotas, options: given }: FaashareNeeds): Policy {
   const options = { ...defaultFaashareOptions, ...given };
@@ -90,17 +91,16 @@ export function faashare({ predictorOf, admission, quotas, options: given }: Faa
     };
   }
 
-  /** Everybody in turn: what is overdue and strict first, then the others, fair between namespaces in each. */
+  /** Everybody in turn: what is overdue first, then the others by deadline, fair between namespaces in each. */
   function orderOf(tasks: readonly Task[], at: number): Turn[] {
     const { bestEffortMs } = options;
-    const waiting = tasks.map((task) => ({ task, arrivedMs: task.arrivedAt, sloMs: task.sloMs }));
-    const sorted = inTurn(waiting, at, bestEffortMs).map((one): Turn => ({
-      task: one.task,
-      isOverdue: isOverdue(one, at, bestEffortMs),
-    }));
-    const isUrgent = (turn: Turn): boolean => turn.isOverdue || turn.task.sloMs !== undefined;
+    const turn = (task: Task): Turn & { at: number } =>
+      isOverdue({ arrivedMs: task.arrivedAt, sloMs: task.sloMs }, at, bestEffortMs)
+        ? { task, isOverdue: true, at: task.arrivedAt }
+        : { task, isOverdue: false, at: task.arrivedAt + sloOf(task, bestEffortMs) };
+    const sorted = tasks.map(turn).sort((a, b) => a.at - b.at || a.task.arrivedAt - b.task.arrivedAt);
     turns.keepOnly(new Set(tasks.map(({ namespace }) => namespace)));
-    return [sorted.filter(isUrgent), sorted.filter((turn) => !isUrgent(turn))].flatMap((part) =>
+    return [sorted.filter((turn) => turn.isOverdue), sorted.filter((turn) => !turn.isOverdue)].flatMap((part) =>
       turns.order(byNamespace(part), ({ task }) => costOf(task, task.share ?? sufficientShare(task))),
     );
   }
@@ -171,6 +171,13 @@ export function faashare({ predictorOf, admission, quotas, options: given }: Faa
   }
 
   return { name: 'faashare', decide, observe };
+}
+
+/** Best effort is due when an SLO of the paper's experiments (section IX-A) would have it be, so that short tasks go first. */
+const bestEffortFactor = 4;
+
+function sloOf({ sloMs, soloMs }: Task, bestEffortMs: number): number {
+  return sloMs ?? Math.min(bestEffortMs, soloMs === undefined ? Infinity : bestEffortFactor * soloMs);
 }
 
 /** What a task takes of its namespace's turn, share-milliseconds. */
