@@ -1,4 +1,5 @@
 import { readTable } from './csv.js';
+import { igniterPairColumns, lucidPairColumns } from './pair-columns.js';
 
 /** What a job meets: neighbours that use the memory much, that do not, or (of a pair) one of each. */
 export type Pattern = 'memory' | 'mixed' | 'compute';
@@ -104,22 +105,7 @@ export async function lucidSet(folder?: string): Promise<InterferenceSet> {
   );
   const keyOf = (...parts: readonly (string | number)[]): string => parts.join('/');
   const aloneOf = new Map(alone.map((row) => [keyOf(row.model, row.dataset, row.batch, row.amp), row]));
-  const pairs = await readTable(
-    'interference/lucid_training_pairs.csv',
-    {
-      model_a: 'text',
-      dataset_a: 'text',
-      batch_a: 'number',
-      amp_a: 'number',
-      model_b: 'text',
-      dataset_b: 'text',
-      batch_b: 'number',
-      amp_b: 'number',
-      norm_speed_a: 'number',
-      norm_speed_b: 'number',
-    },
-    folder,
-  );
+  const pairs = await readTable('interference/lucid_training_pairs.csv', lucidPairColumns, folder);
   const side = (workload: string, speed: number): Side => {
     const solo = aloneOf.get(workload);
     if (!solo) throw new Error(`No measurement of ${workload} alone in interference/lucid_training_solo.csv.`);
@@ -171,22 +157,7 @@ export async function igniterSet(over: 'contention' | 'share', folder?: string):
     if (!row) throw new Error(`No measurement of ${model}, batch ${batch}, alone at ${sharePct} %.`);
     return row;
   };
-  const pairs = await readTable(
-    'interference/igniter_v100_mps_pairs.csv',
-    {
-      model_a: 'text',
-      batch_a: 'number',
-      partition_a_pct: 'number',
-      model_b: 'text',
-      batch_b: 'number',
-      partition_b_pct: 'number',
-      lat_a_solo_ms: 'number',
-      lat_a_co_ms: 'number',
-      lat_b_solo_ms: 'number',
-      lat_b_co_ms: 'number',
-    },
-    folder,
-  );
+  const pairs = await readTable('interference/igniter_v100_mps_pairs.csv', igniterPairColumns, folder);
   const side = (model: string, batch: number, sharePct: number, soloMs: number, togetherMs: number): Side => {
     const here = soloOf(model, batch, sharePct);
     const most = soloOf(model, batch, 80);

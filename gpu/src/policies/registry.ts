@@ -12,7 +12,7 @@ import type { GpuState, Policy } from './policy.js';
 export interface PolicyNeeds {
   /** The model of a type of GPU in one mode. Asked for at every decision: a newer model takes the place of an older one. */
   predictorOf(gpu: Pick<GpuState, 'type' | 'mode'>): SlowdownPredictor;
-  /** Shares of those that run together; absent: the smallest that do. */
+  /** Shares of those that run together; absent: what each fills. */
   quotas?: Quotas;
   random: Random;
   admission: Admission;

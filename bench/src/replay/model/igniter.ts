@@ -1,4 +1,5 @@
 import { BenchDataError, readTable } from '../../data/csv.js';
+import { igniterPairColumns } from '../../data/pair-columns.js';
 
 /** One side of a measured pair: a model in a batch at its partition, beside another. All of iGniter's V100. */
 export interface PairSide {
@@ -55,16 +56,7 @@ export async function readIgniter(folder?: string): Promise<IgniterData> {
   const rows = await readTable(
     'interference/igniter_v100_mps_pairs.csv',
     {
-      model_a: 'text',
-      batch_a: 'number',
-      partition_a_pct: 'number',
-      model_b: 'text',
-      batch_b: 'number',
-      partition_b_pct: 'number',
-      lat_a_solo_ms: 'number',
-      lat_a_co_ms: 'number',
-      lat_b_solo_ms: 'number',
-      lat_b_co_ms: 'number',
+      ...igniterPairColumns,
       lat_a_co_std_ms: 'number',
       lat_b_co_std_ms: 'number',
     },

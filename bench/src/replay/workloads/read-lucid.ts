@@ -1,4 +1,5 @@
 import { BenchDataError, readTable } from '../../data/csv.js';
+import { lucidPairColumns } from '../../data/pair-columns.js';
 import { saturationOf, stretchTable } from '../model/gpu-model.js';
 import type { MeasuredPair } from '../truth.js';
 import type { CatalogueEntry } from './catalogue.js';
@@ -60,22 +61,7 @@ export function trainingOfTableOne(entries: readonly CatalogueEntry[]): Catalogu
 
 /** Lucid's pairs: what each is slowed down to beside the other. A speed above 1 is noise and counts as 1. */
 export async function readLucidPairs(folder?: string): Promise<MeasuredPair[]> {
-  const rows = await readTable(
-    'interference/lucid_training_pairs.csv',
-    {
-      model_a: 'text',
-      dataset_a: 'text',
-      batch_a: 'number',
-      amp_a: 'number',
-      model_b: 'text',
-      dataset_b: 'text',
-      batch_b: 'number',
-      amp_b: 'number',
-      norm_speed_a: 'number',
-      norm_speed_b: 'number',
-    },
-    folder,
-  );
+  const rows = await readTable('interference/lucid_training_pairs.csv', lucidPairColumns, folder);
   return rows
     .filter((row) => row.norm_speed_a > 0 && row.norm_speed_b > 0)
     .map((row) => ({

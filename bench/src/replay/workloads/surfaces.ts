@@ -35,23 +35,6 @@ export async function readIgniterSurfaces(folder?: string): Promise<Map<string, 
   );
 }
 
-/** Dilu's A100 surfaces, by model. */
-export async function readDiluSurfaces(folder?: string): Promise<Map<string, LatencySurface>> {
-  const rows = await readTable(
-    'surfaces/dilu_a100_inference.csv',
-    { model: 'text', batch: 'number', sm_pct: 'number', latency_s: 'number' },
-    folder,
-  );
-  return surfacesOf(
-    rows.map((row) => ({
-      model: row.model,
-      batch: row.batch,
-      share: row.sm_pct / 100,
-      latencyMs: row.latency_s * 1000,
-    })),
-  );
-}
-
 function surfacesOf(points: readonly (SurfacePoint & { model: string })[]): Map<string, LatencySurface> {
   const byModel = new Map<string, SurfacePoint[]>();
   for (const { model, ...point } of points) {
