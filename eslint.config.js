@@ -60,6 +60,7 @@ const edges = [
   'common/src/system/**',
   'common/src/config.ts',
   'common/src/store/lmdb-store.ts',
+  'invoker/src/containers/docker/**',
   'invoker/src/containers/mscontainer/**',
   'invoker/src/containers/process/**',
   'invoker/src/gpu-agent/drivers/**',

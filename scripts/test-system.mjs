@@ -2,13 +2,18 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { installAnsible } from './engines/ansible.mjs';
+import { hasKafka, installKafka } from './engines/kafka.mjs';
 import { root } from './fresh.mjs';
 
 const has = (command) => spawnSync('sh', ['-c', `command -v ${command}`]).status === 0;
 const packages = [
+  { name: 'redis-server', missing: () => !has('redis-server') },
   { name: 'nftables', missing: () => !has('nft') },
   { name: 'ruby', missing: () => !has('ruby') },
   { name: 'php-cli', missing: () => !has('php') },
+  { name: 'maven', missing: () => has('java') && !has('mvn') && !hasKafka() },
+  { name: 'docker.io', missing: () => !has('dockerd') },
   { name: 'libgoogle-gson-java', missing: () => has('javac') && !existsSync('/usr/share/java/gson.jar') },
 ];
 
@@ -16,6 +21,13 @@ const packages = [
 export function prepareSystem() {
   installPackages();
   installEngines();
+  for (const [name, install] of [
+    ['Kafka', installKafka],
+    ['Ansible', installAnsible],
+  ]) {
+    const reason = install();
+    if (reason !== undefined) console.log(`Not installed: ${name} (${reason}); tests that need it are skipped.`);
+  }
 }
 
 /** The lock file pins the servers; they are no part of what npm start installs. */

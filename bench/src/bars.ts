@@ -85,6 +85,8 @@ export const bars: readonly Bar[] = [
   { bench: 'predictor', metric: 'maeVsConstant.lucid3090.pair', bound: 'at most', value: 1, source: 'issue 6' },
   { bench: 'predictor', metric: 'maeVsConstant.igniterV100.pair', bound: 'at most', value: 1, source: 'issue 6' },
   { bench: 'predictor', metric: 'maeVsConstant.igniterV100Share.pair', bound: 'at most', value: 1, source: 'issue 6' },
+  { bench: 'live', metric: 'liveJctRatio', bound: 'at most', value: 1.1, source: 'issue 6' },
+  { bench: 'live', metric: 'liveJctRatio', bound: 'at least', value: 0.9, source: 'issue 6' },
   { bench: 'predictor', metric: 'choiceRegret', bound: 'at most', value: 0.03, source: 'issue 6' },
 ];
 

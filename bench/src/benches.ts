@@ -7,6 +7,7 @@ import { footprint } from './benches/footprint.js';
 import { inference } from './benches/inference.js';
 import { inject } from './benches/inject.js';
 import { invoke } from './benches/invoke.js';
+import { live } from './benches/live.js';
 import { order } from './benches/order.js';
 import { predictor } from './benches/predictor.js';
 import { profile } from './benches/profile.js';
@@ -24,6 +25,7 @@ export const benches: Readonly<Record<string, Bench>> = {
   inference,
   inject,
   cudasim,
+  live,
   order,
   predictor,
   profile,

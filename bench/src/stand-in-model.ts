@@ -86,6 +86,35 @@ function ratesOf(demands: readonly Demand[], device: StandInDevice): number[] {
   return rates.map((rate) => rate * Math.min(1, device.bandwidthGBs / asked));
 }
 
+const demandOf = (model: StandInModel, device: StandInDevice, { workload, batch, percent }: StandInClient): Demand => {
+  const reference = named(model.devices, model.reference, (row) => row.type);
+  const { fullBatch, dram } = named(model.workloads, workload, (row) => row.name);
+  const sms = Math.max(1, Math.round(reference.sms * Math.min(1, batch / fullBatch)));
+  const cap = Math.max(1, Math.floor((device.sms * percent) / 100));
+  return { sms, cap, traffic: (dram * reference.bandwidthGBs) / reference.sms };
+};
+
+/** How a client goes alone on a whole device. */
+export interface AloneOnDevice {
+  /** Time over that on a whole reference device. */
+  stretch: number;
+  /** Parts of the device that it uses, 0 to 1. */
+  smUtil: number;
+  dramUtil: number;
+}
+
+/** A workload alone on a whole device of type `type`. Throws for names that are unknown. */
+export function aloneOnDevice(model: StandInModel, type: string, workload: string, batch: number): AloneOnDevice {
+  const device = named(model.devices, type, (row) => row.type);
+  const demand = demandOf(model, device, { workload, batch, percent: 100 });
+  const [rate = 0] = ratesOf([demand], device);
+  return {
+    stretch: 1 / rate,
+    smUtil: Math.min(1, demand.sms / device.sms),
+    dramUtil: (rate * demand.sms * demand.traffic) / device.bandwidthGBs,
+  };
+}
+
 /**
  * How much slower each of the clients is beside the others than alone on the whole device: the stand-in's model of
  * contention (native/cudasim/daemon/sharing.cpp) in its steady state. SMs are shared max-min fairly, and where more
@@ -93,13 +122,7 @@ function ratesOf(demands: readonly Demand[], device: StandInDevice): number[] {
  */
 export function standInSlowdowns(model: StandInModel, type: string, clients: readonly StandInClient[]): number[] {
   const device = named(model.devices, type, (row) => row.type);
-  const reference = named(model.devices, model.reference, (row) => row.type);
-  const demands = clients.map(({ workload, batch, percent }) => {
-    const { fullBatch, dram } = named(model.workloads, workload, (row) => row.name);
-    const sms = Math.max(1, Math.round(reference.sms * Math.min(1, batch / fullBatch)));
-    const cap = Math.max(1, Math.floor((device.sms * percent) / 100));
-    return { sms, cap, traffic: (dram * reference.bandwidthGBs) / reference.sms };
-  });
+  const demands = clients.map((client) => demandOf(model, device, client));
   const together = ratesOf(demands, device);
   return demands.map((demand, i) => {
     const [alone = 0] = ratesOf([{ ...demand, cap: device.sms }], device);

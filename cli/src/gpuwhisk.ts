@@ -1,4 +1,4 @@
-import { runGpuwhisk } from './migrate/run.js';
+import { runGpuwhisk } from './gpuwhisk-command.js';
 
 // A reader that has seen enough (`gpuwhisk ... | head`) is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -51,6 +51,38 @@ export const configSchema = z.strictObject({
       timeoutMs: count.default(30_000),
     })
     .optional(),
+  /** Messages in Kafka, under OpenWhisk's topics; absent: in the data folder. */
+  kafka: z
+    .strictObject({
+      /** `host:port` of some of its brokers, with commas between. */
+      brokers: z.string().regex(/^[^\s,:]+:\d+(,[^\s,:]+:\d+)*$/),
+      /** Put before the names of topics and groups, as OpenWhisk's `whisk.kafka.topics.prefix`. */
+      topicPrefix: z
+        .string()
+        .regex(/^[\w.-]*$/)
+        .default(''),
+      /** Copies of each message, in topics that do not exist yet. */
+      replicationFactor: count.default(1),
+    })
+    .optional(),
+  /** What the processes of a cluster know together, in a Redis; absent: they are one process. */
+  redis: z
+    .strictObject({
+      /** `redis://user:password@host:6379/0`; `rediss:` for TLS. */
+      url: z.url({ protocol: /^rediss?$/ }),
+      /** Before the names of all keys and channels. */
+      prefix: z.string().default('gpuwhisk:'),
+      /** After which a call to it is given up, ms. */
+      timeoutMs: count.default(2000),
+    })
+    .optional(),
+  /** The name of this process among those of its sort in the cluster, whose number it keeps; absent: the host's. */
+  name: z.string().min(1).optional(),
+  /** `user:password` of who may have an invoker take no more activations (POST /disable, /enable); absent: nobody. */
+  invokerAuth: z
+    .string()
+    .regex(/^[^:]+:.+$/)
+    .optional(),
   /** Runtimes manifest in OpenWhisk's shape; absent: runtimes/runtimes.json of the installation. */
   runtimesManifest: z.string().optional(),
   /** pino level: trace, debug, info, warn, error, silent. */
@@ -59,9 +91,22 @@ export const configSchema = z.strictObject({
   requireIsolation: z.boolean().default(false),
   /**
    * How containers that are made ahead start functions: by injection into warm processes (mscontainer), or as those that
-   * are made when somebody waits (process).
+   * are made when somebody waits (process). Or containers are those of a Docker engine on this host (docker).
    */
-  containers: z.enum(['mscontainer', 'process']).default('mscontainer'),
+  containers: z.enum(['mscontainer', 'process', 'docker']).default('mscontainer'),
+  /** With `containers: docker`. */
+  docker: z
+    .strictObject({
+      /** Path of the engine's Unix socket. */
+      socket: z.string().startsWith('/').default('/var/run/docker.sock'),
+      /** The engine's network that containers are in. */
+      network: z.string().min(1).default('bridge'),
+      /** Name servers of containers; none: the engine's. */
+      dns: z.array(z.string()).default([]),
+      /** Beginnings of names of images that are never asked a registry for, unless the engine lacks them. */
+      localImages: z.array(z.string().min(1)).default([]),
+    })
+    .prefault({}),
   /** The GPUs: those that the driver finds, none, or simulated ones, such as `sim:a100-40x4,h100`. */
   gpus: z
     .string()
@@ -104,6 +149,10 @@ export const configSchema = z.strictObject({
       invocationsPerMinute: count.default(60),
       concurrentInvocations: count.default(30),
       firesPerMinute: count.default(60),
+      /** Of a namespace's activations in flight: those with a GPU, the devices and the device memory that they ask for; absent: any. */
+      concurrentGpuInvocations: count.optional(),
+      concurrentGpus: count.optional(),
+      concurrentGpuMemoryMiB: count.optional(),
     })
     .prefault({}),
   /** How parameters of actions and packages are stored: as they are, or encrypted as OpenWhisk does. */
@@ -153,6 +202,15 @@ export const configSchema = z.strictObject({
       prewarm: count.default(2),
       /** What becomes of an activation whose SLO cannot be met any more: it runs as best effort, or is refused (429). */
       admission: z.enum(['best-effort', 'refuse']).default('best-effort'),
+      /** What is learned of functions and GPUs: docs/faashare.md. */
+      learning: z
+        .strictObject({
+          /** From a change until it is in the store, ms: what changes in between is written once. */
+          saveMs: count.default(2000),
+          /** Predictors are learned anew, in threads of their own, once enough was measured. */
+          retrain: z.boolean().default(true),
+        })
+        .prefault({}),
       /** Activations that may wait for a GPU; more are answered 429. */
       maxWaiting: count.default(1000),
       /** How long an activation may wait for a GPU before it is refused, ms. */
@@ -176,14 +234,17 @@ export type Config = z.infer<typeof configSchema>;
 
 /** The configuration as it may be shown: without its secrets. */
 export function withoutSecrets(config: Config): Config {
-  const { parameterStorage, couchdb } = config;
+  const { parameterStorage, couchdb, redis, invokerAuth } = config;
   const keys = Object.fromEntries(
     Object.entries(parameterStorage.keys).map(([cipher, all]) => [cipher, all?.map(() => '(hidden)')]),
   );
+  const hidden = (url: string): string => url.replace(/\/\/[^/@]*@/, '//(hidden)@');
   return {
     ...config,
     parameterStorage: { ...parameterStorage, keys },
-    ...(couchdb && { couchdb: { ...couchdb, url: couchdb.url.replace(/\/\/[^/@]*@/, '//(hidden)@') } }),
+    ...(couchdb && { couchdb: { ...couchdb, url: hidden(couchdb.url) } }),
+    ...(redis && { redis: { ...redis, url: hidden(redis.url) } }),
+    ...(invokerAuth !== undefined && { invokerAuth: '(hidden)' }),
   };
 }
 

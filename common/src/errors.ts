@@ -221,6 +221,12 @@ export const tooManyRequests = (count: number, allowed: number): ApiError =>
 /** 429: a namespace has as many activations in flight as it may, or as many of all namespaces wait. */
 export const tooManyInFlight = (count: number, allowed: number): ApiError =>
   new ApiError(429, `Too many concurrent requests in flight (count: ${count}, allowed: ${allowed}).`);
+/** 429: a namespace's activations in flight ask for as much of GPUs as `limit` of its limits allows; memory in MiB. */
+export const tooManyGpusInFlight = (limit: string, count: number, allowed: number): ApiError =>
+  new ApiError(
+    429,
+    `Too many concurrent GPU requests in flight (count: ${count}, allowed: ${allowed}, limit: ${limit}).`,
+  );
 /** 429: a namespace has registered as many workloads beside its functions as it may. */
 export const tooManyWorkloads = (count: number, allowed: number): ApiError =>
   new ApiError(429, `Too many workloads are registered (count: ${count}, allowed: ${allowed}).`);

@@ -98,6 +98,8 @@ export interface Resident {
   /** That it serves, and whom that lets share an MPS server with it; absent for a pre-warmer that has no action yet. */
   namespace?: string;
   isolation?: GpuIsolation;
+  /** Where requests run as one (`batch`): whose it serves, as a batch has one caller's rights. */
+  subject?: string;
   /** Ids of the activations that run in it; one that has none may be removed to make room. */
   activations: string[];
 }
@@ -110,6 +112,8 @@ export interface NodeStatus {
   version: number;
   /** Epoch ms. */
   at: number;
+  /** The driver's version, `550.54.14`; absent: not known. */
+  driver?: string;
   devices: Device[];
   status: DeviceStatus[];
   residents: Resident[];
@@ -185,6 +189,8 @@ export interface GpuAnnotation {
 
 /** What of it rides with an activation: all that deciding about it needs. */
 export interface GpuNeed extends Omit<GpuAnnotation, 'features' | 'sample'> {
+  /** Of its features those that a scheduler goes by: what it uses of a GPU alone, fractions 0–1. */
+  features?: { smUtil?: number; dramUtil?: number; l2Util?: number };
   /** The action's time limit, ms. */
   timeoutMs: number;
 }
@@ -212,6 +218,8 @@ export interface Placement {
   joins?: boolean;
   /** Its devices are a stand-in's. */
   simulated?: boolean;
+  /** What its run was predicted to take alone at 100 %, and as it is placed, loading excluded, ms; absent: it was never measured. */
+  predicted?: { soloMs: number; runMs: number };
   /** When it was decided, epoch ms. */
   at: number;
   /** Of the decider's lease. */
@@ -265,9 +273,11 @@ export interface GpuRecord {
   queueMs: number;
   /** The time that injection into a warm process took. */
   injectMs?: number;
+  /** What its run was predicted to take without loading; absent where its function was never measured. */
   predictedMs?: number;
+  /** What it took, loading included. */
   actualMs: number;
-  /** 1 − solo / co-located; absent where the solo time is not known. */
+  /** 1 − solo / co-located, loading excluded; absent where the solo time is not known. */
   degradation?: number;
   start: 'cold' | 'prewarmed' | 'injected' | 'warm';
   /** Requests that ran together with it, itself included. */

@@ -1,3 +1,4 @@
+import type { TopicOptions } from './bus/message-bus.js';
 import type { JsonObject, JsonValue } from './json.js';
 import type { WhiskActivation } from './entities/activation.js';
 import type { Identity } from './entities/identity.js';
@@ -66,6 +67,21 @@ export interface InvokerInstanceId {
   displayedName?: string;
 }
 
+/** Topic `health`: an invoker is there. */
+export interface PingMessage {
+  name: InvokerInstanceId;
+  /** False: it takes no more activations. */
+  isEnabled?: boolean;
+}
+
+/** Topic `cacheInvalidation`: an entity was written or deleted. */
+export interface InvalidationMessage {
+  /** `ns/name` or `ns/pkg/name`. */
+  key: { mainId: string; secondaryId?: string };
+  /** Who says so, `controller<N>`; it ignores its own. */
+  instanceId: string;
+}
+
 /** Result only: the slot is still in use. */
 export interface ResultMessage {
   transid: TransactionIdJson;
@@ -87,5 +103,15 @@ export interface CombinedMessage extends ResultMessage {
   instance: InvokerInstanceId;
 }
 
-/** Topic `completed<controller>`. */
+/** The topic of acknowledgements to a controller. */
+export const completedTopic = (controller: number | string): string => `completed${controller}`;
+
+/** What a controller that was started again is told of earlier activations is of no use to it. */
+export const completedTopicOptions: TopicOptions = {
+  durable: false,
+  maxPendingMessages: 100_000,
+  maxPendingBytes: Infinity,
+};
+
+/** On a topic that completedTopic names. */
 export type AcknowledgementMessage = ResultMessage | CompletionMessage | CombinedMessage;

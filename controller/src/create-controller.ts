@@ -53,9 +53,15 @@ export function createController(dependencies: ControllerDependencies): Controll
   const { store, clock, random, logger, config, state, metrics } = dependencies;
   const { vanityDomain } = config;
   const identities = new Identities(store, clock);
-  const actions = new ActionCache(store, clock);
+  const changes = dependencies.changes;
+  const changedHere = (id: string): void => changes?.announce(id);
+  const actions = new ActionCache(store, clock, changedHere);
   const lock = createParameterLock(config.parameterStorage, random);
-  const packages = new PackageCache(store, clock);
+  const packages = new PackageCache(store, clock, changedHere);
+  changes?.onElsewhere((id) => {
+    actions.changedElsewhere(id);
+    packages.changedElsewhere(id);
+  });
   const actionWriter = new ActionWriter(store, actions, random, lock);
   const actionResolver = new ActionResolver(actions, packages);
   const composing = new ComposingInvoker({

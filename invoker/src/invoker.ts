@@ -2,6 +2,7 @@ import { ActivationFeed } from '@gpuwhisk/common/activations/activation-feed';
 import { isRecorded } from '@gpuwhisk/common/activations/is-recorded';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
+import { busMetrics } from '@gpuwhisk/common/bus/bus-metrics';
 import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';
@@ -102,9 +103,15 @@ export class Invoker {
       end: (container) => this.pool.end(container),
       unbound: () => new Set(this.pool.prewarmed().map(({ id }) => id)),
     });
-    this.feed = new ActivationFeed(bus, `invoker${dependencies.instance}`, dependencies.maxInFlight, {
+    const topic = `invoker${dependencies.instance}`;
+    const counts = busMetrics(metrics.registry);
+    this.feed = new ActivationFeed(bus, topic, dependencies.maxInFlight, {
       accept: (message, done) => this.accept(message, done),
       recover: (message, done) => void this.recover(message, done),
+      malformed: (offset, reason) => {
+        counts.malformed(topic);
+        logger.warn({ topic, offset, reason }, 'a message that is no activation was skipped');
+      },
     });
   }
 
@@ -214,8 +221,8 @@ export class Invoker {
       return;
     }
     const latest = this.feed.latest(message.activationId);
-    // It may have been placed and sent meanwhile.
-    if (latest === undefined || latest === message) this.feed.letGo(message.activationId)();
+    // It may have been placed and sent meanwhile; of earlier lives there may be several messages.
+    if (latest === undefined) this.feed.letGo(message.activationId)();
     else this.accept(latest, done);
   }
 

@@ -20,13 +20,13 @@ namespace gpuwhisk::inject {
 template <typename Content>
 Shared<Content>::Shared(const char *name) : file_(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
   if (!file_) throw_errno("memfd_create");
-  if (ftruncate(file(), sizeof(Content)) < 0) throw_errno("ftruncate");
-  void *mapped = mmap(nullptr, sizeof(Content), PROT_READ | PROT_WRITE, MAP_SHARED, file(), 0);
+  if (ftruncate(file(), bytes) < 0) throw_errno("ftruncate");
+  void *mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file(), 0);
   if (mapped == MAP_FAILED) throw_errno("mmap");
   content_ = static_cast<Content *>(mapped);
 }
 template <typename Content> Shared<Content>::~Shared() {
-  if (content_) munmap(content_, sizeof(Content));
+  if (content_) munmap(content_, bytes);
 }
 template <typename Content>
 Shared<Content>::Shared(Shared &&other) noexcept

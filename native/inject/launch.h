@@ -30,6 +30,9 @@ public:
   Content *get() const { return content_; }
   int file() const { return file_.get(); }
 
+  /** Whole pages: what lies after the content in the last one is mapped, too. */
+  static constexpr size_t bytes = (sizeof(Content) + 4095) / 4096 * 4096;
+
 private:
   Descriptor file_;
   Content *content_;

@@ -95,6 +95,7 @@ private:
   void read_result(Outcome &outcome);
   void roll_back(Outcome &outcome, bool thorough);
   void put_back(Watch &watch, bool thorough);
+  void empty_mailbox();
   void reset_device();
   void limit_memory(int64_t bytes);
 

@@ -3,12 +3,17 @@
 #include "prewarmer.h"
 #include "watch.h"
 
+#include <cerrno>
+#include <cstring>
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace gpuwhisk::inject {
 namespace {
 
 constexpr int64_t device_limit_us = 1'000'000;
+constexpr blkcnt_t max_kept_blocks = 128; // Of 512 bytes.
 
 } // namespace
 
@@ -53,13 +58,31 @@ void Prewarmer::put_back(Watch &watch, bool thorough) {
   state_->plan(calls);
   remote_.run(calls);
   snapshot_->write_back();
-  // What the function left in the mailbox goes too; the holes read as zeros.
-  if (fallocate(launched_.mailbox.file(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, sizeof(gw_mailbox)) < 0)
-    throw_errno("empty the mailbox");
+  empty_mailbox();
   watch.stage("restore");
   snapshot_->verify();
   state_->verify();
   watch.stage("verify");
+}
+
+// What the function left there goes too. The few pages that every function uses stay, as zeros: taken away, each would
+// come back with two page faults. The holes read as zeros, too.
+void Prewarmer::empty_mailbox() {
+  int file = launched_.mailbox.file();
+  struct stat now;
+  if (fstat(file, &now) < 0) throw_errno("fstat");
+  if (now.st_blocks > max_kept_blocks) {
+    if (fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, launched_.mailbox.bytes) < 0)
+      throw_errno("empty the mailbox");
+    return;
+  }
+  auto *mailbox = reinterpret_cast<char *>(launched_.mailbox.get());
+  for (off_t end = 0;;) {
+    off_t start = lseek(file, end, SEEK_DATA);
+    if (start < 0 && errno == ENXIO) return; // Nothing more.
+    if (start < 0 || (end = lseek(file, start, SEEK_HOLE)) < 0) throw_errno("empty the mailbox");
+    std::memset(mailbox + start, 0, static_cast<size_t>(end - start));
+  }
 }
 
 // By the pre-warmer's own code in its own memory, which is as it was: only what the driver keeps apart is the function's.

@@ -68,7 +68,7 @@ Snapshot::Snapshot(const Target &target, Remote &remote, Descriptor userfault, D
     enlist(range);
     protect_present(range);
   }
-  mapped_pages_ = target_.mapped_pages();
+  counts_ = target_.counts();
 }
 
 void Snapshot::list_mappings() {
@@ -146,14 +146,18 @@ void Snapshot::plan(std::vector<gw_call> &calls, bool mapped) {
   to_write_.clear();
   to_enlist_.clear();
   to_protect_.clear();
+  Counts now = target_.counts();
   // The stack grows without a call.
-  compare_mappings_ = mapped || !tracks_writes() || target_.mapped_pages() != mapped_pages_;
+  compare_mappings_ = mapped || !tracks_writes() || now.mapped_bytes != counts_.mapped_bytes;
   if (compare_mappings_) {
     plan_mappings(calls);
     plan_pages(calls);
-  } else {
+  } else if (now.faults != counts_.faults) {
     plan_written(calls);
+  } else {
+    to_write_ = open_;
   }
+  counts_.faults = now.faults;
   plan_copies(calls);
 }
 
@@ -267,27 +271,6 @@ void Snapshot::write_back() {
   if (leave_open) open_ = to_write_;
   else to_protect_.insert(to_protect_.end(), to_write_.begin(), to_write_.end());
   for (Range range : to_protect_) protect(range);
-}
-
-void Snapshot::verify() const {
-  if (compare_mappings_) return verify_all();
-  std::vector<Range> written = unprotected_pages(target_, {tracked_.front().start, tracked_.back().end});
-  if (!subtract(written, open_).empty()) throw Failure("unrestorable", "A page of the pre-warmer is not as it was.");
-  if (target_.mapped_pages() != mapped_pages_)
-    throw Failure("unrestorable", "The mappings of the pre-warmer differ from those before.");
-}
-
-void Snapshot::verify_all() const {
-  std::string now = target_.read_maps();
-  if (now != maps_text_ && coalesce(parse_maps(now)) != mappings_)
-    throw Failure("unrestorable", "The mappings of the pre-warmer differ from those before.");
-  for (Range range : watched_)
-    if (!private_copies(target_, range).empty())
-      throw Failure("unrestorable", "The function wrote over code or constants of the pre-warmer.");
-  for (Range range : tracked_) {
-    PageRuns found = runs(range);
-    if (!found.written.empty()) throw Failure("unrestorable", "A page of the pre-warmer is not as it was.");
-  }
 }
 
 } // namespace gpuwhisk::inject

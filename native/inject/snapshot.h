@@ -5,7 +5,9 @@
 // costs a walk over page tables. Elsewhere the pages are compared with the copy.
 //
 // Functions write much the same pages of their interpreter. What one wrote is therefore left open for a while, and
-// put back after every function whether it was written or not: that is cheaper than a fault and a protection each.
+// put back after every function whether it was written or not: that is cheaper than a fault and a protection each. And
+// since a protected page cannot be written without a page fault of the process, the page tables are read only if there
+// was one: the kernel counts them.
 #pragma once
 
 #include "content.h"
@@ -37,7 +39,7 @@ public:
   /** After those calls: writes back what the process itself may not write, and protects the pages again. */
   void write_back();
   /** Throws "unrestorable" if mappings, constants or code differ from the snapshot, or a page is not as it was. */
-  void verify() const;
+  void verify();
 
 private:
   struct Stored : Range {
@@ -75,7 +77,7 @@ private:
   std::vector<iovec> from_, to_; // What the process may not write itself.
   size_t pages_ = 0;             // To be put back.
   std::vector<Range> open_;     // Written back, and not protected.
-  uint64_t mapped_pages_ = 0;
+  Counts counts_;               // When it was last known which pages are not protected: open_, and no other.
   size_t adopted_bytes_ = 0;
   unsigned rounds_ = 0;
   bool compare_mappings_ = true;

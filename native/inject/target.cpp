@@ -35,15 +35,32 @@ std::string read_whole(int file, const char *what) {
   return text;
 }
 
-// Field 22 of stat; the second field (the name) may itself hold blanks and brackets. State Z is a dead process.
-uint64_t start_of(const std::string &stat) {
-  size_t at = stat.rfind(')');
-  if (at == std::string::npos || at + 2 >= stat.size() || stat[at + 2] == 'Z' || stat[at + 2] == 'X')
+struct Stat {
+  uint64_t start_ticks = 0;
+  Counts counts;
+};
+
+// Fields by their numbers in proc(5). The second (the name) may itself hold blanks and brackets. State Z is a dead process.
+Stat read_stat(int file) {
+  char text[2048];
+  ssize_t length = pread(file, text, sizeof text, 0);
+  if (length < 0 && errno == ESRCH) throw Failure("gone", "The process has ended.");
+  if (length < 0) throw_errno("read /proc/PID/stat");
+  const char *end = text + length, *next = end;
+  while (next > text && next[-1] != ')') --next;
+  if (next == text || end - next < 2 || next[1] == 'Z' || next[1] == 'X')
     throw Failure("gone", "The process has ended.");
-  for (int field = 2; field < 22 && at != std::string::npos; field++) at = stat.find(' ', at + 1);
-  uint64_t ticks = 0;
-  if (at != std::string::npos) std::from_chars(stat.data() + at + 1, stat.data() + stat.size(), ticks);
-  return ticks;
+  Stat stat;
+  for (int field = 3; field <= 23; field++) {
+    next = std::find(next, end, ' ');
+    if (next != end) ++next;
+    uint64_t value = 0;
+    std::from_chars(next, end, value);
+    if (field == 10 || field == 12) stat.counts.faults += value; // Minor and major ones.
+    if (field == 22) stat.start_ticks = value;
+    if (field == 23) stat.counts.mapped_bytes = value;
+  }
+  return stat;
 }
 
 std::set<int> numbers_in(int folder, const char *what) {
@@ -76,20 +93,19 @@ Descriptor open_folder(pid_t pid) {
 
 uint64_t start_ticks(pid_t pid) {
   Descriptor folder = open_folder(pid);
-  return start_of(read_whole(open_at(folder.get(), "stat", O_RDONLY).get(), "stat"));
+  return read_stat(open_at(folder.get(), "stat", O_RDONLY).get()).start_ticks;
 }
 
 Target::Target(pid_t pid, uint64_t start)
     : pid_(pid), start_(start), folder_(open_folder(pid)), memory_(open_at(folder(), "mem", O_RDWR)),
       pagemap_(open_at(folder(), "pagemap", O_RDONLY)), maps_(open_at(folder(), "maps", O_RDONLY)),
       status_(open_at(folder(), "status", O_RDONLY)), stat_(open_at(folder(), "stat", O_RDONLY)),
-      statm_(open_at(folder(), "statm", O_RDONLY)),
       fds_(open_at(folder(), "fd", O_RDONLY | O_DIRECTORY)), tasks_(open_at(folder(), "task", O_RDONLY | O_DIRECTORY)) {
   check_identity();
 }
 
 void Target::check_identity() const {
-  if (start_of(read_whole(stat_.get(), "stat")) != start_)
+  if (read_stat(stat_.get()).start_ticks != start_)
     throw Failure("gone", "Process " + std::to_string(pid_) + " is another one than was registered.");
 }
 
@@ -132,7 +148,7 @@ void Target::write_all(const std::vector<iovec> &from, const std::vector<iovec> 
 
 std::string Target::read_maps() const { return read_whole(maps_.get(), "maps"); }
 std::string Target::read_status() const { return read_whole(status_.get(), "status"); }
-uint64_t Target::mapped_pages() const { return std::stoull(read_whole(statm_.get(), "statm")); }
+Counts Target::counts() const { return read_stat(stat_.get()).counts; }
 std::string Target::read_file(const char *name) const {
   return read_whole(open_at(folder(), name, O_RDONLY).get(), name);
 }

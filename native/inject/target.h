@@ -16,6 +16,12 @@ namespace gpuwhisk::inject {
 /** The start time of a process, in clock ticks since boot: with the PID it names a process for good. Throws "gone". */
 uint64_t start_ticks(pid_t pid);
 
+/** What the kernel counts of a process. */
+struct Counts {
+  uint64_t faults = 0;       // Page faults, of all threads, ended ones too.
+  uint64_t mapped_bytes = 0; // The size of all mappings together.
+};
+
 class Target {
 public:
   /** Opens the process. Throws "gone" if there is none of that PID and start time. */
@@ -37,8 +43,8 @@ public:
   std::string read_maps() const;
   std::string read_status() const;
   std::string read_file(const char *name) const;
-  /** The size of all mappings together, in pages. */
-  uint64_t mapped_pages() const;
+  /** Throws "gone" as check_identity does. */
+  Counts counts() const;
   /** The names in /proc/PID/fd and /proc/PID/task, as numbers. */
   std::set<int> descriptors() const;
   std::set<int> threads() const;
@@ -52,7 +58,7 @@ public:
 private:
   pid_t pid_;
   uint64_t start_;
-  Descriptor folder_, memory_, pagemap_, maps_, status_, stat_, statm_, fds_, tasks_;
+  Descriptor folder_, memory_, pagemap_, maps_, status_, stat_, fds_, tasks_;
 };
 
 } // namespace gpuwhisk::inject

@@ -13,7 +13,7 @@ class Mailbox(ctypes.Structure):
         ("calls", ctypes.c_uint64 * 8 * MAX_CALLS),
         ("request", ctypes.c_uint32),
         ("status", ctypes.c_uint32),
-        ("result", ctypes.c_uint64),
+        ("result", ctypes.c_char_p),
         ("result_length", ctypes.c_uint64),
         ("environment_length", ctypes.c_uint64),
         ("entry", ctypes.c_char * ENTRY_BYTES),
@@ -76,6 +76,6 @@ def environment_and_argument(mailbox):
 def read_code(fd):
     """The whole of the sealed file."""
     try:
-        return os.read(fd, os.fstat(fd).st_size)
+        return os.pread(fd, os.lseek(fd, 0, os.SEEK_END), 0)
     finally:
         os.close(fd)

@@ -58,6 +58,8 @@ def main(args):
     return soon({"sorted": sorted(args), "text": json.dumps(args)})
 '''
 
+parse = json.JSONDecoder().decode
+
 
 class Guest:
     """Serves the requests in the mailbox: loads one function, calls it."""
@@ -68,7 +70,6 @@ class Guest:
         self.reset_device = reset_device
         self.runtime = runtime.Runtime(None)
         self.runtime.concurrent = False  # The proxy has one request under way.
-        self.result = b""  # Kept until the proxy has read it.
 
     def serve_request(self):
         mailbox = self.mailbox
@@ -102,9 +103,8 @@ class Guest:
         flush_output()
 
     def call(self, argument, batch):
-        result = self.runtime.serve(json.loads(argument), bool(batch))
-        self.result = ctypes.create_string_buffer(result)
-        self.mailbox.result = ctypes.addressof(self.result)
+        result = self.runtime.serve(parse(argument.decode("utf-8", "surrogatepass")), bool(batch))
+        self.mailbox.result = result  # Which keeps it until the proxy has read it.
         self.mailbox.result_length = len(result)
 
 

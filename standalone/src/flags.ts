@@ -22,11 +22,13 @@ export const usage = `Usage: npm start -- [flags]
   --data DIR             folder of all state (default .gpuwhisk)
   --couchdb URL          entities, identities and records in a CouchDB (http://user:password@host:5984)
   --couchdb-prefix TEXT  prefix of its databases' names (default whisk_local_)
+  --kafka BROKERS        messages in a Kafka (host:port, or several with commas)
   --config FILE          JSON configuration file; flags and GPUWHISK_* variables come on top
   --set KEY=VALUE        any setting by its path, such as --set limits.maxTimeoutMs=600000; may be repeated
   --memory MIB           memory that containers may claim together (default 60 % of the host's)
   --stem-cells true|false   keep prewarmed containers (default true)
-  --containers mscontainer|process   inject functions into warm processes (default), or start each in one of its own
+  --containers mscontainer|process|docker   inject functions into warm processes (default), start each in one of its own,
+                         or in a container of the Docker engine of this host
   --gpus auto|none|sim:MODELxN[,MODELxN]   the GPUs that are here (default auto), none, or simulated ones such as
                          sim:a100-40x4 (models: rtx3090, a100-40, a100-80, h100, h200)
   --runtimes FILE        runtimes manifest in OpenWhisk's shape (default runtimes/runtimes.json)
@@ -57,6 +59,7 @@ export function parseCommand(args: string[], env: NodeJS.ProcessEnv): Command {
   if (values.data !== undefined) flags.dataDir = values.data;
   if (values.couchdb !== undefined) assign(flags, `couchdb.url=${values.couchdb}`);
   if (values['couchdb-prefix'] !== undefined) assign(flags, `couchdb.prefix=${values['couchdb-prefix']}`);
+  if (values.kafka !== undefined) assign(flags, `kafka.brokers=${values.kafka}`);
   if (values.memory !== undefined) flags.poolMemoryMiB = Number(values.memory);
   if (values['stem-cells'] !== undefined) flags.stemCells = jsonOrText(values['stem-cells']);
   if (values.containers !== undefined) flags.containers = values.containers;
@@ -92,6 +95,7 @@ function parseValues(args: string[]) {
       data: { type: 'string' },
       couchdb: { type: 'string' },
       'couchdb-prefix': { type: 'string' },
+      kafka: { type: 'string' },
       config: { type: 'string' },
       set: { type: 'string', multiple: true },
       memory: { type: 'string' },
@@ -108,7 +112,8 @@ function parseValues(args: string[]) {
   }).values;
 }
 
-function assign(tree: Record<string, unknown>, setting: string): void {
+/** Puts a setting `a.b=value` into a tree. Throws ConfigError. */
+export function assign(tree: Record<string, unknown>, setting: string): void {
   const at = setting.indexOf('=');
   if (at < 1) throw new ConfigError(`--set takes KEY=VALUE, not '${setting}'`);
   const path = setting.slice(0, at).split('.');

@@ -1,12 +1,15 @@
 import { resolve } from 'node:path';
 import { ConfigError, withoutSecrets } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
+import { KafkaUnavailableError } from '@gpuwhisk/engines/kafka/kafka-errors';
+import { EngineError } from '@gpuwhisk/invoker/containers/docker/engine-client';
 import { DataFolderInUseError } from './data-lock.js';
 import { parseCommand, usage } from './flags.js';
 import { guest } from './standalone-identities.js';
 import type { AccountLimits } from './standalone-identities.js';
 import { StoreOpenError } from '@gpuwhisk/common/store/store-error';
-import { IsolationError, startPlatform } from './platform.js';
+import { IsolationError } from './invoker-node.js';
+import { startPlatform } from './platform.js';
 import type { Platform } from './platform.js';
 
 /** How long running activations may go on after the first signal to stop, ms. */
@@ -57,7 +60,10 @@ async function serve(config: Config, accountLimits: AccountLimits): Promise<void
 }
 
 function explain(error: unknown): string {
-  const told = [ConfigError, DataFolderInUseError, IsolationError, StoreOpenError];
+  const told = [
+    ...[ConfigError, DataFolderInUseError, IsolationError],
+    ...[EngineError, KafkaUnavailableError, StoreOpenError],
+  ];
   if (told.some((type) => error instanceof type)) return (error as Error).message;
   const { code, port, address } = error as { code?: string; port?: number; address?: string };
   if (code === 'EADDRINUSE') return `Port ${port} of ${address} is in use; choose another with --port.`;

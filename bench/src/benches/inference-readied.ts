@@ -13,7 +13,7 @@ import time as _time
 _recognise, _runs = main, 0
 def main(args):
     global _runs
-    first_line_ms = _time.time() * 1000
+    first_line_ms = _time.monotonic() * 1000
     _runs += 1
     if "held" in args:
         _time.sleep(args["held"])
@@ -95,8 +95,11 @@ async function readiedRequest(api: Api, name: string, body: string): Promise<Req
   }
 }
 
+/** The clock of `time.monotonic()` in a function: milliseconds of wall clock time would be too coarse. */
+const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6;
+
 async function request(api: Api, name: string, body: string): Promise<Request> {
-  const sentMs = Date.now();
+  const sentMs = monotonicMs();
   const { status, text, elapsedMs } = await api.send('POST', invokePath(name, true), body);
   if (status !== 200) throw new Error(`${name} gave ${status}: ${text.slice(0, 500)}`);
   const { response, annotations } = JSON.parse(text) as {

@@ -1,5 +1,5 @@
 import { faashareForest, predictForest, trainForest } from '@gpuwhisk/gpu/predict/forest';
-import { scaled, scalingOf, squaredDistance } from '@gpuwhisk/gpu/predict/scaling';
+import { scaled, scalingOf, squaredDistance } from '@gpuwhisk/gpu/numeric/scaling';
 import { fitSlowdowns, predictSlowdown } from '@gpuwhisk/gpu/predict/slowdown-regression';
 import type { InterferenceRow } from '../data/interference.js';
 import { median } from '../statistics.js';

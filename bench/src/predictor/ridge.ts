@@ -1,5 +1,5 @@
-import { scaled, scalingOf, type Scaling } from '@gpuwhisk/gpu/predict/scaling';
-import { cholesky, solveLower } from '@gpuwhisk/gpu/quota/cholesky';
+import { cholesky, solveLower, solveUpper } from '@gpuwhisk/gpu/numeric/cholesky';
+import { scaled, scalingOf, type Scaling } from '@gpuwhisk/gpu/numeric/scaling';
 import type { InterferenceRow } from '../data/interference.js';
 
 const penalties = [0.01, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000];
@@ -53,9 +53,6 @@ function fitPlane(rows: readonly InterferenceRow[], penalty: number): Plane {
   for (let i = 0; i < width; i += 1) normal[i * width + i]! += penalty;
   const lower = cholesky(normal, width);
   solveLower(lower, slopes);
-  for (let row = width - 1; row >= 0; row -= 1) {
-    for (let k = row + 1; k < width; k += 1) slopes[row]! -= lower[k * width + row]! * slopes[k]!;
-    slopes[row]! /= lower[row * width + row]!;
-  }
+  solveUpper(lower, slopes);
   return { scaling, mean, slopes };
 }

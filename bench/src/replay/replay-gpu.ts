@@ -9,7 +9,9 @@ export interface Run {
   task: Task;
   share: number;
   startedAt: number;
-  /** Of its injection or cold start, during which it holds memory and computes nothing. */
+  /** Of its injection or cold start. */
+  startMs: number;
+  /** What is left of it, during which it holds memory and computes nothing. */
   startLeftMs: number;
   /** Of its solo time. */
   leftMs: number;
@@ -27,7 +29,7 @@ export interface ReplayGpu extends GpuState {
 }
 
 /** GPU number `index` of a cluster. */
-export function makeGpu(index: number, { type, mode, memoryMiB, perNode }: ReplayCluster): ReplayGpu {
+export function makeGpu(index: number, { type, mode, memoryMiB, perNode, kept }: ReplayCluster): ReplayGpu {
   return {
     id: `gpu${index}`,
     node: `node${Math.floor(index / perNode)}`,
@@ -35,6 +37,7 @@ export function makeGpu(index: number, { type, mode, memoryMiB, perNode }: Repla
     mode,
     memoryMiB,
     runs: [],
+    ...(kept !== undefined && { idle: kept.initial[index] ?? [] }),
     used: 0,
     get running() {
       return this.runs;

@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
 import type { Decision, Policy, SchedulingEvent, Start, Task } from '@gpuwhisk/gpu/policies/policy';
+import { instanceOf, startAmong, type KeptInstances } from './instances.js';
 import { advance, makeGpu, rateAll, type ReplayGpu, type Run } from './replay-gpu.js';
 import { newTotals, type FinishedJob, type RunTotals } from './run-totals.js';
 import type { GpuTruth } from './truth.js';
@@ -24,6 +25,8 @@ export interface ReplayCluster {
   memoryMiB: number;
   /** GPUs of a node. */
   perNode: number;
+  /** Absent: every task starts in a new process, at the share that was decided. */
+  kept?: KeptInstances;
 }
 
 /** What a replay has shown. */
@@ -113,6 +116,7 @@ export function replay(
       return [];
     }
     gpu.runs = gpu.runs.filter((one) => !done.includes(one));
+    if (gpu.idle) gpu.idle = [...gpu.idle, ...done.map(({ task, share }) => instanceOf(task, share))];
     rateAll(gpu, truth);
     return done.map((one) => {
       run.finished.push({ job: one.job, startedAt: one.startedAt, finishedAt: now, gpu: gpu.id });
@@ -120,7 +124,7 @@ export function replay(
         task: one.task,
         gpu: { id: gpu.id, type: gpu.type, mode: gpu.mode },
         share: one.share,
-        ranMs: now - one.startedAt - one.job.startMs,
+        ranMs: now - one.startedAt - one.startMs,
         beside: [...one.besideMs.values()].map(({ task, share, ms }) => ({
           task,
           share,
@@ -168,12 +172,16 @@ export function replay(
       throw new Error(`policy ${policy.name} puts ${id} on ${gpuId}, which is not free`);
     }
     waiting.delete(id);
+    const begun = gpu.idle && startAmong(gpu.idle, one.task, share, gpu.memoryMiB - taken);
+    if (begun) gpu.idle = begun.idle;
+    const startMs = begun?.isWarm && cluster.kept ? cluster.kept.warmMs : one.job.startMs;
     const started: Run = {
       job: one.job,
       task: one.job.task,
-      share,
+      share: begun?.share ?? share,
       startedAt: now,
-      startLeftMs: one.job.startMs,
+      startMs,
+      startLeftMs: startMs,
       leftMs: one.job.soloMs * (noiseOf.get(id) ?? 1),
       slowdown: 1,
       besideMs: new Map(),

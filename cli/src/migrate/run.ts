@@ -2,44 +2,25 @@ import { writeFileSync } from 'node:fs';
 import { apiBase } from '../client/api-host.js';
 import { messageOf, WskError } from '../errors.js';
 import { defaultApiVersion, propertiesFile, readProperties } from '../settings.js';
-import { cliVersion } from '../version.js';
 import { migrateFromCouchdb } from './from-couchdb.js';
 import { migrateFromRest } from './from-rest.js';
 import { connectServer, RefusedError, UnreachableError, type Server } from './http.js';
-import { migrateHelp, readOptions, UsageError, type MigrateOptions } from './options.js';
+import { migrateHelp, readOptions, type MigrateOptions } from './options.js';
 import { createProgress } from './progress.js';
 import { Report } from './report.js';
-
-const usage = `usage: gpuwhisk COMMAND ...
-
-  migrate     copy everything from an OpenWhisk into this platform
-  --version   the version
-
-gpuwhisk COMMAND --help says more.
-`;
 
 /** Longest silence of a server, ms: code of 48 MiB has to get through. */
 const timeoutMs = 120_000;
 const retryDelayMs = 250;
 
-/** Runs one command line, without the leading `node gpuwhisk`, and returns its exit code: 0, or 1. */
-export async function runGpuwhisk(commandLine: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
-  const [command, ...words] = commandLine;
-  if (command === '--version') return say(`gpuwhisk ${cliVersion()}\n`);
-  if (command === undefined || command === '--help' || command === '-h') return say(usage);
-  try {
-    if (command !== 'migrate') throw new UsageError(`there is no command '${command}'`);
-    const properties = readProperties(propertiesFile(environment));
-    const options = readOptions(words, {
-      host: environment['WHISK_APIHOST'] ?? properties.get('APIHOST'),
-      key: environment['WHISK_AUTH'] ?? properties.get('AUTH'),
-    });
-    return options === undefined ? say(migrateHelp) : await migrate(options);
-  } catch (error) {
-    if (!(error instanceof UsageError || error instanceof WskError)) throw error;
-    process.stderr.write(`error: ${error.message}\nRun 'gpuwhisk migrate --help' for usage.\n`);
-    return 1;
-  }
+/** Runs `gpuwhisk migrate` and returns its exit code: 0, or 1. Throws UsageError and WskError. */
+export async function runMigrate(words: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
+  const properties = readProperties(propertiesFile(environment));
+  const options = readOptions(words, {
+    host: environment['WHISK_APIHOST'] ?? properties.get('APIHOST'),
+    key: environment['WHISK_AUTH'] ?? properties.get('AUTH'),
+  });
+  return options === undefined ? say(migrateHelp) : await migrate(options);
 }
 
 function say(text: string): number {

@@ -1,5 +1,6 @@
 import type { Delivery, MessageBus, Subscription } from '../bus/message-bus.js';
 import type { ActivationMessage } from '../messages.js';
+import { readActivationMessage } from '../messages-codec.js';
 import { RecentIds } from './recent-ids.js';
 
 /** Told of each activation once per life, however often its message comes. */
@@ -8,6 +9,8 @@ export interface FeedHandler {
   accept(message: ActivationMessage, done: () => void): void;
   /** A message that an earlier life of this consumer may have had. */
   recover(message: ActivationMessage, done: () => void): void;
+  /** A message that is no activation, and is skipped. */
+  malformed(offset: number, reason: string): void;
 }
 
 /** So many ids of finished activations, at least, are remembered, so that a doubled message is not run again. */
@@ -58,13 +61,21 @@ export class ActivationFeed {
     };
   }
 
-  /** The message that came last for an activation in hand. */
+  /** The message that came last for an activation in hand, of those that no earlier life may have had. */
   latest(activationId: string): ActivationMessage | undefined {
-    return this.inFlight.get(activationId)?.at(-1)?.message as unknown as ActivationMessage | undefined;
+    const fresh = this.inFlight.get(activationId)?.findLast(({ redelivered }) => !redelivered);
+    return fresh?.message as unknown as ActivationMessage | undefined;
   }
 
   private take(delivery: Delivery): void {
-    const message = delivery.message as unknown as ActivationMessage;
+    let message;
+    try {
+      message = readActivationMessage(delivery.message);
+    } catch (error) {
+      this.handler.malformed(delivery.offset, (error as Error).message);
+      delivery.done();
+      return;
+    }
     const id = message.activationId;
     if (this.finished.has(id)) {
       delivery.done();

@@ -43,6 +43,11 @@ describe('annotation gpu', () => {
     expect(gpuNeedOf(annotation, 500)).toEqual({ ...readGpuAnnotation(with2GiB({ sloMs: 100 })), timeoutMs: 500 });
   });
 
+  test('of the features those ride that a scheduler goes by, where they can be', () => {
+    const annotation = readGpuAnnotation(with2GiB({ features: { smUtil: 0.4, dramUtil: 7, l2Util: 0, layers: 3 } }));
+    expect(gpuNeedOf(annotation, 500).features).toEqual({ smUtil: 0.4, l2Util: 0 });
+  });
+
   test.each<[string, JsonValue, RegExp]>([
     ['a list', [], /must be an object/],
     ['a text', '2 GiB', /must be an object/],

@@ -136,10 +136,15 @@ function checkShares({ smRequest, smLimit, mpsPercent }: GpuAnnotation): void {
   throw refused('smRequest', `at most ${bound}`, smRequest);
 }
 
+/** Features that a scheduler goes by. */
+const utilisations = ['smUtil', 'dramUtil', 'l2Util'];
+
 /** What of a checked annotation rides with activations. */
-export function gpuNeedOf(annotation: GpuAnnotation, timeoutMs: number): GpuNeed {
-  const need = { ...annotation, timeoutMs };
-  delete need.features;
+export function gpuNeedOf({ features, ...annotation }: GpuAnnotation, timeoutMs: number): GpuNeed {
+  const used = Object.entries(features ?? {}).filter(
+    ([name, value]) => utilisations.includes(name) && value >= 0 && value <= 1,
+  );
+  const need = { ...annotation, timeoutMs, ...(used.length > 0 && { features: Object.fromEntries(used) }) };
   delete need.sample;
   return need;
 }

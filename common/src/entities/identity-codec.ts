@@ -17,6 +17,9 @@ const numbers = [
   'maxActionConcurrency',
   'warmedContainerKeepingCount',
   'maxActionInstances',
+  'concurrentGpuInvocations',
+  'concurrentGpus',
+  'concurrentGpuMemory',
 ] as const;
 const sizes = ['maxParameterSize', 'maxPayloadSize', 'truncationSize'] as const;
 

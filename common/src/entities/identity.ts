@@ -19,6 +19,10 @@ export interface UserLimits {
   warmedContainerKeepingCount?: number;
   warmedContainerKeepingTimeout?: string;
   maxActionInstances?: number;
+  /** Ours: activations with a GPU that may be in flight, the devices and the device memory (MiB) that they ask for together. */
+  concurrentGpuInvocations?: number;
+  concurrentGpus?: number;
+  concurrentGpuMemory?: number;
 }
 
 /** Who calls, as messages carry it: one identity is one namespace with one key. */

@@ -3,6 +3,8 @@ import type { LogDamage } from '../bus/append-log.js';
 import type { Timer } from '../system/clock.js';
 import type { Disk } from '../system/disk.js';
 import type { Random } from '../system/random.js';
+import { interruptJob, journalled, keyOf } from './embedded-job.js';
+import type { Job } from './embedded-job.js';
 import { JobJournal } from './job-journal.js';
 import type { JournalJob } from './job-journal.js';
 import { JobsClosedError, JobsFullError } from './jobs.js';
@@ -33,15 +35,6 @@ const maxFailedKept = 100;
 const maxRetryMs = 10 * 60_000;
 /** A job that was interrupted so often has failed: its resource is never free for as long as it takes. */
 const maxInterruptions = 100;
-
-interface Job extends JournalJob {
-  state: 'waiting' | 'running';
-  /** Monotonic ms. */
-  readyMs: number;
-  abort?: AbortController;
-  /** It is being aborted for no fault of its own. */
-  interrupted: boolean;
-}
 
 interface Handler {
   options: HandlerOptions;
@@ -286,17 +279,4 @@ class EmbeddedJobs implements Jobs {
   private *journalled(): Iterable<JournalJob> {
     for (const job of this.byKey.values()) yield journalled(job);
   }
-}
-
-function interruptJob(job: Job, why: string): void {
-  job.interrupted = true;
-  job.abort?.abort(new Error(why));
-}
-
-function journalled({ id, request, attempts, interruptions }: Job): JournalJob {
-  return { id, request, attempts, interruptions };
-}
-
-function keyOf({ kind, key }: Pick<JobRequest, 'kind' | 'key'>): string {
-  return JSON.stringify([kind, key]);
 }

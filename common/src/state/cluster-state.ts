@@ -17,6 +17,8 @@ export interface Holds {
   release(key: string, token: string): Awaitable<void>;
   /** The number of holders of `key`. */
   count(key: string): Awaitable<number>;
+  /** The holders of `key`, in no particular order. */
+  tokens(key: string): Awaitable<string[]>;
 }
 
 /** A right that one holder has at a time. */

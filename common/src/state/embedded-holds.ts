@@ -46,6 +46,10 @@ export class EmbeddedHolds implements Holds {
     return holders.expiries.size;
   }
 
+  tokens(key: string): string[] {
+    return this.count(key) === 0 ? [] : [...(this.keys.get(key)?.expiries.keys() ?? [])];
+  }
+
   private forgetOver(holders: Holders, nowMs: number): void {
     if (nowMs < holders.noneOverBeforeMs) return;
     let earliestMs = Infinity;

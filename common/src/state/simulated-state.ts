@@ -63,6 +63,7 @@ export function simulatedState(inner: ClusterState, options: SimulatedStateOptio
       hold: (key, token, ttlMs) => ask(() => own.hold(key, token, ttlMs)),
       release: (key, token) => ask(() => own.release(key, token)),
       count: (key) => ask(() => own.count(key)),
+      tokens: (key) => ask(() => own.tokens(key)),
     };
   };
   return {

@@ -20,6 +20,8 @@ export class ActionCache {
   constructor(
     private readonly store: ArtifactStore,
     clock: Clock,
+    /** Told of the id of what was changed here. */
+    private readonly onChange: (id: string) => void = () => undefined,
   ) {
     this.cache = new BoundedCache(clock, cacheBounds);
   }
@@ -38,11 +40,20 @@ export class ActionCache {
 
   /** Remembers an action that was just written. */
   written(action: WhiskAction): void {
-    this.cache.set(actionId(action), withoutCode(action));
+    const id = actionId(action);
+    this.cache.set(id, withoutCode(action));
+    this.onChange(id);
   }
 
   /** Forgets an action that was or may have been changed. */
   drop(namespace: string, name: string): void {
-    this.cache.drop(`${namespace}/${name}`);
+    const id = `${namespace}/${name}`;
+    this.cache.drop(id);
+    this.onChange(id);
+  }
+
+  /** Forgets the action of an id that was changed elsewhere. */
+  changedElsewhere(id: string): void {
+    this.cache.drop(id);
   }
 }

@@ -18,9 +18,11 @@ import type { ActionCache } from '../actions/action-cache.js';
 import type { ActionResolver } from '../actions/action-resolver.js';
 import type { ActionWriter } from '../actions/action-writer.js';
 import type { GpuScheduler } from '../balance/gpu-scheduler.js';
+import type { Learned } from '../learned/learned.js';
 import type { GpuTable } from '../balance/gpu-table.js';
 import type { GpuWishes } from '../balance/gpu-wishes.js';
 import type { GpuWorkloads } from '../balance/gpu-workloads.js';
+import type { EntityChanges } from '../cluster/entity-changes.js';
 import type { Throttles } from '../entitlement/throttles.js';
 import type { ComposingInvoker } from '../invoke/composing-invoker.js';
 import type { Identities } from '../identities.js';
@@ -44,6 +46,8 @@ export interface ControllerDependencies {
   invoker: InvokeService;
   /** What the controllers of the cluster know together. */
   state: ClusterState;
+  /** Of entities, here and at other controllers; absent: there are no others. */
+  changes?: Pick<EntityChanges, 'announce' | 'onElsewhere'>;
   /** Where what the controller runs itself, sequences and compositions, outlasts it. */
   bus: MessageBus;
   marks: Pick<StartMarks, 'mark' | 'startedBefore'>;
@@ -54,6 +58,8 @@ export interface ControllerDependencies {
   gpuWishes: GpuWishes;
   /** What waits for a GPU at this controller, and what was decided here. */
   gpuScheduler: Pick<GpuScheduler, 'queued' | 'decisions'>;
+  /** What was learned of functions on GPUs. */
+  learned: Pick<Learned, 'functions' | 'quotas' | 'models' | 'forgetFunction' | 'forgetQuota' | 'forgetModel'>;
   /** This controller's number. */
   instance: number;
   /** Stores the records of what the controller itself carries out. */

@@ -11,8 +11,14 @@ function resolvedLimits(context: ApiContext, call: IdentifiedCall): UserLimits {
   const own = call.identity.limits;
   const system = context.config.limits;
   const bounds = boundsOf(context, call.identity);
+  const gpus = {
+    concurrentGpuInvocations: own.concurrentGpuInvocations ?? system.concurrentGpuInvocations,
+    concurrentGpus: own.concurrentGpus ?? system.concurrentGpus,
+    concurrentGpuMemory: own.concurrentGpuMemory ?? system.concurrentGpuMemoryMiB,
+  };
   return {
     ...own,
+    ...Object.fromEntries(Object.entries(gpus).filter(([, limit]) => limit !== undefined)),
     invocationsPerMinute: own.invocationsPerMinute ?? system.invocationsPerMinute,
     concurrentInvocations: own.concurrentInvocations ?? system.concurrentInvocations,
     firesPerMinute: own.firesPerMinute ?? system.firesPerMinute,

@@ -5,6 +5,7 @@ import { activationRoutes } from './activations.js';
 import type { ApiContext } from './dependencies.js';
 import { docsRoutes } from './docs.js';
 import { gpuDecisionRoutes } from './gpu-decisions.js';
+import { gpuLearnedRoutes } from './gpu-learned.js';
 import { gpuRoutes } from './gpu.js';
 import { healthRoutes } from './health.js';
 import { infoRoutes } from './info.js';
@@ -28,6 +29,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...adminDataRoutes(context),
     ...gpuRoutes(context),
     ...gpuDecisionRoutes(context),
+    ...gpuLearnedRoutes(context),
     ...actionRoutes(context),
     ...packageRoutes(context),
     ...activationRoutes(context),

@@ -6,7 +6,7 @@ import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { placeLeastLoaded, placesToKeep } from '@gpuwhisk/gpu/place/least-loaded';
 import type { PlacementChoice, PlacementRequest, PlacementView } from '@gpuwhisk/gpu/place/least-loaded';
-import { DecisionRing } from './decision-ring.js';
+import type { Learned } from '../learned/learned.js';
 import type { GpuTable } from './gpu-table.js';
 import type { LeaseKeeper } from './lease-keeper.js';
 import { Reservations } from './reservations.js';
@@ -18,6 +18,8 @@ export interface GpuPlacerDependencies {
   table: GpuTable;
   /** The right to decide, which one scheduler of the cluster has. */
   lease: Pick<LeaseKeeper, 'epoch'>;
+  /** What is known of functions and GPUs, and what was decided. */
+  learned: Learned;
   options: Pick<Config['gpu'], 'policy'>;
 }
 
@@ -30,11 +32,9 @@ export interface PlacementLimits {
 }
 
 const noLimits: PlacementLimits = { kept: new Set(), refusedAtMs: new Map() };
-const keptDecisions = 1000;
 
 /** Decides where activations run, remembers what it has given out, and sends them there. */
 export class GpuPlacer {
-  private readonly ring = new DecisionRing(keptDecisions);
   private readonly reservations: Reservations;
 
   constructor(private readonly dependencies: GpuPlacerDependencies) {
@@ -53,7 +53,7 @@ export class GpuPlacer {
 
   /** The last decisions, the last one first. */
   decisions(): Decision[] {
-    return this.ring.latest();
+    return this.dependencies.learned.decisions.latest();
   }
 
   place(request: PlacementRequest, limits = noLimits): PlacementChoice {
@@ -92,7 +92,7 @@ export class GpuPlacer {
     const name = `/${action.path}/${action.name}`;
     const { policy } = this.dependencies.options;
     const namespace = user.namespace.name;
-    this.ring.add({
+    this.dependencies.learned.decisions.add({
       at,
       activationId,
       action: name,

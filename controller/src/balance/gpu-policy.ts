@@ -4,14 +4,18 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/place/least-loaded';
 import { classAtOrAbove, shareOf } from '@gpuwhisk/gpu/place/share-of';
-import type { GpuState, Policy, RunningTask, Start, Task, TaskRejection } from '@gpuwhisk/gpu/policies/policy';
+import type { GpuState, Policy, SchedulingEvent, Start, Task, TaskRejection } from '@gpuwhisk/gpu/policies/policy';
 import { makePolicy } from '@gpuwhisk/gpu/policies/registry';
-import { PredictorTable } from '@gpuwhisk/gpu/predict/slowdown-model';
-import type { CoLocated, SlowdownPredictor } from '@gpuwhisk/gpu/predict/slowdown-predictor';
+import { RunLog } from '@gpuwhisk/gpu/profile/run-log';
+import { Arrivals } from './arrivals.js';
 import type { GpuPlacer } from './gpu-placer.js';
-import { GpuProfiles } from './gpu-profiles.js';
+import { Feedback } from '../learned/feedback.js';
+import type { Learned } from '../learned/learned.js';
+import { featuresOf, hasStrangers } from '../learned/sightings.js';
 import type { WaitingActivation } from './gpu-queue.js';
 import { allowedPlaces, seenPlaces } from './gpu-snapshot.js';
+import type { SeenPlace } from './gpu-snapshot.js';
+import { liveQuotas } from '../learned/live-quotas.js';
 
 /** What is to be done with those who wait. */
 export interface PolicyDecision {
@@ -24,58 +28,52 @@ export interface PolicyDecision {
   rejected: readonly TaskRejection[];
 }
 
-/** An activation that was sent to its GPU. */
-interface Run {
-  task: Task;
-  gpu: GpuState;
-  share: number;
-  /** On the wall clock, as a snapshot's times; and monotonic, for how long it took. */
-  startedAt: number;
-  sentMs: number;
-  isWarm: boolean;
+/** What a GpuPolicy is made of. */
+export interface GpuPolicyParts {
+  placer: GpuPlacer;
+  clock: Clock;
+  learned: Learned;
+  options: Pick<Config['gpu'], 'policy' | 'admission'>;
 }
-
-/** Runs that are remembered; more are beyond what one controller has under way. */
-const maxRuns = 10_000;
-/** Assumed of what nobody has seen run. */
-const unseen = { smUtil: 1, dramUtil: 1, l2Util: 1 };
 
 /** Has a policy of gpu/ decide about activations, on what the agents tell and on what was learned from runs. */
 export class GpuPolicy {
   private readonly policy: Policy;
-  private readonly predictors = new PredictorTable();
-  private readonly profiles = new GpuProfiles();
-  private readonly runs = new Map<string, Run>();
+  private readonly runs = new RunLog();
+  private readonly feedback: Feedback;
+  private readonly arrivals = new Arrivals();
 
-  constructor(
-    private readonly placer: GpuPlacer,
-    private readonly clock: Clock,
-    name: string,
-    admission: Config['gpu']['admission'],
-  ) {
-    const predictorOf = (gpu: Pick<GpuState, 'type' | 'mode'>): SlowdownPredictor => this.predictorOf(gpu);
-    this.policy = makePolicy(name, { predictorOf, admission, random: seededRandom(1) });
+  constructor(private readonly parts: GpuPolicyParts) {
+    const { learned, options } = parts;
+    this.feedback = new Feedback(learned);
+    this.policy = makePolicy(options.policy, {
+      predictorOf: ({ type, mode }) => learned.predictors.predictor({ gpuType: type, mode }),
+      quotas: liveQuotas(learned),
+      admission: options.admission,
+      random: seededRandom(1),
+    });
   }
 
-  /** Decides about all that wait. */
-  decide(waiting: readonly WaitingActivation[]): PolicyDecision {
-    const view = this.placer.view();
+  /** Decides about those that wait, after `event`. */
+  decide(waiting: readonly WaitingActivation[], event: SchedulingEvent): PolicyDecision {
+    const view = this.parts.placer.view();
     const places = seenPlaces(view, (id) => this.runs.get(id));
+    const nowMs = this.parts.clock.monotonicMs();
     const byId = new Map(waiting.map((one) => [one.message.activationId, one]));
     const tasks = waiting.map((one): Task => {
-      const heard = this.placer.view({ kept: new Set(), refusedAtMs: one.refusedAtMs }).nodes;
+      const heard = this.parts.placer.view({ kept: new Set(), refusedAtMs: one.refusedAtMs }).nodes;
       const allowed = allowedPlaces(places, one.request, new Set(heard.map(({ invoker }) => invoker)));
-      return { ...this.taskOf(one), allowed };
+      return { ...this.taskOf(one, this.arrivals.of(one, view.at, nowMs)), allowed };
     });
     const gpus = places.map(({ gpu }) => gpu);
-    const decision = this.policy.decide({ at: view.at, gpus, waiting: tasks }, { kind: 'timer' });
+    const decision = this.policy.decide({ at: view.at, gpus, waiting: tasks }, event);
     const gpuOf = new Map(gpus.map((gpu) => [gpu.id, gpu]));
     const taskOf = new Map(tasks.map((task) => [task.id, task]));
     return {
       starts: decision.starts.map((start) => {
         const one = byId.get(start.task)!;
         const gpu = gpuOf.get(start.gpu)!;
-        return { waiting: one, choose: () => this.choose(one, taskOf.get(start.task)!, gpu, start, gpus) };
+        return { waiting: one, choose: () => this.choose(one, taskOf.get(start.task)!, gpu, start, places) };
       }),
       late: [
         ...decision.refused.map(({ task, reason }) => ({ id: task, reason })),
@@ -88,42 +86,38 @@ export class GpuPolicy {
 
   /** A run is over: what it took is learned. */
   ended(activationId: string): void {
-    const run = this.runs.get(activationId);
+    const run = this.runs.end(activationId, this.parts.clock.monotonicMs());
     if (run === undefined) return;
-    this.runs.delete(activationId);
-    const { task, gpu, share, isWarm } = run;
-    const ranMs = this.clock.monotonicMs() - run.sentMs;
-    const coLocated = (one: Task, share: number): CoLocated => ({ features: one.features ?? unseen, share });
-    const others = gpu.running.map((one) => coLocated(one.task, one.share));
-    this.profiles.ran(task, ranMs, this.predictorOf(gpu).slowdown(coLocated(task, share), others), isWarm);
-    const beside = gpu.running.map((one: RunningTask) => ({ task: one.task, share: one.share, part: 1 }));
-    this.policy.observe?.({ task, gpu, share, ranMs, beside });
+    this.feedback.ran(run);
+    this.policy.observe?.(run);
   }
 
   /** It never came to run. */
   returned(activationId: string): void {
-    this.runs.delete(activationId);
+    this.runs.dropped(activationId);
   }
 
   /** An agent has told what is there. */
   seen(node: NodeStatus): void {
-    this.profiles.seen(node);
+    this.parts.learned.seen(node);
   }
 
-  private predictorOf({ type, mode }: Pick<GpuState, 'type' | 'mode'>): SlowdownPredictor {
-    return this.predictors.predictor({ gpuType: type, mode });
-  }
-
-  private taskOf({ message, need, request, arrivedMs, sloMs }: WaitingActivation): Task {
-    const identity = { function: request.action, version: message.action.version ?? '', batch: need.batch };
+  private taskOf({ message, need, request, sloMs }: WaitingActivation, arrivedAt: number): Task {
+    const identity = {
+      ...{ function: request.action, version: message.action.version ?? '', batch: need.batch },
+      arrivedAt,
+    };
     // Instances of a batch are joined by requests of the very same share.
     const isFixed = need.mpsPercent !== undefined || need.smLimit !== undefined || need.batch > 1;
+    const { features: seen, ...times } = this.parts.learned.profiles.of(identity);
+    const features = featuresOf(seen, need.features);
     return {
       ...{ id: message.activationId, ...identity, namespace: request.namespace, gpus: need.gpus },
-      ...{ memoryMiB: need.memoryMiB, arrivedAt: arrivedMs, class: need.class },
+      ...{ memoryMiB: need.memoryMiB, class: need.class },
       ...(sloMs !== undefined && { sloMs }),
       ...(isFixed && { share: shareOf(need).smLimit }),
-      ...this.profiles.of(identity),
+      ...times,
+      ...(features !== undefined && { features }),
     };
   }
 
@@ -132,24 +126,40 @@ export class GpuPolicy {
     task: Task,
     gpu: GpuState,
     start: Start,
-    gpus: readonly GpuState[],
+    places: readonly SeenPlace[],
   ): { request: PlacementRequest; choice: PlacementChoice } {
     const chosen = new Set([start.gpu, ...(start.alsoOn ?? [])]);
-    const kept = new Set(gpus.map(({ id }) => id).filter((id) => !chosen.has(id)));
+    const kept = new Set(places.map((one) => one.gpu.id).filter((id) => !chosen.has(id)));
     const share = task.share === undefined ? shareIn(gpu, task, start.share, shareOf(need)) : shareOf(need);
     const placed = { ...request, share };
-    const choice = this.placer.place(placed, { kept, refusedAtMs });
+    const choice = withPrediction(this.parts.placer.place(placed, { kept, refusedAtMs }), task, start);
     if (choice.placement !== undefined) {
-      const [startedAt, sentMs] = [this.clock.now(), this.clock.monotonicMs()];
-      const isWarm = choice.reuses !== undefined;
-      this.runs.set(message.activationId, { task, gpu, share: share.smLimit, startedAt, sentMs, isWarm });
-      for (const id of this.runs.keys()) {
-        if (this.runs.size <= maxRuns) break;
-        this.runs.delete(id);
-      }
+      const { clock } = this.parts;
+      this.runs.began(message.activationId, {
+        ...{ task: choice.reuses === undefined ? task : { ...task, startMs: 0 }, gpu },
+        ...{ alsoOn: start.alsoOn ?? [], share: share.smLimit },
+        ...{ startedAt: clock.now(), startMs: clock.monotonicMs(), isWarm: choice.reuses !== undefined },
+        hasStrangers: places.some((one) => chosen.has(one.gpu.id) && this.hasStrangers(one)),
+      });
     }
     return { request: placed, choice };
   }
+
+  /** Whether somebody is there from an earlier life of this controller, or none of the platform's. */
+  private hasStrangers({ place, gpu }: SeenPlace): boolean {
+    return hasStrangers(place.status) || gpu.running.some((one) => this.runs.get(one.task.id) === undefined);
+  }
+}
+
+/** `choice`, with what the run is predicted to take where that is known. */
+function withPrediction(
+  choice: PlacementChoice,
+  { soloMs, startMs = 0 }: Task,
+  { predictedMs }: Start,
+): PlacementChoice {
+  if (choice.placement === undefined || soloMs === undefined || predictedMs === undefined) return choice;
+  const predicted = { soloMs, runMs: Math.max(0, predictedMs - startMs) };
+  return { ...choice, placement: { ...choice.placement, predicted } };
 }
 
 /** The share of an instance that idles there, the smallest at or above what was decided; else that of a new one. */

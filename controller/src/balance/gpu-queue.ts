@@ -9,7 +9,7 @@ export interface WaitingActivation {
   message: ActivationMessage;
   need: GpuNeed;
   request: PlacementRequest;
-  /** Epoch ms. */
+  /** Monotonic ms: how long it waits does not depend on a clock that is set. */
   arrivedMs: number;
   /** Absent: best effort, from the beginning or since its deadline has passed. */
   sloMs: number | undefined;
@@ -26,6 +26,7 @@ export function requestOf({ action, user }: ActivationMessage, need: GpuNeed): P
   return {
     action: `/${action.path}/${action.name}`,
     namespace: user.namespace.name,
+    ...(need.batch > 1 && { subject: user.subject }),
     share: shareOf(need),
     gpus: need.gpus,
     isolation: need.isolation,
@@ -59,12 +60,14 @@ export class GpuQueue {
 
   remove({ message }: WaitingActivation): void {
     this.waiting.delete(message.activationId);
+    this.rejected.delete(message.activationId);
   }
 
   /** Ends one that waits, if it does. */
   end(activationId: string): void {
-    this.waiting.get(activationId)?.done();
-    this.waiting.delete(activationId);
+    const found = this.waiting.get(activationId);
+    found?.done();
+    if (found !== undefined) this.remove(found);
   }
 
   /** Makes one best effort. */
@@ -82,10 +85,10 @@ export class GpuQueue {
     return [...this.waiting.values()].filter(({ arrivedMs }) => nowMs - arrivedMs >= maxWaitMs);
   }
 
-  /** A policy has decided in which order they wait, and why each does. */
-  decided(order: readonly string[], rejected: readonly ({ task: string } & Rejection)[]): void {
+  /** A policy has decided in which order they wait, and why each does; `ofOne`: it has looked at one of them only. */
+  decided(order: readonly string[], rejected: readonly ({ task: string } & Rejection)[], ofOne: boolean): void {
     this.turns = new Map(order.map((id, at) => [id, at]));
-    this.rejected = new Map();
+    if (!ofOne) this.rejected = new Map();
     for (const { task, ...rejection } of rejected) {
       const known = this.rejected.get(task);
       if (known === undefined) this.rejected.set(task, [rejection]);

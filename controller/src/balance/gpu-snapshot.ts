@@ -3,7 +3,7 @@ import type { GpuState, RunningTask, Task } from '@gpuwhisk/gpu/policies/policy'
 import { isClosedTo } from '@gpuwhisk/gpu/place/least-loaded';
 import type { PlacementRequest, PlacementView } from '@gpuwhisk/gpu/place/least-loaded';
 import { byPlace, occupancyOf } from '@gpuwhisk/gpu/place/occupancy';
-import type { Occupant } from '@gpuwhisk/gpu/place/occupancy';
+import type { Occupant, Reservation } from '@gpuwhisk/gpu/place/occupancy';
 import { placeId, placesOf } from '@gpuwhisk/gpu/place/places';
 import type { Place } from '@gpuwhisk/gpu/place/places';
 
@@ -23,12 +23,15 @@ export function seenPlaces(view: PlacementView, known: KnownRun): SeenPlace[] {
   return placesOf(view.nodes).flatMap((place) => {
     if (place.status?.health.state !== 'healthy') return [];
     const id = placeId(place);
-    const { occupants, foreignMiB } = occupancyOf(place, reservations.get(id) ?? []);
+    const here = reservations.get(id) ?? [];
+    const { occupants, foreignMiB } = occupancyOf(place, here);
     const { node, device, slice } = place;
     const gpu: GpuState = {
       ...{ id, node: node.invoker, type: gpuTypeOf(device, slice), mode: device.mode },
       memoryMiB: Math.max(0, place.capacityMiB - foreignMiB),
-      running: occupants.filter(({ users }) => users > 0).map((one) => runningIn(place, one, known, view.at)),
+      running: occupants
+        .filter(({ users }) => users > 0)
+        .map((one) => runningIn(one, activationsIn(place, one, here), known, view.at)),
       idle: occupants
         .filter(({ users, action }) => users === 0 && action !== undefined)
         .map(({ action = '', namespace = '', shareClass, memoryMiB }) => ({
@@ -39,9 +42,15 @@ export function seenPlaces(view: PlacementView, known: KnownRun): SeenPlace[] {
   });
 }
 
-function runningIn({ node }: Place, occupant: Occupant, known: KnownRun, at: number): RunningTask {
-  const { id, container, action = '', namespace = '', memoryMiB, shareClass } = occupant;
-  const activations = node.residents.find((one) => one.container === container)?.activations ?? [id];
+/** What runs in an instance as its agent tells, and what was sent there since. */
+function activationsIn({ node }: Place, { id, container }: Occupant, here: readonly Reservation[]): string[] {
+  const told = node.residents.find((one) => one.container === container)?.activations ?? [id];
+  const sent = here.filter(({ reuses, ended }) => reuses === id && !ended).map(({ activationId }) => activationId);
+  return [...told, ...sent];
+}
+
+function runningIn(occupant: Occupant, activations: readonly string[], known: KnownRun, at: number): RunningTask {
+  const { id, action = '', namespace = '', memoryMiB, shareClass } = occupant;
   const run = activations.map(known).find((one) => one !== undefined);
   const unknown: Task = {
     ...{ id, function: action, version: '', namespace, batch: 1, gpus: 1, arrivedAt: at, class: 'inference' },

@@ -3,8 +3,13 @@ import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import type { ClusterState, Lease } from '@gpuwhisk/common/state/cluster-state';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 
-const ttlMs = 10_000;
-const renewMs = 3000;
+/** How long a lease lasts, and how often it is renewed or tried for, ms. */
+export interface LeaseTimes {
+  ttlMs: number;
+  renewMs: number;
+}
+
+const defaultTimes: LeaseTimes = { ttlMs: 10_000, renewMs: 3000 };
 
 /** Holds a lease for as long as nobody else has it, and tries for it while somebody does. */
 export class LeaseKeeper {
@@ -13,6 +18,7 @@ export class LeaseKeeper {
   private untilMs = 0;
   private timer: Timer | undefined;
   private closed = false;
+  private readonly listeners = new Set<() => void>();
 
   constructor(
     private readonly state: ClusterState,
@@ -20,7 +26,13 @@ export class LeaseKeeper {
     private readonly logger: Logger,
     private readonly name: string,
     private readonly holder: string,
+    private readonly times: LeaseTimes = defaultTimes,
   ) {}
+
+  /** Calls `listener`, which must not throw, whenever it was tried to get or keep the lease. */
+  onChange(listener: () => void): void {
+    this.listeners.add(listener);
+  }
 
   /** The lease's epoch; undefined while it is not surely ours. */
   get epoch(): number | undefined {
@@ -31,7 +43,8 @@ export class LeaseKeeper {
   async open(): Promise<void> {
     await this.renew();
     if (this.closed) return;
-    this.timer = this.clock.setBackgroundTimer(renewMs, () => void this.open());
+    for (const listener of this.listeners) listener();
+    this.timer = this.clock.setBackgroundTimer(this.times.renewMs, () => void this.open());
   }
 
   async close(): Promise<void> {
@@ -42,6 +55,7 @@ export class LeaseKeeper {
   }
 
   private async renew(): Promise<void> {
+    const { ttlMs } = this.times;
     // From before the request: it may have been granted as early as that.
     const askedMs = this.clock.monotonicMs();
     try {

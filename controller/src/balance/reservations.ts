@@ -17,13 +17,14 @@ export class Reservations {
 
   add(
     activationId: string,
-    { action, namespace, isolation }: PlacementRequest,
+    { action, namespace, subject, isolation }: PlacementRequest,
     { timeoutMs }: GpuNeed,
     placement: Placement,
     reuses: string | undefined,
   ): void {
     const reservation: Reservation = {
       ...{ activationId, action, namespace, isolation, placement },
+      ...(subject !== undefined && { subject }),
       ...(reuses !== undefined && { reuses }),
       ended: false,
     };

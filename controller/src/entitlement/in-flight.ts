@@ -1,6 +1,8 @@
 import type { Config } from '@gpuwhisk/common/config';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { tooManyInFlight } from '@gpuwhisk/common/errors';
+import type { ApiError } from '@gpuwhisk/common/errors';
+import type { GpuNeed } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
@@ -8,6 +10,8 @@ import type { Awaitable, ClusterState, Holds } from '@gpuwhisk/common/state/clus
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { throttleMetrics } from '@gpuwhisk/common/throttle-metrics';
 import type { ThrottleMetrics } from '@gpuwhisk/common/throttle-metrics';
+import { GpuInFlight } from './gpu-in-flight.js';
+import type { GpuUse } from './gpu-in-flight.js';
 
 /** The holds of a namespace (its uuid): the ids of its activations in flight. */
 export function inFlightHolds(state: ClusterState): Holds {
@@ -24,6 +28,25 @@ export interface InFlightDependencies {
   logger: Logger;
 }
 
+/** An activation that begins. */
+export interface Beginning {
+  activationId: string;
+  /** The action's time limit, ms. */
+  timeoutMs: number;
+  /** Refuse it beyond the namespace's limits (parts of sequences are not). */
+  bounded: boolean;
+  /** Absent: it needs no GPU. */
+  gpu?: GpuNeed | undefined;
+}
+
+interface Counted {
+  /** Whose it is. */
+  key: string;
+  /** When its completion counts as lost, monotonic ms. */
+  lostMs: number;
+  gpu: GpuNeed | undefined;
+}
+
 /** OpenWhisk's rule of when a completion that has not come never will: `max(time limit, 60 s)` · 2 + 1 min. */
 export function completionWaitMs(timeoutMs: number): number {
   return Math.max(timeoutMs, 60_000) * 2 + 60_000;
@@ -35,13 +58,14 @@ const sweepMs = 10_000;
 /** Counts the activations in flight of every namespace, from their acceptance here to their completion. */
 export class InFlight {
   private readonly holds: Holds;
+  private readonly gpus: GpuInFlight;
   private readonly metrics: ThrottleMetrics;
-  /** Whose each activation in flight is, and when its completion counts as lost, monotonic ms. */
-  private readonly activations = new Map<string, { key: string; lostMs: number }>();
+  private readonly activations = new Map<string, Counted>();
   private sweepAtMs = 0;
 
   constructor(private readonly dependencies: InFlightDependencies) {
     this.holds = inFlightHolds(dependencies.state);
+    this.gpus = new GpuInFlight(dependencies.state, dependencies.limits);
     this.metrics = throttleMetrics(dependencies.metrics.registry);
   }
 
@@ -51,18 +75,19 @@ export class InFlight {
   }
 
   /**
-   * Counts an activation from now on. `bounded`: refuse it beyond the namespace's limit (parts of sequences are not).
-   * Throws ApiError (429), at once where the state is embedded; it is not counted then.
+   * Counts an activation from now on. Throws ApiError (429), at once where the state is embedded; it is not counted then.
    */
-  begin(identity: Identity, activationId: string, timeoutMs: number, bounded: boolean): Awaitable<void> {
+  begin(identity: Identity, beginning: Beginning): Awaitable<void> {
+    const { activationId, timeoutMs, gpu } = beginning;
     const nowMs = this.dependencies.clock.monotonicMs();
     if (nowMs >= this.sweepAtMs) this.sweep(nowMs);
     const key = identity.namespace.uuid;
     const waitMs = completionWaitMs(timeoutMs);
-    this.activations.set(activationId, { key, lostMs: nowMs + waitMs });
+    this.activations.set(activationId, { key, lostMs: nowMs + waitMs, gpu });
     const count = this.holds.hold(key, activationId, waitMs);
-    if (typeof count !== 'number') return this.beginLater(identity, activationId, count, bounded);
-    if (bounded) this.check(identity, activationId, count);
+    const use = gpu && this.gpus.hold(key, activationId, gpu, waitMs);
+    if (typeof count !== 'number' || use instanceof Promise) return this.beginLater(identity, beginning, count, use);
+    this.check(identity, beginning, count, use);
   }
 
   /** The activation has completed, or was not sent after all. */
@@ -70,42 +95,52 @@ export class InFlight {
     const activation = this.activations.get(activationId);
     if (activation === undefined) return;
     this.activations.delete(activationId);
-    this.release(activation.key, activationId);
+    this.release(activationId, activation);
   }
 
   private async beginLater(
     identity: Identity,
-    activationId: string,
-    counting: Promise<number>,
-    bounded: boolean,
+    beginning: Beginning,
+    counting: Awaitable<number>,
+    using: Awaitable<GpuUse> | undefined,
   ): Promise<void> {
-    let count: number;
+    const { activationId, gpu } = beginning;
+    let counted: [number, GpuUse | undefined];
     try {
-      count = await counting;
+      counted = await Promise.all([counting, using]);
     } catch (error) {
       if (!(error instanceof StateUnavailableError)) throw error;
       this.dependencies.logger.error({ error: error.message }, 'an activation in flight was not counted');
       return;
     }
     // It may have completed by then: its hold was asked to end before it began.
-    if (!this.activations.has(activationId)) this.release(identity.namespace.uuid, activationId);
-    else if (bounded) this.check(identity, activationId, count);
+    if (!this.activations.has(activationId)) this.release(activationId, { key: identity.namespace.uuid, gpu });
+    else this.check(identity, beginning, ...counted);
   }
 
-  private check({ namespace, limits }: Identity, activationId: string, count: number): void {
-    const allowed = limits.concurrentInvocations ?? this.dependencies.limits.concurrentInvocations;
-    if (count <= allowed) return;
+  private check(
+    identity: Identity,
+    { activationId, bounded }: Beginning,
+    count: number,
+    use: GpuUse | undefined,
+  ): void {
+    if (!bounded) return;
+    const allowed = identity.limits.concurrentInvocations ?? this.dependencies.limits.concurrentInvocations;
+    const problem: ApiError | undefined =
+      count > allowed ? tooManyInFlight(count - 1, allowed) : use && this.gpus.problem(identity, use);
+    if (problem === undefined) return;
     this.end(activationId);
-    this.metrics.concurrent(namespace.name);
-    throw tooManyInFlight(count - 1, allowed);
+    this.metrics.concurrent(identity.namespace.name);
+    throw problem;
   }
 
-  private release(key: string, activationId: string): void {
-    const released = this.holds.release(key, activationId);
-    // Where it fails the hold ends by itself.
-    released?.catch((error: unknown) => {
+  private release(activationId: string, { key, gpu }: Pick<Counted, 'key' | 'gpu'>): void {
+    // Where it fails the holds end by themselves.
+    const failed = (error: unknown): void => {
       this.dependencies.logger.error({ error: String(error) }, 'a completed activation still counts as in flight');
-    });
+    };
+    this.holds.release(key, activationId)?.catch(failed);
+    if (gpu !== undefined) this.gpus.release(key, activationId, gpu)?.catch(failed);
   }
 
   /** Forgets activations whose completion was lost. */

@@ -46,7 +46,7 @@ function partsOn(state: ClusterState): { throttles: Throttles; inFlight: InFligh
 }
 
 const begin = async (inFlight: InFlight, id: string, timeoutMs = 60_000, bounded = true): Promise<void> =>
-  inFlight.begin(caller, id, timeoutMs, bounded);
+  inFlight.begin(caller, { activationId: id, timeoutMs, bounded });
 
 beforeEach(() => {
   elapsedMs = 0;

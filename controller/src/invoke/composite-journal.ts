@@ -49,7 +49,13 @@ export class CompositeJournal {
     this.records = new RecordWriter(store, clock, logger);
     const take = (message: ActivationMessage, done: () => void): void => this.take(message, done);
     // The topic bounds what is in hand: a bound here would keep nested ones from ending what is around them.
-    this.feed = new ActivationFeed(bus, this.topic, Infinity, { accept: take, recover: take });
+    this.feed = new ActivationFeed(bus, this.topic, Infinity, {
+      accept: take,
+      recover: take,
+      malformed: (offset, reason) => {
+        logger.error({ topic: this.topic, offset, reason }, 'a message that is no activation was skipped');
+      },
+    });
   }
 
   /** Starts to take what an earlier life has left; the topic must exist. */

@@ -1,3 +1,5 @@
+import { busMetrics } from '@gpuwhisk/common/bus/bus-metrics';
+import type { BusMetrics } from '@gpuwhisk/common/bus/bus-metrics';
 import type { MessageBus, Receipt, Subscription } from '@gpuwhisk/common/bus/message-bus';
 import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
 import { newActivationId } from '@gpuwhisk/common/ids';
@@ -14,6 +16,10 @@ import type {
   CombinedMessage,
   CompletionMessage,
 } from '@gpuwhisk/common/messages';
+import { completedTopic } from '@gpuwhisk/common/messages';
+import { readAcknowledgement } from '@gpuwhisk/common/messages-codec';
+import type { Metrics } from '@gpuwhisk/common/metrics';
+import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { isApiError, noGpu, notAllowed, overloaded, tooManyInFlight } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { Logger } from '@gpuwhisk/common/logging';
@@ -32,10 +38,14 @@ export interface DispatcherDependencies {
   random: Random;
   inFlight: InFlight;
   logger: Logger;
+  /** Absent: nothing is counted. */
+  metrics?: Metrics;
   /** This controller's number: acknowledgements come on `completed<number>`. */
   instance: number;
-  /** The topic of the invoker that shall run the action; undefined if none can. */
-  chooseInvoker: (action: WhiskAction) => string | undefined;
+  /** The topic of the invoker that shall run the activation of an action; undefined if none can. */
+  chooseInvoker: (action: WhiskAction, namespace: string, activationId: string) => string | undefined;
+  /** Told of every activation that has completed, by what message, or was not sent after all. */
+  onCompleted?: (activationId: string, message?: CompletionMessage | CombinedMessage) => void;
   /** Decides for actions that need a GPU; absent: there is none. */
   gpu?: Pick<GpuScheduler, 'open' | 'check' | 'submit' | 'ended'>;
 }
@@ -60,19 +70,22 @@ const maxAcknowledgements = 10_000;
 export class Dispatcher implements InvokeService {
   private readonly waiters = new Map<string, Waiter>();
   private subscription: Subscription | undefined;
+  private readonly counts: BusMetrics | undefined;
   private waitingForRoom = 0;
 
-  constructor(private readonly dependencies: DispatcherDependencies) {}
+  constructor(private readonly dependencies: DispatcherDependencies) {
+    this.counts = dependencies.metrics && busMetrics(dependencies.metrics.registry);
+  }
 
   /** Starts to listen for acknowledgements; their topic must exist. */
   async open(): Promise<void> {
-    const topic = `completed${this.dependencies.instance}`;
+    const topic = completedTopic(this.dependencies.instance);
     this.subscription = await this.dependencies.bus.subscribe(
       topic,
       topic,
       { maxInFlight: maxAcknowledgements },
       (delivery) => {
-        this.acknowledge(delivery.message as unknown as AcknowledgementMessage);
+        this.takeAcknowledgement(topic, delivery.message);
         delivery.done();
       },
     );
@@ -98,20 +111,23 @@ export class Dispatcher implements InvokeService {
 
   async invoke(request: InvokeRequest): Promise<InvokeOutcome> {
     const { clock, random, inFlight } = this.dependencies;
-    const send = this.senderFor(request.action);
     const activationId = newActivationId(clock.now(), random);
     const { identity, action, cause } = request;
-    const begun = inFlight.begin(identity, activationId, action.limits.timeout, cause === undefined);
+    const need = this.gpuNeed(action);
+    const { timeout: timeoutMs } = action.limits;
+    const begun = inFlight.begin(identity, { activationId, timeoutMs, bounded: cause === undefined, gpu: need });
     if (begun !== undefined) await begun;
     const message = this.message(request, activationId);
     // Registered before the message is sent: an embedded bus may deliver, run and acknowledge at once.
     const result = request.blocking ? this.waitFor(activationId, request.waitMs) : undefined;
     let receipt;
     try {
+      const send = this.senderFor(request, activationId, need);
       receipt = this.trySend(send, message) ?? (await this.sendWithRoom(send, message));
     } catch (error) {
       this.forget(activationId);
       inFlight.end(activationId);
+      this.dependencies.onCompleted?.(activationId);
       throw this.refusal(error);
     }
     const outcome = await result;
@@ -124,16 +140,21 @@ export class Dispatcher implements InvokeService {
     return { type: 'accepted', activationId };
   }
 
-  /** How activations of an action are sent. Throws ApiError (400, 503). */
-  private senderFor(action: WhiskAction): Send {
-    const { bus, chooseInvoker, gpu } = this.dependencies;
+  /** What an action asks of GPUs. Throws ApiError (400, 503). */
+  private gpuNeed(action: WhiskAction): GpuNeed | undefined {
     const need = gpuNeedOfAction(action);
-    if (need !== undefined) {
-      if (gpu === undefined) throw noGpu();
-      gpu.check(need);
-      return (message) => gpu.submit({ ...message, gpuNeed: need }, need);
-    }
-    const topic = chooseInvoker(action);
+    if (need === undefined) return undefined;
+    const { gpu } = this.dependencies;
+    if (gpu === undefined) throw noGpu();
+    gpu.check(need);
+    return need;
+  }
+
+  /** How an activation is sent. Throws ApiError (503). */
+  private senderFor({ action, identity }: InvokeRequest, activationId: string, need: GpuNeed | undefined): Send {
+    const { bus, chooseInvoker, gpu } = this.dependencies;
+    if (need !== undefined && gpu !== undefined) return (message) => gpu.submit({ ...message, gpuNeed: need }, need);
+    const topic = chooseInvoker(action, identity.namespace.name, activationId);
     if (topic === undefined) throw overloaded();
     return (message) => bus.send(topic, message as unknown as JsonObject);
   }
@@ -225,11 +246,25 @@ export class Dispatcher implements InvokeService {
     return waiter !== undefined;
   }
 
+  private takeAcknowledgement(topic: string, message: JsonObject): void {
+    try {
+      this.acknowledge(readAcknowledgement(message));
+    } catch (error) {
+      if (!(error instanceof MalformedError)) throw error;
+      this.counts?.malformed(topic);
+      this.dependencies.logger.warn(
+        { topic, reason: error.message },
+        'a message that is no acknowledgement was skipped',
+      );
+    }
+  }
+
   private acknowledge(message: AcknowledgementMessage): void {
     if ('instance' in message) {
       const activationId = completedActivation(message);
       this.dependencies.inFlight.end(activationId);
       this.dependencies.gpu?.ended(activationId);
+      this.dependencies.onCompleted?.(activationId, message);
     }
     if (!('response' in message) || typeof message.response === 'string') return;
     const activation: WhiskActivation = message.response;

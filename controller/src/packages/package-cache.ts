@@ -15,6 +15,8 @@ export class PackageCache {
   constructor(
     private readonly store: ArtifactStore,
     clock: Clock,
+    /** Told of the id of what was changed here. */
+    private readonly onChange: (id: string) => void = () => undefined,
   ) {
     this.cache = new BoundedCache(clock, cacheBounds);
   }
@@ -32,11 +34,20 @@ export class PackageCache {
 
   /** Remembers a package that was just written. */
   written(stored: WhiskPackage): void {
-    this.cache.set(packageId(stored), stored);
+    const id = packageId(stored);
+    this.cache.set(id, stored);
+    this.onChange(id);
   }
 
   /** Forgets a package that was or may have been changed. */
   drop(name: PackageBinding): void {
-    this.cache.drop(packageId(name));
+    const id = packageId(name);
+    this.cache.drop(id);
+    this.onChange(id);
+  }
+
+  /** Forgets the package of an id that was changed elsewhere. */
+  changedElsewhere(id: string): void {
+    this.cache.drop(id);
   }
 }

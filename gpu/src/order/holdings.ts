@@ -20,4 +20,9 @@ export class Holdings {
   isOver({ namespace }: Task, share: number): boolean {
     return (this.held.get(namespace) ?? 0) + share > this.fair;
   }
+  /** Whether a namespace that holds something would hold more than twice its part, while others have work, too. */
+  isFarOver({ namespace }: Task, share: number): boolean {
+    const held = this.held.get(namespace) ?? 0;
+    return held > 0 && held + share > 2 * this.fair;
+  }
 }

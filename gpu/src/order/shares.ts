@@ -24,8 +24,8 @@ export function finalShares(queue: SubQueue, quotas: Quotas | undefined): FinalS
   const known = fromTable(queue, quotas);
   if (known === undefined) return filling;
   const [byTable, byPlan] = [outlookWith(queue, known), outlookWith(queue, filling)];
-  const isSooner = byPlan.takesMs < byTable.takesMs * (1 - worthwhile);
-  const chosen = byPlan.late < byTable.late || (byPlan.late === byTable.late && isSooner) ? filling : known;
+  const isSooner = known.source === 'hit' && byTable.takesMs < byPlan.takesMs * (1 - worthwhile);
+  const chosen = byTable.late < byPlan.late || (byTable.late === byPlan.late && isSooner) ? known : filling;
   setShares(queue, chosen.shares);
   return chosen;
 }
@@ -43,9 +43,10 @@ function fromTable(queue: SubQueue, quotas: Quotas | undefined): FinalShares | u
   const { gpu, running, members, startsAt } = queue;
   const all = [...residentsOf(queue), ...members];
   const budgetsMs = all.map(({ deadline, startMs }) => deadline - startsAt - startMs);
-  const { shares, source } = quotas.shareFor(all.map(jobOf), gpu.type, gpu.mode, budgetsMs);
+  const fixed = [...running.map(({ share }) => share), ...members.map(({ task }) => task.share)];
+  const { shares, source } = quotas.shareFor(all.map(jobOf), gpu.type, gpu.mode, budgetsMs, fixed);
   if (source === 'guardrail') return undefined;
-  return { shares: members.map(({ task }, at) => task.share ?? shares[running.length + at]!), source };
+  return { shares: members.map((_, at) => shares[running.length + at]!), source };
 }
 
 function jobOf({ task }: Member): Parameters<Quotas['shareFor']>[0][number] {

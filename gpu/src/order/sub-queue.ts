@@ -1,8 +1,9 @@
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import { deadlineAt } from '../policies/policy.js';
-import type { RunningTask, Task } from '../policies/policy.js';
+import type { GpuState, RunningTask, Task } from '../policies/policy.js';
 import { needMiB, obstacle, occupy } from '../policies/rooms.js';
 import type { Room } from '../policies/rooms.js';
+import type { Progress } from './progress.js';
 import type { SetPredictions } from './set-predictions.js';
 
 /** Time that a task is taken to need that has never been measured, ms. */
@@ -30,6 +31,8 @@ export interface SubQueue extends Room {
   /** What runs there already, and cannot be moved: see `residentsOf`. */
   running: readonly RunningTask[];
   residents: Member[] | undefined;
+  /** How far it has got, where that is known. */
+  progress: Progress | undefined;
   members: Member[];
   /** Of what is in it now. */
   outlook: Outlook | undefined;
@@ -45,13 +48,15 @@ export interface Outlook {
   lastAt: number;
   /** Sum of `endsAt`. */
   sumAt: number;
-  /** Work done in a ms, in ms of work alone. */
+  /** Work done in a ms, in ms of work alone, while all are there. */
   rate: number;
 }
 
 /** The sub-queue that may start now on a GPU, with nothing in it but what runs there. */
-export function firstQueueOn(room: Room, predictions: SetPredictions, at: number): SubQueue {
-  return queueIn(room, predictions, at, room.gpu.running, undefined);
+export function firstQueueOn(room: Room, predictions: SetPredictions, at: number, progress?: Progress): SubQueue {
+  const queue = queueIn(room, predictions, at, room.gpu.running, undefined);
+  queue.progress = progress;
+  return queue;
 }
 
 /** Spelled out: copying the fields of one object into another takes ten times as long, and every decision makes dozens. */
@@ -62,7 +67,19 @@ function queueIn(
   running: readonly RunningTask[],
   residents: Member[] | undefined,
 ): SubQueue {
-  return { gpu, freeMiB, load, clients, predictions, startsAt, running, residents, members: [], outlook: undefined };
+  return {
+    gpu,
+    freeMiB,
+    load,
+    clients,
+    predictions,
+    startsAt,
+    running,
+    residents,
+    progress: undefined,
+    members: [],
+    outlook: undefined,
+  };
 }
 
 /** What runs on a sub-queue's GPU; looked at only where somebody may join it, since that takes predictions. */
@@ -78,7 +95,8 @@ export function residentsOf(queue: SubQueue): Member[] {
     const startMs = Math.max(0, (task.startMs ?? 0) - sinceMs);
     const ranMs = Math.max(0, sinceMs - (task.startMs ?? 0));
     // One that takes longer than predicted is taken to need some more yet.
-    const leftMs = Math.max(soloMs * 0.05, soloMs - ranMs / slowdown);
+    const leftMs =
+      queue.progress?.leftMs({ task, share, startedAt }, at) ?? Math.max(soloMs * 0.05, soloMs - ranMs / slowdown);
     const isLate = at + startMs + leftMs * slowdown > deadlineAt(task);
     return { task, share, kind: kinds[index]!, leftMs, startMs, deadline: isLate ? Infinity : deadlineAt(task) };
   });
@@ -108,13 +126,18 @@ export function smallestMemberOf(task: Task, queue: SubQueue): Member {
   return memberWith(task, queue, task.share ?? smallestShare(task, queue));
 }
 
+/** Whether an instance of its function idles there, in which it starts at once. */
+export function isWarmOn({ idle = [] }: GpuState, { function: name, namespace }: Task): boolean {
+  return idle.some((one) => one.function === name && one.namespace === namespace);
+}
+
 function memberWith(task: Task, queue: SubQueue, share: number): Member {
   return {
     task,
     share,
     kind: queue.predictions.kindOf(task.features, share),
     leftMs: task.soloMs ?? unmeasuredMs,
-    startMs: task.startMs ?? 0,
+    startMs: isWarmOn(queue.gpu, task) ? 0 : (task.startMs ?? 0),
     // Nothing can be promised about what has never been measured.
     deadline: task.soloMs === undefined ? Infinity : deadlineAt(task),
   };
@@ -154,21 +177,48 @@ export function remove(queue: SubQueue, member: Member): void {
   queue.outlook = undefined;
 }
 
-/** What is predicted of all that is in a sub-queue. */
+/** What runs, then what is to start. */
+export function membersOf(queue: SubQueue): Member[] {
+  return [...residentsOf(queue), ...queue.members];
+}
+
+/** How much slower they are beside each other than alone. */
+export function slowdownsOf({ predictions }: SubQueue, members: readonly Member[]): number[] {
+  return predictions.slowdowns(members.map(({ kind }) => kind));
+}
+
+/**
+ * What is predicted of all that is in a sub-queue: who has ended disturbs the others no more. A start is taken to disturb
+ * them as much as the rest of its run.
+ */
 export function outlookOf(queue: SubQueue): Outlook {
   if (queue.outlook !== undefined) return queue.outlook;
-  const { predictions, members, startsAt } = queue;
-  const all = [...residentsOf(queue), ...members];
-  const slowdowns = predictions.slowdowns(all.map(({ kind }) => kind));
+  const all = membersOf(queue);
+  const { startsAt } = queue;
   const outlook: Outlook = { endsAt: [], late: 0, lastAt: startsAt, sumAt: 0, rate: 0 };
-  all.forEach(({ leftMs, startMs, deadline }, index) => {
-    const slowdown = slowdowns[index]!;
-    const endsAt = startsAt + startMs + leftMs * slowdown;
-    outlook.endsAt.push(endsAt);
+  const leftMs = all.map((member) => member.leftMs);
+  let passedMs = 0;
+  for (let open = [...all.keys()]; open.length > 0;) {
+    const slowdowns = slowdownsOf(
+      queue,
+      open.map((index) => all[index]!),
+    );
+    if (open.length === all.length) outlook.rate = slowdowns.reduce((sum, slowdown) => sum + 1 / slowdown, 0);
+    const stepMs = Math.min(...open.map((index, at) => leftMs[index]! * slowdowns[at]!));
+    passedMs += stepMs;
+    open = open.filter((index, at) => {
+      // What is no number ends at once.
+      const stays = leftMs[index]! * slowdowns[at]! > stepMs;
+      if (stays) leftMs[index]! -= stepMs / slowdowns[at]!;
+      else outlook.endsAt[index] = startsAt + all[index]!.startMs + passedMs;
+      return stays;
+    });
+  }
+  all.forEach(({ deadline }, index) => {
+    const endsAt = outlook.endsAt[index]!;
     outlook.late += Number(endsAt > deadline);
     outlook.lastAt = Math.max(outlook.lastAt, endsAt);
     outlook.sumAt += endsAt;
-    outlook.rate += 1 / slowdown;
   });
   queue.outlook = outlook;
   return outlook;

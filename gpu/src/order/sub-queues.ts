@@ -2,8 +2,10 @@ import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { Task, TaskRejection } from '../policies/policy.js';
 import { gangFor, obstacle, roomsToKeep } from '../policies/rooms.js';
 import type { Holdings } from './holdings.js';
-import { add, copyOf, hasRoom, laterQueueOn, memberOf, outlookOf } from './sub-queue.js';
-import type { Member, Outlook, SubQueue } from './sub-queue.js';
+import { joinIfBetter } from './joining.js';
+import type { Prospect } from './joining.js';
+import { add, copyOf, hasRoom, isWarmOn, laterQueueOn, memberOf, outlookOf } from './sub-queue.js';
+import type { SubQueue } from './sub-queue.js';
 
 /** What a plan goes by. */
 export interface PlanOptions {
@@ -24,27 +26,8 @@ export interface PlanOptions {
 const maxTries = 2;
 /** Tasks that are tried in a sub-queue in vain, at most, in one decision. */
 const maxFailures = 2;
-
-/**
- * Adds a task, at the share that it fills, if the GPU does better with it: nobody misses a deadline for it, and it adds
- * enough work, or cannot wait until somebody has left.
- */
-export function addIfPasses(queue: SubQueue, task: Task, { minGain }: PlanOptions): boolean {
-  const before = outlookOf(queue);
-  const member = memberOf(task, queue);
-  const tried = copyOf(queue);
-  add(tried, member);
-  const after = outlookOf(tried);
-  if (after.late > before.late) return false;
-  const isIn = queue.clients === 0 || after.rate >= before.rate + minGain || !canWait(member, before);
-  if (isIn) Object.assign(queue, tried);
-  return isIn;
-}
-
-/** Whether a member would be in time if it began when the first of those before it has ended; best effort always can. */
-function canWait({ startMs, leftMs, deadline }: Member, { endsAt }: Outlook): boolean {
-  return endsAt.some((endAt) => endAt + startMs + leftMs <= deadline);
-}
+/** Arrivals are reckoned to leave as much of the GPUs' time free as 1 less this. */
+const maxLoadSeen = 0.95;
 
 /** The sub-queues that may start now, being filled; and what is kept and said about them. */
 export class FirstQueues {
@@ -52,12 +35,17 @@ export class FirstQueues {
   private readonly kept = new Set<SubQueue>();
   /** Predictions that were against a task. */
   private readonly failures = new Map<SubQueue, number>();
+  /** Tasks whose turn has come and that wait. */
+  private waiting = 0;
+  /** When the GPUs will be free, the first one first; undefined: to be looked up. */
+  private freeAt: number[] | undefined;
   /** Half of the GPUs: those who have waited for too long do not stop everybody else. */
   private readonly maxKept: number;
 
   constructor(
     readonly queues: readonly SubQueue[],
     private readonly holdings: Holdings,
+    private readonly outlook: { horizonAt: number; load: number },
     private readonly options: PlanOptions,
   ) {
     this.maxKept = Math.ceil(queues.length / 2);
@@ -65,10 +53,21 @@ export class FirstQueues {
 
   /**
    * Puts a task into the emptiest sub-queue with the memory for it in which nobody is predicted to miss a deadline: the
-   * paper's migration of whoever comes last, before it is in.
+   * paper's migration of whoever comes last, before it is in. `behind` tasks come after it.
    */
-  add(task: Task): boolean {
-    return task.gpus === 1 ? this.addToOne(task, this.fitting(task)) : this.addToGang(task);
+  add(task: Task, behind: number): boolean {
+    const { horizonAt, load } = this.outlook;
+    const expected = (behind + load) / (this.queues.length * (1 - Math.min(load, maxLoadSeen)));
+    const prospect = { horizonAt, turnAt: this.turnAt(), behind: expected };
+    const isIn = task.gpus === 1 ? this.addToOne(task, prospect, this.fitting(task)) : this.addToGang(task, prospect);
+    if (isIn) this.freeAt = undefined;
+    else this.skip();
+    return isIn;
+  }
+
+  /** The next task in turn waits. */
+  skip(): void {
+    this.waiting += 1;
   }
 
   /** Keeps GPUs for a task that has waited for so long that nobody may overtake it there. */
@@ -77,35 +76,54 @@ export class FirstQueues {
     for (const queue of roomsToKeep(open, task) as SubQueue[]) if (this.kept.size < this.maxKept) this.kept.add(queue);
   }
 
-  private addToOne(task: Task, fit: readonly SubQueue[]): boolean {
+  /** Keeps the GPU that is predicted to be free first for a task that all others would wait for in the end. */
+  keepSoonest(task: Task): void {
+    if (this.kept.size >= this.maxKept) return;
+    let soonest: SubQueue | undefined;
+    for (const queue of this.queues) {
+      if (this.kept.has(queue) || roomsToKeep([queue], task).length === 0) continue;
+      if (soonest === undefined || outlookOf(queue).lastAt < outlookOf(soonest).lastAt) soonest = queue;
+    }
+    if (soonest !== undefined) this.kept.add(soonest);
+  }
+
+  /** When a GPU will be free for the task whose turn it is: each that waits takes one. */
+  private turnAt(): number {
+    if (this.waiting >= this.queues.length) return Infinity;
+    this.freeAt ??= this.queues.map((queue) => outlookOf(queue).lastAt).sort((one, other) => one - other);
+    return this.freeAt[this.waiting]!;
+  }
+
+  private addToOne(task: Task, prospect: Prospect, fit: readonly SubQueue[]): boolean {
     for (const queue of fit.slice(0, maxTries)) {
-      if (this.addTo(queue, task)) return true;
+      if (this.addTo(queue, task, prospect)) return true;
       this.reject(task, queue, foreseen(queue));
       this.failures.set(queue, (this.failures.get(queue) ?? 0) + 1);
     }
     return false;
   }
 
-  private addTo(queue: SubQueue, task: Task): boolean {
-    const isIn = addIfPasses(queue, task, this.options);
+  private addTo(queue: SubQueue, task: Task, prospect: Prospect): boolean {
+    const isIn = joinIfBetter(queue, task, prospect, this.options.minGain);
     if (isIn) this.holdings.add(task, queue.members.at(-1)!.share);
     return isIn;
   }
 
-  private addToGang(task: Task): boolean {
+  private addToGang(task: Task, prospect: Prospect): boolean {
     const passing = this.fitting(task).filter((queue) => {
-      const isPassing = addIfPasses(copyOf(queue), task, this.options);
+      const isPassing = joinIfBetter(copyOf(queue), task, prospect, this.options.minGain);
       if (!isPassing) this.reject(task, queue, foreseen(queue));
       return isPassing;
     });
     const gang = gangFor(passing, task);
-    for (const queue of gang ?? []) this.addTo(queue, task);
+    for (const queue of gang ?? []) this.addTo(queue, task, prospect);
     return gang !== undefined;
   }
 
   /** The sub-queues that a task can be put into, the best one first. */
   private fitting(task: Task): SubQueue[] {
     const fit: { queue: SubQueue; load: number; isWarm: boolean }[] = [];
+    const isLastEmpty = this.queues.filter(({ clients }) => clients === 0).length === 1;
     for (const queue of this.queues) {
       const problem = this.kept.has(queue) ? keptForAnother : (obstacle(queue, task) ?? this.closed(queue));
       if (problem !== undefined) {
@@ -116,11 +134,15 @@ export class FirstQueues {
       const load = queue.load + share;
       const { maxLoad, maxLoadOver } = this.options;
       const isOver = this.holdings.isOver(task, share) && load > maxLoadOver;
+      if (queue.clients === 0 && isLastEmpty && this.holdings.isFarOver(task, share)) {
+        this.reject(task, queue, keptForOthers);
+        continue;
+      }
       if (queue.clients > 0 && (load > maxLoad || isOver)) {
         this.reject(task, queue, { reason: 'its SMs are given away', numbers: { load: queue.load, share } });
         continue;
       }
-      fit.push({ queue, load, isWarm: load <= 1 && isWarmOn(queue, task) });
+      fit.push({ queue, load, isWarm: load <= 1 && isWarmOn(queue.gpu, task) });
     }
     fit.sort((a, b) => Number(b.isWarm) - Number(a.isWarm) || a.load - b.load || b.queue.freeMiB - a.queue.freeMiB);
     return fit.map(({ queue }) => queue);
@@ -136,16 +158,13 @@ export class FirstQueues {
   }
 }
 
+const keptForOthers = { reason: 'the last free GPU is kept for namespaces that hold less', numbers: {} };
 const keptForAnother = { reason: 'kept for one that waits for longer', numbers: {} };
 
 /** Why a task does not pass beside what is in a sub-queue. */
 function foreseen(queue: SubQueue): Pick<Rejection, 'reason' | 'numbers'> {
   const { rate } = outlookOf(queue);
   return { reason: 'a deadline would be missed, or too little gained', numbers: { beside: queue.clients, rate } };
-}
-
-function isWarmOn({ gpu }: SubQueue, task: Task): boolean {
-  return gpu.idle?.some((one) => one.function === task.function && one.namespace === task.namespace) ?? false;
 }
 
 /**

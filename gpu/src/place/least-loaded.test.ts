@@ -173,6 +173,25 @@ describe('the least loaded place', () => {
     expect(placeLeastLoaded(running(1), request({ share: large })).placement).toBeUndefined();
   });
 
+  test('requests of another subject join no batch, and what idles of it goes for them', () => {
+    const large = shareOf(20, 30_000);
+    const instance = (activations: string[]): NodeStatus => {
+      const its = { action: '/alice/a', subject: 'ann', share: large, memoryMiB: 30_000, activations };
+      return node([device('G0')], [resident('c', 'G0', its)]);
+    };
+    const ask = (subject: string): PlacementRequest => request({ batch: 2, share: large, subject });
+    expect(placeLeastLoaded(view([instance(['one'])]), ask('ann'))).toMatchObject({ reuses: 'c' });
+    expect(placeLeastLoaded(view([instance(['one'])]), ask('bob')).placement).toBeUndefined();
+    expect(placeLeastLoaded(view([instance([])]), ask('bob')).placement).toMatchObject({ reclaim: ['c'] });
+    const given = reservation('G0', {
+      subject: 'ann',
+      placement: placeLeastLoaded(view([instance([])]), ask('ann')).placement!,
+    });
+    const promised = view([node([device('G0')])], { reservations: [given] });
+    expect(placeLeastLoaded(promised, ask('ann'))).toMatchObject({ reuses: 'given', placement: { joins: true } });
+    expect(placeLeastLoaded(promised, ask('bob')).placement).toBeUndefined();
+  });
+
   test('requests of a batch join an instance that is yet to be made, and follow it into its container', () => {
     const large = shareOf(20, 30_000);
     const ask = request({ batch: 8, share: large });

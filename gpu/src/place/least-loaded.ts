@@ -12,6 +12,8 @@ export interface PlacementRequest {
   /** `/namespace/action` of its code, and the namespace that it runs for. */
   action: string;
   namespace: string;
+  /** Where requests run as one: whose it is. An instance serves one subject then; absent: all of the namespace. */
+  subject?: string;
   share: Share;
   /** Devices that it needs, of one node and alike. */
   gpus: number;
@@ -196,9 +198,9 @@ function tenant({ gang = [], ...occupant }: Occupant): Tenant {
   return { ...occupant, gpus: Math.max(1, gang.length) };
 }
 
-function isInstanceOf(occupant: Occupant, { action, namespace, share, gpus }: PlacementRequest): boolean {
-  const isSame =
-    occupant.action === action && occupant.namespace === namespace && (occupant.gang?.length ?? 1) === gpus;
+function isInstanceOf(occupant: Occupant, { action, namespace, subject, share, gpus }: PlacementRequest): boolean {
+  const isCallers = occupant.namespace === namespace && occupant.subject === subject;
+  const isSame = occupant.action === action && isCallers && (occupant.gang?.length ?? 1) === gpus;
   return isSame && occupant.shareClass === share.shareClass && occupant.memoryMiB >= share.memoryMiB;
 }
 

@@ -8,6 +8,8 @@ export interface Reservation {
   /** `/namespace/action` of its code, and the namespace that it runs for. */
   action: string;
   namespace: string;
+  /** As in PlacementRequest. */
+  subject?: string;
   isolation: GpuIsolation;
   placement: Placement;
   /** The occupant whose instance it counts on; absent: it needs one of its own. */
@@ -24,6 +26,7 @@ export interface Occupant {
   container?: string;
   action?: string;
   namespace?: string;
+  subject?: string;
   isolation?: GpuIsolation;
   /** All of its devices, where it has several. */
   gang?: readonly string[];
@@ -90,27 +93,38 @@ export function occupancyOf(place: Place, reservations: readonly Reservation[]):
   return { occupants, foreignMiB: foreignMiB(place, occupants) };
 }
 
-function isSame(occupant: Occupant, { action, namespace, placement }: Reservation): boolean {
+function isSame(occupant: Occupant, { action, namespace, subject, placement }: Reservation): boolean {
   const { shareClass } = placement.share;
-  return occupant.action === action && occupant.namespace === namespace && occupant.shareClass === shareClass;
+  const isCallers = occupant.namespace === namespace && occupant.subject === subject;
+  return occupant.action === action && isCallers && occupant.shareClass === shareClass;
 }
 
-function promised({ activationId: id, action, namespace, isolation, placement, ended }: Reservation): Occupant {
+function promised({
+  activationId: id,
+  action,
+  namespace,
+  subject,
+  isolation,
+  placement,
+  ended,
+}: Reservation): Occupant {
   const { shareClass, smRequest, memoryMiB } = placement.share;
   const { devices } = placement;
   return {
     ...{ id, action, namespace, isolation, shareClass, smRequest, memoryMiB, users: Number(!ended) },
+    ...(subject !== undefined && { subject }),
     ...(devices.length > 1 && { gang: devices }),
   };
 }
 
 function describe(resident: Resident): Omit<Occupant, 'users'> {
-  const { container, action, namespace, isolation, gang, share, memoryMiB, loadMs } = resident;
+  const { container, action, namespace, subject, isolation, gang, share, memoryMiB, loadMs } = resident;
   return {
     id: container,
     container,
     ...(action !== undefined && { action }),
     ...(namespace !== undefined && { namespace }),
+    ...(subject !== undefined && { subject }),
     ...(isolation !== undefined && { isolation }),
     ...(gang !== undefined && { gang }),
     ...(loadMs !== undefined && { loadMs }),

@@ -23,7 +23,9 @@ export function placesOf(nodes: readonly NodeStatus[]): Place[] {
       const status = node.status.find(({ uuid }) => uuid === device.uuid);
       const slices = device.mode === 'mig' ? device.slices : [undefined];
       return slices.map((slice) => {
-        const capacityMiB = Math.floor((slice ?? device).memoryMiB * gpuMemoryBound);
+        const { memoryMiB } = slice ?? device;
+        // Where it is not known nothing fits.
+        const capacityMiB = Number.isFinite(memoryMiB) ? Math.floor(memoryMiB * gpuMemoryBound) : 0;
         return { node, device, slice, status, capacityMiB };
       });
     }),

@@ -1,8 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
+import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import type { Quotas } from '../quota/quotas.js';
 import { faashare } from './faashare.js';
 import type { FaashareNeeds } from './faashare.js';
-import type { Decision, Policy, SchedulingEvent, Snapshot } from './policy.js';
+import type { Decision, Policy, RunningTask, SchedulingEvent, Snapshot, Task } from './policy.js';
 import { dividedSms, gpuOf, profiledTask, runningTask, taskOf } from './testing.js';
 
 const make = (changes: Partial<FaashareNeeds> = {}): Policy =>
@@ -141,6 +142,58 @@ describe('sets', () => {
   });
 });
 
+describe('the end of all work', () => {
+  const gpus = [gpuOf('g0', { mode: 'exclusive' }), gpuOf('g1', { mode: 'exclusive' })];
+
+  test('does not wait for a task that is as long as all the rest takes', () => {
+    const short = Array.from({ length: 6 }, (_, at) => profiledTask(`short${at}`, 100, 1));
+    const waiting = [...short, profiledTask('long', 800, 1)];
+    expect(decide({ gpus, waiting }).starts.map(({ task }) => task)).toEqual(['long', 'short0']);
+    const half = [...short, profiledTask('half', 300, 1)];
+    expect(decide({ gpus, waiting: half }).starts.map(({ task }) => task)).toEqual(['short0', 'short1']);
+  });
+
+  test('is far off while tasks go on coming', () => {
+    const policy = make();
+    const waiting = [profiledTask('long', 800, 1), profiledTask('one', 100, 1), profiledTask('other', 100, 1)];
+    for (const at of [0, 100, 200]) {
+      const newcomer = profiledTask(`at ${at}`, 400, 1, { arrivedAt: at, allowed: new Set() });
+      policy.decide({ at, gpus, waiting: [newcomer] }, { kind: 'arrival', task: newcomer.id });
+    }
+    const startsAt = (at: number): string[] =>
+      decide({ at, gpus, waiting: waiting.map((task) => ({ ...task, arrivedAt: 200 })) }, policy).starts.map(
+        ({ task }) => task,
+      );
+    expect(startsAt(200)).toEqual(['one', 'other']);
+    expect(startsAt(9000)).toEqual(['long', 'one']);
+  });
+
+  test('is not put off by a task beside the one that ends last', () => {
+    const startsBeside = (otherMs: number): string[] => {
+      const other = profiledTask('other', otherMs, 1, { memoryMiB: 10_000 });
+      const gpus = [
+        gpuOf('g0', { running: [runningTask(profiledTask('long', 1000, 1), 1)] }),
+        gpuOf('g1', { running: [runningTask(other, 1)] }),
+      ];
+      return decide({ gpus, waiting: [profiledTask('small', 500, 0.3)] }).starts.map(({ gpu }) => gpu);
+    };
+    expect(startsBeside(700)).toEqual([]);
+    expect(startsBeside(1500)).toEqual(['g0']);
+  });
+});
+
+test('a namespace that holds twice its part leaves the last free GPU to others that have work', () => {
+  const held = (index: number): RunningTask => runningTask(profiledTask(`held${index}`, 1000, 1), 1);
+  const gpus = [0, 1, 2, 3].map((index) => gpuOf(`g${index}`, index < 3 ? { running: [held(index)] } : {}));
+  const more = profiledTask('more', 100, 1);
+  const other = profiledTask('other', 100, 1, { namespace: 'b', allowed: new Set() });
+  const third = profiledTask('third', 100, 1, { namespace: 'c', allowed: new Set() });
+  const startsOf = (waiting: Task[]): string[] => decide({ gpus, waiting }).starts.map(({ task }) => task);
+  expect(startsOf([more])).toEqual(['more']);
+  expect(startsOf([more, other, third])).toEqual([]);
+  expect(startsOf([more, { ...other, allowed: new Set(['g3']) }, third])).toEqual(['other']);
+});
+
 describe('shares', () => {
   const proposing = (shares: number[]): Quotas => ({ shareFor: () => ({ shares, source: 'hit', unmet: [] }) });
   const waiting = [profiledTask('t', 100, 0.6, { sloMs: 1000 })];
@@ -149,9 +202,21 @@ describe('shares', () => {
     expect(where(decide({ waiting }))).toEqual([['t', 'g0', 0.7]]);
   });
 
-  test('come from the quota stage, unless somebody is predicted to be late for it', () => {
-    const hit = decide({ waiting }, make({ quotas: proposing([1]) }));
-    expect([where(hit), hit.starts[0]?.reason]).toEqual([[['t', 'g0', 1]], 'beside 0 others; share: hit']);
+  test('come from the quota stage where it has measured better ones', () => {
+    const pair = [profiledTask('one', 100, 0.6), profiledTask('other', 110, 0.6)];
+    const pressing: SlowdownPredictor = {
+      slowdown: (_, others) => others.reduce((slowdown, { share }) => slowdown + share ** 2 / 2, 1),
+    };
+    const find = (source: 'hit' | 'nearest'): number[] => {
+      const quotas: Quotas = { shareFor: (set) => ({ shares: set.map(() => 0.1), source, unmet: [] }) };
+      const { starts } = decide({ waiting: pair }, make({ quotas, predictorOf: () => pressing }));
+      return starts.map(({ share }) => share);
+    };
+    expect(find('hit')).toEqual([0.1, 0.1]);
+    expect(find('nearest')).toEqual([0.7, 0.7]);
+  });
+
+  test('do not come from the quota stage where somebody is predicted to be late for it', () => {
     const urgent = waiting.map((task) => ({ ...task, sloMs: 150 }));
     const poor = decide({ waiting: urgent }, make({ quotas: proposing([0.1]) }));
     expect(where(poor)).toEqual([['t', 'g0', 0.7]]);

@@ -1,11 +1,14 @@
 import { defaultBestEffortMs, isOverdue } from '../order/earliest-deadline.js';
+import { ArrivalLoad } from '../order/arrival-load.js';
 import { exchange } from '../order/exchange.js';
 import { Holdings } from '../order/holdings.js';
+import { horizonAt, isCritical } from '../order/horizon.js';
 import { NamespaceTurns } from '../order/namespace-turns.js';
 import type { NamespaceQueue } from '../order/namespace-turns.js';
+import { Progress } from '../order/progress.js';
 import { PredictionCache } from '../order/set-predictions.js';
 import { finalShares } from '../order/shares.js';
-import { firstQueueOn, outlookOf, sufficientShare, unmeasuredMs } from '../order/sub-queue.js';
+import { firstQueueOn, isWarmOn, outlookOf, sufficientShare, unmeasuredMs } from '../order/sub-queue.js';
 import type { Member, SubQueue } from '../order/sub-queue.js';
 import { FirstQueues, laterQueues } from '../order/sub-queues.js';
 import type { PlanOptions } from '../order/sub-queues.js';
@@ -52,6 +55,7 @@ export interface FaashareNeeds {
 interface Turn {
   task: Task;
   isOverdue: boolean;
+  isCritical: boolean;
 }
 
 /**
@@ -66,6 +70,8 @@ export function faashare({ predictorOf, admission, quotas, options: given }: Faa
   const options = { ...defaultFaashareOptions, ...given };
   const predictions = new PredictionCache(predictorOf);
   const turns = new NamespaceTurns();
+  const arrivals = new ArrivalLoad();
+  const progress = new Progress();
   /** By task that runs: what its namespace was charged for it, share-milliseconds. */
   const charged = new Map<string, number>();
 
@@ -73,14 +79,18 @@ export function faashare({ predictorOf, admission, quotas, options: given }: Faa
     const { at } = snapshot;
     const { tasks, hopeless } = admit(snapshot, predictions);
     const goOn = admission === 'refuse' ? tasks.filter(({ id }) => !hopeless.has(id)) : tasks;
-    const order = orderOf(goOn, at);
     const rooms = roomsOf(snapshot);
-    const first = rooms.map((room) => firstQueueOn(room, predictions.of(room.gpu), at));
-    const plan = new FirstQueues(first, new Holdings(snapshot), options);
+    const first = rooms.map((room) => firstQueueOn(room, predictions.of(room.gpu), at, progress));
+    arrivals.see(goOn);
+    const load = arrivals.part(at, first.length);
+    const horizon = horizonAt(first, goOn, at, load);
+    const order = orderOf(goOn, at, horizon);
+    const plan = new FirstQueues(first, new Holdings(snapshot), { horizonAt: horizon, load }, options);
     if (event.kind === 'arrival') fillWith(event.task, order, plan);
     else fill(order, plan);
     const starts = first.flatMap((queue) => startsOf(queue, at, quotas)).reduce(oneStartEach, []);
     charge(starts, goOn);
+    progress.note(first, at);
     const started = new Set(starts.map(({ task }) => task));
     return {
       starts,
@@ -92,13 +102,19 @@ export function faashare({ predictorOf, admission, quotas, options: given }: Faa
   }
 
   /** Everybody in turn: what is overdue first, then the others by deadline, fair between namespaces in each. */
-  function orderOf(tasks: readonly Task[], at: number): Turn[] {
+  function orderOf(tasks: readonly Task[], at: number, horizon: number): Turn[] {
     const { bestEffortMs } = options;
-    const turn = (task: Task): Turn & { at: number } =>
-      isOverdue({ arrivedMs: task.arrivedAt, sloMs: task.sloMs }, at, bestEffortMs)
-        ? { task, isOverdue: true, at: task.arrivedAt }
-        : { task, isOverdue: false, at: task.arrivedAt + sloOf(task, bestEffortMs) };
-    const sorted = tasks.map(turn).sort((a, b) => a.at - b.at || a.task.arrivedAt - b.task.arrivedAt);
+    const turn = (task: Task): Turn & { at: number } => {
+      const isLong = isCritical(task, at, horizon);
+      return isOverdue({ arrivedMs: task.arrivedAt, sloMs: task.sloMs }, at, bestEffortMs)
+        ? { task, isOverdue: true, isCritical: isLong, at: task.arrivedAt }
+        : { task, isOverdue: false, isCritical: isLong, at: task.arrivedAt + sloOf(task, bestEffortMs) };
+    };
+    const sorted = tasks
+      .map(turn)
+      .sort(
+        (a, b) => Number(b.isCritical) - Number(a.isCritical) || a.at - b.at || a.task.arrivedAt - b.task.arrivedAt,
+      );
     turns.keepOnly(new Set(tasks.map(({ namespace }) => namespace)));
     return [sorted.filter((turn) => turn.isOverdue), sorted.filter((turn) => !turn.isOverdue)].flatMap((part) =>
       turns.order(byNamespace(part), ({ task }) => costOf(task, task.share ?? sufficientShare(task))),
@@ -109,11 +125,12 @@ export function faashare({ predictorOf, admission, quotas, options: given }: Faa
   function fill(order: readonly Turn[], plan: FirstQueues): void {
     const left: Task[] = [];
     const overdue = new Set<string>();
-    for (const { task, isOverdue } of order) {
-      if (isOverdue) overdue.add(task.id);
-      if (plan.add(task)) continue;
+    for (const [index, { task, isOverdue, isCritical }] of order.entries()) {
+      if (isOverdue || isCritical) overdue.add(task.id);
+      if (plan.add(task, order.length - index - 1)) continue;
       left.push(task);
       if (isOverdue) plan.keepFor(task);
+      else if (isCritical) plan.keepSoonest(task);
     }
     const later = laterQueues(left, plan.queues, options);
     exchangeAll(plan.queues, later, ({ task }) => overdue.has(task.id) || task.gpus > 1);
@@ -121,12 +138,14 @@ export function faashare({ predictorOf, admission, quotas, options: given }: Faa
 
   /** An arrival makes no room: those that wait would have started. Only the newcomer is tried. */
   function fillWith(id: string, order: readonly Turn[], plan: FirstQueues): void {
-    for (const turn of order) {
+    for (const [index, turn] of order.entries()) {
       if (turn.task.id === id) {
-        plan.add(turn.task);
+        plan.add(turn.task, order.length - index - 1);
         return;
       }
+      plan.skip();
       if (turn.isOverdue) plan.keepFor(turn.task);
+      else if (turn.isCritical) plan.keepSoonest(turn.task);
     }
   }
 
@@ -203,7 +222,8 @@ function admit(
       continue;
     }
     const leftMs = deadlineAt(task) - Math.max(at, task.arrivedAt);
-    const { soloMs = 0, startMs = 0, share = 1 } = task;
+    const { soloMs = 0, share = 1 } = task;
+    const startMs = gpus.some((gpu) => isWarmOn(gpu, task)) ? 0 : (task.startMs ?? 0);
     const slowdown = Math.min(...models.map((model) => model.alone(task.features, share)));
     const needMs = startMs + (models.length === 0 ? 0 : soloMs * slowdown);
     if (needMs <= leftMs) {

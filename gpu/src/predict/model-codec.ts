@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { childBits, type Forest } from './forest.js';
 import { faashareFeatureNames } from './slowdown-predictor.js';
-import type { ModelKey, SlowdownModel } from './slowdown-model.js';
+import type { SlowdownModel } from './slowdown-model.js';
 import type { SmoothRegression } from './smooth-regression.js';
 
 const format = 'gpuwhisk slowdown model';
@@ -79,25 +79,6 @@ export function decodeModel(text: string): SlowdownModel {
   const { gpuType, mode, version, sampleCount, seed } = body;
   const regression = { forest: forestOf(body.forest), smooth: smoothOf(body.smooth) };
   return { gpuType, mode, version, sampleCount, seed, regression };
-}
-
-/**
- * The model in `text`, or one learned anew by `retrain` where the text is unusable or of another GPU type or mode, with
- * the reason. Throws what `retrain` throws.
- */
-export function openModel(
-  text: string,
-  key: ModelKey,
-  retrain: () => SlowdownModel,
-): { model: SlowdownModel; refused?: string } {
-  try {
-    const model = decodeModel(text);
-    if (model.gpuType === key.gpuType && model.mode === key.mode) return { model };
-    throw new ModelFormatError(`it is of ${model.gpuType}/${model.mode} instead of ${key.gpuType}/${key.mode}`);
-  } catch (error) {
-    if (!(error instanceof ModelFormatError)) throw error;
-    return { model: retrain(), refused: error.message };
-  }
 }
 
 function forestOf({ depth, ...arrays }: Body['forest']): Forest {

@@ -1,7 +1,7 @@
 import { seededRandom } from '@gpuwhisk/common/system/random';
+import { scaled, scalingOf } from '../numeric/scaling.js';
 import { predictForest, trainForest, type Forest, type ForestOptions } from './forest.js';
-import { boundOutliers } from './outliers.js';
-import { scaled, scalingOf } from './scaling.js';
+import { boundOutliers } from './bound-outliers.js';
 import { fitSmooth, predictSmooth, type SmoothRegression } from './smooth-regression.js';
 
 /** Two regressions of the logarithm of a slowdown, whose mean is the answer. */

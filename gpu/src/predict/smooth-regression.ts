@@ -1,6 +1,7 @@
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
-import { cholesky, solveLower } from '../quota/cholesky.js';
-import { scaled, scalingOf, squaredDistance, type Scaling } from './scaling.js';
+import { solveUpper } from '../numeric/cholesky.js';
+import { scaled, scalingOf, squaredDistance, type Scaling } from '../numeric/scaling.js';
+import { whiten, type Whitened } from '../numeric/whiten.js';
 
 /** Rows that a prediction is made from: each costs a prediction some 15 ns. */
 const mostCentres = 256;
@@ -63,7 +64,8 @@ export function fitSmooth(
   const hyper = likeliest(centres.slice(0, mostChoosing), off.slice(0, mostChoosing));
   const nearness = nearnessOf(centres);
   const bumps = nearness.squared.map((squared) => bump(squared / hyper.length ** 2));
-  const { heights } = conditioned(nearness, bumps, off, hyper);
+  const { lower, values: heights } = conditioned(nearness, bumps, off, hyper);
+  solveUpper(lower, heights);
   const width = scaling.means.length;
   const slopes = new Float64Array(width);
   centres.forEach((centre, i) => {
@@ -152,7 +154,7 @@ function likeliest(centres: readonly Float64Array[], off: Float64Array): Hyper {
     const bumps = nearness.squared.map((squared) => bump(squared / length ** 2));
     for (const linear of linears) {
       for (const noise of noises) {
-        const { logDeterminant, fit } = conditioned(nearness, bumps, off, { linear, noise });
+        const { fit, logDeterminant } = conditioned(nearness, bumps, off, { linear, noise });
         // Minus twice the log likelihood with the scale that maximises it, less what is the same for all.
         const unlikely = off.length * Math.log(Math.max(fit, 1e-300) / off.length) + logDeterminant;
         if (best === undefined || unlikely < least) [best, least] = [{ length, linear, noise }, unlikely];
@@ -162,40 +164,14 @@ function likeliest(centres: readonly Float64Array[], off: Float64Array): Hyper {
   return best!;
 }
 
-interface Conditioned {
-  heights: Float64Array;
-  logDeterminant: number;
-  /** Of the targets, in units of the covariance. */
-  fit: number;
-}
-
+/** The rows' targets under some hyper-parameters. */
 function conditioned(
   { size, products }: Nearness,
   bumps: Float64Array,
   off: Float64Array,
   { linear, noise }: Pick<Hyper, 'linear' | 'noise'>,
-): Conditioned {
+): Whitened {
   const covariance = bumps.map((bump, at) => bump + linear * products[at]!);
   for (let row = 0; row < size; row += 1) covariance[row * size + row]! += noise;
-  const lower = cholesky(covariance, size);
-  const heights = off.slice();
-  solveLower(lower, heights);
-  let fit = 0;
-  let logDeterminant = 0;
-  for (let row = 0; row < size; row += 1) {
-    fit += heights[row]! ** 2;
-    logDeterminant += 2 * Math.log(lower[row * size + row]!);
-  }
-  solveUpper(lower, heights);
-  return { heights, logDeterminant, fit };
-}
-
-/** Solves Lᵀ·x = `values` in place. */
-function solveUpper(lower: Float64Array, values: Float64Array): void {
-  const size = values.length;
-  for (let row = size - 1; row >= 0; row -= 1) {
-    let rest = values[row]!;
-    for (let k = row + 1; k < size; k += 1) rest -= lower[k * size + row]! * values[k]!;
-    values[row] = rest / lower[row * size + row]!;
-  }
+  return whiten(covariance, off);
 }

@@ -5,7 +5,10 @@ import { randomFraction } from '@gpuwhisk/common/system/random';
 export interface ShareSpace {
   /** That a job may have, rising. */
   shares: readonly number[];
-  /** That all jobs may have together; where the smallest share of each is more than that, that much. */
+  /**
+   * That all jobs may have together, Infinity: as much as they like, since MPS shares are bounds and no parts; where the
+   * smallest share of each is more than that, that much.
+   */
   maxTotal: number;
 }
 
@@ -19,7 +22,7 @@ export type Allotment = readonly number[];
 export function allotments(space: ShareSpace, jobs: number, limit: number, random: Random): Allotment[] {
   const smallest = space.shares[0];
   if (smallest === undefined || jobs < 1) throw new RangeError('there is nothing to share');
-  const total = Math.max(space.maxTotal, jobs * smallest);
+  const total = Math.min(Math.max(space.maxTotal, jobs * smallest), jobs * Math.max(...space.shares));
   const counts = new Map<number, number>();
   /** In how many ways so many jobs can share `left`. */
   const ways = (count: number, left: number): number => {

@@ -1,4 +1,5 @@
-import { cholesky, solveLower } from './cholesky.js';
+import { solveLower } from '../numeric/cholesky.js';
+import { whiten, type Whitened } from '../numeric/whiten.js';
 
 /** What is believed before anything was measured. */
 export interface Prior {
@@ -41,7 +42,7 @@ export function posteriorOf(prior: Prior, hyper: Hyperparameters, samples: Sampl
   const { inputs } = samples;
   const size = inputs.length;
   const deviations = Float64Array.from(inputs, (input) => prior.deviation(input));
-  const { lower, whitened } = factored(prior, hyper, samples, deviations);
+  const { lower, values: whitened } = factored(prior, hyper, samples, deviations);
   const column = new Float64Array(size);
   return (input) => {
     const deviation = prior.deviation(input);
@@ -61,14 +62,9 @@ export function posteriorOf(prior: Prior, hyper: Hyperparameters, samples: Sampl
 
 /** The logarithm of the probability density of `samples` under the prior. */
 export function logMarginalLikelihood(prior: Prior, hyper: Hyperparameters, samples: Samples): number {
-  const size = samples.inputs.length;
   const deviations = Float64Array.from(samples.inputs, (input) => prior.deviation(input));
-  const { lower, whitened } = factored(prior, hyper, samples, deviations);
-  let log = (-size / 2) * Math.log(2 * Math.PI);
-  for (let at = 0; at < size; at += 1) {
-    log -= (whitened[at]! * whitened[at]!) / 2 + Math.log(lower[at * size + at]!);
-  }
-  return log;
+  const { fit, logDeterminant } = factored(prior, hyper, samples, deviations);
+  return -(samples.inputs.length * Math.log(2 * Math.PI) + fit + logDeterminant) / 2;
 }
 
 /** The candidate under which all `tasks`, independent of each other, are likeliest; the first of several. Throws RangeError for no candidate. */
@@ -87,13 +83,13 @@ export function likeliest(
   return best;
 }
 
-/** The factor of the samples' covariance, and their distance from the prior mean with it divided out. */
+/** The samples' distance from the prior mean, with their covariance divided out. */
 function factored(
   prior: Prior,
   hyper: Hyperparameters,
   { inputs, values }: Samples,
   deviations: Float64Array,
-): { lower: Float64Array; whitened: Float64Array } {
+): Whitened {
   const size = inputs.length;
   if (values.length !== size) throw new RangeError(`${values.length} values for ${size} inputs`);
   const covariance = new Float64Array(size * size);
@@ -105,10 +101,10 @@ function factored(
     }
     covariance[row * size + row]! += hyper.noise * hyper.noise;
   }
-  const lower = cholesky(covariance, size);
-  const whitened = Float64Array.from(values, (value, at) => value - prior.mean(inputs[at]!));
-  solveLower(lower, whitened);
-  return { lower, whitened };
+  return whiten(
+    covariance,
+    Float64Array.from(values, (value, at) => value - prior.mean(inputs[at]!)),
+  );
 }
 
 function distance(one: Float64Array, other: Float64Array, lengths: readonly number[]): number {

@@ -16,6 +16,19 @@ export function placeKey(gpuType: string, mode: DeviceMode): string {
   return `${gpuType}/${mode}`;
 }
 
+/** What a table calls a row. */
+export function rowKey({
+  gpuType,
+  mode,
+  jobs,
+}: {
+  gpuType: string;
+  mode: DeviceMode;
+  jobs: readonly { id: string }[];
+}): string {
+  return [placeKey(gpuType, mode), ...jobs.map(({ id }) => id)].join(' ');
+}
+
 /** A set in a table's order. */
 export interface OrderedSet {
   key: string;

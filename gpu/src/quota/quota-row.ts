@@ -37,6 +37,8 @@ export interface QuotaRow {
 /** Points of a row, at most. */
 export const maxPoints = 64;
 const maxSamples = 5;
+/** Shares that differ by less are one, percent. */
+const sameShare = 0.5;
 
 /**
  * Adds a measurement to a row. One of shares that are known joins their last ones, whose median counts, so that a
@@ -64,12 +66,20 @@ export function objective({ slowdowns }: RowPoint): number {
   return sum;
 }
 
-/** The best point whose slowdowns all are within `bounds`. */
-export function bestWithin({ points }: QuotaRow, bounds: readonly number[]): RowPoint | undefined {
+/** The best point whose slowdowns all are within `bounds`, with the shares that are fixed, fractions. */
+export function bestWithin(
+  { points }: QuotaRow,
+  bounds: readonly number[],
+  fixed: readonly (number | undefined)[],
+): RowPoint | undefined {
   for (const point of points) {
-    let within = true;
-    for (let job = 0; job < bounds.length && within; job += 1) within = point.slowdowns[job]! <= bounds[job]!;
-    if (within) return point;
+    const { shares, slowdowns } = point;
+    let isFit = true;
+    for (let job = 0; job < bounds.length && isFit; job += 1) {
+      const own = fixed[job];
+      isFit = slowdowns[job]! <= bounds[job]! && (own === undefined || Math.abs(shares[job]! - own * 100) < sameShare);
+    }
+    if (isFit) return point;
   }
   return undefined;
 }

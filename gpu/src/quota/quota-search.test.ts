@@ -113,3 +113,24 @@ test('a job that presses hard on its neighbours is given less than one that does
   expect(sum(truth(bestOf(problem, points)!.shares)) / optimum).toBeLessThan(1.1);
   expect(bestOf(problem, points)!.shares[0]).toBeLessThanOrEqual(30);
 });
+
+test('what each job can use is measured first, and kept where nothing is better', () => {
+  const jobs = [0.45, 0.8].map((smUtil) => ({
+    prior,
+    weight: 1,
+    maxSlowdown: Infinity,
+    features: { smUtil, dramUtil: 0.1, l2Util: 0.1 },
+  }));
+  const problem: SearchProblem = { jobs, space: classSpace, hyper: defaultHyper };
+  const first = propose(problem, [], 0, seededRandom(1));
+  expect(first?.shares).toEqual([50, 100]);
+  const divided = { ...problem, space: { ...classSpace, maxTotal: 100 } };
+  expect(sum(propose(divided, [], 0, seededRandom(1))!.shares)).toBeLessThanOrEqual(100);
+  // Any bound costs time here, and the neighbour does not care.
+  const truth = (shares: readonly number[]): number[] => [Math.max(1, 45 / shares[0]!), Math.max(1, 80 / shares[1]!)];
+  const points: MeasuredPoint[] = [];
+  for (let next = first; next !== undefined; next = propose(problem, points, points.length, seededRandom(1))) {
+    points.push({ shares: next.shares, slowdowns: truth(next.shares) });
+  }
+  expect(sum(truth(bestOf(problem, points)!.shares))).toBe(2);
+});

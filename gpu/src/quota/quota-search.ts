@@ -32,8 +32,8 @@ const worthwhile = 0.01;
 /** Allotments that are looked at in one step, at most. */
 const maxCandidates = 20_000;
 
-/** Warm processes have one of the share classes, and jobs divide one GPU. */
-export const classSpace: ShareSpace = { shares: shareClasses, maxTotal: 100 };
+/** Warm processes have one of the share classes; those of a set may sum to more than the GPU, which is shared then. */
+export const classSpace: ShareSpace = { shares: shareClasses, maxTotal: Infinity };
 
 /** A length at which a curve over ln share bends a few times between 5 and 100 %, and the noise of repeated runs. */
 export const defaultHyper: Hyperparameters = { lengths: [1.5, 1, 1, 1], noise: 0.03 };
@@ -50,6 +50,8 @@ export function propose(
 ): Proposal | undefined {
   if (evaluations >= maxEvaluations) return undefined;
   const { jobs, space, hyper } = problem;
+  const filling = fillingShares(problem);
+  if (points.length === 0 && filling !== undefined) return { shares: filling, improvement: Infinity, feasible: 1 };
   const surrogate = surrogateOf(jobs, hyper, points);
   const candidates = allotments(space, jobs.length, maxCandidates, random).map((shares) => ({
     shares,
@@ -78,14 +80,33 @@ export function propose(
   return chosen !== undefined && chosen.improvement >= worthwhile * best.objective ? chosen : undefined;
 }
 
-/** Of what was measured within all budgets, what the measurements taken together call best; undefined if nothing was. */
+/**
+ * What each job can use, and no more: what it has without a search, and so the first to be measured. Undefined where jobs
+ * were not profiled, or the space does not hold it.
+ */
+function fillingShares({ jobs, space: { shares, maxTotal } }: SearchProblem): Allotment | undefined {
+  const filling: number[] = [];
+  for (const { features } of jobs) {
+    const share = features && shares.find((one) => one >= features.smUtil * 100);
+    if (share === undefined) return undefined;
+    filling.push(share);
+  }
+  return filling.reduce((sum, share) => sum + share, 0) <= maxTotal ? filling : undefined;
+}
+
+/**
+ * Of what was measured within all budgets and is believed, what the measurements taken together call best; undefined if
+ * nothing was.
+ */
 export function bestOf(
   { jobs, hyper }: SearchProblem,
   points: readonly MeasuredPoint[],
   surrogate: Surrogate = surrogateOf(jobs, hyper, points),
 ): { shares: Allotment; objective: number } | undefined {
   let best: { shares: Allotment; objective: number } | undefined;
-  for (const { shares, slowdowns } of points) {
+  for (const point of points) {
+    const { shares, slowdowns } = point;
+    if (surrogate.doubted.has(point)) continue;
     if (jobs.some(({ maxSlowdown }, at) => slowdowns[at]! > maxSlowdown)) continue;
     const objective = surrogate.objective(shares).mean;
     if (best === undefined || objective < best.objective) best = { shares, objective };

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { QuotaTable } from './quota-table.js';
-import { QuotaTableError, readQuotaRows, writeQuotaRows } from './quota-table-file.js';
+import { QuotaRowError, readQuotaRow } from './quota-row-codec.js';
 import { gpuTypeOf } from './quotas.js';
 import type { QuotaJob } from './quotas.js';
 
@@ -190,56 +190,72 @@ describe('a row expires', () => {
   });
 });
 
-describe('as text', () => {
-  const text = (): string => {
+describe('stored', () => {
+  const stored = (): unknown[] => {
     record([a, b], [70, 30], [1.2, 1.5]);
     record([a, a], [50, 50], [1.9, 1.8]);
     table.markSearched([a, a], type, 'mps');
-    return writeQuotaRows(table.rows());
+    return table.rows().map((row) => JSON.parse(JSON.stringify(row)) as unknown);
   };
 
   test('it is the same table again', () => {
     const again = newTable();
-    for (const row of readQuotaRows(text())) again.restore(row);
+    for (const row of stored()) again.restore(readQuotaRow(row));
     expect(again.rows()).toEqual(table.rows());
     expect(again.shareFor([b, a], type, 'mps', none)).toEqual(ask([b, a]));
     expect(again.shareFor([job('e', 0.12), job('f', 0.88)], type, 'mps', none).source).toBe('nearest');
     expect(again.wantsSearch([a, a], type, 'mps')).toBe(false);
   });
 
-  test('an empty table is one, too', () => {
-    expect(readQuotaRows(writeQuotaRows([]))).toEqual([]);
-  });
-
-  test('rows of a driver that was replaced are not taken', () => {
-    const rows = readQuotaRows(text());
-    const again = newTable();
+  test('rows of a driver that was replaced are not taken, and are to be forgotten', () => {
+    const changes: [string, boolean][] = [];
+    const onChange = (key: string, row: unknown): void => void changes.push([key, row !== undefined]);
+    const again = new QuotaTable({ predictorOf: () => ({ slowdown: () => 1 }), onChange });
     again.sawDriver(type, 570);
-    for (const row of rows) again.restore(row);
+    for (const row of stored()) again.restore(readQuotaRow(row));
     expect(again.rows()).toEqual([]);
+    expect(changes).toEqual([
+      ['a100-40/mps /guest/a@0.0.1#4 /guest/b@0.0.1#4', false],
+      ['a100-40/mps /guest/a@0.0.1#4 /guest/a@0.0.1#4', false],
+    ]);
   });
 
-  test.each([
-    ['', 'the quota table is cut off'],
-    ['{}\n', 'this is no quota table'],
-    ['[\n', /^the quota table, line 1: /],
-    ['{"format":"gpuwhisk quota table","version":9}\n', 'the quota table is of version 9, not 1'],
-  ])('%j is refused', (damaged, message) => {
-    expect(() => readQuotaRows(damaged)).toThrow(QuotaTableError);
-    expect(() => readQuotaRows(damaged)).toThrow(message);
-  });
-
-  test('a changed digit, a lost line and a cut end are seen', () => {
-    const whole = text();
-    const lines = whole.split('\n');
-    expect(() => readQuotaRows(whole.replace('1.2', '1.3'))).toThrow('its checksum is wrong');
-    expect(() => readQuotaRows(lines.toSpliced(1, 1).join('\n'))).toThrow('its checksum is wrong');
-    expect(() => readQuotaRows(whole.slice(0, -1))).toThrow('cut off');
-  });
-
-  test('numbers that would spread are refused though the checksum is right', () => {
-    text();
+  test('what is no row, and numbers that would spread, are refused', () => {
+    stored();
     const row = { ...table.rows()[0]!, points: [{ shares: [70, 30], samples: [[1, 1]], slowdowns: [1, -1] }] };
-    expect(() => readQuotaRows(writeQuotaRows([row]))).toThrow('the quota table, line 2: this is no row');
+    for (const bad of [row, {}, null, []]) expect(() => readQuotaRow(bad)).toThrow(QuotaRowError);
+  });
+});
+
+test('every change is told, with the key by which a row can be forgotten', () => {
+  const changes: [string, boolean | undefined][] = [];
+  const onChange = (key: string, row?: { searched: boolean }): void => void changes.push([key, row?.searched]);
+  const told = new QuotaTable({ predictorOf: () => ({ slowdown: () => 1 }), onChange });
+  told.record([a, b], type, 'mps', { shares: [70, 30], slowdowns: [1.2, 1.5] }, driver);
+  told.markSearched([b, a], type, 'mps');
+  const key = 'a100-40/mps /guest/a@0.0.1#4 /guest/b@0.0.1#4';
+  expect([told.forget(key), told.forget(key)]).toEqual([true, false]);
+  expect(changes).toEqual([
+    [key, false],
+    [key, true],
+    [key, undefined],
+  ]);
+});
+
+describe('a share that somebody keeps', () => {
+  const keep = (set: QuotaJob[], fixed: (number | undefined)[], budgets = none) =>
+    table.shareFor(set, type, 'mps', budgets, fixed);
+
+  test('leaves of what was measured the points with it', () => {
+    record([a, b], [70, 30], [1.2, 1.5]);
+    record([a, b], [50, 50], [1.9, 1.1]);
+    expect(keep([b, a], [undefined, 0.5])).toMatchObject({ shares: [0.5, 0.5], source: 'hit' });
+    expect(keep([job('e', 0.12), job('f', 0.88)], [0.5])).toMatchObject({ shares: [0.5, 0.5], source: 'nearest' });
+    expect(keep([a, b], [0.2])).toMatchObject({ shares: [0.2, 0.5], source: 'guardrail' });
+  });
+
+  test('is as it is for the guardrail, which gives the others more', () => {
+    const budgets = [12, 12];
+    expect(keep([a, b], [0.3], budgets)).toEqual({ shares: [0.3, 1], source: 'guardrail', unmet: [0] });
   });
 });

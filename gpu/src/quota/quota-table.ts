@@ -2,10 +2,10 @@ import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import { guardrail } from './guardrail.js';
 import { NearestRows } from './nearest-row.js';
-import { ordered, placeKey } from './quota-key.js';
+import { ordered, placeKey, rowKey } from './quota-key.js';
 import { addMeasurement, bestWithin } from './quota-row.js';
 import type { QuotaRow, RowPoint } from './quota-row.js';
-import type { QuotaChoice, QuotaJob, Quotas } from './quotas.js';
+import type { FixedShares, QuotaChoice, QuotaJob, Quotas } from './quotas.js';
 import type { MeasuredPoint } from './surrogate.js';
 
 /** Slowdowns outside of these are no measurements of work: a clock that jumped, a run that was not run. */
@@ -17,6 +17,8 @@ export interface QuotaTableOptions {
   predictorOf(gpu: { type: string; mode: DeviceMode }): SlowdownPredictor;
   /** Rows that are kept; then the one that was not used for longest makes way. Default 4096. */
   maxRows?: number;
+  /** A row is another than before, or is forgotten. `key` names its set and kind of GPU. */
+  onChange?(key: string, row: QuotaRow | undefined): void;
 }
 
 interface Entry {
@@ -41,7 +43,13 @@ export class QuotaTable implements Quotas {
     this.maxRows = options.maxRows ?? 4096;
   }
 
-  shareFor(set: readonly QuotaJob[], gpuType: string, mode: DeviceMode, budgetsMs: readonly number[]): QuotaChoice {
+  shareFor(
+    set: readonly QuotaJob[],
+    gpuType: string,
+    mode: DeviceMode,
+    budgetsMs: readonly number[],
+    fixed: FixedShares = [],
+  ): QuotaChoice {
     const { key, places } = ordered(set, gpuType, mode, budgetsMs);
     const entry = this.byKey.get(key);
     if (entry !== undefined) {
@@ -49,6 +57,7 @@ export class QuotaTable implements Quotas {
       const point = bestWithin(
         entry.row,
         places.map((place) => maxSlowdown(set[place]!, budgetsMs[place]!)),
+        places.map((place) => fixed[place]),
       );
       if (point !== undefined) {
         const shares = new Array<number>(set.length);
@@ -56,7 +65,10 @@ export class QuotaTable implements Quotas {
         return { shares, source: 'hit', unmet: [] };
       }
     }
-    return this.nearestFor(set, gpuType, mode, budgetsMs) ?? this.guardrailFor(set, gpuType, mode, budgetsMs);
+    return (
+      this.nearestFor(set, gpuType, mode, budgetsMs, fixed) ??
+      guardrail(set, budgetsMs, this.options.predictorOf({ type: gpuType, mode }), fixed)
+    );
   }
 
   /**
@@ -95,6 +107,7 @@ export class QuotaTable implements Quotas {
     }
     const inOrder = (values: readonly number[]): number[] => places.map((place) => values[place]!);
     addMeasurement(row, inOrder(shares), inOrder(slowdowns));
+    this.options.onChange?.(key, row);
     return undefined;
   }
 
@@ -106,8 +119,11 @@ export class QuotaTable implements Quotas {
 
   /** Notes that a search for the set has nothing more to gain; of a set that was not measured nothing is noted. */
   markSearched(set: readonly QuotaJob[], gpuType: string, mode: DeviceMode): void {
-    const row = this.byKey.get(this.keyOf(set, gpuType, mode))?.row;
-    if (row !== undefined) row.searched = true;
+    const key = this.keyOf(set, gpuType, mode);
+    const row = this.byKey.get(key)?.row;
+    if (row === undefined) return;
+    row.searched = true;
+    this.options.onChange?.(key, row);
   }
 
   /** Whether a search for the set is worth while: none has ended. */
@@ -134,17 +150,27 @@ export class QuotaTable implements Quotas {
     this.dropWhere((row) => row.jobs.some((job) => job.function === name && job.version !== version));
   }
 
+  /** Forgets a row; returns whether there was one. */
+  forget(key: string): boolean {
+    const row = this.byKey.get(key)?.row;
+    if (row !== undefined) this.drop(key, row);
+    return row !== undefined;
+  }
+
   /** What is known, the row that was used last at the end. */
   rows(): QuotaRow[] {
     return [...this.byKey.values()].sort((one, other) => one.usedAt - other.usedAt).map(({ row }) => row);
   }
 
-  /** Takes a row as `rows` gave it, in place of what is known of its set. */
+  /** Takes a row as `rows` gave it, in place of what is known of its set; one of a driver that was replaced is forgotten. */
   restore(row: QuotaRow): void {
-    if (!this.sawDriver(row.gpuType, row.driverMajor)) return;
-    const key = `${placeKey(row.gpuType, row.mode)} ${row.jobs.map(({ id }) => id).join(' ')}`;
+    const key = rowKey(row);
+    if (!this.sawDriver(row.gpuType, row.driverMajor)) {
+      this.options.onChange?.(key, undefined);
+      return;
+    }
     const before = this.byKey.get(key);
-    if (before !== undefined) this.drop(key, before.row);
+    if (before !== undefined) this.remove(key, before.row);
     this.insert(key, row);
   }
 
@@ -153,6 +179,7 @@ export class QuotaTable implements Quotas {
     gpuType: string,
     mode: DeviceMode,
     budgetsMs: readonly number[],
+    fixed: FixedShares,
   ): QuotaChoice | undefined {
     const bounds = set.map((job, at) => maxSlowdown(job, budgetsMs[at]!));
     let shares: number[] = [];
@@ -160,23 +187,18 @@ export class QuotaTable implements Quotas {
       set.map(({ features }) => features),
       ({ row, matched }) => {
         const theirs = new Array<number>(set.length);
-        for (const [at, other] of matched.entries()) theirs[other] = bounds[at]!;
-        const point = bestWithin(row, theirs);
+        const theirFixed = new Array<number | undefined>(set.length);
+        for (const [at, other] of matched.entries()) {
+          theirs[other] = bounds[at]!;
+          theirFixed[other] = fixed[at];
+        }
+        const point = bestWithin(row, theirs, theirFixed);
         if (point === undefined) return false;
         shares = Array.from(matched, (other) => point.shares[other]! / 100);
         return true;
       },
     );
     return near === undefined ? undefined : { shares, source: 'nearest', unmet: [] };
-  }
-
-  private guardrailFor(
-    set: readonly QuotaJob[],
-    gpuType: string,
-    mode: DeviceMode,
-    budgetsMs: readonly number[],
-  ): QuotaChoice {
-    return guardrail(set, budgetsMs, this.options.predictorOf({ type: gpuType, mode }));
   }
 
   private keyOf(set: readonly QuotaJob[], gpuType: string, mode: DeviceMode): string {
@@ -206,6 +228,11 @@ export class QuotaTable implements Quotas {
   }
 
   private drop(key: string, row: QuotaRow): void {
+    this.remove(key, row);
+    this.options.onChange?.(key, undefined);
+  }
+
+  private remove(key: string, row: QuotaRow): void {
     this.byKey.delete(key);
     this.nearest.get(placeKey(row.gpuType, row.mode))?.delete(row);
   }

@@ -25,13 +25,23 @@ export interface QuotaChoice {
   unmet: number[];
 }
 
+/** By job, the share that it has and keeps, a fraction; undefined or absent: one is to be found. */
+export type FixedShares = readonly (number | undefined)[];
+
 /** Decides how jobs that run together share a GPU (FaaShare, section VII). */
 export interface Quotas {
   /**
    * Shares for `set` on a GPU of type `gpuType` (for a MIG instance `gpuTypeOf` gives it). `budgetsMs` has, by job,
-   * the time from its start that its deadline leaves; Infinity where it has none.
+   * the time from its start that its deadline leaves; Infinity where it has none. What is measured counts where those
+   * with a fixed share had just that.
    */
-  shareFor(set: readonly QuotaJob[], gpuType: string, mode: DeviceMode, budgetsMs: readonly number[]): QuotaChoice;
+  shareFor(
+    set: readonly QuotaJob[],
+    gpuType: string,
+    mode: DeviceMode,
+    budgetsMs: readonly number[],
+    fixed?: FixedShares,
+  ): QuotaChoice;
 }
 
 /** What a table calls a GPU, or an instance of one: instances of one profile are GPUs of a type of their own. */

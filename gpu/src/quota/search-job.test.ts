@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from '@jest/globals';
 import type { JobAttempt } from '@gpuwhisk/common/jobs/jobs';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { vaguePrior } from './priors.js';
-import { defaultHyper, maxEvaluations } from './quota-search.js';
+import { classSpace, defaultHyper, maxEvaluations } from './quota-search.js';
 import { QuotaTable } from './quota-table.js';
 import type { QuotaJob } from './quotas.js';
 import { quotaSearchBody, quotaSearchJob, quotaSearchKind } from './search-job.js';
@@ -24,6 +24,7 @@ const bodyWith = (measure: QuotaSearchNeeds['measure']) =>
     driverMajorOf: () => 550,
     measure,
     random: seededRandom(1),
+    space: { ...classSpace, maxTotal: 100 },
   });
 const measure: QuotaSearchNeeds['measure'] = (_, shares) => {
   measured.push(shares);

@@ -43,6 +43,8 @@ export interface Surrogate {
   logSlowdown(shares: Allotment, at: number): Normal;
   /** Of the weighted sum of the slowdowns. */
   objective(shares: Allotment): Normal;
+  /** Measurements that contradict the others so much that they are left out. */
+  doubted: ReadonlySet<MeasuredPoint>;
 }
 
 /** One Gaussian process for each job, on the logarithm of its slowdown; what is the same is worked out once. */
@@ -51,7 +53,8 @@ export function surrogateOf(
   hyper: Hyperparameters,
   points: readonly MeasuredPoint[],
 ): Surrogate {
-  const posteriors = jobs.map((job, at) => jobPosterior(jobs, at, hyper, points));
+  const doubted = new Set<MeasuredPoint>();
+  const posteriors = jobs.map((job, at) => jobPosterior(jobs, at, hyper, points, doubted));
   const contended = jobs.some(({ features }) => features !== undefined);
   const known = jobs.map(() => new Map<string | number, Normal>());
   const logSlowdown = (shares: Allotment, at: number): Normal => {
@@ -64,6 +67,7 @@ export function surrogateOf(
     return normal;
   };
   return {
+    doubted,
     logSlowdown,
     objective(shares) {
       let mean = 0;
@@ -83,11 +87,16 @@ function jobPosterior(
   at: number,
   hyper: Hyperparameters,
   points: readonly MeasuredPoint[],
+  doubted: Set<MeasuredPoint>,
 ): Posterior {
   const { prior } = jobs[at]!;
   const inputs = points.map(({ shares }) => inputOf(jobs, shares, at));
   const values = points.map(({ slowdowns }) => Math.log(slowdowns[at]!));
-  return posteriorOf(prior, hyper, withoutOutliers(prior, hyper, { inputs, values }));
+  const believed = withoutOutliers(prior, hyper, { inputs, values });
+  points.forEach((point, index) => {
+    if (!believed.inputs.includes(inputs[index]!)) doubted.add(point);
+  });
+  return posteriorOf(prior, hyper, believed);
 }
 
 /** Mean and variance of the exponential of a normal value, kept finite. */

@@ -72,16 +72,25 @@ function gpuRecord({ gpu, transid }: ActivationMessage, times: ActivationTimes):
   const start = times.start ?? times.found;
   const [device] = gpu?.devices ?? [];
   if (gpu === undefined || device === undefined || start === undefined) return undefined;
-  const { slice, share, at, simulated } = gpu;
+  const { slice, share, at, simulated, predicted } = gpu;
+  const actualMs = times.endMs - times.startMs;
+  const ranMs = actualMs - (times.initMs ?? 0);
   return {
     device,
     ...(slice !== undefined && { slice }),
     share: share.shareClass / 100,
     queueMs: Math.max(0, at - transid[1]),
     ...(start === 'injected' && times.initMs !== undefined && { injectMs: times.initMs }),
-    actualMs: times.endMs - times.startMs,
+    ...(predicted !== undefined && { predictedMs: Math.round(predicted.runMs) }),
+    actualMs,
+    ...(predicted !== undefined && ranMs > 0 && { degradation: degradationOf(predicted.soloMs, ranMs) }),
     start,
     ...(times.batch !== undefined && { batch: times.batch }),
     ...(simulated === true && { simulated }),
   };
+}
+
+/** The part by which a run was slower than alone, to a thousandth; 0 where it was quicker. */
+function degradationOf(soloMs: number, ranMs: number): number {
+  return Math.max(0, Math.round((1 - soloMs / ranMs) * 1000) / 1000);
 }

@@ -191,7 +191,7 @@ export class ActivationRun implements PoolJob {
     const alone = further.length === 0;
     const call = alone
       ? container.run(request, limits)
-      : container.run(batchOf([request, ...further]), batchLimits(limits, all.length));
+      : container.run(batchOf([request, ...further]), batchLimits(limits));
     const outcome = await call.outcome;
     if (outcome.type === 'unavailable') return retryElsewhere(all);
     if (this.cutShort(outcome)) return 'discard';

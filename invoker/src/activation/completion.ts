@@ -3,7 +3,7 @@ import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import { unplacedTopic } from '@gpuwhisk/common/messages';
+import { completedTopic, unplacedTopic } from '@gpuwhisk/common/messages';
 import type { AcknowledgementMessage, ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { InvokerContext } from './invoker-context.js';
 
@@ -12,7 +12,7 @@ function acknowledge(
   message: ActivationMessage,
   acknowledgement: AcknowledgementMessage,
 ): void {
-  const topic = `completed${message.rootControllerIndex.asString}`;
+  const topic = completedTopic(message.rootControllerIndex.asString);
   try {
     context.bus.send(topic, acknowledgement as unknown as JsonObject);
   } catch (error) {

@@ -1,5 +1,6 @@
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { CallLimits, Outcome, RunRequest } from './container-factory.js';
+import { maxFrameBytes } from './process/frame-reader.js';
 
 /** Several requests of one action as one; all but their values is the first one's. */
 export function batchOf(requests: readonly [RunRequest, ...RunRequest[]]): RunRequest {
@@ -7,10 +8,9 @@ export function batchOf(requests: readonly [RunRequest, ...RunRequest[]]): RunRe
   return { ...requests[0], value: values, batch: String(values.length) };
 }
 
-/** The limits of a run of so many requests: each may have a result and logs as large as if it ran alone. */
-export function batchLimits(limits: CallLimits, size: number): CallLimits {
-  const { maxResultBytes, truncationBytes } = limits;
-  return { ...limits, maxResultBytes: maxResultBytes * size, truncationBytes: truncationBytes * size };
+/** The limits of a batch's run: whatever a runtime may send is read, as a result that is too large fails its own request. */
+export function batchLimits(limits: CallLimits): CallLimits {
+  return { ...limits, maxResultBytes: maxFrameBytes };
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Device, Placement } from '@gpuwhisk/common/gpu';
 import { mayShare } from '@gpuwhisk/gpu/place/isolation';
 import type { Tenant } from '@gpuwhisk/gpu/place/isolation';
 import type { GpuGrant } from '../containers/container-factory.js';
-import { grantKey, grantOf } from './gpu-desk.js';
+import { grantKey, grantOf, haveOneCaller } from './gpu-desk.js';
 import type { GpuUser } from './gpu-desk.js';
 import type { Residents } from './residents.js';
 
@@ -24,7 +24,7 @@ export function companyProblem(
   const grant = grantOf(placement);
   const own = tenant(user, grant);
   const isOwn = (other: GpuUser | undefined, its: GpuGrant): boolean =>
-    other?.action === user.action && other.namespace === user.namespace && grantKey(its) === grantKey(grant);
+    haveOneCaller(other, user) && grantKey(its) === grantKey(grant);
   const staying = residents
     .at(place)
     .filter(({ container, ending }) => !ending && placement.reclaim?.includes(container.id) !== true);

@@ -283,6 +283,7 @@ export class GpuAgent implements GpuDesk {
   private rowNow(): Omit<NodeStatus, 'invoker' | 'version' | 'at'> {
     const { inventory, residents, statuses, clientEnv } = this;
     return {
+      driver: this.options.driver.version.driver,
       devices: [...inventory.devices],
       status: statuses.map((status) => ({ ...status, health: inventory.healthOf(status.uuid) })),
       residents: residents.rows(),

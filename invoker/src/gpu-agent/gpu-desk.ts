@@ -10,7 +10,14 @@ export interface GpuUser {
   action: string;
   /** That it runs for. */
   namespace: string;
+  /** Where requests run as one: whose it is, as none of another subject runs with or after it in its container. */
+  subject?: string;
   isolation: GpuIsolation;
+}
+
+/** Whether the container of one serves the other too, once it is free. */
+export function haveOneCaller(one: GpuUser | undefined, other: GpuUser): boolean {
+  return one?.action === other.action && one.namespace === other.namespace && one.subject === other.subject;
 }
 
 /** What an activation with a GPU tells the agent, and asks it. */
@@ -40,6 +47,7 @@ export function gpuUserOf({ activationId, action, user, gpuNeed }: ActivationMes
     activationId,
     action: `/${action.path}/${action.name}`,
     namespace: user.namespace.name,
+    ...(gpuNeed !== undefined && gpuNeed.batch > 1 && { subject: user.subject }),
     isolation: gpuNeed?.isolation ?? 'namespace',
   };
 }

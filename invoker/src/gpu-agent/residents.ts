@@ -1,7 +1,7 @@
 import type { Placement, Resident } from '@gpuwhisk/common/gpu';
 import type { Container, GpuGrant } from '../containers/container-factory.js';
 import { placesOf } from '../pool/memory-budget.js';
-import { grantKey, grantOf } from './gpu-desk.js';
+import { grantKey, grantOf, haveOneCaller } from './gpu-desk.js';
 import type { GpuUser } from './gpu-desk.js';
 
 /** A container with a GPU, and what is known of it. */
@@ -71,7 +71,7 @@ export class Residents {
   canJoin(user: GpuUser, placement: Placement): boolean {
     const key = grantKey(grantOf(placement));
     const isAlike = (other: GpuUser | undefined, grant: GpuGrant): boolean =>
-      other?.action === user.action && other.namespace === user.namespace && grantKey(grant) === key;
+      haveOneCaller(other, user) && grantKey(grant) === key;
     return (
       this.all().some(({ users, lastUser, grant }) => users.size > 0 && isAlike(lastUser, grant)) ||
       [...this.admitted.values()].some((one) => isAlike(one.user, one.grant))
@@ -147,7 +147,7 @@ export class Residents {
 function rowOf(one: GpuContainer, device: string): Resident {
   const { grant, lastUser, users, container, heldMiB, startMs, loadedMs } = one;
   const { devices, slice, share } = grant;
-  const { action, namespace, isolation } = lastUser ?? {};
+  const { action, namespace, subject, isolation } = lastUser ?? {};
   return {
     container: container.id,
     ...(devices.length > 1 && { gang: [...devices] }),
@@ -159,6 +159,7 @@ function rowOf(one: GpuContainer, device: string): Resident {
     ...(heldMiB !== undefined && { heldMiB: heldMiB.get(slice ?? device) ?? 0 }),
     loadMs: Math.round(startMs + (loadedMs ?? 0)),
     ...(namespace !== undefined && { namespace }),
+    ...(subject !== undefined && { subject }),
     ...(isolation !== undefined && { isolation }),
     activations: [...users.keys()],
   };

@@ -20,7 +20,7 @@ import type { NativeCompilers } from './native-runtime.js';
 import { nodeLaunch } from './node-runtime.js';
 import { fetchNodeRelease } from './node-release.js';
 import { removeAbandoned } from './partial-folders.js';
-import { executableKind, executableLaunch } from './proxy-runtime.js';
+import { executableKind, executableLaunch, imageOfKind, isExecutableKind } from './proxy-runtime.js';
 import { hasPythonPairs, pythonLaunch, pythonPairLaunch } from './python-runtime.js';
 import { RequirementsCache } from './requirements-cache.js';
 import type { RuntimeCatalog, RuntimeLaunch } from './runtime-catalog.js';
@@ -213,14 +213,15 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
     notes: notesOn(missing, listed, manifest),
     prepare,
     close: async () => goPackages?.close(),
-    supports: (kind) => kind === executableKind || entries.has(kind),
+    supports: (kind) => isExecutableKind(kind) || entries.has(kind),
     launch(kind, requirements, memoryMiB = defaultMemoryMiB) {
-      if (kind === executableKind) {
-        return launches.do(kind, async () => executableLaunch(runtimesDir, await realpath(process.execPath)));
+      if (isExecutableKind(kind)) {
+        return launches.do(executableKind, async () => executableLaunch(runtimesDir, await realpath(process.execPath)));
       }
       const entry = entries.get(kind);
       if (entry) return launchOf(entry, requirements, memoryMiB);
-      if (kind.startsWith('blackbox:')) return Promise.reject(noImage(kind.slice('blackbox:'.length)));
+      const image = imageOfKind(kind);
+      if (image !== undefined) return Promise.reject(noImage(image));
       return Promise.reject(new ProvisioningError(`The runtime '${kind}' is not available here.`));
     },
   };

@@ -164,7 +164,7 @@ describe('images', () => {
     'openwhisk/dockerskeleton',
     'openwhisk/dockerskeleton:nightly',
     'docker.io/openwhisk/dockerskeleton:1.14',
-  ])('%s is served', (image) => expect(kindOfImage(image)).toBe(executableKind));
+  ])('%s is served', (image) => expect(catalog.supports(kindOfImage(image))).toBe(true));
 
   test.each(['openwhisk/example', 'dockerskeleton', 'me/openwhisk/dockerskeleton', 'h:5000/openwhisk/dockerskeleton'])(
     '%s is refused',

@@ -6,11 +6,22 @@ import type { RuntimeLaunch } from './runtime-catalog.js';
 /** The image whose actions are executables. */
 export const executableKind = 'blackbox:openwhisk/dockerskeleton';
 
+const imagePrefix = 'blackbox:';
 const executableImage = /^(docker\.io\/)?openwhisk\/dockerskeleton(:[^/]*)?$/;
 
-/** The kind of an image: that of executables whatever its tag, else `blackbox:` and the image. */
+/** What runs actions of an image. */
 export function kindOfImage(image: string): string {
-  return executableImage.test(image) ? executableKind : `blackbox:${image}`;
+  return `${imagePrefix}${image}`;
+}
+
+/** The image of a kind that kindOfImage gave; undefined for other kinds. */
+export function imageOfKind(kind: string): string | undefined {
+  return kind.startsWith(imagePrefix) ? kind.slice(imagePrefix.length) : undefined;
+}
+
+/** Whether its actions are executables, whatever the tag. */
+export function isExecutableKind(kind: string): boolean {
+  return executableImage.test(imageOfKind(kind) ?? '');
 }
 
 /** How to start the proxy (in Node.js `program`) that runs an action's executable once per run. */

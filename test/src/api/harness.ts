@@ -120,6 +120,8 @@ export interface ApiSettings {
   health?: Record<string, string>;
   /** What waits for a GPU and what was decided; absent: nothing. */
   gpuScheduler?: ControllerDependencies['gpuScheduler'];
+  /** What was learned of functions on GPUs; absent: nothing. */
+  learned?: Partial<ControllerDependencies['learned']>;
   prewarmers?: readonly Prewarmer[];
   clock?: Clock;
   /** Where the API gateway would be reached; absent: there is none. */
@@ -128,6 +130,15 @@ export interface ApiSettings {
 
 /** Tests make many calls a minute, unless they say how many they may. */
 const roomy = { invocationsPerMinute: 1_000_000, firesPerMinute: 1_000_000 };
+
+const nothingLearned: ControllerDependencies['learned'] = {
+  functions: () => [],
+  quotas: () => [],
+  models: () => [],
+  forgetFunction: () => false,
+  forgetQuota: () => false,
+  forgetModel: () => false,
+};
 
 /** The real controller on a real port, with a store in memory and an invoker that answers as told. */
 export async function startApi(settings: ApiSettings = {}): Promise<Api> {
@@ -180,6 +191,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     gpuWorkloads,
     gpuWishes,
     gpuScheduler: settings.gpuScheduler ?? { queued: () => [], decisions: () => [] },
+    learned: { ...nothingLearned, ...settings.learned },
     marks,
     instance: 0,
     invokersHealth: () => settings.health ?? { 'invoker0/0': 'up' },

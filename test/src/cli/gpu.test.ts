@@ -81,6 +81,66 @@ describeCases('wsk gpu', [
 `,
   },
   {
+    wsk: 'gpu functions',
+    answers: [
+      [
+        200,
+        [
+          {
+            ...{ function: '/alice/f', version: '0.0.1', gpuType: 'rtx3090', mode: 'mps', heldMiB: 900 },
+            features: { smUtil: 0.5, dramUtil: 0.25, l2Util: 0 },
+            batches: [
+              { batch: 1, soloMs: 12.34, measured: true, startMs: 250, runs: 5 },
+              { batch: 8, measured: false, runs: 0 },
+            ],
+          },
+          { function: '/alice/new', version: '', gpuType: 'h100', mode: 'mig', batches: [] },
+        ],
+      ],
+    ],
+    requests: [`GET ${base}/functions`],
+    stdout: `Function    Version  GPU          Batch  Alone ms  Start ms  Runs  SMs  DRAM  Holds
+/alice/f    0.0.1    rtx3090/mps      1      12.3     250.0     5  50%   25%    900
+/alice/f    0.0.1    rtx3090/mps      8        -*         -     0  50%   25%    900
+/alice/new  -        h100/mig         -         -         -     0    -     -      -
+`,
+  },
+  {
+    wsk: 'gpu quotas',
+    answers: [
+      [
+        200,
+        [
+          {
+            ...{ id: 'k', gpuType: 'rtx3090', mode: 'mps', driverMajor: 550, searched: true },
+            jobs: [{ function: '/alice/f' }, { function: '(of others)' }],
+            points: [
+              { shares: [50, 70], slowdowns: [1.1, 1.255], measurements: 3 },
+              { shares: [30, 70], slowdowns: [2, 1], measurements: 1 },
+            ],
+          },
+        ],
+      ],
+    ],
+    requests: [`GET ${base}/quotas`],
+    stdout: `GPU          Functions             Shares   Slowdowns  Points  Measurements  Search  Id
+rtx3090/mps  /alice/f (of others)  50% 70%  1.10 1.25       2             4  done    k
+`,
+  },
+  {
+    wsk: 'gpu functions --forget /alice/f',
+    answers: [[200, { ok: true }]],
+    requests: [`DELETE ${base}/functions/%2Falice%2Ff`],
+    stdout: 'ok: forgot /alice/f',
+  },
+  {
+    wsk: 'gpu quotas --forget k',
+    answers: [[403, { error: 'operators only', code: 'tid' }]],
+    requests: [`DELETE ${base}/quotas/k`],
+    code: 147,
+    stderr: "error: Unable to forget 'k': operators only (code tid)",
+  },
+  {
     wsk: 'gpu explain a1',
     answers: [
       [

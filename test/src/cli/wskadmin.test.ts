@@ -111,6 +111,11 @@ test('limits are set, shown in order and deleted', async () => {
         "allowedKinds = ['nodejs:20', 'blackbox']\nstoreActivations = False\nmaxPayloadSize = 2 MB\n",
     ),
   );
+  const gpus = ['--concurrentGpuInvocations', '4', '--concurrentGpus', '2', '--concurrentGpuMemory', '16384'];
+  expect(await wskadmin(...set, ...gpus)).toEqual(done);
+  expect((await wskadmin('limits', 'get', 'carol')).stdout).toContain(
+    'concurrentInvocations = 3\nconcurrentGpuInvocations = 4\nconcurrentGpus = 2\nconcurrentGpuMemory = 16384\n',
+  );
   expect((await wskadmin(...set, '--maxPayloadSize', 'much')).stdout).toMatch(/^Failed to set limits \(/);
   expect(await wskadmin('limits', 'delete', 'carol')).toEqual(prints('Limits deleted\n'));
   expect(await wskadmin('limits', 'get', 'carol')).toEqual(prints('No limits found, default system limits apply\n'));

@@ -85,6 +85,8 @@ export function testClusterState(name: string, makeHome: () => Promise<StateHome
         await home.run(() => one.release('ns', 't2'));
         expect(await home.run(() => one.count('ns'))).toBe(0);
         expect(await home.run(() => one.count('elsewhere'))).toBe(1);
+        expect(await home.run(() => one.tokens('elsewhere'))).toEqual(['t3']);
+        expect(await home.run(() => one.tokens('ns'))).toEqual([]);
       });
 
       test('end by themselves when their time is over, each in its own', async () => {
@@ -96,6 +98,7 @@ export function testClusterState(name: string, makeHome: () => Promise<StateHome
         expect(await home.run(() => holds.count('ns'))).toBe(3);
         await home.pass(2000);
         expect(await home.run(() => holds.count('ns'))).toBe(2);
+        expect([...(await home.run(() => holds.tokens('ns')))].sort()).toEqual(['long', 'middle']);
         expect(await home.run(() => holds.hold('ns', 'new', 10_000))).toBe(3);
         await home.pass(45_000);
         expect(await home.run(() => holds.count('ns'))).toBe(1);

@@ -20,7 +20,7 @@ const server = createServer((request, response) => {
     if (request.url === '/init') return answer(value.code === 'fail' ? 502 : 200, value.code === 'fail' ? { error: 'no' } : { OK: true }, false);
     switch (value.do) {
       case 'log': console.log('out'); console.error('err'); return answer(200, { ok: true });
-      case 'print': process.stdout.write('x\\n'.repeat(value.bytes / 2)); return answer(200, { ok: true });
+      case 'print': process.stdout.write((value.line ?? 'x\\n').repeat(value.bytes / (value.line ?? 'x\\n').length)); return answer(200, { ok: true });
       case 'error': return answer(502, { error: value.error });
       case 'busy': return answer(503, {});
       case 'big': return answer(200, { a: 'x'.repeat(value.bytes - 8) });

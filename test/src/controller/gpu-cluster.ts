@@ -21,6 +21,7 @@ import { GpuScheduler } from '@gpuwhisk/controller/balance/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/balance/gpu-table';
 import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
 import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
+import { Learned } from '@gpuwhisk/controller/learned/learned';
 import type { InvokeOutcome } from '@gpuwhisk/controller/invoke/invoke-service';
 import { a100, nodeRow, setNode } from '../api/gpu-nodes.js';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
@@ -86,7 +87,21 @@ export class GpuCluster {
     } as const;
     this.metrics = createMetrics();
     const { metrics } = this;
-    const made = { bus, store, records, recordLevels, clock, logger, metrics, table, lease, instance: 0, options };
+    const learned = await Learned.open({ store, clock, random, logger, metrics, instance: 0, options });
+    const made = {
+      bus,
+      store,
+      records,
+      recordLevels,
+      clock,
+      logger,
+      metrics,
+      table,
+      lease,
+      learned,
+      instance: 0,
+      options,
+    };
     this.scheduler = new GpuScheduler(made);
     const inFlight = new InFlight({ state, limits, clock, metrics, logger });
     const chooseInvoker = (): string => 'invoker0';
@@ -122,6 +137,7 @@ export class GpuCluster {
           ...{ container: `of ${action.name}`, action: `/${action.path}/${action.name}`, device: gpu.devices[0] ?? '' },
           ...{ share: gpu.share, memoryMiB: gpu.share.memoryMiB, namespace: user.namespace.name },
           ...{ isolation: gpuNeed.isolation, activations: [activationId] },
+          ...(gpuNeed.batch > 1 && { subject: user.subject }),
         };
       });
     return this.tell({ residents });

@@ -56,6 +56,15 @@ describe('the GPU scheduler under policy faashare', () => {
     expect(reasons(cluster, 'strict')).toEqual(['placed', 'it waits behind others']);
   });
 
+  test('an arrival leaves what was said of others, and a completion has all of them looked at', async () => {
+    for (const name of ['first', 'second', 'third']) await cluster.accept(name);
+    const reasonsNow = (): unknown[] => cluster.scheduler.queued().map(({ rejected }) => rejected[0]?.reason);
+    expect(reasonsNow()).toEqual(['too little free memory', 'too little free memory']);
+    await cluster.finish('first');
+    await cluster.tell();
+    expect([cluster.running, cluster.scheduler.waiting]).toEqual([['second'], 1]);
+  });
+
   test('takes an instance that idles with its share', async () => {
     await idle('a');
     await cluster.accept('a', { memoryMiB: 1000, mpsPercent: 50 });

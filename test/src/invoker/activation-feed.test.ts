@@ -1,7 +1,9 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { EmbeddedBus } from '@gpuwhisk/common/bus/embedded-bus';
+import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { ActivationFeed } from '@gpuwhisk/common/activations/activation-feed';
+import { message } from './activation-harness.js';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
 
 const topic = 'invoker0';
@@ -26,13 +28,17 @@ describe('the feed', () => {
       told.push(`${how} ${message.activationId}`);
       dones.set(message.activationId, done);
     };
-    const feed = new ActivationFeed(bus, topic, maxInFlight, { accept: take('accept'), recover: take('recover') });
+    const feed = new ActivationFeed(bus, topic, maxInFlight, {
+      accept: take('accept'),
+      recover: take('recover'),
+      malformed: (_offset, reason) => told.push(reason),
+    });
     await feed.open();
     return feed;
   }
 
   async function send(...ids: string[]): Promise<void> {
-    for (const activationId of ids) bus.send(topic, { activationId });
+    for (const activationId of ids) bus.send(topic, { ...message, activationId } as unknown as JsonObject);
     await clock.runFor(1);
   }
 
@@ -108,6 +114,14 @@ describe('the feed', () => {
     await open();
     await clock.runFor(1);
     expect(told.slice(2)).toEqual(['recover b', 'accept c']);
+  });
+
+  test('skips what is no activation, and is done with it', async () => {
+    await open();
+    bus.send(topic, { activationId: 'a' });
+    await send('b', 'not an id');
+    expect(told).toEqual(['transid malformed', 'accept b', 'activationId malformed']);
+    expect(bus.lag(topic, topic)).toBe(1);
   });
 
   test('takes nothing more once it is closed', async () => {

@@ -202,6 +202,7 @@ describe('a Node.js pre-warmer', () => {
     ['a rare global', 'const rare = () => [Blob.prototype, new ReadableStream().getReader().constructor.prototype]'],
     ['what fetch gives', "const rare = async () => [(await fetch('data:,x')).constructor.prototype]"],
     ['a module', "const rare = () => [require('buffer').Blob.prototype]"],
+    ['an import in eval', 'const rare = async () => [(await eval("im" + "port(\'node:buffer\')")).Blob.prototype]'],
     ['an import', "const rare = async () => [(await import('node:buffer')).Blob.prototype]"],
     ['process', "const rare = () => [process.getBuiltinModule?.('buffer').Blob.prototype]"],
   ])('puts back what is rarely used and was reached by %s', async (_, rare) => {

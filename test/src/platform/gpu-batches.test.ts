@@ -54,4 +54,27 @@ const requests = 40;
     expect(Math.max(...sizes)).toBeGreaterThan(1);
     expect(Math.max(...sizes)).toBeLessThanOrEqual(8);
   });
+
+  test('a result that is too large fails its own request only', async () => {
+    const { api } = platform;
+    const code = `import time
+def main(args):
+    time.sleep(args.get("holdS", 0))
+    return {"text": "x" * args.get("bytes", 1)}
+def main_batch(requests):
+    return [main(request) for request in requests]
+`;
+    const gpu = { memoryMiB: 2048, mpsPercent: 100, batch: 8 };
+    await api.putAction('verbose', code, { kind: 'python:default', annotations: { gpu } });
+    await api.invoke('verbose');
+    // While one is held the others gather.
+    const held = api.invoke('verbose', { holdS: 1 });
+    const answers = await Promise.all([100, 9_000_000, 200, 300].map((bytes) => api.invoke('verbose', { bytes })));
+    await held;
+    const records = await Promise.all(answers.map(({ activationId }) => api.record(activationId)));
+    expect(records.map(({ response }) => response.success)).toEqual([true, false, true, true]);
+    expect(JSON.stringify(records[1]?.response.result)).toContain('exceeded the allowed length');
+    const sizes = records.map((record) => (annotation(record, 'gpu') as { batch?: number }).batch ?? 1);
+    expect(sizes[1]).toBeGreaterThan(1);
+  });
 });

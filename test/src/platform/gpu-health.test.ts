@@ -96,6 +96,38 @@ ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)
     caseMs,
   );
 
+  (hasPython ? test : test.skip)(
+    'a function whose process takes more memory than its cap is ended and told so, and its device is free again',
+    async () => {
+      // Its child does without the variable that caps it.
+      const child = `import ctypes, time
+cuda = ctypes.CDLL("libcuda.so.1")
+device, context, pointer = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()
+codes = [cuda.cuInit(0), cuda.cuDeviceGet(ctypes.byref(device), 0), cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device)]
+codes.append(cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(6000 << 20)))
+print(codes, flush=True)
+time.sleep(60)
+`;
+      const code = `import os, subprocess, sys
+def main(args):
+    env = {name: value for name, value in os.environ.items() if name != "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"}
+    subprocess.run([sys.executable, "-c", ${JSON.stringify(child)}], env=env, check=True)
+    return {}
+`;
+      await platform.api.putAction('greedy', code, { kind: 'python:default', annotations: { gpu } });
+      const { record } = await platform.api.run('greedy');
+      expect(record.logs.join('\n')).toContain('[0, 0, 0, 0]');
+      expect(record.response.success).toBe(false);
+      expect(JSON.stringify(record.response.result)).toMatch(
+        /used 6\d\d\d MiB of GPU memory, more than its limit of 1500 MiB, and was aborted/,
+      );
+      const usedMiB = async () => Math.max(...(await devicesOf(platform)).map((one) => one.usedMemoryMiB));
+      await until('its memory is free', async () => (await usedMiB()) < 6000, soonMs);
+      expect(await deviceOfRun('good')).toBeDefined();
+    },
+    caseMs,
+  );
+
   test(
     'a workload whose wsk was killed stays registered as long as its process runs',
     async () => {

@@ -114,4 +114,21 @@ suite(`the address of the API${networkLack ? ` (skipped: ${networkLack})` : ''}`
     expect(rules()).not.toContain(hostname);
     removeDataDir(dataDir);
   });
+
+  test('of a platform that was killed goes with the next start of any other, those of others stay', async () => {
+    const killed = await startPlatform();
+    const { hostname } = await apiAddress(killed);
+    await killed.end('SIGKILL');
+    removeDataDir(killed.dataDir);
+    expect(hostAddresses()).toContain(hostname);
+    const one = await startPlatform();
+    const kept = (await apiAddress(one)).hostname;
+    const other = await startPlatform();
+    expect(hostAddresses()).not.toContain(hostname);
+    expect(hostAddresses()).toContain(kept);
+    expect(rules()).not.toContain(hostname);
+    if (nft !== undefined) expect(rules()).toContain(kept);
+    await one.stop();
+    await other.stop();
+  });
 });

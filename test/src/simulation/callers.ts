@@ -4,7 +4,8 @@ import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { InvokeService } from '@gpuwhisk/controller/invoke/invoke-service';
-import type { Call, Ledger } from './ledger.js';
+import type { Call } from './ledger-entries.js';
+import type { Ledger } from './ledger.js';
 import { chooseAction, choosePayload, identities, readActions, updateAction } from './workload.js';
 
 /** Those who invoke actions and change them, and tell the ledger what they are told. */

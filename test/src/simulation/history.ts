@@ -1,12 +1,14 @@
-import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { SimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
+import { auditStore } from './audit.js';
 import { Callers } from './callers.js';
 import { GpuHardware } from './gpu-hardware.js';
+import { countsOf } from './history-counts.js';
+import type { HistoryCounts } from './history-counts.js';
 import { Ledger } from './ledger.js';
-import { observedFactory, observedStore, withoutRevision } from './observers.js';
+import { observedFactory, observedStore } from './observers.js';
 import type { PlantedBug } from './planted-bugs.js';
 import { choosePlan } from './plan.js';
 import { SimulatedClock } from './simulated-clock.js';
@@ -16,27 +18,6 @@ import { startPlatform } from './simulated-platform.js';
 import type { StoreState } from './troubles.js';
 import { steppedClock, troubledStore } from './troubles.js';
 import { createActions, kind, simulatedGuest } from './workload.js';
-
-/** What happened in a history that kept every promise. */
-export interface HistoryCounts {
-  calls: number;
-  accepted: number;
-  completed: number;
-  refused: number;
-  runs: number;
-  /** Requests that ran in batches. */
-  batched: number;
-  /** Placements that the agent refused. */
-  gpuRefusals: number;
-  /** Loads of code into a container that had had other code. */
-  reloads: number;
-  records: number;
-  crashes: number;
-  /** Crashes while the platform was starting. */
-  crashedStarts: number;
-  stops: number;
-  damage: number;
-}
 
 /** A promise was broken. */
 export class BrokenPromiseError extends Error {
@@ -112,29 +93,12 @@ class History {
     await this.audit();
     this.ledger.checkEnd();
     this.throwIfBroken();
-    return { counts: this.summary(), trace: this.ledger.trace };
+    return { counts: countsOf(this.ledger, this.counts), trace: this.ledger.trace };
   }
 
   private throwIfBroken(): void {
     const { violations, trace } = this.ledger;
     if (violations.length > 0) throw new BrokenPromiseError(violations, trace);
-  }
-
-  private summary(): HistoryCounts {
-    const calls = [...this.ledger.calls.values()];
-    const answered = (type: string): number => calls.filter(({ answer }) => answer?.type === type).length;
-    return {
-      calls: calls.length,
-      accepted: answered('accepted'),
-      completed: answered('completed'),
-      refused: answered('refused'),
-      runs: this.ledger.runCount,
-      batched: this.ledger.batched,
-      gpuRefusals: this.ledger.gpuRefusals,
-      reloads: this.ledger.reloads,
-      records: this.ledger.records.size,
-      ...this.counts,
-    };
   }
 
   /** Lets virtual time pass, checking after every step. */
@@ -329,24 +293,8 @@ class History {
     }
   }
 
-  /** Compares what the store has to what was seen. No process may be running. */
   private async audit(): Promise<void> {
-    const known = [...this.ledger.byActivation];
-    const found = await this.base.runUntil(
-      Promise.all(
-        known.map(([id, { namespace }]) =>
-          this.store.get('activations', `${namespace}/${id}`).catch((error: unknown) => {
-            if (error instanceof NoDocumentError) return undefined;
-            throw error;
-          }),
-        ),
-      ),
-    );
-    found.forEach((document, index) => {
-      const id = known[index]?.[0] ?? '';
-      if (document !== undefined) this.ledger.recorded(withoutRevision(document));
-      else this.ledger.check(!this.ledger.records.has(id), `the record of ${id} vanished`);
-    });
+    await this.base.runUntil(auditStore(this.store, this.ledger));
     this.throwIfBroken();
   }
 }

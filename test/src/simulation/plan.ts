@@ -55,6 +55,7 @@ export function choosePlan(random: Random): Plan {
     busFaults: oneOf(undefined, undefined, defaultBusFaults, { ...defaultBusFaults, doubleShare: 0.5 }),
     gpus,
     gpuBounds: {
+      policy: oneOf('least-loaded', 'faashare'),
       maxWaiting: oneOf(4, 30, 1000),
       maxWaitMs: oneOf(3000, 30_000),
       admission: oneOf('best-effort', 'refuse'),

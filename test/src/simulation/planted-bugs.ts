@@ -1,8 +1,10 @@
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
+import type { DeviceStatus } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { StartMarks } from '@gpuwhisk/invoker/activation/start-marks';
+import type { GpuTable } from '@gpuwhisk/controller/balance/gpu-table';
 import { busLike, storeLike } from './delegates.js';
 import type { SimulatedGpus } from './simulated-gpus.js';
 
@@ -13,6 +15,8 @@ export interface PlantedBug {
   store?: (store: ArtifactStore) => ArtifactStore;
   /** What the agent of the GPUs is asked and told. */
   desk?: (desk: SimulatedGpus['agent']) => SimulatedGpus['agent'];
+  /** What the scheduler is told of the nodes. */
+  table?: (table: GpuTable) => GpuTable;
   /** The clock that containers time their calls with. */
   containerClock?: (clock: Clock) => Clock;
 }
@@ -99,6 +103,32 @@ export const plantedBugs: Record<string, PlantedBug> = {
     desk: (desk) => {
       const isForgotten = everyNth();
       return { ...desk, ended: (user) => (isForgotten() ? undefined : desk.ended(user)) };
+    },
+  },
+
+  /** Some activations that are to wait for a GPU are never looked at. */
+  'forgotten-waiter': {
+    bus: (bus) => {
+      const isForgotten = everyNth();
+      return busLike(bus, {
+        subscribe: (topic, group, options, take) =>
+          bus.subscribe(topic, group, options, (delivery) => {
+            if (topic !== 'gpu0' || !isForgotten()) take(delivery);
+          }),
+      });
+    },
+  },
+
+  /** After a while the scheduler goes by an old row, in which a node's devices are out of use. */
+  'old-row': {
+    table: (table) => {
+      let looks = 0;
+      const nodes: GpuTable['nodes'] = (sinceMs) => {
+        const old = (one: DeviceStatus): DeviceStatus => ({ ...one, health: { state: 'cordoned', reasons: [] } });
+        const known = table.nodes(sinceMs);
+        return ++looks < 20 ? known : known.map((node) => ({ ...node, status: node.status.map(old) }));
+      };
+      return Object.create(table, { nodes: { value: nodes } }) as GpuTable;
     },
   },
 

@@ -3,7 +3,7 @@ import { readActivation } from '@gpuwhisk/common/entities/activation-codec';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { StoredDocument } from '@gpuwhisk/common/store/artifact-store';
-import type { Call, Run } from './ledger.js';
+import type { Call, Run } from './ledger-entries.js';
 
 /** What was seen of an activation before its record came. */
 export interface Seen {

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { BrokenPromiseError, playHistory } from './history.js';
-import type { HistoryCounts } from './history.js';
+import type { HistoryCounts } from './history-counts.js';
 import { plantedBugs } from './planted-bugs.js';
 
 /*

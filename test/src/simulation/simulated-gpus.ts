@@ -10,6 +10,8 @@ import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { GpuScheduler } from '@gpuwhisk/controller/balance/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/balance/gpu-table';
+import { Learned } from '@gpuwhisk/controller/learned/learned';
+import { seededRandom } from '@gpuwhisk/common/system/random';
 import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
 import type { InvokerGpus } from '@gpuwhisk/invoker/invoker';
 import type { GpuHardware } from './gpu-hardware.js';
@@ -21,6 +23,7 @@ const topic = unplacedTopic(0);
 
 /** What functions wait for on a platform with GPUs. */
 export interface GpuBounds {
+  policy: 'least-loaded' | 'faashare';
   maxWaiting: number;
   maxWaitMs: number;
   admission: 'best-effort' | 'refuse';
@@ -71,20 +74,25 @@ export async function startGpus(parts: SimulatedGpuParts): Promise<SimulatedGpus
   const table = new GpuTable(state, clock);
   await table.open();
   const config = loadConfig();
+  const random = seededRandom(1);
+  const metrics = createMetrics();
+  const learned = await Learned.open({ store, clock, random, logger, metrics, instance: 0, options: config.gpu });
   const scheduler = new GpuScheduler({
-    ...{ bus, clock, store, records, logger, table, instance: 0 },
-    metrics: createMetrics(),
+    ...{ bus, clock, store, records, logger, metrics, learned, instance: 0 },
+    table: bug.table?.(table) ?? table,
     lease: hardware.lease,
     recordLevels: config,
     options: { ...config.gpu, ...bounds },
   });
   const devices = await driver.devices();
   const capacities = devices.map(({ uuid, memoryMiB }) => [uuid, Math.floor(memoryMiB * gpuMemoryBound)] as const);
+  const isStuck = stuckQueue(parts, scheduler, table);
   return {
     agent: observedDesk(bug.desk?.(deskOf(agent)) ?? deskOf(agent), ledger),
     scheduler,
     isIdle: () => scheduler.waiting === 0 && bus.lag(topic, topic) === 0 && isFree(scheduler, agent),
     checkBounds() {
+      ledger.check(!isStuck(), `${scheduler.waiting} wait though every GPU is free`);
       for (const [device, capacityMiB] of capacities) {
         const claimedMiB = factory.claimedDeviceMiB(device);
         ledger.check(claimedMiB <= capacityMiB, `containers take ${claimedMiB} of ${capacityMiB} MiB of ${device}`);
@@ -94,6 +102,35 @@ export async function startGpus(parts: SimulatedGpuParts): Promise<SimulatedGpus
       await agent.close();
       await table.close();
     },
+  };
+}
+
+/** Nobody waits for longer than this while every GPU is free: a few looks of the scheduler, and the agent's next row, ms. */
+const longestFreeMs = 3000;
+
+/** Tells whether somebody waits though there is nothing to wait for. */
+function stuckQueue(
+  { hardware, bus, clock, ledger }: SimulatedGpuParts,
+  scheduler: GpuScheduler,
+  table: GpuTable,
+): () => boolean {
+  let freeSinceMs = Infinity;
+  return () => {
+    const nodes = table.nodes();
+    const isFree =
+      scheduler.reserved === 0 &&
+      // Nothing can be sent then.
+      ledger.lives[ledger.life]?.diskFailed !== true &&
+      hardware.lease.epoch !== undefined &&
+      bus.lag('invoker0', 'invoker0') === 0 &&
+      nodes.length > 0 &&
+      nodes.every(({ status, residents }) => {
+        const isHealthy = status.length > 0 && status.every(({ health }) => health.state === 'healthy');
+        return isHealthy && residents.every(({ activations }) => activations.length === 0);
+      });
+    const nowMs = clock.monotonicMs();
+    freeSinceMs = isFree && scheduler.waiting > 0 ? Math.min(freeSinceMs, nowMs) : Infinity;
+    return nowMs - freeSinceMs > longestFreeMs;
   };
 }
 

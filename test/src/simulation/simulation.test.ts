@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import type { HistoryCounts } from './history.js';
+import type { HistoryCounts } from './history-counts.js';
 import { runSeeds } from './run-seeds.js';
 
 const seeds = 200;
@@ -18,7 +18,7 @@ test(`${seeds} histories of calls and faults keep every promise`, async () => {
   expect(totals.crashes).toBeGreaterThan(seeds / 2);
   expect(totals.crashedStarts).toBeGreaterThan(seeds / 20);
   expect(totals.batched).toBeGreaterThan(seeds / 10);
-  expect(totals.gpuRefusals).toBeGreaterThan(seeds / 4);
+  expect(totals.gpuRefusals).toBeGreaterThan(seeds / 10);
   expect(totals.damage).toBeGreaterThan(seeds / 10);
 }, 120_000);
 

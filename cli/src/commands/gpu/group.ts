@@ -2,6 +2,7 @@ import type { Command } from '../command.js';
 import { explain } from './explain.js';
 import { listDevices } from './gpus.js';
 import { listQueue } from './queue.js';
+import { listFunctions, listQuotas } from './learned.js';
 import { top } from './top.js';
 import { setWish } from './wish.js';
 import { workload } from './workload.js';
@@ -22,6 +23,18 @@ export const gpuCommands: Command[] = [
     summary: 'show what was decided about an activation that needs a GPU, and why',
     flags: [],
     run: explain,
+  },
+  {
+    name: 'functions',
+    summary: 'list what was learned of functions that need a GPU (*: worked out from runs beside others)',
+    flags: [{ name: 'forget', type: 'string', help: 'forget the function `/NAMESPACE/ACTION` instead (operators)' }],
+    run: listFunctions,
+  },
+  {
+    name: 'quotas',
+    summary: 'list shares that were measured for functions that run together',
+    flags: [{ name: 'forget', type: 'string', help: 'forget the set with this `ID` instead (operators)' }],
+    run: listQuotas,
   },
   {
     name: 'cordon',

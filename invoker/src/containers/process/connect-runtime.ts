@@ -1,17 +1,17 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { ConnectedContainer } from '../connected-container.js';
 import type { RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
 import { deferred } from './connection.js';
 import { FramedConnection } from './framed-connection.js';
 import { HttpConnection } from './http-connection.js';
 import type { SandboxProcess } from './launcher.js';
 import type { LogCollector } from './log-collector.js';
-import type { ProcessContainer } from './process-container.js';
 
 const startTimeoutMs = 30_000;
 
 /** A process that is to become a container. */
 export interface StartingRuntime {
-  container: ProcessContainer;
+  container: ConnectedContainer;
   started: SandboxProcess;
   logs: LogCollector;
   clock: Clock;

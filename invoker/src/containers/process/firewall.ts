@@ -1,4 +1,4 @@
-import { findTool, runTool } from './run-tool.js';
+import { findTool, readTool, runTool } from './run-tool.js';
 
 /** What the rules are about. */
 export interface FirewallScope {
@@ -48,13 +48,28 @@ table ip ${name} {
 `;
 }
 
-function nftRemoval({ name }: FirewallScope): string {
+function nftRemoval(name: string): string {
   return `table inet ${name} {}\ndelete table inet ${name}\ntable ip ${name} {}\ndelete table ip ${name}\n`;
 }
 
 async function withNft(nft: string, scope: FirewallScope): Promise<Firewall> {
-  await runTool(nft, ['-f', '-'], nftRemoval(scope) + nftRules(scope));
-  return { remove: () => runTool(nft, ['-f', '-'], nftRemoval(scope)) };
+  await runTool(nft, ['-f', '-'], nftRemoval(scope.name) + nftRules(scope));
+  return { remove: () => runTool(nft, ['-f', '-'], nftRemoval(scope.name)) };
+}
+
+/** The names that begin with `prefix` of rules that are in force. Empty without nft: the chains of iptables are not looked for. */
+export async function listFirewalls(prefix: string): Promise<string[]> {
+  const nft = await findTool('nft');
+  if (nft === undefined) return [];
+  const tables = await readTool(nft, ['list', 'tables']);
+  const names = [...tables.matchAll(/^table \S+ (\S+)$/gm)].map(([, name = '']) => name);
+  return [...new Set(names)].filter((name) => name.startsWith(prefix));
+}
+
+/** Removes rules that listFirewalls named. */
+export async function removeFirewall(name: string): Promise<void> {
+  const nft = await findTool('nft');
+  if (nft !== undefined) await runTool(nft, ['-f', '-'], nftRemoval(name));
 }
 
 function tcpTo(port: number): string[] {

@@ -1,7 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
-import { raiseFirewall } from './firewall.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { listFirewalls, raiseFirewall, removeFirewall } from './firewall.js';
 import type { Firewall } from './firewall.js';
+import { claim } from './network-claims.js';
 import { runTool } from './run-tool.js';
 
 /** Sandboxes that one platform can number, with the last number for the service. */
@@ -11,6 +13,13 @@ export const defaultNetworkRange = '10.208.0.0/12';
 
 const addressesPerSlot = 4;
 const blockAddresses = maxSlots * addressesPerSlot;
+/** Of the names of rules and claims; what follows is from the hash of the data folder, as in the names of links. */
+const rulesPrefix = 'gpuwhisk_net_';
+const hashDigits = 6;
+/** Cleaning up after another platform takes less. */
+const ownTries = 20;
+const ownRetryMs = 100;
+const serviceLinks = /^gw([0-9a-f]{6})host$/;
 const forwardFile = '/proc/sys/net/ipv4/ip_forward';
 
 /** A sandbox's link to the host. */
@@ -87,45 +96,98 @@ async function openService(
   }
 }
 
+const isLink = (name: string): boolean => networkInterfaces()[name] !== undefined;
+
+/**
+ * Removes rules and links of platforms that were killed: their data folders may be gone, so that nobody else would. The
+ * links of their sandboxes went with these. Of rules made with iptables only those of the same data folder are removed.
+ */
+async function removeUnclaimed(launcherPath: string): Promise<void> {
+  const ofRules = (await listFirewalls(rulesPrefix)).map((name) => name.slice(rulesPrefix.length));
+  const ofLinks = Object.keys(networkInterfaces()).map((name) => serviceLinks.exec(name)?.[1] ?? '');
+  for (const hash of new Set([...ofRules, ...ofLinks])) {
+    // Claimed meanwhile, so that a platform that starts now does not lose what it makes.
+    const release = hash === '' ? undefined : await claim(rulesPrefix + hash);
+    if (release === undefined) continue;
+    try {
+      const link = `gw${hash}host`;
+      await removeFirewall(rulesPrefix + hash);
+      if (isLink(link)) await runTool(launcherPath, ['--remove-link', link]);
+    } finally {
+      await release();
+    }
+  }
+}
+
+/** Claims what has the name, or waits for a moment for whoever cleans it up; one that is in use stays its user's. */
+async function claimOwn(name: string): Promise<() => Promise<void>> {
+  for (let tries = 0; tries < ownTries; tries += 1) {
+    const release = await claim(name);
+    if (release !== undefined) return release;
+    await sleep(ownRetryMs);
+  }
+  return () => Promise.resolve();
+}
+
+/** The host's, those of links that begin with `linkPrefix` aside. */
+function addressesOfOthers(linkPrefix: string): string[] {
+  return Object.entries(networkInterfaces())
+    .filter(([name]) => !name.startsWith(linkPrefix))
+    .flatMap(([, entries]) => (entries ?? []).filter((entry) => entry.family === 'IPv4').map((entry) => entry.address));
+}
+
+/** A block of addresses that no other platform has, nor is about to take. */
+async function claimBlock({ range }: NetworkOptions, seed: number, taken: readonly string[]) {
+  const others = [...taken];
+  for (;;) {
+    const block = freeBlock(range, seed, others);
+    const release = await claim(`gpuwhisk_block_${toAddress(block)}`);
+    if (release !== undefined) return { block, release };
+    others.push(toAddress(block));
+  }
+}
+
 /** Readies the network. Rejects with a reason where the host forbids or lacks it. */
 export async function openNetwork(options: NetworkOptions): Promise<ActionNetwork> {
   if (process.getuid?.() !== 0) throw new Error('it needs root');
   const seed = Number.parseInt(options.hash.slice(0, 8), 16);
-  const linkPrefix = `gw${options.hash.slice(0, 6)}`;
-  const taken = Object.entries(networkInterfaces())
-    .filter(([name]) => !name.startsWith(linkPrefix))
-    .flatMap(([, entries]) => (entries ?? []).filter((entry) => entry.family === 'IPv4').map((entry) => entry.address));
-  const block = freeBlock(options.range, seed, taken);
-  const serviceAddress = toAddress(block + (maxSlots - 1) * addressesPerSlot + 1);
-  const { service, remove } = await openService(options, `${linkPrefix}api`, serviceAddress);
-  const undo: (() => Promise<void>)[] = [remove];
+  const hash = options.hash.slice(0, hashDigits);
+  const linkPrefix = `gw${hash}`;
+  const name = rulesPrefix + hash;
+  const undo: (() => Promise<void>)[] = [await claimOwn(name)];
   const close = async (): Promise<void> => {
     for (const step of undo.splice(0).reverse()) await step();
   };
   try {
+    await removeUnclaimed(options.launcherPath);
+    const { block, release } = await claimBlock(options, seed, addressesOfOthers(linkPrefix));
+    undo.push(release);
+    const serviceAddress = toAddress(block + (maxSlots - 1) * addressesPerSlot + 1);
+    const { service, remove } = await openService(options, `${linkPrefix}host`, serviceAddress);
+    undo.push(remove);
     const firewall: Firewall = await raiseFirewall({
-      name: `gpuwhisk_${options.hash.slice(0, 8)}`,
+      name,
       linkPrefix,
       range: `${toAddress(block)}/${32 - Math.log2(blockAddresses)}`,
       ...(service && { service }),
     });
     undo.push(() => firewall.remove());
     await allowForwarding();
+    return {
+      veth(slot) {
+        const base = block + slot * addressesPerSlot;
+        return {
+          name: `${linkPrefix}${slot.toString(36)}`,
+          outside: toAddress(base + 1),
+          inside: toAddress(base + 2),
+          prefixLength: 30,
+        };
+      },
+      service: service && `${service.address}:${service.port}`,
+      close,
+    };
   } catch (error) {
     await close();
     throw error;
   }
-  return {
-    veth(slot) {
-      const base = block + slot * addressesPerSlot;
-      return {
-        name: `${linkPrefix}${slot.toString(36)}`,
-        outside: toAddress(base + 1),
-        inside: toAddress(base + 2),
-        prefixLength: 30,
-      };
-    },
-    service: service && `${service.address}:${service.port}`,
-    close,
-  };
 }

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import type { BuildStep, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
+import type { ConnectedContainer } from '../connected-container.js';
 import type { Container, ContainerSpec, Match } from '../container-factory.js';
 import { ProvisioningError, bareSpec } from '../container-factory.js';
 import { matchSpecs } from '../match-specs.js';
@@ -28,7 +29,7 @@ import { removeFolder, removeLeftovers } from './leftovers.js';
 import { LogCollector } from './log-collector.js';
 import { defaultNetworkRange, maxSlots, openNetwork } from './network.js';
 import type { ActionNetwork } from './network.js';
-import { ProcessContainer } from './process-container.js';
+import { createProcessContainer } from './process-container.js';
 import { runtimeEnv, sandboxWords } from './sandbox-spec.js';
 import type { SandboxPlan } from './sandbox-spec.js';
 import { Slots } from './slots.js';
@@ -49,7 +50,7 @@ export function createProcessFactory(options: ProcessFactoryOptions): ProcessCon
 }
 
 class ProcessFactory implements ProcessContainerFactory {
-  private readonly containers = new Map<string, ProcessContainer>();
+  private readonly containers = new Map<string, ConnectedContainer>();
   // Slot 0 is the probe's, the last one the service's.
   private readonly slots = new Slots(1, maxSlots - 1);
   private readonly launcherPath: string;
@@ -254,7 +255,7 @@ class ProcessFactory implements ProcessContainerFactory {
     const logs = new LogCollector(clock, { sentinels: launch.protocol === 'http' });
     logs.attach(started.stdout, 'stdout');
     logs.attach(started.stderr, 'stderr');
-    const container = new ProcessContainer({
+    const container = createProcessContainer({
       id,
       spec,
       msContainer: shared?.id,

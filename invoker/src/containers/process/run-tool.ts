@@ -4,6 +4,7 @@ import { delimiter, join } from 'node:path';
 
 const timeoutMs = 10_000;
 const maxTextBytes = 64 * 1024;
+const maxOutputBytes = 1024 * 1024;
 
 /** The full path of a program of the host; undefined if there is none. Looks where administrators' tools lie, too. */
 export async function findTool(name: string): Promise<string | undefined> {
@@ -20,10 +21,19 @@ export async function findTool(name: string): Promise<string | undefined> {
 }
 
 /** Runs a program with `input` on its standard input. Rejects with what it printed unless it exits with 0. */
-export function runTool(path: string, args: readonly string[], input = ''): Promise<void> {
+export async function runTool(path: string, args: readonly string[], input = ''): Promise<void> {
+  await readTool(path, args, input);
+}
+
+/** As runTool, and resolves with its standard output, of which it takes up to a megabyte. */
+export function readTool(path: string, args: readonly string[], input = ''): Promise<string> {
   return new Promise((resolve, reject) => {
-    const child = spawn(path, args, { stdio: ['pipe', 'ignore', 'pipe'], timeout: timeoutMs, killSignal: 'SIGKILL' });
+    const child = spawn(path, args, { stdio: ['pipe', 'pipe', 'pipe'], timeout: timeoutMs, killSignal: 'SIGKILL' });
     let text = '';
+    let output = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      if (output.length < maxOutputBytes) output += chunk.toString();
+    });
     child.stderr.on('data', (chunk: Buffer) => {
       if (text.length < maxTextBytes) text += chunk.toString();
     });
@@ -31,7 +41,7 @@ export function runTool(path: string, args: readonly string[], input = ''): Prom
     child.stdin.on('error', () => undefined);
     child.on('error', reject);
     child.on('close', (code) => {
-      if (code === 0) resolve();
+      if (code === 0) resolve(output);
       else reject(new Error(text.trim() || `${path} ended with ${code}`));
     });
     child.stdin.end(input);

@@ -1,0 +1,21 @@
+import type { Bench } from '../bench.js';
+import { comparison } from '../live/comparison.js';
+import { liveRun } from '../live/live-run.js';
+import type { TraceSettings } from '../live/trace.js';
+
+const mostSeeds = 3;
+/** FaaShare's trace (section IX-A): 120 jobs; scaled in time so that they come within 100 s, at the high load of replay. */
+const settings: TraceSettings = { jobs: 120, gpus: 4, load: 0.9, spanMs: 100_000 };
+
+/** The live proof: FaaShare's jobs through the API on simulated GPUs, against what the simulator predicts of them. */
+export const live: Bench = {
+  summary: "FaaShare's 120 jobs through the API on simulated GPUs, against what replay predicts",
+  parts: ['faashare'],
+  simulated: true,
+  async run(context) {
+    const { seed: first, samples } = context.options;
+    const seeds = Array.from({ length: Math.min(mostSeeds, samples) }, (_, i) => first + i);
+    const { traces, coldMs, warmMs } = await liveRun(context, 'rtx3090', 'faashare', settings, seeds);
+    return [...comparison(traces), { name: 'liveColdMs', value: coldMs }, { name: 'liveWarmMs', value: warmMs }];
+  },
+};

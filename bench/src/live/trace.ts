@@ -1,0 +1,58 @@
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import { poisson } from '../replay/arrivals.js';
+import { drawJobs } from '../replay/jobs.js';
+import type { Profile } from '../replay/profiling.js';
+import type { ReplayJob } from '../replay/simulator.js';
+import { sloFactor } from '../replay/workloads/table-one.js';
+import type { LiveEntry } from './catalogue.js';
+
+/** How a trace is made. */
+export interface TraceSettings {
+  jobs: number;
+  gpus: number;
+  /** Work that arrives, as a part of what the GPUs can do when each does one job at a time. */
+  load: number;
+  /** From the first to the last arrival, on average, ms. */
+  spanMs: number;
+}
+
+/** Batches or iterations of each job, so that jobs arrive over `spanMs` on average. */
+export function lengthOf({ jobs, gpus, load, spanMs }: TraceSettings, catalogue: readonly LiveEntry[]): number {
+  const meanMs = (entries: readonly LiveEntry[]): number =>
+    entries.reduce((sum, { unitMs }) => sum + unitMs, 0) / entries.length;
+  const meanUnitMs = (meanMs(strictOf(catalogue)) + meanMs(bestEffortOf(catalogue))) / 2;
+  return Math.max(1, Math.round((load * gpus * spanMs) / jobs / meanUnitMs));
+}
+
+const strictOf = (catalogue: readonly LiveEntry[]): LiveEntry[] => catalogue.filter(({ isTraining }) => !isTraining);
+const bestEffortOf = (catalogue: readonly LiveEntry[]): LiveEntry[] => catalogue.filter(({ isTraining }) => isTraining);
+
+/**
+ * Jobs that come as a Poisson process: half of them inference with an SLO of four times the time alone, half training.
+ * `startMs`: what a start is expected to take.
+ */
+export function traceOf(
+  settings: TraceSettings,
+  catalogue: readonly LiveEntry[],
+  startMs: number,
+  seed: number,
+): ReplayJob[] {
+  const random = seededRandom(seed);
+  const meanMs = settings.spanMs / settings.jobs;
+  const times = poisson(settings.jobs, random).map((at) => at * meanMs);
+  const mix = {
+    ...{ strict: strictOf(catalogue), bestEffort: bestEffortOf(catalogue) },
+    ...{ sloFactor, length: lengthOf(settings, catalogue), startMs },
+  };
+  return drawJobs(mix, times, profilesOf(catalogue), random);
+}
+
+/** What the platform gets to know of each: its time, and its use of the SMs. Of memory the agents do not tell. */
+function profilesOf(catalogue: readonly LiveEntry[]): Map<string, Profile> {
+  return new Map(
+    catalogue.map(({ name, model }) => [
+      name,
+      { soloFactor: 1, features: { smUtil: model.saturation, dramUtil: 0, l2Util: 0 } },
+    ]),
+  );
+}

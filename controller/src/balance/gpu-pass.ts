@@ -1,0 +1,126 @@
+import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
+import type { Receipt } from '@gpuwhisk/common/bus/message-bus';
+import type { Config } from '@gpuwhisk/common/config';
+import { gpuSloImpossible, gpuTooLate, gpuWaitTooLong } from '@gpuwhisk/common/errors';
+import type { GpuNeed } from '@gpuwhisk/common/gpu';
+import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { isOverdue } from '@gpuwhisk/gpu/order/earliest-deadline';
+import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/place/least-loaded';
+import type { SchedulingEvent } from '@gpuwhisk/gpu/policies/policy';
+import type { GpuPlacer } from './gpu-placer.js';
+import type { GpuPolicy } from './gpu-policy.js';
+import type { GpuQueue, WaitingActivation } from './gpu-queue.js';
+import type { GpuRefuser } from './gpu-refuser.js';
+
+/** What a GpuPass is made of. */
+export interface GpuPassDependencies {
+  queue: GpuQueue;
+  placer: GpuPlacer;
+  /** Absent: the earliest deadline first, to the least loaded GPU. */
+  policy: GpuPolicy | undefined;
+  refuser: GpuRefuser;
+  clock: Clock;
+  logger: Logger;
+  metrics: GpuMetrics;
+  options: Pick<Config['gpu'], 'admission' | 'maxWaitMs'>;
+}
+
+/** Places those whose turn it is and for whom there is room, and ends those who waited in vain. */
+export class GpuPass {
+  constructor(private readonly dependencies: GpuPassDependencies) {}
+
+  /** Decides about those who wait after each of `events`. */
+  run(events: readonly SchedulingEvent[]): void {
+    const { policy, clock, logger } = this.dependencies;
+    const nowMs = clock.monotonicMs();
+    const late = this.endWaits(nowMs);
+    try {
+      if (policy === undefined) this.placeInTurn(nowMs);
+      else for (const event of late === undefined ? events : [late]) this.placeByPolicy(policy, event);
+    } catch (error) {
+      // The invoker's topic is full, or the log fails: they go on to wait.
+      if (!(error instanceof TopicFullError)) {
+        logger.error({ error: String(error) }, 'an activation could not be sent to its GPU');
+      }
+    }
+  }
+
+  /** Sends an activation where it was placed. Throws TopicFullError, or another Error if the log has failed. */
+  send(message: ActivationMessage, need: GpuNeed, request: PlacementRequest, choice: PlacementChoice): Receipt {
+    const { placer, metrics, clock } = this.dependencies;
+    const receipt = placer.send(message, need, request, choice);
+    metrics.decided('placed');
+    metrics.waited(Math.max(0, clock.now() - message.transid[1]));
+    return receipt;
+  }
+
+  /** Gives the event that a policy has to look at all who wait for, if there is one. */
+  private endWaits(nowMs: number): SchedulingEvent | undefined {
+    const { queue, refuser, options } = this.dependencies;
+    const { admission, maxWaitMs } = options;
+    const late = queue.late(nowMs);
+    for (const one of late) {
+      if (admission === 'refuse') refuser.refuse(one, gpuTooLate(one.need.sloMs ?? 0));
+      else queue.demote(one);
+    }
+    const spent = queue.spent(nowMs, maxWaitMs);
+    for (const one of spent) refuser.refuse(one, gpuWaitTooLong(maxWaitMs));
+    const [first] = [...late, ...spent];
+    return first && { kind: 'timeout', task: first.message.activationId };
+  }
+
+  private placeInTurn(nowMs: number): void {
+    const { queue, placer } = this.dependencies;
+    const kept = new Set<string>();
+    /** What was asked for in vain: what is given out to others makes no room. */
+    const inVain = new Set<string>();
+    for (const waiting of queue.inTurn(nowMs)) {
+      const { request, refusedAtMs } = waiting;
+      const asked = JSON.stringify([request, [...refusedAtMs]]);
+      if (inVain.has(asked)) continue;
+      const limits = { kept, refusedAtMs };
+      const choice = placer.place(request, limits);
+      if (choice.placement !== undefined) {
+        this.forward(waiting, choice);
+        continue;
+      }
+      inVain.add(asked);
+      if (!isOverdue(waiting, nowMs)) continue;
+      for (const place of placer.placesToKeep(request, limits)) kept.add(place);
+    }
+  }
+
+  private placeByPolicy(policy: GpuPolicy, event: SchedulingEvent): void {
+    const { queue, placer, refuser, options } = this.dependencies;
+    if (!placer.isEntitled) return;
+    // Joining a batch takes nothing of a GPU that its instance does not have.
+    for (const waiting of [...queue].filter(({ need }) => need.batch > 1)) {
+      const choice = placer.place(waiting.request, { kept: new Set(), refusedAtMs: waiting.refusedAtMs });
+      if (choice.placement?.joins) this.forward(waiting, choice);
+    }
+    const { starts, late, order, rejected } = policy.decide([...queue], event);
+    queue.decided(order, rejected, event.kind === 'arrival');
+    for (const [waiting, reason] of late) {
+      if (options.admission === 'best-effort') queue.demote(waiting);
+      else refuser.refuse(waiting, gpuSloImpossible(reason));
+    }
+    for (const { waiting, choose } of starts) {
+      const { request, choice } = choose();
+      if (choice.placement !== undefined) this.forward({ ...waiting, request }, choice);
+    }
+  }
+
+  private forward(waiting: WaitingActivation, choice: PlacementChoice): void {
+    const { message, need, request, refusals } = waiting;
+    const again = refusals.length === 0 ? message : { ...message, gpuRefusals: [...refusals] };
+    const receipt = this.send(again, need, request, choice);
+    this.dependencies.queue.remove(waiting);
+    receipt.synced().then(waiting.done, (error: unknown) => {
+      // It stays in its topic, for the next life.
+      this.dependencies.logger.error({ error: String(error) }, 'an activation was sent, and may not last');
+    });
+  }
+}

@@ -1,0 +1,135 @@
+import type { MessageBus, Subscription } from '@gpuwhisk/common/bus/message-bus';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { PingMessage } from '@gpuwhisk/common/messages';
+import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
+import { InvokerState } from './invoker-state.js';
+import type { Health, Outcome } from './invoker-state.js';
+import type { BalancedInvoker } from './sharding-balancer.js';
+
+/** What supervision is made of. */
+export interface SupervisionDependencies {
+  bus: MessageBus;
+  clock: Clock;
+  logger: Logger;
+  /** The controller's number. */
+  instance: number;
+  /** Sends an activation to an invoker whose end tells whether it works. */
+  test: (invoker: number) => void;
+}
+
+const topic = 'health';
+const maxInFlight = 1000;
+const maxPendingMessages = 10_000;
+/** How often an invoker that is not up is tested, ms. */
+const testMs = 60_000;
+const lookMs = 1000;
+/** Numbers of invokers are below this: what is beyond is no message of an invoker. */
+const maxInvokers = 10_000;
+
+/** Knows which invokers are there and work, by their pings and by how activations end (OpenWhisk's InvokerSupervision). */
+export class InvokerSupervision {
+  private readonly states = new Map<number, InvokerState>();
+  private readonly testedMs = new Map<number, number>();
+  private readonly lastHealth = new Map<number, Health>();
+  private subscription: Subscription | undefined;
+  private timer: Timer | undefined;
+  private list: BalancedInvoker[] = [];
+
+  constructor(private readonly dependencies: SupervisionDependencies) {}
+
+  async open(): Promise<void> {
+    const { bus, instance } = this.dependencies;
+    await bus.ensureTopic(topic, { durable: false, maxPendingMessages, maxPendingBytes: Infinity });
+    this.subscription = await bus.subscribe(topic, `${topic}${instance}`, { maxInFlight }, (delivery) => {
+      this.take(delivery.message);
+      delivery.done();
+    });
+    this.look();
+  }
+
+  async close(): Promise<void> {
+    this.timer?.cancel();
+    await this.subscription?.close();
+  }
+
+  /** Every invoker that was ever heard of, by number; those between them are not usable. */
+  invokers(): readonly BalancedInvoker[] {
+    return this.list;
+  }
+
+  /** `{"invoker0/0":"up"}`. */
+  health(): Record<string, Health> {
+    const nowMs = this.dependencies.clock.monotonicMs();
+    const byNumber = [...this.states].sort(([one], [other]) => one - other);
+    return Object.fromEntries(byNumber.map(([, state]) => [state.name, state.health(nowMs)]));
+  }
+
+  /** An activation of an invoker has ended, or did not in time. */
+  finished(invoker: number, outcome: Outcome): void {
+    const state = this.states.get(invoker);
+    if (state === undefined) return;
+    const nowMs = this.dependencies.clock.monotonicMs();
+    const before = state.health(nowMs);
+    state.finished(outcome, nowMs);
+    if (state.health(nowMs) !== before) this.update();
+  }
+
+  private take(message: JsonObject): void {
+    if (!isPing(message)) {
+      this.dependencies.logger.warn('a message on topic health is no ping, and was left out');
+      return;
+    }
+    const ping = message as unknown as PingMessage;
+    const { instance } = ping.name;
+    const nowMs = this.dependencies.clock.monotonicMs();
+    const state = this.states.get(instance) ?? new InvokerState(ping);
+    this.states.set(instance, state);
+    const isBack = state.heard(ping, nowMs);
+    if (isBack) this.test(instance, nowMs);
+    if (state.health(nowMs) !== this.lastHealth.get(instance)) this.update();
+  }
+
+  private look(): void {
+    const { clock } = this.dependencies;
+    const nowMs = clock.monotonicMs();
+    this.update();
+    for (const [instance, state] of this.states) {
+      const health = state.health(nowMs);
+      const isDue = nowMs - (this.testedMs.get(instance) ?? -Infinity) >= testMs;
+      if ((health === 'unhealthy' || health === 'unresponsive') && isDue) this.test(instance, nowMs);
+    }
+    this.timer = clock.setBackgroundTimer(lookMs, () => this.look());
+  }
+
+  private test(invoker: number, nowMs: number): void {
+    this.testedMs.set(invoker, nowMs);
+    this.dependencies.test(invoker);
+  }
+
+  private update(): void {
+    const { clock, logger } = this.dependencies;
+    const nowMs = clock.monotonicMs();
+    const count = Math.max(-1, ...this.states.keys()) + 1;
+    this.list = Array.from({ length: count }, (_, instance) => {
+      const state = this.states.get(instance);
+      if (state === undefined) return { instance, memoryMiB: 0, isUsable: false };
+      const health = state.health(nowMs);
+      if (health !== this.lastHealth.get(instance)) logger.warn({ invoker: state.name, health }, 'an invoker changed');
+      this.lastHealth.set(instance, health);
+      return { instance, memoryMiB: state.memoryMiB, isUsable: health === 'up' };
+    });
+  }
+}
+
+function isPing({ name }: JsonObject): boolean {
+  if (!isJsonObject(name)) return false;
+  const { instance, userMemory } = name;
+  return (
+    Number.isInteger(instance) &&
+    Number(instance) >= 0 &&
+    Number(instance) < maxInvokers &&
+    typeof userMemory === 'string'
+  );
+}

@@ -1,0 +1,237 @@
+import type { Logger } from '@gpuwhisk/common/logging';
+import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
+import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
+import {
+  LearnedDocumentError,
+  learnedDocument,
+  learnedId,
+  learnedPrefix,
+  readLearnedDocument,
+} from './learned-document.js';
+import type { LearnedKey, LearnedKind, LearnedText } from './learned-document.js';
+
+/** What a LearnedStore is made of. */
+export interface LearnedStoreParts {
+  store: ArtifactStore;
+  clock: Clock;
+  logger: Logger;
+  /** From a change until it is written, ms: what changes in between is written once. */
+  saveMs: number;
+}
+
+/** What became of what was to be written. */
+export interface SaveCounts {
+  saved: number;
+  failed: number;
+  dropped: number;
+}
+
+/** Takes a text of an earlier life. What it throws says why the text is left aside. */
+export type TakeText = (text: string, name: string) => void;
+
+const pageSize = 200;
+/** Changes that wait to be written; the next of something else is not kept. */
+const maxWaiting = 20_000;
+/** Documents that are written at once. */
+const writesAtOnce = 8;
+const maxRetryMs = 60_000;
+const closeMs = 5000;
+
+interface Change {
+  key: LearnedKey;
+  /** What is to be written, as of then; undefined: it is forgotten. */
+  read: (() => LearnedText) | undefined;
+}
+
+/**
+ * What was learned, in documents of database `gpu`. It is written in the background, each document at most once at a
+ * time; nobody waits for it. Where controllers write the same, the last one's counts.
+ */
+export class LearnedStore {
+  private readonly waiting = new Map<string, Change>();
+  private readonly revisions = new Map<string, string>();
+  private timer: Timer | undefined;
+  private writing: Promise<void> = Promise.resolve();
+  private failures = 0;
+  private closed = false;
+  private isRead = false;
+  readonly counts: SaveCounts = { saved: 0, failed: 0, dropped: 0 };
+
+  constructor(private readonly parts: LearnedStoreParts) {}
+
+  /** Changes that are not written yet. */
+  get unsaved(): number {
+    return this.waiting.size;
+  }
+
+  /**
+   * Reads what earlier lives have learned; what cannot be used is said and left aside, and learned anew. Where the store
+   * fails it is read later, and nothing is written until then.
+   */
+  async open(takers: Readonly<Record<LearnedKind, TakeText>>): Promise<void> {
+    try {
+      await this.readAll(takers);
+    } catch (error) {
+      const { clock, logger } = this.parts;
+      if (this.failures === 0) logger.error({ reason: String(error) }, 'what was learned cannot be read; again later');
+      this.failures += 1;
+      this.timer = clock.setBackgroundTimer(this.retryMs, () => void this.open(takers));
+      return;
+    }
+    this.failures = 0;
+    this.timer = undefined;
+    this.isRead = true;
+    if (this.waiting.size > 0) this.flushLater();
+  }
+
+  private async readAll(takers: Readonly<Record<LearnedKind, TakeText>>): Promise<void> {
+    for (let after = learnedPrefix; !this.closed;) {
+      const page = await this.parts.store.list('gpu', { after, limit: pageSize });
+      const documents = page.filter(({ _id: id }) => id.startsWith(learnedPrefix));
+      for (const document of documents) this.take(document, takers);
+      const last = documents.at(-1);
+      if (last === undefined || documents.length < pageSize) return;
+      after = last._id;
+    }
+  }
+
+  private take(document: StoredDocument, takers: Readonly<Record<LearnedKind, TakeText>>): void {
+    const { _id: id, _rev: revision } = document;
+    if (typeof revision === 'string') this.revisions.set(id, revision);
+    // It has been learned anew meanwhile.
+    if (this.waiting.has(id)) return;
+    try {
+      const { key, text } = readLearnedDocument(document);
+      const take: TakeText | undefined = takers[key.kind];
+      if (take === undefined) throw new LearnedDocumentError(`its kind is '${key.kind}'`);
+      take(text, key.name);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      this.parts.logger.warn({ document: id, reason }, 'what was learned before cannot be used, and is learned anew');
+    }
+  }
+
+  /** Something is to be written; `read` is called when it is. */
+  save(key: LearnedKey, read: () => LearnedText): void {
+    this.note({ key, read });
+  }
+
+  /** Something is forgotten. */
+  remove(key: LearnedKey): void {
+    this.note({ key, read: undefined });
+  }
+
+  /** Writes what waits, for a few seconds at most. */
+  async close(): Promise<void> {
+    this.closed = true;
+    this.timer?.cancel();
+    // What is there would be written over.
+    if (!this.isRead) return;
+    const over = new Promise<void>((resolve) => {
+      const timer = this.parts.clock.setBackgroundTimer(closeMs, resolve);
+      void this.flush().then(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
+    await over;
+    if (this.waiting.size === 0) return;
+    this.parts.logger.warn({ documents: this.waiting.size }, 'not all that was learned could be written');
+  }
+
+  private note(change: Change): void {
+    const id = learnedId(change.key);
+    if (!this.waiting.has(id) && this.waiting.size >= maxWaiting) {
+      this.counts.dropped += 1;
+      return;
+    }
+    this.waiting.set(id, change);
+    this.flushLater();
+  }
+
+  /** Until the next attempt, ms: longer after each failure. */
+  private get retryMs(): number {
+    const { saveMs } = this.parts;
+    return Math.max(saveMs, Math.min(maxRetryMs, saveMs * 2 ** Math.min(this.failures, 10)));
+  }
+
+  private flushLater(): void {
+    if (this.closed || !this.isRead || this.timer !== undefined) return;
+    this.timer = this.parts.clock.setBackgroundTimer(this.retryMs, () => {
+      this.timer = undefined;
+      void this.flush().then(() => {
+        if (this.waiting.size > 0) this.flushLater();
+      });
+    });
+  }
+
+  /** Writes what waits, once what is being written is; never rejects. */
+  private flush(): Promise<void> {
+    this.writing = this.writing.then(() => this.writeAll());
+    return this.writing;
+  }
+
+  private async writeAll(): Promise<void> {
+    const changes = [...this.waiting];
+    this.waiting.clear();
+    const failed: unknown[] = [];
+    const write = async (): Promise<void> => {
+      for (let next = changes.shift(); next !== undefined; next = changes.shift()) {
+        const [id, change] = next;
+        try {
+          await this.write(id, change);
+          this.counts.saved += 1;
+        } catch (error) {
+          failed.push(error);
+          this.counts.failed += 1;
+          // Unless it has changed again meanwhile.
+          if (!this.waiting.has(id)) this.waiting.set(id, change);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: writesAtOnce }, write));
+    this.failures = failed.length > 0 ? this.failures + 1 : 0;
+    if (this.failures !== 1) return;
+    const reason = String(failed[0]);
+    this.parts.logger.error({ documents: failed.length, reason }, 'what was learned could not be written; again later');
+  }
+
+  private async write(id: string, { key, read }: Change): Promise<void> {
+    try {
+      await this.put(id, key, read);
+    } catch (error) {
+      if (!(error instanceof DocumentConflictError)) throw error;
+      // Another controller has written it, or an operator has deleted it.
+      await this.readRevision(id);
+      await this.put(id, key, read);
+    }
+  }
+
+  private async put(id: string, key: LearnedKey, read: Change['read']): Promise<void> {
+    const { store, clock } = this.parts;
+    const revision = this.revisions.get(id);
+    if (read !== undefined) {
+      const document = learnedDocument(key, read(), clock.now());
+      this.revisions.set(
+        id,
+        await store.put('gpu', { ...document, ...(revision !== undefined && { _rev: revision }) }),
+      );
+      return;
+    }
+    if (revision === undefined) return;
+    await store.delete('gpu', id, revision).catch((error: unknown) => {
+      if (!(error instanceof NoDocumentError)) throw error;
+    });
+    this.revisions.delete(id);
+  }
+
+  private async readRevision(id: string): Promise<void> {
+    try {
+      this.revisions.set(id, String((await this.parts.store.get('gpu', id))._rev));
+    } catch (error) {
+      if (!(error instanceof NoDocumentError)) throw error;
+      this.revisions.delete(id);
+    }
+  }
+}

@@ -1,0 +1,71 @@
+import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import type { FunctionProfile } from '@gpuwhisk/gpu/profile/function-profiles';
+import type { WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
+import { rowKey } from '@gpuwhisk/gpu/quota/quota-key';
+import type { QuotaRow } from '@gpuwhisk/gpu/quota/quota-row';
+
+/** What was learned of a function on one kind of GPU, as operators and owners see it. Times in ms. */
+export interface LearnedFunction {
+  /** `/namespace/action`. */
+  function: string;
+  version: string;
+  gpuType: string;
+  mode: DeviceMode;
+  /** Fractions of the whole GPU; absent: its processes were not seen. */
+  features?: WorkloadFeatures;
+  /** `measured`: it ran alone; else its time alone was worked out from runs beside others. */
+  batches: { batch: number; soloMs?: number; measured: boolean; startMs?: number; runs: number }[];
+}
+
+/** What was measured of a set on one kind of GPU. */
+export interface LearnedQuota {
+  /** Names it where it is to be deleted. */
+  id: string;
+  gpuType: string;
+  mode: DeviceMode;
+  driverMajor: number;
+  jobs: { function: string; version: string }[];
+  /** The best first: shares in percent and slowdowns, by job. */
+  points: { shares: number[]; slowdowns: number[]; measurements: number }[];
+  /** Whether a search found nothing more to gain. */
+  searched: boolean;
+}
+
+/** A predictor in force. */
+export interface LearnedModel {
+  gpuType: string;
+  mode: DeviceMode;
+  version: number;
+  /** Runs that it was learned from. */
+  sampleCount: number;
+}
+
+export function functionView({ batches, ...profile }: FunctionProfile): LearnedFunction {
+  const { function: name, version, gpuType, mode, features } = profile;
+  return {
+    ...{ function: name, version, gpuType, mode, ...(features !== undefined && { features }) },
+    batches: batches.map(({ batch, soloMs, isAlone, startMs }) => {
+      const [solo, start] = [median(soloMs), median(startMs)];
+      return {
+        ...{ batch, measured: isAlone, runs: soloMs.length },
+        ...(solo !== undefined && { soloMs: solo }),
+        ...(start !== undefined && { startMs: start }),
+      };
+    }),
+  };
+}
+
+export function quotaView(row: QuotaRow): LearnedQuota {
+  const { gpuType, mode, driverMajor, jobs, points, searched } = row;
+  return {
+    ...{ id: rowKey(row), gpuType, mode, driverMajor, searched },
+    jobs: jobs.map(({ function: name, version }) => ({ function: name, version })),
+    points: points.map(({ shares, slowdowns, samples }) => ({
+      ...{ shares: [...shares], slowdowns: [...slowdowns], measurements: samples.length },
+    })),
+  };
+}
+
+function median(values: readonly number[]): number | undefined {
+  return values.toSorted((one, other) => one - other)[values.length >> 1];
+}

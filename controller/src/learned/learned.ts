@@ -1,0 +1,217 @@
+import type { Config } from '@gpuwhisk/common/config';
+import type { Decision, DeviceMode, NodeStatus } from '@gpuwhisk/common/gpu';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { Metrics } from '@gpuwhisk/common/metrics';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
+import { readProfile } from '@gpuwhisk/gpu/profile/profile-codec';
+import { decodeModel, encodeModel } from '@gpuwhisk/gpu/predict/model-codec';
+import { PredictorTable } from '@gpuwhisk/gpu/predict/slowdown-model';
+import type { ModelKey, SlowdownModel } from '@gpuwhisk/gpu/predict/slowdown-model';
+import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
+import { TrainingSet } from '@gpuwhisk/gpu/predict/training-set';
+import type { TrainingSetState } from '@gpuwhisk/gpu/predict/training-set';
+import { QuotaTable } from '@gpuwhisk/gpu/quota/quota-table';
+import { readQuotaRow } from '@gpuwhisk/gpu/quota/quota-row-codec';
+import { DecisionRing } from '../balance/decision-ring.js';
+import { LearnedStore } from './learned-store.js';
+import { learningMetrics } from './learning-metrics.js';
+import type { LearningMetrics } from './learning-metrics.js';
+import type { SaveCounts } from './learned-store.js';
+import { learnFromLook, typesOf } from './sightings.js';
+import { functionView, quotaView } from './learned-view.js';
+import type { LearnedFunction, LearnedModel, LearnedQuota } from './learned-view.js';
+
+/** What learning is done with. */
+export interface LearnedParts {
+  store: ArtifactStore;
+  clock: Clock;
+  random: Random;
+  logger: Logger;
+  metrics: Metrics;
+  /** The controller's number: each has decisions of its own. */
+  instance: number;
+  options: Pick<Config['gpu'], 'learning'>;
+}
+
+/** Decisions that are kept, and of how many there is a document. */
+const [keptDecisions, segmentSize] = [1000, 50];
+
+/**
+ * All that is learned: profiles of functions, measured runs, predictors, shares of sets, and what was decided. It is in
+ * memory, as of the last life's documents at the start, and written to the store in the background.
+ */
+export class Learned {
+  readonly profiles: FunctionProfiles;
+  readonly predictors = new PredictorTable();
+  readonly table: QuotaTable;
+  readonly decisions: DecisionRing;
+  readonly metrics: LearningMetrics;
+  private readonly samples = new Map<string, { key: ModelKey; set: TrainingSet }>();
+  /** Major versions by device and slice: as many as there are. */
+  private readonly drivers = new Map<string, number>();
+  private sampleListener: (key: ModelKey) => void = () => undefined;
+  private readonly documents: LearnedStore;
+
+  private constructor(private readonly parts: LearnedParts) {
+    const documents = (this.documents = new LearnedStore({ ...parts, saveMs: parts.options.learning.saveMs }));
+    this.profiles = new FunctionProfiles({
+      onChange: ({ function: name, gpuType, mode }, profile) => {
+        const key = { kind: 'profile', name: `${gpuType}/${mode} ${name}` } as const;
+        if (profile === undefined) documents.remove(key);
+        else documents.save(key, () => ({ gpuType, mode, text: JSON.stringify(profile) }));
+      },
+      onVersion: (name, version) => this.table.sawVersion(name, version),
+    });
+    this.table = new QuotaTable({
+      predictorOf: ({ type, mode }) => this.predictors.predictor({ gpuType: type, mode }),
+      onChange: (name, row) => {
+        const key = { kind: 'quota', name } as const;
+        if (row === undefined) documents.remove(key);
+        else documents.save(key, () => ({ gpuType: row.gpuType, mode: row.mode, text: JSON.stringify(row) }));
+      },
+    });
+    this.metrics = learningMetrics(parts.metrics.registry, this);
+    const { instance } = parts;
+    this.decisions = new DecisionRing(keptDecisions, segmentSize, (segment) =>
+      documents.save({ kind: 'decisions', name: `${instance}/${segment}` }, () => ({
+        text: JSON.stringify(this.decisions.segment(segment)),
+      })),
+    );
+  }
+
+  /** Takes up what earlier lives have learned; where the store fails that is done later. */
+  static async open(parts: LearnedParts): Promise<Learned> {
+    const learned = new Learned(parts);
+    await learned.documents.open({
+      profile: (text) => learned.profiles.restore(readProfile(JSON.parse(text))),
+      samples: (text) => learned.restoreSamples(JSON.parse(text) as ModelKey & { state: TrainingSetState }),
+      model: (text) => void learned.predictors.put(decodeModel(text)),
+      quota: (text) => learned.table.restore(readQuotaRow(JSON.parse(text))),
+      decisions: (text, name) => {
+        const [instance, segment] = name.split('/').map(Number);
+        if (instance === parts.instance) learned.decisions.restore(segment ?? 0, JSON.parse(text) as Decision[]);
+      },
+    });
+    return learned;
+  }
+
+  /** A node's agent has told what is there. What was measured with an earlier driver is forgotten. */
+  seen(node: NodeStatus): void {
+    const major = driverMajor(node.driver);
+    for (const device of node.devices) {
+      for (const type of typesOf(device)) this.table.sawDriver(type, major);
+      for (const { uuid } of [device, ...device.slices]) this.drivers.set(uuid, major);
+    }
+    learnFromLook(this.profiles, node);
+  }
+
+  /** The major version of the driver that a device or slice has, by its UUID; 0: not known. */
+  driverOf(uuid: string): number {
+    return this.drivers.get(uuid) ?? 0;
+  }
+
+  /** Keeps a measured run for the predictors; returns why it is refused, if it is. */
+  addSample(key: ModelKey, sample: SlowdownSample): string | undefined {
+    const refused = this.samplesOf(key).add(sample);
+    if (refused !== undefined) return refused;
+    this.samplesChanged(key);
+    this.sampleListener(key);
+    return undefined;
+  }
+
+  /** Has `listener` told of every sample that is taken. */
+  onSample(listener: (key: ModelKey) => void): void {
+    this.sampleListener = listener;
+  }
+
+  /** Measured runs on a kind of GPU. */
+  samplesOf(key: ModelKey): TrainingSet {
+    const name = nameOf(key);
+    const known = this.samples.get(name);
+    if (known !== undefined) return known.set;
+    const { gpuType, mode } = key;
+    const set = new TrainingSet(this.parts.random);
+    this.samples.set(name, { key: { gpuType, mode }, set });
+    return set;
+  }
+
+  /** The measured runs on a kind of GPU have changed. */
+  samplesChanged({ gpuType, mode }: ModelKey): void {
+    const set = this.samplesOf({ gpuType, mode });
+    this.documents.save({ kind: 'samples', name: nameOf({ gpuType, mode }) }, () => ({
+      ...{ gpuType, mode },
+      text: JSON.stringify({ gpuType, mode, state: set.state() }),
+    }));
+  }
+
+  /** A new predictor; returns whether it was taken over. */
+  put(model: SlowdownModel): boolean {
+    const { gpuType, mode } = model;
+    if (!this.predictors.put(model)) return false;
+    this.documents.save({ kind: 'model', name: nameOf(model) }, () => ({ gpuType, mode, text: encodeModel(model) }));
+    return true;
+  }
+
+  /** What is known of functions. */
+  functions(): LearnedFunction[] {
+    return this.profiles.all().map(functionView);
+  }
+
+  /** What was measured of sets. */
+  quotas(): LearnedQuota[] {
+    return this.table.rows().map(quotaView);
+  }
+
+  /** The predictors in force that were learned. */
+  models(): LearnedModel[] {
+    return this.predictors.list().map(({ gpuType, mode, version, sampleCount }) => ({
+      ...{ gpuType, mode, version, sampleCount },
+    }));
+  }
+
+  /** What became of documents. */
+  get writes(): Readonly<SaveCounts> {
+    return this.documents.counts;
+  }
+
+  /** Forgets a function, `/namespace/action`, and all sets that it is in; returns whether anything was known of it. */
+  forgetFunction(name: string): boolean {
+    this.table.sawVersion(name, undefined);
+    return this.profiles.forget(name);
+  }
+
+  /** Forgets what was measured of a set, by its id; returns whether there was anything. */
+  forgetQuota(id: string): boolean {
+    return this.table.forget(id);
+  }
+
+  /** Forgets a predictor and the runs that it was learned from; returns whether there was anything. */
+  forgetModel(key: ModelKey): boolean {
+    const name = nameOf(key);
+    const wasThere = [this.predictors.delete(key), this.samples.delete(name)].includes(true);
+    this.documents.remove({ kind: 'model', name });
+    this.documents.remove({ kind: 'samples', name });
+    return wasThere;
+  }
+
+  /** Writes what is not written yet. */
+  close(): Promise<void> {
+    return this.documents.close();
+  }
+
+  private restoreSamples({ gpuType, mode, state }: ModelKey & { state: TrainingSetState }): void {
+    const set = new TrainingSet(this.parts.random, state);
+    this.samples.set(nameOf({ gpuType, mode }), { key: { gpuType, mode }, set });
+  }
+}
+
+/** The major version of a driver, `550.54.14`; 0 where it is not known. */
+function driverMajor(driver: string | undefined): number {
+  const major = Number.parseInt(driver ?? '', 10);
+  return Number.isInteger(major) ? major : 0;
+}
+
+const nameOf = ({ gpuType, mode }: { gpuType: string; mode: DeviceMode }): string => `${gpuType}/${mode}`;

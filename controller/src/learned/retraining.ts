@@ -1,0 +1,93 @@
+import type { JsonValue } from '@gpuwhisk/common/json';
+import type { Jobs } from '@gpuwhisk/common/jobs/jobs';
+import { runInWorker } from '@gpuwhisk/common/jobs/worker-run';
+import type { Logger } from '@gpuwhisk/common/logging';
+import { decodeModel, encodeModel } from '@gpuwhisk/gpu/predict/model-codec';
+import { leastSamples } from '@gpuwhisk/gpu/predict/slowdown-model';
+import type { ModelKey } from '@gpuwhisk/gpu/predict/slowdown-model';
+import { trainingModule } from '@gpuwhisk/gpu/predict/train-worker';
+import type { TrainingInput, TrainingOutput } from '@gpuwhisk/gpu/predict/train-worker';
+import type { TrainingSetState } from '@gpuwhisk/gpu/predict/training-set';
+import type { Learned } from './learned.js';
+
+/** The kind of job that learns a predictor anew. */
+export const retrainingKind = 'slowdown-model';
+
+/** What retraining works with. */
+export interface RetrainingParts {
+  learned: Learned;
+  jobs: Jobs;
+  logger: Logger;
+  /** Computes in a thread of its own; tests may give another. */
+  run?: typeof runInWorker;
+}
+
+/** Samples held out, at least: fewer cannot judge. */
+const leastHeldOut = 5;
+/** New samples before the next model, at least, and as a part of all that there are. */
+const leastFresh = 20;
+const freshPart = 0.25;
+const timeoutMs = 10 * 60_000;
+
+/** Has predictors learned anew, in the background, once enough was measured since the last time. */
+export class Retraining {
+  /** Kinds of GPUs that a job is asked for. */
+  private readonly asked = new Set<string>();
+
+  constructor(private readonly parts: RetrainingParts) {}
+
+  /** Takes up jobs of earlier lives, and asks for new ones from now on. */
+  open(): void {
+    const { jobs, learned } = this.parts;
+    jobs.handle(retrainingKind, { concurrency: 1, timeoutMs }, (payload, { signal }) =>
+      this.retrain(payload as unknown as ModelKey, signal),
+    );
+    learned.onSample((key) => this.sampled(key));
+  }
+
+  private sampled(key: ModelKey): void {
+    const name = `${key.gpuType}/${key.mode}`;
+    if (this.asked.has(name) || !isDue(this.parts.learned.samplesOf(key).state())) return;
+    this.asked.add(name);
+    const { gpuType, mode } = key;
+    this.parts.jobs
+      .submit({ kind: retrainingKind, key: name, payload: { gpuType, mode } })
+      .catch((error: unknown) =>
+        // The next sample asks again.
+        this.parts.logger.info({ gpuType, mode, reason: String(error) }, 'a predictor is not learned anew yet'),
+      )
+      .finally(() => this.asked.delete(name));
+  }
+
+  /** The body of a job. A model that predicts worse than the one in force what neither has seen is left aside. */
+  private async retrain({ gpuType, mode }: ModelKey, signal: AbortSignal): Promise<void> {
+    const { learned, logger, run = runInWorker } = this.parts;
+    const key = { gpuType, mode };
+    const set = learned.samplesOf(key);
+    const { training, heldOut, fresh } = set.state();
+    if (training.samples.length < leastSamples || heldOut.samples.length < leastHeldOut) return;
+    const before = learned.predictors.model(key);
+    const version = (before?.version ?? 0) + 1;
+    const input: TrainingInput = {
+      ...{ ...key, version, seed: version, training: training.samples, heldOut: heldOut.samples },
+      ...(before !== undefined && { inForce: encodeModel(before) }),
+    };
+    const given = await run(trainingModule, input as unknown as JsonValue, signal);
+    const { model: text, miss, missInForce } = given as unknown as TrainingOutput;
+    const model = decodeModel(text);
+    const isOfKey = model.gpuType === gpuType && model.mode === mode && model.version === version;
+    if (!isOfKey) throw new Error('the training gave a model of something else');
+    const isTaken = miss <= missInForce && learned.put(model);
+    learned.metrics.trained(isTaken ? 'taken' : 'refused');
+    logger.info({ gpuType, mode, version, miss, missInForce, isTaken }, 'a predictor was learned anew');
+    set.fresh -= fresh;
+    learned.samplesChanged(key);
+  }
+}
+
+/** Whether enough was measured since the last model. */
+function isDue({ training, heldOut, fresh }: TrainingSetState): boolean {
+  const count = training.samples.length;
+  const isEnough = count >= leastSamples && heldOut.samples.length >= leastHeldOut;
+  return isEnough && fresh >= Math.max(leastFresh, freshPart * count);
+}

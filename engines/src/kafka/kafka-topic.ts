@@ -1,0 +1,245 @@
+import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
+import type { Delivery, Receipt, Subscription, TopicOptions } from '@gpuwhisk/common/bus/message-bus';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { MessageTooLargeError, SendBufferFullError } from './kafka-errors.js';
+import { KafkaGroup } from './kafka-group.js';
+import type { KafkaLink } from './kafka-link.js';
+import type { KafkaRecord } from './kafkajs-cluster.js';
+import { Outgoing } from './outgoing.js';
+import { PendingBytes } from './pending-bytes.js';
+import { commit, fetchCommitted, groupsOf, logEnd, logStart } from './topic-offsets.js';
+import { TopicWriter } from './topic-writer.js';
+
+/** What all topics of a bus share. */
+export interface TopicContext {
+  clock: Clock;
+  random: Random;
+  /** For messages that are sent. */
+  produce: KafkaLink;
+  /** For everything else but reading. */
+  control: KafkaLink;
+  openLink: () => KafkaLink;
+  requestTimeoutMs: number;
+  maxMessageBytes: number;
+  /** Of all messages that no broker has acknowledged. */
+  buffer: { bytes: number; readonly maxBytes: number };
+  /** A message is given up that is not acknowledged so long after it was sent, ms. */
+  sendTimeoutMs: { durable: number; inMemory: number };
+  /** That a group of this process is done with a message of a durable topic is committed. */
+  onCommitted: (message: JsonObject) => void;
+  onMalformed: (topic: string, offset: number, reason: string) => void;
+  onLost: (topic: string, from: number, to: number) => void;
+  onTrouble: (topic: string, error: Error) => void;
+}
+
+const inMemoryReceipt: Receipt = { synced: () => Promise.resolve() };
+
+/** One topic of one partition: what this process sends there, and what it knows of the groups that consume it. */
+export class KafkaTopic {
+  private readonly writer: TopicWriter;
+  /** By what brokers call them. */
+  private readonly groups = new Map<string, KafkaGroup>();
+  private readonly stored = new PendingBytes();
+  private unconfirmedMessages = 0;
+  private unconfirmedBytes = 0;
+  /** A group that is new begins here. */
+  private start = 0;
+  private end = 0;
+
+  constructor(
+    /** Without the prefix. */
+    private readonly name: string,
+    /** With it. */
+    private readonly topic: string,
+    public options: TopicOptions,
+    private readonly context: TopicContext,
+  ) {
+    this.writer = new TopicWriter({
+      ...context,
+      topic,
+      link: context.produce,
+      onStored: (messages, baseOffset) => this.onStored(messages, baseOffset),
+      onGivenUp: (messages, reason) => {
+        this.confirm(messages);
+        context.onTrouble(name, reason);
+      },
+    });
+  }
+
+  /** Learns what brokers have; the topic must exist there. */
+  async open(): Promise<void> {
+    const { control } = this.context;
+    [this.start, this.end] = await Promise.all([logStart(control, this.topic), logEnd(control, this.topic)]);
+    if (this.options.durable) await this.findGroups();
+    else this.start = this.end;
+  }
+
+  /** Throws TopicFullError, MessageTooLargeError, SendBufferFullError. */
+  send(message: JsonObject): Receipt {
+    const { durable, maxPendingMessages, maxPendingBytes } = this.options;
+    const { buffer, clock, maxMessageBytes, sendTimeoutMs } = this.context;
+    const value = JSON.stringify(message);
+    const bytes = Buffer.byteLength(value);
+    const pending = this.pendingMessages;
+    if (pending >= maxPendingMessages || this.unconfirmedBytes + this.stored.total + bytes > maxPendingBytes) {
+      throw new TopicFullError(this.name, pending, maxPendingMessages);
+    }
+    if (bytes > maxMessageBytes) throw new MessageTooLargeError(this.name, bytes, maxMessageBytes);
+    if (buffer.bytes + bytes > buffer.maxBytes) throw new SendBufferFullError(buffer.bytes, buffer.maxBytes);
+    const timeoutMs = durable ? sendTimeoutMs.durable : sendTimeoutMs.inMemory;
+    const outgoing = new Outgoing(value, bytes, clock.monotonicMs() + timeoutMs);
+    this.unconfirmedMessages++;
+    this.unconfirmedBytes += bytes;
+    buffer.bytes += bytes;
+    this.writer.add(outgoing);
+    return durable ? outgoing : inMemoryReceipt;
+  }
+
+  /** Makes a group one of this process, if it is not; to be called before `subscribe`. */
+  async prepare(groupName: string): Promise<void> {
+    const id = this.groupId(groupName);
+    const group = this.groups.get(id) ?? this.addGroup(id);
+    if (!group.begun) await this.begin(id, group);
+  }
+
+  subscribe(groupName: string, maxInFlight: number, handler: (delivery: Delivery) => void): Subscription {
+    const group = this.groups.get(this.groupId(groupName));
+    if (!group) throw new Error(`group '${groupName}' of topic '${this.name}' was not prepared`);
+    if (group.subscribed) throw new Error(`group '${groupName}' of topic '${this.name}' has a consumer already`);
+    return group.subscribe(maxInFlight, handler);
+  }
+
+  /** Messages sent and not done by the group, as far as is known here. */
+  lag(groupName: string): number {
+    const group = this.groups.get(this.groupId(groupName));
+    return this.unconfirmedMessages + (group?.progress.lag(this.end) ?? this.end - this.start);
+  }
+
+  /** Asks how far groups have come that are consumed elsewhere, where that may have changed. */
+  async refresh(): Promise<void> {
+    const elsewhere = [...this.groups].filter(([, group]) => !group.subscribed);
+    if (!this.options.durable || this.pendingMessages === 0) return;
+    if (elsewhere.length === 0 && this.groups.size > 0) return;
+    const { control } = this.context;
+    const [start, end] = await Promise.all([logStart(control, this.topic), logEnd(control, this.topic)]);
+    this.start = start;
+    this.end = Math.max(this.end, end);
+    if (this.groups.size === 0) await this.findGroups();
+    else for (const [id, group] of elsewhere) await this.learn(id, group);
+    this.dropDone(start);
+  }
+
+  /** Sends what is left and stops deliveries; both within `waitMs`. */
+  async close(waitMs: number): Promise<void> {
+    await this.writer.close(waitMs);
+    const closed = await Promise.allSettled([...this.groups.values()].map((group) => group.close()));
+    for (const result of closed) {
+      if (result.status === 'rejected') this.context.onTrouble(this.name, result.reason as Error);
+    }
+  }
+
+  private get pendingMessages(): number {
+    let most = this.groups.size === 0 && this.options.durable ? this.end - this.start : 0;
+    for (const { progress } of this.groups.values()) most = Math.max(most, progress.lag(this.end));
+    return this.unconfirmedMessages + most;
+  }
+
+  /** OpenWhisk calls a group as its topic, or so that it begins with that; others get it put before them. */
+  private groupId(name: string): string {
+    if (name === this.name) return this.topic;
+    return name.startsWith(this.name) ? this.topic + name.slice(this.name.length) : `${this.topic}.${name}`;
+  }
+
+  private addGroup(id: string): KafkaGroup {
+    const { context, name } = this;
+    const group: KafkaGroup = new KafkaGroup({
+      ...context,
+      topic: this.topic,
+      group: this.options.durable ? id : undefined,
+      onDone: (offset) => this.onDone(offset),
+      onFetched: (records, end) => this.onFetched(records, end),
+      onMalformed: (offset, reason) => context.onMalformed(name, offset, reason),
+      onLost: (from, to) => {
+        // The log may be shorter than it was.
+        this.end = to;
+        context.onLost(name, from, to);
+      },
+      onTrouble: (error) => context.onTrouble(name, error),
+    });
+    this.groups.set(id, group);
+    return group;
+  }
+
+  /** A group begins where it has committed, or with the oldest message, and commits that at once. */
+  private async begin(id: string, group: KafkaGroup): Promise<void> {
+    if (!this.options.durable) {
+      group.begin({ offset: this.start, metadata: '' }, 0);
+      return;
+    }
+    const { control } = this.context;
+    const committed = await fetchCommitted(control, this.topic, id);
+    const [start, end] = await Promise.all([logStart(control, this.topic), logEnd(control, this.topic)]);
+    if (group.begun) return;
+    this.end = Math.max(this.end, end);
+    if (committed) group.begin(committed, end);
+    else {
+      await commit(control, this.topic, id, { offset: start, metadata: '' });
+      group.begin({ offset: start, metadata: '' }, 0);
+    }
+  }
+
+  private async findGroups(): Promise<void> {
+    for (const id of await groupsOf(this.context.control, this.topic)) {
+      if (!this.groups.has(id)) await this.learn(id, undefined);
+    }
+  }
+
+  private async learn(id: string, group: KafkaGroup | undefined): Promise<void> {
+    const committed = await fetchCommitted(this.context.control, this.topic, id);
+    if (committed) (group ?? this.addGroup(id)).progress.learn(committed);
+  }
+
+  private onStored(messages: readonly Outgoing[], baseOffset: number): void {
+    this.confirm(messages);
+    // Brokers do not say where it is when they knew it already.
+    if (baseOffset < 0) return;
+    this.end = Math.max(this.end, baseOffset + messages.length);
+    if (this.options.maxPendingBytes === Infinity || (!this.options.durable && this.groups.size === 0)) return;
+    for (const [index, { bytes }] of messages.entries()) this.stored.add(baseOffset + index, bytes);
+  }
+
+  /** They wait for no broker any more. */
+  private confirm(messages: readonly Outgoing[]): void {
+    const bytes = messages.reduce((sum, message) => sum + message.bytes, 0);
+    this.unconfirmedMessages -= messages.length;
+    this.unconfirmedBytes -= bytes;
+    this.context.buffer.bytes -= bytes;
+  }
+
+  private onFetched(records: readonly KafkaRecord[], end: number): void {
+    for (const { batchContext } of records) {
+      if (batchContext) {
+        const { producerId, firstSequence, firstOffset } = batchContext;
+        this.writer.confirm(producerId, firstSequence, Number(firstOffset));
+      }
+    }
+    this.end = Math.max(this.end, end);
+  }
+
+  private onDone(offset: number): void {
+    for (const { progress } of this.groups.values()) if (!progress.isDone(offset)) return;
+    this.stored.remove(offset);
+  }
+
+  /** Forgets the sizes of what all groups are done with, or of what brokers have deleted. */
+  private dropDone(start: number): void {
+    let below = Infinity;
+    for (const { progress } of this.groups.values()) {
+      progress.skipTo(start);
+      below = Math.min(below, progress.doneBelow);
+    }
+    this.stored.removeBelow(below === Infinity ? start : below);
+  }
+}

@@ -1,0 +1,61 @@
+import { expect, test } from '@jest/globals';
+import type { Delivery } from '@gpuwhisk/common/bus/message-bus';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import { systemRandom } from '@gpuwhisk/common/system/random';
+import { GroupProgress } from './group-progress.js';
+import type { KafkaLink } from './kafka-link.js';
+import type { KafkaBroker, KafkaRecord } from './kafkajs-cluster.js';
+import { TopicReader } from './topic-reader.js';
+
+const batch = 100;
+const text = 'x'.repeat(1000);
+
+/** A broker that has messages without end, and gives a hundred of a thousand bytes at once. */
+function endlessTopic() {
+  const told = { fetches: 0 };
+  const broker = {
+    fetch: ({ topics }: Parameters<KafkaBroker['fetch']>[0]) => {
+      told.fetches++;
+      const from = Number(topics[0]?.partitions[0]?.fetchOffset);
+      const messages: KafkaRecord[] = Array.from({ length: batch }, (_, index) => ({
+        offset: String(from + index),
+        value: Buffer.from(JSON.stringify({ text })),
+      }));
+      return Promise.resolve({ responses: [{ partitions: [{ highWatermark: '1000000', messages }] }] });
+    },
+  } as unknown as KafkaBroker;
+  const link = {
+    atLeader: (_topic: string, ask: (broker: KafkaBroker) => Promise<unknown>) => ask(broker),
+    close: () => undefined,
+  } as unknown as KafkaLink;
+  return { told, link };
+}
+
+const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 50));
+
+test('a slow consumer has no more fetched for it than a bound; what it takes makes room', async () => {
+  const { told, link } = endlessTopic();
+  const nothing = (): void => undefined;
+  const progress: GroupProgress = new GroupProgress(nothing, () => reader.wake());
+  const got: Delivery[] = [];
+  progress.subscribe(10, (delivery) => got.push(delivery));
+  const reader: TopicReader = new TopicReader({
+    ...{ topic: 't', link, progress, clock: systemClock, random: systemRandom },
+    ...{ onFetched: nothing, onMalformed: nothing, onLost: nothing, onTrouble: nothing },
+  });
+  await settled();
+  const before = told.fetches;
+  expect(got).toHaveLength(10);
+  expect(progress.waitingBytes).toBeLessThan(256 * 1024 + batch * 1100);
+  await settled();
+  expect(told.fetches).toBe(before);
+
+  for (let turn = 0; turn < 30; turn++) {
+    for (const delivery of got.splice(0)) delivery.done();
+    await Promise.resolve();
+  }
+  await settled();
+  expect(told.fetches).toBeGreaterThan(before);
+  expect(progress.waitingBytes).toBeLessThan(256 * 1024 + batch * 1100);
+  reader.close();
+});

@@ -1,0 +1,85 @@
+import { createHash } from 'node:crypto';
+import { Redis, ReplyError } from 'ioredis';
+import type { RedisOptions } from 'ioredis';
+import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
+import type { Script } from './scripts.js';
+
+export interface RedisClientOptions {
+  /** `redis://[user:password@]host[:port][/database]`, or `rediss://` for TLS. */
+  url: string;
+  /** For one call, and for a connection to be made. */
+  timeoutMs: number;
+  /** Told of connections that were lost. */
+  onWarning?: (warning: Error) => void;
+}
+
+const maxReconnectMs = 1000;
+
+/**
+ * What every connection to Redis is made with: a call fails when it takes too long and at once while there is no
+ * connection, and is never sent twice. Once connected it is connected again for as long as it is not closed, at most a
+ * second apart.
+ */
+export function redisOptions(timeoutMs: number, wasConnected: () => boolean): RedisOptions {
+  return {
+    lazyConnect: true,
+    commandTimeout: timeoutMs,
+    connectTimeout: timeoutMs,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: (times) => (wasConnected() ? Math.min(maxReconnectMs, 20 * 2 ** Math.min(times, 10)) : null),
+    // A primary that has become a replica.
+    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+  };
+}
+
+/** Connects to Redis. Rejects with StateUnavailableError, which names the server without its password. */
+export async function connectRedis({ url, timeoutMs, onWarning }: RedisClientOptions): Promise<Redis> {
+  let isConnected = false;
+  let lastError: Error | undefined;
+  const redis = new Redis(
+    url,
+    redisOptions(timeoutMs, () => isConnected),
+  );
+  redis.on('error', (error: Error) => {
+    lastError = error;
+    if (isConnected) onWarning?.(error);
+  });
+  try {
+    await redis.connect();
+  } catch (error) {
+    const { message } = lastError ?? (error as Error);
+    throw new StateUnavailableError(`Redis at ${withoutPassword(url)} cannot be used: ${message}`);
+  }
+  isConnected = true;
+  return redis;
+}
+
+function withoutPassword(url: string): string {
+  if (!URL.canParse(url)) return 'an address that is no URL';
+  const { protocol, host, pathname } = new URL(url);
+  return `${protocol}//${host}${pathname}`;
+}
+
+const digests = new WeakMap<Script, string>();
+
+/** Runs a script, which Redis has from earlier calls as a rule. */
+export async function runScript(
+  redis: Redis,
+  script: Script,
+  keys: readonly string[],
+  args: readonly (string | number)[],
+): Promise<unknown> {
+  let digest = digests.get(script);
+  if (digest === undefined) {
+    digest = createHash('sha1').update(script.lua).digest('hex');
+    digests.set(script, digest);
+  }
+  try {
+    return await redis.evalsha(digest, keys.length, ...keys, ...args);
+  } catch (error) {
+    if (!(error instanceof ReplyError) || !(error as Error).message.startsWith('NOSCRIPT')) throw error;
+    return redis.eval(script.lua, keys.length, ...keys, ...args);
+  }
+}

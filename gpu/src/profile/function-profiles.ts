@@ -1,0 +1,256 @@
+import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import type { Task } from '../policies/policy.js';
+import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
+
+/** What was seen of a function with one size of batch. Times in ms. */
+export interface BatchProfile {
+  batch: number;
+  /** The last times alone at 100 %. */
+  soloMs: number[];
+  /** Whether these were measured alone, or worked out from runs beside others as far as that was predicted. */
+  isAlone: boolean;
+  /** What the last cold runs took beyond that. */
+  startMs: number[];
+}
+
+/** What is known of a function on one type of GPU in one mode. */
+export interface FunctionProfile {
+  function: string;
+  gpuType: string;
+  mode: DeviceMode;
+  /** That it was seen in; another one begins anew. Empty: only its processes were seen. */
+  version: string;
+  batches: BatchProfile[];
+  /** What its processes were seen to take of the whole GPU, at most. */
+  features?: WorkloadFeatures;
+}
+
+/** A function, or what is learned of it, on a kind of GPU. */
+export type ProfileKey = Pick<FunctionProfile, 'function' | 'gpuType' | 'mode'>;
+
+/** A run that has ended. */
+export interface ProfiledRun {
+  task: Pick<Task, 'function' | 'version' | 'batch'>;
+  gpu: { type: string; mode: DeviceMode };
+  tookMs: number;
+  /** What its neighbours and its share are predicted to have cost. */
+  slowdown: number;
+  isWarm: boolean;
+  /** Whether nobody was beside it. */
+  isAlone: boolean;
+}
+
+/** What a task is told of its function. */
+export type KnownOfTask = Pick<Task, 'soloMs' | 'startMs' | 'features'>;
+
+/** Runs that count. */
+const keptRuns = 16;
+/** Sizes of batches that are told apart. */
+const maxBatches = 32;
+/** Longer than any run may take. */
+const maxMs = 7 * 24 * 3_600_000;
+
+export interface FunctionProfilesOptions {
+  /** A profile is another than before, or is forgotten. */
+  onChange?(key: ProfileKey, profile: FunctionProfile | undefined): void;
+  /** A function has another version than before; undefined: an operator has it forgotten. */
+  onVersion?(name: string, version: string | undefined): void;
+  /** Profiles that are kept; then the one goes that was not changed for longest. Default 10,000. */
+  maxProfiles?: number;
+}
+
+/** What functions were seen to need: from their runs, and from what the agents tell of their processes. */
+export class FunctionProfiles {
+  /** By function, then by kind of GPU. */
+  private readonly byFunction = new Map<string, Map<string, FunctionProfile>>();
+  /** The version that a function has, and when the last request for it arrived. */
+  private readonly versions = new Map<string, { version: string; at: number }>();
+  private count = 0;
+
+  constructor(private readonly options: FunctionProfilesOptions = {}) {}
+
+  /**
+   * What is known of a task's function; where it is on several kinds of GPU, of the one with the most runs. A version
+   * that arrives later than all requests for another one takes its place, and what is known begins anew.
+   */
+  of({
+    function: name,
+    version,
+    batch,
+    arrivedAt,
+  }: Pick<Task, 'function' | 'version' | 'batch' | 'arrivedAt'>): KnownOfTask {
+    this.sawVersion(name, version, arrivedAt);
+    const profiles = this.byFunction.get(name);
+    if (profiles === undefined) return {};
+    let best: BatchProfile | undefined;
+    let features: WorkloadFeatures | undefined;
+    for (const profile of profiles.values()) {
+      features ??= profile.features;
+      const one = profile.version === version ? profile.batches.find((own) => own.batch === batch) : undefined;
+      if (one === undefined || one.soloMs.length <= (best?.soloMs.length ?? -1)) continue;
+      best = one;
+      features = profile.features ?? features;
+    }
+    const soloMs = best && median(best.soloMs);
+    const startMs = best && median(best.startMs);
+    return {
+      ...(soloMs !== undefined && { soloMs }),
+      ...(startMs !== undefined && { startMs }),
+      ...(features !== undefined && { features }),
+    };
+  }
+
+  /** Time alone at 100 % as it was measured on a kind of GPU; undefined where it never ran alone there. */
+  aloneMs({ function: name, version, batch }: ProfiledRun['task'], gpu: ProfiledRun['gpu']): number | undefined {
+    const profile = this.byFunction.get(name)?.get(kindOf(gpu));
+    const known = profile?.version === version ? profile.batches.find((own) => own.batch === batch) : undefined;
+    return known?.isAlone === true ? median(known.soloMs) : undefined;
+  }
+
+  /** Learns from a run. Gives why nothing is learned from it, or undefined. */
+  ran({ task, gpu, tookMs, slowdown, isWarm, isAlone }: ProfiledRun): string | undefined {
+    if (!(tookMs > 0 && tookMs <= maxMs)) return `a time of ${tookMs} ms`;
+    if (!(slowdown > 0 && Number.isFinite(slowdown))) return `a slowdown of ${slowdown}`;
+    const known = this.versions.get(task.function);
+    if (known !== undefined && known.version !== task.version) return `version ${task.version}, which was replaced`;
+    const profile = this.profileOf(task.function, gpu, task.version);
+    const one = batchOf(profile, task.batch);
+    if (isWarm) {
+      // What was measured alone is better than what was worked out.
+      if (isAlone && !one.isAlone) Object.assign(one, { soloMs: [], isAlone });
+      if (isAlone === one.isAlone) keep(one.soloMs, tookMs / slowdown);
+    } else {
+      // What a cold run takes for itself is known from warm ones only.
+      const soloMs = median(one.soloMs);
+      if (soloMs !== undefined) keep(one.startMs, Math.max(0, tookMs - soloMs * slowdown));
+    }
+    this.changed(profile);
+    return undefined;
+  }
+
+  /** What a function's processes were seen to take on a kind of GPU; the most of each counts. */
+  seen(name: string, gpu: ProfiledRun['gpu'], seen: WorkloadFeatures): void {
+    const before = this.byFunction.get(name)?.get(kindOf(gpu))?.features;
+    const features = {
+      smUtil: most(before?.smUtil, seen.smUtil),
+      dramUtil: most(before?.dramUtil, seen.dramUtil),
+      l2Util: most(before?.l2Util, seen.l2Util),
+    };
+    const { smUtil, dramUtil, l2Util } = features;
+    if (before?.smUtil === smUtil && before.dramUtil === dramUtil && before.l2Util === l2Util) return;
+    const profile = this.profileOf(name, gpu, this.versions.get(name)?.version ?? '');
+    profile.features = features;
+    this.changed(profile);
+  }
+
+  /** All that is known, what was changed last at the end of its function's. */
+  all(): FunctionProfile[] {
+    return [...this.byFunction.values()].flatMap((profiles) => [...profiles.values()]);
+  }
+
+  /** Takes a profile as `all` gave it. */
+  restore(profile: FunctionProfile): void {
+    if (profile.version !== '') this.versions.set(profile.function, { version: profile.version, at: 0 });
+    this.insert(profile);
+  }
+
+  /** Forgets a function; returns whether anything was known of it. */
+  forget(name: string): boolean {
+    const profiles = this.byFunction.get(name);
+    this.versions.delete(name);
+    for (const profile of profiles?.values() ?? []) this.drop(profile);
+    if (profiles !== undefined) this.options.onVersion?.(name, undefined);
+    return profiles !== undefined;
+  }
+
+  private sawVersion(name: string, version: string, arrivedAt: number): void {
+    const known = this.versions.get(name);
+    if (known?.version === version) {
+      known.at = Math.max(known.at, arrivedAt);
+      return;
+    }
+    // A request from before the change.
+    if (known !== undefined && arrivedAt <= known.at) return;
+    bounded(this.versions, name, { version, at: arrivedAt }, this.maxProfiles);
+    if (known === undefined) return;
+    for (const profile of this.byFunction.get(name)?.values() ?? []) this.drop(profile);
+    this.options.onVersion?.(name, version);
+  }
+
+  private get maxProfiles(): number {
+    return this.options.maxProfiles ?? 10_000;
+  }
+
+  private profileOf(name: string, { type: gpuType, mode }: ProfiledRun['gpu'], version: string): FunctionProfile {
+    const known = this.byFunction.get(name)?.get(kindOf({ type: gpuType, mode }));
+    if (known?.version === version) return known;
+    // Its processes were seen before a request was.
+    const features = known?.version === '' ? known.features : undefined;
+    const fresh = { function: name, gpuType, mode, version, batches: [], ...(features !== undefined && { features }) };
+    this.insert(fresh);
+    return fresh;
+  }
+
+  private insert(profile: FunctionProfile): void {
+    const own = this.byFunction.get(profile.function) ?? new Map<string, FunctionProfile>();
+    const kind = kindOf({ type: profile.gpuType, mode: profile.mode });
+    if (!own.has(kind)) this.count += 1;
+    own.set(kind, profile);
+    this.byFunction.set(profile.function, own);
+    while (this.count > this.maxProfiles) {
+      const [oldest] = this.byFunction.values();
+      const [first] = oldest?.values() ?? [];
+      if (first === undefined) return;
+      this.drop(first);
+    }
+  }
+
+  private changed(profile: FunctionProfile): void {
+    // The last one to go.
+    const own = this.byFunction.get(profile.function);
+    if (own !== undefined) {
+      this.byFunction.delete(profile.function);
+      this.byFunction.set(profile.function, own);
+    }
+    this.options.onChange?.(profile, profile);
+  }
+
+  private drop(profile: FunctionProfile): void {
+    const own = this.byFunction.get(profile.function);
+    if (own?.delete(kindOf({ type: profile.gpuType, mode: profile.mode })) !== true) return;
+    this.count -= 1;
+    if (own.size === 0) this.byFunction.delete(profile.function);
+    this.options.onChange?.(profile, undefined);
+  }
+}
+
+const kindOf = ({ type, mode }: ProfiledRun['gpu']): string => `${type}/${mode}`;
+
+function batchOf(profile: FunctionProfile, batch: number): BatchProfile {
+  const known = profile.batches.find((own) => own.batch === batch);
+  if (known !== undefined) return known;
+  const fresh = { batch, soloMs: [], isAlone: false, startMs: [] };
+  profile.batches.push(fresh);
+  if (profile.batches.length > maxBatches) profile.batches.shift();
+  return fresh;
+}
+
+function median(values: readonly number[]): number | undefined {
+  return values.toSorted((one, other) => one - other)[values.length >> 1];
+}
+
+function keep(values: number[], value: number): void {
+  values.push(value);
+  if (values.length > keptRuns) values.shift();
+}
+
+/** A figure that cannot be is none. */
+function most(before = 0, now: number): number {
+  return now > before ? Math.min(1, now) : before;
+}
+
+function bounded<Value>(map: Map<string, Value>, key: string, value: Value, size: number): void {
+  map.set(key, value);
+  const [first] = map.keys();
+  if (map.size > size && first !== undefined) map.delete(first);
+}

@@ -1,0 +1,100 @@
+import type { ContainerSpec } from '../container-factory.js';
+import type { GpuAccess } from '../process/gpu-launch.js';
+
+const MiB = 1024 * 1024;
+/** As OpenWhisk's flags for every container. */
+const openFiles = 1024;
+const pidsLimit = 1024;
+const cpuSharesOfAll = 1024;
+const minCpuShares = 2;
+/** What a container prints is read as it comes; the engine's own copy is for looking at, and bounded. */
+const keptLog = { 'max-size': '1m', 'max-file': '1' };
+/** Within a container, where the platform's socket is mounted. */
+export const socketInside = '/run/gpuwhisk.socket';
+/** The user of all containers that share a GPU through a service that serves one user. */
+const gpuUser = '65534:65534';
+
+/** What a container is made from. */
+export interface ContainerPlan {
+  image: string;
+  spec: ContainerSpec;
+  /** A program in place of the image's own. */
+  command?: readonly string[];
+  /** Shows in the engine's list, and finds what an earlier life left. */
+  labels: Readonly<Record<string, string>>;
+  env: Readonly<Record<string, string>>;
+  network: string;
+  dns: readonly string[];
+  /** Memory of the whole pool, which processors are shared by; MiB. */
+  poolMemoryMiB: number;
+  /** Path of the host's socket that its runtime connects to; absent: it listens itself. */
+  socket?: string;
+  /** Present where the spec has a GPU. */
+  gpu?: GpuAccess;
+}
+
+/** The Engine API's request to make the container. */
+export function createRequest(plan: ContainerPlan): object {
+  const { image, spec, labels, network, dns, socket, command, gpu } = plan;
+  const memoryBytes = spec.memoryMiB * MiB;
+  const binds = [...(socket === undefined ? [] : [`${socket}:${socketInside}`]), ...gpuBinds(gpu)];
+  return {
+    Image: image,
+    ...(command && { Cmd: command }),
+    Env: Object.entries(environment(plan)).map(([name, value]) => `${name}=${value}`),
+    Labels: labels,
+    AttachStdout: true,
+    AttachStderr: true,
+    ...(gpu?.oneUser && { User: gpuUser }),
+    HostConfig: {
+      CpuShares: Math.max(minCpuShares, Math.floor((cpuSharesOfAll * spec.memoryMiB) / plan.poolMemoryMiB)),
+      Memory: memoryBytes,
+      MemorySwap: memoryBytes,
+      PidsLimit: pidsLimit,
+      NetworkMode: network,
+      ...(dns.length > 0 && { Dns: dns }),
+      CapDrop: ['NET_RAW', 'NET_ADMIN'],
+      SecurityOpt: ['no-new-privileges'],
+      Ulimits: [{ Name: 'nofile', Soft: openFiles, Hard: openFiles }],
+      LogConfig: { Type: 'json-file', Config: keptLog },
+      ...(binds.length > 0 && { Binds: binds }),
+      ...(gpu?.oneUser && { IpcMode: 'host' }),
+      ...gpuDevices(spec, gpu),
+    },
+  };
+}
+
+function environment({ spec, env, socket, gpu }: ContainerPlan): Record<string, string> {
+  const libraries = gpu === undefined || isNvidia(gpu) ? [] : gpu.libraries;
+  return {
+    ...env,
+    ...gpu?.env,
+    ...(libraries.length > 0 && { LD_LIBRARY_PATH: libraries.join(':') }),
+    ...(spec.concurrency > 1 && { __OW_ALLOW_CONCURRENT: 'true' }),
+    ...((spec.cuda || spec.gpu !== undefined) && { GPUWHISK_CUDA: 'true' }),
+    ...(spec.imports.length > 0 && { GPUWHISK_IMPORTS: spec.imports.join(' ') }),
+    ...(socket !== undefined && { GPUWHISK_SOCKET: socketInside }),
+  };
+}
+
+/** Whether its devices are real ones, which NVIDIA's runtime brings into the container with the driver's libraries. */
+function isNvidia(gpu: GpuAccess): boolean {
+  return gpu.binds.some(({ mode }) => mode === 'dev');
+}
+
+function gpuBinds(gpu: GpuAccess | undefined): string[] {
+  if (gpu === undefined) return [];
+  const own = gpu.binds.filter(({ mode }) => mode !== 'dev' && (mode === 'rw' || !isNvidia(gpu)));
+  const libraries = isNvidia(gpu) ? [] : gpu.libraries;
+  return [
+    ...own.map(({ path, mode }) => `${path}:${path}${mode === 'ro' ? ':ro' : ''}`),
+    ...libraries.map((path) => `${path}:${path}:ro`),
+  ];
+}
+
+/** As `docker run --gpus device=UUID`. */
+function gpuDevices({ gpu: grant }: ContainerSpec, gpu: GpuAccess | undefined): object {
+  if (gpu === undefined || grant === undefined || !isNvidia(gpu)) return {};
+  const ids = grant.slice === undefined ? grant.devices : [grant.slice];
+  return { DeviceRequests: [{ Driver: 'nvidia', DeviceIDs: ids, Capabilities: [['gpu', 'compute', 'utility']] }] };
+}

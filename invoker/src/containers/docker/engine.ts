@@ -1,0 +1,233 @@
+import type { Duplex } from 'node:stream';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { EngineClient, EngineError } from './engine-client.js';
+import type { EngineCall } from './engine-client.js';
+
+/** Time limits of calls, ms; those of pulls, pauses and the rest are OpenWhisk's. */
+export interface EngineTimeouts {
+  /** Anything that is not named below. */
+  callMs: number;
+  pauseMs: number;
+  pullMs: number;
+}
+
+export const defaultTimeouts: EngineTimeouts = { callMs: 60_000, pauseMs: 10_000, pullMs: 600_000 };
+
+/** How often an engine that did not answer is asked whether it does again, ms. */
+const probeEveryMs = 2000;
+const probeTimeoutMs = 2000;
+
+/** What the engine says of a container. */
+export interface ContainerState {
+  running: boolean;
+  oomKilled: boolean;
+  exitCode: number;
+  /** The host's id of its first process. */
+  pid: number;
+  /** In the network that it was made in; empty without one. */
+  address: string;
+}
+
+/** What the engine says of an image. */
+export interface ImageFacts {
+  id: string;
+  labels: Readonly<Record<string, string>>;
+}
+
+interface InspectAnswer {
+  State: { Running: boolean; OOMKilled: boolean; ExitCode: number; Pid: number };
+  NetworkSettings: { Networks?: Record<string, { IPAddress?: string }> };
+}
+
+/** Whether the engine answers. */
+export type EngineHealth = 'healthy' | 'unhealthy';
+
+/**
+ * The engine as the factory uses it. A call that finds nobody, or gets no answer in time, makes it unhealthy: then all but
+ * removals are refused at once, until a probe is answered.
+ */
+export class Engine {
+  health: EngineHealth = 'healthy';
+  private readonly client: EngineClient;
+  private closed = false;
+
+  constructor(
+    socketPath: string,
+    private readonly clock: Clock,
+    private readonly timeouts: EngineTimeouts,
+    /** Told of each change of health, with the reason. */
+    private readonly onHealth: (health: EngineHealth, reason: string) => void,
+  ) {
+    this.client = new EngineClient(socketPath, clock);
+  }
+
+  /** Resolves if the engine answers. */
+  async ping(): Promise<void> {
+    await this.guarded(() => this.client.callForBytes({ method: 'GET', path: '/_ping', timeoutMs: probeTimeoutMs }));
+  }
+
+  /** Makes a container; resolves with its id. */
+  async create(name: string, body: object): Promise<string> {
+    const made = await this.call<{ Id: string }>({ method: 'POST', path: '/containers/create', query: { name }, body });
+    if (made === undefined) throw new EngineError('The engine made a container and did not say which.', 500);
+    return made.Id;
+  }
+
+  async start(id: string): Promise<void> {
+    await this.call({ method: 'POST', path: `/containers/${id}/start` });
+  }
+
+  async pause(id: string): Promise<void> {
+    await this.call({ method: 'POST', path: `/containers/${id}/pause`, timeoutMs: this.timeouts.pauseMs });
+  }
+
+  async unpause(id: string): Promise<void> {
+    await this.call({ method: 'POST', path: `/containers/${id}/unpause`, timeoutMs: this.timeouts.pauseMs });
+  }
+
+  /** Kills and removes; one that is not there counts as removed. Tried also while the engine is unhealthy. */
+  async remove(id: string): Promise<void> {
+    try {
+      await this.guarded(() =>
+        this.client.call({
+          method: 'DELETE',
+          path: `/containers/${id}`,
+          query: { force: true, v: true },
+          timeoutMs: this.timeouts.callMs,
+        }),
+      );
+    } catch (error) {
+      // 409: somebody else is removing it.
+      if (!(error instanceof EngineError) || (error.status !== 404 && error.status !== 409)) throw error;
+    }
+  }
+
+  /** Undefined if there is no such container. */
+  async inspect(id: string): Promise<ContainerState | undefined> {
+    const answer = await this.unlessMissing(
+      this.call<InspectAnswer>({ method: 'GET', path: `/containers/${id}/json` }),
+    );
+    if (answer === undefined) return undefined;
+    const { State, NetworkSettings } = answer;
+    const [network] = Object.values(NetworkSettings.Networks ?? {});
+    return {
+      running: State.Running,
+      oomKilled: State.OOMKilled,
+      exitCode: State.ExitCode,
+      pid: State.Pid,
+      address: network?.IPAddress ?? '',
+    };
+  }
+
+  /** Ids of all containers with the label, running or not. */
+  async list(label: string): Promise<string[]> {
+    const query = { all: true, filters: JSON.stringify({ label: [label] }) };
+    const rows = await this.call<{ Id: string }[]>({ method: 'GET', path: '/containers/json', query });
+    return (rows ?? []).map(({ Id }) => Id);
+  }
+
+  /** Processor time of all its processes so far, ms. */
+  async processorMs(id: string): Promise<number | undefined> {
+    type Stats = { cpu_stats?: { cpu_usage?: { total_usage?: number } } };
+    const query = { stream: false, 'one-shot': true };
+    const stats = await this.call<Stats>({ method: 'GET', path: `/containers/${id}/stats`, query });
+    const usedNs = stats?.cpu_stats?.cpu_usage?.total_usage;
+    return usedNs === undefined ? undefined : usedNs / 1e6;
+  }
+
+  /** What it prints from now on, multiplexed as the Engine API says. */
+  attach(id: string): Promise<{ stream: Duplex; head: Buffer }> {
+    const query = { stream: true, stdout: true, stderr: true };
+    const call = { method: 'POST', path: `/containers/${id}/attach`, query } as const;
+    return this.unlessUnhealthy(() => this.client.hijack({ ...call, timeoutMs: this.timeouts.callMs }));
+  }
+
+  /** The last lines that it printed itself, multiplexed. */
+  tail(id: string, lines: number): Promise<Buffer> {
+    const query = { stdout: true, stderr: true, tail: lines };
+    const call = { method: 'GET', path: `/containers/${id}/logs`, query } as const;
+    return this.unlessUnhealthy(() => this.client.callForBytes({ ...call, timeoutMs: this.timeouts.callMs }));
+  }
+
+  /** Undefined if the engine does not have it. */
+  async image(name: string): Promise<ImageFacts | undefined> {
+    type Answer = { Id: string; Config?: { Labels?: Record<string, string> | null } | null };
+    const answer = await this.unlessMissing(this.call<Answer>({ method: 'GET', path: `/images/${name}/json` }));
+    return answer && { id: answer.Id, labels: answer.Config?.Labels ?? {} };
+  }
+
+  /** Fetches an image from its registry. Rejects with EngineError, whose message is the registry's where that refused. */
+  async pull(image: string): Promise<void> {
+    const query = { fromImage: image };
+    const call = { method: 'POST', path: '/images/create', query, timeoutMs: this.timeouts.pullMs } as const;
+    let refusal: string | undefined;
+    await this.unlessUnhealthy(() =>
+      this.client.callForLines(call, (line) => {
+        const { error } = line as { error?: unknown };
+        if (typeof error === 'string') refusal = error;
+      }),
+    );
+    if (refusal !== undefined) throw new EngineError(refusal, 500);
+  }
+
+  /** The address of the host in a network of the engine; undefined if the network has none, or is not there. */
+  async gateway(network: string): Promise<string | undefined> {
+    type Answer = { IPAM?: { Config?: { Gateway?: string }[] | null } };
+    const answer = await this.unlessMissing(this.call<Answer>({ method: 'GET', path: `/networks/${network}` }));
+    return answer?.IPAM?.Config?.find(({ Gateway }) => Gateway !== undefined && Gateway !== '')?.Gateway;
+  }
+
+  close(): void {
+    this.closed = true;
+    this.client.close();
+  }
+
+  private call<Answer>(call: Omit<EngineCall, 'timeoutMs'> & { timeoutMs?: number }): Promise<Answer | undefined> {
+    return this.unlessUnhealthy(() => this.client.call<Answer>({ timeoutMs: this.timeouts.callMs, ...call }));
+  }
+
+  private async unlessMissing<Answer>(answer: Promise<Answer | undefined>): Promise<Answer | undefined> {
+    try {
+      return await answer;
+    } catch (error) {
+      if (error instanceof EngineError && error.status === 404) return undefined;
+      throw error;
+    }
+  }
+
+  private unlessUnhealthy<Answer>(work: () => Promise<Answer>): Promise<Answer> {
+    if (this.health === 'unhealthy') {
+      return Promise.reject(new EngineError('The Docker engine does not answer; it is asked again every 2 s.', 0));
+    }
+    return this.guarded(work);
+  }
+
+  private async guarded<Answer>(work: () => Promise<Answer>): Promise<Answer> {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof EngineError && error.isUnreachable) this.failed(error.message);
+      throw error;
+    }
+  }
+
+  private failed(reason: string): void {
+    if (this.health === 'unhealthy' || this.closed) return;
+    this.health = 'unhealthy';
+    this.onHealth('unhealthy', reason);
+    this.probeLater();
+  }
+
+  private probeLater(): void {
+    this.clock.setBackgroundTimer(probeEveryMs, () => {
+      if (this.closed) return;
+      this.client.callForBytes({ method: 'GET', path: '/_ping', timeoutMs: probeTimeoutMs }).then(
+        () => {
+          this.health = 'healthy';
+          this.onHealth('healthy', 'It answers again.');
+        },
+        () => this.probeLater(),
+      );
+    });
+  }
+}

@@ -1,0 +1,170 @@
+import { PassThrough } from 'node:stream';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { ConnectedContainer } from '../connected-container.js';
+import type { ContainerSpec } from '../container-factory.js';
+import { ProvisioningError } from '../container-factory.js';
+import { deferred } from '../process/connection.js';
+import { FramedConnection } from '../process/framed-connection.js';
+import { HttpConnection } from '../process/http-connection.js';
+import { LogCollector } from '../process/log-collector.js';
+import { demultiplex, textOfMultiplexed } from './demultiplex.js';
+import { DockerBody } from './docker-body.js';
+import type { ContainerState, Engine } from './engine.js';
+import type { RuntimeSocket } from './runtime-socket.js';
+
+const helloTimeoutMs = 30_000;
+const toldLines = 20;
+
+/** A container that the engine has made and not started. */
+export interface MadeContainer {
+  id: string;
+  engineId: string;
+  spec: ContainerSpec;
+  image: string;
+  engine: Engine;
+  clock: Clock;
+  /** Of a runtime that speaks frames. */
+  socket: RuntimeSocket | undefined;
+  /** As DockerParts.remove. */
+  remove(): Promise<void>;
+}
+
+/** Starts it and connects its runtime. It is removed if that fails. Rejects with EngineError or ProvisioningError. */
+export async function startContainer(made: MadeContainer): Promise<ConnectedContainer> {
+  try {
+    return await (made.socket ? startFramed(made, made.socket) : startHttp(made));
+  } catch (error) {
+    await made.remove();
+    throw error;
+  }
+}
+
+/** One of our images: logs and calls come by its socket. */
+async function startFramed(made: MadeContainer, socket: RuntimeSocket): Promise<ConnectedContainer> {
+  const { clock, engine, engineId } = made;
+  await engine.start(engineId);
+  const { container, body } = await build(made);
+  const failure = deferred<string | undefined>();
+  const timer = clock.setTimer(helloTimeoutMs, () => failure.resolve(`it was not ready within ${helloTimeoutMs} ms`));
+  const watching = watchStart(made, failure.resolve);
+  const logs = new LogCollector(clock, { sentinels: false });
+  void socket.streams.then(({ stdout, stderr, channel }) => {
+    logs.attach(stdout, 'stdout');
+    logs.attach(stderr, 'stderr');
+    let open = 2;
+    const drained = (): void => {
+      // What is under way is lost first, which is known later.
+      if (--open === 0) void container.exited.then(() => container.drained());
+    };
+    for (const stream of [stdout, stderr]) {
+      stream.on('close', drained);
+      stream.resume();
+    }
+    container.connect(
+      new FramedConnection(channel, logs, clock, {
+        hello: () => failure.resolve(undefined),
+        launcher: () => void body.lost(),
+        broken: (reason) => {
+          failure.resolve(reason);
+          void body.lost();
+        },
+      }),
+    );
+    channel.resume();
+    void container.exited.then(() => channel.destroy());
+  });
+  const reason = await failure.promise;
+  timer.cancel();
+  watching.stop();
+  if (reason === undefined) {
+    // Nobody else connects.
+    await socket.close();
+    return container;
+  }
+  const told = [...logs.cut().slice(-toldLines), await tailOf(made)].join('\n').trim();
+  throw new ProvisioningError(`A container of '${made.image}' did not start: ${reason}.${told && `\n${told}`}`);
+}
+
+/** A foreign image: what it prints is read by the engine, and its end is the end of that. */
+async function startHttp(made: MadeContainer): Promise<ConnectedContainer> {
+  const { clock, engine, engineId } = made;
+  const logs = new LogCollector(clock, { sentinels: true });
+  const stdout = new PassThrough();
+  const stderr = new PassThrough();
+  logs.attach(stdout, 'stdout');
+  logs.attach(stderr, 'stderr');
+  const { stream, head } = await engine.attach(engineId);
+  demultiplex(stream, head, stdout, stderr);
+  try {
+    await engine.start(engineId);
+    const { container, body, state } = await build(made);
+    const { address = '' } = state ?? {};
+    if (!state?.running) {
+      const reason = `A container of '${made.image}' ended at once with status ${state?.exitCode ?? 'unknown'}.`;
+      throw new ProvisioningError(reason, 'The action did not initialize and exited unexpectedly.', true);
+    }
+    if (address === '') {
+      throw new ProvisioningError(`A container of '${made.image}' has no address: its network gives none.`);
+    }
+    container.connect(new HttpConnection(address, logs, clock, () => void body.lost()));
+    let open = 2;
+    const ended = (): void => {
+      if (--open > 0) return;
+      void body.lost();
+      void container.exited.then(() => container.drained());
+    };
+    stdout.on('end', ended);
+    stderr.on('end', ended);
+    void container.exited.then(() => stream.destroy());
+    return container;
+  } catch (error) {
+    stream.destroy();
+    throw error;
+  }
+}
+
+interface BuiltContainer {
+  container: ConnectedContainer;
+  body: DockerBody;
+  state: ContainerState | undefined;
+}
+
+async function build(made: MadeContainer): Promise<BuiltContainer> {
+  const { id, engineId, spec, engine, clock } = made;
+  const state = await engine.inspect(engineId);
+  const pid = state?.pid ?? 0;
+  const hostPid = pid === 0 ? undefined : pid;
+  const body = new DockerBody({ engineId, engine, clock, hostPid, remove: () => made.remove() });
+  const container = new ConnectedContainer({ id, spec, sinceMs: clock.now(), msContainer: undefined }, body);
+  body.belongTo(container);
+  return { container, body, state };
+}
+
+/** Notices a container that ends before its runtime said anything. */
+function watchStart({ engine, engineId, clock }: MadeContainer, tell: (reason: string) => void): { stop(): void } {
+  let stopped = false;
+  const look = async (): Promise<void> => {
+    const state = await engine.inspect(engineId);
+    if (stopped) return;
+    if (!state?.running) return tell(`it ended at once with status ${state?.exitCode ?? 'unknown'}`);
+    clock.setBackgroundTimer(200, again);
+  };
+  const again = (): void => {
+    if (!stopped) look().catch((error: Error) => tell(error.message));
+  };
+  clock.setBackgroundTimer(200, again);
+  return {
+    stop: () => {
+      stopped = true;
+    },
+  };
+}
+
+/** What it printed last, where the engine can tell. */
+async function tailOf({ engine, engineId }: MadeContainer): Promise<string> {
+  try {
+    return textOfMultiplexed(await engine.tail(engineId, toldLines)).trim();
+  } catch (error) {
+    return `What it printed cannot be read: ${(error as Error).message}`;
+  }
+}

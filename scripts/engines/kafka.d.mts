@@ -1,0 +1,15 @@
+/** A broker that runs. */
+export interface RunningKafka {
+  /** As a client wants it: `host:port`. */
+  brokers: string;
+  port: number;
+  pid: number;
+  /** Has it end in order. */
+  stop(): Promise<void>;
+  /** Ends it at once, with SIGKILL. */
+  kill(): Promise<void>;
+}
+
+export function hasKafka(): boolean;
+export function installKafka(): string | undefined;
+export function startKafka(options: { dir: string; port?: number; heapMiB?: number }): Promise<RunningKafka>;

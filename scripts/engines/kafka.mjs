@@ -1,0 +1,156 @@
+// A Kafka broker of one process (KRaft) from its Java packages, for tests and local clusters. Needs Java 17 and, once, Maven.
+import { spawn, spawnSync } from 'node:child_process';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { createConnection, createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const pom = join(here, 'kafka-pom.xml');
+const version = /kafka_2\.13<\/artifactId>\s*<version>([^<]+)</.exec(readFileSync(pom, 'utf8'))[1];
+const library = join(here, '..', '..', 'node_modules', '.cache', `kafka-${version}`);
+const installTimeoutMs = 300_000;
+const formatTimeoutMs = 60_000;
+const startTimeoutMs = 60_000;
+const stopTimeoutMs = 20_000;
+
+const has = (command) => spawnSync('sh', ['-c', `command -v ${command}`]).status === 0;
+
+/** Whether startKafka can start a broker. */
+export const hasKafka = () => existsSync(library) && has('java');
+
+/** Has Maven bring the broker's packages, once. Returns why it could not; undefined: they are there. */
+export function installKafka() {
+  if (hasKafka()) return undefined;
+  if (!has('java')) return 'there is no Java';
+  if (!has('mvn')) return 'there is no Maven';
+  const partial = `${library}.${process.pid}`;
+  const goal = ['-q', '-B', '-f', pom, 'dependency:copy-dependencies', `-DoutputDirectory=${partial}`];
+  const { status } = spawnSync('mvn', goal, { stdio: 'ignore', timeout: installTimeoutMs });
+  try {
+    if (status !== 0) return 'Maven could not bring its packages';
+    if (!existsSync(library)) renameSync(partial, library);
+    return undefined;
+  } finally {
+    rmSync(partial, { recursive: true, force: true });
+  }
+}
+
+const localhost = '127.0.0.1';
+
+async function freePort() {
+  const server = createServer();
+  await new Promise((resolve, reject) => server.once('error', reject).listen(0, localhost, resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+function accepts(port) {
+  return new Promise((resolve) => {
+    const socket = createConnection({ host: localhost, port, timeout: 1000 });
+    const end = (answer) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.once('connect', () => end(true));
+    socket.once('error', () => end(false));
+    socket.once('timeout', () => end(false));
+  });
+}
+
+/** For one machine: few threads and partitions; a broker that was killed is let in again after one second, not nine. */
+const settings = (dir, port, controllerPort) => `process.roles=broker,controller
+node.id=1
+listeners=PLAINTEXT://${localhost}:${port},CONTROLLER://${localhost}:${controllerPort}
+advertised.listeners=PLAINTEXT://${localhost}:${port}
+controller.listener.names=CONTROLLER
+controller.quorum.voters=1@${localhost}:${controllerPort}
+log.dirs=${join(dir, 'data')}
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+num.network.threads=2
+num.io.threads=2
+background.threads=2
+log.index.size.max.bytes=1048576
+group.initial.rebalance.delay.ms=0
+broker.session.timeout.ms=1000
+broker.heartbeat.interval.ms=250
+`;
+
+const java = (memory, program) => [
+  ...memory,
+  '-XX:+UseSerialGC',
+  '-XX:TieredStopAtLevel=1',
+  '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
+  '-cp',
+  join(library, '*'),
+  ...program,
+];
+
+function format(dir, config) {
+  // One that begins with a dash would be taken for a flag.
+  const clusterId = randomBytes(16).toString('base64url').replace(/^-/, 'A');
+  const program = ['kafka.tools.StorageTool', 'format', '--cluster-id', clusterId, '--config', config];
+  const { status, stderr } = spawnSync('java', java(['-Xmx128m'], program), {
+    encoding: 'utf8',
+    timeout: formatTimeoutMs,
+  });
+  if (status !== 0) throw new Error(`Kafka's folder ${dir} could not be prepared: ${stderr}`);
+}
+
+/**
+ * Starts a broker whose data lies in the folder `dir`, which is made where it is missing: what an earlier broker left there
+ * is served again. It ends with this process.
+ * @param {{dir: string, port?: number, heapMiB?: number}} options `port` 0 or absent: a free one.
+ * @returns {Promise<{brokers: string, port: number, pid: number, stop(): Promise<void>, kill(): Promise<void>}>}
+ *   `brokers` as a client wants it; `stop` has it end in order, `kill` at once.
+ */
+export async function startKafka({ dir, port = 0, heapMiB = 256 }) {
+  mkdirSync(dir, { recursive: true });
+  const brokerPort = port === 0 ? await freePort() : port;
+  const config = join(dir, 'server.properties');
+  writeFileSync(config, settings(dir, brokerPort, await freePort()));
+  if (!existsSync(join(dir, 'data', 'meta.properties'))) format(dir, config);
+
+  const logFile = join(dir, 'kafka.log');
+  const log = openSync(logFile, 'a');
+  const program = java([`-Xms${heapMiB}m`, `-Xmx${heapMiB}m`], ['kafka.Kafka', config]);
+  // Where that is possible, the broker ends with us even if we are killed.
+  const [command, args] = has('setpriv') ? ['setpriv', ['--pdeathsig', 'KILL', 'java', ...program]] : ['java', program];
+  const child = spawn(command, args, { stdio: ['ignore', log, log] });
+  closeSync(log);
+  const exited = new Promise((resolve) => child.once('exit', resolve).once('error', resolve));
+  const killNow = () => child.kill('SIGKILL');
+  process.once('exit', killNow);
+  void exited.then(() => process.off('exit', killNow));
+
+  const end = async (signal) => {
+    child.kill(signal);
+    const late = setTimeout(killNow, stopTimeoutMs);
+    await exited;
+    clearTimeout(late);
+  };
+  const untilMs = performance.now() + startTimeoutMs;
+  while (!(await accepts(brokerPort))) {
+    const ended = child.exitCode !== null || child.signalCode !== null || child.pid === undefined;
+    if (ended || performance.now() > untilMs) {
+      if (!ended) await end('SIGKILL');
+      throw new Error(`Kafka did not start:\n${readFileSync(logFile, 'utf8').slice(-2000)}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  return {
+    brokers: `${localhost}:${brokerPort}`,
+    port: brokerPort,
+    pid: child.pid,
+    stop: () => end('SIGTERM'),
+    kill: () => end('SIGKILL'),
+  };
+}

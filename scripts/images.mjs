@@ -1,0 +1,47 @@
+// npm run images -- [--build-arg NAME=VALUE ...] [TARGET ...]: makes the images of docker/Dockerfile from this clone; all of
+// them unless targets are named. Takes DOCKER_HOST from the environment.
+import './node-version.cjs';
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, renameSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { root } from './fresh.mjs';
+
+const names = {
+  server: 'gpuwhisk/server:latest',
+  nodejs: 'gpuwhisk/action-nodejs-v22:latest',
+  python: 'gpuwhisk/action-python-v3.11:latest',
+};
+const timeoutMs = 1_800_000;
+
+function run(command, args, cwd = root) {
+  const { status, error } = spawnSync(command, args, { cwd, stdio: 'inherit', timeout: timeoutMs });
+  if (status === 0) return;
+  console.error(`${command} ${args[0]} failed${error ? `: ${error.message}` : '.'}`);
+  process.exit(1);
+}
+
+const { values, positionals } = parseArgs({
+  options: { 'build-arg': { type: 'string', multiple: true, default: [] } },
+  allowPositionals: true,
+});
+const unknown = positionals.find((target) => !(target in names));
+if (unknown !== undefined) {
+  console.error(`There is no image '${unknown}'; there are ${Object.keys(names).join(', ')}.`);
+  process.exit(2);
+}
+const context = mkdtempSync(join(tmpdir(), 'gpuwhisk-images-'));
+process.on('exit', () => rmSync(context, { recursive: true, force: true }));
+run(process.execPath, [join(root, 'scripts', 'release.mjs'), join(context, 'release.tgz')]);
+mkdirSync(join(context, 'unpacked'));
+run('tar', ['-xzf', 'release.tgz', '-C', 'unpacked'], context);
+renameSync(join(context, 'unpacked', readdirSync(join(context, 'unpacked'))[0]), join(context, 'release'));
+rmSync(join(context, 'release.tgz'));
+cpSync(join(root, 'native', 'entry'), join(context, 'entry'), { recursive: true });
+const buildArgs = values['build-arg'].flatMap((argument) => ['--build-arg', argument]);
+for (const target of positionals.length > 0 ? positionals : Object.keys(names)) {
+  const file = join(root, 'docker', 'Dockerfile');
+  run('docker', ['build', ...buildArgs, '--target', target, '--tag', names[target], '--file', file, context]);
+  console.log(names[target]);
+}

@@ -1,0 +1,243 @@
+// A cluster on this machine: its engines, controllers, invokers, and one address for the API.
+import { spawn, spawnSync } from 'node:child_process';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { existsSync, mkdirSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { totalmem } from 'node:os';
+import { join } from 'node:path';
+import { hasKafka, startKafka } from './engines/kafka.mjs';
+import { hasRedis, startRedis } from './engines/redis.mjs';
+import { root } from './fresh.mjs';
+
+const localhost = '127.0.0.1';
+const prefix = 'whisk_local_';
+const main = join(root, 'standalone', 'dist', 'cluster', 'main.js');
+const couchdb = join(root, 'test', 'engines', 'couchdb-server.cjs');
+const readyMs = 90_000;
+const restartMs = 500;
+const stopMs = 20_000;
+const hasSetpriv = spawnSync('sh', ['-c', 'command -v setpriv']).status === 0;
+
+/** What is missing for a cluster here; empty: nothing. */
+export function missingForCluster() {
+  return [
+    ...(hasKafka() ? [] : ['Kafka']),
+    ...(hasRedis ? [] : ['redis-server']),
+    ...(existsSync(join(root, 'test', 'engines', 'node_modules', 'express-pouchdb')) ? [] : ["CouchDB's protocol"]),
+  ];
+}
+
+/** Starts a Node.js program that ends with this one. */
+function startNode(args, options) {
+  const command = [process.execPath, ...args];
+  const [program, ...rest] = hasSetpriv ? ['setpriv', '--pdeathsig', 'KILL', ...command] : command;
+  return spawn(program, rest, { ...options, env: { ...process.env, NODE_OPTIONS: '' } });
+}
+
+const exitOf = (child) => new Promise((resolve) => child.once('exit', resolve).once('error', resolve));
+
+async function freePort() {
+  const server = createServer();
+  await new Promise((resolve, reject) => server.once('error', reject).listen(0, localhost, resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** The first output of `child` that matches; rejects where it ends before, or takes too long. */
+function output(child, pattern, name) {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    const timer = setTimeout(() => reject(new Error(`${name} was not ready in time:\n${text}`)), readyMs);
+    const end = (settle, value) => {
+      clearTimeout(timer);
+      settle(value);
+    };
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on('data', (data) => {
+        text = (text + data).slice(-4000);
+        const match = pattern.exec(text);
+        if (match !== null) end(resolve, match);
+      });
+    }
+    void exitOf(child).then((code) => end(reject, new Error(`${name} ended with ${code}:\n${text}`)));
+  });
+}
+
+async function startCouchdb() {
+  const child = startNode([couchdb], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const [, port] = await output(child, /(\d+)\s/, 'the CouchDB-protocol server');
+  const exited = exitOf(child);
+  return {
+    url: `http://${localhost}:${port}`,
+    stop: () => {
+      child.stdin.end();
+      return exited;
+    },
+  };
+}
+
+/** A process of ours, which is started again when it ends, as systemd would. */
+class Member {
+  #stopping = false;
+  #timer;
+
+  constructor(role, name, args, log) {
+    Object.assign(this, { role, name, args, log });
+  }
+
+  async start() {
+    const child = (this.child = startNode([main, this.role, '--name', this.name, ...this.args], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    }));
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => this.log(this.name, String(data)));
+    this.exited = exitOf(child).then(() => {
+      if (!this.#stopping) this.#timer = setTimeout(() => void this.start().catch(() => undefined), restartMs);
+    });
+    const [, url] = await output(child, /is ready at (http:\S+)/, this.name);
+    this.url = url;
+  }
+
+  get pid() {
+    return this.child.pid;
+  }
+
+  async stop() {
+    this.#stopping = true;
+    clearTimeout(this.#timer);
+    this.child.kill('SIGTERM');
+    const late = setTimeout(() => this.child.kill('SIGKILL'), stopMs);
+    await this.exited;
+    clearTimeout(late);
+  }
+}
+
+/** One address for several: each connection goes to the next of them that takes it. */
+async function startProxy(ports) {
+  let turn = 0;
+  const sockets = new Set();
+  const server = createServer((client) => {
+    sockets.add(client);
+    client.once('close', () => sockets.delete(client));
+    client.on('error', () => client.destroy());
+    const pass = (left) => {
+      const onward = connect(ports[turn++ % ports.length], localhost);
+      let isConnected = false;
+      onward.once('connect', () => {
+        isConnected = true;
+        client.pipe(onward).pipe(client);
+      });
+      onward.on('error', () => {
+        if (isConnected || left <= 1) client.destroy();
+        else pass(left - 1);
+      });
+      client.once('close', () => onward.destroy());
+      onward.once('close', () => isConnected && client.destroy());
+    };
+    pass(ports.length);
+  });
+  await new Promise((resolve, reject) => server.once('error', reject).listen(0, localhost, resolve));
+  return {
+    url: `http://${localhost}:${server.address().port}`,
+    stop: () => {
+      for (const socket of sockets) socket.destroy();
+      return new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** Stores an account with a key that nobody knows yet. */
+async function createAccount(couchdbUrl, name) {
+  const uuid = randomUUID();
+  const key = randomBytes(48).toString('base64url');
+  const limits = { invocationsPerMinute: 1_000_000, concurrentInvocations: 1000, firesPerMinute: 1_000_000 };
+  for (const document of [
+    { _id: name, subject: name, namespaces: [{ name, uuid, key }] },
+    { _id: `${name}/limits`, ...limits },
+  ]) {
+    const answer = await fetch(`${couchdbUrl}/${prefix}subjects`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(document),
+    });
+    if (!answer.ok) throw new Error(`the account could not be stored: ${answer.status} ${await answer.text()}`);
+  }
+  return `${uuid}:${key}`;
+}
+
+/**
+ * Starts a cluster whose data lies in the folder `dir`. `set` are settings of all its processes (KEY=VALUE), `invokerSet` of
+ * its invokers; `log(name, text)` is told what they print.
+ * Gives `{ url, auth, controllers, invokers, redis, kafka, stop }`; members have `name`, `url`, `pid`.
+ */
+export async function startCluster({
+  dir,
+  controllers: controllerCount = 2,
+  invokers: invokerCount = 3,
+  set = [],
+  invokerSet = [],
+  log = () => undefined,
+}) {
+  const stops = [];
+  const stop = async () => {
+    for (const each of stops.splice(0).reverse()) await each();
+  };
+  const started = async (starting) => {
+    const engine = await starting;
+    stops.push(() => engine.stop());
+    return engine;
+  };
+  try {
+    mkdirSync(join(dir, 'redis'), { recursive: true });
+    const [kafka, redis, couch] = await Promise.all([
+      started(startKafka({ dir: join(dir, 'kafka') })),
+      started(startRedis({ dir: join(dir, 'redis') })),
+      started(startCouchdb()),
+    ]);
+    const settings = (all) => all.flatMap((setting) => ['--set', setting]);
+    const shared = ['--kafka', kafka.brokers, '--redis', redis.url, '--couchdb', couch.url, '--couchdb-prefix', prefix];
+    const ports = [];
+    while (ports.length < controllerCount) ports.push(await freePort());
+    const proxy = await started(startProxy(ports));
+    const common = (name) => [...shared, '--data', join(dir, name), ...settings([`apiHost=${proxy.url}`, ...set])];
+    const memory = `poolMemoryMiB=${Math.floor((totalmem() * 0.6) / 1024 / 1024 / invokerCount)}`;
+    const member = (role, name, args) => new Member(role, name, args, log);
+    const controllers = ports.map((port, at) =>
+      member('controller', `controller-${at}`, [
+        ...common(`controller-${at}`),
+        ...settings(['gatewayPort=false']),
+        ...['--port', String(port)],
+      ]),
+    );
+    const invokers = Array.from({ length: invokerCount }, (_, at) =>
+      member('invoker', `invoker-${at}`, [
+        ...common(`invoker-${at}`),
+        ...settings([memory, 'gpus=none', 'prepareRuntimes=false', ...invokerSet]),
+        ...['--port', '0'],
+      ]),
+    );
+    // The first makes the databases.
+    const [first, ...others] = controllers;
+    await started(first.start().then(() => first));
+    await Promise.all([...others, ...invokers].map((each) => started(each.start().then(() => each))));
+    const auth = await createAccount(couch.url, 'guest');
+    await untilUp(proxy.url, invokerCount);
+    return { url: proxy.url, auth, controllers, invokers, redis, kafka, couchdb: couch, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Resolves when every controller counts so many invokers as up. */
+async function untilUp(url, count) {
+  const until = Date.now() + readyMs;
+  for (let seen = 0; seen < 3;) {
+    if (Date.now() > until) throw new Error('the invokers did not come up in time');
+    const healthy = await fetch(`${url}/invokers/healthy/count`, { headers: { connection: 'close' } })
+      .then((answer) => answer.json())
+      .catch(() => 0);
+    seen = healthy === count ? seen + 1 : 0;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+}

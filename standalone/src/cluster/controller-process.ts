@@ -1,0 +1,90 @@
+import { readFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseManifest } from '@gpuwhisk/common/runtimes';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import { Membership } from '@gpuwhisk/common/state/membership';
+import { openHealthTest } from '@gpuwhisk/controller/balance/health-test';
+import { InvokerSupervision } from '@gpuwhisk/controller/balance/invoker-supervision';
+import { ShardingBalancer } from '@gpuwhisk/controller/balance/sharding-balancer';
+import { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes';
+import { openControllerNode } from '../controller-node.js';
+import { Opened } from '../opened.js';
+import type { ClusterConfig } from './flags.js';
+import { openCluster } from './open-cluster.js';
+import type { ClusterProcess } from './cluster-process.js';
+
+const requestGraceMs = 2000;
+const manifestFile = join(
+  dirname(dirname(dirname(dirname(fileURLToPath(import.meta.url))))),
+  'runtimes',
+  'runtimes.json',
+);
+
+/** Starts a controller of a cluster. */
+export function startController(config: ClusterConfig): Promise<ClusterProcess> {
+  return Opened.during((opened) => start(config, opened));
+}
+
+async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProcess> {
+  const engines = await openCluster(config, 'controller', opened);
+  const { instance, bus, state, clock, random, logger } = engines;
+  const manifest = await readManifest(config);
+  const name = `controller${instance}`;
+  const test = await openHealthTest({ ...engines, kind: healthKind(manifest), memoryMiB: config.limits.minMemoryMiB });
+  const supervision = new InvokerSupervision({ bus, clock, logger, instance, test });
+  const members = new Membership({ state, clock, logger, table: 'controllers', name, value: null });
+  const balancer = new ShardingBalancer({
+    ...{ clock, random },
+    invokers: () => supervision.invokers(),
+    controllers: () => members.members().size,
+    onLost: (invoker) => supervision.finished(invoker, 'time-out'),
+  });
+  const changes = new EntityChanges(bus, logger, instance);
+  const node = await openControllerNode({
+    ...engines,
+    changes,
+    manifest: () => manifest,
+    chooseInvoker: (action, namespace, activationId) => {
+      const invoker = balancer.choose(action, namespace, activationId);
+      return invoker === undefined ? undefined : `invoker${invoker}`;
+    },
+    onCompleted: (activationId, message) => {
+      balancer.ended(activationId);
+      if (message === undefined) return;
+      supervision.finished(message.instance.instance, message.isSystemError ? 'system error' : 'success');
+    },
+    invokersHealth: () => supervision.health(),
+    prewarmers: () => [],
+  });
+  opened.onClose(() => node.close());
+  await changes.open();
+  opened.onClose(() => changes.close());
+  await supervision.open();
+  opened.onClose(() => supervision.close());
+  const servers = await node.listen();
+  await node.start();
+  // Others count on it from now on.
+  await members.open();
+  return {
+    line: `${name} is ready at ${servers.url}`,
+    async close(drainMs) {
+      await members.close();
+      const serverClosed = servers.close(drainMs + requestGraceMs);
+      await node.drain(drainMs);
+      await serverClosed;
+      await opened.close();
+    },
+  };
+}
+
+async function readManifest({ runtimesManifest }: ClusterConfig): Promise<RuntimeManifest> {
+  const file = runtimesManifest === undefined ? manifestFile : resolve(runtimesManifest);
+  return parseManifest(await readFile(file, 'utf8'), file);
+}
+
+/** OpenWhisk tests invokers with the default of Node.js. */
+function healthKind({ runtimes }: RuntimeManifest): string {
+  const entries = runtimes.nodejs ?? Object.values(runtimes)[0] ?? [];
+  return (entries.find((entry) => entry.default) ?? entries[0])?.kind ?? 'nodejs:20';
+}

@@ -1,0 +1,33 @@
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { pipeline } from 'node:stream';
+import type { HttpHandler } from '@gpuwhisk/common/system/network';
+
+/** An answer of the API takes a blocking invocation and some. */
+const timeoutMs = 75_000;
+
+/** Passes on what functions in sandboxes ask of the platform's API, which is elsewhere. */
+export function forwardApi(apiUrl: string): HttpHandler {
+  const { protocol, hostname, port, host } = new URL(apiUrl);
+  const send = protocol === 'https:' ? httpsRequest : httpRequest;
+  return (request, response) => {
+    const { method, url: path = '/', headers } = request;
+    // Whatever a function asks for, it is asked of the API: a path is never taken for an address.
+    if (!path.startsWith('/')) {
+      response.writeHead(400).end();
+      return;
+    }
+    const onward = send({ hostname, port, path, method, headers: { ...headers, host } });
+    onward.setTimeout(timeoutMs, () => onward.destroy(new Error('no answer')));
+    onward.on('response', (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      pipeline(answer, response, () => undefined);
+    });
+    onward.on('error', () => {
+      if (response.headersSent) response.destroy();
+      else response.writeHead(502).end();
+    });
+    response.on('close', () => onward.destroy());
+    request.pipe(onward);
+  };
+}

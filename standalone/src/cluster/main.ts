@@ -1,0 +1,55 @@
+import { ConfigError, withoutSecrets } from '@gpuwhisk/common/config';
+import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
+import { InstanceIdError } from '@gpuwhisk/common/state/instance-ids';
+import { StoreOpenError } from '@gpuwhisk/common/store/store-error';
+import { KafkaUnavailableError } from '@gpuwhisk/engines/kafka/kafka-errors';
+import { EngineError } from '@gpuwhisk/invoker/containers/docker/engine-client';
+import { DataFolderInUseError } from '../data-lock.js';
+import { IsolationError } from '../invoker-node.js';
+import type { ClusterProcess } from './cluster-process.js';
+import { startController } from './controller-process.js';
+import { parseClusterCommand, usage } from './flags.js';
+import { startInvoker } from './invoker-process.js';
+
+/** How long what runs may go on after the first signal to stop, ms. */
+const drainMs = 10_000;
+
+function stopOnSignals(serving: ClusterProcess): void {
+  let stopping = false;
+  const stop = (): void => {
+    if (stopping) process.exit(130);
+    stopping = true;
+    serving.close(drainMs).then(
+      () => process.exit(0),
+      (error: unknown) => {
+        console.error(`It did not stop cleanly: ${String(error)}`);
+        process.exit(1);
+      },
+    );
+  };
+  process.on('SIGINT', stop);
+  process.on('SIGTERM', stop);
+}
+
+function explain(error: unknown): string {
+  const told = [
+    ...[ConfigError, DataFolderInUseError, EngineError, IsolationError, InstanceIdError],
+    ...[StoreOpenError, StateUnavailableError, KafkaUnavailableError],
+  ];
+  if (told.some((type) => error instanceof type)) return (error as Error).message;
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+try {
+  const command = parseClusterCommand(process.argv.slice(2), process.env);
+  if (command.type === 'help') console.log(usage);
+  else if (command.type === 'print-config') console.log(JSON.stringify(withoutSecrets(command.config), null, 2));
+  else {
+    const serving = await (command.role === 'controller' ? startController : startInvoker)(command.config);
+    stopOnSignals(serving);
+    console.log(serving.line);
+  }
+} catch (error) {
+  console.error(explain(error));
+  process.exit(1);
+}

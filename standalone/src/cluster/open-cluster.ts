@@ -1,0 +1,81 @@
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { TopicOptions } from '@gpuwhisk/common/bus/message-bus';
+import { LogRing } from '@gpuwhisk/common/log-ring';
+import { createLogger } from '@gpuwhisk/common/logging';
+import { createMetrics } from '@gpuwhisk/common/metrics';
+import { assignInstanceId, keepInstanceId } from '@gpuwhisk/common/state/instance-ids';
+import type { InstanceIdRequest } from '@gpuwhisk/common/state/instance-ids';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import { systemRandom } from '@gpuwhisk/common/system/random';
+import { openCouchdbStore } from '@gpuwhisk/engines/couchdb/couchdb-store';
+import { openRedisState } from '@gpuwhisk/engines/redis/redis-state';
+import { lockDataFolder } from '../data-lock.js';
+import { queueLimits } from '../engines.js';
+import type { Engines } from '../engines.js';
+import { openBus } from '../open-bus.js';
+import type { Opened } from '../opened.js';
+import type { ClusterConfig } from './flags.js';
+import { onDemandBus } from './on-demand-bus.js';
+
+/** The engines of a cluster, and the number that this process has in it. */
+export interface ClusterEngines extends Engines {
+  config: ClusterConfig;
+  instance: number;
+}
+
+/** Connects a process to its cluster. Rejects with the error of the engine that cannot be used. */
+export async function openCluster(
+  config: ClusterConfig,
+  role: 'controller' | 'invoker',
+  opened: Opened,
+): Promise<ClusterEngines> {
+  opened.onClose(lockDataFolder(config.dataDir));
+  const clock = systemClock;
+  const random = systemRandom;
+  const logRing = new LogRing(process.stdout);
+  const logger = createLogger({ level: config.logLevel, destination: logRing });
+  const metrics = createMetrics();
+  const store = await openCouchdbStore({ ...config.couchdb, clock });
+  opened.onClose(() => store.close());
+  const state = await openRedisState({
+    ...config.redis,
+    onWarning: (warning) => logger.warn({ error: warning.message }, 'Redis'),
+  });
+  opened.onClose(() => state.close());
+  const number = { state, clock, sort: `${role}s`, name: config.name };
+  const instance = await ownNumber(config, number);
+  const kept = keepInstanceId(number, instance, (error) =>
+    logger.warn({ error: error.message }, 'the number of this process was not told to the cluster'),
+  );
+  opened.onClose(() => kept.close());
+  const connected = await openBus({ config, clock, random, logger, metrics });
+  opened.onClose(() => connected.close());
+  const { marks } = connected;
+  const bus = onDemandBus(connected.bus, (topic) => topicOptions(config, topic));
+  return { config, instance, clock, random, logger, logRing, metrics, store, bus, state, marks };
+}
+
+/** As their consumers make them. */
+function topicOptions(config: ClusterConfig, topic: string): TopicOptions {
+  if (/^(completed|health|events)/.test(topic)) {
+    return { durable: false, maxPendingMessages: 100_000, maxPendingBytes: Infinity };
+  }
+  return queueLimits(config);
+}
+
+/** The number of this process, which its data folder keeps, should the cluster have forgotten it. */
+async function ownNumber({ dataDir }: ClusterConfig, request: InstanceIdRequest): Promise<number> {
+  const file = join(dataDir, `${request.sort}.number`);
+  const kept = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    return '';
+  });
+  const number = await assignInstanceId({
+    ...request,
+    ...(/^\d+\s*$/.test(kept) && { hadBefore: Number(kept) }),
+  });
+  await writeFile(`${file}.new`, `${number}\n`);
+  await rename(`${file}.new`, file);
+  return number;
+}

@@ -1,0 +1,144 @@
+import type { TopicOptions } from '@gpuwhisk/common/bus/message-bus';
+import type { Config } from '@gpuwhisk/common/config';
+import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
+import { completedTopic, completedTopicOptions, unplacedTopic } from '@gpuwhisk/common/messages';
+import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import { GpuHandover } from '@gpuwhisk/controller/balance/gpu-handover';
+import { GpuScheduler } from '@gpuwhisk/controller/balance/gpu-scheduler';
+import { GpuTable } from '@gpuwhisk/controller/balance/gpu-table';
+import { GpuWishes } from '@gpuwhisk/controller/balance/gpu-wishes';
+import { GpuWorkloads } from '@gpuwhisk/controller/balance/gpu-workloads';
+import { LeaseKeeper } from '@gpuwhisk/controller/balance/lease-keeper';
+import { createController } from '@gpuwhisk/controller/create-controller';
+import type { Controller } from '@gpuwhisk/controller/create-controller';
+import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
+import type { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes';
+import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
+import type { DispatcherDependencies } from '@gpuwhisk/controller/invoke/dispatcher';
+import { Learned } from '@gpuwhisk/controller/learned/learned';
+import { Retraining } from '@gpuwhisk/controller/learned/retraining';
+import { queueLimits } from './engines.js';
+import type { Engines } from './engines.js';
+import { Opened } from './opened.js';
+import { listen } from './servers.js';
+import type { Servers } from './servers.js';
+
+/** What a controller's node is made of. */
+export interface ControllerNodeOptions extends Engines {
+  /** The controller's number. */
+  instance: number;
+  /** The kinds that are served now. */
+  manifest: () => RuntimeManifest;
+  chooseInvoker: DispatcherDependencies['chooseInvoker'];
+  onCompleted?: NonNullable<DispatcherDependencies['onCompleted']>;
+  /** Of entities at other controllers; absent: there are none. */
+  changes?: EntityChanges;
+  /** Names of invokers and their states. */
+  invokersHealth: () => Record<string, string>;
+  /** Containers that are ready for an action yet to come, as far as is known here. */
+  prewarmers: () => readonly Prewarmer[];
+}
+
+/** A controller. */
+export interface ControllerNode {
+  readonly controller: Controller;
+  /** Listens for the API and the gateway. Throws ConfigError, and the system's error (EADDRINUSE). */
+  listen(): Promise<Servers>;
+  /** Takes up sequences and compositions that an earlier life left. */
+  start(): Promise<void>;
+  /** Lets sequences and compositions end for up to `drainMs`; those who wait for results are answered by `close`. */
+  drain(drainMs: number): Promise<void>;
+  /** Answers all who wait, and ends the rest. */
+  close(): Promise<void>;
+}
+
+/** Opens a controller that does not listen yet. */
+export function openControllerNode(options: ControllerNodeOptions): Promise<ControllerNode> {
+  return Opened.during((opened) => openNode(options, opened));
+}
+
+/** Another controller decides about GPUs soon after the one that does was lost. */
+const sharedLease = { ttlMs: 2000, renewMs: 500 };
+
+/** Activations that wait for a GPU. */
+function gpuTopicOptions(config: Config): TopicOptions {
+  return { ...queueLimits(config), maxPendingMessages: config.gpu.maxWaiting };
+}
+
+async function ensureTopics({ bus, config, instance }: ControllerNodeOptions): Promise<void> {
+  const limits = queueLimits(config);
+  await Promise.all([
+    bus.ensureTopic(`compositions${instance}`, limits),
+    bus.ensureTopic(unplacedTopic(instance), gpuTopicOptions(config)),
+    bus.ensureTopic(completedTopic(instance), completedTopicOptions),
+  ]);
+}
+
+async function openNode(options: ControllerNodeOptions, opened: Opened): Promise<ControllerNode> {
+  const { config, instance, bus, store, state, clock, random, logger, metrics, jobs } = options;
+  await ensureTopics(options);
+  const records = new RecordWriter(store, clock, logger);
+  opened.onClose(() => records.close());
+  const gpuTable = new GpuTable(state, clock);
+  await gpuTable.open();
+  opened.onClose(() => gpuTable.close());
+  const gpuWorkloads = new GpuWorkloads(store, state, random, logger);
+  await gpuWorkloads.open();
+  opened.onClose(() => gpuWorkloads.close());
+  const gpuWishes = new GpuWishes(store, state, clock);
+  await gpuWishes.open();
+  const name = `controller${instance}`;
+  const gpuLease = new LeaseKeeper(state, clock, logger, 'gpu-scheduler', name, options.changes && sharedLease);
+  await gpuLease.open();
+  opened.onClose(() => gpuLease.close());
+  const learned = await Learned.open({ store, clock, random, logger, metrics, instance, options: config.gpu });
+  opened.onClose(() => learned.close());
+  if (jobs !== undefined && config.gpu.learning.retrain) new Retraining({ learned, jobs, logger }).open();
+  const handover =
+    options.changes &&
+    new GpuHandover({ ...{ bus, state, logger, instance }, lease: gpuLease, topicOptions: gpuTopicOptions(config) });
+  const gpuScheduler = new GpuScheduler({
+    ...{ bus, clock, store, records, logger, metrics, learned, instance },
+    table: gpuTable,
+    lease: gpuLease,
+    recordLevels: config,
+    options: config.gpu,
+    ...(handover && { handover }),
+  });
+  const dispatcher = new Dispatcher({
+    ...{ bus, clock, random, logger, metrics, instance },
+    inFlight: new InFlight({ state, limits: config.limits, clock, metrics, logger }),
+    chooseInvoker: options.chooseInvoker,
+    ...(options.onCompleted && { onCompleted: options.onCompleted }),
+    gpu: gpuScheduler,
+  });
+  await dispatcher.open();
+  opened.onClose(() => dispatcher.close());
+  // Before what they work on.
+  opened.onClose(() => jobs?.close());
+  // Filled in once the port is known.
+  const gateway: { url?: string | undefined } = {};
+  const controller = createController({
+    ...options,
+    ...{ records, gpuTable, gpuWorkloads, gpuWishes, gpuScheduler, learned },
+    invoker: dispatcher,
+    gatewayUrl: () => gateway.url,
+    build: { date: '2026-11-21', number: '0.1.0' },
+  });
+  return {
+    controller,
+    async listen() {
+      const servers = await listen(config, controller);
+      gateway.url = servers.gatewayUrl;
+      return servers;
+    },
+    start: () => controller.composing.open(),
+    async drain(drainMs) {
+      // What runs has components to come, which need the invoker.
+      await controller.composing.close(drainMs);
+      await gpuScheduler.close();
+    },
+    close: () => opened.close(),
+  };
+}

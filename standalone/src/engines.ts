@@ -1,0 +1,37 @@
+import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
+import type { StartMarks } from '@gpuwhisk/common/bus/start-marks';
+import type { Config } from '@gpuwhisk/common/config';
+import type { Jobs } from '@gpuwhisk/common/jobs/jobs';
+import type { LogRing } from '@gpuwhisk/common/log-ring';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { Metrics } from '@gpuwhisk/common/metrics';
+import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+
+/** What controllers and invokers stand on, embedded or networked: they do not know which. */
+export interface Engines {
+  config: Config;
+  clock: Clock;
+  random: Random;
+  logger: Logger;
+  logRing: LogRing;
+  metrics: Metrics;
+  store: ArtifactStore;
+  bus: MessageBus;
+  state: ClusterState;
+  /** Absent: no work is done in the background. */
+  jobs?: Jobs;
+  /** On this machine's disk. */
+  marks: Pick<StartMarks, 'mark' | 'startedBefore'>;
+}
+
+/** What may wait in a topic that an invoker or a controller works off. */
+export function queueLimits({ maxQueuedActivations, maxQueuedBytes }: Config): {
+  durable: boolean;
+  maxPendingMessages: number;
+  maxPendingBytes: number;
+} {
+  return { durable: true, maxPendingMessages: maxQueuedActivations, maxPendingBytes: maxQueuedBytes };
+}

@@ -1,0 +1,135 @@
+import { totalmem } from 'node:os';
+import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryption';
+import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
+import { systemNetwork } from '@gpuwhisk/common/system/network';
+import type { HttpHandler } from '@gpuwhisk/common/system/network';
+import { identityChanges } from '@gpuwhisk/controller/api/admin';
+import { ProvisioningError } from '@gpuwhisk/invoker/containers/container-factory';
+import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-factory';
+import { Invoker } from '@gpuwhisk/invoker/invoker';
+import { NamespaceBlacklist } from '@gpuwhisk/invoker/namespace-blacklist';
+import type { PoolOptions } from '@gpuwhisk/invoker/pool/container-pool';
+import { queueLimits } from './engines.js';
+import type { Engines } from './engines.js';
+import { Opened } from './opened.js';
+import type { NodeCatalog } from './node-containers.js';
+import { openGpus } from './open-gpus.js';
+import type { NodeGpus } from './open-gpus.js';
+import { stemCellConfigs } from './stem-cell-configs.js';
+
+/** The host forbids a measure of isolation that the configuration requires. */
+export class IsolationError extends Error {
+  override name = 'IsolationError';
+}
+
+/** What an invoker's node is made of. */
+export interface InvokerNodeOptions extends Engines {
+  /** The invoker's number. */
+  instance: number;
+  catalog: NodeCatalog;
+  /** Answers what functions ask of the platform's API. */
+  serveApi: HttpHandler;
+}
+
+/** An invoker with its containers and GPUs. */
+export interface InvokerNode {
+  /** A line about the GPUs; undefined: there is nothing to say. */
+  readonly gpus: string | undefined;
+  /** Plain lines about what this machine lacks. */
+  readonly notes: readonly string[];
+  /** Containers that are ready for an action yet to come. */
+  prewarmers(): Prewarmer[];
+  /** MiB that containers may claim together. */
+  readonly memoryMiB: number;
+  /** Takes activations; functions reach the API at `apiUrl`, unless sandboxes have a way of their own. */
+  start(apiUrl: string): Promise<void>;
+  /** Takes no more, lets running activations end for up to `drainMs`, and ends the containers. */
+  drain(drainMs: number): Promise<void>;
+  /** Ends the rest, after `drain` where there is time for that. */
+  close(): Promise<void>;
+}
+
+const MiB = 1024 * 1024;
+/** Activations that the invoker holds; others wait in the bus. */
+const maxInFlight = 2000;
+/** The start itself is over by then. */
+const prepareAfterMs = 15_000;
+
+/** Opens an invoker that takes nothing yet. Throws IsolationError, and ConfigError for GPUs that cannot be had. */
+export function openInvokerNode(options: InvokerNodeOptions): Promise<InvokerNode> {
+  return Opened.during((opened) => openNode(options, opened));
+}
+
+async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<InvokerNode> {
+  const { config, instance, catalog, bus, store, state, marks, clock, logger, metrics } = options;
+  const topic = `invoker${instance}`;
+  // Filled in once the addresses are known; no container starts before that.
+  const runtimeEnv: Record<string, string> = {};
+  const gpus: { opened?: NodeGpus } = {};
+  const memoryMiB = config.poolMemoryMiB ?? Math.floor((totalmem() / MiB) * 0.6);
+  const { factory, service } = catalog.createFactory({
+    instance,
+    memoryMiB,
+    runtimeEnv,
+    gpuAccess: (grant) => {
+      const agent = gpus.opened?.agent;
+      return agent ? agent.accessFor(grant) : Promise.reject(new ProvisioningError('There is no GPU here.'));
+    },
+    serve: async (address) => {
+      const server = await systemNetwork.listen(options.serveApi, { host: address, port: 0 });
+      opened.onClose(() => server.close(0));
+      return server.port;
+    },
+  });
+  const [isolationNotes] = await Promise.all([factory.start(), bus.ensureTopic(topic, queueLimits(config))]);
+  opened.onClose(() => factory.close());
+  if (config.requireIsolation && isolationNotes.length > 0) {
+    throw new IsolationError(
+      `Isolation is required, and this host lacks some:\n${isolationNotes.map((note) => `  ${note}`).join('\n')}`,
+    );
+  }
+  const nodeGpus = (gpus.opened = await openGpus({ config, invoker: topic, state, clock, logger }));
+  opened.onClose(() => nodeGpus.close());
+  const blacklist = new NamespaceBlacklist(store, clock, logger);
+  await blacklist.start();
+  opened.onClose(() => blacklist.close());
+  await state.subscribe(identityChanges, () => void blacklist.refresh());
+  const { agent } = nodeGpus;
+  const invoker = new Invoker({
+    ...{ instance, bus, store, marks, clock, logger, metrics, blacklist, maxInFlight },
+    factory: agent ? toldToAgent(factory, agent, clock) : factory,
+    pool: poolOptions(options, memoryMiB),
+    resultBounds: config.limits,
+    recordLevels: config,
+    ...(agent && { gpu: agent }),
+    unlockArguments: createArgumentUnlock(config.parameterStorage),
+  });
+  return {
+    gpus: nodeGpus.line,
+    notes: [...isolationNotes, ...catalog.notes],
+    memoryMiB,
+    prewarmers: () => invoker.prewarmers(),
+    async start(apiUrl) {
+      const reached = service();
+      runtimeEnv.__OW_API_HOST = config.apiHost ?? (reached === undefined ? apiUrl : `http://${reached}`);
+      await invoker.start();
+      if (!config.prepareRuntimes) return;
+      const timer = clock.setBackgroundTimer(prepareAfterMs, () => void catalog.prepare());
+      opened.onClose(() => timer.cancel());
+    },
+    drain: (drainMs) => invoker.close(drainMs),
+    close: () => opened.close(),
+  };
+}
+
+function poolOptions({ config, catalog }: InvokerNodeOptions, memoryMiB: number): PoolOptions {
+  // A manifest of the operator's own is taken at its word.
+  const readiesAll = config.prepareRuntimes || config.runtimesManifest !== undefined;
+  return {
+    ...config.pool,
+    memoryMiB,
+    stemCells: config.stemCells ? stemCellConfigs(catalog.manifest, readiesAll) : [],
+    stemCellsOnDemand: config.stemCells,
+    gpuStemCells: config.gpu.prewarm,
+  };
+}

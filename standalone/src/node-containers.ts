@@ -1,0 +1,101 @@
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Config } from '@gpuwhisk/common/config';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import type { ContainerFactory, GpuGrant } from '@gpuwhisk/invoker/containers/container-factory';
+import { createDockerFactory } from '@gpuwhisk/invoker/containers/docker/docker-factory';
+import { readImageCatalog } from '@gpuwhisk/invoker/containers/docker/image-catalog';
+import { createMsContainerFactory } from '@gpuwhisk/invoker/containers/mscontainer/mscontainer-factory';
+import type { GpuAccess } from '@gpuwhisk/invoker/containers/process/gpu-launch';
+import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/process-factory';
+import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
+
+/** What containers of a node get from it. */
+export interface ContainerSurroundings {
+  /** The invoker's number. */
+  instance: number;
+  /** Memory of the pool, MiB. */
+  memoryMiB: number;
+  /** Environment of every runtime, filled in before the first one starts. */
+  runtimeEnv: Readonly<Record<string, string>>;
+  gpuAccess(grant: GpuGrant): Promise<GpuAccess>;
+  /** Serves the platform's API at an address of the host that containers reach; resolves with the port. */
+  serve(address: string): Promise<number>;
+}
+
+/** The kinds of functions that a node runs, and what makes their containers. */
+export interface NodeCatalog {
+  readonly manifest: RuntimeManifest;
+  /** Plain lines about what is missing, for the start-up. */
+  readonly notes: readonly string[];
+  /** Does what takes long at a first use, in the background. Never rejects. */
+  prepare(): Promise<void>;
+  close(): Promise<void>;
+  createFactory(surroundings: ContainerSurroundings): NodeFactory;
+}
+
+/** A factory that is not started, and where its containers reach what `serve` serves once it is. */
+export interface NodeFactory {
+  factory: ContainerFactory;
+  /** `address:port`; undefined if they do not. */
+  service(): string | undefined;
+}
+
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+
+/** The runtimes that the configuration asks for: this machine's, or images. Rejects with ConfigError. */
+export function openCatalog(config: Config, logger: Logger): Promise<NodeCatalog> {
+  return config.containers === 'docker' ? imageCatalog(config, logger) : machineCatalog(config, logger);
+}
+
+async function imageCatalog(config: Config, logger: Logger): Promise<NodeCatalog> {
+  const file = resolve(config.runtimesManifest ?? join(root, 'docker', 'runtimes.json'));
+  const { socket, network, dns, localImages } = config.docker;
+  const catalog = await readImageCatalog(file, localImages);
+  const nothing = (): Promise<void> => Promise.resolve();
+  return {
+    manifest: catalog.manifest,
+    notes: catalog.notes,
+    prepare: nothing,
+    close: nothing,
+    createFactory({ instance, memoryMiB, runtimeEnv, gpuAccess, serve }) {
+      const factory = createDockerFactory({
+        ...{ catalog, clock: systemClock, instance, network, dns, runtimeEnv, gpuAccess, logger },
+        socketPath: socket,
+        dataDir: config.dataDir,
+        poolMemoryMiB: memoryMiB,
+        serveContainers: serve,
+      });
+      return { factory, service: () => factory.containerService };
+    },
+  };
+}
+
+async function machineCatalog(config: Config, logger: Logger): Promise<NodeCatalog> {
+  const clock = systemClock;
+  const { dataDir, actionNetwork } = config;
+  const catalog = await createRuntimeCatalog({
+    runtimesDir: join(root, 'runtimes'),
+    ...(config.runtimesManifest !== undefined && { manifestFile: resolve(config.runtimesManifest) }),
+    dataDir,
+    requirementsMiB: config.requirementsMiB,
+    clock,
+    logger,
+  });
+  return {
+    manifest: catalog.manifest,
+    notes: catalog.notes,
+    prepare: () => catalog.prepare(),
+    close: () => catalog.close(),
+    createFactory({ runtimeEnv, gpuAccess, serve }) {
+      const options = { catalog, clock, dataDir, actionNetwork, runtimeEnv, gpuAccess, serveSandboxes: serve };
+      const processes = createProcessFactory(options);
+      return {
+        factory: config.containers === 'process' ? processes : createMsContainerFactory({ processes, catalog, logger }),
+        service: () => processes.sandboxService,
+      };
+    },
+  };
+}

@@ -1,0 +1,82 @@
+import { join } from 'node:path';
+import { busMetrics } from '@gpuwhisk/common/bus/bus-metrics';
+import { openDurable } from '@gpuwhisk/common/bus/durable';
+import { LocalMarks } from '@gpuwhisk/common/bus/local-marks';
+import { systemDisk } from '@gpuwhisk/common/system/disk';
+import { KafkaBus } from '@gpuwhisk/engines/kafka/kafka-bus';
+import { durableRetentionMs } from '@gpuwhisk/engines/kafka/topic-settings';
+import type { Engines } from './engines.js';
+
+/** The bus that the configuration names, and the start marks of what is taken from it. */
+export interface OpenedBus extends Pick<Engines, 'bus' | 'marks'> {
+  close(): Promise<void>;
+}
+
+type BusParts = Pick<Engines, 'config' | 'clock' | 'random' | 'logger' | 'metrics'>;
+
+/** The same trouble with a topic is logged once in so long, ms. */
+const sameTroubleMs = 10_000;
+
+/** Opens Kafka where the configuration has it; start marks are in the data folder then. Else both are in the log there. */
+export function openBus(parts: BusParts): Promise<OpenedBus> {
+  return parts.config.kafka ? openKafka(parts, parts.config.kafka) : openLog(parts);
+}
+
+async function openLog({ config, clock, random, logger }: BusParts): Promise<OpenedBus> {
+  const durable = await openDurable({
+    disk: systemDisk,
+    folder: join(config.dataDir, 'log'),
+    clock,
+    random,
+    onWarning: (warning) => logger.error({ err: warning }, 'the log has a problem'),
+  });
+  for (const damage of durable.damage) logger.error(damage, 'part of the log could not be read; the rest was');
+  return durable;
+}
+
+async function openKafka(
+  { config, clock, random, logger, metrics }: BusParts,
+  { brokers, topicPrefix, replicationFactor }: NonNullable<BusParts['config']['kafka']>,
+): Promise<OpenedBus> {
+  const marks = await LocalMarks.open({
+    disk: systemDisk,
+    folder: join(config.dataDir, 'marks'),
+    clock,
+    random,
+    keepMs: durableRetentionMs,
+    onWarning: (warning) => logger.error({ err: warning }, 'the log of start marks has a problem'),
+  });
+  const counts = busMetrics(metrics.registry);
+  const loggedMs = new Map<string, number>();
+  const bus = new KafkaBus({
+    connection: { brokers: brokers.split(','), clientId: 'gpuwhisk' },
+    ...{ clock, random, topicPrefix, replicationFactor },
+    onCommitted: ({ activationId }) => {
+      if (typeof activationId === 'string') marks.forget(activationId);
+    },
+    onMalformed: (topic, offset, reason) => {
+      counts.malformed(topic);
+      logger.warn({ topic, offset, reason }, 'a message that is no JSON object was skipped');
+    },
+    onLost: (topic, from, to) => {
+      counts.lost(topic, Math.max(0, to - from));
+      logger.error({ topic, from, to }, 'Kafka does not have messages any more that were not consumed');
+    },
+    onTrouble: (topic, error) => {
+      const nowMs = clock.monotonicMs();
+      const key = `${topic} ${error.message}`;
+      if (nowMs - (loggedMs.get(key) ?? -Infinity) < sameTroubleMs) return;
+      if (loggedMs.size > 1000) loggedMs.clear();
+      loggedMs.set(key, nowMs);
+      logger.warn({ topic, error: error.message }, 'Kafka does not do what it is asked; it is asked again');
+    },
+  });
+  return {
+    bus,
+    marks,
+    async close() {
+      await bus.close();
+      await marks.close();
+    },
+  };
+}

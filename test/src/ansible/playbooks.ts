@@ -1,0 +1,35 @@
+// Runs Ansible's programs in the folder of the playbooks.
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+const folder = join(root, 'ansible');
+const timeoutMs = 600_000;
+
+/** Where npm run test:all puts Ansible: no package of Debian's is new enough. */
+const bin = join(root, 'node_modules/.cache/ansible/bin');
+
+/** What Ansible said. */
+export interface AnsibleResult {
+  code: number | null;
+  output: string;
+}
+
+/** Runs a program of Ansible's in the folder of the playbooks. */
+export async function ansible(program: string, args: readonly string[]): Promise<AnsibleResult> {
+  const child = spawn(join(bin, program), args, {
+    cwd: folder,
+    env: { ...process.env, PATH: `${bin}:${process.env.PATH ?? ''}`, ANSIBLE_FORCE_COLOR: '0', NO_COLOR: '1' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: timeoutMs,
+  });
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', resolve);
+  });
+  return { code, output };
+}

@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import type { LearnedFunction, LearnedQuota } from '@gpuwhisk/controller/learned/learned-view';
+import { a100, nodeRow, setNode } from './gpu-nodes.js';
+import { alice, bob, operator, startApi } from './harness.js';
+import type { Account, Api } from './harness.js';
+
+const learnedOf = (name: string): LearnedFunction => ({
+  ...{ function: name, version: '0.0.1', gpuType: 'a100-40', mode: 'mps' },
+  batches: [{ batch: 1, soloMs: 10, measured: true, runs: 3 }],
+});
+const functions = [learnedOf('/alice/f'), learnedOf('/bob/g'), learnedOf('/alicef/h')];
+const setOf = (...names: string[]): LearnedQuota => ({
+  ...{ id: `a100-40/mps ${names.join(' ')}`, gpuType: 'a100-40', mode: 'mps', driverMajor: 550, searched: false },
+  jobs: names.map((name) => ({ function: name, version: '0.0.1' })),
+  points: [{ shares: [50, 50], slowdowns: [1.2, 1.1], measurements: 2 }],
+});
+const quotas = [setOf('/alice/f', '/bob/g'), setOf('/bob/g', '/bob/g')];
+const models = [{ gpuType: 'a100-40', mode: 'mps' as const, version: 2, sampleCount: 40 }];
+
+let api: Api;
+let forgotten: unknown[];
+const forget = (isKnown: boolean, what: unknown): boolean => {
+  if (isKnown) forgotten.push(what);
+  return isKnown;
+};
+beforeAll(async () => {
+  api = await startApi({
+    learned: {
+      ...{ functions: () => functions, quotas: () => quotas, models: () => models },
+      forgetFunction: (name) => forget(name === '/alice/f', name),
+      forgetQuota: (id) => forget(id === quotas[0]?.id, id),
+      forgetModel: ({ gpuType, mode }) => forget(`${gpuType}/${mode}` === 'a100-40/mps', gpuType),
+    },
+  });
+});
+afterAll(() => api.close());
+beforeEach(() => {
+  forgotten = [];
+});
+
+const read = async (path: string, as: Account): Promise<unknown> =>
+  (await api.request('GET', `/api/v1/gpu/${path}`, { as })).json;
+const remove = async (path: string, as: Account): Promise<number> =>
+  (await api.request('DELETE', `/api/v1/gpu/${path}`, { as })).status;
+
+test('an operator reads all that was learned, anybody else what is of their namespace, without names of others', async () => {
+  expect(await read('functions', operator)).toEqual(functions);
+  expect(await read('functions', alice)).toEqual([functions[0]]);
+  expect(await read('quotas', operator)).toEqual(quotas);
+  const { id, ...shared } = quotas[0]!;
+  expect(id).toContain('/bob/g');
+  const others = { function: '(of others)', version: '' };
+  expect(await read('quotas', alice)).toEqual([{ ...shared, jobs: [shared.jobs[0], others] }]);
+  expect(await read('quotas', bob)).toHaveLength(2);
+  expect(await read('models', operator)).toEqual(models);
+  expect((await api.request('GET', '/api/v1/gpu/models', { as: alice })).status).toBe(403);
+});
+
+test('memory that its instances hold is told with a function', async () => {
+  const device = a100('GPU-0');
+  const resident = {
+    ...{ container: 'c', action: '/alice/f', namespace: 'alice', device: device.uuid, memoryMiB: 2000, heldMiB: 700 },
+    share: { shareClass: 50 as const, smRequest: 0.5, smLimit: 0.5, memoryMiB: 2000 },
+    activations: [],
+  };
+  await setNode(api.state, { ...nodeRow([device]), residents: [resident] });
+  const [first, second] = (await read('functions', operator)) as LearnedFunction[];
+  expect([first, second]).toEqual([{ ...functions[0], heldMiB: 700 }, functions[1]]);
+});
+
+test('operators have single ones forgotten, others may not', async () => {
+  const set = encodeURIComponent(quotas[0]?.id ?? '');
+  for (const path of ['functions/%2Falice%2Ff', `quotas/${set}`, 'models/a100-40/mps']) {
+    expect([path, await remove(path, alice)]).toEqual([path, 403]);
+    expect([path, await remove(path, operator)]).toEqual([path, 200]);
+  }
+  expect(forgotten).toEqual(['/alice/f', quotas[0]?.id, 'a100-40']);
+  for (const path of ['functions/%2Falice%2Fnothing', 'quotas/nothing', 'models/h100/mps']) {
+    expect([path, await remove(path, operator)]).toEqual([path, 404]);
+  }
+});

@@ -1,0 +1,191 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Kafka, logLevel } from 'kafkajs';
+import type { Delivery } from '@gpuwhisk/common/bus/message-bus';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import { systemRandom } from '@gpuwhisk/common/system/random';
+import { KafkaBus } from '@gpuwhisk/engines/kafka/kafka-bus';
+import { hasKafka, startKafka } from '../../../scripts/engines/kafka.mjs';
+import type { RunningKafka } from '../../../scripts/engines/kafka.mjs';
+import { testMessageBus } from './message-bus.js';
+
+(hasKafka() ? describe : describe.skip)('Kafka', () => {
+  let folder: string;
+  let kafka: RunningKafka;
+  let homes = 0;
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'gpuwhisk-kafka-'));
+    kafka = await startKafka({ dir: folder });
+  }, 120_000);
+
+  afterAll(async () => {
+    await kafka.kill();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  testMessageBus('the Kafka bus', () => {
+    const topicPrefix = `home${++homes}.`;
+    const connection = { brokers: [kafka.brokers], clientId: 'test' };
+    return Promise.resolve({
+      handsOverObjects: false,
+      open: () => {
+        const bus = new KafkaBus({ connection, topicPrefix, clock: systemClock, random: systemRandom });
+        return Promise.resolve({ bus, close: () => bus.close() });
+      },
+      remove: () => Promise.resolve(),
+    });
+  });
+
+  describe('beside other clients', () => {
+    const durable = { durable: true, maxPendingMessages: 1000, maxPendingBytes: 1e6 };
+    const seams = { clock: systemClock, random: systemRandom };
+    let client: Kafka;
+    let topicPrefix: string;
+    let bus: KafkaBus;
+    let malformed: string[];
+    let got: Delivery[];
+
+    const open = (): KafkaBus =>
+      new KafkaBus({
+        ...seams,
+        connection: { brokers: [kafka.brokers], clientId: 'test' },
+        topicPrefix,
+        onMalformed: (topic, _offset, reason) => malformed.push(`${topic}: ${reason}`),
+      });
+
+    const takeAll = async (): Promise<void> => {
+      got = [];
+      await bus.subscribe('invoker0', 'invoker0', { maxInFlight: 10 }, (delivery) => {
+        got.push(delivery);
+        delivery.done();
+      });
+    };
+    const until = async (what: string, holds: () => boolean): Promise<void> => {
+      for (let tries = 0; !holds(); tries++) {
+        if (tries === 1000) throw new Error(`It did not happen: ${what}`);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+    };
+    const produce = async (...values: (string | null)[]): Promise<void> => {
+      const producer = client.producer();
+      await producer.connect();
+      const messages = values.map((value) => ({ key: 'messages', value }));
+      await producer.send({ topic: `${topicPrefix}invoker0`, messages });
+      await producer.disconnect();
+    };
+
+    beforeEach(async () => {
+      topicPrefix = `home${++homes}.`;
+      malformed = [];
+      client = new Kafka({ brokers: [kafka.brokers], logLevel: logLevel.NOTHING });
+      bus = open();
+      await bus.ensureTopic('invoker0', durable);
+    });
+
+    afterEach(() => bus.close());
+
+    test('what is no JSON object is skipped, counted and done, and does not hold up what follows', async () => {
+      await takeAll();
+      await produce('{"n":1}', 'no JSON', null, '[1]', '7', '{"n":2}', '{"cut":');
+      await until('the good ones came', () => got.length === 2);
+      await until('all are done', () => bus.lag('invoker0', 'invoker0') === 0);
+      expect(got.map(({ message }) => message.n)).toEqual([1, 2]);
+      expect(malformed.map((line) => line.split(':')[0])).toEqual(Array(5).fill('invoker0'));
+      expect(malformed).toContain('invoker0: it is no JSON object');
+      await bus.close();
+      bus = open();
+      await bus.ensureTopic('invoker0', durable);
+      expect(bus.lag('invoker0', 'invoker0')).toBe(0);
+    });
+
+    test('other consumers find messages under the key and in the JSON that OpenWhisk uses', async () => {
+      const message: JsonObject = { transid: ['t', 1], text: 'ünïcödé' };
+      await bus.send('invoker0', message).synced();
+      const consumer = client.consumer({ groupId: `${topicPrefix}other` });
+      await consumer.connect();
+      await consumer.subscribe({ topic: `${topicPrefix}invoker0`, fromBeginning: true });
+      const found: [string | undefined, string | undefined][] = [];
+      await consumer.run({
+        eachMessage: ({ message: { key, value } }) => {
+          found.push([key?.toString(), value?.toString()]);
+          return Promise.resolve();
+        },
+      });
+      await until('it came', () => found.length > 0);
+      await consumer.disconnect();
+      expect(found).toEqual([['messages', JSON.stringify(message)]]);
+    });
+
+    test('topics have one partition, and the retention and segments of OpenWhisk', async () => {
+      await bus.ensureTopic('cacheInvalidation', { ...durable, durable: false });
+      await bus.ensureTopic('completed0', { ...durable, durable: false });
+      const admin = client.admin();
+      await admin.connect();
+      const settingsOf = async (topic: string): Promise<Record<string, string>> => {
+        const names = ['retention.ms', 'retention.bytes', 'segment.bytes'];
+        const { resources } = await admin.describeConfigs({
+          includeSynonyms: false,
+          resources: [{ type: 2, name: topicPrefix + topic, configNames: names }],
+        });
+        const entries = resources[0]?.configEntries ?? [];
+        return Object.fromEntries(entries.map(({ configName, configValue }) => [configName, configValue]));
+      };
+      const sizes = { 'retention.bytes': '1073741824', 'segment.bytes': '536870912' };
+      expect(await settingsOf('invoker0')).toEqual({ 'retention.ms': '172800000', ...sizes });
+      expect(await settingsOf('completed0')).toEqual({ 'retention.ms': '3600000', ...sizes });
+      expect(await settingsOf('cacheInvalidation')).toEqual({ 'retention.ms': '300000', ...sizes });
+      const { topics } = await admin.fetchTopicMetadata({ topics: [`${topicPrefix}invoker0`] });
+      expect(topics[0]?.partitions).toHaveLength(1);
+      await admin.disconnect();
+    });
+
+    test('a sender elsewhere learns how far the consumer is', async () => {
+      const sender = open();
+      await sender.ensureTopic('invoker0', { ...durable, maxPendingMessages: 5 });
+      for (let n = 0; n < 5; n++) await sender.send('invoker0', { n }).synced();
+      expect(() => sender.send('invoker0', { n: 5 })).toThrow('is full: 5 messages wait, 5 may');
+      await takeAll();
+      await until('it learnt of it', () => sender.lag('invoker0', 'invoker0') === 0);
+      await sender.send('invoker0', { n: 5 }).synced();
+      await sender.close();
+    });
+
+    test('messages that retention deletes before they are read are reported, and the rest comes', async () => {
+      for (let n = 0; n < 5; n++) await bus.send('invoker0', { n }).synced();
+      await bus.subscribe('invoker0', 'invoker0', { maxInFlight: 0 }, () => undefined);
+      await bus.close();
+      const admin = client.admin();
+      await admin.connect();
+      // Has kafkajs learn where the topic is, which deleting does not.
+      await admin.fetchTopicOffsets(`${topicPrefix}invoker0`);
+      const partitions = [{ partition: 0, offset: '3' }];
+      await admin.deleteTopicRecords({ topic: `${topicPrefix}invoker0`, partitions });
+      await admin.disconnect();
+      const lost: [number, number][] = [];
+      bus = new KafkaBus({
+        ...seams,
+        connection: { brokers: [kafka.brokers], clientId: 'test' },
+        topicPrefix,
+        onLost: (_topic, from, to) => lost.push([from, to]),
+      });
+      await bus.ensureTopic('invoker0', durable);
+      await takeAll();
+      await until('the rest came', () => got.length === 2);
+      expect(got.map(({ message }) => message.n)).toEqual([3, 4]);
+      expect(lost).toEqual([[0, 3]]);
+      await until('all is done', () => bus.lag('invoker0', 'invoker0') === 0);
+    });
+  });
+});
+
+test('brokers that are not there are named', async () => {
+  const connection = { brokers: ['127.0.0.1:9', '127.0.0.1:10'], clientId: 'test' };
+  const bus = new KafkaBus({ connection, clock: systemClock, random: systemRandom, openTimeoutMs: 200 });
+  const topic = bus.ensureTopic('t', { durable: true, maxPendingMessages: 1, maxPendingBytes: 1 });
+  await expect(topic).rejects.toThrow('Kafka at 127.0.0.1:9, 127.0.0.1:10 cannot be used: ');
+  await bus.close();
+});

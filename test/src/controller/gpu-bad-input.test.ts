@@ -1,0 +1,125 @@
+// What cannot be, vanishes or is set wrongly, under policy faashare: each has an end, and no queue is stuck.
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { a100, nodeRow } from '../api/gpu-nodes.js';
+import { GpuCluster } from './gpu-cluster.js';
+
+const hourMs = 3_600_000;
+
+describe('under policy faashare', () => {
+  let cluster: GpuCluster;
+  beforeEach(async () => {
+    cluster = await GpuCluster.start({ policy: 'faashare' });
+    await cluster.tell();
+  });
+
+  /** Ends whatever runs and has the agent tell so, until nothing waits and nothing runs; gives the names in order. */
+  async function drain(): Promise<string[]> {
+    const ran: string[] = [];
+    for (let round = 0; round < 100 && cluster.scheduler.waiting + cluster.running.length > 0; round++) {
+      for (const name of cluster.running) {
+        await cluster.finish(name);
+        ran.push(name);
+      }
+      await cluster.tell();
+      await cluster.clock.runFor(300);
+    }
+    expect([cluster.scheduler.waiting, cluster.running]).toEqual([0, []]);
+    return ran;
+  }
+
+  /** The wall clock is set by so much, either way. */
+  function setClock(byMs: number): void {
+    const { clock } = cluster;
+    const before = clock.now.bind(clock);
+    clock.now = () => before() + byMs;
+  }
+
+  test('an SLO that cannot be met is best effort, and runs after those that can', async () => {
+    await cluster.accept('running');
+    await cluster.accept('impossible', { sloMs: 1 });
+    await cluster.clock.runFor(300);
+    await cluster.accept('possible', { sloMs: 10_000 });
+    const [first, second] = cluster.scheduler.queued();
+    expect([first?.action, first?.sloMs]).toEqual(['/alice/possible', 10_000]);
+    expect([second?.action, second?.sloMs]).toEqual(['/alice/impossible', undefined]);
+    expect(await drain()).toEqual(['running', 'possible', 'impossible']);
+  });
+
+  test.each([0, -1, 1.5, null, 'much', 1e12])('memory of %p is refused with 400', async (memoryMiB) => {
+    const refused = cluster.clock.runUntil(cluster.invoke('odd', { memoryMiB }));
+    await expect(refused).rejects.toMatchObject({ status: 400, message: expect.stringContaining("'memoryMiB'") });
+    expect(cluster.scheduler.waiting).toBe(0);
+  });
+
+  test('a device whose memory is not known gets nothing, and others serve', async () => {
+    const odd = a100('GPU-odd', { memoryMiB: NaN });
+    await cluster.tell({ ...nodeRow([odd]) });
+    await expect(cluster.clock.runUntil(cluster.invoke('a', { memoryMiB: 1000 }))).rejects.toMatchObject({
+      status: 503,
+      message: expect.stringContaining('can give 0'),
+    });
+    await cluster.tell({ ...nodeRow([odd, a100('GPU-1', { memoryMiB: 40_000 })]) });
+    await cluster.accept('a', { memoryMiB: 1000 });
+    expect(cluster.arrivals[0]?.message.gpu?.devices).toEqual(['GPU-1']);
+  });
+
+  test('figures of a node that are no numbers stop nobody', async () => {
+    const row = nodeRow([a100('GPU-0', { memoryMiB: 40_000 })]);
+    const status = row.status.map((one) => ({ ...one, usedMemoryMiB: NaN, utilisation: NaN, smActivity: NaN }));
+    await cluster.tell({ ...row, status });
+    await cluster.accept('a', { memoryMiB: 1000, sloMs: 5000 });
+    await cluster.accept('b', { memoryMiB: 1000 });
+    expect((await drain()).sort()).toEqual(['a', 'b']);
+  });
+
+  test('a function that nobody has seen run is placed, whatever its SLO', async () => {
+    await cluster.accept('new', { memoryMiB: 1000, sloMs: 10 });
+    expect(cluster.running).toEqual(['new']);
+  });
+
+  test('what waits when its only device vanishes runs once there is one again, each once', async () => {
+    await cluster.accept('running');
+    const names = Array.from({ length: 20 }, (_, at) => `waiting ${at}`);
+    for (const name of names)
+      await cluster.accept(name, { memoryMiB: 30_000, sloMs: 5000 + 1000 * names.indexOf(name) });
+    await cluster.tell({ devices: [], status: [] });
+    await cluster.finish('running');
+    await cluster.clock.runFor(2000);
+    expect([cluster.scheduler.waiting, cluster.running]).toEqual([20, []]);
+    await expect(cluster.clock.runUntil(cluster.invoke('late'))).rejects.toMatchObject({ status: 503 });
+    await cluster.tell();
+    expect((await drain()).sort()).toEqual([...names].sort());
+  });
+
+  test('what waits for a device that never comes back ends after the longest wait, with a record', async () => {
+    const id = await cluster.accept('running').then(() => cluster.accept('waiting'));
+    await cluster.tell({ devices: [], status: [] });
+    await cluster.finish('running');
+    await cluster.clock.runFor(601_000);
+    expect(cluster.scheduler.waiting).toBe(0);
+    const record = await cluster.record(id);
+    expect(record?.response.result).toEqual({ error: 'No GPU became free for the action within 600000 ms.' });
+  });
+
+  test.each([
+    ['forward', 2 * hourMs],
+    ['back', -2 * hourMs],
+  ])('a clock that is set %s ends no wait, makes nobody late and nobody early', async (_, byMs) => {
+    await cluster.accept('running');
+    await cluster.accept('strict', { sloMs: 20_000 });
+    await cluster.accept('best effort');
+    setClock(byMs);
+    await cluster.tell();
+    await cluster.clock.runFor(1000);
+    expect(cluster.scheduler.queued()).toMatchObject([
+      { action: '/alice/strict', sloMs: 20_000 },
+      { action: '/alice/best effort' },
+    ]);
+    for (const { waitedMs } of cluster.scheduler.queued()) {
+      expect(waitedMs).toBeGreaterThanOrEqual(1000);
+      expect(waitedMs).toBeLessThan(60_000);
+    }
+    await cluster.accept('after', { sloMs: 5_000 });
+    expect(await drain()).toEqual(['running', 'after', 'strict', 'best effort']);
+  });
+});

@@ -1,0 +1,116 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { openDurable } from '@gpuwhisk/common/bus/durable';
+import type { Durable } from '@gpuwhisk/common/bus/durable';
+import { createLogger } from '@gpuwhisk/common/logging';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import { InvokerSupervision } from '@gpuwhisk/controller/balance/invoker-supervision';
+import { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes';
+import { HealthPings } from '@gpuwhisk/invoker/health-pings';
+import { SimulatedClock } from '../simulation/simulated-clock.js';
+import { SimulatedDisk } from '../simulation/simulated-disk.js';
+
+const logger = createLogger({ level: 'silent' });
+
+let clock: SimulatedClock;
+let durable: Durable;
+let supervision: InvokerSupervision;
+/** The invokers that were tested. */
+let tested: number[];
+
+beforeEach(async () => {
+  clock = new SimulatedClock();
+  const random = seededRandom(1);
+  const disk = new SimulatedDisk(clock, random);
+  durable = await clock.runUntil(openDurable({ disk, folder: '/log', clock, random }));
+  tested = [];
+  const { bus } = durable;
+  supervision = new InvokerSupervision({ bus, clock, logger, instance: 0, test: (invoker) => tested.push(invoker) });
+  await clock.runUntil(supervision.open());
+});
+
+afterEach(async () => {
+  await clock.runUntil(supervision.close());
+  await clock.runUntil(durable.close());
+});
+
+async function startInvoker(instance: number): Promise<HealthPings> {
+  const pings = new HealthPings(durable.bus, clock, logger, {
+    ...{ instance, userMemory: '1024 MB', instanceType: 'invoker', tags: [], dedicatedNamespaces: [] },
+    uniqueName: `host${instance}`,
+  });
+  await clock.runUntil(pings.open());
+  await clock.runFor(100);
+  return pings;
+}
+
+test('an invoker is tested when it comes, up when that went well, and down when it is silent', async () => {
+  const pings = await startInvoker(1);
+  expect(supervision.health()).toEqual({ 'invoker1/host1': 'unhealthy' });
+  expect(tested).toEqual([1]);
+  expect(supervision.invokers().map(({ isUsable }) => isUsable)).toEqual([false, false]);
+  supervision.finished(1, 'success');
+  expect(supervision.health()).toEqual({ 'invoker1/host1': 'up' });
+  expect(supervision.invokers()[1]).toEqual({ instance: 1, memoryMiB: 1024, isUsable: true });
+  await clock.runFor(30_000);
+  expect(supervision.health()).toEqual({ 'invoker1/host1': 'up' });
+  pings.close();
+  await clock.runFor(12_000);
+  expect(supervision.health()).toEqual({ 'invoker1/host1': 'down' });
+  expect(supervision.invokers()[1]?.isUsable).toBe(false);
+  const again = await startInvoker(1);
+  expect(supervision.health()).toEqual({ 'invoker1/host1': 'unhealthy' });
+  expect(tested).toEqual([1, 1]);
+  again.close();
+});
+
+test('errors make it unhealthy, time-outs unresponsive; it is tested every minute until it is up again', async () => {
+  const pings = await startInvoker(0);
+  supervision.finished(0, 'success');
+  for (let count = 0; count < 4; count++) supervision.finished(0, 'system error');
+  expect(supervision.health()).toEqual({ 'invoker0/host0': 'unhealthy' });
+  await clock.runFor(61_000);
+  expect(tested.length).toBeGreaterThanOrEqual(2);
+  for (let count = 0; count < 10; count++) supervision.finished(0, 'success');
+  expect(supervision.health()).toEqual({ 'invoker0/host0': 'up' });
+  for (let count = 0; count < 4; count++) supervision.finished(0, 'time-out');
+  expect(supervision.health()).toEqual({ 'invoker0/host0': 'unresponsive' });
+  pings.close();
+});
+
+test('one that is drained gets nothing from the next ping on', async () => {
+  const pings = await startInvoker(0);
+  supervision.finished(0, 'success');
+  pings.enable(false);
+  await clock.runFor(100);
+  expect(supervision.health()).toEqual({ 'invoker0/host0': 'down' });
+  pings.enable(true);
+  await clock.runFor(100);
+  expect(supervision.health()).toEqual({ 'invoker0/host0': 'unhealthy' });
+  pings.close();
+});
+
+test('what is no ping is left out', async () => {
+  durable.bus.send('health', { name: { instance: -1, userMemory: '1 MB' } });
+  durable.bus.send('health', { name: 'invoker0' });
+  durable.bus.send('health', { name: { instance: 1e9, userMemory: '1 MB' } });
+  await clock.runFor(100);
+  expect(supervision.health()).toEqual({});
+});
+
+test('controllers hear of what others have changed, and not of their own', async () => {
+  const heard: string[][] = [[], []];
+  const controllers = await Promise.all(
+    heard.map(async (ids, instance) => {
+      const changes = new EntityChanges(durable.bus, logger, instance);
+      changes.onElsewhere((id) => ids.push(id));
+      await clock.runUntil(changes.open());
+      return changes;
+    }),
+  );
+  controllers[0]?.announce('guest/hello');
+  controllers[1]?.announce('guest/pkg/hello');
+  durable.bus.send('cacheInvalidation', { key: 7 });
+  await clock.runFor(100);
+  expect(heard).toEqual([['guest/pkg/hello'], ['guest/hello']]);
+  for (const each of controllers) await clock.runUntil(each.close());
+});

@@ -1,0 +1,255 @@
+// What the controller learns, in a store, from life to life.
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { configSchema } from '@gpuwhisk/common/config';
+import type { Decision } from '@gpuwhisk/common/gpu';
+import { createLogger } from '@gpuwhisk/common/logging';
+import { createMetrics } from '@gpuwhisk/common/metrics';
+import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
+import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import { Learned } from '@gpuwhisk/controller/learned/learned';
+import { trainModel } from '@gpuwhisk/gpu/predict/slowdown-model';
+import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
+import { SimulatedClock } from '../simulation/simulated-clock.js';
+
+const kind = { gpuType: 'a100-40', mode: 'mps' } as const;
+const gpu = { type: 'a100-40', mode: 'mps' } as const;
+const features = { smUtil: 0.5, dramUtil: 0.2, l2Util: 0.1 };
+const jobs = ['a', 'b'].map((name) => ({ function: `/guest/${name}`, version: '0.0.1', batch: 1, features }));
+const task = { ...jobs[0]!, arrivedAt: 1 };
+const decision = (activationId: string, at: number): Decision => ({
+  ...{ at, activationId, action: '/guest/a', namespace: 'guest', policy: 'faashare', reason: 'placed', rejected: [] },
+});
+const sample = (share: number): SlowdownSample => ({ one: { features, share }, others: [], slowdown: 1 / share });
+const model = trainModel(
+  kind,
+  Array.from({ length: 20 }, (_, at) => sample((at + 1) / 20)),
+  { version: 3, seed: 1 },
+);
+
+let clock: SimulatedClock;
+let store: ArtifactStore;
+let warnings: string[];
+
+beforeEach(() => {
+  clock = new SimulatedClock();
+  store = simulatedStore({ clock, random: seededRandom(1), latencyMs: 2 });
+  warnings = [];
+});
+
+function open(over: ArtifactStore = store, instance = 0): Promise<Learned> {
+  const write = (line: string): void => void warnings.push(line);
+  const logger = createLogger({ level: 'warn', destination: { write } });
+  const options = configSchema.parse({}).gpu;
+  const metrics = createMetrics();
+  const parts = { store: over, clock, random: seededRandom(1), logger, metrics, instance, options };
+  return clock.runUntil(Learned.open(parts));
+}
+
+function learnAll(learned: Learned): void {
+  learned.profiles.ran({ task, gpu, tookMs: 100, slowdown: 1, isWarm: true, isAlone: true });
+  learned.table.record(jobs, 'a100-40', 'mps', { shares: [70, 30], slowdowns: [1.2, 1.5] }, 550);
+  learned.addSample(kind, sample(0.5));
+  learned.put(model);
+  learned.decisions.add(decision('first', 1));
+}
+
+const documents = (): Promise<StoredDocument[]> => clock.runUntil(store.list('gpu', { after: 'learned/', limit: 100 }));
+const put = async (document: StoredDocument): Promise<void> => void (await clock.runUntil(store.put('gpu', document)));
+
+describe('what was learned', () => {
+  test('is there in the next life: profiles, samples, models, shares of sets, decisions', async () => {
+    const first = await open();
+    learnAll(first);
+    await clock.runUntil(first.close());
+    const next = await open();
+    expect(next.functions()).toEqual([
+      {
+        ...kind,
+        function: '/guest/a',
+        version: '0.0.1',
+        batches: [{ batch: 1, soloMs: 100, measured: true, runs: 1 }],
+      },
+    ]);
+    expect(next.quotas()).toEqual([
+      {
+        ...{ id: 'a100-40/mps /guest/a@0.0.1#1 /guest/b@0.0.1#1', ...kind, driverMajor: 550, searched: false },
+        jobs: jobs.map(({ function: name, version }) => ({ function: name, version })),
+        points: [{ shares: [70, 30], slowdowns: [1.2, 1.5], measurements: 1 }],
+      },
+    ]);
+    expect(next.samplesOf(kind).state()).toMatchObject({ fresh: 1, training: { samples: [sample(0.5)] } });
+    expect(next.models()).toEqual([{ ...kind, version: 3, sampleCount: 20 }]);
+    expect(next.predictors.model(kind)).toEqual(model);
+    expect(next.decisions.latest()).toEqual([decision('first', 1)]);
+    expect(warnings).toEqual([]);
+  });
+
+  test('is written in the background, what changes often as seldom as the settings say', async () => {
+    let writes = 0;
+    const learned = await open({
+      ...bound(store),
+      put: (...all) => {
+        writes += 1;
+        return store.put(...all);
+      },
+    });
+    for (let count = 0; count < 50; count += 1) learnAll(learned);
+    expect(writes).toBe(0);
+    await clock.runFor(1999);
+    expect(writes).toBe(0);
+    await clock.runFor(20);
+    expect([writes, (await documents()).length]).toEqual([5, 5]);
+    for (const { kind: of, gpuType, mode } of await documents()) {
+      if (of !== 'decisions') expect({ gpuType, mode }).toEqual(kind);
+    }
+    learnAll(learned);
+    await clock.runFor(2100);
+    expect(writes).toBe(10);
+  });
+
+  test('outlives a store that fails for a while', async () => {
+    let fails = true;
+    const learned = await open({
+      ...bound(store),
+      put: (...all) => (fails ? Promise.reject(new Error('the disk is full')) : store.put(...all)),
+    });
+    learnAll(learned);
+    await clock.runFor(10_000);
+    expect([(await documents()).length, warnings.length]).toEqual([0, 1]);
+    expect(warnings[0]).toContain('the disk is full');
+    fails = false;
+    await clock.runFor(60_000);
+    expect(await documents()).toHaveLength(5);
+    expect(learned.writes.saved).toBe(5);
+  });
+
+  test('is read later where the store fails at the start, and not written over until then', async () => {
+    const first = await open();
+    learnAll(first);
+    await clock.runUntil(first.close());
+    let fails = true;
+    const list: ArtifactStore['list'] = (...all) =>
+      fails ? Promise.reject(new Error('the store fails')) : store.list(...all);
+    const next = await open({ ...bound(store), list });
+    expect([next.functions(), warnings.length]).toEqual([[], 1]);
+    next.profiles.ran({ task, gpu, tookMs: 300, slowdown: 1, isWarm: true, isAlone: true });
+    await clock.runFor(30_000);
+    expect([next.quotas(), warnings.length]).toEqual([[], 1]);
+    fails = false;
+    await clock.runFor(60_000);
+    expect(next.quotas()).toHaveLength(1);
+    // What has been learned since is newer.
+    expect((await open()).functions()).toMatchObject([{ batches: [{ soloMs: 300 }] }]);
+  });
+
+  test('is overwritten by whoever writes last, where two controllers learn the same', async () => {
+    const [one, other] = [await open(), await open(store, 1)];
+    learnAll(one);
+    await clock.runFor(3000);
+    learnAll(other);
+    other.profiles.ran({ task, gpu, tookMs: 300, slowdown: 1, isWarm: true, isAlone: true });
+    await clock.runFor(3000);
+    expect((await open()).functions()).toEqual(other.functions());
+    expect((await documents()).filter(({ kind: of }) => of === 'decisions')).toHaveLength(2);
+    expect(warnings).toEqual([]);
+  });
+});
+
+describe('what cannot be used', () => {
+  async function damage(of: string, change: (document: StoredDocument) => StoredDocument): Promise<void> {
+    const first = await open();
+    learnAll(first);
+    await clock.runUntil(first.close());
+    const found = (await documents()).find((one) => one.kind === of);
+    await put(change(found!));
+  }
+
+  test.each<[string, string, (document: StoredDocument) => StoredDocument]>([
+    ['a changed text', 'it is damaged', (one) => ({ ...one, text: `${String(one.text)} ` })],
+    ['an older format', 'its format is 0 instead of 1', (one) => ({ ...one, format: 0 })],
+    ['an unknown kind', "its kind is 'dream'", (one) => ({ ...one, kind: 'dream' })],
+    ['nothing', 'its format is undefined', ({ _id, _rev }) => ({ _id, _rev: _rev! })],
+  ])('%s is said in a line and left aside; the rest is taken, and it is learned anew', async (_, reason, change) => {
+    for (const of of ['profile', 'samples', 'model', 'quota', 'decisions']) {
+      await damage(of, change);
+      warnings = [];
+      const next = await open();
+      expect(warnings).toHaveLength(1);
+      expect(warnings[0]).toContain(reason);
+      const known = [next.functions(), next.quotas(), next.models(), next.decisions.latest()];
+      expect(known.filter((list) => list.length === 0)).toHaveLength(of === 'samples' ? 0 : 1);
+      learnAll(next);
+      await clock.runUntil(next.close());
+      warnings = [];
+      await open();
+      expect(warnings).toEqual([]);
+    }
+  });
+
+  test('a model whose text is no model does not come into force', async () => {
+    const first = await open();
+    learnAll(first);
+    await clock.runUntil(first.close());
+    const { createHash } = await import('node:crypto');
+    const [found] = (await documents()).filter((one) => one.kind === 'model');
+    const text = String(found!.text).replace('"sampleCount":20', '"sampleCount":21');
+    await put({ ...found!, text, sha256: createHash('sha256').update(text).digest('hex') });
+    const next = await open();
+    expect([next.models(), warnings.length]).toEqual([[], 1]);
+    expect(warnings[0]).toContain('its SHA-256 is another');
+  });
+});
+
+describe('an operator', () => {
+  test('has it forgotten, for the next life too', async () => {
+    const learned = await open();
+    learnAll(learned);
+    await clock.runFor(3000);
+    const [quota] = learned.quotas();
+    expect(learned.forgetQuota(quota!.id)).toBe(true);
+    expect(learned.forgetModel(kind)).toBe(true);
+    expect(learned.forgetFunction('/guest/a')).toBe(true);
+    expect([learned.forgetQuota(quota!.id), learned.forgetModel(kind), learned.forgetFunction('/guest/a')]).toEqual([
+      ...[false, false, false],
+    ]);
+    expect([learned.functions(), learned.quotas(), learned.models()]).toEqual([[], [], []]);
+    await clock.runFor(3000);
+    expect((await documents()).map((one) => one.kind)).toEqual(['decisions']);
+  });
+
+  test('who forgets a function has the sets forgotten that it is in', async () => {
+    const learned = await open();
+    learnAll(learned);
+    learned.forgetFunction('/guest/b');
+    expect([learned.quotas(), learned.functions()]).toMatchObject([[], [{ function: '/guest/a' }]]);
+  });
+});
+
+test('the last 1000 decisions are kept, in their order, over lives', async () => {
+  let learned = await open();
+  for (let at = 0; at < 1120; at += 1) learned.decisions.add(decision(`d${at}`, at));
+  const last = learned.decisions.latest();
+  expect([last.length, last[0]?.activationId, last.at(-1)?.activationId]).toEqual([1000, 'd1119', 'd120']);
+  await clock.runUntil(learned.close());
+  learned = await open();
+  expect(learned.decisions.latest()).toEqual(last);
+  learned.decisions.add(decision('next', 2000));
+  expect(learned.decisions.latest().slice(0, 2)).toEqual([decision('next', 2000), last[0]]);
+  expect(learned.decisions.latest().at(-1)?.activationId).toBe('d121');
+});
+
+/** A store as an object of functions, so that some of them can be others. */
+function bound(of: ArtifactStore): ArtifactStore {
+  return {
+    get: of.get.bind(of),
+    put: of.put.bind(of),
+    createMany: of.createMany.bind(of),
+    delete: of.delete.bind(of),
+    list: of.list.bind(of),
+    query: of.query.bind(of),
+    count: of.count.bind(of),
+    getAttachment: of.getAttachment.bind(of),
+    close: of.close.bind(of),
+  };
+}

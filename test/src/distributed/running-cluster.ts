@@ -1,0 +1,61 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** A process of a cluster; it is started again when it ends. */
+export interface Member {
+  name: string;
+  url: string;
+  pid: number;
+}
+
+export interface Cluster {
+  /** Leads to all controllers by turns. */
+  url: string;
+  /** Of an account with room. */
+  auth: string;
+  controllers: Member[];
+  invokers: Member[];
+  redis: { pid: number; port: number };
+  stop(): Promise<void>;
+}
+
+interface Starter {
+  missingForCluster(): string[];
+  startCluster(options: {
+    dir: string;
+    controllers: number;
+    invokers: number;
+    set?: string[];
+    invokerSet?: string[];
+    log?: (name: string, text: string) => void;
+  }): Promise<Cluster>;
+}
+
+const starter = (await import(new URL('../../../scripts/local-cluster.mjs', import.meta.url).href)) as Starter;
+
+/** What is missing for a cluster here; empty: nothing. */
+export const missing = starter.missingForCluster();
+
+/** Starts a cluster that leaves nothing behind when it stops; `printed` gives what its processes wrote. */
+export async function startCluster(
+  controllers: number,
+  invokers: number,
+): Promise<Cluster & { printed: () => string }> {
+  const dir = await mkdtemp(join(tmpdir(), 'gpuwhisk-distributed-'));
+  let text = '';
+  const cluster = await starter.startCluster({
+    ...{ dir, controllers, invokers },
+    // Small: so that what is tested is the cluster and not the machine.
+    invokerSet: ['containers=process', 'stemCells=false', 'poolMemoryMiB=1024', 'gpus=sim:a100-40'],
+    log: (name, line) => (text = (text + `${name}: ${line}`).slice(-20_000)),
+  });
+  return {
+    ...cluster,
+    printed: () => text,
+    stop: async () => {
+      await cluster.stop();
+      await rm(dir, { recursive: true });
+    },
+  };
+}

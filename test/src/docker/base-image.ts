@@ -1,0 +1,123 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, copyFileSync, existsSync, linkSync, mkdirSync, readdirSync, realpathSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { DockerEngine } from './docker-engine.js';
+
+const sources = fileURLToPath(new URL('../../../native/entry', import.meta.url));
+
+/** Where programs of an image made here lie. */
+export const entryInside = '/opt/gpuwhisk/entry';
+
+/** The libraries that programs of this machine load at their start. */
+function librariesOf(programs: readonly string[]): Set<string> {
+  const listed = execFileSync('ldd', programs, { encoding: 'utf8' });
+  // A line that names a program itself begins with it.
+  return new Set([...listed.matchAll(/^\s+(?:\S+ => )?(\/\S+)/gm)].map(([, path = '']) => path));
+}
+
+function place(source: string, root: string, target = source): void {
+  const to = join(root, target);
+  if (existsSync(to)) return;
+  mkdirSync(dirname(to), { recursive: true });
+  const from = realpathSync(source);
+  try {
+    linkSync(from, to);
+  } catch {
+    // On another file system.
+    copyFileSync(from, to);
+  }
+}
+
+/** A file system made of programs of this machine, in `folder`. */
+export function makeRoot(folder: string, programs: readonly string[]): string {
+  const root = join(folder, 'root');
+  for (const name of ['tmp', 'etc', 'proc', 'dev', 'run', 'usr/local/bin', 'opt/gpuwhisk']) {
+    mkdirSync(join(root, name), { recursive: true });
+  }
+  chmodSync(join(root, 'tmp'), 0o1777);
+  for (const program of programs) place(program, root);
+  for (const library of librariesOf(programs)) place(library, root);
+  execFileSync('cc', [
+    '-O2',
+    '-Wall',
+    '-Wextra',
+    '-Werror',
+    '-static',
+    '-o',
+    join(root, entryInside),
+    join(sources, 'main.c'),
+  ]);
+  return root;
+}
+
+/** Makes an image of a folder. `changes` are instructions of a Dockerfile. */
+export async function importImage(
+  engine: DockerEngine,
+  name: string,
+  root: string,
+  changes: readonly string[],
+): Promise<void> {
+  const flags = changes.flatMap((change) => ['--change', change]);
+  const tar = spawn('tar', ['-C', root, '--owner=0', '--group=0', '-cf', '-', '.'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const docker = spawn('docker', ['import', ...flags, '-', name], {
+    stdio: [tar.stdout, 'ignore', 'inherit'],
+    env: { ...process.env, DOCKER_HOST: `unix://${engine.socketPath}` },
+  });
+  const [[packed], [imported]] = (await Promise.all([once(tar, 'exit'), once(docker, 'exit')])) as [number[], number[]];
+  if (packed !== 0 || imported !== 0) throw new Error(`The image ${name} could not be imported.`);
+}
+
+/** What a C compiler that links statically is made of, besides its headers. */
+function compilerFiles(): string[] {
+  const ask = (question: string): string => execFileSync('cc', [question], { encoding: 'utf8' }).trim();
+  const programs = ['cc1', 'collect2', 'as', 'ld'].map((name) => {
+    const path = ask(`-print-prog-name=${name}`);
+    return path.startsWith('/') ? path : execFileSync('sh', ['-c', `command -v ${path}`], { encoding: 'utf8' }).trim();
+  });
+  const names = ['crt1.o', 'crti.o', 'crtn.o', 'crtbeginT.o', 'crtend.o', 'libc.a', 'libgcc.a', 'libgcc_eh.a'];
+  const linked = [...names, 'liblto_plugin.so'].map((name) => ask(`-print-file-name=${name}`));
+  return [...programs, ...linked.filter((path) => path.startsWith('/'))];
+}
+
+/** Adds the machine's C compiler with its headers. */
+export function addCompiler(root: string): void {
+  const compiler = execFileSync('sh', ['-c', 'command -v cc'], { encoding: 'utf8' }).trim();
+  const files = [compiler, ...compilerFiles()];
+  for (const path of files) place(path, root);
+  const loaded = files.filter((path) => !/\.[ao]$/.test(path));
+  for (const library of librariesOf(loaded)) place(library, root);
+  const inner = execFileSync('cc', ['-print-file-name=include'], { encoding: 'utf8' }).trim();
+  for (const folder of ['/usr/include', inner]) copyFolder(folder, root, ['c++', 'node', 'python3*']);
+}
+
+/** Adds the interpreter at `home` (its prefix) of that minor version with its library, without packages. */
+export function addPython(root: string, home: string, version: string): void {
+  const program = join(home, 'bin', `python${version}`);
+  const library = join(home, 'lib', `python${version}`);
+  place(program, root);
+  copyFolder(library, root, [
+    'test',
+    'site-packages',
+    'dist-packages',
+    'idlelib',
+    'ensurepip',
+    '__pycache__',
+    'config-*',
+  ]);
+  mkdirSync(join(root, library, 'site-packages'), { recursive: true });
+  const modules = join(library, 'lib-dynload');
+  const extensions = readdirSync(modules).filter((name) => name.endsWith('.so'));
+  const loaded = [program, ...extensions.map((name) => join(modules, name))];
+  for (const needed of librariesOf(loaded)) place(needed, root);
+}
+
+function copyFolder(folder: string, root: string, except: readonly string[]): void {
+  const to = join(root, folder);
+  mkdirSync(to, { recursive: true });
+  const flags = except.map((name) => `--exclude=./${name}`).join(' ');
+  execFileSync('sh', ['-c', `tar -C "$1" ${flags} -cf - . | tar -C "$2" -xf -`, 'copy', realpathSync(folder), to]);
+}

@@ -1,0 +1,22 @@
+import { afterAll, beforeAll, describe } from '@jest/globals';
+import { containerFactoryContract } from '../contract/container-factory.js';
+import { hasDocker, startDocker } from './docker-engine.js';
+import type { DockerEngine } from './docker-engine.js';
+import { makeGuestImages, openDockerFactory } from './docker-harness.js';
+import { foreignCases } from './foreign-cases.js';
+import { troubleCases } from './trouble-cases.js';
+
+const startTimeoutMs = 120_000;
+
+(hasDocker ? describe : describe.skip)('Docker', () => {
+  let engine: DockerEngine;
+  beforeAll(async () => {
+    engine = await startDocker();
+    await makeGuestImages(engine);
+  }, startTimeoutMs);
+  afterAll(() => engine.stop(), startTimeoutMs);
+
+  foreignCases(() => engine);
+  troubleCases(() => engine);
+  containerFactoryContract('Docker factory', () => openDockerFactory(engine));
+});

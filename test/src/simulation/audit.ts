@@ -1,0 +1,22 @@
+import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { Ledger } from './ledger.js';
+import { withoutRevision } from './observers.js';
+
+/** Compares what the store has to what was seen. No process may be running. */
+export async function auditStore(store: Pick<ArtifactStore, 'get'>, ledger: Ledger): Promise<void> {
+  const known = [...ledger.byActivation];
+  const found = await Promise.all(
+    known.map(([id, { namespace }]) =>
+      store.get('activations', `${namespace}/${id}`).catch((error: unknown) => {
+        if (error instanceof NoDocumentError) return undefined;
+        throw error;
+      }),
+    ),
+  );
+  found.forEach((document, index) => {
+    const id = known[index]?.[0] ?? '';
+    if (document !== undefined) ledger.recorded(withoutRevision(document));
+    else ledger.check(!ledger.records.has(id), `the record of ${id} vanished`);
+  });
+}
