@@ -207,7 +207,7 @@ describe('a simulated GPU that fails', () => {
       const daemons = processesOf('nvidia-cuda-mps-control');
       const own = daemons.filter((pid) => readFileSync(`/proc/${pid}/environ`, 'utf8').includes(dataDir));
       expect(own.length).toBeGreaterThan(0);
-      for (const pid of own) process.kill(pid, 'SIGKILL');
+      for (const pid of own) killIfThere(pid);
       const { record } = await running;
       expect(record.response.success).toBe(false);
       await until('all are well', async () =>
