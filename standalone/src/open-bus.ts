@@ -51,9 +51,7 @@ async function openKafka(
   const bus = new KafkaBus({
     connection: { brokers: brokers.split(','), clientId: 'gpuwhisk' },
     ...{ clock, random, topicPrefix, replicationFactor },
-    onCommitted: ({ activationId }) => {
-      if (typeof activationId === 'string') marks.forget(activationId);
-    },
+    onCommitted: (activationId) => marks.forget(activationId),
     onMalformed: (topic, offset, reason) => {
       counts.malformed(topic);
       logger.warn({ topic, offset, reason }, 'a message that is no JSON object was skipped');

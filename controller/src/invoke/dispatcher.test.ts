@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { EmbeddedBus } from '@gpuwhisk/common/bus/embedded-bus';
+import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import { loadConfig } from '@gpuwhisk/common/config';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { createLogger } from '@gpuwhisk/common/logging';
@@ -47,8 +48,14 @@ const request: InvokeRequest = {
 let bus: EmbeddedBus;
 let dispatcher: Dispatcher;
 let sent: ActivationMessage[];
+let inFlight: InFlight;
+let completed: string[];
+/** What receipts of the invoker's topic say from now on; undefined: they resolve. */
+let unsynced: Error | undefined;
 beforeEach(async () => {
   sent = [];
+  completed = [];
+  unsynced = undefined;
   bus = new EmbeddedBus({ clock: systemClock });
   for (const topic of ['invoker0', 'completed0']) {
     await bus.ensureTopic(topic, { durable: false, maxPendingMessages: 10, maxPendingBytes: 1e6 });
@@ -61,8 +68,19 @@ beforeEach(async () => {
   const chooseInvoker = (): string => 'invoker0';
   const clock = systemClock;
   const state = embeddedState(clock);
-  const inFlight = new InFlight({ state, limits: loadConfig().limits, clock, metrics: createMetrics(), logger });
-  dispatcher = new Dispatcher({ bus, clock, random: seededRandom(1), inFlight, logger, instance: 0, chooseInvoker });
+  inFlight = new InFlight({ state, limits: loadConfig().limits, clock, metrics: createMetrics(), logger });
+  const failingBus: MessageBus = {
+    ensureTopic: (...args) => bus.ensureTopic(...args),
+    send: (topic, message) =>
+      unsynced === undefined ? bus.send(topic, message) : { synced: () => Promise.reject(unsynced) },
+    subscribe: (...args) => bus.subscribe(...args),
+    lag: (...args) => bus.lag(...args),
+    close: () => bus.close(),
+  };
+  dispatcher = new Dispatcher({
+    ...{ bus: failingBus, clock, random: seededRandom(1), inFlight, logger, instance: 0, chooseInvoker },
+    onCompleted: (activationId) => completed.push(activationId),
+  });
   await dispatcher.open();
 });
 afterEach(async () => {
@@ -87,4 +105,13 @@ test('an array of arguments leaves the parameters out', async () => {
   await dispatcher.invoke({ ...request, payload: [1, 2], cause: 'c' });
   expect(sent).toMatchObject([{ content: [1, 2], initArgs: [], lockedArgs: {}, cause: 'c' }]);
   expect(sent[0]?.action).not.toHaveProperty('binding');
+});
+
+test.each([false, true])('what the bus gave up counts as in flight nowhere (blocking: %s)', async (blocking) => {
+  unsynced = new Error('no broker has acknowledged it');
+  await expect(dispatcher.invoke({ ...request, blocking })).rejects.toMatchObject({ status: 503 });
+  expect([inFlight.size, completed.length, dispatcher.waiting]).toEqual([0, 1, 0]);
+  unsynced = undefined;
+  await dispatcher.invoke(request);
+  expect([inFlight.size, completed.length]).toEqual([1, 1]);
 });

@@ -125,9 +125,7 @@ export class Dispatcher implements InvokeService {
       const send = this.senderFor(request, activationId, need);
       receipt = this.trySend(send, message) ?? (await this.sendWithRoom(send, message));
     } catch (error) {
-      this.forget(activationId);
-      inFlight.end(activationId);
-      this.dependencies.onCompleted?.(activationId);
+      this.withdraw(activationId);
       throw this.refusal(error);
     }
     const outcome = await result;
@@ -135,9 +133,19 @@ export class Dispatcher implements InvokeService {
     try {
       await receipt.synced();
     } catch (error) {
+      // Nobody may ever run it: nothing is kept for it, and no copy of it starts on a GPU.
+      this.withdraw(activationId);
+      this.dependencies.gpu?.ended(activationId);
       throw this.refusal(error);
     }
     return { type: 'accepted', activationId };
+  }
+
+  /** An activation was not accepted after all. */
+  private withdraw(activationId: string): void {
+    this.forget(activationId);
+    this.dependencies.inFlight.end(activationId);
+    this.dependencies.onCompleted?.(activationId);
   }
 
   /** What an action asks of GPUs. Throws ApiError (400, 503). */

@@ -6,11 +6,12 @@ import type { FetchedMessage } from './group-progress.js';
 const messages = (...offsets: number[]): FetchedMessage[] =>
   offsets.map((offset) => ({ offset, message: { n: offset }, bytes: 10 }));
 
-function start(committed = { offset: 0, metadata: '' }, redeliveredBelow = 0) {
+function start(committed = { offset: 0, metadata: '' }, redeliveredBelow = 0, maxUncommitted = Infinity) {
   const done: number[] = [];
   const progress = new GroupProgress(
     (offset) => done.push(offset),
     () => undefined,
+    maxUncommitted,
   );
   progress.begin(committed, redeliveredBelow);
   return { progress, done };
@@ -72,6 +73,56 @@ describe('the progress of a group', () => {
       if (offset > 0) got.at(-1)?.done();
     }
     expect(progress.committed()).toEqual({ offset: 0, metadata: '1-9999' });
+  });
+
+  test('what another process has done meanwhile does not come, and what it may have seen is marked', async () => {
+    const { progress } = start();
+    progress.take(messages(0, 1, 2, 3, 4), 5);
+    await consume(progress, 3);
+    progress.unsubscribe();
+    progress.resume({ offset: 1, metadata: '1,3,5' }, 9);
+    progress.take(messages(5, 6, 7, 8, 9), 10);
+    const got = await consume(progress);
+    expect(got.map(({ offset, redelivered }) => [offset, redelivered])).toEqual([
+      [1, true],
+      [3, true],
+      [5, true],
+      [7, true],
+      [8, true],
+      [9, false],
+    ]);
+    for (const delivery of got) delivery.done();
+    expect([progress.committed(), progress.lag(10), progress.waitingBytes]).toEqual([
+      { offset: 10, metadata: '' },
+      0,
+      0,
+    ]);
+  });
+
+  test('it goes on where another process has stopped that was ahead of it', async () => {
+    const { progress } = start();
+    progress.take(messages(0, 1), 2);
+    await consume(progress);
+    progress.unsubscribe();
+    progress.resume({ offset: 7, metadata: '' }, 8);
+    expect([progress.nextOffset, progress.lag(8)]).toEqual([7, 1]);
+    progress.take(messages(7), 8);
+    expect((await consume(progress)).map(({ offset }) => offset)).toEqual([7]);
+  });
+
+  test('no more is delivered while too much that is done is not committed', async () => {
+    const { progress } = start(undefined, 0, 3);
+    progress.take(messages(0, 1, 2, 3, 4, 5), 6);
+    const got: number[] = [];
+    progress.subscribe(1, ({ offset, done }) => {
+      got.push(offset);
+      done();
+    });
+    for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+    expect(got).toEqual([0, 1, 2]);
+    progress.settle(2);
+    for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+    expect(got).toEqual([0, 1, 2, 3, 4]);
   });
 
   test('a log that is shorter than it was begins anew, and what was in hand ends nothing', async () => {

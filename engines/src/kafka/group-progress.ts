@@ -38,6 +38,8 @@ export class GroupProgress {
   /** Were in hand of an earlier subscriber, in order of offset. */
   private again: FetchedMessage[] = [];
   private redeliveredBelow = 0;
+  /** Messages done since this process began that are not committed yet. */
+  private uncommitted = 0;
   private handler: ((delivery: Delivery) => void) | undefined;
   private maxInFlight = 0;
   private scheduled = false;
@@ -51,6 +53,8 @@ export class GroupProgress {
     private readonly onDone: (offset: number, message?: JsonObject) => void,
     /** Called after fetched messages were delivered, so that there is room for others. */
     private readonly onRoom: () => void,
+    /** Nothing more is delivered while so many messages are done and not committed. */
+    private readonly maxUncommitted = Infinity,
   ) {}
 
   /** Begins where `committed` says; undelivered messages below `redeliveredBelow` may have been seen. */
@@ -59,6 +63,21 @@ export class GroupProgress {
     this.nextOffset = committed.offset;
     this.redeliveredBelow = redeliveredBelow;
     this.learn(committed);
+  }
+
+  /**
+   * Goes on after a time in which another process may have consumed: what that has committed is done, and what it may have
+   * seen, all below `end`, comes marked.
+   */
+  resume(committed: CommittedProgress, end: number): void {
+    this.learn(committed);
+    this.nextOffset = Math.max(this.nextOffset, committed.offset);
+    this.redeliveredBelow = Math.max(this.redeliveredBelow, end);
+    const isLeft = ({ offset }: FetchedMessage): boolean => !this.isDone(offset);
+    this.again = this.again.filter(isLeft);
+    this.waiting = this.waiting.slice(this.waitingFrom).filter(isLeft);
+    this.waitingFrom = 0;
+    this.waitingBytes = this.waiting.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
   /** Begins anew at `offset`: messages below `end` may have been seen. What is in hand is not known any more. */
@@ -101,6 +120,13 @@ export class GroupProgress {
     return Math.max(0, end - this.watermark - this.doneAbove.count);
   }
 
+  /** So many of the messages that became done are committed. */
+  settle(count: number): void {
+    this.uncommitted -= count;
+    this.schedule();
+  }
+
+  /** What is to be committed. */
   committed(): CommittedProgress {
     return { offset: this.watermark, metadata: this.doneAbove.encode(this.watermark, maxMetadataLength) };
   }
@@ -154,7 +180,7 @@ export class GroupProgress {
   private deliver(): void {
     this.scheduled = false;
     let delivered = false;
-    while (this.handler !== undefined && this.inHand.size < this.maxInFlight) {
+    while (this.handler !== undefined && this.inHand.size < this.maxInFlight && this.mayDeliver) {
       const again = this.again.shift();
       const fetched = again ?? this.takeWaiting();
       if (fetched === undefined) break;
@@ -167,6 +193,10 @@ export class GroupProgress {
       });
     }
     if (delivered) this.onRoom();
+  }
+
+  private get mayDeliver(): boolean {
+    return this.uncommitted < this.maxUncommitted;
   }
 
   private takeWaiting(): FetchedMessage | undefined {
@@ -188,6 +218,7 @@ export class GroupProgress {
       if (index < 0) return;
       this.again.splice(index, 1);
     }
+    this.uncommitted++;
     this.doneAbove.add(offset, offset + 1);
     this.advance();
     this.onDone(offset, message.message);

@@ -30,7 +30,9 @@ export interface KafkaBusOptions {
   /** How long brokers may be away when a topic is made, and when the bus is closed; default 30 s and 5 s. */
   openTimeoutMs?: number;
   closeTimeoutMs?: number;
-  /** A durable message was done by a group of this process, and will not come again. */
+  /** What `onCommitted` is told of a message; absent: its `activationId`. */
+  idOf?: TopicContext['idOf'];
+  /** A durable message with an id was done by a group of this process, and will not come again. */
   onCommitted?: TopicContext['onCommitted'];
   /** A message that is no JSON object, and was skipped. */
   onMalformed?: TopicContext['onMalformed'];
@@ -41,6 +43,8 @@ export interface KafkaBusOptions {
 }
 
 const MiB = 1024 * 1024;
+const activationIdOf = ({ activationId }: JsonObject): string | undefined =>
+  typeof activationId === 'string' ? activationId : undefined;
 /** How often it is asked what groups elsewhere have done. */
 const refreshMs = 1000;
 
@@ -49,7 +53,8 @@ const refreshMs = 1000;
  * name without the group protocol: that it has one consumer is settled by who is given which name.
  *
  * Messages are delivered once a broker has them. What is done out of order is remembered with the committed offset, as far as
- * it has room (4096 characters); beyond that a message may come again after a restart. Limits count what this process knows:
+ * it has room (4096 characters); beyond that a message may come again after a restart. While commits fail 50,000 messages
+ * of a group may become done; no more are delivered until that is committed. Limits count what this process knows:
  * what groups elsewhere have done is asked once a second.
  */
 export class KafkaBus implements MessageBus {
@@ -59,7 +64,7 @@ export class KafkaBus implements MessageBus {
   private closing: Promise<void> | undefined;
 
   constructor(private readonly options: KafkaBusOptions) {
-    const { clock, random, onCommitted, onMalformed, onLost, onTrouble } = options;
+    const { clock, random, idOf = activationIdOf, onCommitted, onMalformed, onLost, onTrouble } = options;
     const requestTimeoutMs = options.connection.requestTimeoutMs ?? 10_000;
     const openLink = (): KafkaLink => new KafkaLink({ ...options.connection, requestTimeoutMs });
     this.context = {
@@ -69,7 +74,8 @@ export class KafkaBus implements MessageBus {
       maxMessageBytes: options.maxMessageBytes ?? 5 * MiB,
       buffer: { bytes: 0, maxBytes: options.maxBufferedBytes ?? 64 * MiB },
       sendTimeoutMs: options.sendTimeoutMs ?? { durable: 30_000, inMemory: 120_000 },
-      onCommitted: (message) => onCommitted?.(message),
+      idOf,
+      onCommitted: (id) => onCommitted?.(id),
       onMalformed: (...args) => onMalformed?.(...args),
       onLost: (...args) => onLost?.(...args),
       onTrouble: (...args) => {

@@ -23,20 +23,25 @@ export interface KafkaGroupOptions {
   random: Random;
   /** A message is done, or several at once that were not delivered. */
   onDone: (offset: number) => void;
-  /** That a message is done is committed. */
-  onCommitted: (message: JsonObject) => void;
+  /** What `onCommitted` is told of a message; undefined: nothing. */
+  idOf: (message: JsonObject) => string | undefined;
+  /** That the message with this id is done is committed. */
+  onCommitted: (id: string) => void;
   onFetched: (records: readonly KafkaRecord[], end: number) => void;
   onMalformed: TopicReaderOptions['onMalformed'];
   onLost: TopicReaderOptions['onLost'];
   onTrouble: TopicReaderOptions['onTrouble'];
 }
 
+/** Nothing more is delivered while the done of so many messages is not committed: that bounds what is remembered of them. */
+const maxUncommitted = 50_000;
+
 /** A group of which this process is the consumer, or may become it. */
 export class KafkaGroup {
   readonly progress: GroupProgress;
   private readonly committer: OffsetCommitter | undefined;
   private reader: TopicReader | undefined;
-  /** Whether this process has been its consumer: then what is known here is the truth. */
+  /** Whether this process has been its consumer. */
   begun = false;
 
   constructor(private readonly options: KafkaGroupOptions) {
@@ -47,17 +52,19 @@ export class KafkaGroup {
         onDone(offset);
       },
       () => this.reader?.wake(),
+      group === undefined ? Infinity : maxUncommitted,
     );
     if (group !== undefined) {
       this.committer = new OffsetCommitter({ ...options, group, link, progress: this.progress });
     }
   }
 
-  /** Makes it a group of this process: see GroupProgress.begin. */
+  /** Makes it a group of this process, again or for the first time: see GroupProgress.begin and resume. */
   begin(committed: CommittedProgress, redeliveredBelow: number): void {
-    if (this.begun) return;
-    this.progress.begin(committed, redeliveredBelow);
+    if (this.begun) this.progress.resume(committed, redeliveredBelow);
+    else this.progress.begin(committed, redeliveredBelow);
     this.begun = true;
+    this.committer?.learnt(committed);
   }
 
   get subscribed(): boolean {

@@ -27,8 +27,10 @@ export interface TopicContext {
   buffer: { bytes: number; readonly maxBytes: number };
   /** A message is given up that is not acknowledged so long after it was sent, ms. */
   sendTimeoutMs: { durable: number; inMemory: number };
+  /** What `onCommitted` is told of a message; undefined: nothing. */
+  idOf: (message: JsonObject) => string | undefined;
   /** That a group of this process is done with a message of a durable topic is committed. */
-  onCommitted: (message: JsonObject) => void;
+  onCommitted: (id: string) => void;
   onMalformed: (topic: string, offset: number, reason: string) => void;
   onLost: (topic: string, from: number, to: number) => void;
   onTrouble: (topic: string, error: Error) => void;
@@ -97,11 +99,14 @@ export class KafkaTopic {
     return durable ? outgoing : inMemoryReceipt;
   }
 
-  /** Makes a group one of this process, if it is not; to be called before `subscribe`. */
+  /**
+   * Makes a group one of this process, and learns how far it is: another process may have been its consumer since this one
+   * was. To be called before `subscribe`.
+   */
   async prepare(groupName: string): Promise<void> {
     const id = this.groupId(groupName);
     const group = this.groups.get(id) ?? this.addGroup(id);
-    if (!group.begun) await this.begin(id, group);
+    if (!group.subscribed) await this.begin(id, group);
   }
 
   subscribe(groupName: string, maxInFlight: number, handler: (delivery: Delivery) => void): Subscription {
@@ -175,13 +180,13 @@ export class KafkaTopic {
   /** A group begins where it has committed, or with the oldest message, and commits that at once. */
   private async begin(id: string, group: KafkaGroup): Promise<void> {
     if (!this.options.durable) {
-      group.begin({ offset: this.start, metadata: '' }, 0);
+      if (!group.begun) group.begin({ offset: this.start, metadata: '' }, 0);
       return;
     }
     const { control } = this.context;
     const committed = await fetchCommitted(control, this.topic, id);
     const [start, end] = await Promise.all([logStart(control, this.topic), logEnd(control, this.topic)]);
-    if (group.begun) return;
+    if (group.subscribed) return;
     this.end = Math.max(this.end, end);
     if (committed) group.begin(committed, end);
     else {
@@ -235,11 +240,10 @@ export class KafkaTopic {
 
   /** Forgets the sizes of what all groups are done with, or of what brokers have deleted. */
   private dropDone(start: number): void {
-    let below = Infinity;
-    for (const { progress } of this.groups.values()) {
-      progress.skipTo(start);
-      below = Math.min(below, progress.doneBelow);
-    }
-    this.stored.removeBelow(below === Infinity ? start : below);
+    const groups = [...this.groups.values()];
+    for (const { progress } of groups) progress.skipTo(start);
+    this.stored.removeWhere(
+      (offset) => offset < start || (groups.length > 0 && groups.every(({ progress }) => progress.isDone(offset))),
+    );
   }
 }

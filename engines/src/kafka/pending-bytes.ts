@@ -1,4 +1,4 @@
-/** The sizes of messages that were stored and are not done, by rising offset. */
+/** The sizes of messages that were stored and are not done, by offset. */
 export class PendingBytes {
   private readonly sizes = new Map<number, number>();
   total = 0;
@@ -16,11 +16,8 @@ export class PendingBytes {
     this.total -= bytes;
   }
 
-  /** All below `offset` are done. */
-  removeBelow(offset: number): void {
-    for (const at of this.sizes.keys()) {
-      if (at >= offset) return;
-      this.remove(at);
-    }
+  /** Those at offsets that `isDone` says so of are done. */
+  removeWhere(isDone: (offset: number) => boolean): void {
+    for (const at of this.sizes.keys()) if (isDone(at)) this.remove(at);
   }
 }

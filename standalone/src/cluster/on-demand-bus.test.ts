@@ -41,6 +41,20 @@ test('the first message opens its topic; all go out in order, and later ones at 
   expect(ensured).toEqual(['completed7']);
 });
 
+test('what is sent in the moment in which its topic opens does not overtake what has waited', async () => {
+  const { bus, sent, open } = slowBus();
+  const onDemand = onDemandBus(bus, () => options);
+  const receipts = [1, 2, 3].map((n) => onDemand.send('completed7', { n }));
+  open();
+  // One message in each turn of the opening, however many it takes.
+  for (let n = 4; n < 20; n++) {
+    await Promise.resolve();
+    receipts.push(onDemand.send('completed7', { n }));
+  }
+  for (const receipt of receipts) await receipt.synced();
+  expect(sent.map(([, { n }]) => n)).toEqual(Array.from({ length: 19 }, (_, at) => at + 1));
+});
+
 test('where a topic cannot be opened those who wait are told, and the next message tries again', async () => {
   const { bus, sent, ensured, open } = slowBus();
   const onDemand = onDemandBus(bus, () => options);

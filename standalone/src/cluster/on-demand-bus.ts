@@ -5,43 +5,56 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 /** Messages that may wait for a topic to be opened. */
 const maxWaiting = 1000;
 
-/** A topic that is being opened, and how many messages wait for that. */
-interface Opening {
-  opened: Promise<void>;
-  waiting: number;
+/** A message that waits for its topic. */
+interface Waiting {
+  message: JsonObject;
+  sent(receipt: Receipt): void;
+  failed(error: unknown): void;
 }
 
 /**
- * A bus whose topics of other processes are opened by the first message that is sent to them. `topicOptions` tells how a
- * topic is made that another process consumes.
+ * A bus whose topics of other processes are opened by the first message that is sent to them; messages go out in the order of
+ * sending. `topicOptions` tells how a topic is made that another process consumes.
  */
 export function onDemandBus(inner: MessageBus, topicOptions: (topic: string) => TopicOptions): MessageBus {
   const open = new Set<string>();
-  const opening = new Map<string, Opening>();
+  const opening = new Map<string, Waiting[]>();
 
   async function ensureTopic(topic: string, options: TopicOptions): Promise<void> {
     await inner.ensureTopic(topic, options);
+    // All in one step: what is sent next must not overtake what has waited.
     open.add(topic);
+    const waiting = opening.get(topic) ?? [];
+    opening.delete(topic);
+    for (const { message, sent, failed } of waiting) {
+      try {
+        sent(inner.send(topic, message));
+      } catch (error) {
+        failed(error);
+      }
+    }
   }
 
-  function openingOf(topic: string): Opening {
+  function waitingFor(topic: string): Waiting[] {
     const known = opening.get(topic);
     if (known !== undefined) return known;
-    const opened = ensureTopic(topic, topicOptions(topic)).finally(() => opening.delete(topic));
-    const created = { opened, waiting: 0 };
-    opening.set(topic, created);
-    return created;
+    const waiting: Waiting[] = [];
+    opening.set(topic, waiting);
+    ensureTopic(topic, topicOptions(topic)).catch((error: unknown) => {
+      if (opening.get(topic) === waiting) opening.delete(topic);
+      for (const { failed } of waiting) failed(error);
+    });
+    return waiting;
   }
 
   function sendLater(topic: string, message: JsonObject): Receipt {
-    const found = openingOf(topic);
-    if (found.waiting >= maxWaiting) throw new TopicFullError(topic, found.waiting, maxWaiting);
-    found.waiting++;
-    // In the order of sending: who waits for one promise goes on in the order of waiting.
-    const sent = found.opened.then(() => inner.send(topic, message).synced());
+    const waiting = waitingFor(topic);
+    if (waiting.length >= maxWaiting) throw new TopicFullError(topic, waiting.length, maxWaiting);
+    const sent = new Promise<Receipt>((resolve, failed) => waiting.push({ message, sent: resolve, failed }));
+    const synced = sent.then((receipt) => receipt.synced());
     // Who does not ask does not care.
-    sent.catch(() => undefined);
-    return { synced: () => sent };
+    synced.catch(() => undefined);
+    return { synced: () => synced };
   }
 
   return {

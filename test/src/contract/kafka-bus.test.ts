@@ -32,6 +32,7 @@ import { testMessageBus } from './message-bus.js';
     const connection = { brokers: [kafka.brokers], clientId: 'test' };
     return Promise.resolve({
       handsOverObjects: false,
+      sharesGroups: true,
       open: () => {
         const bus = new KafkaBus({ connection, topicPrefix, clock: systemClock, random: systemRandom });
         return Promise.resolve({ bus, close: () => bus.close() });
@@ -151,6 +152,81 @@ import { testMessageBus } from './message-bus.js';
       await takeAll();
       await until('it learnt of it', () => sender.lag('invoker0', 'invoker0') === 0);
       await sender.send('invoker0', { n: 5 }).synced();
+      await sender.close();
+    });
+
+    test('a group that another process consumed meanwhile goes on where that one stopped, and nothing done is taken back', async () => {
+      const other = open();
+      await other.ensureTopic('invoker0', durable);
+      const first: Delivery[] = [];
+      const subscription = await bus.subscribe('invoker0', 'invoker0', { maxInFlight: 2 }, (delivery) =>
+        first.push(delivery),
+      );
+      for (let n = 0; n < 3; n++) await bus.send('invoker0', { n }).synced();
+      await until('two came', () => first.length === 2);
+      await subscription.close();
+
+      const second: Delivery[] = [];
+      const others = await other.subscribe('invoker0', 'invoker0', { maxInFlight: 10 }, (delivery) => {
+        second.push(delivery);
+        delivery.done();
+      });
+      await other.send('invoker0', { n: 3 }).synced();
+      await until('the other process has got all', () => second.length === 4);
+      await others.close();
+      await other.close();
+      // Late, after the other has committed more.
+      first[0]?.done();
+      await takeAll();
+      await bus.send('invoker0', { n: 4 }).synced();
+      await until('what is new came', () => got.length > 0);
+      expect(got.map(({ message, redelivered }) => [message.n, redelivered])).toEqual([[4, false]]);
+      expect(bus.lag('invoker0', 'invoker0')).toBe(0);
+      await bus.close();
+      bus = open();
+      await bus.ensureTopic('invoker0', durable);
+      expect(bus.lag('invoker0', 'invoker0')).toBe(0);
+    });
+
+    test('a late done of one who consumes no more takes back nothing that others have committed', async () => {
+      const first: Delivery[] = [];
+      const subscription = await bus.subscribe('invoker0', 'invoker0', { maxInFlight: 1 }, (delivery) =>
+        first.push(delivery),
+      );
+      for (let n = 0; n < 3; n++) await bus.send('invoker0', { n }).synced();
+      await until('one came', () => first.length === 1);
+      await subscription.close();
+      const other = open();
+      await other.ensureTopic('invoker0', durable);
+      await other.subscribe('invoker0', 'invoker0', { maxInFlight: 10 }, (delivery) => delivery.done());
+      await until('the other has done all', () => other.lag('invoker0', 'invoker0') === 0);
+      await other.close();
+      first[0]?.done();
+      await bus.close();
+      bus = open();
+      await bus.ensureTopic('invoker0', durable);
+      expect(bus.lag('invoker0', 'invoker0')).toBe(0);
+    });
+
+    test('bytes that were done elsewhere make room, also behind a message that is long in hand', async () => {
+      const sender = open();
+      await sender.ensureTopic('invoker0', { ...durable, maxPendingBytes: 1000 });
+      const text = 'x'.repeat(400);
+      const held: Delivery[] = [];
+      await bus.subscribe('invoker0', 'invoker0', { maxInFlight: 10 }, (delivery) => {
+        if (held.push(delivery) > 1) delivery.done();
+      });
+      for (let n = 0; n < 2; n++) await sender.send('invoker0', { n, text }).synced();
+      expect(() => sender.send('invoker0', { n: 2, text })).toThrow('is full');
+      const hasRoom = (): boolean => {
+        try {
+          sender.send('invoker0', { n: 2, text });
+          return true;
+        } catch {
+          return false;
+        }
+      };
+      await until('there is room again', hasRoom);
       await sender.close();
     });
 
