@@ -1,4 +1,4 @@
-// A Redis of one's own for tests and for the local cluster: on 127.0.0.1, nothing on disk.
+// A Redis of one's own for tests and for the local cluster: on 127.0.0.1, nothing on disk unless it is asked to.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createConnection, createServer } from 'node:net';
@@ -13,18 +13,18 @@ const attempts = 5;
 
 /**
  * Starts redis-server in the folder `dir`, on `port` or one that is free. It ends with the process that started it.
- * `env` is added to its environment. Gives `{ url, port, pid, stop }`; `stop` resolves when it has ended.
+ * `env` is added to its environment, `args` to its command line. Gives `{ url, port, pid, stop }`; `stop` resolves when it has ended.
  */
-export async function startRedis({ dir, port, env = {} }) {
+export async function startRedis({ dir, port, env = {}, args = [] }) {
   for (let attempt = 1; ; attempt++) {
-    const started = await tryToStart(dir, port ?? (await freePort()), env);
+    const started = await tryToStart(dir, port ?? (await freePort()), env, args);
     if (started !== undefined) return started;
     // Somebody else took the port meanwhile.
     if (port !== undefined || attempt === attempts) throw new Error('redis-server did not start');
   }
 }
 
-async function tryToStart(dir, port, env) {
+async function tryToStart(dir, port, env, more) {
   const args = [
     'redis-server',
     '--port',
@@ -37,6 +37,7 @@ async function tryToStart(dir, port, env) {
     '',
     '--appendonly',
     'no',
+    ...more,
   ];
   const command = has('setpriv') ? ['setpriv', '--pdeathsig', 'KILL', ...args] : args;
   const child = spawn(command[0], command.slice(1).map(String), {

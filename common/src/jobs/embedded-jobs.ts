@@ -3,16 +3,19 @@ import type { LogDamage } from '../bus/append-log.js';
 import type { Timer } from '../system/clock.js';
 import type { Disk } from '../system/disk.js';
 import type { Random } from '../system/random.js';
-import { interruptJob, journalled, keyOf } from './embedded-job.js';
+import { journalled } from './embedded-job.js';
 import type { Job } from './embedded-job.js';
 import { JobJournal } from './job-journal.js';
 import type { JournalJob } from './job-journal.js';
+import { attemptsOf, checkPayload, keyOf, maxFailedKept, quietMsOf, reasonOf, verdictOf } from './job-rules.js';
+import type { RetryTimes } from './job-rules.js';
+import { JobRun } from './job-run.js';
 import { JobsClosedError, JobsFullError } from './jobs.js';
-import type { FailedJob, HandlerOptions, JobBody, JobRequest, Jobs, PendingJob } from './jobs.js';
+import type { FailedJob, HandlerOptions, JobBody, JobHandler, JobRequest, Jobs, PendingJob } from './jobs.js';
 import { withResource } from './resource-lease.js';
 import type { LeaseOptions } from './resource-lease.js';
 
-export interface EmbeddedJobsOptions extends LeaseOptions {
+export interface EmbeddedJobsOptions extends LeaseOptions, RetryTimes {
   disk: Disk;
   /** Absolute path of a folder of its own. */
   folder: string;
@@ -21,25 +24,15 @@ export interface EmbeddedJobsOptions extends LeaseOptions {
   holder: string;
   /** Jobs that wait and run, at most. Default 1000. */
   maxPending?: number;
-  /** Before the second attempt; doubled before each further one. Default 10 s. */
-  retryMs?: number;
-  /** Before a job that gave up its resource, or did not get it, is tried again. Default 5 s. */
-  quietMs?: number;
   /** How long `close` waits for bodies to end. Default 5 s. */
   closeMs?: number;
 }
 
-const maxPayloadBytes = 64 * 1024;
-const defaultAttempts = 3;
-const maxFailedKept = 100;
-const maxRetryMs = 10 * 60_000;
-/** A job that was interrupted so often has failed: its resource is never free for as long as it takes. */
-const maxInterruptions = 100;
-
 interface Handler {
   options: HandlerOptions;
   body: JobBody;
-  running: Set<Promise<void>>;
+  /** By the promise of their end. */
+  running: Map<Promise<void>, JobRun>;
 }
 
 /** Opens the jobs that `folder` keeps. */
@@ -65,15 +58,14 @@ class EmbeddedJobs implements Jobs {
     private readonly journal: JobJournal,
     left: readonly JournalJob[],
   ) {
-    for (const job of left)
-      this.byKey.set(keyOf(job.request), { ...job, state: 'waiting', readyMs: 0, interrupted: false });
+    for (const job of left) this.byKey.set(keyOf(job.request), { ...job, readyMs: 0 });
     this.nextId = (left.at(-1)?.id ?? 0) + 1;
   }
 
   /** Those whose last attempt ended with their process. */
   async giveUpSpent(): Promise<void> {
     for (const job of this.byKey.values()) {
-      if (job.attempts >= (job.request.maxAttempts ?? defaultAttempts)) {
+      if (job.attempts >= attemptsOf(job.request)) {
         await this.fail(job, new Error('the process ended in its last attempt'));
       }
     }
@@ -81,10 +73,7 @@ class EmbeddedJobs implements Jobs {
 
   async submit(request: JobRequest): Promise<boolean> {
     if (this.closing !== undefined) throw new JobsClosedError('jobs are closed');
-    const bytes = Buffer.byteLength(JSON.stringify(request.payload));
-    if (bytes > maxPayloadBytes) {
-      throw new RangeError(`the payload of a job has ${maxPayloadBytes} bytes at most, this one has ${bytes}`);
-    }
+    checkPayload(request);
     const key = keyOf(request);
     if (this.byKey.has(key)) return false;
     const maxPending = this.options.maxPending ?? 1000;
@@ -94,14 +83,12 @@ class EmbeddedJobs implements Jobs {
       request: structuredClone(request),
       attempts: 0,
       interruptions: 0,
-      state: 'waiting',
       readyMs: Infinity,
-      interrupted: false,
     };
     this.nextId += 1;
     this.byKey.set(key, job);
     try {
-      await this.journal.note(journalled(job), () => this.journalled());
+      await this.note(job);
     } catch (error) {
       this.byKey.delete(key);
       throw error;
@@ -111,32 +98,40 @@ class EmbeddedJobs implements Jobs {
     return true;
   }
 
-  handle(kind: string, options: HandlerOptions, body: JobBody): void {
+  handle(kind: string, options: HandlerOptions, body: JobBody): JobHandler {
     if (this.closing !== undefined) throw new JobsClosedError('jobs are closed');
     if (this.handlers.has(kind)) throw new Error(`jobs of kind '${kind}' have a handler already`);
-    this.handlers.set(kind, { options, body, running: new Set() });
+    const handler: Handler = { options, body, running: new Map() };
+    this.handlers.set(kind, handler);
     this.pump();
+    return {
+      close: async () => {
+        if (this.handlers.get(kind) === handler) this.handlers.delete(kind);
+        for (const run of handler.running.values()) run.interrupt('it is not run here any more');
+        await Promise.all(handler.running.keys());
+      },
+    };
   }
 
   interrupt(resource: string): void {
     for (const job of this.byKey.values()) {
       if (job.request.resource !== resource) continue;
-      if (job.state === 'running') interruptJob(job, `${resource} is wanted for work`);
-      else job.readyMs = Math.max(job.readyMs, this.options.clock.monotonicMs() + this.quietMs);
+      if (job.run !== undefined) job.run.interrupt(`${resource} is wanted for work`);
+      else job.readyMs = Math.max(job.readyMs, this.options.clock.monotonicMs() + quietMsOf(this.options));
     }
   }
 
-  pending(): PendingJob[] {
-    return Array.from(this.byKey.values(), ({ request, state, attempts }) => ({
-      kind: request.kind,
-      key: request.key,
-      state,
-      attempts,
-    }));
+  pending(): Promise<PendingJob[]> {
+    return Promise.resolve(
+      Array.from(this.byKey.values(), ({ request: { kind, key }, run, attempts }) => ({
+        ...{ kind, key, attempts },
+        state: run === undefined ? 'waiting' : 'running',
+      })),
+    );
   }
 
-  failed(): FailedJob[] {
-    return [...this.failures];
+  failed(): Promise<FailedJob[]> {
+    return Promise.resolve([...this.failures]);
   }
 
   close(): Promise<void> {
@@ -144,16 +139,10 @@ class EmbeddedJobs implements Jobs {
     return this.closing;
   }
 
-  private get quietMs(): number {
-    return this.options.quietMs ?? 5000;
-  }
-
   private async end(): Promise<void> {
     this.timer?.cancel();
-    for (const job of this.byKey.values()) {
-      if (job.state === 'running') interruptJob(job, 'the process stops');
-    }
-    const running = Array.from(this.handlers.values(), (handler) => [...handler.running]).flat();
+    for (const job of this.byKey.values()) job.run?.interrupt('the process stops');
+    const running = Array.from(this.handlers.values(), (handler) => [...handler.running.keys()]).flat();
     await new Promise<void>((resolve) => {
       const timer = this.options.clock.setBackgroundTimer(this.options.closeMs ?? 5000, resolve);
       void Promise.all(running).then(() => {
@@ -169,14 +158,14 @@ class EmbeddedJobs implements Jobs {
     if (this.closing !== undefined) return;
     const nowMs = this.options.clock.monotonicMs();
     const taken = new Set<string>();
-    for (const { state, request } of this.byKey.values()) {
-      if (state === 'running' && request.resource !== undefined) taken.add(request.resource);
+    for (const { run, request } of this.byKey.values()) {
+      if (run !== undefined && request.resource !== undefined) taken.add(request.resource);
     }
     let nextMs = Infinity;
     for (const job of this.byKey.values()) {
       const handler = this.handlers.get(job.request.kind);
       const { resource } = job.request;
-      if (job.state === 'running' || handler === undefined) continue;
+      if (job.run !== undefined || handler === undefined) continue;
       if (job.readyMs > nowMs) {
         nextMs = Math.min(nextMs, job.readyMs);
       } else if (
@@ -193,75 +182,51 @@ class EmbeddedJobs implements Jobs {
   }
 
   private start(job: Job, handler: Handler): void {
-    job.state = 'running';
-    job.interrupted = false;
-    job.abort = new AbortController();
-    const run = this.run(job, handler, job.abort).catch((error: unknown) => {
+    const run = (job.run = new JobRun(job.request));
+    const over = this.run(job, handler, run).catch((error: unknown) => {
       // The journal or the leases failed: what is noted is older than what is true, and the job comes again.
       this.options.onWarning?.(error as Error);
-      this.wait(job, this.quietMs);
+      this.wait(job, quietMsOf(this.options));
     });
-    handler.running.add(run);
-    void run.then(() => {
-      handler.running.delete(run);
+    handler.running.set(over, run);
+    void over.then(() => {
+      handler.running.delete(over);
       this.pump();
     });
   }
 
-  private async run(job: Job, handler: Handler, abort: AbortController): Promise<void> {
+  private async run(job: Job, handler: Handler, run: JobRun): Promise<void> {
     const { resource } = job.request;
-    if (resource === undefined) return this.attempt(job, handler, abort);
+    if (resource === undefined) return this.attempt(job, handler, run);
     const isTaken = await withResource(
       this.options,
       { resource, holder: `${this.options.holder}/${job.id}` },
-      () => this.attempt(job, handler, abort),
-      () => interruptJob(job, `${resource} was lost`),
+      () => this.attempt(job, handler, run),
+      () => run.interrupt(`${resource} was lost`),
     );
-    if (!isTaken) this.wait(job, this.quietMs);
+    if (!isTaken) this.wait(job, quietMsOf(this.options));
   }
 
-  private async attempt(job: Job, handler: Handler, abort: AbortController): Promise<void> {
-    const { clock } = this.options;
+  private async attempt(job: Job, { options, body }: Handler, run: JobRun): Promise<void> {
     job.attempts += 1;
     // Noted before it begins: a job that ends the process is not tried for ever.
-    await this.journal.note(journalled(job), () => this.journalled());
-    const { timeoutMs } = handler.options;
-    const timer = clock.setBackgroundTimer(timeoutMs, () =>
-      abort.abort(new Error(`it took more than ${timeoutMs} ms`)),
-    );
-    let failure: unknown;
-    try {
-      if (job.interrupted) throw abort.signal.reason;
-      const { payload, maxAttempts = defaultAttempts } = job.request;
-      const isLast = job.attempts >= maxAttempts;
-      await handler.body(structuredClone(payload), { attempt: job.attempts, isLast, signal: abort.signal });
-    } catch (error) {
-      failure = error ?? new Error('it failed without saying why');
-    } finally {
-      timer.cancel();
+    await this.note(job);
+    const end = await run.attempt(body, job.attempts, this.options.clock, options.timeoutMs);
+    const verdict = verdictOf(job.request, job, end, this.options);
+    if (verdict.type === 'failed') return this.fail(job, end.failure);
+    if (verdict.type === 'done') return this.finish(job);
+    const { attempts, interruptions, laterMs } = verdict;
+    if (attempts !== job.attempts) {
+      Object.assign(job, { attempts, interruptions });
+      await this.note(job);
     }
-    await this.conclude(job, failure);
-  }
-
-  private async conclude(job: Job, failure: unknown): Promise<void> {
-    const { maxAttempts = defaultAttempts } = job.request;
-    if (failure !== undefined && job.interrupted && job.interruptions < maxInterruptions) {
-      job.attempts -= 1;
-      job.interruptions += 1;
-      await this.journal.note(journalled(job), () => this.journalled());
-      return this.wait(job, this.quietMs);
-    }
-    if (failure !== undefined && !job.interrupted && job.attempts < maxAttempts) {
-      return this.wait(job, Math.min(maxRetryMs, (this.options.retryMs ?? 10_000) * 2 ** (job.attempts - 1)));
-    }
-    if (failure !== undefined) return this.fail(job, failure);
-    await this.finish(job);
+    this.wait(job, laterMs);
   }
 
   private async fail(job: Job, failure: unknown): Promise<void> {
     const { kind, key } = job.request;
-    const reason = failure instanceof Error ? failure.message : String(failure);
-    this.failures.push({ kind, key, attempts: job.attempts, reason, at: this.options.clock.now() });
+    const { attempts } = job;
+    this.failures.push({ kind, key, attempts, reason: reasonOf(failure), at: this.options.clock.now() });
     if (this.failures.length > maxFailedKept) this.failures.shift();
     await this.finish(job);
   }
@@ -271,8 +236,12 @@ class EmbeddedJobs implements Jobs {
     await this.journal.end(job.id, () => this.journalled());
   }
 
+  private async note(job: Job): Promise<void> {
+    await this.journal.note(journalled(job), () => this.journalled());
+  }
+
   private wait(job: Job, durationMs: number): void {
-    job.state = 'waiting';
+    delete job.run;
     job.readyMs = this.options.clock.monotonicMs() + durationMs;
   }
 

@@ -37,6 +37,12 @@ export interface HandlerOptions {
   timeoutMs: number;
 }
 
+/** Has jobs of a kind run here. */
+export interface JobHandler {
+  /** Runs no more of them here: what runs is aborted, at no cost, and is run again by the next handler. */
+  close(): Promise<void>;
+}
+
 /** A job that waits or runs. */
 export interface PendingJob {
   kind: string;
@@ -69,18 +75,22 @@ export class JobsClosedError extends Error {
 /** Background work: durable, bounded, at least once, one at a time for each kind and key. */
 export interface Jobs {
   /**
-   * Takes a job; resolves when it would survive a power loss. False: one of its kind and key waits or runs already, and
-   * stays as it is. Throws JobsFullError, JobsClosedError, and RangeError for a payload that is too large.
+   * Takes a job; resolves when it would survive a power loss (in Redis: as well as Redis keeps it). False: one of its kind
+   * and key waits, runs or is being submitted already, and stays as it is. Throws JobsFullError, JobsClosedError, and
+   * RangeError for a payload that is too large; rejects with the error of what keeps the jobs.
    */
   submit(request: JobRequest): Promise<boolean>;
-  /** Runs jobs of a kind here from now on, those of earlier lives too; until then they wait. A kind has one handler. */
-  handle(kind: string, options: HandlerOptions, body: JobBody): void;
-  /** Work has come for what a job has for itself: it gives it up at once, and runs again after a while. */
+  /**
+   * Runs jobs of a kind here from now on, those of earlier lives too; until then they wait. A kind has one handler in a
+   * process. Where several processes have one, each job is run by one of them at a time.
+   */
+  handle(kind: string, options: HandlerOptions, body: JobBody): JobHandler;
+  /** Work has come for what a job has for itself: it gives it up at once, wherever it runs, and runs again after a while. */
   interrupt(resource: string): void;
-  /** What waits and runs, oldest first. */
-  pending(): PendingJob[];
+  /** What waits and runs in the whole cluster, oldest first. */
+  pending(): Promise<PendingJob[]>;
   /** The last ones that failed, oldest first. */
-  failed(): FailedJob[];
+  failed(): Promise<FailedJob[]>;
   /** Aborts what runs, waits for its end for a while, and closes; what was not done is done in the next life. */
   close(): Promise<void>;
 }

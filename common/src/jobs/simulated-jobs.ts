@@ -22,7 +22,7 @@ export function simulatedJobs(inner: Jobs, { clock, random, delayMs, lostShare }
       return inner.submit(request);
     },
     handle(kind, options, body) {
-      inner.handle(kind, options, async (payload, attempt) => {
+      return inner.handle(kind, options, async (payload, attempt) => {
         await delay();
         await body(payload, attempt);
         if (!attempt.isLast && randomFraction(random) < lostShare) throw new Error('its success was lost');

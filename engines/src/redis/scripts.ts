@@ -133,3 +133,8 @@ return 0
 export const readRows = script(`${forgetRows}
 return redis.call('HGETALL', KEYS[1])
 `);
+
+/** KEYS lock; ARGV token. Ends a submission that is still ours. */
+export const releaseSubmission = script(`
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+`);

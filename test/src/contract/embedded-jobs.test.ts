@@ -78,14 +78,14 @@ describe('embedded jobs', () => {
             jobs.submit({ kind: 'frequent', key: `${at}`, payload: 'x'.repeat(60_000) }),
           ),
         );
-        await until(() => jobs.pending().length === 1);
+        await until(async () => (await jobs.pending()).length === 1);
       }
       expect(done).toBe(1000);
       await jobs.close();
       // Far below the 200 MB that were written.
       expect((await readdir(folder)).length).toBeLessThanOrEqual(6);
       jobs = await openIn(folder);
-      expect(jobs.pending()).toMatchObject([{ kind: 'rare', key: 'kept' }]);
+      expect(await jobs.pending()).toMatchObject([{ kind: 'rare', key: 'kept' }]);
       await jobs.close();
     }));
 
@@ -108,7 +108,7 @@ describe('embedded jobs', () => {
       await new Promise((resolve) => setTimeout(resolve, 50));
       expect(runs).toBe(0);
       await state.releaseLease(lease!);
-      await until(() => jobs.pending().length === 0);
+      await until(async () => (await jobs.pending()).length === 0);
       expect(runs).toBe(1);
       await jobs.close();
       expect(await state.currentLease('jobs/gpu/GPU-1')).toBeUndefined();

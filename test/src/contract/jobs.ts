@@ -15,8 +15,8 @@ export interface JobsHome {
 const options = { concurrency: 4, timeoutMs: 20_000 };
 
 /** Resolves when `isTrue` is; rejects after 20 s. */
-export async function until(isTrue: () => boolean): Promise<void> {
-  for (let waitedMs = 0; !isTrue(); waitedMs += 5) {
+export async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
+  for (let waitedMs = 0; !(await isTrue()); waitedMs += 5) {
     if (waitedMs > 20_000) throw new Error(`it did not come true: ${isTrue.toString()}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
@@ -47,26 +47,39 @@ export function testJobs(name: string, makeHome: () => Promise<JobsHome>): void 
       const payloads: JsonValue[] = [];
       jobs.handle('search', options, (payload) => Promise.resolve(void payloads.push(payload)));
       expect(await jobs.submit({ kind: 'search', key: 'a', payload: { shares: [1, 2] } })).toBe(true);
-      await until(() => jobs.pending().length === 0);
+      await until(async () => (await jobs.pending()).length === 0);
       expect(payloads[0]).toEqual({ shares: [1, 2] });
-      expect(jobs.failed()).toEqual([]);
+      expect(await jobs.failed()).toEqual([]);
     });
 
     test('jobs wait for a handler, and what is submitted twice is one job until it is done', async () => {
       expect(await jobs.submit({ kind: 'search', key: 'a', payload: 1 })).toBe(true);
       expect(await jobs.submit({ kind: 'search', key: 'a', payload: 2 })).toBe(false);
       expect(await jobs.submit({ kind: 'train', key: 'a', payload: 3 })).toBe(true);
-      expect(jobs.pending().map(({ kind, state }) => [kind, state])).toEqual([
+      expect((await jobs.pending()).map(({ kind, state }) => [kind, state])).toEqual([
         ['search', 'waiting'],
         ['train', 'waiting'],
       ]);
       const seen = new Set<JsonValue>();
       jobs.handle('search', options, (payload) => Promise.resolve(void seen.add(payload)));
-      await until(() => jobs.pending().length === 1);
+      await until(async () => (await jobs.pending()).length === 1);
       expect(await jobs.submit({ kind: 'search', key: 'a', payload: 4 })).toBe(true);
-      await until(() => jobs.pending().length === 1);
+      await until(async () => (await jobs.pending()).length === 1);
       expect([...seen]).toEqual([1, 4]);
       expect(() => jobs.handle('search', options, () => Promise.resolve())).toThrow('have a handler already');
+    });
+
+    test('a handler that is closed gives up what runs, at no cost, and the next one runs it', async () => {
+      const attempts: number[] = [];
+      const first = jobs.handle('search', options, (_, attempt) => endless(attempt));
+      await jobs.submit({ kind: 'search', key: 'a', payload: null, maxAttempts: 1 });
+      await until(async () => (await jobs.pending())[0]?.state === 'running');
+      await first.close();
+      expect(await jobs.pending()).toMatchObject([{ key: 'a', state: 'waiting', attempts: 0 }]);
+      jobs.handle('search', options, (_, { attempt }) => Promise.resolve(void attempts.push(attempt)));
+      await until(async () => (await jobs.pending()).length === 0);
+      expect(attempts).toEqual([1]);
+      expect(await jobs.failed()).toEqual([]);
     });
 
     test('as many run at once as the handler allows, and a key never twice', async () => {
@@ -77,13 +90,14 @@ export function testJobs(name: string, makeHome: () => Promise<JobsHome>): void 
         twice ||= running.has(payload);
         running.add(payload);
         most = Math.max(most, running.size);
+        await until(() => most > 1);
         await new Promise((resolve) => setTimeout(resolve, 10));
         running.delete(payload);
       });
       for (let round = 0; round < 3; round += 1) {
         for (const key of ['a', 'b', 'c', 'd']) await jobs.submit({ kind: 'search', key, payload: key });
       }
-      await until(() => jobs.pending().length === 0);
+      await until(async () => (await jobs.pending()).length === 0);
       expect(most).toBe(2);
       expect(twice).toBe(false);
     });
@@ -95,9 +109,11 @@ export function testJobs(name: string, makeHome: () => Promise<JobsHome>): void 
         return Promise.reject(new Error(isLast ? 'not this time either' : 'not yet'));
       });
       await jobs.submit({ kind: 'search', key: 'a', payload: null, maxAttempts: 4 });
-      await until(() => jobs.failed().length === 1);
+      await until(async () => (await jobs.failed()).length === 1);
       expect(attempts).toEqual([1, 2, 3, 4]);
-      expect(jobs.failed()).toMatchObject([{ kind: 'search', key: 'a', attempts: 4, reason: 'not this time either' }]);
+      expect(await jobs.failed()).toMatchObject([
+        { kind: 'search', key: 'a', attempts: 4, reason: 'not this time either' },
+      ]);
       expect(await jobs.submit({ kind: 'search', key: 'a', payload: null })).toBe(true);
     });
 
@@ -108,9 +124,9 @@ export function testJobs(name: string, makeHome: () => Promise<JobsHome>): void 
         return endless(attempt);
       });
       await jobs.submit({ kind: 'search', key: 'a', payload: null, maxAttempts: 2 });
-      await until(() => jobs.failed().length === 1);
+      await until(async () => (await jobs.failed()).length === 1);
       expect(attempts).toBe(2);
-      expect(jobs.failed()[0]?.reason).toBe('it took more than 20 ms');
+      expect((await jobs.failed())[0]?.reason).toBe('it took more than 20 ms');
     });
 
     test('more than may be pending, and payloads that are too large, are refused', async () => {
@@ -118,7 +134,7 @@ export function testJobs(name: string, makeHome: () => Promise<JobsHome>): void 
       await expect(jobs.submit({ kind: 'search', key: 'more', payload: null })).rejects.toThrow(JobsFullError);
       expect(await jobs.submit({ kind: 'search', key: '3', payload: null })).toBe(false);
       jobs.handle('search', options, () => Promise.resolve());
-      await until(() => jobs.pending().length === 0);
+      await until(async () => (await jobs.pending()).length === 0);
       await expect(jobs.submit({ kind: 'search', key: 'more', payload: 'x'.repeat(70_000) })).rejects.toThrow(
         RangeError,
       );
@@ -137,11 +153,11 @@ export function testJobs(name: string, makeHome: () => Promise<JobsHome>): void 
       await until(() => log.length === 1);
       jobs.interrupt('gpu/GPU-2');
       jobs.interrupt(resource);
-      await until(() => jobs.pending().length === 0);
+      await until(async () => (await jobs.pending()).length === 0);
       expect(log.slice(0, 2)).toEqual(['a begins', 'a gives up']);
       // Whoever comes next, they come one after the other, and both are done at their only attempt.
       expect(log.slice(2).map((line) => line.split(' ')[1])).toEqual(['begins', 'ends', 'begins', 'ends']);
-      expect(jobs.failed()).toEqual([]);
+      expect(await jobs.failed()).toEqual([]);
     });
 
     test('after a restart all that was not done is done, and nothing else', async () => {
@@ -149,10 +165,10 @@ export function testJobs(name: string, makeHome: () => Promise<JobsHome>): void 
       jobs.handle('quick', options, (payload) => Promise.resolve(void done.push(payload)));
       jobs.handle('slow', options, (_, attempt) => endless(attempt));
       await jobs.submit({ kind: 'quick', key: 'done', payload: 'done' });
-      await until(() => jobs.pending().length === 0);
+      await until(async () => (await jobs.pending()).length === 0);
       await jobs.submit({ kind: 'slow', key: 'running', payload: 'running', maxAttempts: 1 });
       await jobs.submit({ kind: 'other', key: 'waiting', payload: 'waiting' });
-      await until(() => jobs.pending()[0]?.state === 'running');
+      await until(async () => (await jobs.pending())[0]?.state === 'running');
       await jobs.close();
       await expect(jobs.submit({ kind: 'quick', key: 'late', payload: null })).rejects.toThrow(JobsClosedError);
       jobs = await home.open();
@@ -160,9 +176,9 @@ export function testJobs(name: string, makeHome: () => Promise<JobsHome>): void 
       for (const kind of ['quick', 'slow', 'other']) {
         jobs.handle(kind, options, (payload) => Promise.resolve(void after.add(payload)));
       }
-      await until(() => jobs.pending().length === 0);
+      await until(async () => (await jobs.pending()).length === 0);
       expect([...after].sort()).toEqual(['running', 'waiting']);
-      expect(jobs.failed()).toEqual([]);
+      expect(await jobs.failed()).toEqual([]);
     });
 
     test('a job that ends its process each time is not tried for ever', async () => {
@@ -176,9 +192,10 @@ export function testJobs(name: string, makeHome: () => Promise<JobsHome>): void 
         await until(() => attempts.length === life + 1);
         jobs = await home.openAfterCrash();
       }
+      jobs.handle('deadly', options, (_, { attempt }) => Promise.resolve(void attempts.push(attempt)));
+      await until(async () => (await jobs.pending()).length === 0);
       expect(attempts).toEqual([1, 2, 3]);
-      await until(() => jobs.pending().length === 0);
-      expect(jobs.failed()).toMatchObject([{ kind: 'deadly', key: 'a', attempts: 3 }]);
+      expect(await jobs.failed()).toMatchObject([{ kind: 'deadly', key: 'a', attempts: 3 }]);
     });
   });
 }

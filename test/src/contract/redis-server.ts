@@ -15,7 +15,12 @@ export interface RedisServer {
 
 interface Starter {
   hasRedis: boolean;
-  startRedis(options: { dir: string; port?: number; env?: Record<string, string> }): Promise<RedisServer>;
+  startRedis(options: {
+    dir: string;
+    port?: number;
+    env?: Record<string, string>;
+    args?: string[];
+  }): Promise<RedisServer>;
 }
 
 /** Starts Redis servers; `hasRedis` tells whether there are any here. */

@@ -97,13 +97,13 @@ test('a model that predicts worse is not taken, nor one that was damaged, nor on
   // It is tried three times.
   await clock.runFor(60_000);
   expect([trained.length, learned.models()]).toEqual([4, []]);
-  expect(jobs.failed()).toMatchObject([
+  expect(await jobs.failed()).toMatchObject([
     { kind: 'slowdown-model', attempts: 3, reason: expect.stringContaining('SHA') },
   ]);
   tamper = () => trainAndJudge({ ...trained[0]!, gpuType: 'h100' });
   await measure(1, 1.5, 50);
   await clock.runFor(60_000);
-  expect([jobs.failed().length, learned.models()]).toEqual([2, []]);
+  expect([(await jobs.failed()).length, learned.models()]).toEqual([2, []]);
   tamper = (output) => output;
   await measure(1, 1.5, 51);
   expect(learned.models()).toMatchObject([{ version: 1 }]);

@@ -1,0 +1,83 @@
+import type { JobRequest } from './jobs.js';
+
+/** What is counted of a job. */
+export interface JobCounts {
+  /** Begun so far, those cut short by a crash included. */
+  attempts: number;
+  /** How often it gave up its resource, or was stopped with its process. */
+  interruptions: number;
+}
+
+/** How an attempt ended. */
+export interface AttemptEnd {
+  /** What it was rejected with; undefined: it is done. */
+  failure: unknown;
+  /** It was aborted for no fault of its own. */
+  wasInterrupted: boolean;
+}
+
+/** What becomes of a job after an attempt: it is over, or comes again after `laterMs` with these counts. */
+export type Verdict = { type: 'done' } | { type: 'failed' } | ({ type: 'again'; laterMs: number } & JobCounts);
+
+/** Times between attempts, ms. */
+export interface RetryTimes {
+  /** Before the second attempt; doubled before each further one. Default 10 s. */
+  retryMs?: number;
+  /** Before a job that gave up its resource, or did not get it, is tried again. Default 5 s. */
+  quietMs?: number;
+}
+
+const maxPayloadBytes = 64 * 1024;
+const defaultAttempts = 3;
+const defaultRetryMs = 10_000;
+const defaultQuietMs = 5000;
+const maxRetryMs = 10 * 60_000;
+/** A job that was interrupted so often has failed: its resource is never free for as long as it takes. */
+const maxInterruptions = 100;
+
+/** Failures that are listed. */
+export const maxFailedKept = 100;
+
+/** What there is one job of at a time. */
+export function keyOf({ kind, key }: Pick<JobRequest, 'kind' | 'key'>): string {
+  return JSON.stringify([kind, key]);
+}
+
+/** Attempts that a job has. */
+export function attemptsOf({ maxAttempts = defaultAttempts }: Pick<JobRequest, 'maxAttempts'>): number {
+  return maxAttempts;
+}
+
+/** Throws RangeError for a payload that is too large. */
+export function checkPayload({ payload }: Pick<JobRequest, 'payload'>): void {
+  const bytes = Buffer.byteLength(JSON.stringify(payload));
+  if (bytes <= maxPayloadBytes) return;
+  throw new RangeError(`the payload of a job has ${maxPayloadBytes} bytes at most, this one has ${bytes}`);
+}
+
+/** How long a job waits that did not get what it needs for itself, ms. */
+export function quietMsOf({ quietMs = defaultQuietMs }: RetryTimes): number {
+  return quietMs;
+}
+
+/** What becomes of a job whose attempt has ended; `counts` are those with that attempt. */
+export function verdictOf(
+  request: JobRequest,
+  { attempts, interruptions }: JobCounts,
+  { failure, wasInterrupted }: AttemptEnd,
+  times: RetryTimes,
+): Verdict {
+  if (failure === undefined) return { type: 'done' };
+  if (wasInterrupted) {
+    if (interruptions >= maxInterruptions) return { type: 'failed' };
+    return { type: 'again', laterMs: quietMsOf(times), attempts: attempts - 1, interruptions: interruptions + 1 };
+  }
+  if (attempts >= attemptsOf(request)) return { type: 'failed' };
+  const laterMs = Math.min(maxRetryMs, (times.retryMs ?? defaultRetryMs) * 2 ** (attempts - 1));
+  return { type: 'again', laterMs, attempts, interruptions };
+}
+
+/** Why a job failed, in words. */
+export function reasonOf(failure: unknown): string {
+  return failure instanceof Error ? failure.message : String(failure);
+}
