@@ -82,7 +82,7 @@ export function createController(dependencies: ControllerDependencies): Controll
     packages,
     packageWriter: new PackageWriter(store, packages, actionWriter, lock),
     identities,
-    throttles: new Throttles({ state, limits: config.limits, clock, metrics, logger }),
+    throttles: new Throttles({ state, limits: config.limits, clock, metrics }),
     triggerWriter,
     ruleWriter: new RuleWriter(store, triggerWriter),
   };

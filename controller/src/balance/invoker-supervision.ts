@@ -22,7 +22,7 @@ export interface SupervisionDependencies {
 const topic = 'health';
 const maxInFlight = 1000;
 const maxPendingMessages = 10_000;
-/** How often an invoker that is not up is tested, ms. */
+/** How often an invoker that is not up is tested, ms. One that never was up is forgotten once it is silent. */
 const testMs = 60_000;
 const lookMs = 1000;
 /** Numbers of invokers are below this: what is beyond is no message of an invoker. */
@@ -33,6 +33,7 @@ export class InvokerSupervision {
   private readonly states = new Map<number, InvokerState>();
   private readonly testedMs = new Map<number, number>();
   private readonly lastHealth = new Map<number, Health>();
+  private readonly wereUp = new Set<number>();
   private subscription: Subscription | undefined;
   private timer: Timer | undefined;
   private list: BalancedInvoker[] = [];
@@ -54,7 +55,10 @@ export class InvokerSupervision {
     await this.subscription?.close();
   }
 
-  /** Every invoker that was ever heard of, by number; those between them are not usable. */
+  /**
+   * Every invoker that has ever been up, by number; those between them are not usable. Others have no place: whoever names a
+   * high number in a ping would make the list long.
+   */
   invokers(): readonly BalancedInvoker[] {
     return this.list;
   }
@@ -97,6 +101,12 @@ export class InvokerSupervision {
     this.update();
     for (const [instance, state] of this.states) {
       const health = state.health(nowMs);
+      if (health === 'down' && !this.wereUp.has(instance)) {
+        this.states.delete(instance);
+        this.testedMs.delete(instance);
+        this.lastHealth.delete(instance);
+        continue;
+      }
       const isDue = nowMs - (this.testedMs.get(instance) ?? -Infinity) >= testMs;
       if ((health === 'unhealthy' || health === 'unresponsive') && isDue) this.test(instance, nowMs);
     }
@@ -111,14 +121,17 @@ export class InvokerSupervision {
   private update(): void {
     const { clock, logger } = this.dependencies;
     const nowMs = clock.monotonicMs();
-    const count = Math.max(-1, ...this.states.keys()) + 1;
-    this.list = Array.from({ length: count }, (_, instance) => {
-      const state = this.states.get(instance);
-      if (state === undefined) return { instance, memoryMiB: 0, isUsable: false };
+    for (const [instance, state] of this.states) {
       const health = state.health(nowMs);
       if (health !== this.lastHealth.get(instance)) logger.warn({ invoker: state.name, health }, 'an invoker changed');
       this.lastHealth.set(instance, health);
-      return { instance, memoryMiB: state.memoryMiB, isUsable: health === 'up' };
+      if (health === 'up') this.wereUp.add(instance);
+    }
+    const count = Math.max(-1, ...this.wereUp) + 1;
+    this.list = Array.from({ length: count }, (_, instance) => {
+      const state = this.states.get(instance);
+      const isUsable = state !== undefined && this.lastHealth.get(instance) === 'up';
+      return { instance, memoryMiB: state?.memoryMiB ?? 0, isUsable };
     });
   }
 }

@@ -18,7 +18,7 @@ export interface BalancedInvoker {
 export interface ShardingBalancerDependencies {
   clock: Clock;
   random: Random;
-  /** Every invoker that was ever heard of, by number. */
+  /** Every invoker that has ever been up, by number, and those between them. */
   invokers: () => readonly BalancedInvoker[];
   /** Controllers that share the invokers, this one included. */
   controllers: () => number;

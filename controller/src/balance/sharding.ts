@@ -10,8 +10,21 @@ export function shardHash(namespace: string, action: string): number {
   return Math.abs(javaHash(namespace) ^ javaHash(action));
 }
 
+/** Of the counts that were asked for last: they change when invokers come. */
+const knownSizes = new Map<number, readonly number[]>();
+const maxKnownSizes = 16;
+
 /** Numbers from 1 to `count` that have no divisor in common, neither with `count` nor with each other. */
-export function stepSizes(count: number): number[] {
+export function stepSizes(count: number): readonly number[] {
+  const known = knownSizes.get(count);
+  if (known !== undefined) return known;
+  if (knownSizes.size === maxKnownSizes) knownSizes.clear();
+  const sizes = findStepSizes(count);
+  knownSizes.set(count, sizes);
+  return sizes;
+}
+
+function findStepSizes(count: number): number[] {
   const sizes: number[] = [];
   for (let size = 1; size <= count; size++) {
     if (divisor(size, count) === 1 && sizes.every((other) => divisor(size, other) === 1)) sizes.push(size);

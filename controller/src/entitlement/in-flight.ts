@@ -5,7 +5,6 @@ import type { ApiError } from '@gpuwhisk/common/errors';
 import type { GpuNeed } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
-import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import type { Awaitable, ClusterState, Holds } from '@gpuwhisk/common/state/cluster-state';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { throttleMetrics } from '@gpuwhisk/common/throttle-metrics';
@@ -105,14 +104,7 @@ export class InFlight {
     using: Awaitable<GpuUse> | undefined,
   ): Promise<void> {
     const { activationId, gpu } = beginning;
-    let counted: [number, GpuUse | undefined];
-    try {
-      counted = await Promise.all([counting, using]);
-    } catch (error) {
-      if (!(error instanceof StateUnavailableError)) throw error;
-      this.dependencies.logger.error({ error: error.message }, 'an activation in flight was not counted');
-      return;
-    }
+    const counted = await Promise.all([counting, using]);
     // It may have completed by then: its hold was asked to end before it began.
     if (!this.activations.has(activationId)) this.release(activationId, { key: identity.namespace.uuid, gpu });
     else this.check(identity, beginning, ...counted);

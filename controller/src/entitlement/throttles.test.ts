@@ -4,6 +4,7 @@ import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
+import { countsAtHand } from '@gpuwhisk/common/state/counts-at-hand';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { simulatedState } from '@gpuwhisk/common/state/simulated-state';
 import type { SimulatedState } from '@gpuwhisk/common/state/simulated-state';
@@ -117,16 +118,35 @@ describe.each(places)('with the state %s', (_, makeState) => {
   });
 });
 
-test('where the state cannot be reached, everything is let in and the log says so', async () => {
-  const state: SimulatedState = simulatedState(embeddedState(clock), { clock, random: seededRandom(1) });
-  const { throttles, inFlight, lines } = partsOn(state);
-  state.cutOff(true);
-  for (let count = 0; count < 5; count++) {
-    await throttles.admit(caller);
-    await throttles.admitFire(caller);
-    await begin(inFlight, `activation ${count}`);
-    inFlight.end(`activation ${count}`);
-  }
-  expect(inFlight.size).toBe(0);
-  expect(lines.length).toBeGreaterThanOrEqual(20);
+test('while the state cannot be reached each process bounds what it lets in, and knows what it had in flight', async () => {
+  const cut: SimulatedState = simulatedState(embeddedState(clock), { clock, random: seededRandom(1) });
+  let answersFromHere = 0;
+  const { throttles, inFlight } = partsOn(countsAtHand(cut, clock, () => answersFromHere++));
+  await throttles.admit(caller);
+  await begin(inFlight, 'before');
+  expect(answersFromHere).toBe(0);
+  cut.cutOff(true);
+  await throttles.admit(caller);
+  await begin(inFlight, 'one');
+  await expect(begin(inFlight, 'two')).rejects.toMatchObject({
+    message: 'Too many concurrent requests in flight (count: 2, allowed: 2).',
+  });
+  inFlight.end('before');
+  await begin(inFlight, 'two');
+  inFlight.end('one');
+  await throttles.admit(caller);
+  await throttles.admit(caller);
+  await expect((async () => throttles.admit(caller))()).rejects.toMatchObject({
+    status: 429,
+    message: 'Too many requests in the last minute (count: 4, allowed: 3).',
+  });
+  await throttles.admitFire(caller);
+  await expect(throttles.admitFire(caller)).rejects.toMatchObject({ status: 429 });
+  expect(answersFromHere).toBeGreaterThan(5);
+  inFlight.end('two');
+  elapsedMs = 2 * minuteMs;
+  cut.cutOff(false);
+  await throttles.admit(caller);
+  await begin(inFlight, 'three');
+  expect(inFlight.size).toBe(1);
 });

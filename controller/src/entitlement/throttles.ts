@@ -1,9 +1,7 @@
 import type { Config } from '@gpuwhisk/common/config';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { tooManyInFlight, tooManyRequests } from '@gpuwhisk/common/errors';
-import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
-import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import type { Awaitable, ClusterState, Holds, WindowCounters } from '@gpuwhisk/common/state/cluster-state';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
@@ -26,13 +24,11 @@ export interface ThrottleDependencies {
   limits: Config['limits'];
   clock: Clock;
   metrics: Metrics;
-  logger: Logger;
 }
 
 /**
  * Says who may invoke and fire now, by the limits of the namespace. A request is counted where it is asked about,
- * whether it is let in or not. Where the cluster's state cannot be reached everything is let in: the bounds of the
- * queue still hold.
+ * whether it is let in or not. Counting elsewhere may reject; countsAtHand has it not do so.
  */
 export class Throttles {
   private readonly invocations: WindowCounters;
@@ -67,14 +63,12 @@ export class Throttles {
 
   /** Counts one fire of a trigger. Throws ApiError (429). */
   async admitFire(identity: Identity): Promise<void> {
-    const count = await this.known(this.fires.add(identity.namespace.uuid));
-    const allowed = identity.limits.firesPerMinute ?? this.dependencies.limits.firesPerMinute;
-    if (count !== undefined) this.checkRate(identity, count, allowed);
+    const count = await this.fires.add(identity.namespace.uuid);
+    this.checkRate(identity, count, identity.limits.firesPerMinute ?? this.dependencies.limits.firesPerMinute);
   }
 
   private async admitLater(identity: Identity, counting: Promise<number>): Promise<void> {
-    const count = await this.known(counting);
-    if (count !== undefined) this.checkInvocations(identity, count);
+    this.checkInvocations(identity, await counting);
     await this.admitToFlight(identity, this.inFlight.count(identity.namespace.uuid));
   }
 
@@ -82,8 +76,8 @@ export class Throttles {
   private async admitToFlight(identity: Identity, counting: Awaitable<number>): Promise<void> {
     const { clock } = this.dependencies;
     const allowed = this.mostInFlight(identity);
-    let count = await this.known(counting);
-    for (let looks = 1; count !== undefined && count >= allowed; looks++) {
+    let count = await counting;
+    for (let looks = 1; count >= allowed; looks++) {
       if (looks > landingLooks || this.waiting >= maxWaiting) {
         this.metrics.concurrent(identity.namespace.name);
         throw tooManyInFlight(count, allowed);
@@ -91,23 +85,12 @@ export class Throttles {
       this.waiting++;
       await sleep(clock, landingLookMs);
       this.waiting--;
-      count = await this.known(this.inFlight.count(identity.namespace.uuid));
+      count = await this.inFlight.count(identity.namespace.uuid);
     }
   }
 
   private mostInFlight({ limits }: Identity): number {
     return limits.concurrentInvocations ?? this.dependencies.limits.concurrentInvocations;
-  }
-
-  /** What the state says; undefined where it cannot be reached. */
-  private async known(counting: Awaitable<number>): Promise<number | undefined> {
-    try {
-      return await counting;
-    } catch (error) {
-      if (!(error instanceof StateUnavailableError)) throw error;
-      this.dependencies.logger.error({ error: error.message }, 'a request was let in without a throttle');
-      return undefined;
-    }
   }
 
   private checkInvocations(identity: Identity, count: number): void {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { Redis, ReplyError } from 'ioredis';
 import type { RedisOptions } from 'ioredis';
 import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
+import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Script } from './scripts.js';
 
 export interface RedisClientOptions {
@@ -14,6 +15,11 @@ export interface RedisClientOptions {
 }
 
 const maxReconnectMs = 1000;
+/** How often a connection is asked whether Redis is still at its other end, and how long the system waits to ask, ms. */
+const pingMs = 1000;
+const keepAliveMs = 10_000;
+/** A connection that was given up and does not close in order is destroyed after so long, ms. */
+const disconnectMs = 100;
 
 /**
  * What every connection to Redis is made with: a call fails when it takes too long and at once while there is no
@@ -28,6 +34,8 @@ export function redisOptions(timeoutMs: number, wasConnected: () => boolean): Re
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
+    keepAlive: keepAliveMs,
+    disconnectTimeout: disconnectMs,
     retryStrategy: (times) => (wasConnected() ? Math.min(maxReconnectMs, 20 * 2 ** Math.min(times, 10)) : null),
     // A primary that has become a replica.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
@@ -53,7 +61,32 @@ export async function connectRedis({ url, timeoutMs, onWarning }: RedisClientOpt
     throw new StateUnavailableError(`Redis at ${withoutPassword(url)} cannot be used: ${message}`);
   }
   isConnected = true;
+  keepAsking(redis, onWarning);
   return redis;
+}
+
+/**
+ * Gives a connection up on which Redis does not answer in time, so that it is made again: one that only listens would not
+ * notice otherwise. Ends with the connection.
+ */
+function keepAsking(redis: Redis, onWarning: RedisClientOptions['onWarning']): void {
+  let isOver = false;
+  const ask = async (): Promise<void> => {
+    try {
+      if (redis.status === 'ready') await redis.ping();
+    } catch (error) {
+      if (redis.status === 'ready') {
+        onWarning?.(new Error(`a connection to Redis was given up: ${(error as Error).message}`));
+        redis.disconnect(true);
+      }
+    }
+    if (!isOver) timer = systemClock.setBackgroundTimer(pingMs, () => void ask());
+  };
+  let timer = systemClock.setBackgroundTimer(pingMs, () => void ask());
+  redis.once('end', () => {
+    isOver = true;
+    timer.cancel();
+  });
 }
 
 function withoutPassword(url: string): string {

@@ -1,12 +1,17 @@
+import { randomUUID } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TopicOptions } from '@gpuwhisk/common/bus/message-bus';
 import { LogRing } from '@gpuwhisk/common/log-ring';
 import { createLogger } from '@gpuwhisk/common/logging';
+import type { Logger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
+import { countsAtHand } from '@gpuwhisk/common/state/counts-at-hand';
+import { holdName } from '@gpuwhisk/common/state/held-name';
 import { assignInstanceId, keepInstanceId } from '@gpuwhisk/common/state/instance-ids';
 import type { InstanceIdRequest } from '@gpuwhisk/common/state/instance-ids';
 import { systemClock } from '@gpuwhisk/common/system/clock';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import { openCouchdbStore } from '@gpuwhisk/engines/couchdb/couchdb-store';
 import { openRedisState } from '@gpuwhisk/engines/redis/redis-state';
@@ -17,6 +22,8 @@ import { openBus } from '../open-bus.js';
 import type { Opened } from '../opened.js';
 import type { ClusterConfig } from './flags.js';
 import { onDemandBus } from './on-demand-bus.js';
+
+const countedHereMs = 10_000;
 
 /** The engines of a cluster, and the number that this process has in it. */
 export interface ClusterEngines extends Engines {
@@ -44,6 +51,12 @@ export async function openCluster(
   });
   opened.onClose(() => state.close());
   const number = { state, clock, sort: `${role}s`, name: config.name };
+  const held = await holdName({
+    ...{ ...number, logger, holder: await ownHolder(config) },
+    // As an operator would: what runs may end, nothing new is taken.
+    onLost: () => process.kill(process.pid, 'SIGTERM'),
+  });
+  opened.onClose(() => held.close());
   const instance = await ownNumber(config, number);
   const kept = keepInstanceId(number, instance, (error) =>
     logger.warn({ error: error.message }, 'the number of this process was not told to the cluster'),
@@ -53,7 +66,21 @@ export async function openCluster(
   opened.onClose(() => connected.close());
   const { marks } = connected;
   const bus = onDemandBus(connected.bus, (topic) => topicOptions(config, topic));
-  return { config, instance, clock, random, logger, logRing, metrics, store, bus, state, marks };
+  return {
+    ...{ config, instance, clock, random, logger, logRing, metrics, store, bus, marks },
+    state: countsAtHand(state, clock, countedHere(clock, logger)),
+  };
+}
+
+/** Says every ten seconds at most that limits are counted in this process. */
+function countedHere(clock: Clock, logger: Logger): (error: Error) => void {
+  let saidMs = -Infinity;
+  return ({ message }) => {
+    const nowMs = clock.monotonicMs();
+    if (nowMs - saidMs < countedHereMs) return;
+    saidMs = nowMs;
+    logger.error({ error: message }, 'limits of namespaces are counted in this process only');
+  };
 }
 
 /** As their consumers make them. */
@@ -64,13 +91,30 @@ function topicOptions(config: ClusterConfig, topic: string): TopicOptions {
   return queueLimits(config);
 }
 
+/** What tells this data folder, and with it the one process that has it, from others. */
+async function ownHolder({ dataDir }: ClusterConfig): Promise<string> {
+  const file = join(dataDir, 'holder');
+  const kept = await readIfThere(file);
+  if (kept !== '') return kept;
+  const holder = randomUUID();
+  await writeFile(`${file}.new`, holder);
+  await rename(`${file}.new`, file);
+  return holder;
+}
+
+async function readIfThere(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    return '';
+  }
+}
+
 /** The number of this process, which its data folder keeps, should the cluster have forgotten it. */
 async function ownNumber({ dataDir }: ClusterConfig, request: InstanceIdRequest): Promise<number> {
   const file = join(dataDir, `${request.sort}.number`);
-  const kept = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error;
-    return '';
-  });
+  const kept = await readIfThere(file);
   const number = await assignInstanceId({
     ...request,
     ...(/^\d+\s*$/.test(kept) && { hadBefore: Number(kept) }),

@@ -9,6 +9,7 @@ import type { JsonValue } from '@gpuwhisk/common/json';
 import { testClusterState } from './cluster-state.js';
 import { until } from './jobs.js';
 import { hasRedis, startClockedRedis, startRedis } from './redis-server.js';
+import { startSilentRelay } from './silent-relay.js';
 import type { ClockedRedis, RedisServer } from './redis-server.js';
 
 const timeoutMs = 5000;
@@ -151,6 +152,35 @@ async function newsHaveCome(state: ClusterState): Promise<void> {
     expect(await state.acquireLease('leader', 'a', 60_000)).toBeUndefined();
     const next = await eventually(() => state.acquireLease('leader', 'b', 1000));
     expect(next.epoch).toBeGreaterThan(lease.epoch);
+  });
+
+  test('whose connections fall silent is connected to anew, also by those who only listen', async () => {
+    const relay = await startSilentRelay(server.port);
+    const warnings: string[] = [];
+    const far = await openRedisState({
+      url: `redis://127.0.0.1:${relay.port}`,
+      prefix: 'lost:',
+      timeoutMs: 500,
+      onWarning: ({ message }) => warnings.push(message),
+    });
+    try {
+      const heard: JsonValue[] = [];
+      await far.subscribe('news', (message) => heard.push(message));
+      await state.publish('news', 'before');
+      await until(() => heard.length === 1);
+      relay.silence();
+      await expect(far.rows('nodes')).rejects.toMatchObject(unavailable);
+      relay.heal();
+      await eventually(() => far.rows('nodes'));
+      await until(() => {
+        void state.publish('news', 'after').catch(() => undefined);
+        return heard.includes('after');
+      });
+      expect(warnings.filter((text) => text.includes('was given up'))).not.toEqual([]);
+    } finally {
+      await far.close();
+      await relay.stop();
+    }
   });
 
   test('that hangs fails what is asked, in time', async () => {

@@ -47,7 +47,7 @@ test('an invoker is tested when it comes, up when that went well, and down when 
   const pings = await startInvoker(1);
   expect(supervision.health()).toEqual({ 'invoker1/host1': 'unhealthy' });
   expect(tested).toEqual([1]);
-  expect(supervision.invokers().map(({ isUsable }) => isUsable)).toEqual([false, false]);
+  expect(supervision.invokers()).toEqual([]);
   supervision.finished(1, 'success');
   expect(supervision.health()).toEqual({ 'invoker1/host1': 'up' });
   expect(supervision.invokers()[1]).toEqual({ instance: 1, memoryMiB: 1024, isUsable: true });
@@ -95,6 +95,18 @@ test('what is no ping is left out', async () => {
   durable.bus.send('health', { name: { instance: 1e9, userMemory: '1 MB' } });
   await clock.runFor(100);
   expect(supervision.health()).toEqual({});
+});
+
+test('a ping with a high number lengthens no list, and is forgotten once it is silent', async () => {
+  const pings = await startInvoker(1);
+  supervision.finished(1, 'success');
+  durable.bus.send('health', { name: { instance: 9999, userMemory: '1 MB' } });
+  await clock.runFor(100);
+  expect(supervision.health()).toMatchObject({ invoker9999: 'unhealthy' });
+  expect(supervision.invokers()).toHaveLength(2);
+  await clock.runFor(12_000);
+  expect(supervision.health()).toEqual({ 'invoker1/host1': 'up' });
+  pings.close();
 });
 
 test('controllers hear of what others have changed, and not of their own', async () => {

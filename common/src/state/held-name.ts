@@ -1,0 +1,92 @@
+import type { Logger } from '../logging.js';
+import { sleep } from '../system/clock.js';
+import type { Clock, Timer } from '../system/clock.js';
+import { StateUnavailableError } from './cluster-state.js';
+import type { ClusterState, Lease } from './cluster-state.js';
+import { InstanceIdError } from './instance-ids.js';
+
+export interface HeldNameOptions {
+  state: ClusterState;
+  clock: Clock;
+  logger: Logger;
+  /** `invokers` or `controllers`: names are their own. */
+  sort: string;
+  /** Of the process. */
+  name: string;
+  /** Of what only one process at a time can be: the next life of a process takes the name over at once. */
+  holder: string;
+  /** Another process has the name now. */
+  onLost: () => void;
+}
+
+/** A name that no other process of its sort has. */
+export interface HeldName {
+  /** Gives it back. */
+  close(): Promise<void>;
+}
+
+const leaseMs = 3000;
+const renewMs = 1000;
+const retryMs = 100;
+/** A holder that is gone, or a state that has begun with nothing, lets the name go by then. */
+const waitMs = leaseMs + 2000;
+
+/** Takes a name for the life of this process. Throws InstanceIdError where another process has it, and StateUnavailableError. */
+export async function holdName(options: HeldNameOptions): Promise<HeldName> {
+  const { state, clock, logger, sort, name, holder, onLost } = options;
+  const leaseName = `name ${sort} ${name}`;
+  let lease = await take();
+  let closed = false;
+  let timer: Timer;
+
+  async function take(): Promise<Lease> {
+    for (const untilMs = clock.monotonicMs() + waitMs; ;) {
+      const taken = await state.acquireLease(leaseName, holder, leaseMs);
+      if (taken !== undefined) return taken;
+      if (clock.monotonicMs() >= untilMs) {
+        throw new InstanceIdError(`'${name}' is the name of another process of the ${sort}, which runs`);
+      }
+      await sleep(clock, retryMs);
+    }
+  }
+
+  /** False: another process has the name. */
+  async function keep(): Promise<boolean> {
+    if (await state.renewLease(lease, leaseMs)) return true;
+    const taken = await state.acquireLease(leaseName, holder, leaseMs);
+    if (taken !== undefined) {
+      lease = taken;
+      return true;
+    }
+    // A state that has begun with nothing gives no lease for a while, and knows no holder.
+    return (await state.currentLease(leaseName)) === undefined;
+  }
+
+  async function look(): Promise<void> {
+    try {
+      if (!(await keep()) && !closed) {
+        logger.fatal({ name }, `another process of the ${sort} has this one's name: this one ends`);
+        onLost();
+        return;
+      }
+    } catch (error) {
+      if (!(error instanceof StateUnavailableError)) throw error;
+      logger.warn({ error: error.message }, 'the name of this process was not kept in the cluster');
+    }
+    if (!closed) timer = clock.setBackgroundTimer(renewMs, () => void look());
+  }
+
+  timer = clock.setBackgroundTimer(renewMs, () => void look());
+  return {
+    async close() {
+      closed = true;
+      timer.cancel();
+      try {
+        await state.releaseLease(lease);
+      } catch (error) {
+        // It ends by itself.
+        logger.warn({ error: String(error) }, 'the name of this process was not given back');
+      }
+    },
+  };
+}
