@@ -124,6 +124,12 @@ export class GpuPlacer {
     this.reservations.settle(node);
   }
 
+  /** The nodes that have been heard of since they refused; `refusedAtMs` has by node when, monotonic ms. */
+  heardSince(refusedAtMs: ReadonlyMap<string, number>): ReadonlySet<string> {
+    const nodes = this.dependencies.table.nodes((invoker) => refusedAtMs.get(invoker) ?? -Infinity);
+    return new Set(nodes.map(({ invoker }) => invoker));
+  }
+
   /** All that a placement is decided on. */
   view({ kept, refusedAtMs }: PlacementLimits = noLimits): PlacementView {
     const { table, clock, lease } = this.dependencies;

@@ -13,7 +13,8 @@ import { Feedback } from '../learned/feedback.js';
 import type { Learned } from '../learned/learned.js';
 import { featuresOf, hasStrangers } from '../learned/sightings.js';
 import type { WaitingActivation } from './gpu-queue.js';
-import { allowedPlaces, seenPlaces } from './gpu-snapshot.js';
+import { AllowedPlaces } from './allowed-places.js';
+import { seenPlaces } from './gpu-snapshot.js';
 import type { SeenPlace } from './gpu-snapshot.js';
 import { liveQuotas } from '../learned/live-quotas.js';
 
@@ -58,12 +59,12 @@ export class GpuPolicy {
   decide(waiting: readonly WaitingActivation[], event: SchedulingEvent): PolicyDecision {
     const view = this.parts.placer.view();
     const places = seenPlaces(view, (id) => this.runs.get(id));
+    const allowed = new AllowedPlaces(places, (refusedAtMs) => this.parts.placer.heardSince(refusedAtMs));
     const nowMs = this.parts.clock.monotonicMs();
     const byId = new Map(waiting.map((one) => [one.message.activationId, one]));
     const tasks = waiting.map((one): Task => {
-      const heard = this.parts.placer.view({ kept: new Set(), refusedAtMs: one.refusedAtMs }).nodes;
-      const allowed = allowedPlaces(places, one.request, new Set(heard.map(({ invoker }) => invoker)));
-      return { ...this.taskOf(one, this.arrivals.of(one, view.at, nowMs)), allowed };
+      const arrivedAt = this.arrivals.of(one, view.at, nowMs);
+      return { ...this.taskOf(one, arrivedAt), allowed: allowed.of(one.request, one.refusedAtMs) };
     });
     const gpus = places.map(({ gpu }) => gpu);
     const decision = this.policy.decide({ at: view.at, gpus, waiting: tasks }, event);

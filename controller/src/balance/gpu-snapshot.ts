@@ -1,7 +1,6 @@
 import { gpuTypeOf } from '@gpuwhisk/gpu/quota/quotas';
 import type { GpuState, RunningTask, Task } from '@gpuwhisk/gpu/policies/policy';
-import { isClosedTo } from '@gpuwhisk/gpu/place/least-loaded';
-import type { PlacementRequest, PlacementView } from '@gpuwhisk/gpu/place/least-loaded';
+import type { PlacementView } from '@gpuwhisk/gpu/place/least-loaded';
 import { byPlace, occupancyOf } from '@gpuwhisk/gpu/place/occupancy';
 import type { Occupant, Reservation } from '@gpuwhisk/gpu/place/occupancy';
 import { placeId, placesOf } from '@gpuwhisk/gpu/place/places';
@@ -57,16 +56,4 @@ function runningIn(occupant: Occupant, activations: readonly string[], known: Kn
     memoryMiB,
   };
   return { task: { ...(run?.task ?? unknown), memoryMiB }, share: shareClass / 100, startedAt: run?.startedAt ?? at };
-}
-
-/** The places that isolation leaves to a request, of nodes that have been heard of since they refused it. */
-export function allowedPlaces(
-  places: readonly SeenPlace[],
-  request: PlacementRequest,
-  heard: ReadonlySet<string>,
-): Set<string> {
-  const open = places.filter(
-    ({ place, occupants }) => heard.has(place.node.invoker) && !isClosedTo(place, occupants, request),
-  );
-  return new Set(open.map(({ gpu }) => gpu.id));
 }

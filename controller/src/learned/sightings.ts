@@ -25,8 +25,10 @@ export function learnFromLook(profiles: FunctionProfiles, { devices, residents, 
 /** What a function uses: as its processes were seen to, and what the driver does not tell as its owner has it. */
 export function featuresOf(
   seen: WorkloadFeatures | undefined,
-  declared: GpuNeed['features'] = {},
+  declared?: GpuNeed['features'],
 ): WorkloadFeatures | undefined {
+  // The same object each time: predictions are remembered by it.
+  if (declared === undefined) return seen !== undefined && seen.smUtil > 0 ? seen : undefined;
   const use = (name: keyof WorkloadFeatures): number => seen?.[name] || (declared[name] ?? 0);
   const features = { smUtil: use('smUtil'), dramUtil: use('dramUtil'), l2Util: use('l2Util') };
   return features.smUtil > 0 ? features : undefined;

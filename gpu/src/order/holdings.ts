@@ -1,13 +1,14 @@
-import type { Snapshot, Task } from '../policies/policy.js';
+import type { GpuState, Task } from '../policies/policy.js';
 
 /** What each namespace holds of the GPUs, in shares; a task on two whole GPUs holds 2. */
 export class Holdings {
   private readonly held = new Map<string, number>();
   private readonly fair: number;
 
-  constructor({ gpus, waiting }: Pick<Snapshot, 'gpus' | 'waiting'>) {
+  /** `waiting`: the namespaces of those that wait. */
+  constructor(gpus: readonly Pick<GpuState, 'running'>[], waiting: ReadonlySet<string>) {
     for (const { running } of gpus) for (const { task, share } of running) this.add(task, share);
-    const active = new Set([...this.held.keys(), ...waiting.map(({ namespace }) => namespace)]);
+    const active = new Set([...this.held.keys(), ...waiting]);
     this.fair = active.size > 1 ? gpus.length / active.size : Infinity;
   }
 
@@ -20,6 +21,7 @@ export class Holdings {
   isOver({ namespace }: Task, share: number): boolean {
     return (this.held.get(namespace) ?? 0) + share > this.fair;
   }
+
   /** Whether a namespace that holds something would hold more than twice its part, while others have work, too. */
   isFarOver({ namespace }: Task, share: number): boolean {
     const held = this.held.get(namespace) ?? 0;

@@ -53,7 +53,7 @@ export class SetPredictions {
 
   /** The slowdown of each of `kinds`, in their order, if they run together. */
   slowdowns(kinds: readonly number[]): number[] {
-    const sorted = kinds.length > 1 ? [...kinds].sort((one, other) => one - other) : kinds;
+    const sorted = inOrder(kinds);
     let node = this.root;
     for (const kind of sorted) {
       let next = node.next?.get(kind);
@@ -111,6 +111,19 @@ export class SetPredictions {
     // As if all of them took turns.
     return (others.length + 1) / one.share;
   }
+}
+
+/** Sorted by insertion: sets are small, and most are in order. */
+function inOrder(kinds: readonly number[]): readonly number[] {
+  if (kinds.length < 2 || (kinds.length === 2 && kinds[0]! <= kinds[1]!)) return kinds;
+  const sorted = kinds.slice();
+  for (let end = 1; end < sorted.length; end += 1) {
+    const kind = sorted[end]!;
+    let at = end;
+    for (; at > 0 && sorted[at - 1]! > kind; at -= 1) sorted[at] = sorted[at - 1]!;
+    sorted[at] = kind;
+  }
+  return sorted;
 }
 
 /** Predictions for every type and mode of GPU. */

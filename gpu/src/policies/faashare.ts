@@ -8,13 +8,13 @@ import type { NamespaceQueue } from '../order/namespace-turns.js';
 import { Progress } from '../order/progress.js';
 import { PredictionCache } from '../order/set-predictions.js';
 import { finalShares } from '../order/shares.js';
-import { firstQueueOn, isWarmOn, outlookOf, sufficientShare, unmeasuredMs } from '../order/sub-queue.js';
+import { firstQueueOn, outlookOf, sufficientShare, unmeasuredMs } from '../order/sub-queue.js';
 import type { Member, SubQueue } from '../order/sub-queue.js';
 import { FirstQueues, laterQueues } from '../order/sub-queues.js';
 import type { PlanOptions } from '../order/sub-queues.js';
 import type { Quotas } from '../quota/quotas.js';
+import { admit } from './admission.js';
 import type { Admission } from './least-loaded.js';
-import { deadlineAt } from './policy.js';
 import type { Decision, ObservedRun, Policy, SchedulingEvent, Snapshot, Start, Task } from './policy.js';
 import { roomsOf } from './rooms.js';
 import type { PolicyNeeds } from './registry.js';
@@ -55,7 +55,10 @@ export interface FaashareNeeds {
 interface Turn {
   task: Task;
   isOverdue: boolean;
+  /** Whether it would end after all others if it did not start now. */
   isCritical: boolean;
+  /** What it is ordered by, ms: its deadline, or its arrival where that has passed long ago. */
+  at: number;
 }
 
 /**
@@ -77,19 +80,21 @@ export function faashare({ predictorOf, admission, quotas, options: given }: Faa
 
   function decide(snapshot: Snapshot, event: SchedulingEvent): Decision {
     const { at } = snapshot;
-    const { tasks, hopeless } = admit(snapshot, predictions);
+    const first = roomsOf(snapshot).map((room) => firstQueueOn(room, predictions.of(room.gpu), at, progress));
+    const { tasks, hopeless } = admit(snapshot, [...new Set(first.map((queue) => queue.predictions))]);
     const goOn = admission === 'refuse' ? tasks.filter(({ id }) => !hopeless.has(id)) : tasks;
-    const rooms = roomsOf(snapshot);
-    const first = rooms.map((room) => firstQueueOn(room, predictions.of(room.gpu), at, progress));
     arrivals.see(goOn);
     const load = arrivals.part(at, first.length);
     const horizon = horizonAt(first, goOn, at, load);
-    const order = orderOf(goOn, at, horizon);
-    const plan = new FirstQueues(first, new Holdings(snapshot), { horizonAt: horizon, load }, options);
+    const namespaces = new Set<string>();
+    for (const { namespace } of goOn) namespaces.add(namespace);
+    const order = orderOf(goOn, namespaces, at, horizon);
+    const holdings = new Holdings(snapshot.gpus, namespaces);
+    const plan = new FirstQueues(first, holdings, { horizonAt: horizon, load }, options);
     if (event.kind === 'arrival') fillWith(event.task, order, plan);
     else fill(order, plan);
     const starts = first.flatMap((queue) => startsOf(queue, at, quotas)).reduce(oneStartEach, []);
-    charge(starts, goOn);
+    charge(starts, first, [...namespaces]);
     progress.note(first, at);
     const started = new Set(starts.map(({ task }) => task));
     return {
@@ -102,23 +107,21 @@ export function faashare({ predictorOf, admission, quotas, options: given }: Faa
   }
 
   /** Everybody in turn: what is overdue first, then the others by deadline, fair between namespaces in each. */
-  function orderOf(tasks: readonly Task[], at: number, horizon: number): Turn[] {
+  function orderOf(tasks: readonly Task[], namespaces: ReadonlySet<string>, at: number, horizon: number): Turn[] {
     const { bestEffortMs } = options;
-    const turn = (task: Task): Turn & { at: number } => {
+    const overdue: Turn[] = [];
+    const others: Turn[] = [];
+    for (const task of tasks) {
+      const { arrivedAt, sloMs } = task;
       const isLong = isCritical(task, at, horizon);
-      return isOverdue({ arrivedMs: task.arrivedAt, sloMs: task.sloMs }, at, bestEffortMs)
-        ? { task, isOverdue: true, isCritical: isLong, at: task.arrivedAt }
-        : { task, isOverdue: false, isCritical: isLong, at: task.arrivedAt + sloOf(task, bestEffortMs) };
-    };
-    const sorted = tasks
-      .map(turn)
-      .sort(
-        (a, b) => Number(b.isCritical) - Number(a.isCritical) || a.at - b.at || a.task.arrivedAt - b.task.arrivedAt,
-      );
-    turns.keepOnly(new Set(tasks.map(({ namespace }) => namespace)));
-    return [sorted.filter((turn) => turn.isOverdue), sorted.filter((turn) => !turn.isOverdue)].flatMap((part) =>
-      turns.order(byNamespace(part), ({ task }) => costOf(task, task.share ?? sufficientShare(task))),
-    );
+      if (isOverdue({ arrivedMs: arrivedAt, sloMs }, at, bestEffortMs)) {
+        overdue.push({ task, isOverdue: true, isCritical: isLong, at: arrivedAt });
+      } else {
+        others.push({ task, isOverdue: false, isCritical: isLong, at: arrivedAt + sloOf(task, bestEffortMs) });
+      }
+    }
+    turns.keepOnly(namespaces);
+    return [overdue, others].flatMap((part) => turns.order(byNamespace(part.sort(byTurn), namespaces), turnCost));
   }
 
   /** The whole algorithm. */
@@ -138,15 +141,14 @@ export function faashare({ predictorOf, admission, quotas, options: given }: Faa
 
   /** An arrival makes no room: those that wait would have started. Only the newcomer is tried. */
   function fillWith(id: string, order: readonly Turn[], plan: FirstQueues): void {
-    for (const [index, turn] of order.entries()) {
-      if (turn.task.id === id) {
-        plan.add(turn.task, order.length - index - 1);
-        return;
-      }
+    const place = order.findIndex(({ task }) => task.id === id);
+    for (let index = 0; index < place; index += 1) {
+      const { task, isOverdue, isCritical } = order[index]!;
       plan.skip();
-      if (turn.isOverdue) plan.keepFor(turn.task);
-      else if (turn.isCritical) plan.keepSoonest(turn.task);
+      if (isOverdue) plan.keepFor(task);
+      else if (isCritical) plan.keepSoonest(task);
     }
+    if (place >= 0) plan.add(order[place]!.task, order.length - place - 1);
   }
 
   function exchangeAll(
@@ -166,14 +168,13 @@ export function faashare({ predictorOf, admission, quotas, options: given }: Faa
     }
   }
 
-  function charge(starts: readonly Start[], waiting: readonly Task[]): void {
+  function charge(starts: readonly Start[], first: readonly SubQueue[], namespaces: readonly string[]): void {
     if (starts.length === 0) return;
-    const tasks = new Map(waiting.map((task) => [task.id, task]));
-    const names = [...new Set(waiting.map(({ namespace }) => namespace))];
+    const tasks = new Map(first.flatMap(({ members }) => members.map(({ task }) => [task.id, task])));
     for (const { task: id, share } of starts) {
       const task = tasks.get(id)!;
       const cost = costOf(task, share);
-      turns.started(task.namespace, cost, names);
+      turns.started(task.namespace, cost, namespaces);
       charged.set(id, cost);
     }
     for (const id of charged.keys()) {
@@ -204,51 +205,18 @@ function costOf({ soloMs = unmeasuredMs, gpus }: Task, share: number): number {
   return Math.max(1, share * soloMs * gpus);
 }
 
-/** Each task once and none that runs; those that cannot meet their SLO, with the reason, are best effort among them. */
-function admit(
-  { at, gpus, waiting }: Snapshot,
-  predictions: PredictionCache,
-): { tasks: Task[]; hopeless: Map<string, string> } {
-  const seen = new Set(gpus.flatMap(({ running }) => running.map(({ task }) => task.id)));
-  const models = [...new Set(gpus.map((gpu) => predictions.of(gpu)))];
-  const hopeless = new Map<string, string>();
-  const tasks: Task[] = [];
-  for (const given of waiting) {
-    if (seen.has(given.id)) continue;
-    seen.add(given.id);
-    const task = measured(given);
-    if (task.sloMs === undefined) {
-      tasks.push(task);
-      continue;
-    }
-    const leftMs = deadlineAt(task) - Math.max(at, task.arrivedAt);
-    const { soloMs = 0, share = 1 } = task;
-    const startMs = gpus.some((gpu) => isWarmOn(gpu, task)) ? 0 : (task.startMs ?? 0);
-    const slowdown = Math.min(...models.map((model) => model.alone(task.features, share)));
-    const needMs = startMs + (models.length === 0 ? 0 : soloMs * slowdown);
-    if (needMs <= leftMs) {
-      tasks.push(task);
-      continue;
-    }
-    hopeless.set(task.id, `it needs ${Math.ceil(needMs)} ms, and its SLO leaves ${Math.floor(leftMs)}`);
-    tasks.push(without(task, 'sloMs'));
-  }
-  return { tasks, hopeless };
+/** The longest first that would end after all others, then by the time of their turn. */
+function byTurn(one: Turn, other: Turn): number {
+  if (one.isCritical !== other.isCritical) return one.isCritical ? -1 : 1;
+  return one.at - other.at || one.task.arrivedAt - other.task.arrivedAt;
 }
 
-/** A time that is no time has not been measured. */
-function measured(task: Task): Task {
-  const { soloMs } = task;
-  return soloMs === undefined || (soloMs > 0 && Number.isFinite(soloMs)) ? task : without(task, 'soloMs');
+function turnCost({ task }: Turn): number {
+  return costOf(task, task.share ?? sufficientShare(task));
 }
 
-function without(task: Task, field: 'sloMs' | 'soloMs'): Task {
-  const copy = { ...task };
-  delete copy[field];
-  return copy;
-}
-
-function byNamespace(turns: readonly Turn[]): NamespaceQueue<Turn>[] {
+function byNamespace(turns: readonly Turn[], namespaces: ReadonlySet<string>): NamespaceQueue<Turn>[] {
+  if (namespaces.size === 1) return Array.from(namespaces, (namespace) => ({ namespace, waiting: turns }));
   const found = new Map<string, Turn[]>();
   for (const turn of turns) {
     const { namespace } = turn.task;

@@ -65,6 +65,8 @@ export class FunctionProfiles {
   private readonly byFunction = new Map<string, Map<string, FunctionProfile>>();
   /** The version that a function has, and when the last request for it arrived. */
   private readonly versions = new Map<string, { version: string; at: number }>();
+  /** Every request asks for the medians, and few runs change them. */
+  private readonly times = new WeakMap<BatchProfile, Times>();
   private count = 0;
 
   constructor(private readonly options: FunctionProfilesOptions = {}) {}
@@ -91,8 +93,7 @@ export class FunctionProfiles {
       best = one;
       features = profile.features ?? features;
     }
-    const soloMs = best && median(best.soloMs);
-    const startMs = best && median(best.startMs);
+    const { soloMs, startMs } = best === undefined ? noTimes : this.timesOf(best);
     return {
       ...(soloMs !== undefined && { soloMs }),
       ...(startMs !== undefined && { startMs }),
@@ -104,7 +105,7 @@ export class FunctionProfiles {
   aloneMs({ function: name, version, batch }: ProfiledRun['task'], gpu: ProfiledRun['gpu']): number | undefined {
     const profile = this.byFunction.get(name)?.get(kindOf(gpu));
     const known = profile?.version === version ? profile.batches.find((own) => own.batch === batch) : undefined;
-    return known?.isAlone === true ? median(known.soloMs) : undefined;
+    return known?.isAlone === true ? this.timesOf(known).soloMs : undefined;
   }
 
   /** Learns from a run. Gives why nothing is learned from it, or undefined. */
@@ -124,6 +125,7 @@ export class FunctionProfiles {
       const soloMs = median(one.soloMs);
       if (soloMs !== undefined) keep(one.startMs, Math.max(0, tookMs - soloMs * slowdown));
     }
+    this.times.delete(one);
     this.changed(profile);
     return undefined;
   }
@@ -161,6 +163,14 @@ export class FunctionProfiles {
     for (const profile of profiles?.values() ?? []) this.drop(profile);
     if (profiles !== undefined) this.options.onVersion?.(name, undefined);
     return profiles !== undefined;
+  }
+
+  private timesOf(one: BatchProfile): Times {
+    const known = this.times.get(one);
+    if (known !== undefined) return known;
+    const times = { soloMs: median(one.soloMs), startMs: median(one.startMs) };
+    this.times.set(one, times);
+    return times;
   }
 
   private sawVersion(name: string, version: string, arrivedAt: number): void {
@@ -223,6 +233,13 @@ export class FunctionProfiles {
     this.options.onChange?.(profile, undefined);
   }
 }
+
+interface Times {
+  soloMs: number | undefined;
+  startMs: number | undefined;
+}
+
+const noTimes: Times = { soloMs: undefined, startMs: undefined };
 
 const kindOf = ({ type, mode }: ProfiledRun['gpu']): string => `${type}/${mode}`;
 
