@@ -1,6 +1,7 @@
 import { ActivationFeed } from '@gpuwhisk/common/activations/activation-feed';
 import { isRecorded } from '@gpuwhisk/common/activations/is-recorded';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
+import { showRecords } from '@gpuwhisk/common/activations/record-metrics';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { busMetrics } from '@gpuwhisk/common/bus/bus-metrics';
 import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
@@ -82,6 +83,7 @@ export class Invoker {
       dedicatedNamespaces: [],
     };
     const records = new RecordWriter(store, clock, logger);
+    showRecords(metrics.registry, 'invoker', records);
     this.context = {
       instance,
       bus,

@@ -1,5 +1,6 @@
 import type { TopicOptions } from '@gpuwhisk/common/bus/message-bus';
 import type { Config } from '@gpuwhisk/common/config';
+import { showRecords } from '@gpuwhisk/common/activations/record-metrics';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { completedTopic, completedTopicOptions, unplacedTopic } from '@gpuwhisk/common/messages';
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
@@ -79,6 +80,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   const { config, instance, bus, store, state, clock, random, logger, metrics, jobs } = options;
   await ensureTopics(options);
   const records = new RecordWriter(store, clock, logger);
+  showRecords(metrics.registry, 'controller', records);
   opened.onClose(() => records.close());
   const gpuTable = new GpuTable(state, clock);
   await gpuTable.open();

@@ -1,62 +1,107 @@
 import type { ArtifactStore, StoredDocument } from '../store/artifact-store.js';
+import { StoreRefusedError } from '../store/store-error.js';
 import { sleep } from '../system/clock.js';
 import type { Clock } from '../system/clock.js';
 import type { Logger } from '../logging.js';
+import { approximateBytes, smallerRecord } from './record-size.js';
 
 /** How records are gathered. */
 export interface RecordWriterOptions {
   /** Records in one write, at most. */
   maxBatch: number;
+  /** Bytes in one write, about, unless one record is larger. */
+  maxBatchBytes: number;
   /** How long the first record of a batch waits for others, ms. */
   gatherMs: number;
+  /** Records, and bytes of records, that wait before nothing more should be begun that ends with one. */
+  maxPending: number;
+  maxPendingBytes: number;
 }
 
-const defaults: RecordWriterOptions = { maxBatch: 500, gatherMs: 10 };
+const MiB = 1024 * 1024;
+const defaults: RecordWriterOptions = {
+  maxBatch: 500,
+  maxBatchBytes: 4 * MiB,
+  gatherMs: 10,
+  maxPending: 2000,
+  maxPendingBytes: 64 * MiB,
+};
 const firstRetryMs = 100;
 const longestRetryMs = 5000;
+const closeTimeoutMs = 5000;
 
 interface Entry {
   document: StoredDocument;
+  bytes: number;
   stored: () => void;
   /** Monotonic ms. */
   addedMs: number;
 }
 
 /**
- * Writes activation records in batches. A write that fails is tried again, ever more slowly, until the writer is
- * closed: whoever adds records bounds how many may be on their way (the feed hands out no more activations than
- * its bound until their records are stored). A record that fails where others succeed is tried apart from them.
+ * Writes activation records in batches, one after the other. A write that fails is tried again, ever more slowly and with
+ * half the records, until the writer is closed; one that the store refuses for what it is, is tried apart from the others,
+ * without its logs or result where it is too large. Nothing is dropped: whoever begins what ends with a record waits for
+ * `room`, or refuses, while the writer `isFull`.
  */
 export class RecordWriter {
-  private gathered: Entry[] = [];
+  private queue: Entry[] = [];
   private inHand: Entry[] = [];
   private timerSet = false;
   private writing: Promise<void> | undefined;
+  private readonly apart = new Set<Promise<void>>();
   private closed = false;
+  private givenUp = false;
   private unstored = 0;
+  private unstoredBytes = 0;
+  /** Records of the next write, at most: fewer after one that failed. */
+  private batchSize: number;
+  private waiting: (() => void)[] = [];
+  private readonly options: RecordWriterOptions;
 
   constructor(
     private readonly store: ArtifactStore,
     private readonly clock: Clock,
     private readonly logger: Logger,
-    private readonly options: RecordWriterOptions = defaults,
-  ) {}
+    options: Partial<RecordWriterOptions> = {},
+  ) {
+    this.options = { ...defaults, ...options };
+    this.batchSize = this.options.maxBatch;
+  }
 
   /** Records that are not yet durable. */
   get pending(): number {
     return this.unstored;
   }
 
+  /** What they take, bytes, about. */
+  get pendingBytes(): number {
+    return this.unstoredBytes;
+  }
+
+  /** So much waits that nothing more should be begun that ends with a record. */
+  get isFull(): boolean {
+    const { maxPending, maxPendingBytes } = this.options;
+    return this.unstored >= maxPending || this.unstoredBytes >= maxPendingBytes;
+  }
+
+  /** Resolves once the writer is not full, or is closed. */
+  async room(): Promise<void> {
+    while (this.isFull && !this.closed) await new Promise<void>((resolve) => this.waiting.push(resolve));
+  }
+
   /** How long the oldest record that waits for its turn has waited, ms. */
   get lagMs(): number {
-    const oldest = this.inHand[0] ?? this.gathered[0];
+    const oldest = this.inHand[0] ?? this.queue[0];
     return oldest === undefined ? 0 : this.clock.monotonicMs() - oldest.addedMs;
   }
 
   /** Adds a record; `stored` is called once it is durable (or was stored before under the same id). */
   add(document: StoredDocument, stored: () => void): void {
-    this.gathered.push({ document, stored, addedMs: this.clock.monotonicMs() });
+    const bytes = approximateBytes(document);
+    this.queue.push({ document, bytes, stored, addedMs: this.clock.monotonicMs() });
     this.unstored++;
+    this.unstoredBytes += bytes;
     if (this.timerSet || this.writing !== undefined) return;
     this.timerSet = true;
     this.clock.setTimer(this.options.gatherMs, () => {
@@ -65,59 +110,125 @@ export class RecordWriter {
     });
   }
 
-  /** Writes what is gathered; gives up on what cannot be written then. */
+  /** Writes what is gathered; gives up on what cannot be written then, or not within five seconds. */
   async close(): Promise<void> {
     this.closed = true;
-    while (this.unstored > 0) {
+    this.wake();
+    await new Promise<void>((resolve) => {
+      const timer = this.clock.setTimer(closeTimeoutMs, resolve);
+      void this.writeRest().finally(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
+    this.givenUp = true;
+  }
+
+  private async writeRest(): Promise<void> {
+    while (this.queue.length > 0 || this.writing !== undefined) {
       this.write();
-      if (this.writing === undefined) break;
       await this.writing;
     }
+    await Promise.all(this.apart);
   }
 
   private write(): void {
-    if (this.writing !== undefined || this.gathered.length === 0) return;
-    this.inHand = this.gathered.splice(0, this.options.maxBatch);
-    this.writing = this.writeBatch(this.inHand).then(() => {
-      this.inHand = [];
+    if (this.writing !== undefined || this.queue.length === 0) return;
+    this.writing = this.writeAll().finally(() => {
       this.writing = undefined;
       this.write();
     });
   }
 
-  private async writeBatch(batch: Entry[]): Promise<void> {
+  private async writeAll(): Promise<void> {
     let retryMs = firstRetryMs;
-    for (;;) {
+    while (this.queue.length > 0) {
+      const batch = (this.inHand = this.takeBatch());
       const problem = await this.tryWrite(batch);
-      if (problem === undefined) return;
-      this.logger.error({ records: batch.length, error: String(problem) }, 'activation records could not be stored');
-      if (this.closed) {
-        this.unstored -= batch.length;
-        return;
+      this.inHand = [];
+      if (problem === undefined) {
+        retryMs = firstRetryMs;
+        this.batchSize = Math.min(this.options.maxBatch, this.batchSize * 2);
+        continue;
       }
+      this.batchSize = Math.max(1, Math.floor(batch.length / 2));
+      const refused = problem instanceof StoreRefusedError;
+      const [only] = batch;
+      if (this.closed && !refused) this.settle([...batch, ...this.queue.splice(0)]);
+      else if (refused && batch.length === 1 && only !== undefined) this.writeApart(only, problem);
+      // One by itself goes to the end: should it be the reason, others are not kept waiting.
+      else if (batch.length === 1) this.queue.push(...batch);
+      else this.queue.unshift(...batch);
+      if (refused || this.closed) continue;
       await sleep(this.clock, retryMs);
       retryMs = Math.min(longestRetryMs, retryMs * 2);
-      if (batch.length === 1) continue;
-      const problems = await Promise.all(batch.map((entry) => this.tryWrite([entry])));
-      const refused = batch.filter((_, index) => problems[index] !== undefined);
-      if (refused.length < batch.length) {
-        for (const entry of refused) void this.writeBatch([entry]);
-        return;
-      }
     }
   }
 
-  private async tryWrite(batch: Entry[]): Promise<unknown> {
+  private takeBatch(): Entry[] {
+    let bytes = 0;
+    let count = 0;
+    for (const entry of this.queue) {
+      bytes += entry.bytes;
+      if (count > 0 && (count === this.batchSize || bytes > this.options.maxBatchBytes)) break;
+      count++;
+    }
+    return this.queue.splice(0, count);
+  }
+
+  /** Goes on trying to write a record that the store refuses, smaller where that may help. */
+  private writeApart(entry: Entry, refusal: StoreRefusedError): void {
+    const work = this.retryApart(entry, refusal);
+    this.apart.add(work);
+    void work.finally(() => this.apart.delete(work));
+  }
+
+  private async retryApart(entry: Entry, refusal: unknown): Promise<void> {
+    let problem = refusal;
+    let retryMs = firstRetryMs;
+    while (problem !== undefined) {
+      const isTooLarge = problem instanceof StoreRefusedError && problem.tooLarge;
+      const smaller = isTooLarge ? smallerRecord(entry.document) : undefined;
+      if (smaller !== undefined) entry.document = smaller;
+      else if (this.closed) {
+        this.settle([entry]);
+        return;
+      } else {
+        await sleep(this.clock, retryMs);
+        retryMs = Math.min(longestRetryMs, retryMs * 2);
+      }
+      problem = await this.tryWrite([entry]);
+    }
+  }
+
+  private async tryWrite(batch: readonly Entry[]): Promise<unknown> {
     try {
       await this.store.createMany(
         'activations',
         batch.map((entry) => entry.document),
       );
     } catch (error) {
+      const { length: records } = batch;
+      const waiting = this.unstored;
+      this.logger.error({ records, waiting, error: String(error) }, 'activation records could not be stored');
       return error ?? 'no reason given';
     }
-    this.unstored -= batch.length;
-    for (const entry of batch) entry.stored();
+    this.settle(batch);
+    if (!this.givenUp) for (const entry of batch) entry.stored();
     return undefined;
+  }
+
+  /** They wait no more: they are stored, or given up. */
+  private settle(batch: readonly Entry[]): void {
+    this.unstored -= batch.length;
+    for (const { bytes } of batch) this.unstoredBytes -= bytes;
+    this.wake();
+  }
+
+  private wake(): void {
+    if (this.waiting.length === 0 || (this.isFull && !this.closed)) return;
+    const waiting = this.waiting;
+    this.waiting = [];
+    for (const resolve of waiting) resolve();
   }
 }

@@ -7,3 +7,19 @@ export class StoreOpenError extends Error {
 export class StoreWriteError extends Error {
   override name = 'StoreWriteError';
 }
+
+/**
+ * The store refuses what it was given, and would do so again; of several documents, at least one. Others of them may have
+ * been stored.
+ */
+export class StoreRefusedError extends StoreWriteError {
+  override name = 'StoreRefusedError';
+  constructor(
+    message: string,
+    /** For its size. */
+    readonly tooLarge: boolean,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}

@@ -16,7 +16,7 @@ import type { InvokeOutcome, InvokeRequest, InvokeService } from './invoke-servi
 /** What a ComposingInvoker is made of. */
 export interface ComposingDependencies extends JournalDependencies, RunnerDependencies {
   resolver: Pick<ActionResolver, 'resolve' | 'checkUsable'>;
-  /** Sequences and compositions that run at once, at most; more are refused. */
+  /** Sequences and compositions that run at once, at most; more are refused, as while too many records wait for the store. */
   maxAtOnce: number;
 }
 
@@ -66,7 +66,7 @@ export class ComposingInvoker implements InvokeService {
       request.identity,
       names.filter((name) => name !== undefined),
     );
-    if (this.closing) throw overloaded();
+    if (this.closing || this.journal.isFull) throw overloaded();
     if (runner.running >= maxAtOnce) throw tooManyInFlight(runner.running, maxAtOnce);
     let run: CompositeRun;
     try {

@@ -78,6 +78,11 @@ export class CompositeJournal {
     return this.records.lagMs;
   }
 
+  /** So many records wait for the store that nothing more should be accepted. */
+  get isFull(): boolean {
+    return this.records.isFull;
+  }
+
   /** Accepts one. Throws TopicFullError, or another Error if the log has failed. */
   send(message: ActivationMessage): Receipt {
     const { activationId } = message;

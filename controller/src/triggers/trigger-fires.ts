@@ -46,8 +46,6 @@ export interface TriggerFiresDependencies {
 
 /** Rules of one fire whose actions are posted at once; more wait for their turn. One group commit syncs them all. */
 const maxRulesAtOnce = 1000;
-/** Fires whose records are on their way, at most; more are answered 503. */
-const maxUnstored = 2000;
 /** How long a fire waits for its record: OpenWhisk's limit on a request, less a little. */
 const recordWaitMs = 60_000;
 
@@ -64,7 +62,7 @@ export class TriggerFires {
     const { identity, trigger, payload } = fire;
     const rules = [...(trigger.rules ?? [])];
     if (!rules.some(([, link]) => link.status === 'active')) return undefined;
-    if (records.pending >= maxUnstored) throw overloaded();
+    if (records.isFull) throw overloaded();
     const startMs = clock.now();
     const activationId = newActivationId(startMs, random);
     const logs = await this.runRules(fire, rules);

@@ -10,11 +10,12 @@ import type {
   ViewRow,
 } from '@gpuwhisk/common/store/artifact-store';
 import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
-import { StoreOpenError, StoreWriteError } from '@gpuwhisk/common/store/store-error';
+import { StoreOpenError, StoreRefusedError, StoreWriteError } from '@gpuwhisk/common/store/store-error';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { couchClient, CouchError } from './couchdb-client.js';
+import { CouchError } from './couch-error.js';
+import { couchClient } from './couchdb-client.js';
 import type { CouchClient, CouchRequest } from './couchdb-client.js';
 import { designDocuments, viewPlaces } from './design-documents.js';
 import type { ViewPlace } from './design-documents.js';
@@ -42,7 +43,7 @@ export async function openCouchdbStore({ url, prefix, timeoutMs, clock }: Couchd
     const { message } = error as Error;
     throw new StoreOpenError(`CouchDB at ${client.address} cannot be used: ${message}`, { cause: error });
   }
-  return new CouchdbStore(client, prefix);
+  return new CouchdbStore(client, prefix, clock);
 }
 
 /** Makes the database and its views where they are missing. Views that are there stay as they are. */
@@ -79,6 +80,7 @@ class CouchdbStore implements ArtifactStore {
   constructor(
     private readonly client: CouchClient,
     private readonly prefix: string,
+    private readonly clock: Clock,
   ) {}
 
   async get(database: DatabaseName, id: string): Promise<StoredDocument> {
@@ -109,12 +111,12 @@ class CouchdbStore implements ArtifactStore {
     const first = new Map<string, StoredDocument>();
     for (const document of documents) if (!first.has(document._id)) first.set(document._id, document);
     const body = { docs: [...first.values()] };
-    const answer = await this.write({ database, method: 'POST', path: '_bulk_docs', body });
+    const answer = await this.write({ database, method: 'POST', path: '_bulk_docs', body }).catch(refusal);
     const refused = new Set<string>();
     for (const result of Array.isArray(answer) ? answer.filter(isJsonObject) : []) {
       if (result.error === 'conflict') refused.add(String(result.id));
       else if (result.error !== undefined) {
-        throw new StoreWriteError(`CouchDB refused '${String(result.id)}': ${String(result.reason ?? result.error)}`);
+        throw rowError(String(result.id), String(result.error), String(result.reason ?? result.error));
       }
     }
     return documents.map((document) => first.get(document._id) === document && !refused.has(document._id));
@@ -183,14 +185,23 @@ class CouchdbStore implements ArtifactStore {
 
   async close(): Promise<void> {
     this.closed = true;
+    const timer = this.clock.setTimer(closeTimeoutMs, () => this.client.abort());
     await Promise.allSettled(this.underWay);
+    timer.cancel();
   }
 
   private async rows(database: DatabaseName, view: ViewName, query: Record<string, JsonValue>): Promise<JsonObject[]> {
     const place: ViewPlace = viewPlaces[view];
     const path = `_design/${place.design}/_view/${place.view}`;
     const rows = place.counts ? { reduce: false, ...query } : query;
-    return rowsOf(await this.ask({ database, path, query: rows }));
+    // Records come all the time: a list of them may be a little old rather than late.
+    if (database !== 'activations') return rowsOf(await this.ask({ database, path, query: rows }));
+    try {
+      return rowsOf(await this.ask({ database, path, query: rows, timeoutMs: viewWaitMs }));
+    } catch (error) {
+      if ((error as CouchError).status !== 0) throw error;
+      return rowsOf(await this.ask({ database, path, query: { ...rows, stale: 'ok' } }));
+    }
   }
 
   private async read(database: DatabaseName, id: string, query: Record<string, JsonValue> = {}): Promise<JsonObject> {
@@ -235,6 +246,24 @@ class CouchdbStore implements ArtifactStore {
 }
 
 const isMissing = (error: unknown): boolean => error instanceof CouchError && error.status === 404;
+
+const closeTimeoutMs = 5000;
+/** How long a list of activations waits for a view that is behind, ms; then it is what the view has. */
+const viewWaitMs = 5000;
+
+/** Of a write of several documents: CouchDB takes none of them, and would not later. */
+function refusal(error: Error): never {
+  const { status, message } = (error.cause ?? error) as CouchError;
+  if (status !== 400 && status !== 413) throw error;
+  throw new StoreRefusedError(`CouchDB refused documents: ${message}`, status === 413, { cause: error });
+}
+
+/** Of one of several documents. */
+function rowError(id: string, error: string, reason: string): StoreWriteError {
+  const text = `CouchDB refused '${id}': ${reason}`;
+  const tooLarge = /too_large/.test(error);
+  return tooLarge || error === 'forbidden' ? new StoreRefusedError(text, tooLarge) : new StoreWriteError(text);
+}
 
 /** A revision that is none is one that is not the stored one. */
 function isConflict(error: unknown): boolean {

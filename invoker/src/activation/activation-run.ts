@@ -96,6 +96,12 @@ export class ActivationRun implements PoolJob {
   }
 
   async run(member: PoolMember, onInitialized: () => void, jobs: readonly PoolJob[]): Promise<Disposition> {
+    const { records } = this.context;
+    if (records.isFull) {
+      await records.room();
+      // It has not begun: the next life runs it.
+      if (this.context.isClosing()) return 'discard';
+    }
     const found: Found = { found: member.initialized && !member.used ? 'prewarmed' : 'warm' };
     member.used = true;
     if (jobs.length === 0 && this.gpuUser === undefined) {

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { createLogger } from '@gpuwhisk/common/logging';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
+import { StoreRefusedError, StoreWriteError } from '@gpuwhisk/common/store/store-error';
 import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { storeLike } from '../simulation/delegates.js';
@@ -14,7 +15,9 @@ describe('the record writer', () => {
   let store: ArtifactStore;
   let batches: number[];
   let failures: number;
+  /** Refused, if it is larger than `largest`. */
   let poison: string | undefined;
+  let largest: number;
   let stored: string[];
   let writer: RecordWriter;
 
@@ -24,16 +27,21 @@ describe('the record writer', () => {
     batches = [];
     failures = 0;
     poison = undefined;
+    largest = 0;
     stored = [];
     store = storeLike(inner, {
       createMany(database, documents) {
         batches.push(documents.length);
-        const refused = failures-- > 0 || documents.some(({ _id }) => _id === poison);
-        return refused ? Promise.reject(new Error('disk full')) : inner.createMany(database, documents);
+        if (failures-- > 0) return Promise.reject(new StoreWriteError('disk full'));
+        const isRefused = documents.some((document) => document._id === poison && sizeOf(document) > largest);
+        if (isRefused) return Promise.reject(new StoreRefusedError('refused', largest > 0));
+        return inner.createMany(database, documents);
       },
     });
-    writer = new RecordWriter(store, clock, logger, { maxBatch: 3, gatherMs: 10 });
+    writer = new RecordWriter(store, clock, logger, { maxBatch: 3, gatherMs: 10, maxPendingBytes: 100_000 });
   });
+
+  const sizeOf = (document: object): number => JSON.stringify(document).length;
 
   const add = (...ids: string[]): void => {
     for (const _id of ids) writer.add({ _id, text: `record ${_id}` }, () => stored.push(_id));
@@ -89,6 +97,67 @@ describe('the record writer', () => {
     expect(writer.pending).toBe(0);
   });
 
+  test('a store that fails for all is asked less, by one write at a time, until it answers again', async () => {
+    const records = new RecordWriter(store, clock, logger, { maxBatch: 8 });
+    failures = 4;
+    for (const id of 'abcdefghijkl') records.add({ _id: id }, () => stored.push(id));
+    await clock.runFor(10 + 100 + 200 + 400 + 799);
+    expect(batches).toEqual([8, 4, 2, 1]);
+    await clock.runFor(1000);
+    expect(batches.slice(4)).toEqual([1, 2, 4, 5]);
+    expect([...stored].sort()).toEqual([...'abcdefghijkl']);
+    expect(records.pending).toBe(0);
+  });
+
+  test('one write takes no more bytes than it may, unless one record is larger', async () => {
+    const records = new RecordWriter(store, clock, logger, { maxBatchBytes: 2500 });
+    for (const [at, length] of [900, 900, 900, 9000, 10].entries()) {
+      records.add({ _id: `${at}`, text: 'x'.repeat(length) }, () => stored.push(`${at}`));
+    }
+    await clock.runFor(200);
+    expect(batches).toEqual([2, 1, 1, 1]);
+    expect(stored).toEqual(['0', '1', '2', '3', '4']);
+  });
+
+  test('is full by bytes as by records; who waits for room goes on when some were stored', async () => {
+    failures = 1;
+    expect(writer.isFull).toBe(false);
+    writer.add({ _id: 'large', text: 'x'.repeat(100_000) }, () => stored.push('large'));
+    expect([writer.isFull, writer.pendingBytes > 100_000]).toEqual([true, true]);
+    let hasRoom = 0;
+    for (let n = 0; n < 3; n++) void writer.room().then(() => hasRoom++);
+    await clock.runFor(100);
+    expect(hasRoom).toBe(0);
+    await clock.runFor(100);
+    expect([hasRoom, writer.isFull, writer.pendingBytes]).toEqual([3, false, 0]);
+    const few = new RecordWriter(store, clock, logger, { maxPending: 2 });
+    few.add({ _id: 'a' }, () => undefined);
+    expect(few.isFull).toBe(false);
+    few.add({ _id: 'b' }, () => undefined);
+    expect(few.isFull).toBe(true);
+    const waits = few.room();
+    await clock.runUntil(few.close());
+    await clock.runUntil(waits);
+  });
+
+  test('a record that is too large for the store is stored without its logs, then without its result', async () => {
+    poison = 'b';
+    largest = 1000;
+    const response = { statusCode: 0, result: { text: 'r'.repeat(500) } };
+    writer.add({ _id: 'b', logs: ['l'.repeat(2000)], response }, () => stored.push('b'));
+    await clock.runFor(100);
+    expect(stored).toEqual(['b']);
+    expect(await read('b')).toMatchObject({ logs: ['The logs were too large to be stored.'], response });
+    poison = 'c';
+    const large = { statusCode: 0, result: { text: 'r'.repeat(3000) } };
+    writer.add({ _id: 'c', logs: ['l'.repeat(2000)], response: large }, () => stored.push('c'));
+    await clock.runFor(100);
+    expect(await read('c')).toMatchObject({
+      logs: ['The logs were too large to be stored.'],
+      response: { statusCode: 0, result: { error: 'The result was too large to be stored.' } },
+    });
+  });
+
   test('tells how long the oldest record has waited', async () => {
     expect(writer.lagMs).toBe(0);
     failures = 2;
@@ -97,7 +166,7 @@ describe('the record writer', () => {
     add('b');
     expect(writer.lagMs).toBe(70);
     await clock.runFor(1000);
-    expect(stored).toEqual(['a', 'b']);
+    expect([...stored].sort()).toEqual(['a', 'b']);
     expect(writer.lagMs).toBe(0);
   });
 
@@ -131,5 +200,16 @@ describe('the record writer', () => {
     await clock.runUntil(writer.close());
     expect(stored).toEqual([]);
     expect(writer.pending).toBe(0);
+  });
+
+  test('close waits five seconds at most for a store that hangs', async () => {
+    const hangs = storeLike(store, { createMany: () => new Promise<never>(() => undefined) });
+    const records = new RecordWriter(hangs, clock, logger);
+    records.add({ _id: 'a' }, () => stored.push('a'));
+    await clock.runFor(20);
+    const beganMs = clock.monotonicMs();
+    await clock.runUntil(records.close());
+    expect(clock.monotonicMs() - beganMs).toBe(5000);
+    expect(stored).toEqual([]);
   });
 });
