@@ -20,8 +20,11 @@ enum {
   NR_landlock_restrict_self = 446,
   NR_memfd_secret = 447,
   NR_process_mrelease = 448,
+  NR_set_mempolicy_home_node = 450,
   NR_statmount = 457,
   NR_listmount = 458,
+  NR_lsm_set_self_attr = 460,
+  NR_mseal = 462,
   NR_open_tree_attr = 467,
 };
 

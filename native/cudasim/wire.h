@@ -232,6 +232,7 @@ enum gwsim_fault_kind {
   GWSIM_FAULT_ECC,
   GWSIM_FAULT_RECOVER,       // A lost device is back, empty.
   GWSIM_FAULT_CLOCKS,        // `xid` are the reasons from now on; the SM clock halves while any is set.
+  GWSIM_FAULT_LEAK,          // The driver holds `xid` MiB more for `pid`, as long as its context lives.
 };
 
 struct gwsim_fault {

@@ -52,6 +52,10 @@ Verdict decide_mapping(const Policy &policy, const Target &target, const user_re
 
 constexpr const char *started_process = "started a process", *changed_setting = "changed a setting of the process";
 
+bool is_lasting_advice(uint64_t advice) { // As in filter.c.
+  return advice == MADV_DONTFORK || advice == MADV_MERGEABLE || advice == MADV_WIPEONFORK;
+}
+
 Verdict decide_fork(const user_regs_struct &registers) {
   // Beside a process in the same memory, nothing that is checked would have to stay so.
   bool shares = registers.orig_rax == SYS_clone && registers.rdi & CLONE_VM && !(registers.rdi & CLONE_VFORK);
@@ -80,10 +84,12 @@ Verdict decide(const Policy &policy, const Target &target, const user_regs_struc
   case SYS_pkey_mprotect:
     if (!(registers.rdx & PROT_EXEC)) return {Verdict::allow, 0, "", true};
     return policy.executable_memory && !(registers.rdx & PROT_WRITE) ? made_code : refused_code;
+  case SYS_madvise:
+    if (is_lasting_advice(registers.rdx)) return {Verdict::allow_and_replace, 0, changed_setting, true};
+    return {Verdict::allow, 0, "", true};
   case SYS_munmap:
   case SYS_mremap:
   case SYS_brk:
-  case SYS_madvise:
     return {Verdict::allow, 0, "", true};
   case SYS_exit_group:
     return {Verdict::end, 0, "exit"};

@@ -1,9 +1,11 @@
 #include "process_state.h"
 
 #include "failure.h"
+#include "tracee.h"
 
 #include <csignal>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 
@@ -32,8 +34,15 @@ bool can_be_handled(int signal) { return signal != SIGKILL && signal != SIGSTOP;
 } // namespace
 
 ProcessState::ProcessState(const Target &target, Remote &remote)
-    : target_(target), remote_(remote), threads_(target.threads()), signals_(signals()) {
-  for (int descriptor : target_.descriptors()) descriptors_[descriptor] = target_.descriptor_link(descriptor);
+    : target_(target), remote_(remote), threads_(target.threads()), signals_(signals()), registered_(registered()) {
+  std::vector<gw_call> asked;
+  for (int descriptor : target_.descriptors()) {
+    descriptors_[descriptor] = target_.descriptor_link(descriptor);
+    asked.push_back(make_call(SYS_fcntl, static_cast<uint64_t>(descriptor), F_GETFL));
+  }
+  remote_.run(asked);
+  for (const gw_call &call : asked)
+    if (call.result >= 0) flags_[static_cast<int>(call.arguments[0])] = static_cast<uint64_t>(call.result);
   const Resident &resident = remote_.resident();
   auto *handlers = reinterpret_cast<Handler *>(resident.shared->arguments);
   std::vector<gw_call> calls;
@@ -45,6 +54,11 @@ ProcessState::ProcessState(const Target &target, Remote &remote)
   std::memcpy(&signal_stack_, resident.shared->arguments + (stack_area - area), sizeof signal_stack_);
   for (int signal = 1; signal <= last_signal; signal++)
     if (handlers[signal].function != 0 && can_be_handled(signal)) handlers_[signal] = handlers[signal];
+}
+
+ProcessState::Registered ProcessState::registered() const {
+  pid_t worker = remote_.resident().worker;
+  return {kernel_area(worker), robust_list(worker)};
 }
 
 ProcessState::Signals ProcessState::signals() const {
@@ -77,6 +91,8 @@ void ProcessState::plan(std::vector<gw_call> &calls) {
   for (const auto &[descriptor, link] : descriptors_)
     if (open.erase(descriptor) == 0 || target_.descriptor_link(descriptor) != link)
       throw Failure("unrestorable", "The function closed or replaced descriptor " + std::to_string(descriptor) + ".");
+  for (const auto &[descriptor, flags] : flags_)
+    calls.push_back(make_call(SYS_fcntl, static_cast<uint64_t>(descriptor), F_SETFL, flags));
   for (int descriptor : open) calls.push_back(make_call(SYS_close, static_cast<uint64_t>(descriptor)));
   changed_ = changed_ || !open.empty();
 
@@ -90,6 +106,8 @@ void ProcessState::plan(std::vector<gw_call> &calls) {
 
 void ProcessState::verify() const {
   if (target_.threads() != threads_) throw Failure("unrestorable", "The function left a thread behind.");
+  if (registered() != registered_)
+    throw Failure("unrestorable", "The function told the kernel of memory of its own (rseq, robust locks).");
   if (!changed_) return; // plan() found the rest as it was, and nothing of the function ran since.
   if (signals() != signals_) throw Failure("unrestorable", "Signal handlers or pending signals differ from those before.");
   std::set<int> open = target_.descriptors();

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gpuwhisk::inject {
@@ -25,6 +26,13 @@ public:
   void verify() const;
 
 private:
+  // What the worker has told the kernel of its memory.
+  struct Registered {
+    std::pair<uint64_t, uint64_t> sequences;
+    uint64_t robust_list;
+    bool operator==(const Registered &) const = default;
+  };
+  Registered registered() const;
   struct Signals {
     std::string pending, shared_pending, ignored, caught;
     bool operator==(const Signals &) const = default;
@@ -37,6 +45,8 @@ private:
   std::map<int, std::string> descriptors_; // Number: what it refers to.
   std::set<int> threads_;
   Signals signals_;
+  Registered registered_;
+  std::map<int, uint64_t> flags_; // Of descriptors: O_NONBLOCK and the like.
   stack_t signal_stack_{};
   bool changed_ = true;
   struct Handler { // As the kernel has it.

@@ -54,8 +54,11 @@ void Prewarmer::roll_back(Outcome &outcome, bool thorough) {
 // The process's memory and state are those of the snapshot again; the device is not.
 void Prewarmer::put_back(Watch &watch, bool thorough) {
   std::vector<gw_call> calls;
-  snapshot_->plan(calls, thorough || run_->mapped() || !launched_.hello.traces_mappings);
+  // Timers and handlers first: a signal of theirs would end the copying.
   state_->plan(calls);
+  // Without Landlock a function can write over code through /proc/self/mem, which no call tells.
+  bool compare = thorough || run_->mapped() || !launched_.hello.traces_mappings || launched_.hello.landlock == 0;
+  snapshot_->plan(calls, compare);
   remote_.run(calls);
   snapshot_->write_back();
   empty_mailbox();

@@ -6,7 +6,9 @@
 #include <elf.h>
 #include <sched.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 namespace gpuwhisk::inject {
 namespace {
@@ -85,6 +87,13 @@ siginfo_t signal_info(pid_t thread) {
   siginfo_t info;
   request(PTRACE_GETSIGINFO, thread, nullptr, &info, "ptrace GETSIGINFO");
   return info;
+}
+
+uint64_t robust_list(pid_t thread) {
+  void *head = nullptr;
+  size_t length = 0;
+  if (syscall(SYS_get_robust_list, thread, &head, &length) < 0) return 0;
+  return reinterpret_cast<uint64_t>(head);
 }
 
 std::pair<uint64_t, uint64_t> kernel_area(pid_t thread) {

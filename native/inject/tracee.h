@@ -54,6 +54,8 @@ void restore_context(pid_t thread, const Context &context);
 siginfo_t signal_info(pid_t thread);
 /** Where the kernel writes whenever a stopped thread goes on (its rseq area): address and length, 0 if there is none. */
 std::pair<uint64_t, uint64_t> kernel_area(pid_t thread);
+/** The head of a thread's list of robust locks, which the kernel walks at its end; 0 where that is not told. */
+uint64_t robust_list(pid_t thread);
 /** The new thread's ID at a clone stop, the exit status at an exit stop. */
 unsigned long event_message(pid_t thread);
 

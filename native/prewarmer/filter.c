@@ -29,6 +29,7 @@ static const int denied[] = {
     NR_fsmount, NR_fspick, NR_mount_setattr, NR_statmount, NR_listmount, NR_open_tree_attr, SYS_unshare, SYS_setns,
     SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setgroups, SYS_setfsuid,
     SYS_setfsgid, SYS_capset, SYS_seccomp, NR_landlock_create_ruleset, NR_landlock_restrict_self, SYS_personality,
+    NR_lsm_set_self_attr,
     // the kernel
     SYS_bpf, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_kexec_file_load, SYS_reboot,
     SYS_swapon, SYS_swapoff, SYS_syslog, SYS_acct, SYS_quotactl, SYS_settimeofday, SYS_clock_settime,
@@ -37,8 +38,8 @@ static const int denied[] = {
     // memory and objects that outlive the function or hide from the proxy
     SYS_keyctl, SYS_add_key, SYS_request_key, SYS_userfaultfd, NR_io_uring_setup, NR_io_uring_enter,
     NR_io_uring_register, NR_memfd_secret, SYS_shmget, SYS_shmat, SYS_shmctl, SYS_semget, SYS_semctl, SYS_msgget,
-    SYS_msgctl, SYS_mq_open, SYS_remap_file_pages, SYS_set_mempolicy, SYS_mbind, SYS_mlock, SYS_mlock2, SYS_mlockall,
-    SYS_io_setup,
+    SYS_msgctl, SYS_mq_open, SYS_remap_file_pages, SYS_set_mempolicy, SYS_mbind, NR_set_mempolicy_home_node, SYS_mlock, SYS_mlock2, SYS_mlockall,
+    SYS_io_setup, NR_mseal, SYS_pkey_alloc, SYS_pkey_free,
 };
 
 // The proxy decides (native/inject/policy.cpp).
@@ -53,6 +54,15 @@ static const int traced[] = {
 static const int mapping[] = {
     SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_pkey_mprotect, SYS_brk, SYS_madvise,
 };
+
+// Advice after which a page looks as it was and is not: emptied whenever the kernel needs memory, or no page at all. EINVAL,
+// as of a kernel that does not know it, so that allocators take another way.
+static const int refused_advice[] = {8 /* MADV_FREE */, 102 /* MADV_GUARD_INSTALL */};
+// Advice that stays with a mapping, and that no list of mappings shows: the proxy decides.
+static const int lasting_advice[] = {MADV_DONTFORK, MADV_MERGEABLE, 18 /* MADV_WIPEONFORK */};
+
+// Options of arch_prctl that change the process for good: faulting CPUID, tagged addresses, shadow stacks.
+static const int refused_arch[] = {0x1012, 0x4002, 0x5001, 0x5002, 0x5003, 0x5004};
 
 // Options of prctl that leave nothing behind, or only a thread's name.
 static const int prctl_options[] = {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_CAPBSET_READ, 0x53564d41};
@@ -88,6 +98,16 @@ static void answer_each(struct program *program, const int *calls, size_t count,
     EMIT(EQUAL(calls[i], 0, 1));
     EMIT(RETURN(answer));
   }
+}
+
+// For one call: `answer` where the low half of an argument is one of `values`; otherwise, and for other calls, falls through.
+static void answer_value(struct program *program, int call, int index, const int *values, size_t count, unsigned answer) {
+  EMIT(EQUAL(call, 0, (unsigned char)(count + 4)));
+  EMIT(LOAD_LOW(index));
+  for (size_t i = 0; i < count; i++) EMIT(EQUAL(values[i], (unsigned char)(count - i + 1), 0));
+  EMIT(LOAD(nr));
+  EMIT(BPF_STMT(BPF_JMP | BPF_JA, 1));
+  EMIT(RETURN(answer));
 }
 
 static void trace_executable(struct program *program) {
@@ -146,6 +166,9 @@ void gw_install_filter(int trace_mappings) {
   EMIT(LOAD(nr));
   EMIT(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1));
   EMIT(DENY);
+  answer_value(program, SYS_madvise, 2, refused_advice, COUNT(refused_advice), SECCOMP_RET_ERRNO | EINVAL);
+  answer_value(program, SYS_madvise, 2, lasting_advice, COUNT(lasting_advice), SECCOMP_RET_TRACE);
+  answer_value(program, SYS_arch_prctl, 0, refused_arch, COUNT(refused_arch), SECCOMP_RET_ERRNO | EPERM);
   if (trace_mappings) answer_each(program, mapping, COUNT(mapping), SECCOMP_RET_TRACE);
   else trace_executable(program);
   answer_by_argument(program);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <linux/landlock.h>
 #include <sys/stat.h>
@@ -34,6 +35,8 @@ static void allow(int ruleset, const char *path, uint64_t access) {
 }
 
 int gw_enter_landlock(const char *const *readable, const char *const *writable) {
+  // As if the kernel had none, so that tests reach the other way.
+  if (getenv("GPUWHISK_NO_LANDLOCK")) return 0;
   long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
   if (version < 0 && (errno == ENOSYS || errno == EOPNOTSUPP)) return 0;
   if (version < 0) gw_fail("Landlock", errno);

@@ -44,4 +44,44 @@ function hangDoors(names) {
   };
 }
 
-module.exports = { rareGlobals, hangDoors };
+/**
+ * Tells whether text was made into code since `close`: such code may have an `import()` that no look at the action's source
+ * shows. All ways lead through `eval` and the constructors of the kinds of functions. `eval` gets an accessor, as a call of
+ * anything else is no direct one; the constructors are replaced where anybody finds them, and stay what they were otherwise.
+ */
+function watchCodeMakers() {
+  const door = hangDoors(['eval']);
+  let used = false;
+  const plain = Function;
+  const makers = [plain, function* () {}, async () => {}, async function* () {}].map((one) =>
+    one === plain ? plain : Object.getPrototypeOf(one).constructor,
+  );
+  const watched = makers.map((maker) => {
+    const stand = new Proxy(maker, {
+      apply(target, self, texts) {
+        used = true;
+        return Reflect.apply(target, self, texts);
+      },
+      construct(target, texts, created) {
+        used = true;
+        return Reflect.construct(target, texts, created === stand ? target : created);
+      },
+    });
+    const { prototype } = maker;
+    const descriptor = Object.getOwnPropertyDescriptor(prototype, 'constructor');
+    Object.defineProperty(prototype, 'constructor', { ...descriptor, value: stand });
+    if (maker !== plain) Object.setPrototypeOf(maker, plain.prototype.constructor);
+    return stand;
+  });
+  globalThis.Function = plain.prototype.constructor;
+  return {
+    behind: [...door.behind, ...watched],
+    isUsed: () => used || door.isUsed(),
+    close() {
+      used = false;
+      door.close();
+    },
+  };
+}
+
+module.exports = { rareGlobals, hangDoors, watchCodeMakers };

@@ -57,8 +57,8 @@ async function loadSource(code, names, token) {
   const module = new Module(filename);
   module.filename = filename;
   module.paths = Module._nodeModulePaths(path.dirname(filename));
-  // Text that is made into code at run time may hide the word.
-  token.mayImport = /\b(import|eval|Function)\b/.test(code);
+  // A keyword is spelt without escapes.
+  token.mayImport = /\bimport\b/.test(code);
   let evaluate;
   try {
     evaluate = vm.compileFunction(

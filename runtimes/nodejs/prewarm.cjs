@@ -4,7 +4,7 @@ const Module = require('module');
 const v8 = require('v8');
 const vm = require('vm');
 const { performance } = require('perf_hooks');
-const { rareGlobals, hangDoors } = require('./doors.cjs');
+const { rareGlobals, hangDoors, watchCodeMakers } = require('./doors.cjs');
 const { noteSharedObjects } = require('./shared-objects.cjs');
 const { Leftovers, trackTimers } = require('./leftovers.cjs');
 const { keepEnvironment } = require('./run-environment.cjs');
@@ -25,9 +25,13 @@ const sample = { main: 'main', binary: false, code: 'function main(argument) { r
 
 /** Modules that were asked for since the last unload. */
 const asked = new Set();
+/** Whether code was loaded since then that is not the action's source: nobody has looked for an `import()` in it. */
+let isCodeLoaded = false;
 
 function noteRequest(name) {
-  asked.add(name.startsWith('node:') ? name.slice(5) : name);
+  const module = name.startsWith('node:') ? name.slice(5) : name;
+  asked.add(module);
+  if (module === 'vm' || !Module.builtinModules.includes(module)) isCodeLoaded = true;
 }
 
 function watchRequests() {
@@ -35,6 +39,11 @@ function watchRequests() {
   Module._load = function (request, parent, isMain) {
     if (typeof request === 'string') noteRequest(request);
     return load.call(this, request, parent, isMain);
+  };
+  const compile = Module.prototype._compile;
+  Module.prototype._compile = function (...args) {
+    isCodeLoaded = true;
+    return compile.apply(this, args);
   };
   const { getBuiltinModule } = process;
   if (getBuiltinModule === undefined) return;
@@ -114,16 +123,17 @@ async function prewarm(folders) {
   const streams = [process.stdout, process.stderr];
   const agents = [require('http').globalAgent, require('https').globalAgent];
   const doors = hangDoors(rare);
-  const restoreGlobals = noteSharedObjects([globalThis], [process, ...streams, ...agents], seen);
+  const makers = watchCodeMakers();
+  const restoreGlobals = noteSharedObjects([globalThis, ...makers.behind], [process, ...streams, ...agents], seen);
   const restoreRare = noteSharedObjects(doors.behind, [], seen);
   const restoreModules = new Map(builtIns.map((name) => [name, noteSharedObjects([require(name)], [], seen)]));
   await new Promise((resolve) => setImmediate(resolve));
   const leftovers = new Leftovers(streams, folders);
   let unproved = [];
 
-  /** `anyModule`: what was asked for is not known. */
-  function restoreShared(thorough, anyModule) {
-    const all = thorough || anyModule;
+  /** `mayImport`: the action's source may ask for modules by an `import()`, of which nothing tells. */
+  function restoreShared(thorough, mayImport) {
+    const all = thorough || mayImport || isCodeLoaded || makers.isUsed();
     let restored = restoreGlobals(thorough);
     // A built-in module may give what the rare globals do.
     if (all || doors.isUsed() || asked.size > 0) restored += restoreRare(thorough);
@@ -183,7 +193,9 @@ async function prewarm(folders) {
       if (!(await isCollected())) left.push('objects of an action that is gone');
     }
     asked.clear();
+    isCodeLoaded = false;
     doors.close();
+    makers.close();
     verifyMs += performance.now() - lookedMs;
     return { left, verifyMs };
   }

@@ -202,7 +202,7 @@ export class ActivationRun implements PoolJob {
     if (outcome.type === 'unavailable') return retryElsewhere(all);
     if (this.cutShort(outcome)) return 'discard';
     const outcomes = alone ? [outcome] : outcomesOf(outcome, all.length, limits);
-    let kept = true;
+    let kept = outcome.type === 'result' || outcome.type === 'oversize';
     const ends = all.map(({ run }, at) => {
       // Who comes first loads, for all.
       const how: Load | Found = at === 0 && load !== undefined ? load : found;

@@ -38,9 +38,26 @@ export function checkMemory(
   one.overruns = most > capMiB + ownMiB ? one.overruns + 1 : 0;
   if (one.overruns >= overrunLooks) return { finding: 'overrun', heldMiB: most, boundMiB: capMiB };
   if (!isUnbound || one.lastUser === undefined || users.size > 0) return undefined;
+  if (baselineMiB.size === 0) return withoutBaseline(one, held, most, contextMiB);
   for (const [place, heldMiB] of held) {
     const boundMiB = (baselineMiB.get(place) ?? 0) + leakMiB;
     if (heldMiB > boundMiB) return { finding: 'leak', heldMiB, boundMiB };
   }
+  return undefined;
+}
+
+/**
+ * It had a function before anybody looked, so that what it held without one is what it holds now; unless that is more than a
+ * context and code can take.
+ */
+function withoutBaseline(
+  one: GpuContainer,
+  held: Held,
+  most: number,
+  contextMiB: number | undefined,
+): MemoryFinding | undefined {
+  const boundMiB = (contextMiB === undefined ? unknownContextMiB : contextMiB + codeMiB) + leakMiB;
+  if (most > boundMiB) return { finding: 'leak', heldMiB: most, boundMiB };
+  for (const [place, heldMiB] of held) one.baselineMiB.set(place, heldMiB);
   return undefined;
 }

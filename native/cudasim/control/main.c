@@ -2,7 +2,7 @@
 // the environment names.
 //
 //   control status DEVICE                              one line of JSON
-//   control fault DEVICE client|xid|lost|ecc|recover|clocks [NUMBER [PID]]
+//   control fault DEVICE client|xid|lost|ecc|recover|clocks|leak [NUMBER [PID]]
 //   control mps DIRECTORY DEVICE [PERCENT [LIMIT_MIB]] an MPS daemon without a control pipe, until standard input ends
 //   control cut DEVICE PROFILE [START]                 a MIG instance; prints its uuid
 #define _GNU_SOURCE
@@ -49,7 +49,7 @@ static void print_status(uint32_t device) {
 }
 
 static void make_fault(uint32_t device, const char *kind, uint64_t number, int32_t pid) {
-  static const char *const kinds[] = {"", "client", "xid", "lost", "ecc", "recover", "clocks"};
+  static const char *const kinds[] = {"", "client", "xid", "lost", "ecc", "recover", "clocks", "leak"};
   struct gwsim_fault fault = {.device = device, .xid = number, .pid = pid};
   for (uint32_t i = 1; i < sizeof kinds / sizeof *kinds; i++)
     if (strcmp(kinds[i], kind) == 0) fault.kind = i;

@@ -29,6 +29,18 @@ void lose(Node &node, Gpu &gpu, const Strike &strike) {
       strike(client, unknown);
 }
 
+void leak(Node &node, Gpu &gpu, int32_t pid, uint64_t bytes) {
+  Client *client = client_on(node, gpu, pid);
+  if (client == nullptr) throw Refusal{GWSIM_NOT_FOUND};
+  auto here = [&](const auto &one) { return one.second.gpu == &gpu && !one.second.green; };
+  auto found = std::ranges::find_if(client->contexts, here);
+  if (found == client->contexts.end()) throw Refusal{GWSIM_NOT_FOUND};
+  Context &context = found->second;
+  if (bytes > context.partition->memory_bytes - context.partition->used_bytes) throw Refusal{GWSIM_INSUFFICIENT};
+  context.own_bytes += bytes;
+  context.partition->used_bytes += bytes;
+}
+
 } // namespace
 
 Reply start_mps(Node &node, Client &connection, const gwsim_mps_start &request) {
@@ -122,6 +134,9 @@ Reply inject_fault(Node &node, const gwsim_fault &request, const Strike &strike)
     return {};
   case GWSIM_FAULT_CLOCKS:
     gpu.clock_event_reasons = request.xid;
+    return {};
+  case GWSIM_FAULT_LEAK:
+    leak(node, gpu, request.pid, request.xid << 20);
     return {};
   default:
     throw Refusal{GWSIM_INVALID};

@@ -96,6 +96,47 @@ describe('an activation', () => {
     ]);
   });
 
+  test('of a batch gets no longer text than a result may be, whatever the runtime answers', async () => {
+    const share = { shareClass: 30, smRequest: 0.2, smLimit: 0.25, memoryMiB: 512 } as const;
+    const gpu = { invoker: 'invoker0', devices: ['GPU-0'], share, at: harness.clock.now(), epoch: 1, version: 1 };
+    const gpuNeed = {
+      memoryMiB: 512,
+      class: 'inference',
+      batch: 8,
+      gpus: 1,
+      isolation: 'namespace',
+      timeoutMs: 1000,
+    } as const;
+    const responsesTo = async (value: JsonValue): Promise<WhiskActivation['response'][]> => {
+      harness.onRun = () => ({ afterMs: 20, then: { do: 'result', value } });
+      const ids = [0, 1, 2, 3].map((n) => `${JSON.stringify(value).length}-${n}`);
+      const together = ids.map((activationId) => harness.submit({ activationId, gpu, gpuNeed }));
+      await harness.base.runUntil(Promise.all(together));
+      return Promise.all(
+        ids.map((id) =>
+          harness.base
+            .runUntil(harness.store.get('activations', `caller/${id}`))
+            .then((document) => readActivation(document).response),
+        ),
+      );
+    };
+    const cut = (bytes: number, head: string): object => ({
+      statusCode: 1,
+      result: {
+        error: `The action produced a response that exceeded the allowed length: ${bytes} > 200 bytes. The truncated response was: ${head}`,
+      },
+    });
+    const long = 'é'.repeat(5000);
+    const each = await responsesTo([long, { text: 'x'.repeat(300) }, 7, 'short']);
+    expect(each).toMatchObject([
+      cut(10_000, 'é'.repeat(50)),
+      cut(311, `{"text":"${'x'.repeat(91)}`),
+      { statusCode: 2, result: { error: expect.stringContaining('valid JSON') } },
+      { statusCode: 2, result: { error: 'short' } },
+    ]);
+    for (const response of await responsesTo(long)) expect(response).toMatchObject(cut(10_002, `"${'é'.repeat(49)}`));
+  });
+
   test('its duration is what passed, whatever the wall clock did', async () => {
     harness.onRun = () => {
       harness.clock.stepWall(-3_600_000);

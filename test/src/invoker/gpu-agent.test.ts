@@ -240,6 +240,36 @@ test('a container that holds more without an action than before its first one is
   expect(harness.ended).toEqual([container.id]);
 });
 
+test('one that nobody looked at before its first function is measured when it waits, and recycled once it holds more', async () => {
+  const harness = await GpuHarness.open();
+  const containers = [await harness.container(placementOf(1000), 7), await harness.container(placementOf(1000), 8)];
+  for (const { id } of containers) harness.agent.began(userOf('a'), id);
+  const holds = (...memoryMiB: number[]): void => {
+    harness.processes['GPU-0'] = memoryMiB.map((each, at) => ({ pid: 7 + at, memoryMiB: each }));
+  };
+  holds(900, 900);
+  await harness.look();
+  harness.agent.ended(userOf('a'));
+  for (const { id } of containers) harness.unbound.add(id);
+  holds(300, 300);
+  await harness.look();
+  expect(harness.ended).toEqual([]);
+  holds(300, 400);
+  await harness.look();
+  expect(harness.ended).toEqual([containers[1]?.id]);
+});
+
+test('one that holds more than a context and code can take leaks, whether or not anybody looked before', async () => {
+  const harness = await GpuHarness.open();
+  const container = await harness.container(placementOf(2000), 7);
+  harness.agent.began(userOf('a'), container.id);
+  harness.agent.ended(userOf('a'));
+  harness.unbound.add(container.id);
+  harness.processes['GPU-0'] = [{ pid: 7, memoryMiB: 840 }];
+  await harness.look();
+  expect(harness.ended).toEqual([container.id]);
+});
+
 test('memory of a process that has ended keeps new work off until it is free', async () => {
   const harness = await GpuHarness.open();
   harness.processes['GPU-0'] = [{ pid: 99, memoryMiB: 500 }];

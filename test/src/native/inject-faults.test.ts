@@ -5,12 +5,14 @@ const onThisMachine = injector ? describe : describe.skip;
 
 const body = (statements: string) => `
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 static void *forever(void *unused) { for (;;) usleep(1000); return unused; }
@@ -80,6 +82,7 @@ for (const [way, environment] of [
       ['signal handlers', 'signal(SIGUSR1, (void (*)(int))forever); signal(SIGPIPE, SIG_IGN)'],
       ['a timer', 'alarm(1); struct itimerval v = {{0, 1000}, {0, 1000}}; setitimer(ITIMER_PROF, &v, 0)'],
       ['descriptors', 'for (int i = 20; i < 40; i++) dup2(1, i)'],
+      ['a descriptor that does not wait', 'fcntl(0, F_SETFL, O_NONBLOCK | O_APPEND)'],
       ['memory', 'memset(malloc(20 << 20), 1, 20 << 20); void *p = sbrk(1 << 20); memset(p, 1, 1 << 20)'],
       ['changed protection', 'mprotect((void *)((long)stdout & ~4095L), 4096, PROT_READ)'],
     ])('of what a function leaves: %s', async (_name, statements) => {
@@ -96,6 +99,22 @@ for (const [way, environment] of [
         `void *p = (void *)((long)strstr & ~4095L);
         if (mprotect(p, 4096, PROT_READ | PROT_WRITE) == 0) *(volatile char *)p = 1;`,
         '',
+      ],
+      [
+        'has a page left out of processes that fork',
+        'madvise((void *)((long)stdout & ~4095L), 4096, MADV_DONTFORK)',
+        'a setting',
+      ],
+      [
+        'takes the kernel away the area for restartable sequences',
+        `extern const long __rseq_offset;
+        if (syscall(SYS_rseq, (char *)__builtin_thread_pointer() + __rseq_offset, 32, 1, 0x53053053) < 0) abort()`,
+        'memory of its own',
+      ],
+      [
+        'names a list of robust locks',
+        'static long locks[3]; syscall(SYS_set_robust_list, locks, 24)',
+        'memory of its own',
       ],
       ['changes the working folder', 'chdir("/usr")', 'a setting of the process'],
     ])('is not claimed where it cannot be: a function that %s', async (_name, statements, why) => {

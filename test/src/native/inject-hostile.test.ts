@@ -54,6 +54,7 @@ const char *gpuwhisk_main(const char *json) {
 
 const EPERM = 1;
 const EACCES = 13;
+const EINVAL = 22;
 const ENOSYS = 38;
 
 onThisMachine('hostile shared objects', () => {
@@ -185,9 +186,21 @@ onThisMachine('hostile shared objects', () => {
         personality: 'syscall(SYS_personality, 0x0400000)',
         getfd: 'syscall(438, 3, 0, 0)',
         clone3: 'syscall(435, 0, 0)',
+        seal: 'syscall(462, (long)out & ~4095L, 4096, 0)',
+        protectionKey: 'syscall(SYS_pkey_alloc, 0, 0)',
+        faultingCpuid: 'syscall(SYS_arch_prctl, 0x1012, 0)',
         packet: 'socket(AF_PACKET, SOCK_RAW, 0)',
       },
       [EPERM, ENOSYS, 97],
+    ));
+
+  test('memory that looks as it was and may be gone later is not had', () =>
+    expectEach(
+      {
+        free: 'madvise((void *)((long)stdout & ~4095L), 4096, 8)',
+        guard: 'madvise((void *)((long)stdout & ~4095L), 4096, 102)',
+      },
+      [EINVAL],
     ));
 
   test('the proxy and the neighbours are out of reach', () =>

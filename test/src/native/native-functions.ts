@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -101,11 +101,17 @@ export class TestPrewarmer {
     return {
       maps: readFileSync(`${folder}/maps`, 'utf8'),
       descriptors: list(`${folder}/fd`),
+      // Whether they wait, too.
+      flags: readdirSync(`${folder}/fdinfo`).map(
+        (name) => /flags:\s*(\d+)/.exec(read(`${folder}/fdinfo/${name}`))?.[1],
+      ),
       threads: list(`${folder}/task`),
       signals: status.split('\n').filter((line) => /^(SigIgn|SigCgt|SigPnd|ShdPnd|Threads)/.test(line)),
     };
   }
 }
+
+const read = (path: string): string => readFileSync(path, 'utf8');
 
 function list(folder: string): string {
   return spawnSync('ls', [folder], { encoding: 'utf8', timeout: 10_000 }).stdout;

@@ -203,6 +203,28 @@ describe('a Node.js pre-warmer', () => {
     ['what fetch gives', "const rare = async () => [(await fetch('data:,x')).constructor.prototype]"],
     ['a module', "const rare = () => [require('buffer').Blob.prototype]"],
     ['an import in eval', 'const rare = async () => [(await eval("im" + "port(\'node:buffer\')")).Blob.prototype]'],
+    [
+      'an import that a constructor of a constructor makes',
+      'const rare = async () => [(await (() => 1)["const" + "ructor"]("return im" + "port(\'node:buffer\')")()).Blob.prototype]',
+    ],
+    [
+      'an import that a constructor of generators makes',
+      'const rare = async () => [(await new ((function* () {})["const" + "ructor"])("yield im" + "port(\'node:buffer\')")().next().value).Blob.prototype]',
+    ],
+    [
+      'an import in eval, spelt otherwise',
+      'const rare = async () => [(await ev\\u0061l("im" + "port(\'node:buffer\')")).Blob.prototype]',
+    ],
+    [
+      'an import in a file of its own',
+      `const rare = async () => { require("fs").writeFileSync("own.js", "module.exports = im" + "port('node:buffer')");
+        return [(await require(process.cwd() + "/own.js")).Blob.prototype] }`,
+    ],
+    [
+      'an import in a module of its own making',
+      `const rare = async () => { const own = new module.constructor("own.js"); own._compile("module.exports = im" + "port('node:buffer')", "own.js");
+        return [(await own.exports).Blob.prototype] }`,
+    ],
     ['an import', "const rare = async () => [(await import('node:buffer')).Blob.prototype]"],
     ['process', "const rare = () => [process.getBuiltinModule?.('buffer').Blob.prototype]"],
   ])('puts back what is rarely used and was reached by %s', async (_, rare) => {
@@ -216,6 +238,26 @@ describe('a Node.js pre-warmer', () => {
     );
     expect((await runtime.unload()).body).toEqual(clean);
     expect(await call(look)).toEqual(clear);
+  });
+
+  test('what makes code of text looks and works as ever', async () => {
+    const code = `class Own extends Function {}
+      function main() { const z = 5; return { local: eval('z + 1'), made: new Function('a', 'return a * 2')(4), own: new Own('return 3')() , kin: new Own() instanceof Own,
+        same: (() => 1).constructor === Function, name: Function.name, shown: require('util').inspect([main, Own, Function, async () => 1]), is: main instanceof Function,
+        kind: Object.getPrototypeOf((async () => 1).constructor) === Function } }`;
+    expect(await call(code)).toEqual({
+      local: 6,
+      made: 8,
+      own: 3,
+      kin: true,
+      same: true,
+      name: 'Function',
+      shown:
+        '[\n  [Function: main],\n  [class Own extends Function],\n  [Function: Function],\n  [AsyncFunction (anonymous)]\n]',
+      is: true,
+      kind: true,
+    });
+    expect((await runtime.unload()).body).toEqual(clean);
   });
 
   test('a rare global can be replaced, until the function is gone', async () => {

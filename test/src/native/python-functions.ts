@@ -45,14 +45,23 @@ export class PythonPrewarmer {
     private readonly packages: string[],
   ) {}
 
-  static async launch(imports: string[] = [], packages: string[] = []): Promise<PythonPrewarmer> {
+  static async launch(
+    imports: string[] = [],
+    packages: string[] = [],
+    environment: string[] = [],
+  ): Promise<PythonPrewarmer> {
     if (!injector || !python) throw new Error('There is no Python here, or the addon was not built.');
     const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-python-'));
     const printedFile = `${folder}.printed`;
     const output = openSync(printedFile, 'a');
     try {
       const options = pythonPrewarmer(runtimesDir, python, { folder, imports, packages, write: ['/dev/shm'] });
-      const launched = await injector.launch({ ...options, output, errors: output });
+      const launched = await injector.launch({
+        ...options,
+        environment: [...(options.environment ?? []), ...environment],
+        output,
+        errors: output,
+      });
       return new PythonPrewarmer(launched, folder, printedFile, packages);
     } catch (error) {
       throw new Error(readFileSync(printedFile, 'utf8'), { cause: error });

@@ -235,6 +235,30 @@ const cleanResult = { echo: { a: 1 }, threads: 1, files: [], secret: false, len:
   });
 });
 
+(python ? describe : describe.skip)('the Python pre-warmer where the kernel has no Landlock', () => {
+  test('code that a function wrote over is found, whatever calls it made', async () => {
+    const prewarmer = await PythonPrewarmer.launch([], [], ['GPUWHISK_NO_LANDLOCK=1']);
+    try {
+      expect(await prewarmer.result(clean, { a: 1 })).toEqual(cleanResult);
+      const patch = main(
+        'ctypes, os',
+        'where = ctypes.cast(ctypes.pythonapi.PyFrozenSet_New, ctypes.c_void_p).value',
+        'memory = os.open("/proc/self/mem", os.O_RDWR)',
+        'written = os.pwrite(memory, os.pread(memory, 1, where), where)',
+        'os.close(memory)',
+        'return {"written": written}',
+      );
+      expect(await prewarmer.inject(patch, {})).toMatchObject({ kind: 'result', result: '{"written":1}' });
+      expect(await prewarmer.unload()).toMatchObject({
+        ready: false,
+        replace: 'The function wrote over code or constants of the pre-warmer.',
+      });
+    } finally {
+      await prewarmer.end();
+    }
+  });
+});
+
 const packages = await folderWithNumpy();
 
 (packages === undefined ? describe.skip : describe)('the Python pre-warmer with numpy', () => {

@@ -183,10 +183,39 @@ export function standInOf(platform: RunningPlatform): number {
   return Number(pid);
 }
 
-/** Makes a device of a platform's stand-in fail: `client`, `xid NUMBER`, `lost`. */
+/** Processes of the host in a sandbox's control groups. */
+export function processesIn(container: string): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      try {
+        const groups = readFileSync(`/proc/${pid}/cgroup`, 'utf8').split('\n');
+        const isLauncher = readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'sandbox';
+        return !isLauncher && groups.some((line) => line.endsWith(`/${container}`));
+      } catch {
+        return false; // It ended meanwhile.
+      }
+    })
+    .map(Number);
+}
+
+/** The processes of a container that use a device of a platform's stand-in. */
+export function clientsIn(platform: RunningPlatform, device: number, container: string): number[] {
+  const answer = control(platform, 'status', String(device));
+  const { processes } = JSON.parse(answer) as { processes: { pid: number }[] };
+  const inside = new Set(processesIn(container));
+  return processes.map(({ pid }) => pid).filter((pid) => inside.has(pid));
+}
+
+/** Makes a device of a platform's stand-in fail: `client`, `xid NUMBER`, `lost`, `leak MIB PID`. */
 export function fail(platform: RunningPlatform, device: number, ...how: string[]): void {
-  execFileSync(join(standInFolder, 'control'), ['fault', String(device), ...how], {
+  control(platform, 'fault', String(device), ...how);
+}
+
+function control(platform: RunningPlatform, ...words: string[]): string {
+  return execFileSync(join(standInFolder, 'control'), words, {
     env: { GPUWHISK_SIM_SOCKET: socketOf(platform) },
     timeout: requestTimeoutMs,
+    encoding: 'utf8',
   });
 }

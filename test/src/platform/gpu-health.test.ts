@@ -7,7 +7,15 @@ import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { runWsk, withFolder, wskBinary } from '../cli/wsk-process.js';
 import { annotation } from './api-client.js';
-import { compileGpuFunction, devicesOf, fail, operatorAuth, secretKeeper, standInOf } from './gpu-functions.js';
+import {
+  clientsIn,
+  compileGpuFunction,
+  devicesOf,
+  fail,
+  operatorAuth,
+  secretKeeper,
+  standInOf,
+} from './gpu-functions.js';
 import type { ShownDevice } from './gpu-functions.js';
 import { hasPython } from './machine.js';
 import { startPlatform, until } from './running-platform.js';
@@ -192,6 +200,30 @@ def main(args):
       expect(JSON.stringify(body)).toContain('broke a GPU 3 times within 10 minutes');
       await deviceOfRun('good');
       expect((await devicesOf(platform)).map(({ health }) => health.state)).toEqual(['healthy', 'healthy']);
+    },
+    caseMs,
+  );
+
+  test(
+    'a warm process that holds more device memory without a function than before its first one is replaced',
+    async () => {
+      await put(1, 'cordon');
+      const crash = 'const char *gpuwhisk_main(const char *json) { return json + *(volatile int *)0; }';
+      await platform.api.putAction('crashes', compileGpuFunction(crash), { kind, annotations: { gpu } });
+      const { record } = await platform.api.run('crashes');
+      expect(record.response.success).toBe(false);
+      // Its process was put back, and waits for another function of the namespace.
+      const [device] = await devicesOf(platform);
+      const { container } = device!.functions.find(({ action }) => action === '/guest/crashes')!;
+      const isThere = async () => (await devicesOf(platform))[0]!.functions.some((one) => one.container === container);
+      const pids = clientsIn(platform, 0, container);
+      expect(pids.length).toBeGreaterThan(0);
+      for (const pid of pids) fail(platform, 0, 'leak', '700', String(pid));
+      await until('it is replaced', async () => !(await isThere()), soonMs);
+      const told = new RegExp(`"${container}".*It held \\d+ MiB of GPU memory without an action, more than \\d+ MiB`);
+      expect(platform.output()).toMatch(told);
+      expect(await deviceOfRun('good')).toBe(await uuidOf(0));
+      await put(1, 'uncordon');
     },
     caseMs,
   );

@@ -5,7 +5,7 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { annotation } from './api-client.js';
-import { compileGpuFunction, devicesOf, fail, pythonGpuFunction } from './gpu-functions.js';
+import { compileGpuFunction, devicesOf, fail, processesIn, pythonGpuFunction } from './gpu-functions.js';
 import { hasPython } from './machine.js';
 import { newDataDir, removeDataDir, startAndFail, startPlatform, until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
@@ -151,22 +151,6 @@ function killIfThere(pid: number): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
-}
-
-/** Processes of the host in a sandbox's control groups. */
-function processesIn(container: string): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .filter((pid) => {
-      try {
-        const groups = readFileSync(`/proc/${pid}/cgroup`, 'utf8').split('\n');
-        const isLauncher = readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'sandbox';
-        return !isLauncher && groups.some((line) => line.endsWith(`/${container}`));
-      } catch {
-        return false; // It ended meanwhile.
-      }
-    })
-    .map(Number);
 }
 
 describe('a simulated GPU that fails', () => {
