@@ -17,6 +17,7 @@ import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
 import type { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes';
 import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
 import type { DispatcherDependencies } from '@gpuwhisk/controller/invoke/dispatcher';
+import { whileDeciding } from '@gpuwhisk/controller/learned/deciding';
 import { Learned } from '@gpuwhisk/controller/learned/learned';
 import { Retraining } from '@gpuwhisk/controller/learned/retraining';
 import { queueLimits } from './engines.js';
@@ -94,9 +95,20 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   const gpuLease = new LeaseKeeper(state, clock, logger, 'gpu-scheduler', name, options.changes && sharedLease);
   await gpuLease.open();
   opened.onClose(() => gpuLease.close());
+  // What is read while the lease is held is no other's to add to.
+  const openedEpoch = gpuLease.epoch;
   const learned = await Learned.open({ store, clock, random, logger, metrics, instance, options: config.gpu });
   opened.onClose(() => learned.close());
-  if (jobs !== undefined && config.gpu.learning.retrain) new Retraining({ learned, jobs, logger }).open();
+  if (jobs !== undefined) {
+    const retraining = config.gpu.learning.retrain ? new Retraining({ learned, jobs, logger }) : undefined;
+    whileDeciding(gpuLease, logger, {
+      begin: async () => {
+        if (gpuLease.epoch !== openedEpoch) await learned.takeOver();
+        retraining?.open();
+      },
+      end: async () => retraining?.close(),
+    });
+  }
   const handover =
     options.changes &&
     new GpuHandover({ ...{ bus, state, logger, instance }, lease: gpuLease, topicOptions: gpuTopicOptions(config) });

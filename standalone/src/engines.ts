@@ -21,7 +21,7 @@ export interface Engines {
   store: ArtifactStore;
   bus: MessageBus;
   state: ClusterState;
-  /** Absent: no work is done in the background. */
+  /** A controller's; absent: no work is done in the background. */
   jobs?: Jobs;
   /** On this machine's disk. */
   marks: Pick<StartMarks, 'mark' | 'startedBefore'>;

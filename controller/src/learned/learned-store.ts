@@ -52,6 +52,7 @@ export class LearnedStore {
   private readonly waiting = new Map<string, Change>();
   private readonly revisions = new Map<string, string>();
   private timer: Timer | undefined;
+  private readTimer: Timer | undefined;
   private writing: Promise<void> = Promise.resolve();
   private failures = 0;
   private closed = false;
@@ -66,7 +67,7 @@ export class LearnedStore {
   }
 
   /**
-   * Reads what earlier lives have learned; what cannot be used is said and left aside, and learned anew. Where the store
+   * Reads what earlier lives, or other controllers, have learned; what cannot be used is said and left aside, and learned anew. Where the store
    * fails it is read later, and nothing is written until then.
    */
   async open(takers: Readonly<Record<LearnedKind, TakeText>>): Promise<void> {
@@ -76,11 +77,10 @@ export class LearnedStore {
       const { clock, logger } = this.parts;
       if (this.failures === 0) logger.error({ reason: String(error) }, 'what was learned cannot be read; again later');
       this.failures += 1;
-      this.timer = clock.setBackgroundTimer(this.retryMs, () => void this.open(takers));
+      this.readTimer = clock.setBackgroundTimer(this.retryMs, () => void this.open(takers));
       return;
     }
     this.failures = 0;
-    this.timer = undefined;
     this.isRead = true;
     if (this.waiting.size > 0) this.flushLater();
   }
@@ -126,6 +126,7 @@ export class LearnedStore {
   async close(): Promise<void> {
     this.closed = true;
     this.timer?.cancel();
+    this.readTimer?.cancel();
     // What is there would be written over.
     if (!this.isRead) return;
     const over = new Promise<void>((resolve) => {

@@ -17,6 +17,7 @@ import { QuotaTable } from '@gpuwhisk/gpu/quota/quota-table';
 import { readQuotaRow } from '@gpuwhisk/gpu/quota/quota-row-codec';
 import { DecisionRing } from '../balance/decision-ring.js';
 import { LearnedStore } from './learned-store.js';
+import type { LearnedKind } from './learned-document.js';
 import { learningMetrics } from './learning-metrics.js';
 import type { LearningMetrics } from './learning-metrics.js';
 import type { SaveCounts } from './learned-store.js';
@@ -86,16 +87,19 @@ export class Learned {
   static async open(parts: LearnedParts): Promise<Learned> {
     const learned = new Learned(parts);
     await learned.documents.open({
-      profile: (text) => learned.profiles.restore(readProfile(JSON.parse(text))),
-      samples: (text) => learned.restoreSamples(JSON.parse(text) as ModelKey & { state: TrainingSetState }),
-      model: (text) => void learned.predictors.put(decodeModel(text)),
-      quota: (text) => learned.table.restore(readQuotaRow(JSON.parse(text))),
+      ...learned.takers(),
       decisions: (text, name) => {
         const [instance, segment] = name.split('/').map(Number);
         if (instance === parts.instance) learned.decisions.restore(segment ?? 0, JSON.parse(text) as Decision[]);
       },
     });
     return learned;
+  }
+
+  /** This controller decides from now on: takes up what another one has learned meanwhile, as `open` does. */
+  async takeOver(): Promise<void> {
+    // Decisions are each controller's own.
+    await this.documents.open({ ...this.takers(), decisions: () => undefined });
   }
 
   /** A node's agent has told what is there. What was measured with an earlier driver is forgotten. */
@@ -125,6 +129,11 @@ export class Learned {
   /** Has `listener` told of every sample that is taken. */
   onSample(listener: (key: ModelKey) => void): void {
     this.sampleListener = listener;
+  }
+
+  /** Kinds of GPUs of which there are measured runs. */
+  sampled(): ModelKey[] {
+    return Array.from(this.samples.values(), ({ key }) => key);
   }
 
   /** Measured runs on a kind of GPU. */
@@ -200,6 +209,15 @@ export class Learned {
   /** Writes what is not written yet. */
   close(): Promise<void> {
     return this.documents.close();
+  }
+
+  private takers(): Record<Exclude<LearnedKind, 'decisions'>, (text: string) => void> {
+    return {
+      profile: (text) => this.profiles.restore(readProfile(JSON.parse(text))),
+      samples: (text) => this.restoreSamples(JSON.parse(text) as ModelKey & { state: TrainingSetState }),
+      model: (text) => void this.predictors.put(decodeModel(text)),
+      quota: (text) => this.table.restore(readQuotaRow(JSON.parse(text))),
+    };
   }
 
   private restoreSamples({ gpuType, mode, state }: ModelKey & { state: TrainingSetState }): void {

@@ -1,5 +1,5 @@
 import type { JsonValue } from '@gpuwhisk/common/json';
-import type { Jobs } from '@gpuwhisk/common/jobs/jobs';
+import type { JobHandler, Jobs } from '@gpuwhisk/common/jobs/jobs';
 import { runInWorker } from '@gpuwhisk/common/jobs/worker-run';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { decodeModel, encodeModel } from '@gpuwhisk/gpu/predict/model-codec';
@@ -33,16 +33,27 @@ const timeoutMs = 10 * 60_000;
 export class Retraining {
   /** Kinds of GPUs that a job is asked for. */
   private readonly asked = new Set<string>();
+  private handler: JobHandler | undefined;
 
-  constructor(private readonly parts: RetrainingParts) {}
+  constructor(private readonly parts: RetrainingParts) {
+    parts.learned.onSample((key) => this.sampled(key));
+  }
 
-  /** Takes up jobs of earlier lives, and asks for new ones from now on. */
+  /** Runs jobs here from now on, those of earlier lives too. */
   open(): void {
     const { jobs, learned } = this.parts;
-    jobs.handle(retrainingKind, { concurrency: 1, timeoutMs }, (payload, { signal }) =>
+    this.handler ??= jobs.handle(retrainingKind, { concurrency: 1, timeoutMs }, (payload, { signal }) =>
       this.retrain(payload as unknown as ModelKey, signal),
     );
-    learned.onSample((key) => this.sampled(key));
+    // What was measured elsewhere may have been enough already.
+    for (const key of learned.sampled()) this.sampled(key);
+  }
+
+  /** Runs none here any more: what was learned is another controller's to add to. */
+  async close(): Promise<void> {
+    const { handler } = this;
+    this.handler = undefined;
+    await handler?.close();
   }
 
   private sampled(key: ModelKey): void {

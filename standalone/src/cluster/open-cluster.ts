@@ -14,6 +14,7 @@ import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import { openCouchdbStore } from '@gpuwhisk/engines/couchdb/couchdb-store';
+import { openBullJobs } from '@gpuwhisk/engines/bull/bull-jobs';
 import { openRedisState } from '@gpuwhisk/engines/redis/redis-state';
 import { lockDataFolder } from '../data-lock.js';
 import { queueLimits } from '../engines.js';
@@ -66,10 +67,18 @@ export async function openCluster(
   opened.onClose(() => connected.close());
   const { marks } = connected;
   const bus = onDemandBus(connected.bus, (topic) => topicOptions(config, topic));
-  return {
+  const engines = {
     ...{ config, instance, clock, random, logger, logRing, metrics, store, bus, marks },
     state: countsAtHand(state, clock, countedHere(clock, logger)),
   };
+  if (role === 'invoker') return engines;
+  const jobs = await openBullJobs({
+    ...config.redis,
+    ...{ clock, leases: state, holder: `controller${instance}` },
+    onWarning: (warning) => logger.warn({ error: warning.message }, 'jobs: it is tried again'),
+  });
+  opened.onClose(() => jobs.close());
+  return { ...engines, jobs };
 }
 
 /** Says every ten seconds at most that limits are counted in this process. */

@@ -26,6 +26,9 @@ const logger = createLogger({ level: 'silent' });
 let clock: SimulatedClock;
 let jobs: Jobs;
 let learned: Learned;
+let retraining: Retraining;
+/** Another controller's, on the same store. */
+let openOther: () => Promise<{ learned: Learned; retraining: Retraining }>;
 let trained: TrainingInput[];
 /** What becomes of a training's output on its way. */
 let tamper: (output: ReturnType<typeof trainAndJudge>) => ReturnType<typeof trainAndJudge>;
@@ -37,8 +40,11 @@ beforeEach(async () => {
   const random = seededRandom(1);
   const store = simulatedStore({ clock, random, latencyMs: 1 });
   const options = configSchema.parse({}).gpu;
-  const metrics = createMetrics();
-  learned = await clock.runUntil(Learned.open({ store, clock, random, logger, metrics, instance: 0, options }));
+  const openLearned = (instance: number): Promise<Learned> => {
+    const metrics = createMetrics();
+    return clock.runUntil(Learned.open({ store, clock, random, logger, metrics, instance, options }));
+  };
+  learned = await openLearned(0);
   const disk = new SimulatedDisk(clock, random, 0);
   const leases = embeddedState(clock);
   ({ jobs } = await clock.runUntil(openEmbeddedJobs({ disk, folder: '/jobs', clock, random, leases, holder: 'c0' })));
@@ -46,7 +52,12 @@ beforeEach(async () => {
     trained.push(input as unknown as TrainingInput);
     return Promise.resolve({ ...tamper(trainAndJudge(input as unknown as TrainingInput)) } as JsonValue);
   };
-  new Retraining({ learned, jobs, logger, run }).open();
+  retraining = new Retraining({ learned, jobs, logger, run });
+  retraining.open();
+  openOther = async () => {
+    const other = await openLearned(1);
+    return { learned: other, retraining: new Retraining({ learned: other, jobs, logger, run }) };
+  };
 });
 afterEach(() => clock.runUntil(jobs.close()));
 
@@ -113,4 +124,23 @@ test('poisoned samples are refused before', async () => {
   for (let at = 0; at < 100; at += 1) expect(learned.addSample(kind, sample(at, NaN))).toContain('NaN');
   await clock.runFor(1000);
   expect(trained).toEqual([]);
+});
+
+test('another controller that takes over has what was measured, and learns from it what was due', async () => {
+  const other = await openOther();
+  // This one decides no more before the job is run.
+  await retraining.close();
+  await measure(25, 1.5);
+  expect([trained.length, other.learned.models()]).toEqual([0, []]);
+  // It has been written.
+  await clock.runFor(60_000);
+  await clock.runUntil(other.learned.takeOver());
+  other.retraining.open();
+  await clock.runFor(1000);
+  expect(trained).toHaveLength(1);
+  expect(other.learned.models()).toMatchObject([{ version: 1, sampleCount: 20 }]);
+  expect(learned.models()).toEqual([]);
+  await clock.runFor(60_000);
+  await clock.runUntil(learned.takeOver());
+  expect(learned.models()).toMatchObject([{ version: 1 }]);
 });

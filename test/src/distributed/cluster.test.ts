@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ApiClient } from '../platform/api-client.js';
+import { learnedModel, putSamples } from './learned-documents.js';
 import { missing, startCluster } from './running-cluster.js';
 import type { Member } from './running-cluster.js';
 
@@ -141,12 +142,15 @@ async function eventually<Result>(what: string, ask: () => Promise<Result | unde
           return status === 200 ? body : undefined;
         });
       for (const [at] of callers.entries()) await answers(at);
+      await putSamples(cluster.couchdb.url);
       for (const [at, victim] of cluster.controllers.entries()) {
         const killed = kill(victim);
         await answers(1 - at);
         await killed;
         await answers(at);
       }
+      // Whichever came to decide took up what was measured and had a predictor learned, by a job.
+      await eventually('a predictor is learned', () => learnedModel(cluster.couchdb.url));
     },
     testMs,
   );

@@ -17,6 +17,7 @@ export interface Cluster {
   controllers: Member[];
   invokers: Member[];
   redis: { pid: number; port: number };
+  couchdb: { url: string };
   stop(): Promise<void>;
 }
 

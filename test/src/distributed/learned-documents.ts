@@ -1,0 +1,31 @@
+import { TrainingSet } from '@gpuwhisk/gpu/predict/training-set';
+import { learnedDocument, learnedId } from '@gpuwhisk/controller/learned/learned-document';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+
+const kind = { gpuType: 'a100-40', mode: 'mps' } as const;
+const name = `${kind.gpuType}/${kind.mode}`;
+const headers = { 'content-type': 'application/json' };
+
+/** Leaves enough measured runs in a cluster's database for a predictor to be due. */
+export async function putSamples(couchdbUrl: string): Promise<void> {
+  const set = new TrainingSet(seededRandom(1));
+  for (let at = 1; at <= 40; at += 1) {
+    const features = { smUtil: (at % 7) / 7, dramUtil: (at % 5) / 5, l2Util: (at % 3) / 3 };
+    set.add({ one: { features, share: at / 40 }, others: [], slowdown: 40 / at });
+  }
+  const text = JSON.stringify({ ...kind, state: set.state() });
+  const document = learnedDocument({ kind: 'samples', name }, { ...kind, text }, Date.now());
+  const answer = await fetch(`${couchdbUrl}/whisk_local_gpu`, {
+    ...{ method: 'POST', headers },
+    body: JSON.stringify(document),
+  });
+  if (!answer.ok) throw new Error(`the samples could not be stored: ${await answer.text()}`);
+}
+
+/** The predictor that was learned from them; undefined: none yet. */
+export async function learnedModel(couchdbUrl: string): Promise<unknown> {
+  const id = encodeURIComponent(learnedId({ kind: 'model', name }));
+  const answer = await fetch(`${couchdbUrl}/whisk_local_gpu/${id}`);
+  const body: unknown = await answer.json();
+  return answer.ok ? body : undefined;
+}
