@@ -27,6 +27,7 @@ import { Inventory } from './inventory.js';
 import { NodeRow } from './node-row.js';
 import { Residents } from './residents.js';
 import { Sampler } from './sampler.js';
+import { ShareMoves } from './share-moves.js';
 
 /** What the agent asks of the pool, whose containers they are. */
 export interface ContainerHands {
@@ -64,6 +65,7 @@ export class GpuAgent implements GpuDesk {
   private readonly sampler: Sampler;
   private readonly workloads: EndedWorkloads;
   private readonly row: NodeRow;
+  private readonly moves: ShareMoves;
   private statuses: DeviceStatus[] = [];
   private clientEnv: Record<string, Record<string, string>> = {};
   private epoch = 0;
@@ -85,6 +87,7 @@ export class GpuAgent implements GpuDesk {
     this.healer = new Healer({ inventory, residents, enforcer, blame, clock, logger, end });
     const { healer } = this;
     this.workloads = new EndedWorkloads(options);
+    this.moves = new ShareMoves({ enforcer, residents, processes, logger });
     this.row = new NodeRow(options, () => this.rowNow());
     const unbound = (): ReadonlySet<string> => this.hands.unbound();
     this.sampler = new Sampler({
@@ -153,6 +156,7 @@ export class GpuAgent implements GpuDesk {
 
   began(user: GpuUser, container: string): void {
     this.residents.began(user, container);
+    void this.moves.look();
     this.row.writeSoon();
   }
 
@@ -277,6 +281,7 @@ export class GpuAgent implements GpuDesk {
   private async look(): Promise<void> {
     this.statuses = await this.sampler.look();
     await this.workloads.look();
+    await this.moves.look();
     await this.row.write();
   }
 

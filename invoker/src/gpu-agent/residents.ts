@@ -1,4 +1,4 @@
-import type { Placement, Resident } from '@gpuwhisk/common/gpu';
+import type { Placement, Resident, Share } from '@gpuwhisk/common/gpu';
 import type { Container, GpuGrant } from '../containers/container-factory.js';
 import { placesOf } from '../pool/memory-budget.js';
 import { grantKey, grantOf, haveOneCaller } from './gpu-desk.js';
@@ -8,6 +8,8 @@ import type { GpuUser } from './gpu-desk.js';
 export interface GpuContainer {
   container: Container;
   grant: GpuGrant;
+  /** What the function that it runs was placed with: of the grant's class and memory. */
+  share: Share;
   /** Who runs in it, by activation. */
   readonly users: Map<string, GpuUser>;
   /** Who ran in it last; undefined before the first. */
@@ -42,6 +44,7 @@ export class Residents {
     this.containers.set(container.id, {
       container,
       grant,
+      share: grant.share,
       users: new Map(),
       lastUser: undefined,
       heldMiB: undefined,
@@ -81,9 +84,11 @@ export class Residents {
   /** An activation runs in a container. */
   began(user: GpuUser, containerId: string): void {
     const { activationId } = user;
+    const placed = this.admitted.get(activationId)?.grant.share;
     this.admitted.delete(activationId);
     const one = this.containers.get(containerId);
     if (one === undefined) return;
+    if (placed !== undefined) one.share = placed;
     this.running.set(activationId, containerId);
     one.users.set(activationId, user);
     one.lastUser = user;
@@ -145,8 +150,8 @@ export class Residents {
 }
 
 function rowOf(one: GpuContainer, device: string): Resident {
-  const { grant, lastUser, users, container, heldMiB, startMs, loadedMs } = one;
-  const { devices, slice, share } = grant;
+  const { grant, share, lastUser, users, container, heldMiB, startMs, loadedMs } = one;
+  const { devices, slice } = grant;
   const { action, namespace, subject, isolation } = lastUser ?? {};
   return {
     container: container.id,

@@ -1,4 +1,4 @@
-import type { Device, GpuWish, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
+import type { Device, GpuWish, NodeStatus, Placement, Share } from '@gpuwhisk/common/gpu';
 import { gpuTable, gpuWishTable } from '@gpuwhisk/common/gpu';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
@@ -49,6 +49,10 @@ export class GpuHarness {
   readonly enforcerProblems = new Map<string, string>();
   /** Processes that are not under their share. */
   readonly escaped = new Set<number>();
+  /** Whether the enforcer can move shares; which processes it serves, and what it was told to hold them to. */
+  adjusts = false;
+  readonly clients: number[] = [];
+  readonly moved: { pid: number; share: Share; forAnother: boolean }[] = [];
   readonly opened: string[] = [];
   readonly ended: string[] = [];
   unbound = new Set<string>();
@@ -151,9 +155,12 @@ export class GpuHarness {
   }
 
   private enforcer(): ShareEnforcer {
+    const canAdjust = (): boolean => this.adjusts;
     return {
       name: 'mps',
-      adjusts: false,
+      get adjusts() {
+        return canAdjust();
+      },
       open: ({ uuid }) => {
         this.opened.push(uuid);
         this.enforcerProblems.delete(uuid);
@@ -167,8 +174,12 @@ export class GpuHarness {
       gangSettings: (devices) =>
         Promise.resolve({ env: { CUDA_VISIBLE_DEVICES: devices.map(({ uuid }) => uuid).join(',') }, binds: [] }),
       confirm: ({ pid }) => (this.escaped.has(pid) ? Promise.reject(new ShareError('no client')) : Promise.resolve()),
-      adjust: () => Promise.reject(new ShareError('not here')),
-      clients: () => Promise.resolve([]),
+      adjust: ({ pid }, share, forAnother = false) => {
+        if (!this.adjusts || !this.clients.includes(pid)) return Promise.reject(new ShareError('not here'));
+        this.moved.push({ pid, share, forAnother });
+        return Promise.resolve();
+      },
+      clients: (device) => Promise.resolve(this.clients.map((pid) => ({ pid, device }))),
       terminate: () => Promise.resolve(),
       check: (uuid) => Promise.resolve(this.enforcerProblems.get(uuid)),
       shut: () => Promise.resolve(),

@@ -148,6 +148,17 @@ withCompiler('a share', () => {
     await until(() => figuresOf(program).budget === 900);
   });
 
+  test('is learned anew for another function in the same process', async () => {
+    const program = await client(shareOf(1, {}));
+    for (let tries = 0; tries < 50 && figuresOf(program).soloRate === 0; tries += 1) await program.ask('loop 10 300');
+    expect(figuresOf(program).soloRate).toBeGreaterThan(0);
+    server.adjust(clientOf(program), shareOf(1, {}));
+    await program.ask('loop 10 50');
+    expect(figuresOf(program).soloRate).toBeGreaterThan(0);
+    server.adjust(clientOf(program), shareOf(1, {}), true);
+    await until(() => figuresOf(program).soloRate === 0);
+  });
+
   test('shrinks beside one whose launch cycles get longer, and is regained', async () => {
     const neighbour = await client(shareOf(0.5));
     const owner = await client(shareOf(0.5, { maxTokens: 1000, violation: 0.2 }));

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { ApiClient } from './api-client.js';
 
 const main = fileURLToPath(new URL('../../../standalone/dist/main.js', import.meta.url));
-const startMs = 20_000;
+const startMs = 60_000;
 const stopMs = 20_000;
 
 /** The platform as a user starts it: a process of its own, on a free port. */

@@ -44,8 +44,11 @@ export interface ShareEnforcer {
    * not find its daemon gets the whole device without a word. To be asked once for each process before it serves.
    */
   confirm(client: ShareClient): Promise<void>;
-  /** Moves the request and limit of a process that runs, below its class. Rejects where `adjusts` is false. */
-  adjust(client: ShareClient, share: Share): Promise<void>;
+  /**
+   * Moves the request and limit of a process that runs, below its class. `forAnother`: it runs another function from now on,
+   * so that what was learned of the one before is forgotten. Rejects where `adjusts` is false.
+   */
+  adjust(client: ShareClient, share: Share, forAnother?: boolean): Promise<void>;
   clients(device: string, slice?: string): Promise<ShareClient[]>;
   /** Ends a client's use of the device; its process gets an error at its next call. */
   terminate(client: ShareClient): Promise<void>;

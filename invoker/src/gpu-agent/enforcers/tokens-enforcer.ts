@@ -107,9 +107,9 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
       if (!gangs.has(client.device)) await clientFor(client);
       await under?.confirm(client);
     },
-    async adjust(client, share) {
+    async adjust(client, share, forAnother) {
       const [server, found] = await clientFor(client);
-      server.adjust(found, tokenShareOf(share, found.ticket.share.shareClass));
+      server.adjust(found, tokenShareOf(share, found.ticket.share.shareClass), forAnother);
     },
     clients,
     async terminate(client) {

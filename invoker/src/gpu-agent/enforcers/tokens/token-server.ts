@@ -127,12 +127,12 @@ export class TokenServer {
   }
 
   /**
-   * Moves a client's request, limit and cap; its class stays. With other terms of tokens it is another function's from
-   * now on: what was learned of its rate and its launch cycles is forgotten.
+   * Moves a client's request, limit and cap; its class stays. With `forAnother`, or with other terms of tokens, it is another
+   * function's from now on: what was learned of its rate and its launch cycles is forgotten.
    */
-  adjust(client: TokenClient, share: Share): void {
+  adjust(client: TokenClient, share: Share, forAnother = false): void {
     const before = client.ticket.share.tokens;
-    if (before?.maxTokens !== share.tokens?.maxTokens || before?.violation !== share.tokens?.violation) {
+    if (forAnother || before?.maxTokens !== share.tokens?.maxTokens || before?.violation !== share.tokens?.violation) {
       this.board.columns.epoch[client.place] = this.epoch += 1;
     }
     client.ticket = { ...client.ticket, share };
