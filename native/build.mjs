@@ -29,6 +29,18 @@ function buildSandbox() {
   });
 }
 
+/** The Node.js runtime's end of its socket. */
+function buildChannel() {
+  const folder = join(here, 'channel');
+  return build({
+    target: join(out, 'channel.node'),
+    sources: sourcesIn(folder, '.c'),
+    headers: sourcesIn(folder, '.h'),
+    flags: [...sharedFlags, `-isystem${nodeHeaders()[0]}`, '-DNAPI_VERSION=8'],
+    linkFlags: ['-shared'],
+  });
+}
+
 function buildPrewarmer() {
   const folder = join(here, 'prewarmer');
   const guest = join(here, '..', 'runtimes', 'native');
@@ -214,6 +226,7 @@ export async function buildNative() {
     };
   }
   await buildSandbox();
+  await buildChannel();
   await buildTokens();
   await buildGpuBench();
   if (!(await findCompiler('cpp'))) {

@@ -1,7 +1,6 @@
 'use strict';
 // Frames over a connected socket. See docs/runtime-protocol.md.
 const fs = require('fs');
-const net = require('net');
 
 const headerBytes = 9;
 const maxPayloadBytes = 64 * 1024 * 1024;
@@ -19,11 +18,38 @@ function writeHeader(view, at, payloadBytes, type, id) {
 }
 
 /**
- * Opens `fd`. Calls `onFrame(type, id, text)` for every frame that arrives, `onEnd()` when the peer is gone and
- * `onViolation(message)` when what it sends is not the protocol. Frames are queued with `queue`; `flush` sends
- * all of them in one write.
+ * Opens `fd`. Calls `onFrame(type, id, text, atUs, rest)` for every frame that arrives, `onEnd()` when the peer is gone and
+ * `onViolation(message)` when what it sends is not the protocol. `atUs` is when the frame came, in microseconds of a clock
+ * of the channel's own; a run may come in two texts, its value and, in `rest`, the object of all else. Frames are queued
+ * with `queue(type, id, text)`; `flush()` sends all of them in one write. `answer(type, id, text, sinceUs, send)` queues a
+ * frame with its log frame, which says how long it took since `sinceUs` if that is a number, and sends them if it is to.
+ *
+ * By the addon at `addonPath` where it can be loaded (native/channel), else by Node's own streams.
  */
-function openChannel(fd, { onFrame, onEnd, onViolation }) {
+function openChannel(fd, handlers, addonPath) {
+  if (addonPath !== undefined) {
+    const addon = { exports: {} };
+    try {
+      process.dlopen(addon, addonPath);
+    } catch (error) {
+      console.error(`Frames go by Node's streams: ${error.message}`);
+      return openStream(fd, handlers);
+    }
+    const { open, queue, answer, flush } = addon.exports;
+    open(fd, handlers.onFrame, handlers.onEnd, handlers.onViolation);
+    return { queue, answer, flush };
+  }
+  return openStream(fd, handlers);
+}
+
+function nowUs() {
+  // Not performance.now(): its first use in a process loads what takes milliseconds.
+  const now = process.hrtime();
+  return now[0] * 1e6 + now[1] / 1e3;
+}
+
+function openStream(fd, { onFrame, onEnd, onViolation }) {
+  const net = require('net');
   let held = [];
   let heldBytes = 0;
   let neededBytes = headerBytes;
@@ -34,7 +60,7 @@ function openChannel(fd, { onFrame, onEnd, onViolation }) {
   /** Takes what almost always comes, one whole frame, without more ado. */
   function receive(bytesRead) {
     if (heldBytes === 0 && bytesRead >= headerBytes && view.getUint32(0, true) === bytesRead - headerBytes) {
-      onFrame(view.getUint8(4), view.getUint32(5, true), buffer.utf8Slice(headerBytes, bytesRead));
+      onFrame(view.getUint8(4), view.getUint32(5, true), buffer.utf8Slice(headerBytes, bytesRead), nowUs());
       return true;
     }
     return receivePart(buffer.subarray(0, bytesRead), bytesRead);
@@ -61,7 +87,7 @@ function openChannel(fd, { onFrame, onEnd, onViolation }) {
       neededBytes = headerBytes + payloadBytes;
       if (data.length - at < neededBytes) break;
       const payload = at + headerBytes;
-      onFrame(data[at + 4], data.readUInt32LE(at + 5), data.toString('utf8', payload, at + neededBytes));
+      onFrame(data[at + 4], data.readUInt32LE(at + 5), data.toString('utf8', payload, at + neededBytes), nowUs());
       at += neededBytes;
       neededBytes = headerBytes;
     }
@@ -122,7 +148,13 @@ function openChannel(fd, { onFrame, onEnd, onViolation }) {
     batchBytes += headerBytes + payloadBytes;
   }
 
-  return { queue, flush };
+  function answer(type, id, text, sinceUs, send) {
+    queue(type, id, text);
+    queue(frameType.log, id, sinceUs === undefined ? '{}' : `{"us":${Math.round(nowUs() - sinceUs)}}`);
+    if (send) flush();
+  }
+
+  return { queue, answer, flush };
 }
 
 module.exports = { openChannel, frameType, maxPayloadBytes };

@@ -1,11 +1,12 @@
 'use strict';
 // The Node.js runtime: speaks the framed protocol on file descriptor 3 and runs one action.
-// Start: node main.cjs [path of the adm-zip package].
+// Start: node main.cjs [path of the adm-zip package [path of the addon of native/channel]].
 const { openChannel, frameType, maxPayloadBytes } = require('./channel.cjs');
 const { setEnvironment } = require('./run-environment.cjs');
 
-const zipLibrary = process.argv[2];
+const [, , zipLibrary, channelAddon] = process.argv;
 process.argv.length = 1;
+const { parse } = JSON;
 /** As it was before any action could replace it, and not one of those that an unload cancels. */
 const nextTurn = setImmediate;
 const allowConcurrent = (process.env.__OW_ALLOW_CONCURRENT ?? '').toLowerCase() === 'true';
@@ -35,14 +36,12 @@ function watchStream(name) {
 watchStream('stdout');
 watchStream('stderr');
 
-const channel = openChannel(3, {
-  onFrame,
-  onEnd: () => process.exit(0),
-  onViolation: (message) => {
-    console.error(`Protocol violation: ${message}.`);
-    process.exit(70);
-  },
-});
+function onViolation(message) {
+  console.error(`Protocol violation: ${message}.`);
+  process.exit(70);
+}
+
+const channel = openChannel(3, { onFrame, onEnd: () => process.exit(0), onViolation }, channelAddon);
 let flushScheduled = false;
 
 function flushAnswers() {
@@ -52,14 +51,11 @@ function flushAnswers() {
 
 const isBusy = (stream) => stream !== undefined && stream.writableLength > 0 && !stream.destroyed;
 
-/**
- * Sends an answer and its log frame once everything printed so far is in the pipes. For a run, `tookUs` tells how many
- * microseconds it took.
- */
-function answer(type, id, text, tookUs) {
+/** Sends an answer and its log frame once everything printed so far is in the pipes. For a run, `sinceUs` tells since when it ran. */
+function answer(type, id, text, sinceUs) {
   const busy = isBusy(opened.stdout) ? opened.stdout : isBusy(opened.stderr) ? opened.stderr : undefined;
   if (busy !== undefined) {
-    busy.write('', () => answer(type, id, text, tookUs));
+    busy.write('', () => answer(type, id, text, sinceUs));
     return;
   }
   if (
@@ -69,11 +65,9 @@ function answer(type, id, text, tookUs) {
     answerError(id, `The action produced a response that is longer than ${maxPayloadBytes} bytes.`);
     return;
   }
-  channel.queue(type, id, text);
-  channel.queue(frameType.log, id, tookUs === undefined ? '{}' : `{"us":${Math.round(tookUs)}}`);
-  if (!allowConcurrent) return channel.flush();
+  channel.answer(type, id, text, sinceUs, !allowConcurrent);
   // Answers of one turn of the event loop leave in one write.
-  if (flushScheduled) return;
+  if (!allowConcurrent || flushScheduled) return;
   flushScheduled = true;
   nextTurn(flushAnswers);
 }
@@ -90,7 +84,6 @@ function refuse(id, message) {
 /** Not a map: the action may have changed what maps do. */
 const requests = {
   __proto__: null,
-  [frameType.run]: run,
   [frameType.init]: init,
   [frameType.unload]: unload,
   [frameType.check]: check,
@@ -99,23 +92,22 @@ const requests = {
 /** Frames that came before a pre-warmer was ready; undefined once it is. */
 let early;
 
-function onFrame(type, id, text) {
-  if (early) return early.push([type, id, text]);
+function onFrame(type, id, text, atUs, rest) {
+  if (early) return early.push([type, id, text, atUs, rest]);
+  if (type === frameType.run) return rest === undefined ? runWhole(id, text, atUs) : run(id, parsed(text), rest, atUs);
   if (type === frameType.cancel) return; // The run goes on: its answer is dropped by whoever cancelled it.
   if (type === frameType.bye) process.exit(0);
   const answering = requests[type];
-  if (!answering) {
-    console.error(`Protocol violation: a frame of type ${type}.`);
-    process.exit(70);
-  }
-  let message;
+  if (!answering) onViolation(`a frame of type ${type}`);
+  answering(id, parsed(text));
+}
+
+function parsed(text) {
   try {
-    message = JSON.parse(text);
+    return parse(text);
   } catch (error) {
-    console.error(`Protocol violation: ${error.message}.`);
-    process.exit(70);
+    return onViolation(error.message);
   }
-  answering(id, message);
 }
 
 function init(id, message) {
@@ -184,18 +176,21 @@ function check(id) {
   });
 }
 
-function run(id, message) {
+function runWhole(id, text, atUs) {
+  const message = parsed(text);
+  run(id, message.value ?? {}, message, atUs);
+}
+
+/** `body`: what the run's body says besides its value, or its text. */
+function run(id, value, body, atUs) {
   if (!handler) return refuse(id, 'System not initialized.');
   if (status !== 'ready') return refuse(id, `System not ready, status is ${status}.`);
-  const value = message.value ?? {};
   if (typeof value !== 'object') {
     const text = `Internal system error: the argument must be a dictionary but has type '${typeof value}'.`;
     return refuse(id, text);
   }
   if (!allowConcurrent) status = 'running';
-  setEnvironment(message);
-  // Not performance.now(): its first use in a process loads what takes milliseconds.
-  const started = process.hrtime();
+  setEnvironment(body);
   let result;
   let isPromise;
   cycles?.begin(1);
@@ -207,12 +202,12 @@ function run(id, message) {
   }
   if (!isPromise) {
     // Not at once: what the function left for later turns of the same queue comes before its answer.
-    settled.then(() => succeed(id, result, started));
+    settled.then(() => succeed(id, result, atUs));
     return;
   }
   Promise.resolve(result).then(
-    (resolved) => succeed(id, resolved, started),
-    (error) => succeed(id, { error: error ? require('./serialize-error.cjs').serializeError(error) : {} }, started),
+    (resolved) => succeed(id, resolved, atUs),
+    (error) => succeed(id, { error: error ? require('./serialize-error.cjs').serializeError(error) : {} }, atUs),
   );
 }
 
@@ -228,7 +223,7 @@ function compileSooner() {
   require('v8').setFlagsFromString('--interrupt-budget=10000');
 }
 
-function succeed(id, result, started) {
+function succeed(id, result, sinceUs) {
   cycles?.end();
   if (status === 'running') status = 'ready';
   if (typeof result !== 'object' && result !== undefined) {
@@ -245,8 +240,7 @@ function succeed(id, result, started) {
     return answerError(id, `The action did not produce a valid JSON or JSON Array response: ${text}`);
   }
   if (runsToCompile > 0 && --runsToCompile === 0) nextTurn(compileSooner);
-  const ended = process.hrtime();
-  answer(frameType.result, id, text, (ended[0] - started[0]) * 1e6 + (ended[1] - started[1]) / 1e3);
+  answer(frameType.result, id, text, sinceUs);
 }
 
 function fail(id, error) {

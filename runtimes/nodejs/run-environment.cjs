@@ -4,17 +4,18 @@
 
 const real = process.env;
 const prefix = '__OW_';
-/** The body of the last run, while its strings are not in the environment. */
+const { parse } = JSON;
+/** The body of the last run, or its text, while its strings are not in the environment. */
 let pending;
 
-/** Sets `__OW_<KEY>` for every string of a run's body. */
-function setEnvironment(message) {
-  pending = message;
+/** Sets `__OW_<KEY>` for every string of a run's body, which may come as JSON. */
+function setEnvironment(body) {
+  pending = body;
   if (environment !== watched) writePending();
 }
 
 function writePending() {
-  const message = pending;
+  const message = typeof pending === 'string' ? parse(pending) : pending;
   pending = undefined;
   const target = environment === watched ? real : environment;
   for (const key in message) {

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { createRuntimeCatalog } from './create-runtime-catalog.js';
+import { nodeLaunch } from './node-runtime.js';
 import type { RuntimeLaunch } from './runtime-catalog.js';
 import { RuntimeProcess, encodeFrame } from './runtime-harness.js';
 
@@ -14,6 +15,7 @@ const catalog = await createRuntimeCatalog({ runtimesDir, dataDir, clock: system
 afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
 
 interface Language {
+  name: string;
   kind: string;
   launch: RuntimeLaunch;
   echo: string;
@@ -26,18 +28,20 @@ interface Language {
 
 const nodejs = `nodejs:${process.versions.node.split('.')[0]}`;
 const python = catalog.manifest.runtimes.python?.[0]?.kind;
+const inNode: Omit<Language, 'name' | 'launch'> = {
+  kind: nodejs,
+  echo: 'const main = (args) => args',
+  environment: `const main = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith('__OW_')))`,
+  print: `function main({lines}) { for (let i = 0; i < lines; i++) { console.log('o'.repeat(99)); console.error('e'.repeat(99)) } return {} }`,
+  wait: 'const main = (args) => new Promise((resolve) => setTimeout(resolve, args.ms, args))',
+};
 const languages: Language[] = [
-  {
-    kind: nodejs,
-    launch: await catalog.launch(nodejs, []),
-    echo: 'const main = (args) => args',
-    environment: `const main = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith('__OW_')))`,
-    print: `function main({lines}) { for (let i = 0; i < lines; i++) { console.log('o'.repeat(99)); console.error('e'.repeat(99)) } return {} }`,
-    wait: 'const main = (args) => new Promise((resolve) => setTimeout(resolve, args.ms, args))',
-  },
+  { name: nodejs, launch: await catalog.launch(nodejs, []), ...inNode },
+  { name: `${nodejs} without the addon`, launch: nodeLaunch(runtimesDir, process.execPath, ''), ...inNode },
 ];
 if (python) {
   languages.push({
+    name: python,
     kind: python,
     launch: await catalog.launch(python, []),
     echo: 'def main(args):\n  return args',
@@ -47,7 +51,7 @@ if (python) {
   });
 }
 
-describe.each(languages)('the framed protocol of $kind', ({ kind, launch, echo, environment, print, wait }) => {
+describe.each(languages)('the framed protocol of $name', ({ kind, launch, echo, environment, print, wait }) => {
   let runtime: RuntimeProcess;
   const start = (env: Record<string, string> = {}): RuntimeProcess => (runtime = new RuntimeProcess(launch, env));
   afterEach(() => runtime.close());
@@ -57,6 +61,8 @@ describe.each(languages)('the framed protocol of $kind', ({ kind, launch, echo, 
     const batch = kind.startsWith('python:') ? { batch: true } : {};
     const hello = { version: 1, kind, pid: runtime.pid, ...batch };
     expect(runtime.frames).toEqual([{ type: 1, id: 0, text: JSON.stringify(hello) }]);
+    // Where the addon cannot be loaded the runtime says so.
+    expect(runtime.stderr).toBe('');
   });
 
   test('a second init is refused, and the action stays', async () => {
@@ -80,6 +86,20 @@ describe.each(languages)('the framed protocol of $kind', ({ kind, launch, echo, 
     expect(first.body).toMatchObject({ __OW_ACTIVATION_ID: 'one', __OW_NAMESPACE: 'guest', __OW_API_KEY: 'k' });
     const second = await runtime.run({}, { activation_id: 'two', deadline: '2' });
     expect(second.body).toMatchObject({ __OW_ACTIVATION_ID: 'two', __OW_DEADLINE: '2', __OW_ACTION_NAME: '/guest/a' });
+  });
+
+  test.each([
+    [{}, {}],
+    [{ a: '}],"{[\\"', '\\': [[{}], '"'] }, {}],
+    [[{ value: 1 }], { namespace: '}{' }],
+    [{ long: 'x'.repeat(20_000) }, { api_key: '"' }],
+  ])('a value is told from what is beside it, %#', async (value, more) => {
+    start();
+    await runtime.init({ code: echo });
+    expect((await runtime.run(value, more)).body).toEqual(value);
+    const text = `{"activation_id":"x", "value" : ${JSON.stringify(value)}}`;
+    runtime.send(3, 99, text);
+    expect(JSON.parse((await runtime.frame((frame) => frame.id === 99 && frame.type === 4)).text)).toEqual(value);
   });
 
   test('all that was printed is in the pipes before the log frame', async () => {
@@ -108,7 +128,7 @@ describe.each(languages)('the framed protocol of $kind', ({ kind, launch, echo, 
 
   test('many frames in one write are answered in order', async () => {
     start();
-    await runtime.init({ code: echo });
+    await runtime.init({ code: kind === nodejs ? wait : echo });
     const runs = Array.from({ length: 50 }, (_, i) => i + 100);
     if (kind.startsWith('python')) {
       runtime.socket.write(Buffer.concat(runs.map((id) => encodeFrame(3, id, JSON.stringify({ value: { id } })))));
@@ -116,7 +136,7 @@ describe.each(languages)('the framed protocol of $kind', ({ kind, launch, echo, 
       const results = runtime.frames.filter((frame) => frame.type === 4 && frame.id >= 100);
       expect(results.map((frame) => frame.text)).toEqual(runs.map((id) => `{"id":${id}}`));
     } else {
-      runtime.socket.write(Buffer.concat([100, 101].map((id) => encodeFrame(3, id, '{"value":{}}'))));
+      runtime.socket.write(Buffer.concat([100, 101].map((id) => encodeFrame(3, id, '{"value":{"ms":9}}'))));
       const refused = await runtime.frame((frame) => frame.id === 101 && frame.type === 5);
       expect(refused.text).toContain('System not ready, status is running.');
     }
