@@ -105,6 +105,7 @@ describe('acknowledgements', () => {
     ['combined', 'response.annotations', undefined],
     ['combined', 'instance', 'invoker2'],
     ['combined', 'isSystemError', 'no'],
+    ['completion', 'isFailed', 'no'],
     ['completion', 'activationId', undefined],
     ['completion', 'instance', undefined],
     ['result', 'response', undefined],

@@ -58,6 +58,7 @@ export function readAcknowledgement(message: JsonObject): AcknowledgementMessage
   if (instance === null) return withDefaults(message, {}) as unknown as AcknowledgementMessage;
   if (!isJsonObject(instance)) throw new MalformedError('instance malformed');
   checkOptional(message.isSystemError, 'boolean', 'isSystemError malformed');
+  checkOptional(message.isFailed, 'boolean', 'isFailed malformed');
   if (response === null) checkActivationId(message.activationId);
   return withDefaults(message, { instance, isSystemError: false }) as unknown as AcknowledgementMessage;
 }

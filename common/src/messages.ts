@@ -95,6 +95,8 @@ export interface CompletionMessage {
   activationId: string;
   isSystemError: boolean;
   instance: InvokerInstanceId;
+  /** Ours, of a run on a GPU: it did not succeed, by whoever's fault. */
+  isFailed?: boolean;
 }
 
 /** Result and completion at once. */

@@ -27,7 +27,7 @@ export interface HandoverListener {
   /** This controller decides no more: what it took comes to another. */
   lost(): void;
   /** The run of an activation from another controller is over. */
-  ended(activationId: string): void;
+  ended(activationId: string, succeeded: boolean): void;
   /** The one that decides has refused an activation from here. */
   refused: OnRefused;
 }
@@ -58,8 +58,8 @@ export class GpuHandover {
   async open(listener: HandoverListener): Promise<void> {
     const { bus, state, lease, instance, topicOptions } = this.dependencies;
     await bus.ensureTopic(topic, topicOptions);
-    await state.subscribe(endedChannel, (id) => {
-      if (!this.isElsewhere && typeof id === 'string') listener.ended(id);
+    await state.subscribe(endedChannel, (message) => {
+      if (!this.isElsewhere && isEnd(message)) listener.ended(message.activationId, message.succeeded);
     });
     await state.subscribe(refusedChannel, (message) => {
       if (isRefusal(message) && message.controller === String(instance)) {
@@ -83,8 +83,8 @@ export class GpuHandover {
   }
 
   /** The run of an activation is over: whoever decides is told, if it was sent there. */
-  ended(activationId: string): void {
-    if (this.isElsewhere && this.sent.has(activationId)) this.tell(endedChannel, activationId);
+  ended(activationId: string, succeeded: boolean): void {
+    if (this.isElsewhere && this.sent.has(activationId)) this.tell(endedChannel, { activationId, succeeded });
   }
 
   /** An activation is not run: its own controller is told, if that is another one. */
@@ -128,6 +128,15 @@ export class GpuHandover {
       this.dependencies.logger.warn({ channel, error: String(error) }, 'another controller was not told');
     });
   }
+}
+
+interface End {
+  activationId: string;
+  succeeded: boolean;
+}
+
+function isEnd(message: JsonValue): message is JsonObject & End {
+  return isJsonObject(message) && typeof message.activationId === 'string' && typeof message.succeeded === 'boolean';
 }
 
 interface Refusal {

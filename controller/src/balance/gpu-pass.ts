@@ -109,7 +109,13 @@ export class GpuPass {
     }
     for (const { waiting, choose } of starts) {
       const { request, choice } = choose();
-      if (choice.placement !== undefined) this.forward({ ...waiting, request }, choice);
+      if (choice.placement === undefined) continue;
+      try {
+        this.forward({ ...waiting, request }, choice);
+      } catch (error) {
+        policy.returned(waiting.message.activationId);
+        throw error;
+      }
     }
   }
 

@@ -119,9 +119,9 @@ export class GpuPlacer {
     this.reservations.drop(activationId);
   }
 
-  /** A node's agent has told what is there. */
-  settle(node: NodeStatus): void {
-    this.reservations.settle(node);
+  /** A node's agent has told what is there. Gives the activations that should have ended by now and have not. */
+  settle(node: NodeStatus): string[] {
+    return this.reservations.settle(node);
   }
 
   /** The nodes that have been heard of since they refused; `refusedAtMs` has by node when, monotonic ms. */

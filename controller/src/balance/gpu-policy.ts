@@ -85,17 +85,27 @@ export class GpuPolicy {
     };
   }
 
-  /** A run is over: what it took is learned. */
-  ended(activationId: string): void {
+  /** A run is over: what it took is learned if it has succeeded. */
+  ended(activationId: string, succeeded: boolean): void {
     const run = this.runs.end(activationId, this.parts.clock.monotonicMs());
     if (run === undefined) return;
-    this.feedback.ran(run);
+    if (succeeded) this.feedback.ran(run);
     this.policy.observe?.(run);
   }
 
   /** It never came to run. */
   returned(activationId: string): void {
     this.runs.dropped(activationId);
+  }
+
+  /** It should have ended by now, and nobody has said that it did. */
+  lost(activationId: string): void {
+    this.runs.lost(activationId);
+  }
+
+  /** Another controller decides: what becomes of the runs is told to that one. */
+  handedOver(): void {
+    this.runs.clear();
   }
 
   /** An agent has told what is there. */

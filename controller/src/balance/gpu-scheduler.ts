@@ -1,17 +1,14 @@
 import { RecentIds } from '@gpuwhisk/common/activations/recent-ids';
-import { isRecorded } from '@gpuwhisk/common/activations/is-recorded';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
-import type { Delivery, Receipt, Subscription } from '@gpuwhisk/common/bus/message-bus';
+import type { Receipt } from '@gpuwhisk/common/bus/message-bus';
 import type { Config } from '@gpuwhisk/common/config';
 import { gpuRefused, noGpu, noSuchGpu, overloaded } from '@gpuwhisk/common/errors';
 import type { Decision, GpuNeed, GpuQueued } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
-import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { unplacedTopic } from '@gpuwhisk/common/messages';
-import { readUnplacedMessage } from '@gpuwhisk/common/messages-codec';
 import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { PlacementChoice } from '@gpuwhisk/gpu/place/least-loaded';
@@ -21,6 +18,7 @@ import { gpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import { GpuEvents } from './gpu-events.js';
 import type { GpuHandover } from './gpu-handover.js';
+import { GpuIntake } from './gpu-intake.js';
 import { GpuPass } from './gpu-pass.js';
 import { GpuPlacer } from './gpu-placer.js';
 import type { GpuPlacerDependencies } from './gpu-placer.js';
@@ -51,8 +49,6 @@ const maxAgain = 3;
 const rememberedIds = 10_000;
 /** How often it is looked whether somebody waits in vain, ms. */
 const lookMs = 250;
-/** Before an activation that could not be handed to another controller is sent again, ms. */
-const sendAgainMs = 1000;
 
 /**
  * Sends activations that need a GPU to the invoker that has one for them. Those that must wait, and those that agents
@@ -67,11 +63,9 @@ export class GpuScheduler {
   private readonly metrics: GpuMetrics;
   /** Activations that have ended: no copy of theirs may run. */
   private readonly over = new RecentIds(rememberedIds);
-  /** Those who wait here and came from the topic that all controllers share. */
-  private readonly fromOthers = new Set<string>();
-  private subscription: Subscription | undefined;
   private readonly refuser: GpuRefuser;
   private readonly passes: GpuPass;
+  private readonly intake: GpuIntake;
   private readonly events = new GpuEvents();
   private passSet = false;
   private lookSet = false;
@@ -89,8 +83,14 @@ export class GpuScheduler {
     const parts = { ...dependencies, queue: this.queue, placer: this.placer, metrics: this.metrics };
     this.refuser = new GpuRefuser({ ...parts, over: this.over });
     this.passes = new GpuPass({ ...parts, policy: this.policy, refuser: this.refuser });
+    this.intake = new GpuIntake({
+      ...dependencies,
+      topic: this.topic,
+      isSettled: (message) => this.isSettled(message),
+      enqueue: (unplaced, done) => this.enqueue(unplaced, done),
+    });
     dependencies.table.onRow((node) => {
-      this.placer.settle(node);
+      for (const lost of this.placer.settle(node)) this.policy?.lost(lost);
       this.policy?.seen(node);
       this.passSoon({ kind: 'timer' });
     });
@@ -99,14 +99,11 @@ export class GpuScheduler {
   /** Takes up what waits; the topic must exist. */
   async open(onRefused: OnRefused): Promise<void> {
     this.refuser.tell(onRefused);
-    // The topic bounds what waits.
-    const options = { maxInFlight: Infinity };
-    const { bus } = this.dependencies;
-    this.subscription = await bus.subscribe(this.topic, this.topic, options, (delivery) => this.takeOwn(delivery));
+    await this.intake.open();
     await this.dependencies.handover?.open({
-      take: (delivery) => this.takeOfOthers(delivery),
+      take: (delivery) => this.intake.takeOfOthers(delivery),
       lost: () => this.handOver(),
-      ended: (activationId) => this.ended(activationId),
+      ended: (activationId, succeeded) => this.ended(activationId, succeeded),
       refused: onRefused,
     });
   }
@@ -115,7 +112,7 @@ export class GpuScheduler {
   async close(): Promise<void> {
     this.closed = true;
     await this.dependencies.handover?.close();
-    await this.subscription?.close();
+    await this.intake.close();
   }
 
   /** Activations that wait. */
@@ -162,94 +159,26 @@ export class GpuScheduler {
     return receipt;
   }
 
-  /** An activation's run is over. */
-  ended(activationId: string): void {
+  /** An activation's run is over; whether it has succeeded decides whether its time counts. */
+  ended(activationId: string, succeeded: boolean): void {
     this.over.add(activationId);
-    this.dependencies.handover?.ended(activationId);
+    this.dependencies.handover?.ended(activationId, succeeded);
     const { slice, devices = [] } = this.placer.placementOf(activationId) ?? {};
     const gpu = slice ?? devices[0];
     this.placer.ended(activationId);
-    this.policy?.ended(activationId);
+    this.policy?.ended(activationId, succeeded);
     // Its invoker had it from an earlier life, and ended it.
     this.queue.end(activationId);
     this.passSoon(gpu === undefined ? { kind: 'timer' } : { kind: 'completion', task: activationId, gpu });
   }
 
-  /** What came to this controller and is to be decided by another goes there. */
-  private takeOwn(delivery: Delivery): void {
-    const message = this.read(delivery);
-    if (message === undefined) return;
-    const done = (): void => delivery.done();
-    if (!this.dependencies.handover?.isElsewhere) this.take(message, delivery.redelivered, done);
-    else this.sendOn(message, done);
-  }
-
-  /** What is no activation that waits for a GPU is said, and skipped. */
-  private read(delivery: Delivery): UnplacedMessage | undefined {
-    try {
-      return readUnplacedMessage(delivery.message);
-    } catch (error) {
-      if (!(error instanceof MalformedError)) throw error;
-      this.dependencies.logger.warn({ reason: error.message }, 'a message that waits for no GPU was skipped');
-      delivery.done();
-      return undefined;
-    }
-  }
-
   /** Another controller decides from now on: it gets what waits here. */
   private handOver(): void {
+    this.policy?.handedOver();
     for (const waiting of [...this.queue]) {
       this.queue.remove(waiting);
-      const { message, refusals, done } = waiting;
-      // What came from the topic of all comes from there again.
-      if (this.fromOthers.delete(message.activationId)) continue;
-      this.sendOn({ activation: refusals.length === 0 ? message : { ...message, gpuRefusals: [...refusals] } }, done);
+      this.intake.handOver(waiting);
     }
-    this.fromOthers.clear();
-  }
-
-  private takeOfOthers(delivery: Delivery): void {
-    const message = this.read(delivery);
-    if (message === undefined) return;
-    const { activationId } = message.activation;
-    this.fromOthers.add(activationId);
-    const done = (): void => {
-      this.fromOthers.delete(activationId);
-      delivery.done();
-    };
-    this.take(message, delivery.redelivered, done);
-  }
-
-  /** Sends an activation to the controller that decides, for as long as it takes. */
-  private sendOn(message: UnplacedMessage, done: () => void): void {
-    const { handover, logger, clock } = this.dependencies;
-    const failed = (error: unknown): void => {
-      if (this.closed) return;
-      logger.error({ error: String(error) }, 'an activation could not be handed to the controller that decides');
-      clock.setBackgroundTimer(sendAgainMs, () => this.sendOn(message, done));
-    };
-    try {
-      handover?.send(message).synced().then(done, failed);
-    } catch (error) {
-      failed(error);
-    }
-  }
-
-  private take({ activation: message, refused }: UnplacedMessage, redelivered: boolean, done: () => void): void {
-    // After a crash both this topic and an invoker's may have it.
-    if (this.isSettled(message)) done();
-    else if (redelivered) void this.takeUnlessRecorded(message, refused, done);
-    else this.enqueue(message, refused, done);
-  }
-
-  /** An earlier life may have sent it to an invoker already. */
-  private async takeUnlessRecorded(
-    message: ActivationMessage,
-    refused: string | undefined,
-    done: () => void,
-  ): Promise<void> {
-    if ((await isRecorded(this.dependencies, message)) || this.isSettled(message)) done();
-    else this.enqueue(message, refused, done);
   }
 
   /** Whether an activation that comes has ended, or runs where another copy of it was sent. */
@@ -259,7 +188,7 @@ export class GpuScheduler {
     return sent !== undefined && !(gpu?.at === sent.at && gpu.epoch === sent.epoch && gpu.version === sent.version);
   }
 
-  private enqueue(given: ActivationMessage, refused: string | undefined, done: () => void): void {
+  private enqueue({ activation: given, refused }: UnplacedMessage, done: () => void): void {
     const { gpu: placement, gpuRefusals = [], ...message } = given;
     const { activationId, gpuNeed: need } = message;
     if (need === undefined) throw new Error(`activation ${activationId} waits for a GPU and asks for none`);

@@ -49,14 +49,21 @@ export class Reservations {
     this.current.delete(activationId);
   }
 
-  /** A node's agent has told what is there; what should have ended by now and has not counts no more. */
-  settle(node: NodeStatus): void {
+  /**
+   * A node's agent has told what is there. Gives the activations that should have ended by now and have not: they count
+   * no more.
+   */
+  settle(node: NodeStatus): string[] {
+    const lost: string[] = [];
     const nowMs = this.clock.monotonicMs();
     const left = new Map(settleReservations(this.all(), node).map((one) => [one.activationId, one]));
     for (const [activationId, entry] of this.current) {
       const reservation = left.get(activationId);
-      if (reservation === undefined || entry.lostMs <= nowMs) this.current.delete(activationId);
+      const isLost = reservation !== undefined && entry.lostMs <= nowMs;
+      if (isLost && !reservation.ended) lost.push(activationId);
+      if (reservation === undefined || isLost) this.current.delete(activationId);
       else entry.reservation = reservation;
     }
+    return lost;
   }
 }

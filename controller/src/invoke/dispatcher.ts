@@ -28,6 +28,7 @@ import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { GpuScheduler } from '../balance/gpu-scheduler.js';
 import type { InFlight } from '../entitlement/in-flight.js';
+import { completedActivation, hasSucceeded } from './acknowledgements.js';
 import { transactionIdJson } from './transaction-id.js';
 import type { InvokeOutcome, InvokeRequest, InvokeService } from './invoke-service.js';
 
@@ -135,7 +136,7 @@ export class Dispatcher implements InvokeService {
     } catch (error) {
       // Nobody may ever run it: nothing is kept for it, and no copy of it starts on a GPU.
       this.withdraw(activationId);
-      this.dependencies.gpu?.ended(activationId);
+      this.dependencies.gpu?.ended(activationId, false);
       throw this.refusal(error);
     }
     return { type: 'accepted', activationId };
@@ -271,7 +272,7 @@ export class Dispatcher implements InvokeService {
     if ('instance' in message) {
       const activationId = completedActivation(message);
       this.dependencies.inFlight.end(activationId);
-      this.dependencies.gpu?.ended(activationId);
+      this.dependencies.gpu?.ended(activationId, hasSucceeded(message));
       this.dependencies.onCompleted?.(activationId, message);
     }
     if (!('response' in message) || typeof message.response === 'string') return;
@@ -281,12 +282,6 @@ export class Dispatcher implements InvokeService {
     this.forget(activation.activationId);
     waiter.settle({ type: 'completed', activation });
   }
-}
-
-/** The id of the activation whose slot is free. */
-function completedActivation(message: CompletionMessage | CombinedMessage): string {
-  if (!('response' in message)) return message.activationId;
-  return typeof message.response === 'string' ? message.response : message.response.activationId;
 }
 
 /** What an action with annotation `gpu` asks for. Throws ApiError (400) where the annotation was stored unchecked. */

@@ -1,4 +1,4 @@
-import { steadyCompany } from '@gpuwhisk/gpu/profile/company';
+import { averageCompany, steadyCompany } from '@gpuwhisk/gpu/profile/company';
 import type { Neighbour } from '@gpuwhisk/gpu/profile/company';
 import type { LoggedRun } from '@gpuwhisk/gpu/profile/run-log';
 import type { ObservedRun, Task } from '@gpuwhisk/gpu/policies/policy';
@@ -17,13 +17,13 @@ export class Feedback {
 
   constructor(private readonly learned: Learned) {}
 
-  /** Learns from a run that has ended. */
+  /** Learns from a run that has ended well: one that failed tells nothing of the time that its function takes. */
   ran(run: LoggedRun & ObservedRun): void {
     const { task, gpu, isWarm, hasStrangers } = run;
     // On several GPUs its neighbours differ from one to the next.
     const company = hasStrangers || task.gpus > 1 ? undefined : steadyCompany(run);
     const predictor = this.learned.predictors.predictor({ gpuType: gpu.type, mode: gpu.mode });
-    const others = (company ?? run.beside).map((one) => coLocated(one));
+    const others = company?.map(coLocated) ?? averageCompany(run, unseen);
     const slowdown = predictor.slowdown(coLocated(run), others);
     const isAlone = company?.length === 0;
     const refused = this.learned.profiles.ran({ task, gpu, tookMs: run.ranMs, slowdown, isWarm, isAlone });

@@ -39,7 +39,7 @@ export class FirstQueues {
   private waiting = 0;
   /** When the GPUs will be free, the first one first; undefined: to be looked up. */
   private freeAt: number[] | undefined;
-  /** Half of the GPUs: those who have waited for too long do not stop everybody else. */
+  /** Half of the GPUs: those who have waited for too long do not stop everybody else; see `keepFor`. */
   private readonly maxKept: number;
 
   constructor(
@@ -70,10 +70,17 @@ export class FirstQueues {
     this.waiting += 1;
   }
 
-  /** Keeps GPUs for a task that has waited for so long that nobody may overtake it there. */
+  /**
+   * Keeps GPUs for a task that has waited for so long that nobody may overtake it there: for the first one in turn all that
+   * it needs, so that it starts once what runs on them has ended; for others while half of the GPUs suffice.
+   */
   keepFor(task: Task): void {
-    const open = this.queues.filter((queue) => !this.kept.has(queue));
-    for (const queue of roomsToKeep(open, task) as SubQueue[]) if (this.kept.size < this.maxKept) this.kept.add(queue);
+    const rooms = roomsToKeep(
+      this.queues.filter((queue) => !this.kept.has(queue)),
+      task,
+    );
+    if (this.kept.size > 0 && this.kept.size + rooms.length > this.maxKept) return;
+    for (const room of rooms) this.kept.add(room);
   }
 
   /** Keeps the GPU that is predicted to be free first for a task that all others would wait for in the end. */

@@ -46,6 +46,42 @@ describe('order', () => {
     expect(decide({ at: 30_000, gpus, waiting }, make(), newcomer).starts).toEqual([]);
   });
 
+  test.each(['exclusive', 'mps'] as const)(
+    'a task on both GPUs, which serve it alone (%s), does not starve',
+    (mode) => {
+      const policy = make();
+      const runMs = 1000;
+      let running: (RunningTask & { on: string })[] = [];
+      const startOf = (at: number): boolean => {
+        const gpus = ['g0', 'g1'].map((id) => gpuOf(id, { mode, running: running.filter(({ on }) => on === id) }));
+        const free = new Set(gpus.filter((gpu) => gpu.running.length === 0).map(({ id }) => id));
+        const gang = profiledTask('gang', 500, 0.5, { gpus: 2, allowed: free });
+        // Somebody shorter and later is always there.
+        const small = [0, 1, 2, 3].map((n) =>
+          profiledTask(`${at} ${n}`, runMs, 1, { arrivedAt: at, sloMs: 20 * runMs }),
+        );
+        const { starts } = decide({ at, gpus, waiting: [gang, ...small] }, policy);
+        for (const { task, gpu } of starts) {
+          const one = small.find(({ id }) => id === task);
+          if (one !== undefined) running.push({ ...runningTask(one, 1, at), on: gpu });
+        }
+        return starts.some(({ task }) => task === 'gang');
+      };
+      // The first GPU is never free when the second one is.
+      let at = 500;
+      running = [
+        { ...runningTask(profiledTask('r0', runMs, 1), 1, 0), on: 'g0' },
+        { ...runningTask(profiledTask('r1', runMs, 1), 1, -500), on: 'g1' },
+      ];
+      for (; at < 60_000; at += 500) {
+        running = running.filter(({ startedAt }) => at - startedAt < runMs);
+        if (startOf(at)) break;
+      }
+      expect(at).toBeGreaterThanOrEqual(30_000);
+      expect(at).toBeLessThanOrEqual(30_000 + 2 * runMs);
+    },
+  );
+
   test('namespaces take turns, however many tasks one has', () => {
     const policy = make();
     const gpus = [gpuOf('g0', { mode: 'exclusive' })];

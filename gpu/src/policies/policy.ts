@@ -120,7 +120,7 @@ export interface ObservedRun {
   share: number;
   /** From its start to its result without injection or a cold start, ms. */
   ranMs: number;
-  /** Who ran beside it, each with the part of its run in which it did, 0–1. */
+  /** Who ran beside it, each with the part of its run in which it did; several at once may be told as one, above 1. */
   beside: readonly { task: Task; share: number; part: number }[];
 }
 

@@ -67,11 +67,14 @@ export function gangFor<One extends Room>(rooms: readonly One[], { gpus }: Task)
   return undefined;
 }
 
-/** The rooms to keep for a task that has waited for too long: those that will have most memory for it. */
-export function roomsToKeep(rooms: readonly Room[], task: Task): Room[] {
+/**
+ * The rooms to keep for a task that has waited for too long: those that will have most memory for it, also where it may not
+ * be put now: isolation closes a GPU for as long as others run there, and a failed attempt until its node is heard of.
+ */
+export function roomsToKeep<One extends Room>(rooms: readonly One[], task: Task): One[] {
+  const mayNow = ({ gpu }: Room): number => Number(task.allowed?.has(gpu.id) !== false);
   const could = rooms
-    .filter(({ gpu }) => task.allowed?.has(gpu.id) !== false && needMiB(task, gpu) <= gpu.memoryMiB)
-    .filter(({ gpu }) => task.gpus === 1 || gpu.mode !== 'mig')
-    .sort((one, other) => other.freeMiB - one.freeMiB);
+    .filter(({ gpu }) => needMiB(task, gpu) <= gpu.memoryMiB && (task.gpus === 1 || gpu.mode !== 'mig'))
+    .sort((one, other) => mayNow(other) - mayNow(one) || other.freeMiB - one.freeMiB);
   return gangFor(could, task) ?? [];
 }

@@ -1,10 +1,11 @@
 import type { ObservedRun } from '../policies/policy.js';
+import type { CoLocated, WorkloadFeatures } from '../predict/slowdown-predictor.js';
 import { jobId } from '../quota/quota-key.js';
 
 /** A neighbour that was there all the time: one run, or one after the other of the same function at the same share. */
 export type Neighbour = Pick<ObservedRun['beside'][number], 'task' | 'share'>;
 
-/** Part of a run in which a neighbour may be missing, or somebody else be there. */
+/** Part of a run in which neighbours may be missing, or others be there, all of them together. */
 const tolerance = 0.1;
 
 /** Those who were beside a run from its beginning to its end; undefined where that changed meanwhile. */
@@ -17,10 +18,27 @@ export function steadyCompany({ beside }: Pick<ObservedRun, 'beside'>): Neighbou
     else known.parts += part;
   }
   const company: Neighbour[] = [];
+  let off = 0;
   for (const { task, share, parts } of kinds.values()) {
     const count = Math.round(parts);
-    if (Math.abs(parts - count) > tolerance) return undefined;
+    off += Math.abs(parts - count);
+    if (off > tolerance) return undefined;
     for (let one = 0; one < count; one += 1) company.push({ task, share });
   }
   return company;
+}
+
+/**
+ * Those who were beside a run as if each had been there all the time, using as much less of the GPU as it was there for
+ * less: what they used on average. `unseen` is assumed of what nobody has seen run.
+ */
+export function averageCompany({ beside }: Pick<ObservedRun, 'beside'>, unseen: WorkloadFeatures): CoLocated[] {
+  return beside.flatMap(({ task, share, part }) => {
+    const { smUtil, dramUtil, l2Util } = task.features ?? unseen;
+    // One entry may be of several at once.
+    const count = Math.ceil(part);
+    const use = (smUtil > share ? share / smUtil : 1) * (part / count);
+    const features = { smUtil: smUtil * use, dramUtil: dramUtil * use, l2Util: l2Util * use };
+    return Array.from({ length: count }, () => ({ features, share: 1 }));
+  });
 }

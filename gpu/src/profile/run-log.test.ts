@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from '@jest/globals';
 import type { Task } from '../policies/policy.js';
-import { steadyCompany } from './company.js';
+import { averageCompany, steadyCompany } from './company.js';
 import { RunLog } from './run-log.js';
 
 const task = (id: string): Task => ({
@@ -29,7 +29,8 @@ test('a run knows who was beside it on its GPU, and for how long', () => {
   began('b2', 75);
   expect(log.end('a1', 100)).toMatchObject({
     ...{ share: 0.5, ranMs: 100, isWarm: true },
-    beside: [{ part: 0.25 }, { part: 0.25 }],
+    // Two runs of one function, one after the other.
+    beside: [{ part: 0.5 }],
   });
   expect(beside('c1', 100)).toEqual([]);
   expect(beside('b2', 100)).toEqual([['a1', 1]]);
@@ -58,6 +59,53 @@ test('company is steady where one run followed the other of the same function', 
   began('b2', 52);
   const run = log.end('a1', 100)!;
   expect(steadyCompany(run)?.map((one) => one.task.function)).toEqual(['/guest/b', '/guest/c']);
+});
+
+test('a long run knows its company, however many ran beside it', () => {
+  began('a1', 0);
+  for (let at = 0; at < 5000; at += 1) {
+    began(`b${at}`, at);
+    log.end(`b${at}`, at + 1);
+  }
+  expect(steadyCompany(log.end('a1', 5000)!)?.map((one) => one.task.function)).toEqual(['/guest/b']);
+});
+
+test('one beside which too many different ones ran has strangers', () => {
+  began('a1', 0);
+  for (let at = 0; at < 300; at += 1) {
+    log.began(`b${at}`, {
+      ...{ task: { ...task('b'), version: `0.0.${at}` }, gpu: { id: 'GPU-0', type: 'a100-40', mode: 'mps' } },
+      ...{ alsoOn: [], share: 0.5, startMs: at, startedAt: at, isWarm: true, hasStrangers: false },
+    });
+    log.end(`b${at}`, at + 1);
+  }
+  expect(log.end('a1', 300)).toMatchObject({ hasStrangers: true });
+});
+
+test('one that was lost makes strangers of itself, and is beside nobody from then on', () => {
+  for (const id of ['a1', 'b1']) began(id, 0);
+  began('c1', 0, 'GPU-1');
+  log.lost('b1');
+  expect(log.end('b1', 50)).toBeUndefined();
+  expect(log.end('a1', 100)).toMatchObject({ hasStrangers: true, beside: [] });
+  expect(log.end('c1', 100)).toMatchObject({ hasStrangers: false });
+});
+
+test('company is steady only if all of it together misses little', () => {
+  const beside = ['b', 'c', 'd'].map((id) => ({ task: task(id), share: 0.5, part: 0.94 }));
+  expect(steadyCompany({ beside: beside.slice(0, 1) })).toHaveLength(1);
+  expect(steadyCompany({ beside })).toBeUndefined();
+});
+
+test('what was there for part of the time counts for that part, of what its share lets it use', () => {
+  const features = { smUtil: 0.8, dramUtil: 0.4, l2Util: 0.2 };
+  const one = { task: { ...task('b'), features }, share: 0.4, part: 0.5 };
+  const unseen = { smUtil: 1, dramUtil: 1, l2Util: 1 };
+  expect(averageCompany({ beside: [one] }, unseen)).toEqual([
+    { features: { smUtil: 0.2, dramUtil: 0.1, l2Util: 0.05 }, share: 1 },
+  ]);
+  const others = averageCompany({ beside: [{ task: task('c'), share: 1, part: 1.5 }] }, unseen);
+  expect(others.map(({ features: { smUtil } }) => smUtil)).toEqual([0.75, 0.75]);
 });
 
 test('company that came late or left early is none', () => {

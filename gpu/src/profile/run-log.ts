@@ -1,4 +1,5 @@
 import type { GpuState, ObservedRun, Task } from '../policies/policy.js';
+import { jobId } from '../quota/quota-key.js';
 
 /** A run on one GPU, or on several. */
 export interface LoggedRun {
@@ -18,61 +19,99 @@ export interface LoggedRun {
   hasStrangers: boolean;
 }
 
-interface Interval extends LoggedRun {
-  endMs: number;
+/** One that runs. */
+interface Entry {
+  run: LoggedRun;
+  /** By function and share, how long those were beside it that have ended, ms; of several at once their sum. */
+  besideMs: Map<string, { task: Task; share: number; ms: number }>;
 }
 
-/** Runs that are remembered after their end, for those beside them. */
-const maxEnded = 1000;
 /** Runs that are under way, beyond what one scheduler sends out. */
 const maxRunning = 10_000;
+/** Functions and shares that are told apart beside one run; of one with more its company is not known. */
+const maxKinds = 256;
 
-/** Who ran beside whom, and for how long. */
+/** Who ran beside whom, and for how long. Its memory is bounded by what runs, however long that takes. */
 export class RunLog {
-  private readonly running = new Map<string, LoggedRun>();
-  private ended: Interval[] = [];
+  private readonly running = new Map<string, Entry>();
+  private readonly byPlace = new Map<string, Set<Entry>>();
 
   /** A run begins. Of too many the oldest is forgotten. */
   began(id: string, run: LoggedRun): void {
-    this.running.set(id, run);
+    this.dropped(id);
+    const entry = { run: { ...run }, besideMs: new Map() };
+    this.running.set(id, entry);
+    for (const place of placesOf(run)) {
+      const there = this.byPlace.get(place);
+      if (there === undefined) this.byPlace.set(place, new Set([entry]));
+      else there.add(entry);
+    }
     const [oldest] = this.running.keys();
-    if (this.running.size > maxRunning && oldest !== undefined) this.running.delete(oldest);
+    if (this.running.size > maxRunning && oldest !== undefined) this.lost(oldest);
   }
 
   get(id: string): LoggedRun | undefined {
-    return this.running.get(id);
+    return this.running.get(id)?.run;
   }
 
   /** It never came to run. */
   dropped(id: string): void {
-    this.running.delete(id);
+    const entry = this.running.get(id);
+    if (entry !== undefined) this.remove(id, entry);
+  }
+
+  /** Nobody knows what became of it: it may have been beside those that it was put beside, or not. */
+  lost(id: string): void {
+    const entry = this.running.get(id);
+    if (entry === undefined) return;
+    this.remove(id, entry);
+    for (const { run } of this.neighbours(entry)) run.hasStrangers = true;
+  }
+
+  /** Forgets all that runs. */
+  clear(): void {
+    this.running.clear();
+    this.byPlace.clear();
   }
 
   /** A run has ended: how long it took, and who ran beside it for which part of its time. Undefined: nothing is known of it. */
   end(id: string, endMs: number): (LoggedRun & ObservedRun) | undefined {
-    const run = this.running.get(id);
-    if (run === undefined) return undefined;
-    this.running.delete(id);
-    const ranMs = endMs - run.startMs;
-    const others = [...this.ended, ...Array.from(this.running.values(), (other) => ({ ...other, endMs }))];
-    const beside = others
-      .filter((other) => placesOf(other).some((place) => placesOf(run).includes(place)))
-      .map((other) => ({ task: other.task, share: other.share, part: overlapMs(run, endMs, other) / ranMs }))
-      .filter(({ part }) => part > 0);
-    this.remember({ ...run, endMs });
-    return { ...run, ranMs, beside };
+    const entry = this.running.get(id);
+    if (entry === undefined) return undefined;
+    this.remove(id, entry);
+    for (const other of this.neighbours(entry)) {
+      const ms = endMs - Math.max(entry.run.startMs, other.run.startMs);
+      note(other, entry, ms);
+      note(entry, other, ms);
+    }
+    const ranMs = endMs - entry.run.startMs;
+    const beside = Array.from(entry.besideMs.values(), ({ task, share, ms }) => ({ task, share, part: ms / ranMs }));
+    return { ...entry.run, ranMs, beside };
   }
 
-  /** Keeps those that somebody who still runs may have been beside. */
-  private remember(run: Interval): void {
-    let sinceMs = Infinity;
-    for (const { startMs } of this.running.values()) sinceMs = Math.min(sinceMs, startMs);
-    this.ended = [...this.ended, run].filter(({ endMs }) => endMs > sinceMs).slice(-maxEnded);
+  private remove(id: string, entry: Entry): void {
+    this.running.delete(id);
+    for (const place of placesOf(entry.run)) {
+      const there = this.byPlace.get(place);
+      there?.delete(entry);
+      if (there?.size === 0) this.byPlace.delete(place);
+    }
   }
+
+  /** Those that run on a GPU of a run that was removed, each once. */
+  private neighbours({ run }: Entry): Set<Entry> {
+    return new Set(placesOf(run).flatMap((place) => [...(this.byPlace.get(place) ?? [])]));
+  }
+}
+
+/** `other` was beside `entry` for so long. */
+function note({ run, besideMs }: Entry, { run: { task, share } }: Entry, ms: number): void {
+  if (!(ms > 0)) return;
+  const kind = `${jobId(task)} ${share}`;
+  const known = besideMs.get(kind);
+  if (known !== undefined) known.ms += ms;
+  else if (besideMs.size < maxKinds) besideMs.set(kind, { task, share, ms });
+  else run.hasStrangers = true;
 }
 
 const placesOf = ({ gpu, alsoOn }: LoggedRun): string[] => [gpu.id, ...alsoOn];
-
-function overlapMs({ startMs }: LoggedRun, endMs: number, other: Interval): number {
-  return Math.max(0, Math.min(endMs, other.endMs) - Math.max(startMs, other.startMs));
-}

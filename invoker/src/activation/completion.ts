@@ -58,10 +58,12 @@ export function refuse(context: InvokerContext, message: ActivationMessage, reco
 }
 
 function acknowledgeCompletion(context: InvokerContext, message: ActivationMessage, record: WhiskActivation): void {
+  const { statusCode } = record.response;
   acknowledge(context, message, {
     transid: message.transid,
     activationId: message.activationId,
-    isSystemError: record.response.statusCode === ActivationStatus.whiskError,
+    isSystemError: statusCode === ActivationStatus.whiskError,
     instance: context.instance,
+    ...(message.gpu !== undefined && statusCode !== ActivationStatus.success && { isFailed: true }),
   });
 }

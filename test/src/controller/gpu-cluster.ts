@@ -49,14 +49,19 @@ export class GpuCluster {
   metrics = createMetrics();
   dispatcher!: Dispatcher;
   scheduler!: GpuScheduler;
+  learned!: Learned;
   private durable!: Durable;
   private state = embeddedState(this.clock);
   private version = 0;
 
-  private constructor(private readonly options: Config['gpu']) {}
+  private constructor(
+    private readonly options: Config['gpu'],
+    private readonly invokerQueue: number,
+  ) {}
 
-  static async start(options: Partial<Config['gpu']> = {}): Promise<GpuCluster> {
-    const cluster = new GpuCluster({ ...configSchema.parse({}).gpu, ...options });
+  /** `invokerQueue`: messages that the invoker's topic takes before it is full. */
+  static async start(options: Partial<Config['gpu']> = {}, invokerQueue = 1000): Promise<GpuCluster> {
+    const cluster = new GpuCluster({ ...configSchema.parse({}).gpu, ...options }, invokerQueue);
     await cluster.clock.runUntil(cluster.open());
     return cluster;
   }
@@ -74,7 +79,7 @@ export class GpuCluster {
     const durable = (this.durable = await openDurable({ disk, folder: '/log', clock, random }));
     const { bus } = durable;
     const bounds = { maxPendingMessages: 1000, maxPendingBytes: Infinity };
-    await bus.ensureTopic('invoker0', { durable: true, ...bounds });
+    await bus.ensureTopic('invoker0', { durable: true, ...bounds, maxPendingMessages: this.invokerQueue });
     await bus.ensureTopic('gpu0', { durable: true, ...bounds, maxPendingMessages: options.maxWaiting });
     await bus.ensureTopic('completed0', { durable: false, ...bounds });
     const state = (this.state = embeddedState(clock));
@@ -87,7 +92,15 @@ export class GpuCluster {
     } as const;
     this.metrics = createMetrics();
     const { metrics } = this;
-    const learned = await Learned.open({ store, clock, random, logger, metrics, instance: 0, options });
+    const learned = (this.learned = await Learned.open({
+      store,
+      clock,
+      random,
+      logger,
+      metrics,
+      instance: 0,
+      options,
+    }));
     const made = {
       bus,
       store,
@@ -166,7 +179,7 @@ export class GpuCluster {
   }
 
   /** The run of an action is over; its record is not stored. */
-  async finish(name: string): Promise<void> {
+  async finish(name: string, isFailed = false): Promise<void> {
     const { message, delivery } = this.taken(name);
     const { transid, activationId } = message;
     const instance = {
@@ -177,6 +190,7 @@ export class GpuCluster {
       transid: [...transid] as JsonValue[],
       activationId,
       isSystemError: false,
+      ...(isFailed && { isFailed }),
       instance,
     });
     await this.clock.runFor(1);

@@ -27,14 +27,23 @@ describe('the GPU scheduler under policy faashare', () => {
       ],
     });
 
+  const half = { memoryMiB: 1000, mpsPercent: 50 };
+
   /** A warm run of an action with half of the SMs that takes `tookMs`. */
-  async function run(name: string, tookMs: number): Promise<void> {
+  async function run(name: string, tookMs: number, isFailed = false): Promise<void> {
     await idle(name);
-    await cluster.accept(name, { memoryMiB: 1000, mpsPercent: 50 });
+    await cluster.accept(name, half);
     await cluster.clock.runFor(tookMs);
-    await cluster.finish(name);
+    await cluster.finish(name, isFailed);
     await idle(name);
   }
+
+  /** What is known of the times of `a`, if anything is: how often it ran, and whether it was alone. */
+  const knownOfA = (): unknown[] | undefined =>
+    cluster.learned
+      .functions()
+      .find((one) => one.function === '/alice/a')
+      ?.batches.map(({ runs, measured }) => [runs, measured]);
 
   test('starts strict ones first, within the memory, and says which policy has decided', async () => {
     await cluster.accept('first');
@@ -83,6 +92,34 @@ describe('the GPU scheduler under policy faashare', () => {
       status: 429,
       message: expect.stringMatching(/^The action's SLO cannot be met: it needs \d+ ms, and its SLO leaves \d+\.$/),
     });
+  });
+
+  test('learns nothing from a run that failed', async () => {
+    await run('a', 5, true);
+    expect(knownOfA()).toBeUndefined();
+    await run('a', 200);
+    expect(knownOfA()).toEqual([[1, true]]);
+  });
+
+  test('what could not be sent was beside nobody', async () => {
+    cluster = await GpuCluster.start({ policy: 'faashare' }, 1);
+    await idle('a');
+    await cluster.accept('a', half);
+    await cluster.accept('b', half);
+    await cluster.clock.runFor(1000);
+    expect([cluster.running, cluster.scheduler.waiting]).toEqual([['a'], 1]);
+    await cluster.finish('a');
+    expect(knownOfA()).toEqual([[1, true]]);
+    await cluster.tell();
+    expect(cluster.running).toEqual(['b']);
+  });
+
+  test('what never ended is beside nobody once it should have ended', async () => {
+    await cluster.accept('b', half);
+    await cluster.clock.runFor(181_000);
+    expect(cluster.scheduler.reserved).toBe(1);
+    await run('a', 200);
+    expect([cluster.scheduler.reserved, knownOfA()]).toEqual([0, [[1, true]]]);
   });
 
   test('requests of a batch join an instance', async () => {
