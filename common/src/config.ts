@@ -169,6 +169,8 @@ export const configSchema = z.strictObject({
     .prefault({}),
   /** Shared packages of other namespaces and their actions may be invoked and bound, but not read. */
   sharedPackagesExecuteOnly: z.boolean().default(false),
+  /** Tells of activations and limits in topic `events`, as OpenWhisk's `whisk.user-events.enabled`. */
+  userEvents: z.boolean().default(false),
   /** Subjects that may use /api/v1/admin. */
   operators: z.array(z.string()).default([]),
   /** Which records of blocking invocations are stored. */

@@ -50,7 +50,7 @@ export interface Controller {
 
 /** Creates the REST API on its dependencies; it holds no resources of its own. */
 export function createController(dependencies: ControllerDependencies): Controller {
-  const { store, clock, random, logger, config, state, metrics } = dependencies;
+  const { store, clock, random, logger, config, state } = dependencies;
   const { vanityDomain } = config;
   const identities = new Identities(store, clock);
   const changes = dependencies.changes;
@@ -82,7 +82,7 @@ export function createController(dependencies: ControllerDependencies): Controll
     packages,
     packageWriter: new PackageWriter(store, packages, actionWriter, lock),
     identities,
-    throttles: new Throttles({ state, limits: config.limits, clock, metrics }),
+    throttles: new Throttles({ ...dependencies, limits: config.limits }),
     triggerWriter,
     ruleWriter: new RuleWriter(store, triggerWriter),
   };

@@ -17,6 +17,7 @@ import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { UserEvents } from '@gpuwhisk/common/user-events';
 import { ActionLoader } from './activation/action-loader.js';
 import { ActivationRun } from './activation/activation-run.js';
 import { activationRecord } from './activation/activation-record.js';
@@ -42,6 +43,8 @@ export interface InvokerDependencies {
   clock: Clock;
   logger: Logger;
   metrics: Metrics;
+  /** Absent: nobody is told. */
+  userEvents?: UserEvents;
   pool: PoolOptions;
   /** The system's bounds on results; a namespace may have narrower ones. */
   resultBounds: ResultBounds;
@@ -96,6 +99,7 @@ export class Invoker {
       recordLevels,
       unlockArguments,
       isClosing: () => this.closing,
+      ...(dependencies.userEvents && { userEvents: dependencies.userEvents }),
       ...(dependencies.gpu && { gpu: dependencies.gpu }),
     };
     this.loader = new ActionLoader(store);

@@ -5,6 +5,7 @@ import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { completedTopic, completedTopicOptions, unplacedTopic } from '@gpuwhisk/common/messages';
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import { openUserEvents } from '@gpuwhisk/common/user-events';
 import { GpuHandover } from '@gpuwhisk/controller/balance/gpu-handover';
 import { GpuScheduler } from '@gpuwhisk/controller/balance/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/balance/gpu-table';
@@ -120,9 +121,12 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     options: config.gpu,
     ...(handover && { handover }),
   });
+  const { registry } = metrics;
+  const userEvents = config.userEvents ? await openUserEvents({ bus, clock, registry, source: name }) : undefined;
+  const told = userEvents ? { userEvents } : {};
   const dispatcher = new Dispatcher({
     ...{ bus, clock, random, logger, metrics, instance },
-    inFlight: new InFlight({ state, limits: config.limits, clock, metrics, logger }),
+    inFlight: new InFlight({ state, limits: config.limits, clock, metrics, logger, ...told }),
     chooseInvoker: options.chooseInvoker,
     ...(options.onCompleted && { onCompleted: options.onCompleted }),
     gpu: gpuScheduler,
@@ -135,6 +139,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   const gateway: { url?: string | undefined } = {};
   const controller = createController({
     ...options,
+    ...told,
     ...{ records, gpuTable, gpuWorkloads, gpuWishes, gpuScheduler, learned },
     invoker: dispatcher,
     gatewayUrl: () => gateway.url,

@@ -3,6 +3,7 @@ import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryp
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
 import type { HttpHandler } from '@gpuwhisk/common/system/network';
+import { openUserEvents } from '@gpuwhisk/common/user-events';
 import { identityChanges } from '@gpuwhisk/controller/api/admin';
 import { ProvisioningError } from '@gpuwhisk/invoker/containers/container-factory';
 import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-factory';
@@ -95,6 +96,8 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
   opened.onClose(() => blacklist.close());
   await state.subscribe(identityChanges, () => void blacklist.refresh());
   const { agent } = nodeGpus;
+  const { registry } = metrics;
+  const userEvents = config.userEvents ? await openUserEvents({ bus, clock, registry, source: topic }) : undefined;
   const invoker = new Invoker({
     ...{ instance, bus, store, marks, clock, logger, metrics, blacklist, maxInFlight },
     factory: agent ? toldToAgent(factory, agent, clock) : factory,
@@ -102,6 +105,7 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
     resultBounds: config.limits,
     recordLevels: config,
     ...(agent && { gpu: agent }),
+    ...(userEvents && { userEvents }),
     unlockArguments: createArgumentUnlock(config.parameterStorage),
   });
   return {

@@ -14,6 +14,7 @@ import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
+import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { ActionCache } from '../actions/action-cache.js';
 import type { ActionResolver } from '../actions/action-resolver.js';
 import type { ActionWriter } from '../actions/action-writer.js';
@@ -62,6 +63,8 @@ export interface ControllerDependencies {
   learned: Pick<Learned, 'functions' | 'quotas' | 'models' | 'forgetFunction' | 'forgetQuota' | 'forgetModel'>;
   /** This controller's number. */
   instance: number;
+  /** Absent: nobody is told of activations and limits. */
+  userEvents?: UserEvents;
   /** Stores the records of what the controller itself carries out. */
   records: RecordWriter;
   /** The last lines of the log. */

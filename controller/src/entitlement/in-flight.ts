@@ -9,6 +9,7 @@ import type { Awaitable, ClusterState, Holds } from '@gpuwhisk/common/state/clus
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { throttleMetrics } from '@gpuwhisk/common/throttle-metrics';
 import type { ThrottleMetrics } from '@gpuwhisk/common/throttle-metrics';
+import type { UserEvents } from '@gpuwhisk/common/user-events';
 import { GpuInFlight } from './gpu-in-flight.js';
 import type { GpuUse } from './gpu-in-flight.js';
 
@@ -25,6 +26,8 @@ export interface InFlightDependencies {
   clock: Clock;
   metrics: Metrics;
   logger: Logger;
+  /** Absent: nobody is told. */
+  userEvents?: UserEvents;
 }
 
 /** An activation that begins. */
@@ -123,6 +126,7 @@ export class InFlight {
     if (problem === undefined) return;
     this.end(activationId);
     this.metrics.concurrent(identity.namespace.name);
+    this.dependencies.userEvents?.metric('ConcurrentRateLimit', 1, identity);
     throw problem;
   }
 

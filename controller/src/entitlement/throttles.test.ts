@@ -10,6 +10,7 @@ import { simulatedState } from '@gpuwhisk/common/state/simulated-state';
 import type { SimulatedState } from '@gpuwhisk/common/state/simulated-state';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
+import type { UserEvents } from '@gpuwhisk/common/user-events';
 import { InFlight } from './in-flight.js';
 import { Throttles } from './throttles.js';
 
@@ -38,12 +39,23 @@ const clock: Clock = {
   defer: (run) => run(),
 };
 
-function partsOn(state: ClusterState): { throttles: Throttles; inFlight: InFlight; lines: string[] } {
+function partsOn(state: ClusterState): {
+  throttles: Throttles;
+  inFlight: InFlight;
+  lines: string[];
+  /** What users are told. */
+  told: [string, number][];
+} {
+  const told: [string, number][] = [];
+  const userEvents: UserEvents = {
+    activation: () => undefined,
+    metric: (name, value) => void told.push([name, value]),
+  };
   const lines: string[] = [];
   const logger = createLogger({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
   const metrics = createMetrics();
-  const shared = { state, limits, clock, metrics, logger };
-  return { throttles: new Throttles(shared), inFlight: new InFlight(shared), lines };
+  const shared = { state, limits, clock, metrics, logger, userEvents };
+  return { throttles: new Throttles(shared), inFlight: new InFlight(shared), lines, told };
 }
 
 const begin = async (inFlight: InFlight, id: string, timeoutMs = 60_000, bounded = true): Promise<void> =>
@@ -60,7 +72,7 @@ const places: [string, () => ClusterState][] = [
 
 describe.each(places)('with the state %s', (_, makeState) => {
   test('rates and numbers in flight are bounded', async () => {
-    const { throttles, inFlight } = partsOn(makeState());
+    const { throttles, inFlight, told } = partsOn(makeState());
     await throttles.admit(caller);
     await begin(inFlight, 'one');
     await throttles.admit(caller);
@@ -77,6 +89,13 @@ describe.each(places)('with the state %s', (_, makeState) => {
     await expect(throttles.admitFire(caller)).rejects.toMatchObject({
       message: 'Too many requests in the last minute (count: 2, allowed: 1).',
     });
+    expect(told).toEqual([
+      ['ConcurrentInvocations', 1],
+      ['ConcurrentInvocations', 2],
+      ['ConcurrentRateLimit', 1],
+      ['TimedRateLimit', 1],
+      ['TimedRateLimit', 1],
+    ]);
   });
 
   test('who finds the limit reached waits a little for others to end', async () => {

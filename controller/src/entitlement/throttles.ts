@@ -7,6 +7,7 @@ import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { throttleMetrics } from '@gpuwhisk/common/throttle-metrics';
 import type { ThrottleMetrics } from '@gpuwhisk/common/throttle-metrics';
+import type { UserEvents } from '@gpuwhisk/common/user-events';
 import { inFlightHolds } from './in-flight.js';
 
 /** OpenWhisk's windows: calendar minutes. */
@@ -24,6 +25,8 @@ export interface ThrottleDependencies {
   limits: Config['limits'];
   clock: Clock;
   metrics: Metrics;
+  /** Absent: nobody is told. */
+  userEvents?: UserEvents;
 }
 
 /**
@@ -59,6 +62,7 @@ export class Throttles {
     if (typeof inFlight !== 'number' || inFlight >= this.mostInFlight(identity)) {
       return this.admitToFlight(identity, inFlight);
     }
+    this.tellInFlight(identity, inFlight);
   }
 
   /** Counts one fire of a trigger. Throws ApiError (429). */
@@ -80,6 +84,7 @@ export class Throttles {
     for (let looks = 1; count >= allowed; looks++) {
       if (looks > landingLooks || this.waiting >= maxWaiting) {
         this.metrics.concurrent(identity.namespace.name);
+        this.dependencies.userEvents?.metric('ConcurrentRateLimit', 1, identity);
         throw tooManyInFlight(count, allowed);
       }
       this.waiting++;
@@ -87,6 +92,12 @@ export class Throttles {
       this.waiting--;
       count = await this.inFlight.count(identity.namespace.uuid);
     }
+    this.tellInFlight(identity, count);
+  }
+
+  /** `count`: before the one that is let in. */
+  private tellInFlight(identity: Identity, count: number): void {
+    this.dependencies.userEvents?.metric('ConcurrentInvocations', count + 1, identity);
   }
 
   private mostInFlight({ limits }: Identity): number {
@@ -101,9 +112,10 @@ export class Throttles {
     );
   }
 
-  private checkRate({ namespace }: Identity, count: number, allowed: number): void {
+  private checkRate(identity: Identity, count: number, allowed: number): void {
     if (count <= allowed) return;
-    this.metrics.timed(namespace.name);
+    this.metrics.timed(identity.namespace.name);
+    this.dependencies.userEvents?.metric('TimedRateLimit', 1, identity);
     throw tooManyRequests(count, allowed);
   }
 }

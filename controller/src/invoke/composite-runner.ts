@@ -8,6 +8,7 @@ import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
+import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { ResolvedAction } from '../actions/action-resolver.js';
 import { ComponentTally } from './component-tally.js';
 import { isComposite, isConductor } from './composite.js';
@@ -29,6 +30,8 @@ export interface RunnerDependencies {
   clock: Clock;
   random: Random;
   metrics: Metrics;
+  /** Absent: nobody is told. */
+  userEvents?: UserEvents;
   /** This controller's number. */
   instance: number;
   /** The most actions of a sequence, or components of a composition. */
@@ -165,6 +168,7 @@ export class CompositeRunner {
       limits: { ...limits, memory: tally.memoryMiB ?? limits.memory },
     };
     metrics.activationEnded(measured, times, response.statusCode, message.user.namespace.name);
+    this.dependencies.userEvents?.activation(record, message.user);
     // The answer may be ahead of the record by 50 ms; where the store lags behind, it waits for the record.
     const answersFirst = this.journal.lagMs < longestLagMs;
     const stored = this.journal.record(message, record);

@@ -58,6 +58,7 @@ export function refuse(context: InvokerContext, message: ActivationMessage, reco
 }
 
 function acknowledgeCompletion(context: InvokerContext, message: ActivationMessage, record: WhiskActivation): void {
+  context.userEvents?.activation(record, message.user);
   const { statusCode } = record.response;
   acknowledge(context, message, {
     transid: message.transid,

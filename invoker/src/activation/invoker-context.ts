@@ -7,6 +7,7 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { InvokerInstanceId } from '@gpuwhisk/common/messages';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { GpuDesk } from '../gpu-agent/gpu-desk.js';
 import type { StartMarks } from './start-marks.js';
 
@@ -21,6 +22,8 @@ export interface InvokerContext {
   clock: Clock;
   logger: Logger;
   metrics: Metrics;
+  /** Absent: nobody is told. */
+  userEvents?: UserEvents;
   /** The system's bounds on results. */
   resultBounds: ResultBounds;
   /** Decrypts arguments that come encrypted. */

@@ -10,6 +10,7 @@ import { systemClock } from '@gpuwhisk/common/system/clock';
 import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { seededRandom, systemRandom } from '@gpuwhisk/common/system/random';
 import { testMessageBus } from './message-bus.js';
+import { testUserEvents } from './user-events.js';
 
 const makeFolder = (): Promise<string> => mkdtemp(join(tmpdir(), 'gpuwhisk-bus-'));
 const removeFolder = (folder: string): Promise<void> => rm(folder, { recursive: true, force: true });
@@ -19,6 +20,12 @@ const openIn = (folder: string, more: { segmentBytes?: number; maxLogBytes?: num
 testMessageBus('the embedded bus', async () => {
   const folder = await makeFolder();
   return { open: () => openIn(folder), remove: () => removeFolder(folder) };
+});
+
+testUserEvents('the embedded bus', async () => {
+  const folder = await makeFolder();
+  const { bus, close } = await openIn(folder);
+  return { bus, close: () => close().then(() => removeFolder(folder)) };
 });
 
 testMessageBus('the simulated bus', async () => {

@@ -11,6 +11,7 @@ import { KafkaBus } from '@gpuwhisk/engines/kafka/kafka-bus';
 import { hasKafka, startKafka } from '../../../scripts/engines/kafka.mjs';
 import type { RunningKafka } from '../../../scripts/engines/kafka.mjs';
 import { testMessageBus } from './message-bus.js';
+import { testUserEvents } from './user-events.js';
 
 (hasKafka() ? describe : describe.skip)('Kafka', () => {
   let folder: string;
@@ -39,6 +40,13 @@ import { testMessageBus } from './message-bus.js';
       },
       remove: () => Promise.resolve(),
     });
+  });
+
+  testUserEvents('the Kafka bus', () => {
+    const connection = { brokers: [kafka.brokers], clientId: 'test' };
+    const topicPrefix = `home${++homes}.`;
+    const bus = new KafkaBus({ connection, topicPrefix, clock: systemClock, random: systemRandom });
+    return Promise.resolve({ bus, close: () => bus.close() });
   });
 
   describe('beside other clients', () => {

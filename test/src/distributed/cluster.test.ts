@@ -1,4 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import { systemRandom } from '@gpuwhisk/common/system/random';
+import { eventsTopic } from '@gpuwhisk/common/user-events';
+import { KafkaBus } from '@gpuwhisk/engines/kafka/kafka-bus';
 import { ApiClient } from '../platform/api-client.js';
 import { learnedModel, putSamples } from './learned-documents.js';
 import { missing, startCluster } from './running-cluster.js';
@@ -96,6 +101,70 @@ async function eventually<Result>(what: string, ask: () => Promise<Result | unde
       await eventually('the other controller has forgotten it', async () =>
         (await caller(1).invokeForResult('hello')).status === 404 ? true : undefined,
       );
+    },
+    testMs,
+  );
+
+  test(
+    'every process tells that it is there, and shows its metrics to Prometheus',
+    async () => {
+      await caller(0).putAction('measured', code('measured'));
+      await anyone.invoke('measured', { n: 1 });
+      const texts: string[] = [];
+      for (const { url } of [...cluster.controllers, ...cluster.invokers]) {
+        expect(await (await fetch(`${url}/ping`)).text()).toBe('pong');
+        const answer = await fetch(`${url}/metrics`);
+        expect([answer.status, answer.headers.get('content-type')]).toEqual([
+          200,
+          expect.stringMatching(/^text\/plain/),
+        ]);
+        const text = await answer.text();
+        for (const line of text.split('\n').filter(Boolean))
+          expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{.*\})? \S+)$/);
+        texts.push(text);
+      }
+      const counted = (pattern: RegExp): number => texts.filter((text) => pattern.test(text)).length;
+      expect(counted(/^gpuwhisk_controller_records_pending 0$/m)).toBe(cluster.controllers.length);
+      expect(counted(/^gpuwhisk_invoker_records_pending 0$/m)).toBe(cluster.invokers.length);
+      expect(counted(/^openwhisk_action_activations_total\{.*action="measured".*\} 1$/m)).toBe(1);
+    },
+    testMs,
+  );
+
+  test(
+    'user events of controllers and invokers are in their topic',
+    async () => {
+      const connection = { brokers: [cluster.kafka.brokers], clientId: 'test' };
+      const bus = new KafkaBus({ connection, clock: systemClock, random: systemRandom });
+      const events: JsonObject[] = [];
+      try {
+        await bus.ensureTopic(eventsTopic, { durable: false, maxPendingMessages: 1000, maxPendingBytes: Infinity });
+        await bus.subscribe(eventsTopic, 'test', { maxInFlight: 100 }, (delivery) => {
+          events.push(delivery.message);
+          delivery.done();
+        });
+        await caller(0).putAction('told', code('told'));
+        const { activationId } = await caller(0).invoke('told', { n: 1 });
+        const told = (fits: (event: JsonObject, body: JsonObject) => boolean) =>
+          eventually('the event comes', () =>
+            Promise.resolve(events.find((event) => fits(event, event.body as JsonObject))),
+          );
+        const ended = await told((_, body) => body.activationId === activationId);
+        expect(ended).toMatchObject({
+          source: expect.stringMatching(/^invoker\d+$/),
+          eventType: 'Activation',
+          subject: 'guest',
+          namespace: 'guest',
+          userId: cluster.auth.split(':')[0],
+          body: { name: 'guest/told', statusCode: 0, conductor: false, kind: expect.stringMatching(/^nodejs:/) },
+        });
+        const metric = await told(
+          (event, body) => body.metricName === 'ConcurrentInvocations' && event.namespace === 'guest',
+        );
+        expect(metric).toMatchObject({ source: expect.stringMatching(/^controller\d+$/), eventType: 'Metric' });
+      } finally {
+        await bus.close();
+      }
     },
     testMs,
   );

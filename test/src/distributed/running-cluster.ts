@@ -18,6 +18,7 @@ export interface Cluster {
   invokers: Member[];
   redis: { pid: number; port: number };
   couchdb: { url: string };
+  kafka: { brokers: string };
   stop(): Promise<void>;
 }
 
@@ -47,6 +48,7 @@ export async function startCluster(
   let text = '';
   const cluster = await starter.startCluster({
     ...{ dir, controllers, invokers },
+    set: ['userEvents=true'],
     // Small: so that what is tested is the cluster and not the machine.
     invokerSet: ['containers=process', 'stemCells=false', 'poolMemoryMiB=1024', 'gpus=sim:a100-40'],
     log: (name, line) => (text = (text + `${name}: ${line}`).slice(-20_000)),
