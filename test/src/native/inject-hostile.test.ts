@@ -222,6 +222,31 @@ onThisMachine('hostile shared objects', () => {
       [EPERM, EACCES],
     ));
 
+  test.each([1, 2, 3, 5])('so they are with Landlock of version %d, which has no scopes', async (version) => {
+    const [newer, neighbours] = [prewarmer, neighbour];
+    const environment = [`GPUWHISK_LANDLOCK=${version}`];
+    [prewarmer, neighbour] = [await TestPrewarmer.launch(environment), await TestPrewarmer.launch(environment)];
+    try {
+      expect(prewarmer.details.landlock).toBe(version);
+      await expectEach(
+        {
+          killProxy: 'kill(getppid(), SIGKILL)',
+          killNeighbour: 'kill(other, SIGKILL)',
+          memory: 'open_of("mem", O_RDWR)',
+          readMemory: 'open_of("mem", O_RDONLY)',
+          environment: 'open_of("environ", O_RDONLY)',
+          own: 'open("/proc/self/mem", O_RDWR)',
+          read: 'open("/root", O_RDONLY)',
+          writeTmp: 'open("/tmp/gpuwhisk-hostile", O_CREAT | O_RDWR, 0600)',
+        },
+        [EPERM, EACCES],
+      );
+    } finally {
+      await Promise.all([prewarmer.end(), neighbour.end()]);
+      [prewarmer, neighbour] = [newer, neighbours];
+    }
+  });
+
   test('it does not become another program, nor gets away from its tracer', () =>
     expectEach(
       {

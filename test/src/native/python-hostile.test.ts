@@ -237,7 +237,7 @@ const cleanResult = { echo: { a: 1 }, threads: 1, files: [], secret: false, len:
 
 (python ? describe : describe.skip)('the Python pre-warmer where the kernel has no Landlock', () => {
   test('code that a function wrote over is found, whatever calls it made', async () => {
-    const prewarmer = await PythonPrewarmer.launch([], [], ['GPUWHISK_NO_LANDLOCK=1']);
+    const prewarmer = await PythonPrewarmer.launch([], [], ['GPUWHISK_LANDLOCK=0']);
     try {
       expect(await prewarmer.result(clean, { a: 1 })).toEqual(cleanResult);
       const patch = main(

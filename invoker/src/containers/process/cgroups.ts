@@ -159,6 +159,11 @@ function version1(hierarchies: Map<string, Hierarchy>, clock: Clock): Cgroups {
   };
 }
 
+/** Groups of version 2 below `folder`, whose children have `controllers`. Rejects where it is not there. */
+export async function version2Groups(folder: string, controllers: readonly string[], clock: Clock): Promise<Cgroups> {
+  return version2({ folder, files: new Set(await readdir(folder)) }, new Set(controllers), clock);
+}
+
 function version2(hierarchy: Hierarchy, controllers: ReadonlySet<string>, clock: Clock): Cgroups {
   const groupOf = (id: string): string => join(hierarchy.folder, id);
   return {
@@ -226,8 +231,7 @@ async function detectVersion2(root: string, name: string, clock: Clock): Promise
     if (!made || !(await enable(folder, wanted))) continue;
     // Together the sandboxes may use the processors as one program with that many threads.
     await tryWrite(join(folder, 'cpu.weight'), String(100 * availableParallelism()));
-    const files = new Set(await readdir(folder));
-    return version2({ folder, files }, new Set(wanted), clock);
+    return version2Groups(folder, wanted, clock);
   }
   return undefined;
 }
