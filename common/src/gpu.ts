@@ -117,9 +117,22 @@ export interface NodeStatus {
   devices: Device[];
   status: DeviceStatus[];
   residents: Resident[];
+  /** The greatest epoch of a decider that the agent has heard of: it takes no placement of an older one. Absent: it is not told. */
+  epoch?: number;
+  /** Activations with a GPU that the invoker has taken and not recorded. */
+  inHand?: InHand[];
   /** By device: environment that makes a process of the node's own an MPS client with the whole device; absent: none can be. */
   clientEnv?: Record<string, Record<string, string>>;
 }
+
+/** An activation that an invoker has, by what placement. */
+export interface InHand extends Pick<Placement, 'at' | 'epoch' | 'version'> {
+  activationId: string;
+}
+
+/** The ClusterState table in which the controller that decides tells the epoch of its lease. */
+export const gpuDeciderTable = 'gpuDecider';
+export const gpuDeciderKey = 'epoch';
 
 /** The ClusterState table of NodeStatus rows. */
 export const gpuTable = 'gpus';

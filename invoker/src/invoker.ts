@@ -10,6 +10,7 @@ import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entit
 import type { ResultBounds } from '@gpuwhisk/common/entities/limits';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { UnlockArguments } from '@gpuwhisk/common/entities/parameter-encryption';
+import type { InHand } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage, InvokerInstanceId } from '@gpuwhisk/common/messages';
 import type { Metrics } from '@gpuwhisk/common/metrics';
@@ -108,6 +109,7 @@ export class Invoker {
     gpu?.attach({
       end: (container) => this.pool.end(container),
       unbound: () => new Set(this.pool.prewarmed().map(({ id }) => id)),
+      inHand: () => this.feed.held().flatMap(inHandOf),
     });
     const topic = `invoker${dependencies.instance}`;
     const counts = busMetrics(metrics.registry);
@@ -284,4 +286,10 @@ export class Invoker {
     const times = { startMs: nowMs, endMs: nowMs, waitMs: Math.max(0, nowMs - message.transid[1]) };
     return activationRecord(message, action, times, response, false);
   }
+}
+
+function inHandOf({ gpu, activationId }: ActivationMessage): InHand[] {
+  if (gpu === undefined) return [];
+  const { at, epoch, version } = gpu;
+  return [{ activationId, at, epoch, version }];
 }

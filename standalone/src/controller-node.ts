@@ -6,6 +6,7 @@ import { completedTopic, completedTopicOptions, unplacedTopic } from '@gpuwhisk/
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { openUserEvents } from '@gpuwhisk/common/user-events';
+import { GpuFence } from '@gpuwhisk/controller/balance/gpu-fence';
 import { GpuHandover } from '@gpuwhisk/controller/balance/gpu-handover';
 import { GpuScheduler } from '@gpuwhisk/controller/balance/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/balance/gpu-table';
@@ -112,7 +113,12 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   }
   const handover =
     options.changes &&
-    new GpuHandover({ ...{ bus, state, logger, instance }, lease: gpuLease, topicOptions: gpuTopicOptions(config) });
+    new GpuHandover({
+      ...{ bus, state, logger, instance },
+      lease: gpuLease,
+      fence: new GpuFence({ state, table: gpuTable, clock, logger, lease: gpuLease }),
+      topicOptions: gpuTopicOptions(config),
+    });
   const gpuScheduler = new GpuScheduler({
     ...{ bus, clock, store, records, logger, metrics, learned, instance },
     table: gpuTable,

@@ -61,6 +61,11 @@ export class ActivationFeed {
     };
   }
 
+  /** The messages of activations in hand, each once. */
+  held(): ActivationMessage[] {
+    return [...this.inFlight.values()].map((deliveries) => deliveries[0]?.message as unknown as ActivationMessage);
+  }
+
   /** The message that came last for an activation in hand, of those that no earlier life may have had. */
   latest(activationId: string): ActivationMessage | undefined {
     const fresh = this.inFlight.get(activationId)?.findLast(({ redelivered }) => !redelivered);

@@ -6,6 +6,7 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
+import type { GpuFence } from './gpu-fence.js';
 import type { OnRefused } from './gpu-refuser.js';
 import type { LeaseKeeper } from './lease-keeper.js';
 
@@ -14,6 +15,7 @@ export interface GpuHandoverDependencies {
   state: ClusterState;
   logger: Logger;
   lease: Pick<LeaseKeeper, 'epoch' | 'onChange'>;
+  fence: GpuFence;
   /** This controller's number. */
   instance: number;
   /** Of the topic that all controllers share. */
@@ -45,6 +47,9 @@ const rememberedIds = 10_000;
 export class GpuHandover {
   private readonly sent = new RecentIds(rememberedIds);
   private subscription: Promise<Subscription> | undefined;
+  /** In which the subscription began. */
+  private epoch: number | undefined;
+  private left: Promise<void> = Promise.resolve();
   private closed = false;
 
   constructor(private readonly dependencies: GpuHandoverDependencies) {}
@@ -52,6 +57,10 @@ export class GpuHandover {
   /** Whether another controller decides, or none for now. */
   get isElsewhere(): boolean {
     return this.dependencies.lease.epoch === undefined;
+  }
+
+  get fence(): GpuFence {
+    return this.dependencies.fence;
   }
 
   /** Rejects with StateUnavailableError, or with what the bus rejects with. */
@@ -72,7 +81,8 @@ export class GpuHandover {
 
   async close(): Promise<void> {
     this.closed = true;
-    await this.leave();
+    this.leave();
+    await this.left;
   }
 
   /** Sends an activation to whoever decides. Throws as MessageBus.send does. */
@@ -96,16 +106,20 @@ export class GpuHandover {
 
   private follow(listener: HandoverListener): void {
     if (this.closed) return;
-    const { bus, logger } = this.dependencies;
-    if (this.isElsewhere) {
-      if (this.subscription === undefined) return;
-      void this.leave();
+    const { bus, logger, lease, fence } = this.dependencies;
+    fence.announce();
+    const { epoch } = lease;
+    // Between two of its epochs another controller may have decided.
+    if (this.subscription !== undefined && epoch !== this.epoch) {
+      this.leave();
       listener.lost();
-    } else if (this.subscription === undefined) {
-      const subscription = bus.subscribe(topic, topic, { maxInFlight: Infinity }, (delivery) =>
-        listener.take(delivery),
+    }
+    if (epoch !== undefined && this.subscription === undefined) {
+      const subscription = this.left.then(() =>
+        bus.subscribe(topic, topic, { maxInFlight: Infinity }, (delivery) => listener.take(delivery)),
       );
       this.subscription = subscription;
+      this.epoch = epoch;
       subscription.catch((error: unknown) => {
         logger.error({ error: String(error) }, 'what needs a GPU could not be taken up; it is tried again');
         if (this.subscription === subscription) this.subscription = undefined;
@@ -113,12 +127,13 @@ export class GpuHandover {
     }
   }
 
-  private async leave(): Promise<void> {
+  private leave(): void {
     const { subscription } = this;
     this.subscription = undefined;
-    // One that never came about has said so.
-    await subscription?.then(
+    if (subscription === undefined) return;
+    this.left = subscription.then(
       (made) => made.close(),
+      // One that never came about has said so.
       () => undefined,
     );
   }

@@ -9,12 +9,15 @@ import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { GpuHandover } from './gpu-handover.js';
 import type { WaitingActivation } from './gpu-queue.js';
+import type { LeaseKeeper } from './lease-keeper.js';
 
 /** What a GpuIntake is made of. */
 export interface GpuIntakeDependencies {
   bus: MessageBus;
   store: ArtifactStore;
   recordLevels: RecordLevels;
+  /** The right to decide. */
+  lease: Pick<LeaseKeeper, 'epoch'>;
   clock: Clock;
   logger: Logger;
   /** To the controller that decides; absent: this one does. */
@@ -38,6 +41,8 @@ export class GpuIntake {
   /** Those who wait here and came from the topic that all controllers share. */
   private readonly fromOthers = new Set<string>();
   private subscription: Subscription | undefined;
+  /** Counts the times in which this controller decided without a break. */
+  private term = 0;
   private closed = false;
 
   constructor(private readonly dependencies: GpuIntakeDependencies) {}
@@ -49,7 +54,7 @@ export class GpuIntake {
       const message = this.read(delivery);
       if (message === undefined) return;
       const done = (): void => delivery.done();
-      if (!this.dependencies.handover?.isElsewhere) this.take(message, delivery.redelivered, done);
+      if (!this.dependencies.handover?.isElsewhere) this.take(message, delivery.redelivered, done, 'own');
       else this.sendOn(message, done);
     });
   }
@@ -69,7 +74,12 @@ export class GpuIntake {
       this.fromOthers.delete(activationId);
       delivery.done();
     };
-    this.take(message, delivery.redelivered, done);
+    this.take(message, delivery.redelivered, done, 'shared');
+  }
+
+  /** This controller decides no more, or begins anew to: what is looked up still is nothing for it. */
+  termEnded(): void {
+    this.term++;
   }
 
   /** Another controller decides about one that has waited here. */
@@ -106,18 +116,29 @@ export class GpuIntake {
     }
   }
 
-  private take(message: UnplacedMessage, redelivered: boolean, done: () => void): void {
+  private take(message: UnplacedMessage, redelivered: boolean, done: () => void, topic: 'own' | 'shared'): void {
+    const { gpu } = message.activation;
+    // An earlier life, or one that decided before, may have sent it to an invoker already.
+    const isOld = redelivered || (gpu !== undefined && gpu.epoch !== this.dependencies.lease.epoch);
     // After a crash both this topic and an invoker's may have it.
     if (this.dependencies.isSettled(message.activation)) done();
-    else if (redelivered) void this.takeUnlessRecorded(message, done);
+    else if (isOld) void this.takeUnlessSent(message, done, topic);
     else this.dependencies.enqueue(message, done);
   }
 
-  /** An earlier life may have sent it to an invoker already. */
-  private async takeUnlessRecorded(message: UnplacedMessage, done: () => void): Promise<void> {
-    const { isSettled, enqueue } = this.dependencies;
+  private async takeUnlessSent(message: UnplacedMessage, done: () => void, topic: 'own' | 'shared'): Promise<void> {
+    const { isSettled, enqueue, handover } = this.dependencies;
     const { activation } = message;
-    if ((await isRecorded(this.dependencies, activation)) || isSettled(activation)) done();
-    else enqueue(message, done);
+    const { term } = this;
+    const isOver = (): boolean => this.closed || this.term !== term;
+    await handover?.fence.passed(isOver);
+    const isSent =
+      !isOver() && (handover?.fence.isInHand(activation) || (await isRecorded(this.dependencies, activation)));
+    if (this.closed) return;
+    if (isSent || isSettled(activation)) done();
+    else if (!isOver()) enqueue(message, done);
+    else if (topic === 'own') this.sendOn(message, done);
+    // What came from the topic of all comes from there again, to whoever decides by now.
+    else this.fromOthers.delete(activation.activationId);
   }
 }

@@ -2,7 +2,7 @@ import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
 import type { Receipt } from '@gpuwhisk/common/bus/message-bus';
 import type { Config } from '@gpuwhisk/common/config';
 import { gpuSloImpossible, gpuTooLate, gpuWaitTooLong } from '@gpuwhisk/common/errors';
-import type { GpuNeed } from '@gpuwhisk/common/gpu';
+import type { GpuNeed, Placement } from '@gpuwhisk/common/gpu';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
@@ -26,17 +26,40 @@ export interface GpuPassDependencies {
   logger: Logger;
   metrics: GpuMetrics;
   options: Pick<Config['gpu'], 'admission' | 'maxWaitMs'>;
+  /** Whether the run of an activation has ended, as far as is known here. */
+  isOver: (activationId: string) => boolean;
 }
+
+interface Unsure {
+  message: ActivationMessage;
+  placement: Placement;
+  /** Ends the message that keeps it. */
+  done: () => void;
+}
+
+/** Before what was sent in vain is sent again, ms. */
+const sendAgainMs = 1000;
 
 /** Places those whose turn it is and for whom there is room, and ends those who waited in vain. */
 export class GpuPass {
+  /** Activations that were sent and may not have reached their invoker, by id. */
+  private readonly unsure = new Map<string, Unsure>();
+  private sendAgainSet = false;
+  private closed = false;
+
   constructor(private readonly dependencies: GpuPassDependencies) {}
+
+  /** Sends nothing any more. */
+  close(): void {
+    this.closed = true;
+  }
 
   /** Decides about those who wait after each of `events`. */
   run(events: readonly SchedulingEvent[]): void {
     const { policy, clock, logger } = this.dependencies;
     const nowMs = clock.monotonicMs();
-    const late = this.endWaits(nowMs);
+    // Another controller may have them by now, and decide otherwise.
+    const late = this.dependencies.placer.isEntitled ? this.endWaits(nowMs) : undefined;
     try {
       if (policy === undefined) this.placeInTurn(nowMs);
       else for (const event of late === undefined ? events : [late]) this.placeByPolicy(policy, event);
@@ -124,9 +147,55 @@ export class GpuPass {
     const again = refusals.length === 0 ? message : { ...message, gpuRefusals: [...refusals] };
     const receipt = this.send(again, need, request, choice);
     this.dependencies.queue.remove(waiting);
-    receipt.synced().then(waiting.done, (error: unknown) => {
-      // It stays in its topic, for the next life.
-      this.dependencies.logger.error({ error: String(error) }, 'an activation was sent, and may not last');
+    const { placement } = choice;
+    if (placement !== undefined) this.confirm({ message: again, placement, done: waiting.done }, receipt);
+  }
+
+  /** Ends the message that keeps an activation once its invoker's topic has it. */
+  private confirm(sent: Unsure, receipt: Receipt): void {
+    const { activationId } = sent.message;
+    receipt.synced().then(
+      () => {
+        this.unsure.delete(activationId);
+        sent.done();
+      },
+      () => {
+        this.unsure.set(activationId, sent);
+        this.sendAgainSoon();
+      },
+    );
+  }
+
+  private sendAgainSoon(): void {
+    if (this.sendAgainSet) return;
+    this.sendAgainSet = true;
+    this.dependencies.clock.setBackgroundTimer(sendAgainMs, () => {
+      this.sendAgainSet = false;
+      if (!this.closed) this.sendAgain();
     });
+  }
+
+  /**
+   * The same placements are sent again, for as long as it takes: an invoker that has one of them already takes it once. What
+   * has ended, or was decided anew, needs it no more.
+   */
+  private sendAgain(): void {
+    const { placer, queue, logger, isOver } = this.dependencies;
+    if (this.unsure.size > 0) logger.error({ activations: this.unsure.size }, 'what was sent to GPUs is sent again');
+    for (const [activationId, sent] of this.unsure) {
+      const now = placer.placementOf(activationId);
+      if (isOver(activationId) || queue.has(activationId) || (now !== undefined && now !== sent.placement)) {
+        this.unsure.delete(activationId);
+        sent.done();
+        continue;
+      }
+      try {
+        this.confirm(sent, placer.sendAgain(sent.message, sent.placement));
+        this.unsure.delete(activationId);
+      } catch {
+        // The topic is full, or the log fails: it has its next turn.
+        this.sendAgainSoon();
+      }
+    }
   }
 }

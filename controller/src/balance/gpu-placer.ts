@@ -6,6 +6,7 @@ import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { placeLeastLoaded, placesToKeep } from '@gpuwhisk/gpu/place/least-loaded';
 import type { PlacementChoice, PlacementRequest, PlacementView } from '@gpuwhisk/gpu/place/least-loaded';
+import type { Reservation } from '@gpuwhisk/gpu/place/occupancy';
 import type { Learned } from '../learned/learned.js';
 import type { GpuTable } from './gpu-table.js';
 import type { LeaseKeeper } from './lease-keeper.js';
@@ -48,7 +49,12 @@ export class GpuPlacer {
 
   /** Activations that something was given out to and that have not ended, as far as is known here. */
   get reserved(): number {
-    return this.reservations.all().filter(({ ended }) => !ended).length;
+    return this.unended().length;
+  }
+
+  /** What was given out to activations that have not ended, as far as is known here; the oldest first. */
+  unended(): Reservation[] {
+    return this.reservations.all().filter(({ ended }) => !ended);
   }
 
   /** The last decisions, the last one first. */
@@ -80,6 +86,12 @@ export class GpuPlacer {
       this.reservations.drop(message.activationId);
       throw error;
     }
+  }
+
+  /** Sends what was sent before once more. Throws as `send` does. */
+  sendAgain(message: ActivationMessage, placement: Placement): Receipt {
+    const placed: ActivationMessage = { ...message, gpu: placement };
+    return this.dependencies.bus.send(placement.invoker, placed as unknown as JsonObject);
   }
 
   /** Keeps a decision, to be explained later. */

@@ -45,6 +45,10 @@ export class GpuQueue {
     return this.waiting.size;
   }
 
+  has(activationId: string): boolean {
+    return this.waiting.has(activationId);
+  }
+
   /** In no particular order. */
   [Symbol.iterator](): IterableIterator<WaitingActivation> {
     return this.waiting.values();

@@ -16,6 +16,7 @@ import { capacityProblem } from '@gpuwhisk/gpu/place/places';
 import type { SchedulingEvent } from '@gpuwhisk/gpu/policies/policy';
 import { gpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
+import { isCopyOf } from './gpu-fence.js';
 import { GpuEvents } from './gpu-events.js';
 import type { GpuHandover } from './gpu-handover.js';
 import { GpuIntake } from './gpu-intake.js';
@@ -25,6 +26,7 @@ import type { GpuPlacerDependencies } from './gpu-placer.js';
 import { GpuPolicy } from './gpu-policy.js';
 import { GpuQueue, requestOf } from './gpu-queue.js';
 import type { WaitingActivation } from './gpu-queue.js';
+import { GpuSweep } from './gpu-sweep.js';
 import { GpuRefuser } from './gpu-refuser.js';
 import type { OnRefused } from './gpu-refuser.js';
 
@@ -66,6 +68,7 @@ export class GpuScheduler {
   private readonly refuser: GpuRefuser;
   private readonly passes: GpuPass;
   private readonly intake: GpuIntake;
+  private readonly sweep: GpuSweep;
   private readonly events = new GpuEvents();
   private passSet = false;
   private lookSet = false;
@@ -82,7 +85,11 @@ export class GpuScheduler {
     this.metrics = gpuMetrics(dependencies.metrics.registry, () => this.queue.size);
     const parts = { ...dependencies, queue: this.queue, placer: this.placer, metrics: this.metrics };
     this.refuser = new GpuRefuser({ ...parts, over: this.over });
-    this.passes = new GpuPass({ ...parts, policy: this.policy, refuser: this.refuser });
+    const isOver = (activationId: string): boolean => this.over.has(activationId);
+    this.passes = new GpuPass({ ...parts, policy: this.policy, refuser: this.refuser, isOver });
+    // What is heard of so late says nothing about how long it ran.
+    const ended = (activationId: string): void => this.ended(activationId, false);
+    this.sweep = new GpuSweep({ ...dependencies, placer, ended });
     this.intake = new GpuIntake({
       ...dependencies,
       topic: this.topic,
@@ -100,6 +107,7 @@ export class GpuScheduler {
   async open(onRefused: OnRefused): Promise<void> {
     this.refuser.tell(onRefused);
     await this.intake.open();
+    if (this.dependencies.handover !== undefined) this.sweep.open();
     await this.dependencies.handover?.open({
       take: (delivery) => this.intake.takeOfOthers(delivery),
       lost: () => this.handOver(),
@@ -111,6 +119,8 @@ export class GpuScheduler {
   /** Leaves what waits to the next life. */
   async close(): Promise<void> {
     this.closed = true;
+    this.passes.close();
+    this.sweep.close();
     await this.dependencies.handover?.close();
     await this.intake.close();
   }
@@ -175,6 +185,7 @@ export class GpuScheduler {
   /** Another controller decides from now on: it gets what waits here. */
   private handOver(): void {
     this.policy?.handedOver();
+    this.intake.termEnded();
     for (const waiting of [...this.queue]) {
       this.queue.remove(waiting);
       this.intake.handOver(waiting);
@@ -182,10 +193,11 @@ export class GpuScheduler {
   }
 
   /** Whether an activation that comes has ended, or runs where another copy of it was sent. */
-  private isSettled({ activationId, gpu }: ActivationMessage): boolean {
+  private isSettled(message: ActivationMessage): boolean {
+    const { activationId } = message;
     if (this.over.has(activationId)) return true;
     const sent = this.placer.placementOf(activationId);
-    return sent !== undefined && !(gpu?.at === sent.at && gpu.epoch === sent.epoch && gpu.version === sent.version);
+    return sent !== undefined && !isCopyOf(message, sent);
   }
 
   private enqueue({ activation: given, refused }: UnplacedMessage, done: () => void): void {

@@ -1,5 +1,5 @@
-import { gpuWishTable } from '@gpuwhisk/common/gpu';
-import type { Device, DeviceStatus, GpuWish, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
+import { gpuDeciderTable, gpuWishTable } from '@gpuwhisk/common/gpu';
+import type { Device, DeviceStatus, GpuWish, InHand, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
@@ -35,6 +35,8 @@ export interface ContainerHands {
   end(container: Container): void;
   /** Containers that wait for an action. */
   unbound(): ReadonlySet<string>;
+  /** Activations with a GPU that were taken and are not recorded. */
+  inHand(): InHand[];
 }
 
 /** What an agent is made of. */
@@ -73,7 +75,7 @@ export class GpuAgent implements GpuDesk {
   private readonly subscriptions: { close(): Promise<void> }[] = [];
   private timer: Timer | undefined;
   private looking: Promise<void> = Promise.resolve();
-  private hands: ContainerHands = { end: () => undefined, unbound: () => new Set() };
+  private hands: ContainerHands = { end: () => undefined, unbound: () => new Set(), inHand: () => [] };
 
   private readonly contexts: ContextSizes;
 
@@ -114,7 +116,9 @@ export class GpuAgent implements GpuDesk {
       this.row.writeSoon();
     });
     const wishes = await state.watch(gpuWishTable, (device, wish) => this.heed(device, wish));
-    this.subscriptions.push(events, wishes);
+    const decider = await state.watch(gpuDeciderTable, (_, epoch) => this.hear(epoch));
+    this.subscriptions.push(events, wishes, decider);
+    for (const epoch of (await state.rows(gpuDeciderTable)).values()) this.hear(epoch);
     // What was wanted before this life still is; that something was put right was so then.
     for (const [device, wish] of await state.rows(gpuWishTable)) {
       if ((wish as unknown as GpuWish).wish !== 'uncordon') this.heed(device, wish);
@@ -211,6 +215,13 @@ export class GpuAgent implements GpuDesk {
     await this.row.close();
   }
 
+  /** Somebody decides in this epoch: what was decided before is void, and that is told to it. */
+  private hear(epoch: JsonValue | undefined): void {
+    if (typeof epoch !== 'number' || epoch <= this.epoch) return;
+    this.epoch = epoch;
+    this.row.writeSoon();
+  }
+
   /** An operator's wish about a device; of other nodes' devices nothing is known here. */
   private heed(uuid: string, row: JsonValue | undefined): void {
     const { inventory } = this;
@@ -292,6 +303,8 @@ export class GpuAgent implements GpuDesk {
       devices: [...inventory.devices],
       status: statuses.map((status) => ({ ...status, health: inventory.healthOf(status.uuid) })),
       residents: residents.rows(),
+      epoch: this.epoch,
+      inHand: this.hands.inHand(),
       ...(Object.keys(clientEnv).length > 0 && { clientEnv }),
     };
   }

@@ -91,6 +91,7 @@ export class GpuHarness {
         void container.destroy();
       },
       unbound: () => harness.unbound,
+      inHand: () => [],
     });
     await harness.clock.runUntil(harness.agent.start());
     return harness;
