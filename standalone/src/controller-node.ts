@@ -99,7 +99,10 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   opened.onClose(() => gpuLease.close());
   // What is read while the lease is held is no other's to add to.
   const openedEpoch = gpuLease.epoch;
-  const learned = await Learned.open({ store, clock, random, logger, metrics, instance, options: config.gpu });
+  const learned = await Learned.open({
+    ...{ store, clock, random, logger, metrics, instance, options: config.gpu, lease: gpuLease },
+    ...(options.changes && { state }),
+  });
   opened.onClose(() => learned.close());
   if (jobs !== undefined) {
     const retraining = config.gpu.learning.retrain ? new Retraining({ learned, jobs, logger }) : undefined;

@@ -18,16 +18,15 @@ export function gpuLearnedRoutes(context: ApiContext): Route[] {
   const isOperator = ({ identity }: IdentifiedCall): boolean => config.operators.includes(identity.subject);
   const mayName = (call: IdentifiedCall, name: string): boolean =>
     isOperator(call) || name.startsWith(`/${call.identity.namespace.name}/`);
-  const functions = (call: IdentifiedCall): JsonObject[] =>
-    learned
-      .functions()
-      .filter((one) => mayName(call, one.function))
-      .map((one) => withMemory(one, gpuTable.nodes()));
+  /** Of whom a call may read: undefined for all. */
+  const readable = (call: IdentifiedCall): ((name: string) => boolean) | undefined =>
+    isOperator(call) ? undefined : (name) => mayName(call, name);
+  const functions = (call: IdentifiedCall): JsonObject[] => {
+    const held = heldMemory(gpuTable.nodes());
+    return learned.functions(readable(call)).map((one) => withMemory(one, held.get(one.function)));
+  };
   const quotas = (call: IdentifiedCall): JsonObject[] =>
-    learned
-      .quotas()
-      .filter(({ jobs }) => jobs.some((job) => mayName(call, job.function)))
-      .map((row) => quotaFor(row, (name) => mayName(call, name), isOperator(call)));
+    learned.quotas(readable(call)).map((row) => quotaFor(row, (name) => mayName(call, name), isOperator(call)));
   const forgets = (wasThere: boolean): ReturnType<typeof jsonAnswer> => {
     if (!wasThere) throw noSuchEntity();
     return jsonAnswer({ ok: true });
@@ -98,15 +97,32 @@ export function gpuLearnedRoutes(context: ApiContext): Route[] {
   ];
 }
 
+/** What an instance was last seen to hold on a device. */
+interface Held {
+  deviceType: string;
+  heldMiB: number;
+}
+
+/** By function. */
+function heldMemory(nodes: readonly NodeStatus[]): Map<string, Held[]> {
+  const found = new Map<string, Held[]>();
+  for (const { devices, residents } of nodes) {
+    const types = new Map(devices.map(({ uuid, type }) => [uuid, type]));
+    for (const { action, device, heldMiB } of residents) {
+      const deviceType = types.get(device);
+      if (action === undefined || deviceType === undefined || heldMiB === undefined) continue;
+      const held = found.get(action);
+      if (held === undefined) found.set(action, [{ deviceType, heldMiB }]);
+      else held.push({ deviceType, heldMiB });
+    }
+  }
+  return found;
+}
+
 /** With what its instances on such GPUs were last seen to hold, at most. */
-function withMemory(one: LearnedFunction, nodes: readonly NodeStatus[]): JsonObject {
-  const held = nodes.flatMap(({ devices, residents }) => {
-    const alike = new Set(devices.filter(({ type }) => one.gpuType.startsWith(type)).map(({ uuid }) => uuid));
-    return residents
-      .filter(({ action, device }) => action === one.function && alike.has(device))
-      .flatMap(({ heldMiB }) => heldMiB ?? []);
-  });
-  return { ...(one as unknown as JsonObject), ...(held.length > 0 && { heldMiB: Math.max(...held) }) };
+function withMemory(one: LearnedFunction, held: readonly Held[] = []): JsonObject {
+  const alike = held.filter(({ deviceType }) => one.gpuType.startsWith(deviceType)).map(({ heldMiB }) => heldMiB);
+  return { ...(one as unknown as JsonObject), ...(alike.length > 0 && { heldMiB: Math.max(...alike) }) };
 }
 
 /** Its id names all of its functions. */

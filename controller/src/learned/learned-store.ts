@@ -18,6 +18,8 @@ export interface LearnedStoreParts {
   logger: Logger;
   /** From a change until it is written, ms: what changes in between is written once. */
   saveMs: number;
+  /** Whether documents of a kind are this controller's to write now; what it changes of others is not kept. */
+  mayWrite(kind: LearnedKind): boolean;
 }
 
 /** What became of what was to be written. */
@@ -27,8 +29,11 @@ export interface SaveCounts {
   dropped: number;
 }
 
-/** Takes a text of an earlier life. What it throws says why the text is left aside. */
-export type TakeText = (text: string, name: string) => void;
+/**
+ * Takes a text of an earlier life; `isChanged`: more was learned of the same meanwhile, and nothing of that may be lost.
+ * What it throws says why the text is left aside.
+ */
+export type TakeText = (text: string, name: string, isChanged: boolean) => void;
 
 const pageSize = 200;
 /** Changes that wait to be written; the next of something else is not kept. */
@@ -46,7 +51,7 @@ interface Change {
 
 /**
  * What was learned, in documents of database `gpu`. It is written in the background, each document at most once at a
- * time; nobody waits for it. Where controllers write the same, the last one's counts.
+ * time; nobody waits for it. Of a cluster's controllers the one that decides writes what all share.
  */
 export class LearnedStore {
   private readonly waiting = new Map<string, Change>();
@@ -67,10 +72,13 @@ export class LearnedStore {
   }
 
   /**
-   * Reads what earlier lives, or other controllers, have learned; what cannot be used is said and left aside, and learned anew. Where the store
-   * fails it is read later, and nothing is written until then.
+   * Reads what earlier lives, or other controllers, have learned; what cannot be used is said and left aside, and learned
+   * anew. Where the store fails it is read later, a minute apart at most, and nothing is written until then: what is
+   * learned meanwhile is added to it.
    */
   async open(takers: Readonly<Record<LearnedKind, TakeText>>): Promise<void> {
+    this.readTimer?.cancel();
+    this.isRead = false;
     try {
       await this.readAll(takers);
     } catch (error) {
@@ -99,13 +107,14 @@ export class LearnedStore {
   private take(document: StoredDocument, takers: Readonly<Record<LearnedKind, TakeText>>): void {
     const { _id: id, _rev: revision } = document;
     if (typeof revision === 'string') this.revisions.set(id, revision);
-    // It has been learned anew meanwhile.
-    if (this.waiting.has(id)) return;
+    const change = this.waiting.get(id);
+    // It has been forgotten meanwhile.
+    if (change !== undefined && change.read === undefined) return;
     try {
       const { key, text } = readLearnedDocument(document);
       const take: TakeText | undefined = takers[key.kind];
       if (take === undefined) throw new LearnedDocumentError(`its kind is '${key.kind}'`);
-      take(text, key.name);
+      take(text, key.name, change !== undefined);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       this.parts.logger.warn({ document: id, reason }, 'what was learned before cannot be used, and is learned anew');
@@ -142,6 +151,7 @@ export class LearnedStore {
   }
 
   private note(change: Change): void {
+    if (!this.parts.mayWrite(change.key.kind)) return;
     const id = learnedId(change.key);
     if (!this.waiting.has(id) && this.waiting.size >= maxWaiting) {
       this.counts.dropped += 1;
@@ -174,8 +184,12 @@ export class LearnedStore {
   }
 
   private async writeAll(): Promise<void> {
-    const changes = [...this.waiting];
+    if (!this.isRead) return;
+    const all = [...this.waiting];
     this.waiting.clear();
+    // Another controller writes these by now, and has not read what is in memory here.
+    const changes = all.filter(([, { key }]) => this.parts.mayWrite(key.kind));
+    this.counts.dropped += all.length - changes.length;
     const failed: unknown[] = [];
     const write = async (): Promise<void> => {
       for (let next = changes.shift(); next !== undefined; next = changes.shift()) {

@@ -2,6 +2,7 @@ import type { Config } from '@gpuwhisk/common/config';
 import type { Decision, DeviceMode, NodeStatus } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
+import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
@@ -16,11 +17,14 @@ import type { TrainingSetState } from '@gpuwhisk/gpu/predict/training-set';
 import { QuotaTable } from '@gpuwhisk/gpu/quota/quota-table';
 import { readQuotaRow } from '@gpuwhisk/gpu/quota/quota-row-codec';
 import { DecisionRing } from '../balance/decision-ring.js';
+import type { LeaseKeeper } from '../balance/lease-keeper.js';
+import { forgottenChannel, isForgotten } from './forgotten.js';
+import type { Forgotten } from './forgotten.js';
 import { LearnedStore } from './learned-store.js';
 import type { LearnedKind } from './learned-document.js';
 import { learningMetrics } from './learning-metrics.js';
 import type { LearningMetrics } from './learning-metrics.js';
-import type { SaveCounts } from './learned-store.js';
+import type { SaveCounts, TakeText } from './learned-store.js';
 import { learnFromLook, typesOf } from './sightings.js';
 import { functionView, quotaView } from './learned-view.js';
 import type { LearnedFunction, LearnedModel, LearnedQuota } from './learned-view.js';
@@ -35,6 +39,10 @@ export interface LearnedParts {
   /** The controller's number: each has decisions of its own. */
   instance: number;
   options: Pick<Config['gpu'], 'learning'>;
+  /** The right to decide: who has it writes what all controllers share. Absent: there is one controller. */
+  lease?: Pick<LeaseKeeper, 'epoch'>;
+  /** Tells controllers what an operator has had forgotten; absent: there is one. */
+  state?: Pick<ClusterState, 'publish' | 'subscribe'>;
 }
 
 /** Decisions that are kept, and of how many there is a document. */
@@ -55,9 +63,15 @@ export class Learned {
   private readonly drivers = new Map<string, number>();
   private sampleListener: (key: ModelKey) => void = () => undefined;
   private readonly documents: LearnedStore;
+  private subscription: StateSubscription | undefined;
 
   private constructor(private readonly parts: LearnedParts) {
-    const documents = (this.documents = new LearnedStore({ ...parts, saveMs: parts.options.learning.saveMs }));
+    const documents = (this.documents = new LearnedStore({
+      ...parts,
+      saveMs: parts.options.learning.saveMs,
+      // Decisions are each controller's own.
+      mayWrite: (kind) => kind === 'decisions' || parts.lease === undefined || parts.lease.epoch !== undefined,
+    }));
     this.profiles = new FunctionProfiles({
       onChange: ({ function: name, gpuType, mode }, profile) => {
         const key = { kind: 'profile', name: `${gpuType}/${mode} ${name}` } as const;
@@ -86,6 +100,9 @@ export class Learned {
   /** Takes up what earlier lives have learned; where the store fails that is done later. */
   static async open(parts: LearnedParts): Promise<Learned> {
     const learned = new Learned(parts);
+    learned.subscription = await parts.state?.subscribe(forgottenChannel, (message) => {
+      if (isForgotten(message) && message.from !== parts.instance) learned.forget(message);
+    });
     await learned.documents.open({
       ...learned.takers(),
       decisions: (text, name) => {
@@ -149,10 +166,9 @@ export class Learned {
 
   /** The measured runs on a kind of GPU have changed. */
   samplesChanged({ gpuType, mode }: ModelKey): void {
-    const set = this.samplesOf({ gpuType, mode });
     this.documents.save({ kind: 'samples', name: nameOf({ gpuType, mode }) }, () => ({
       ...{ gpuType, mode },
-      text: JSON.stringify({ gpuType, mode, state: set.state() }),
+      text: JSON.stringify({ gpuType, mode, state: this.samplesOf({ gpuType, mode }).state() }),
     }));
   }
 
@@ -164,14 +180,23 @@ export class Learned {
     return true;
   }
 
-  /** What is known of functions. */
-  functions(): LearnedFunction[] {
-    return this.profiles.all().map(functionView);
+  /** How many functions, measured sets and predictors are known. */
+  counts(): { functions: number; quotas: number; models: number } {
+    return { functions: this.profiles.size, quotas: this.table.size, models: this.predictors.size };
   }
 
-  /** What was measured of sets. */
-  quotas(): LearnedQuota[] {
-    return this.table.rows().map(quotaView);
+  /** What is known of the functions that are wanted, by `/namespace/action`; absent: all. */
+  functions(wants?: (name: string) => boolean): LearnedFunction[] {
+    const all = this.profiles.all();
+    return (wants === undefined ? all : all.filter((one) => wants(one.function))).map(functionView);
+  }
+
+  /** What was measured of sets that have one of the functions that are wanted; absent: of all. */
+  quotas(wants?: (name: string) => boolean): LearnedQuota[] {
+    const all = this.table.rows();
+    return (wants === undefined ? all : all.filter(({ jobs }) => jobs.some((job) => wants(job.function)))).map(
+      quotaView,
+    );
   }
 
   /** The predictors in force that were learned. */
@@ -188,41 +213,70 @@ export class Learned {
 
   /** Forgets a function, `/namespace/action`, and all sets that it is in; returns whether anything was known of it. */
   forgetFunction(name: string): boolean {
-    this.table.sawVersion(name, undefined);
-    return this.profiles.forget(name);
+    return this.forgetEverywhere({ what: 'function', name });
   }
 
   /** Forgets what was measured of a set, by its id; returns whether there was anything. */
   forgetQuota(id: string): boolean {
-    return this.table.forget(id);
+    return this.forgetEverywhere({ what: 'quota', name: id });
   }
 
   /** Forgets a predictor and the runs that it was learned from; returns whether there was anything. */
   forgetModel(key: ModelKey): boolean {
-    const name = nameOf(key);
-    const wasThere = [this.predictors.delete(key), this.samples.delete(name)].includes(true);
+    return this.forgetEverywhere({ what: 'model', name: nameOf(key) });
+  }
+
+  /** The controller that decides knows it, too, and has the documents. */
+  private forgetEverywhere(forgotten: Forgotten): boolean {
+    const { state, instance, logger } = this.parts;
+    const wasThere = this.forget(forgotten);
+    state?.publish(forgottenChannel, { ...forgotten, from: instance }).catch((error: unknown) => {
+      logger.error({ ...forgotten, error: String(error) }, 'other controllers were not told what is to be forgotten');
+    });
+    return wasThere;
+  }
+
+  private forget({ what, name }: Forgotten): boolean {
+    if (what === 'quota') return this.table.forget(name);
+    if (what === 'function') {
+      this.table.sawVersion(name, undefined);
+      return this.profiles.forget(name);
+    }
+    const wasThere = [this.predictors.deleteNamed(name), this.samples.delete(name)].includes(true);
     this.documents.remove({ kind: 'model', name });
     this.documents.remove({ kind: 'samples', name });
     return wasThere;
   }
 
   /** Writes what is not written yet. */
-  close(): Promise<void> {
-    return this.documents.close();
+  async close(): Promise<void> {
+    await this.subscription?.close();
+    await this.documents.close();
   }
 
-  private takers(): Record<Exclude<LearnedKind, 'decisions'>, (text: string) => void> {
+  /** What was learned before; where more has been learned since, both count. */
+  private takers(): Record<Exclude<LearnedKind, 'decisions'>, TakeText> {
+    const { profiles, table } = this;
     return {
-      profile: (text) => this.profiles.restore(readProfile(JSON.parse(text))),
-      samples: (text) => this.restoreSamples(JSON.parse(text) as ModelKey & { state: TrainingSetState }),
+      profile: (text, _, isChanged) => {
+        const profile = readProfile(JSON.parse(text));
+        if (isChanged) profiles.merge(profile);
+        else profiles.restore(profile);
+      },
+      samples: (text, name, isChanged) => {
+        const { gpuType, mode, state } = JSON.parse(text) as ModelKey & { state: TrainingSetState };
+        const set = new TrainingSet(this.parts.random, state);
+        const since = this.samples.get(name)?.set;
+        if (isChanged && since !== undefined) set.addAll(since.state());
+        this.samples.set(nameOf({ gpuType, mode }), { key: { gpuType, mode }, set });
+      },
       model: (text) => void this.predictors.put(decodeModel(text)),
-      quota: (text) => this.table.restore(readQuotaRow(JSON.parse(text))),
+      quota: (text, _, isChanged) => {
+        const row = readQuotaRow(JSON.parse(text));
+        if (isChanged) table.merge(row);
+        else table.restore(row);
+      },
     };
-  }
-
-  private restoreSamples({ gpuType, mode, state }: ModelKey & { state: TrainingSetState }): void {
-    const set = new TrainingSet(this.parts.random, state);
-    this.samples.set(nameOf({ gpuType, mode }), { key: { gpuType, mode }, set });
   }
 }
 

@@ -51,14 +51,12 @@ export function learningMetrics(registry: Registry, learned: Learned): LearningM
     labelNames: ['kind'],
     registers,
     collect() {
-      this.set({ kind: 'functions' }, learned.functions().length);
-      this.set({ kind: 'quotas' }, learned.quotas().length);
-      this.set({ kind: 'models' }, learned.models().length);
+      for (const [kind, count] of Object.entries(learned.counts())) this.set({ kind }, count);
     },
   });
   new Counter({
     name: 'gpuwhisk_gpu_learned_writes_total',
-    help: 'Documents of what was learned: saved, failed and to be tried again, or dropped as too many waited',
+    help: 'Documents of what was learned: saved, failed and to be tried again, or dropped as too many waited or another controller decides',
     labelNames: ['outcome'],
     registers,
     collect() {

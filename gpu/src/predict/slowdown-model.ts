@@ -80,7 +80,17 @@ export class PredictorTable {
 
   /** Forgets what was learned; returns whether there was anything. */
   delete(key: ModelKey): boolean {
-    return this.models.delete(nameOf(key));
+    return this.deleteNamed(nameOf(key));
+  }
+
+  /** The same by `gpuType/mode`. */
+  deleteNamed(name: string): boolean {
+    return this.models.delete(name);
+  }
+
+  /** How many models there are. */
+  get size(): number {
+    return this.models.size;
   }
 
   /** All models, by GPU type and mode. */

@@ -39,6 +39,15 @@ export class TrainingSet {
     return undefined;
   }
 
+  /** Adds what another set holds and this one does not. */
+  addAll({ training, heldOut }: TrainingSetState): void {
+    const own = this.state();
+    const known = new Set([...own.training.samples, ...own.heldOut.samples].map((one) => JSON.stringify(one)));
+    for (const sample of [...training.samples, ...heldOut.samples]) {
+      if (!known.has(JSON.stringify(sample))) this.add(sample);
+    }
+  }
+
   state(): TrainingSetState {
     return { training: this.training.state(), heldOut: this.heldOut.state(), fresh: this.fresh };
   }

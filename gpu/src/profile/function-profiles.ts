@@ -1,6 +1,7 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { Task } from '../policies/policy.js';
 import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
+import { keptRuns, mergedProfile } from './merge-profiles.js';
 
 /** What was seen of a function with one size of batch. Times in ms. */
 export interface BatchProfile {
@@ -43,8 +44,6 @@ export interface ProfiledRun {
 /** What a task is told of its function. */
 export type KnownOfTask = Pick<Task, 'soloMs' | 'startMs' | 'features'>;
 
-/** Runs that count. */
-const keptRuns = 16;
 /** Sizes of batches that are told apart. */
 const maxBatches = 32;
 /** Longer than any run may take. */
@@ -154,6 +153,29 @@ export class FunctionProfiles {
   restore(profile: FunctionProfile): void {
     if (profile.version !== '') this.versions.set(profile.function, { version: profile.version, at: 0 });
     this.insert(profile);
+  }
+
+  /** Takes a profile of an earlier life of which more has been learned since. */
+  merge(earlier: FunctionProfile): void {
+    const kind = kindOf({ type: earlier.gpuType, mode: earlier.mode });
+    const since = this.byFunction.get(earlier.function)?.get(kind);
+    if (since === undefined) {
+      this.restore(earlier);
+      return;
+    }
+    const merged = mergedProfile(earlier, since);
+    this.restore(merged);
+    this.changed(merged);
+  }
+
+  /** How many profiles there are. */
+  get size(): number {
+    return this.count;
+  }
+
+  /** What is known of one function. */
+  ofFunction(name: string): FunctionProfile[] {
+    return [...(this.byFunction.get(name)?.values() ?? [])];
   }
 
   /** Forgets a function; returns whether anything was known of it. */

@@ -174,6 +174,28 @@ export class QuotaTable implements Quotas {
     this.insert(key, row);
   }
 
+  /** Takes a row of an earlier life; what has been measured of its set since stays. */
+  merge(row: QuotaRow): void {
+    const key = rowKey(row);
+    const since = this.byKey.get(key)?.row;
+    if (since === undefined) {
+      this.restore(row);
+      return;
+    }
+    if (row.driverMajor !== since.driverMajor) return;
+    for (const { shares, samples } of row.points) {
+      const isKnown = since.points.some((point) => point.shares.every((share, at) => share === shares[at]));
+      if (!isKnown) for (const slowdowns of samples) addMeasurement(since, shares, slowdowns);
+    }
+    since.searched ||= row.searched;
+    this.options.onChange?.(key, since);
+  }
+
+  /** How many rows there are. */
+  get size(): number {
+    return this.byKey.size;
+  }
+
   private nearestFor(
     set: readonly QuotaJob[],
     gpuType: string,

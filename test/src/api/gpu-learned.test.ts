@@ -26,7 +26,9 @@ const forget = (isKnown: boolean, what: unknown): boolean => {
 beforeAll(async () => {
   api = await startApi({
     learned: {
-      ...{ functions: () => functions, quotas: () => quotas, models: () => models },
+      functions: (wants = () => true) => functions.filter((one) => wants(one.function)),
+      quotas: (wants = () => true) => quotas.filter(({ jobs }) => jobs.some((job) => wants(job.function))),
+      models: () => models,
       forgetFunction: (name) => forget(name === '/alice/f', name),
       forgetQuota: (id) => forget(id === quotas[0]?.id, id),
       forgetModel: ({ gpuType, mode }) => forget(`${gpuType}/${mode}` === 'a100-40/mps', gpuType),

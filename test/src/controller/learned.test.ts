@@ -7,7 +7,9 @@ import { createMetrics } from '@gpuwhisk/common/metrics';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
+import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { Learned } from '@gpuwhisk/controller/learned/learned';
+import type { LearnedParts } from '@gpuwhisk/controller/learned/learned';
 import { trainModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
@@ -37,12 +39,16 @@ beforeEach(() => {
   warnings = [];
 });
 
-function open(over: ArtifactStore = store, instance = 0): Promise<Learned> {
+function open(
+  over: ArtifactStore = store,
+  instance = 0,
+  cluster: Pick<LearnedParts, 'lease' | 'state'> = {},
+): Promise<Learned> {
   const write = (line: string): void => void warnings.push(line);
   const logger = createLogger({ level: 'warn', destination: { write } });
   const options = configSchema.parse({}).gpu;
   const metrics = createMetrics();
-  const parts = { store: over, clock, random: seededRandom(1), logger, metrics, instance, options };
+  const parts = { store: over, clock, random: seededRandom(1), logger, metrics, instance, options, ...cluster };
   return clock.runUntil(Learned.open(parts));
 }
 
@@ -134,25 +140,68 @@ describe('what was learned', () => {
     const next = await open({ ...bound(store), list });
     expect([next.functions(), warnings.length]).toEqual([[], 1]);
     next.profiles.ran({ task, gpu, tookMs: 300, slowdown: 1, isWarm: true, isAlone: true });
+    next.addSample(kind, sample(0.25));
+    next.table.record(jobs, 'a100-40', 'mps', { shares: [50, 50], slowdowns: [1.1, 1.1] }, 550);
     await clock.runFor(30_000);
-    expect([next.quotas(), warnings.length]).toEqual([[], 1]);
+    expect([next.quotas()[0]?.points.length, warnings.length]).toEqual([1, 1]);
     fails = false;
     await clock.runFor(60_000);
-    expect(next.quotas()).toHaveLength(1);
-    // What has been learned since is newer.
-    expect((await open()).functions()).toMatchObject([{ batches: [{ soloMs: 300 }] }]);
+    // Neither what was known nor what has been learned since is lost.
+    for (const known of [next, await open()]) {
+      expect(known.functions()).toMatchObject([{ batches: [{ soloMs: 300, runs: 2 }] }]);
+      expect(known.samplesOf(kind).state().training.samples).toEqual([sample(0.5), sample(0.25)]);
+      expect(known.quotas()[0]?.points.map(({ shares }) => shares)).toEqual([
+        [50, 50],
+        [70, 30],
+      ]);
+    }
   });
 
-  test('is overwritten by whoever writes last, where two controllers learn the same', async () => {
-    const [one, other] = [await open(), await open(store, 1)];
+  test('what was forgotten while the store failed does not come back', async () => {
+    const first = await open();
+    learnAll(first);
+    await clock.runUntil(first.close());
+    let fails = true;
+    const list: ArtifactStore['list'] = (...all) =>
+      fails ? Promise.reject(new Error('the store fails')) : store.list(...all);
+    const next = await open({ ...bound(store), list });
+    next.profiles.ran({ task, gpu, tookMs: 300, slowdown: 1, isWarm: true, isAlone: true });
+    next.forgetFunction('/guest/a');
+    fails = false;
+    await clock.runFor(60_000);
+    expect([next.functions(), (await open()).functions()]).toEqual([[], []]);
+  });
+
+  test('is written by the controller that decides, whatever others have in memory', async () => {
+    const [lease, none] = [{ epoch: 1 as number | undefined }, { epoch: undefined as number | undefined }];
+    const [one, other] = [await open(store, 0, { lease }), await open(store, 1, { lease: none })];
     learnAll(one);
     await clock.runFor(3000);
-    learnAll(other);
     other.profiles.ran({ task, gpu, tookMs: 300, slowdown: 1, isWarm: true, isAlone: true });
+    other.decisions.add(decision('its own', 2));
     await clock.runFor(3000);
-    expect((await open()).functions()).toEqual(other.functions());
+    expect((await open()).functions()).toEqual(one.functions());
     expect((await documents()).filter(({ kind: of }) => of === 'decisions')).toHaveLength(2);
+    // The right to decide goes to the other one, and what the first had not written is not written over it.
+    one.addSample(kind, sample(0.1));
+    [lease.epoch, none.epoch] = [undefined, 2];
+    await clock.runUntil(other.takeOver());
+    other.addSample(kind, sample(0.25));
+    await clock.runFor(6000);
+    expect((await open()).samplesOf(kind).state().training.samples).toEqual([sample(0.5), sample(0.25)]);
     expect(warnings).toEqual([]);
+  });
+
+  test('is forgotten by all controllers, whichever was asked', async () => {
+    const state = embeddedState(clock);
+    const decides = await open(store, 0, { state, lease: { epoch: 1 } });
+    learnAll(decides);
+    await clock.runFor(3000);
+    const other = await open(store, 1, { state, lease: { epoch: undefined } });
+    expect([other.forgetFunction('/guest/a'), other.forgetModel(kind)]).toEqual([true, true]);
+    await clock.runFor(3000);
+    expect([decides.functions(), decides.models(), decides.quotas()]).toEqual([[], [], []]);
+    expect((await documents()).map((one) => one.kind)).toEqual(['decisions']);
   });
 });
 

@@ -1,0 +1,31 @@
+import { expect, test } from '@jest/globals';
+import type { BatchProfile, FunctionProfile } from './function-profiles.js';
+import { mergedProfile } from './merge-profiles.js';
+
+const batch = (size: number, soloMs: number[], isAlone = true, startMs: number[] = []): BatchProfile => ({
+  ...{ batch: size, soloMs, isAlone, startMs },
+});
+const profile = (version: string, batches: BatchProfile[], smUtil?: number): FunctionProfile => ({
+  ...{ function: '/guest/a', gpuType: 'a100-40', mode: 'mps', version, batches },
+  ...(smUtil !== undefined && { features: { smUtil, dramUtil: 0, l2Util: 0 } }),
+});
+
+test('runs of both lives count, the last 16, and each size of batch that either has seen', () => {
+  const earlier = profile('1', [batch(1, Array<number>(16).fill(10), true, [5]), batch(2, [20])], 0.3);
+  const since = profile('1', [batch(1, [12], true, [6]), batch(4, [40])], 0.2);
+  expect(mergedProfile(earlier, since)).toEqual(
+    profile('1', [batch(2, [20]), batch(1, [...Array<number>(15).fill(10), 12], true, [5, 6]), batch(4, [40])], 0.3),
+  );
+});
+
+test('what was measured alone stands, whichever life it is of', () => {
+  const [alone, beside] = [profile('1', [batch(1, [10])]), profile('1', [batch(1, [14, 15], false, [3])])];
+  expect(mergedProfile(alone, beside).batches).toEqual([batch(1, [10], true, [3])]);
+  expect(mergedProfile(beside, alone).batches).toEqual([batch(1, [10], true, [3])]);
+});
+
+test('an earlier version is forgotten, unless only processes were seen since', () => {
+  const earlier = profile('1', [batch(1, [10])], 0.5);
+  expect(mergedProfile(earlier, profile('2', [batch(1, [30])]))).toEqual(profile('2', [batch(1, [30])]));
+  expect(mergedProfile(earlier, profile('', [], 0.6))).toEqual(profile('1', [batch(1, [10])], 0.6));
+});

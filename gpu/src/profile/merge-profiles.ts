@@ -1,0 +1,36 @@
+import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
+import type { BatchProfile, FunctionProfile } from './function-profiles.js';
+
+/** Runs of each size of batch that count. */
+export const keptRuns = 16;
+
+/** What an earlier life knew of a function, with what has been learned since: of another version that alone counts. */
+export function mergedProfile(earlier: FunctionProfile, since: FunctionProfile): FunctionProfile {
+  if (since.version !== '' && since.version !== earlier.version) return since;
+  const features = mostOf(earlier.features, since.features);
+  const use = features && { features };
+  // Only its processes were seen since.
+  if (since.version === '') return { ...earlier, ...use };
+  const only = earlier.batches.filter(({ batch }) => !since.batches.some((one) => one.batch === batch));
+  const both = since.batches.map((one) => {
+    const before = earlier.batches.find(({ batch }) => batch === one.batch);
+    return before === undefined ? one : mergedBatch(before, one);
+  });
+  return { ...since, ...use, batches: [...only, ...both] };
+}
+
+function mergedBatch(earlier: BatchProfile, since: BatchProfile): BatchProfile {
+  const startMs = [...earlier.startMs, ...since.startMs].slice(-keptRuns);
+  // What was measured alone is better than what was worked out.
+  if (earlier.isAlone !== since.isAlone) return { ...(earlier.isAlone ? earlier : since), startMs };
+  return { ...since, soloMs: [...earlier.soloMs, ...since.soloMs].slice(-keptRuns), startMs };
+}
+
+function mostOf(one: WorkloadFeatures | undefined, other: WorkloadFeatures | undefined): WorkloadFeatures | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return {
+    smUtil: Math.max(one.smUtil, other.smUtil),
+    dramUtil: Math.max(one.dramUtil, other.dramUtil),
+    l2Util: Math.max(one.l2Util, other.l2Util),
+  };
+}
