@@ -12,6 +12,8 @@ const names = {
   server: 'gpuwhisk/server:latest',
   nodejs: 'gpuwhisk/action-nodejs-v22:latest',
   python: 'gpuwhisk/action-python-v3.11:latest',
+  native: 'gpuwhisk/action-native-v1:latest',
+  java: 'gpuwhisk/action-java-v17:latest',
 };
 const timeoutMs = 1_800_000;
 

@@ -105,6 +105,8 @@ export const configSchema = z.strictObject({
       dns: z.array(z.string()).default([]),
       /** Beginnings of names of images that are never asked a registry for, unless the engine lacks them. */
       localImages: z.array(z.string().min(1)).default([]),
+      /** How long the engine may take for a call other than a pause (10 s) or a pull (10 minutes). */
+      callTimeoutMs: count.default(60_000),
     })
     .prefault({}),
   /** The GPUs: those that the driver finds, none, or simulated ones, such as `sim:a100-40x4,h100`. */

@@ -2,9 +2,13 @@
 // into the container, and is its init.
 //
 //   entry PROGRAM [ARGUMENT...]
+//   entry --hold
 //
 // Connects three times to the socket that GPUWHISK_SOCKET names; in this order these become the runtime's standard
 // output, its standard error and its channel (descriptor 3). Complaints of its own go to the container's log.
+//
+// With --hold it keeps the PID namespace of an MSContainer, which the containers of its pairs join: it reaps what is
+// orphaned in it, and all ends when it does. There the entries of the pairs are ordinary processes.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -56,11 +61,26 @@ _Noreturn static void run_program(char **command, const int *streams) {
   _exit(EXIT_NO_PROGRAM);
 }
 
+_Noreturn static void hold(void) {
+  sigset_t awaited;
+  sigemptyset(&awaited);
+  sigaddset(&awaited, SIGCHLD);
+  sigaddset(&awaited, SIGTERM);
+  sigaddset(&awaited, SIGINT);
+  sigprocmask(SIG_BLOCK, &awaited, NULL);
+  for (;;) {
+    int number = sigwaitinfo(&awaited, NULL);
+    if (number == SIGTERM || number == SIGINT) exit(0);
+    while (waitpid(-1, NULL, WNOHANG) > 0) continue;
+  }
+}
+
 static pid_t runtime;
 
 static void pass_on(int signal_number) { kill(runtime, signal_number); }
 
 int main(int count, char **words) {
+  if (count == 2 && strcmp(words[1], "--hold") == 0) hold();
   const char *path = getenv("GPUWHISK_SOCKET");
   if (count < 2 || path == NULL) {
     fputs("entry: this image is started by gpuwhisk, which mounts a socket and names it in GPUWHISK_SOCKET.\n", stderr);
@@ -68,6 +88,8 @@ int main(int count, char **words) {
   }
   int streams[STREAMS];
   for (int i = 0; i < STREAMS; i++) streams[i] = connect_to(path);
+  // Its orphans are its own where it is not the namespace's first process.
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) fail("prctl", EXIT_SETUP_FAILED);
   runtime = fork();
   if (runtime < 0) fail("fork", EXIT_SETUP_FAILED);
   if (runtime == 0) run_program(words + 1, streams);
@@ -75,7 +97,7 @@ int main(int count, char **words) {
   struct sigaction action = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
   sigaction(SIGTERM, &action, NULL);
   sigaction(SIGINT, &action, NULL);
-  // As PID 1 it reaps what is orphaned, and what is left ends with it.
+  // It reaps what is orphaned; the engine ends what is left when it ends.
   for (;;) {
     int status;
     pid_t ended = wait(&status);

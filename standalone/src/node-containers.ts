@@ -52,7 +52,7 @@ export function openCatalog(config: Config, logger: Logger): Promise<NodeCatalog
 
 async function imageCatalog(config: Config, logger: Logger): Promise<NodeCatalog> {
   const file = resolve(config.runtimesManifest ?? join(root, 'docker', 'runtimes.json'));
-  const { socket, network, dns, localImages } = config.docker;
+  const { socket, network, dns, localImages, callTimeoutMs } = config.docker;
   const catalog = await readImageCatalog(file, localImages);
   const nothing = (): Promise<void> => Promise.resolve();
   return {
@@ -67,6 +67,7 @@ async function imageCatalog(config: Config, logger: Logger): Promise<NodeCatalog
         dataDir: config.dataDir,
         poolMemoryMiB: memoryMiB,
         serveContainers: serve,
+        timeouts: { callMs: callTimeoutMs },
       });
       return { factory, service: () => factory.containerService };
     },

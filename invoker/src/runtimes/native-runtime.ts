@@ -11,8 +11,13 @@ export const nativeVersion = '1';
 /** Folders, of the sandbox, that functions may write in: as those of other kinds do. */
 const writable = ['.', '/tmp', '/dev/shm'];
 /** Of the sandbox that compiles. */
-const buildMemoryMiB = 1024;
+export const buildMemoryMiB = 1024;
 const elfMagic = '7f454c46';
+
+/** Whether code is no ELF file: source text, or an archive of it. */
+export function isNativeSource({ code, binary }: { code: string; binary: boolean }): boolean {
+  return !binary || Buffer.from(code.slice(0, 8), 'base64').toString('hex', 0, 4) !== elfMagic;
+}
 
 /** Whether native functions can be run here: the proxy and the pre-warmer were built. */
 export const hasNative = (): boolean => existsSync(proxyPath) && existsSync(nativePrewarmerPath);
@@ -38,7 +43,7 @@ export function nativeLaunch(runtimesDir: string, node: string, compilers: Nativ
   };
   if (!compilers) return launch;
   const build: BuildStep = {
-    needs: ({ code, binary }) => !binary || Buffer.from(code.slice(0, 8), 'base64').toString('hex', 0, 4) !== elfMagic,
+    needs: isNativeSource,
     key: [compilers.c, compilers.cpp ?? ''].join(' '),
     launch: buildLaunch(runtimesDir, node, {
       kind,

@@ -9,12 +9,16 @@ export interface Bind {
   mode?: 'ro' | 'rw' | 'dev';
 }
 
-/** How the code of an action is built before a container gets it. */
-export interface BuildStep {
+/** That the code of an action is built before a container gets it. */
+export interface Build {
   /** Whether this code has to be built; else it goes to the container as it is. */
   needs(code: { code: string; binary: boolean }): boolean;
   /** Of everything that the program depends on besides the code and the name of its main function. */
   key: string;
+}
+
+/** How it is built. */
+export interface BuildStep extends Build {
   /** A runtime whose init builds the code and whose run answers `{"program": base64}`. */
   launch: RuntimeLaunch;
   /** Of the sandbox that builds. */

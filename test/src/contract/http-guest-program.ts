@@ -27,6 +27,7 @@ const server = createServer((request, response) => {
       case 'mute': return answer(200, { ok: true }, false);
       case 'string': return answer(200, 'text');
       case 'hang': return undefined;
+      case 'sleep': console.log('sleeping'); setTimeout(() => answer(200, { slept: true }), value.ms); return undefined;
       case 'exit': return process.exit(1);
       default: return answer(200, value);
     }

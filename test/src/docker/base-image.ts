@@ -1,6 +1,15 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, copyFileSync, existsSync, linkSync, mkdirSync, readdirSync, realpathSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  realpathSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { DockerEngine } from './docker-engine.js';
@@ -71,27 +80,37 @@ export async function importImage(
   if (packed !== 0 || imported !== 0) throw new Error(`The image ${name} could not be imported.`);
 }
 
-/** What a C compiler that links statically is made of, besides its headers. */
-function compilerFiles(): string[] {
+/** What a C compiler is made of, besides its headers: programs, and what they link, statically or into a shared object. */
+function compilerFiles(): { programs: string[]; linked: string[] } {
   const ask = (question: string): string => execFileSync('cc', [question], { encoding: 'utf8' }).trim();
   const programs = ['cc1', 'collect2', 'as', 'ld'].map((name) => {
     const path = ask(`-print-prog-name=${name}`);
     return path.startsWith('/') ? path : execFileSync('sh', ['-c', `command -v ${path}`], { encoding: 'utf8' }).trim();
   });
-  const names = ['crt1.o', 'crti.o', 'crtn.o', 'crtbeginT.o', 'crtend.o', 'libc.a', 'libgcc.a', 'libgcc_eh.a'];
-  const linked = [...names, 'liblto_plugin.so'].map((name) => ask(`-print-file-name=${name}`));
-  return [...programs, ...linked.filter((path) => path.startsWith('/'))];
+  const names = [
+    ...['crt1.o', 'crti.o', 'crtn.o', 'crtbeginT.o', 'crtend.o', 'crtbeginS.o', 'crtendS.o'],
+    ...['libc.a', 'libgcc.a', 'libgcc_eh.a', 'libc_nonshared.a'],
+    ...['libc.so', 'libm.so', 'libgcc_s.so', 'libgcc_s.so.1'],
+  ];
+  const files = names.map((name) => ask(`-print-file-name=${name}`));
+  // Two of those are scripts of the linker's that name others, by paths of the system that are links there.
+  const named = files
+    .filter((path) => /\/lib[cm]\.so$/.test(path))
+    .flatMap((path) => [...readFileSync(path, 'utf8').matchAll(/\/\S+/g)].map(([name]) => name));
+  const linked = [...files, ...named].filter((path) => path.startsWith('/') && existsSync(path));
+  return { programs: [...programs, ask('-print-file-name=liblto_plugin.so')], linked };
 }
 
 /** Adds the machine's C compiler with its headers. */
 export function addCompiler(root: string): void {
   const compiler = execFileSync('sh', ['-c', 'command -v cc'], { encoding: 'utf8' }).trim();
-  const files = [compiler, ...compilerFiles()];
-  for (const path of files) place(path, root);
-  const loaded = files.filter((path) => !/\.[ao]$/.test(path));
+  const { programs, linked } = compilerFiles();
+  const loaded = [compiler, ...programs];
+  for (const path of [...loaded, ...linked]) place(path, root);
   for (const library of librariesOf(loaded)) place(library, root);
   const inner = execFileSync('cc', ['-print-file-name=include'], { encoding: 'utf8' }).trim();
-  for (const folder of ['/usr/include', inner]) copyFolder(folder, root, ['c++', 'node', 'python3*']);
+  copyFolder(inner, root, []);
+  copyFolder('/usr/include', root, ['c++', 'node', 'python3*', 'llvm*', 'unicode', 'valgrind', 'tcl*', 'X11', 'nss']);
 }
 
 /** Adds the interpreter at `home` (its prefix) of that minor version with its library, without packages. */

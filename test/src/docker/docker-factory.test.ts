@@ -3,6 +3,7 @@ import { containerFactoryContract } from '../contract/container-factory.js';
 import { hasDocker, startDocker } from './docker-engine.js';
 import type { DockerEngine } from './docker-engine.js';
 import { makeGuestImages, openDockerFactory } from './docker-harness.js';
+import { platformCases } from './platform-cases.js';
 import { foreignCases } from './foreign-cases.js';
 import { troubleCases } from './trouble-cases.js';
 
@@ -18,5 +19,7 @@ const startTimeoutMs = 120_000;
 
   foreignCases(() => engine);
   troubleCases(() => engine);
-  containerFactoryContract('Docker factory', () => openDockerFactory(engine));
+  platformCases(() => engine);
+  // Runtimes that speak frames need no network, which takes the engine longest.
+  containerFactoryContract('Docker factory', () => openDockerFactory(engine, { network: 'none' }));
 });

@@ -2,7 +2,9 @@ import { cpSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { JsonObject } from '@gpuwhisk/common/json';
 import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
+import type { Container, ContainerFactory, ContainerSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import { findPython } from '@gpuwhisk/invoker/runtimes/find-python';
 import { limits, runRequest } from '../contract/container-calls.js';
 import { textOf } from '../contract/containers/cases.js';
@@ -13,11 +15,39 @@ import { openDockerFactory } from './docker-harness.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const base = 'gpuwhisk/test-base:1';
+const families = ['nodejs', 'python', 'native'] as const;
 const startTimeoutMs = 240_000;
+const testTimeoutMs = 120_000;
+/** With what it takes to compile. */
+const initTimeoutMs = 60_000;
+
+/** Tries what a process could do to another of its own user. */
+const hunter = `
+import os
+
+def main(args):
+    pid = args["pid"]
+
+    def attempt(act):
+        try:
+            act()
+        except Exception as error:
+            return type(error).__name__
+        return "done"
+
+    return {
+        "seen": os.path.exists(f"/proc/{pid}"),
+        "kill": attempt(lambda: os.kill(pid, 9)),
+        "environ": attempt(lambda: open(f"/proc/{pid}/environ").read()),
+        "mem": attempt(lambda: open(f"/proc/{pid}/mem", "rb")),
+        "root": attempt(lambda: os.listdir(f"/proc/{pid}/root")),
+    }
+`;
 
 /** What `npm run images` lays out, as far as the runtimes' images need it. */
 function layOut(folder: string): string {
-  const paths = ['runtimes', 'node_modules/adm-zip', 'native/build/proxy', 'native/build/resident.so', 'bin'];
+  const built = ['proxy', 'prewarmer', 'resident.so'].map((name) => `native/build/${name}`);
+  const paths = ['runtimes', 'node_modules/adm-zip', 'bin', ...built];
   for (const path of paths) cpSync(join(root, path), join(folder, 'release', path), { recursive: true });
   cpSync(join(root, 'native/entry'), join(folder, 'entry'), { recursive: true });
   return folder;
@@ -37,9 +67,12 @@ function layOut(folder: string): string {
     addPython(files, python.basePrefix, version);
     await importImage(engine, base, files, [`ENV PATH=${join(process.execPath, '..')}:/usr/local/bin:/usr/bin:/bin`]);
     const bases = ['NODE_IMAGE', 'PYTHON_IMAGE', 'COMPILER_IMAGE'].map((name) => `${name}=${base}`);
-    const told = [...bases, `PYTHON_HOME=${python.basePrefix}`, `PYTHON_VERSION=${version}`];
+    const told = [
+      ...bases,
+      ...[`PYTHON_HOME=${python.basePrefix}`, `PYTHON_VERSION=${version}`, `NODE_PROGRAM=${process.execPath}`],
+    ];
     const context = layOut(join(engine.folder, 'context'));
-    for (const target of ['nodejs', 'python']) {
+    for (const target of families) {
       const flags = [
         ...told.flatMap((argument) => ['--build-arg', argument]),
         '--target',
@@ -56,6 +89,38 @@ function layOut(folder: string): string {
   const codes = {
     nodejs: 'function main(args) { console.log("hi"); return { hello: args.name, user: process.getuid() }; }',
     python: 'import os\ndef main(args):\n    print("hi")\n    return {"hello": args["name"], "user": os.getuid()}\n',
+    native: `#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+static char result[100];
+const char *gpuwhisk_main(const char *json) {
+  puts("hi");
+  fflush(stdout);
+  sprintf(result, "{\\"hello\\":\\"%c\\",\\"user\\":%d}", strstr(json, "name")[7], (int)getuid());
+  return result;
+}`,
+  };
+  const main = (family: keyof typeof codes): string => (family === 'native' ? '' : 'main');
+  const init = async (container: Container, family: keyof typeof codes, code = codes[family]): Promise<void> => {
+    const env = { __OW_NAMESPACE: 'guest' };
+    const request = { name: 'f', main: main(family), code, binary: false, env };
+    const call = container.init(request, { ...limits, timeoutMs: initTimeoutMs });
+    expect(await call.outcome).toEqual({ type: 'ok' });
+  };
+  const call = async (container: Container, value: JsonObject) => {
+    const made = container.run({ ...runRequest(value), deadline: String(Date.now() + 20_000) }, limits);
+    const outcome = await made.outcome;
+    if (outcome.type !== 'result') throw new Error(JSON.stringify(outcome));
+    return { result: outcome.result as JsonObject, logs: (await made.logs).map(textOf) };
+  };
+  const kindOf = (family: string): ContainerSpec => bareSpec(`blackbox:gpuwhisk/${family}:1`, 256);
+  const using = async (use: (factory: ContainerFactory) => Promise<void>): Promise<void> => {
+    const { factory, close } = await openDockerFactory(engine, { network: 'none' });
+    try {
+      await use(factory);
+    } finally {
+      await close();
+    }
   };
 
   test.each([
@@ -63,26 +128,96 @@ function layOut(folder: string): string {
     ['nodejs', 'prewarm'],
     ['python', 'create'],
     ['python', 'prewarm'],
+    ['native', 'create'],
+    ['native', 'prewarm'],
   ] as const)(
     'a %s function runs in a container that %s made; one made ahead takes the next function',
-    async (family, how) => {
-      const { factory, close } = await openDockerFactory(engine);
-      try {
-        const container = await factory[how](bareSpec(`blackbox:gpuwhisk/${family}:1`, 256));
-        expect(container.canUnload).toBe(how === 'prewarm');
+    (family, how) =>
+      using(async (factory) => {
+        const container = await factory[how](kindOf(family));
+        expect(container.canUnload).toBe(how === 'prewarm' || family === 'native');
         for (const name of how === 'prewarm' ? ['a', 'b'] : ['a']) {
-          const env = { __OW_NAMESPACE: 'guest' };
-          const init = { name: 'f', main: 'main', code: codes[family], binary: false, env };
-          expect(await container.init(init, limits).outcome).toEqual({ type: 'ok' });
-          const deadline = String(Date.now() + 20_000);
-          const call = container.run({ ...runRequest({ name }), deadline }, limits);
-          expect(await call.outcome).toMatchObject({ type: 'result', result: { hello: name, user: 1000 } });
-          expect((await call.logs).map(textOf)).toEqual(['hi']);
+          await init(container, family);
+          const { result, logs } = await call(container, { name });
+          expect(result.hello).toBe(name);
+          if (how === 'create') expect(result.user).toBe(1000);
+          else expect(result.user).toBeGreaterThan(10_000);
+          expect(logs).toEqual(['hi']);
           if (how === 'prewarm') expect(await container.unload(true, limits).outcome).toEqual({ type: 'ok' });
         }
-      } finally {
-        await close();
-      }
-    },
+      }),
+    testTimeoutMs,
+  );
+
+  test(
+    'pairs share the PID namespace of an MSContainer and no more; they end with it',
+    () =>
+      using(async (factory) => {
+        const pairs = await Promise.all(
+          ['python', 'python', 'native'].map((family) => factory.prewarm(kindOf(family))),
+        );
+        const [first, second, native] = pairs as [Container, Container, Container];
+        expect(new Set(pairs.map(({ msContainer }) => msContainer)).size).toBe(1);
+        expect(first.msContainer).toBeDefined();
+        expect(new Set(pairs.map(({ pid }) => pid)).size).toBe(3);
+        await init(first, 'python', hunter);
+        await init(second, 'python');
+        await init(native, 'native');
+        await call(second, { name: 'a' });
+        // Each is seen by the other, as a process of somebody else's.
+        const refused = 'PermissionError';
+        expect((await call(first, { pid: second.pid ?? 0 })).result).toEqual({
+          seen: true,
+          kill: refused,
+          environ: refused,
+          mem: refused,
+          root: refused,
+        });
+        expect((await call(second, { name: 'b' })).result.hello).toBe('b');
+
+        // One that compiled may be on its way out.
+        const named = ['--filter', 'name=_mscontainer_', '--filter', 'name=_prewarm_'];
+        const ids = (await engine.docker(['ps', '-q', '--no-trunc', ...named])).trim().split('\n');
+        const all = JSON.parse(await engine.docker(['inspect', ...ids])) as {
+          Id: string;
+          Name: string;
+          Config: { User: string };
+          HostConfig: { PidMode: string; Privileged: boolean; CapAdd: unknown; SecurityOpt: string[]; Memory: number };
+        }[];
+        const holder = all.find(({ Name }) => Name.includes('_mscontainer_'));
+        const ofPairs = all.filter((one) => one !== holder);
+        expect(ofPairs).toHaveLength(3);
+        expect(new Set(ofPairs.map(({ Config }) => Config.User)).size).toBe(3);
+        for (const { HostConfig } of ofPairs) {
+          expect(HostConfig).toMatchObject({
+            PidMode: `container:${holder?.Id}`,
+            Privileged: false,
+            CapAdd: null,
+            SecurityOpt: ['no-new-privileges'],
+            Memory: 256 * 1024 * 1024,
+          });
+        }
+
+        await engine.docker(['kill', holder?.Id ?? '']);
+        await Promise.all(pairs.map(({ exited }) => exited));
+        const next = await factory.prewarm(kindOf('native'));
+        expect(next.msContainer).not.toBe(first.msContainer);
+        await init(next, 'native');
+        expect((await call(next, { name: 'c' })).result.hello).toBe('c');
+      }),
+    testTimeoutMs,
+  );
+
+  test(
+    'source that does not compile is refused with what the compiler says',
+    () =>
+      using(async (factory) => {
+        const container = await factory.prewarm(kindOf('native'));
+        const request = { name: 'f', main: '', code: 'int main( {', binary: false, env: {} };
+        const refused = container.init(request, limits);
+        expect(await refused.outcome).toMatchObject({ type: 'error', error: expect.stringContaining('binary') });
+        expect((await refused.logs).join('\n')).toContain('error:');
+      }),
+    testTimeoutMs,
   );
 });

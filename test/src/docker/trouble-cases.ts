@@ -63,7 +63,7 @@ export function troubleCases(engine: () => DockerEngine): void {
 
     test('of a fixed tag do if the registry cannot be asked, others do not', async () => {
       for (const tag of ['1', 'latest'])
-        await engine().docker(['tag', 'gpuwhisk/test-framed:1', `${noRegistry}/had:${tag}`]);
+        await engine().docker(['tag', 'gpuwhisk/test-http:1', `${noRegistry}/had:${tag}`]);
       await using(async ({ factory }) => {
         const container = await factory.create(bareSpec(`blackbox:${noRegistry}/had:1`, 256));
         await container.destroy();
@@ -109,40 +109,6 @@ export function troubleCases(engine: () => DockerEngine): void {
       await second.close();
       await first.close();
     }));
-
-  test(
-    'an engine that hangs is found unhealthy, refused to wait for, and used again once it answers',
-    () =>
-      using(async ({ dataDir }) => {
-        const said: string[] = [];
-        const logger = { info: () => undefined, warn: (line: string) => void said.push(line) };
-        const { factory, close } = await openDockerFactory(engine(), {
-          dataDir: `${dataDir}/own`,
-          logger,
-          timeouts: { callMs: 4000 },
-        });
-        const container = await initialized(factory);
-        engine().process.kill('SIGSTOP');
-        try {
-          await expect(factory.create(spec)).rejects.toThrow(ProvisioningError);
-          expect(factory.health).toBe('unhealthy');
-          await expect(factory.create(spec)).rejects.toThrow('does not answer');
-          // What runs does not need it.
-          expect(await run(container, { still: 'here' }).outcome).toMatchObject({ result: { still: 'here' } });
-          await container.destroy();
-        } finally {
-          engine().process.kill('SIGCONT');
-        }
-        const deadline = performance.now() + 20_000;
-        while (factory.health !== 'healthy' && performance.now() < deadline)
-          await new Promise((done) => setTimeout(done, 50));
-        const another = await initialized(factory);
-        expect(await run(another, { a: 2 }).outcome).toMatchObject({ result: { a: 2 } });
-        expect(said.join('\n')).toMatch(/is unhealthy[^]*is healthy/);
-        await close();
-      }),
-    60_000,
-  );
 
   test('a factory without an engine does not start', async () => {
     const opened = openDockerFactory(engine(), { socketPath: '/no/such/socket' });

@@ -31,11 +31,18 @@ export interface ContainerPlan {
   socket?: string;
   /** Present where the spec has a GPU. */
   gpu?: GpuAccess;
+  /** Where it shares the PID namespace of another container. */
+  shared?: {
+    /** `container:ID` */
+    pidNamespace: string;
+    /** Nobody else in that namespace has it, so that none may signal or trace another. */
+    userId: number;
+  };
 }
 
 /** The Engine API's request to make the container. */
 export function createRequest(plan: ContainerPlan): object {
-  const { image, spec, labels, network, dns, socket, command, gpu } = plan;
+  const { image, spec, labels, network, dns, socket, command, gpu, shared } = plan;
   const memoryBytes = spec.memoryMiB * MiB;
   const binds = [...(socket === undefined ? [] : [`${socket}:${socketInside}`]), ...gpuBinds(gpu)];
   return {
@@ -46,6 +53,7 @@ export function createRequest(plan: ContainerPlan): object {
     AttachStdout: true,
     AttachStderr: true,
     ...(gpu?.oneUser && { User: gpuUser }),
+    ...(shared && { User: `${shared.userId}:${shared.userId}` }),
     HostConfig: {
       CpuShares: Math.max(minCpuShares, Math.floor((cpuSharesOfAll * spec.memoryMiB) / plan.poolMemoryMiB)),
       Memory: memoryBytes,
@@ -59,6 +67,7 @@ export function createRequest(plan: ContainerPlan): object {
       LogConfig: { Type: 'json-file', Config: keptLog },
       ...(binds.length > 0 && { Binds: binds }),
       ...(gpu?.oneUser && { IpcMode: 'host' }),
+      ...(shared && { PidMode: shared.pidNamespace }),
       ...gpuDevices(spec, gpu),
     },
   };

@@ -2,6 +2,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { ConnectedContainer, ContainerBody } from '../connected-container.js';
 import type { ContainerState, Engine } from './engine.js';
+import { EngineError } from './engine-client.js';
 
 /** How long a container whose runtime is gone is asked whether it has ended, before it is killed; ms. */
 const endWaitMs = 1000;
@@ -14,6 +15,7 @@ export interface DockerParts {
   engine: Engine;
   clock: Clock;
   hostPid: number | undefined;
+  load: ContainerBody['load'];
   /** Removes it from the engine, and what else it held on the host; tried again later if that fails. Never rejects. */
   remove(): Promise<void>;
 }
@@ -24,7 +26,11 @@ export class DockerBody implements ContainerBody {
   private removal: Promise<void> | undefined;
   private leaving = false;
 
-  constructor(private readonly parts: DockerParts) {}
+  readonly load: ContainerBody['load'];
+
+  constructor(private readonly parts: DockerParts) {
+    this.load = (request, limits, init) => parts.load(request, limits, init);
+  }
 
   get hostPid(): number | undefined {
     return this.parts.hostPid;
@@ -35,10 +41,14 @@ export class DockerBody implements ContainerBody {
     this.container = container;
   }
 
-  load: ContainerBody['load'] = (request, _, init) => init(request);
-
-  pause(): Promise<void> {
-    return this.parts.engine.pause(this.parts.engineId);
+  async pause(): Promise<void> {
+    try {
+      await this.parts.engine.pause(this.parts.engineId);
+    } catch (error) {
+      // It may be frozen yet, once the engine gets to it: the next run would hang.
+      if (error instanceof EngineError && error.isUnreachable) void this.container?.destroy();
+      throw error;
+    }
   }
 
   resume(): Promise<void> {

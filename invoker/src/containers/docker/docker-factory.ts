@@ -1,18 +1,28 @@
 import { createHash } from 'node:crypto';
 import { mkdir, realpath, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { systemRandom } from '@gpuwhisk/common/system/random';
+import { buildMemoryMiB, isNativeSource } from '../../runtimes/native-runtime.js';
+import type { Build } from '../../runtimes/runtime-catalog.js';
+import type { ContainerBody } from '../connected-container.js';
 import type { Container, ContainerFactory, ContainerSpec, Match } from '../container-factory.js';
-import { ProvisioningError } from '../container-factory.js';
+import { ProvisioningError, bareSpec } from '../container-factory.js';
 import { matchSpecs } from '../match-specs.js';
+import { MsContainers } from '../mscontainer/ms-containers.js';
+import { BuildCache } from '../process/build-cache.js';
+import type { SharedNamespace } from '../process/factory-options.js';
 import type { GpuAccess } from '../process/gpu-launch.js';
+import type { Holder } from '../process/holder.js';
 import { bounded, TooMuchWaits } from './bounded.js';
 import { createRequest } from './create-request.js';
+import { startDockerHolder } from './docker-holder.js';
 import { Engine, defaultTimeouts } from './engine.js';
 import type { ImageFacts } from './engine.js';
 import { EngineError } from './engine-client.js';
 import type { DockerFactoryOptions } from './factory-options.js';
-import { labels, pairCommand, speaksFrames } from './image-labels.js';
+import { commandOf, labels, speaksFrames } from './image-labels.js';
 import { Images } from './images.js';
+import { Removals } from './removals.js';
 import { openRuntimeSocket, maxSocketPathBytes } from './runtime-socket.js';
 import type { RuntimeSocket } from './runtime-socket.js';
 import { startContainer } from './start-container.js';
@@ -20,8 +30,36 @@ import { startContainer } from './start-container.js';
 /** Containers that are made at once, as OpenWhisk's docker runs. */
 const maxStarting = 10;
 const maxWaitingStarts = 1000;
-/** How often what could not be removed is tried again, ms. */
-const removeAgainMs = 5000;
+/**
+ * Users, in a container, of pairs that share a PID namespace; in turn, so that one comes again when 50,000 others were
+ * made since. They exist where the engine maps users, too.
+ */
+const firstPairUser = 10_000;
+const pairUsers = 50_000;
+
+/** As pairs have in sandboxes: the folders are emptied after a function. */
+const pairEnv = { GPUWHISK_PREWARM: 'true', GPUWHISK_SCRATCH: '/tmp:/dev/shm' };
+
+/** What a container is made of, besides its spec. */
+interface Start {
+  image: string;
+  facts: ImageFacts;
+  gpu?: GpuAccess | undefined;
+  /** In its name. */
+  sort: 'cold' | 'prewarm' | 'build';
+  /** In place of the image's own program. */
+  command?: readonly string[] | undefined;
+  /** Whether functions are injected into it. */
+  injects?: boolean;
+  shared?: SharedNamespace;
+}
+
+/** Compiles in a container of the image. */
+interface ImageBuild extends Build {
+  image: string;
+  facts: ImageFacts;
+  command: readonly string[];
+}
 
 /** A factory of containers of a Docker engine on this host. */
 export interface DockerContainerFactory extends ContainerFactory {
@@ -40,21 +78,32 @@ class DockerFactory implements DockerContainerFactory {
   containerService: string | undefined;
   private readonly engine: Engine;
   private readonly images: Images;
+  private readonly removals: Removals;
+  private readonly msContainers: MsContainers;
+  private readonly builds: BuildCache<ImageBuild>;
   private readonly inTurn = bounded(maxStarting, maxWaitingStarts);
   private readonly containers = new Map<string, Container>();
-  private readonly unremoved = new Set<string>();
+  /** Starts under way or waiting. */
+  private readonly starts = new Set<Promise<Container>>();
+  private readonly closing = new AbortController();
   private readonly platform: string;
   private dataDir: string;
   private made = 0;
+  /** Of the last pair: any of ours can hold. */
+  private holderImage = '';
   private state: 'new' | 'open' | 'closed' = 'new';
 
   constructor(private readonly options: DockerFactoryOptions) {
     const { clock, socketPath, catalog, logger, timeouts } = options;
+    const warn = (message: string): void => logger?.warn(message);
     this.engine = new Engine(socketPath, clock, { ...defaultTimeouts, ...timeouts }, (health, reason) =>
-      logger?.warn(`The Docker engine is ${health}. ${reason}`),
+      warn(`The Docker engine is ${health}. ${reason}`),
     );
     this.images = new Images(this.engine, clock, (image) => catalog.isLocal(image));
+    this.removals = new Removals(this.engine, clock, warn);
+    this.msContainers = new MsContainers(() => this.hold(), systemRandom);
     this.dataDir = resolve(options.dataDir);
+    this.builds = new BuildCache(join(this.dataDir, 'builds'), clock, (build) => this.startBuild(build));
     this.platform = createHash('sha256').update(this.dataDir).digest('hex').slice(0, 12);
   }
 
@@ -69,8 +118,7 @@ class DockerFactory implements DockerContainerFactory {
     if (Buffer.byteLength(this.socketFile('wsk99999_99999999')) > maxSocketPathBytes) {
       throw new Error(`The path of the data folder is too long for sockets below it: '${this.dataDir}'.`);
     }
-    const leftovers = await this.engine.list(`${labels.platform}=${this.platform}`);
-    await Promise.all(leftovers.map((id) => this.inTurn(() => this.engine.remove(id))));
+    await this.removals.removeAll(await this.engine.list(`${labels.platform}=${this.platform}`));
     await rm(this.folder(), { recursive: true, force: true });
     await mkdir(this.folder(), { mode: 0o700 });
     this.state = 'open';
@@ -95,32 +143,42 @@ class DockerFactory implements DockerContainerFactory {
 
   async close(): Promise<void> {
     this.state = 'closed';
-    await Promise.all([
-      ...[...this.unremoved].map((engineId) => this.removeLeft(engineId)),
-      ...[...this.containers.values()].map((container) => container.destroy()),
-    ]);
+    this.closing.abort();
+    await Promise.all([...this.containers.values()].map((container) => container.destroy()));
+    // Each ends what it made, since the factory is closed; calls of the engine have time limits.
+    await Promise.allSettled(this.starts);
+    await this.msContainers.close();
+    await this.removals.close();
     await rm(this.folder(), { recursive: true, force: true });
     this.engine.close();
   }
 
   private async make(spec: ContainerSpec, ahead: boolean): Promise<Container> {
-    if (this.state !== 'open') throw new ProvisioningError('The container factory is not open.');
-    const image = this.options.catalog.imageOf(spec.kind);
+    this.checkOpen();
+    const { catalog } = this.options;
+    const image = catalog.imageOf(spec.kind);
     if (image === undefined) throw new ProvisioningError(`There is no image for '${spec.kind}'.`);
     if (spec.requirements.length > 0) {
       const reason = `Packages are not installed into images: '${image}' must hold what the action needs.`;
       throw new ProvisioningError(reason, reason, true);
     }
     const gpu = spec.gpu && (await this.gpuAccess(spec.gpu));
-    const facts = await this.images.ready(image);
-    try {
-      return await this.inTurn(() => this.begin(spec, image, facts, ahead, gpu));
-    } catch (error) {
-      if (error instanceof ProvisioningError) throw error;
-      if (error instanceof TooMuchWaits) throw new ProvisioningError(`Too many containers are being made.`);
-      if (!(error instanceof EngineError)) throw error;
-      throw new ProvisioningError(`A container of '${image}' could not be made: ${error.message}`);
-    }
+    const found = await this.images.ready(image);
+    // What an image of somebody else's says of itself is not believed.
+    const facts = catalog.isLocal(image) ? found : { ...found, labels: {} };
+    const command = ahead && spec.concurrency === 1 ? commandOf(facts, labels.pair) : undefined;
+    const start: Start = {
+      image,
+      facts,
+      gpu,
+      sort: ahead ? 'prewarm' : 'cold',
+      command,
+      injects: command !== undefined,
+    };
+    // What serves a GPU may have one user for all, who could signal each other.
+    if (!command || gpu) return this.begin(spec, start);
+    this.holderImage = facts.id;
+    return this.msContainers.add((shared) => this.begin(spec, { ...start, shared }));
   }
 
   private async gpuAccess(grant: NonNullable<ContainerSpec['gpu']>): Promise<GpuAccess> {
@@ -128,18 +186,44 @@ class DockerFactory implements DockerContainerFactory {
     return this.options.gpuAccess(grant);
   }
 
-  private async begin(
-    spec: ContainerSpec,
-    image: string,
-    facts: ImageFacts,
-    ahead: boolean,
-    gpu: GpuAccess | undefined,
-  ): Promise<Container> {
+  private startBuild({ image, facts, command }: ImageBuild): Promise<Container> {
+    return this.begin(bareSpec('build', buildMemoryMiB), { image, facts, sort: 'build', command });
+  }
+
+  private async hold(): Promise<Holder> {
+    this.checkOpen();
+    const { engine, holderImage: image } = this;
+    const name = `wsk${this.options.instance}_${++this.made}_mscontainer_${this.platform}`;
+    const remove = (engineId: string): Promise<void> => this.removals.remove(engineId);
+    return startDockerHolder({ engine, name, image, labels: { [labels.platform]: this.platform }, remove });
+  }
+
+  private checkOpen(): void {
     if (this.state !== 'open') throw new ProvisioningError('The container factory is not open.');
+  }
+
+  /** Starts a container in its turn. Rejects with ProvisioningError. */
+  private async begin(spec: ContainerSpec, start: Start): Promise<Container> {
+    const starting = this.inTurn(() => this.startNow(spec, start));
+    this.starts.add(starting);
+    try {
+      return await starting;
+    } catch (error) {
+      if (error instanceof TooMuchWaits) throw new ProvisioningError(`Too many containers are being made.`);
+      if (!(error instanceof EngineError)) throw error;
+      throw new ProvisioningError(`A container of '${start.image}' could not be made: ${error.message}`);
+    } finally {
+      this.starts.delete(starting);
+    }
+  }
+
+  private async startNow(spec: ContainerSpec, start: Start): Promise<Container> {
+    this.checkOpen();
     const { engine, options } = this;
-    const id = `wsk${options.instance}_${++this.made}`;
-    const name = `${id}_${ahead ? 'prewarm' : 'cold'}_${spec.kind.replace(/[^\w]+/g, '')}_${this.platform}`;
-    const pair = ahead && spec.concurrency === 1 ? pairCommand(facts) : undefined;
+    const { image, facts, gpu, sort, command, shared } = start;
+    const number = ++this.made;
+    const id = `wsk${options.instance}_${number}`;
+    const name = `${id}_${sort}_${spec.kind.replace(/[^\w]+/g, '')}_${this.platform}`;
     const socket = speaksFrames(facts) ? await openRuntimeSocket(this.socketFile(id)) : undefined;
     let engineId: string;
     try {
@@ -150,24 +234,31 @@ class DockerFactory implements DockerContainerFactory {
           image: facts.id,
           spec,
           labels: { [labels.platform]: this.platform, [labels.kind]: spec.kind },
-          env: { ...options.runtimeEnv, ...(pair && { GPUWHISK_PREWARM: 'true' }) },
+          env: { ...options.runtimeEnv, ...(start.injects && pairEnv) },
           network: options.network,
           dns: options.dns ?? [],
           poolMemoryMiB: options.poolMemoryMiB,
-          ...(pair && { command: pair }),
+          ...(command && { command }),
           ...(socket && { socket: this.socketFile(id) }),
           ...(gpu && { gpu }),
+          ...(shared && {
+            shared: { pidNamespace: shared.pidNamespace, userId: firstPairUser + (number % pairUsers) },
+          }),
         }),
       );
     } catch (error) {
       await socket?.close();
       // An engine that did not answer may make it all the same.
-      if (error instanceof EngineError && error.isUnreachable) this.removeLater(name);
+      if (error instanceof EngineError && error.isUnreachable) this.removals.removeLater(name);
       throw error;
     }
     const remove = (): Promise<void> => this.remove(id, engineId, socket);
     const { clock } = options;
-    const started = await startContainer({ id, engineId, spec, image, engine, clock, socket, remove });
+    const closing = this.closing.signal;
+    const load = this.loader(start);
+    const msContainer = shared?.id;
+    const made = { id, engineId, spec, image, engine, clock, socket, closing, load, msContainer, remove };
+    const started = await startContainer(made);
     this.containers.set(id, started);
     if (this.state !== 'open') {
       await started.destroy();
@@ -176,34 +267,21 @@ class DockerFactory implements DockerContainerFactory {
     return started;
   }
 
+  /** How code gets into a container: compiled first where its image says how. */
+  private loader({ image, facts, sort }: Start): ContainerBody['load'] {
+    const command = commandOf(facts, labels.build);
+    if (!command || sort === 'build') return (request, _, init) => init(request);
+    const build = { needs: isNativeSource, key: `${facts.id} ${command.join(' ')}`, image, facts, command };
+    return (request, limits, init) => this.builds.init(build, request, limits, init);
+  }
+
   private async remove(id: string, engineId: string, socket: RuntimeSocket | undefined): Promise<void> {
     this.containers.delete(id);
     await socket?.close();
-    this.unremoved.add(engineId);
-    await this.removeLeft(engineId);
+    await this.removals.remove(engineId);
   }
 
-  /** What the engine cannot remove now is tried again; its next life's start removes it otherwise. */
-  private async removeLeft(engineId: string): Promise<void> {
-    try {
-      await this.engine.remove(engineId);
-      this.unremoved.delete(engineId);
-    } catch (error) {
-      this.options.logger?.warn(`Container ${engineId} could not be removed: ${(error as Error).message}`);
-      this.removeLater(engineId);
-    }
-  }
-
-  /** By id or name; when the factory is closed before, then. */
-  private removeLater(engineId: string): void {
-    if (this.state === 'closed') return;
-    this.unremoved.add(engineId);
-    this.options.clock.setBackgroundTimer(removeAgainMs, () => {
-      if (this.state !== 'closed') void this.removeLeft(engineId);
-    });
-  }
-
-  /** Listens for containers where they reach the host; says so if they do not. */
+  /** Listens where containers reach the host; says so if they do not. */
   private async serve(): Promise<string[]> {
     const { network, serveContainers } = this.options;
     if (!serveContainers) return [];

@@ -17,6 +17,8 @@ export class EngineError extends Error {
     message: string,
     /** HTTP status; 0: it cannot be reached, or has not answered in time. */
     readonly status: number,
+    /** Whether it was reached, and the time limit passed: what was asked may be done yet. */
+    readonly isLate = false,
   ) {
     super(message);
   }
@@ -130,7 +132,7 @@ export class EngineClient {
 
   private limit(call: EngineCall, outgoing: ClientRequest, reject: (error: Error) => void): { cancel(): void } {
     return this.clock.setTimer(call.timeoutMs, () => {
-      reject(new EngineError(`The Docker engine did not answer ${call.path} within ${call.timeoutMs} ms.`, 0));
+      reject(new EngineError(`The Docker engine did not answer ${call.path} within ${call.timeoutMs} ms.`, 0, true));
       outgoing.destroy();
     });
   }

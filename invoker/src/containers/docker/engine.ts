@@ -85,7 +85,7 @@ export class Engine {
     await this.call({ method: 'POST', path: `/containers/${id}/unpause`, timeoutMs: this.timeouts.pauseMs });
   }
 
-  /** Kills and removes; one that is not there counts as removed. Tried also while the engine is unhealthy. */
+  /** Kills and removes; one that is not there counts as removed. Tried also while the engine is unhealthy, for less long. */
   async remove(id: string): Promise<void> {
     try {
       await this.guarded(() =>
@@ -93,7 +93,7 @@ export class Engine {
           method: 'DELETE',
           path: `/containers/${id}`,
           query: { force: true, v: true },
-          timeoutMs: this.timeouts.callMs,
+          timeoutMs: this.health === 'healthy' ? this.timeouts.callMs : probeTimeoutMs,
         }),
       );
     } catch (error) {
@@ -156,17 +156,25 @@ export class Engine {
     return answer && { id: answer.Id, labels: answer.Config?.Labels ?? {} };
   }
 
-  /** Fetches an image from its registry. Rejects with EngineError, whose message is the registry's where that refused. */
+  /**
+   * Fetches an image from its registry. Rejects with EngineError, whose message is the registry's where that refused; a
+   * registry that is slow is no sign of an engine that does not answer.
+   */
   async pull(image: string): Promise<void> {
     const query = { fromImage: image };
     const call = { method: 'POST', path: '/images/create', query, timeoutMs: this.timeouts.pullMs } as const;
     let refusal: string | undefined;
-    await this.unlessUnhealthy(() =>
-      this.client.callForLines(call, (line) => {
-        const { error } = line as { error?: unknown };
-        if (typeof error === 'string') refusal = error;
-      }),
-    );
+    await this.unlessUnhealthy(async () => {
+      try {
+        await this.client.callForLines(call, (line) => {
+          const { error } = line as { error?: unknown };
+          if (typeof error === 'string') refusal = error;
+        });
+      } catch (error) {
+        if (!(error instanceof EngineError) || !error.isLate) throw error;
+        refusal = `its registry did not send it within ${call.timeoutMs} ms`;
+      }
+    });
     if (refusal !== undefined) throw new EngineError(refusal, 500);
   }
 

@@ -16,27 +16,32 @@ export interface RuntimeStreams {
 export interface RuntimeSocket {
   /** Resolves once it has connected all its streams; never if it does not. */
   streams: Promise<RuntimeStreams>;
-  /** Lets nobody connect any more; streams stay as they are. Idempotent. */
+  /** Lets nobody connect any more; streams that were handed over stay as they are, others end. Idempotent. */
   close(): Promise<void>;
 }
 
 /** Listens at `path`, which nothing may be at, for the three streams of one runtime. */
 export async function openRuntimeSocket(path: string): Promise<RuntimeSocket> {
   const server = createServer({ pauseOnConnect: true });
+  const waiting: Socket[] = [];
   const close = async (): Promise<void> => {
     server.close();
+    // Nobody reads them, so that their end would never be seen.
+    for (const socket of waiting.splice(0)) socket.destroy();
     await rm(path, { force: true });
   };
   const streams = new Promise<RuntimeStreams>((resolve) => {
-    const connected: Socket[] = [];
+    let taken = false;
     server.on('connection', (socket) => {
       // Its end is all that a failure means; whoever reads it sees that.
       socket.on('error', () => undefined);
-      connected.push(socket);
-      const [stdout, stderr, channel] = connected;
+      if (taken) return void socket.destroy();
+      waiting.push(socket);
+      const [stdout, stderr, channel] = waiting;
       if (!stdout || !stderr || !channel) return;
-      if (connected.length > 3) socket.destroy();
-      else resolve({ stdout, stderr, channel });
+      taken = true;
+      waiting.length = 0;
+      resolve({ stdout, stderr, channel });
     });
   });
   await listening(server, path);

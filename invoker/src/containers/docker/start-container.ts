@@ -1,6 +1,8 @@
 import { PassThrough } from 'node:stream';
+import type { Duplex } from 'node:stream';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ConnectedContainer } from '../connected-container.js';
+import type { ContainerBody } from '../connected-container.js';
 import type { ContainerSpec } from '../container-factory.js';
 import { ProvisioningError } from '../container-factory.js';
 import { deferred } from '../process/connection.js';
@@ -10,7 +12,7 @@ import { LogCollector } from '../process/log-collector.js';
 import { demultiplex, textOfMultiplexed } from './demultiplex.js';
 import { DockerBody } from './docker-body.js';
 import type { ContainerState, Engine } from './engine.js';
-import type { RuntimeSocket } from './runtime-socket.js';
+import type { RuntimeSocket, RuntimeStreams } from './runtime-socket.js';
 
 const helloTimeoutMs = 30_000;
 const toldLines = 20;
@@ -25,6 +27,11 @@ export interface MadeContainer {
   clock: Clock;
   /** Of a runtime that speaks frames. */
   socket: RuntimeSocket | undefined;
+  /** Once nobody waits for it any more. */
+  closing: AbortSignal;
+  load: ContainerBody['load'];
+  /** As Container.msContainer. */
+  msContainer: string | undefined;
   /** As DockerParts.remove. */
   remove(): Promise<void>;
 }
@@ -47,8 +54,13 @@ async function startFramed(made: MadeContainer, socket: RuntimeSocket): Promise<
   const failure = deferred<string | undefined>();
   const timer = clock.setTimer(helloTimeoutMs, () => failure.resolve(`it was not ready within ${helloTimeoutMs} ms`));
   const watching = watchStart(made, failure.resolve);
+  const close = (): void => failure.resolve('the factory was closed');
+  made.closing.addEventListener('abort', close);
   const logs = new LogCollector(clock, { sentinels: false });
-  void socket.streams.then(({ stdout, stderr, channel }) => {
+  let connected: RuntimeStreams | undefined;
+  void socket.streams.then((streams) => {
+    connected = streams;
+    const { stdout, stderr, channel } = streams;
     logs.attach(stdout, 'stdout');
     logs.attach(stderr, 'stderr');
     let open = 2;
@@ -75,12 +87,14 @@ async function startFramed(made: MadeContainer, socket: RuntimeSocket): Promise<
   });
   const reason = await failure.promise;
   timer.cancel();
+  made.closing.removeEventListener('abort', close);
   watching.stop();
   if (reason === undefined) {
     // Nobody else connects.
     await socket.close();
     return container;
   }
+  for (const stream of Object.values(connected ?? {})) stream.destroy();
   const told = [...logs.cut().slice(-toldLines), await tailOf(made)].join('\n').trim();
   throw new ProvisioningError(`A container of '${made.image}' did not start: ${reason}.${told && `\n${told}`}`);
 }
@@ -89,13 +103,10 @@ async function startFramed(made: MadeContainer, socket: RuntimeSocket): Promise<
 async function startHttp(made: MadeContainer): Promise<ConnectedContainer> {
   const { clock, engine, engineId } = made;
   const logs = new LogCollector(clock, { sentinels: true });
-  const stdout = new PassThrough();
-  const stderr = new PassThrough();
-  logs.attach(stdout, 'stdout');
-  logs.attach(stderr, 'stderr');
   const { stream, head } = await engine.attach(engineId);
-  demultiplex(stream, head, stdout, stderr);
   try {
+    // Looked for before it starts: it may end while the engine is asked about it.
+    const ended = printed(stream, head, logs);
     await engine.start(engineId);
     const { container, body, state } = await build(made);
     const { address = '' } = state ?? {};
@@ -107,20 +118,26 @@ async function startHttp(made: MadeContainer): Promise<ConnectedContainer> {
       throw new ProvisioningError(`A container of '${made.image}' has no address: its network gives none.`);
     }
     container.connect(new HttpConnection(address, logs, clock, () => void body.lost()));
-    let open = 2;
-    const ended = (): void => {
-      if (--open > 0) return;
+    void ended.then(() => {
       void body.lost();
       void container.exited.then(() => container.drained());
-    };
-    stdout.on('end', ended);
-    stderr.on('end', ended);
+    });
     void container.exited.then(() => stream.destroy());
     return container;
   } catch (error) {
     stream.destroy();
     throw error;
   }
+}
+
+/** Collects what a container prints; resolves when that has ended, and with it the container. */
+function printed(stream: Duplex, head: Buffer, logs: LogCollector): Promise<unknown> {
+  const outputs = { stdout: new PassThrough(), stderr: new PassThrough() };
+  const ends = Object.values(outputs).map((output) => new Promise((resolve) => output.on('end', resolve)));
+  logs.attach(outputs.stdout, 'stdout');
+  logs.attach(outputs.stderr, 'stderr');
+  demultiplex(stream, head, outputs.stdout, outputs.stderr);
+  return Promise.all(ends);
 }
 
 interface BuiltContainer {
@@ -130,12 +147,12 @@ interface BuiltContainer {
 }
 
 async function build(made: MadeContainer): Promise<BuiltContainer> {
-  const { id, engineId, spec, engine, clock } = made;
+  const { id, engineId, spec, engine, clock, load, msContainer } = made;
   const state = await engine.inspect(engineId);
   const pid = state?.pid ?? 0;
   const hostPid = pid === 0 ? undefined : pid;
-  const body = new DockerBody({ engineId, engine, clock, hostPid, remove: () => made.remove() });
-  const container = new ConnectedContainer({ id, spec, sinceMs: clock.now(), msContainer: undefined }, body);
+  const body = new DockerBody({ engineId, engine, clock, hostPid, load, remove: () => made.remove() });
+  const container = new ConnectedContainer({ id, spec, sinceMs: clock.now(), msContainer }, body);
   body.belongTo(container);
   return { container, body, state };
 }

@@ -3,7 +3,7 @@ import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from 'n
 import { join } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { partialPrefix } from '../../runtimes/partial-folders.js';
-import type { BuildStep } from '../../runtimes/runtime-catalog.js';
+import type { Build } from '../../runtimes/runtime-catalog.js';
 import type { Call, CallLimits, Container, InitRequest, Outcome } from '../container-factory.js';
 import { ProvisioningError } from '../container-factory.js';
 
@@ -18,7 +18,7 @@ const maxBuilding = 2;
 type Built = { program: string } | { outcome: Outcome; lines: string[] };
 
 /** Programs that were built from actions' code, each once, in files of `folder`. */
-export class BuildCache {
+export class BuildCache<Step extends Build> {
   private readonly underWay = new Map<string, Promise<Built>>();
   private readonly waiting: (() => void)[] = [];
   private building = 0;
@@ -27,11 +27,11 @@ export class BuildCache {
     private readonly folder: string,
     private readonly clock: Clock,
     /** Starts a sandbox for a build. */
-    private readonly start: (step: BuildStep) => Promise<Container>,
+    private readonly start: (step: Step) => Promise<Container>,
   ) {}
 
   /** Starts `init` with the program in place of the code; a build that fails is the outcome. */
-  init(step: BuildStep, request: InitRequest, limits: CallLimits, init: (request: InitRequest) => Call): Call {
+  init(step: Step, request: InitRequest, limits: CallLimits, init: (request: InitRequest) => Call): Call {
     const { code = '', binary } = request;
     if (code === '' || !step.needs({ code, binary })) return init(request);
     const call = this.built(step, request, limits).then((built): Call => {
@@ -50,7 +50,7 @@ export class BuildCache {
     };
   }
 
-  private built(step: BuildStep, request: InitRequest, limits: CallLimits): Promise<Built> {
+  private built(step: Step, request: InitRequest, limits: CallLimits): Promise<Built> {
     const { code = '', binary, main } = request;
     const key = createHash('sha256')
       .update(JSON.stringify([step.key, main, binary, code]))
@@ -62,7 +62,7 @@ export class BuildCache {
     return built;
   }
 
-  private async load(key: string, step: BuildStep, request: InitRequest, limits: CallLimits): Promise<Built> {
+  private async load(key: string, step: Step, request: InitRequest, limits: CallLimits): Promise<Built> {
     const file = join(this.folder, key);
     const kept = await readFile(file).catch(() => undefined);
     if (kept) {
@@ -86,7 +86,7 @@ export class BuildCache {
     }
   }
 
-  private async build(step: BuildStep, request: InitRequest, limits: CallLimits): Promise<Built> {
+  private async build(step: Step, request: InitRequest, limits: CallLimits): Promise<Built> {
     let container: Container;
     try {
       container = await this.start(step);

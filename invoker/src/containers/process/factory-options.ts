@@ -35,7 +35,7 @@ export interface ProcessFactoryOptions {
 export interface SharedNamespace {
   /** Of the MSContainer, for its containers to tell. */
   id: string;
-  /** The namespace's path, while its holder lives. */
+  /** As Holder.pidNamespace. */
   pidNamespace: string;
 }
 

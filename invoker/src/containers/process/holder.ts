@@ -5,10 +5,9 @@ const startTimeoutMs = 5000;
 const endTimeoutMs = 5000;
 const keptBytes = 2000;
 
-/** A process that keeps a PID namespace for several sandboxes; all that is in it ends when it does. */
+/** What keeps a PID namespace for several sandboxes; all that is in it ends when it does. */
 export interface Holder {
-  readonly pid: number;
-  /** The namespace, for a launcher to join while the holder lives. */
+  /** The namespace, in the words of whoever starts something in it while the holder lives. */
   readonly pidNamespace: string;
   /** Resolves when it has ended, for whatever reason. */
   readonly exited: Promise<void>;
@@ -49,7 +48,7 @@ export async function startHolder(launcherPath: string, tag: string, userId: num
     await exited.promise;
     clearTimeout(late);
   };
-  return { pid: child.pid, pidNamespace: `/proc/${child.pid}/ns/pid_for_children`, exited: exited.promise, end };
+  return { pidNamespace: `/proc/${child.pid}/ns/pid_for_children`, exited: exited.promise, end };
 }
 
 function reasonOf(complaint: string): string {

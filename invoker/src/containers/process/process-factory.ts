@@ -55,7 +55,7 @@ class ProcessFactory implements ProcessContainerFactory {
   private readonly slots = new Slots(1, maxSlots - 1);
   private readonly launcherPath: string;
   private readonly random: Random;
-  private readonly builds: BuildCache;
+  private readonly builds: BuildCache<BuildStep>;
   private isolation: Isolation = noIsolation;
   private network: ActionNetwork | undefined;
   private view: HostView = { words: () => [] };
