@@ -212,6 +212,11 @@ export function fail(platform: RunningPlatform, device: number, ...how: string[]
   control(platform, 'fault', String(device), ...how);
 }
 
+/** Cuts a device of a platform's stand-in; nobody may use it. Returns the uuid of the MIG instance of that profile's number. */
+export function cut(platform: RunningPlatform, device: number, profile: number): string {
+  return control(platform, 'cut', String(device), String(profile)).trim();
+}
+
 function control(platform: RunningPlatform, ...words: string[]): string {
   return execFileSync(join(standInFolder, 'control'), words, {
     env: { GPUWHISK_SIM_SOCKET: socketOf(platform) },

@@ -160,6 +160,55 @@ def main(args):
     caseMs,
   );
 
+  (hasPython ? test : test.skip)(
+    'a process that nobody registered is shown as found, and by its name once it is added; a drained device keeps it',
+    async () => {
+      const program = `import ctypes, os, time
+cuda = ctypes.CDLL("libcuda.so.1")
+device, context, pointer = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()
+codes = [cuda.cuInit(0), cuda.cuDeviceGet(ctypes.byref(device), 0), cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device)]
+codes.append(cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(1 << 30)))
+print(os.getpid(), codes, flush=True)
+time.sleep(100)
+`;
+      const uuid = await uuidOf(1);
+      const flags = ['--device', uuid, '--percent', '20', '--name', 'trainer'];
+      const { line, ended } = await startWorkload(...flags, '--', 'python3', '-c', program);
+      expect(line).toMatch(/^\d+ \[0, 0, 0, 0\]$/);
+      const pid = Number.parseInt(line, 10);
+      const row = async () =>
+        (await wsk('gpu', 'workload', 'list')).stdout
+          .split('\n')
+          .map((text) => text.trim().split(/\s+/))
+          .find((cells) => cells.includes(String(pid)));
+      try {
+        await until('it is listed', async () => (await row())?.includes('trainer') === true, soonMs);
+        expect(await row()).toEqual(expect.arrayContaining(['trainer', 'started', uuid]));
+        expect(await wsk('gpu', 'workload', 'remove', (await row())![0]!)).toMatchObject({ code: 0 });
+        await until('it is found', async () => (await row())?.includes('discovered') === true, soonMs);
+        const [, seen] = await devicesOf(platform);
+        expect(seen!.workloads).toMatchObject([{ pid, origin: 'discovered' }]);
+        expect(seen!.usedMemoryMiB).toBeGreaterThan(1024);
+        const add = ['--device', uuid, '--pid', String(pid), '--memory', '1500', '--degradation', '0.1'];
+        expect(await wsk('gpu', 'workload', 'add', 'known', ...add)).toMatchObject({ code: 0 });
+        await until('it has its name', async () => (await row())?.includes('known') === true, soonMs);
+        expect(await row()).toEqual(expect.arrayContaining(['registered']));
+        expect((await wsk('gpu', 'top', '--once')).stdout).toContain('known (registered)');
+        await put(1, 'drain');
+        await untilState(1, 'draining');
+        expect(await deviceOfRun('good')).toBe(await uuidOf(0));
+        expect((await row())?.includes('known')).toBe(true);
+        await put(1, 'uncordon');
+        expect(await wsk('gpu', 'workload', 'remove', (await row())![0]!)).toMatchObject({ code: 0 });
+      } finally {
+        process.kill(pid, 'SIGKILL');
+      }
+      await ended;
+      await until('it is gone', async () => (await row()) === undefined, soonMs);
+    },
+    caseMs,
+  );
+
   test(
     'a fault of the hardware drains a device, work goes elsewhere, and an operator puts it to work again',
     async () => {
