@@ -187,6 +187,8 @@ export const configSchema = z.strictObject({
   maxQueuedActivations: count.default(10_000),
   /** Bytes of messages that may wait for an invoker; more are answered 429. */
   maxQueuedBytes: count.default(256 * MiB),
+  /** Bytes of records that may wait in an invoker, or a controller, for the store; no run begins beyond it. */
+  maxUnstoredBytes: count.default(64 * MiB),
   gpu: z
     .strictObject({
       /** What may be changed on the machine's real GPUs; simulated ones are always managed. */

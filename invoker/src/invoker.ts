@@ -3,6 +3,7 @@ import { isRecorded } from '@gpuwhisk/common/activations/is-recorded';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import { showRecords } from '@gpuwhisk/common/activations/record-metrics';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
+import type { RecordWriterOptions } from '@gpuwhisk/common/activations/record-writer';
 import { busMetrics } from '@gpuwhisk/common/bus/bus-metrics';
 import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
@@ -51,6 +52,8 @@ export interface InvokerDependencies {
   resultBounds: ResultBounds;
   /** Which records are stored. */
   recordLevels: RecordLevels;
+  /** How many may wait for the store; absent: the writer's own bounds. */
+  recordBounds?: Partial<RecordWriterOptions>;
   /** Namespaces whose activations are not run; absent: all are. */
   blacklist?: { has(namespace: string): boolean };
   /** Activations taken from the bus whose records are not yet durable, at most. */
@@ -86,7 +89,7 @@ export class Invoker {
       tags: [],
       dedicatedNamespaces: [],
     };
-    const records = new RecordWriter(store, clock, logger);
+    const records = new RecordWriter(store, clock, logger, dependencies.recordBounds);
     showRecords(metrics.registry, 'invoker', records);
     this.context = {
       instance,
@@ -103,7 +106,7 @@ export class Invoker {
       ...(dependencies.userEvents && { userEvents: dependencies.userEvents }),
       ...(dependencies.gpu && { gpu: dependencies.gpu }),
     };
-    this.loader = new ActionLoader(store);
+    this.loader = new ActionLoader(store, clock, () => this.closing);
     const { gpu } = dependencies;
     this.pool = new ContainerPool(factory, clock, { ...pool, ...(gpu && { devices: gpu.ledger }) }, logger);
     gpu?.attach({

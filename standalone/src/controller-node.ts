@@ -82,7 +82,7 @@ async function ensureTopics({ bus, config, instance }: ControllerNodeOptions): P
 async function openNode(options: ControllerNodeOptions, opened: Opened): Promise<ControllerNode> {
   const { config, instance, bus, store, state, clock, random, logger, metrics, jobs } = options;
   await ensureTopics(options);
-  const records = new RecordWriter(store, clock, logger);
+  const records = new RecordWriter(store, clock, logger, { maxPendingBytes: config.maxUnstoredBytes });
   showRecords(metrics.registry, 'controller', records);
   opened.onClose(() => records.close());
   const gpuTable = new GpuTable(state, clock);

@@ -104,6 +104,7 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
     pool: poolOptions(options, memoryMiB),
     resultBounds: config.limits,
     recordLevels: config,
+    recordBounds: { maxPendingBytes: config.maxUnstoredBytes },
     ...(agent && { gpu: agent }),
     ...(userEvents && { userEvents }),
     unlockArguments: createArgumentUnlock(config.parameterStorage),

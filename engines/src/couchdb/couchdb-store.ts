@@ -245,7 +245,10 @@ class CouchdbStore implements ArtifactStore {
   }
 }
 
-const isMissing = (error: unknown): boolean => error instanceof CouchError && error.status === 404;
+/** There is no such document. That the database is not there says nothing about it: servers that start say so. */
+function isMissing(error: unknown): boolean {
+  return error instanceof CouchError && error.status === 404 && !/no_db_file|database/i.test(error.message);
+}
 
 const closeTimeoutMs = 5000;
 /** How long a list of activations waits for a view that is behind, ms; then it is what the view has. */

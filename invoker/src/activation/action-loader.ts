@@ -1,10 +1,13 @@
 import type { Exec } from '@gpuwhisk/common/entities/action';
 import { readAction, readActionCode } from '@gpuwhisk/common/entities/action-codec';
+import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { validateRequirements } from '@gpuwhisk/common/entities/requirements';
 import { readWarm } from '@gpuwhisk/common/entities/warm';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import { sleep } from '@gpuwhisk/common/system/clock';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { ActionReference } from '@gpuwhisk/common/messages';
 import { kindOfImage } from '../runtimes/proxy-runtime.js';
 import type { ActionCode, RunnableAction } from './runnable-action.js';
@@ -18,12 +21,21 @@ export type LoadFailure =
 export type Loaded = { action: RunnableAction } | { failure: LoadFailure; reason: string };
 
 const cacheSize = 2000;
+/** How long a store that fails is asked again for an action, ms. */
+const patienceMs = 60_000;
+const firstRetryMs = 100;
+const longestRetryMs = 2000;
 
 /** Reads the actions that messages name, and remembers the revisions it has read (without their code). */
 export class ActionLoader {
   private readonly cache = new Map<string, RunnableAction>();
 
-  constructor(private readonly store: ArtifactStore) {}
+  constructor(
+    private readonly store: ArtifactStore,
+    private readonly clock: Clock,
+    /** Nothing is waited for any more. */
+    private readonly isClosing: () => boolean,
+  ) {}
 
   /** The revision if it was read before. */
   cached(reference: ActionReference, revision: string): RunnableAction | undefined {
@@ -34,7 +46,7 @@ export class ActionLoader {
   async load(reference: ActionReference, revision: string): Promise<Loaded> {
     const id = `${reference.path}/${reference.name}`;
     try {
-      const document = await this.store.get('whisks', id);
+      const document = await this.patiently(() => this.store.get('whisks', id));
       if (document._rev !== revision) {
         return {
           failure: 'Action version is not compatible and cannot be invoked.',
@@ -56,15 +68,29 @@ export class ActionLoader {
     }
   }
 
+  /** Has the store asked again for a while where it fails: what was accepted need not fail with it. */
+  private async patiently<Value>(read: () => Promise<Value>): Promise<Value> {
+    const untilMs = this.clock.monotonicMs() + patienceMs;
+    for (let retryMs = firstRetryMs; ; retryMs = Math.min(longestRetryMs, retryMs * 2)) {
+      try {
+        return await read();
+      } catch (error) {
+        const isFinal = error instanceof NoDocumentError || error instanceof MalformedError;
+        if (isFinal || this.isClosing() || this.clock.monotonicMs() + retryMs > untilMs) throw error;
+        await sleep(this.clock, retryMs);
+      }
+    }
+  }
+
   private runnable(id: string, action: ReturnType<typeof readAction>): RunnableAction {
     const { exec, annotations } = action;
     if (exec.kind === 'sequence') throw new Error('a sequence is not run by an invoker');
     const requirements = parameterValue(annotations, 'requirements');
     const warm = parameterValue(annotations, 'warm');
     const code = async (): Promise<ActionCode> => {
-      const document = await this.store.get('whisks', id);
+      const document = await this.patiently(() => this.store.get('whisks', id));
       if (document._rev !== action.revision) throw new Error('the action was changed meanwhile');
-      const read = await readActionCode(this.store, document);
+      const read = await this.patiently(() => readActionCode(this.store, document));
       return { ...read, ...registeredDigest(exec) };
     };
     return {

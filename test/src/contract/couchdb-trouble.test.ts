@@ -5,7 +5,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
-import { DocumentConflictError } from '@gpuwhisk/common/store/artifact-store';
+import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import { StoreRefusedError, StoreWriteError } from '@gpuwhisk/common/store/store-error';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { openCouchdbStore } from '@gpuwhisk/engines/couchdb/couchdb-store';
@@ -81,6 +81,18 @@ describe('the CouchDB store with a server in trouble', () => {
       const refused: unknown = await store.createMany('activations', [record('a')]).catch((error: unknown) => error);
       expect(refused).toBeInstanceOf(Error);
       expect(refused).not.toBeInstanceOf(StoreRefusedError);
+    },
+  );
+
+  test.each(['no_db_file', 'Database does not exist.'])(
+    'that a database is not there (%s) is no word about its documents',
+    async (reason) => {
+      say(404, { error: 'not_found', reason });
+      const refused: unknown = await store.get('activations', 'guest/a').catch((error: unknown) => error);
+      expect(refused).not.toBeInstanceOf(NoDocumentError);
+      expect(refused).toMatchObject({ message: reason });
+      say(404, { error: 'not_found', reason: 'missing' });
+      await expect(store.get('activations', 'guest/a')).rejects.toBeInstanceOf(NoDocumentError);
     },
   );
 

@@ -1,0 +1,65 @@
+import { createServer, request as httpRequest } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+
+/** What a proxy does with a request: `pass` it on, after `delayMs`; `hang`: never answer; or answer with a status itself. */
+export type Treatment = 'pass' | 'hang' | { delayMs: number } | { status: number; error: string };
+
+/** Stands between a platform and its CouchDB. */
+export interface HttpProxy {
+  url: string;
+  /** Decides about each request; default: all pass. What hangs when that changes breaks off. */
+  treat(how: (method: string, url: string) => Treatment): void;
+  /** Requests that came, by method and path. */
+  seen: string[];
+  close(): Promise<void>;
+}
+
+/** Starts a proxy of the HTTP server at `port` of this machine. */
+export async function startHttpProxy(port: number): Promise<HttpProxy> {
+  let treatment: (method: string, url: string) => Treatment = () => 'pass';
+  const hanging = new Set<ServerResponse>();
+  const seen: string[] = [];
+
+  function pass(incoming: IncomingMessage, outgoing: ServerResponse): void {
+    const { method, url, headers } = incoming;
+    const onward = httpRequest({ host: '127.0.0.1', port, method, path: url, headers, agent: false }, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(outgoing);
+    });
+    // As it would be without a proxy: the connection breaks.
+    onward.on('error', () => outgoing.destroy());
+    incoming.pipe(onward);
+  }
+
+  const server = createServer((incoming, outgoing) => {
+    const { method = '', url = '' } = incoming;
+    seen.push(`${method} ${url}`);
+    const how = treatment(method, url);
+    if (how === 'pass') pass(incoming, outgoing);
+    else if (how === 'hang') hanging.add(outgoing);
+    else if ('delayMs' in how) setTimeout(() => pass(incoming, outgoing), how.delayMs);
+    else {
+      incoming.resume();
+      const body = JSON.stringify({ error: how.error, reason: how.error });
+      incoming.on('end', () => outgoing.writeHead(how.status, { 'content-type': 'application/json' }).end(body));
+    }
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    seen,
+    treat(how) {
+      treatment = how;
+      for (const response of hanging) response.destroy();
+      hanging.clear();
+    },
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
