@@ -70,6 +70,7 @@ async function startCouchdb() {
   const exited = exitOf(child);
   return {
     url: `http://${localhost}:${port}`,
+    pid: child.pid,
     stop: () => {
       child.stdin.end();
       return exited;

@@ -4,11 +4,12 @@ import { Agent, request } from 'node:http';
 export const guestKey =
   '23bc46b1-71f6-4ed5-8c54-816aa4f8c502:123zO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
 
-/** What every authorized request with a body carries. */
-export const guestHeaders: Readonly<Record<string, string>> = {
-  authorization: `Basic ${Buffer.from(guestKey).toString('base64')}`,
-  'content-type': 'application/json',
-};
+/** What every request with a body carries that is authorized by `key`. */
+export function headersOf(key: string): Readonly<Record<string, string>> {
+  return { authorization: `Basic ${Buffer.from(key).toString('base64')}`, 'content-type': 'application/json' };
+}
+
+export const guestHeaders = headersOf(guestKey);
 
 /** A small body, sent to the platform and to the bare server alike. */
 export const smallBody = '{"payload":"bench"}';
@@ -37,7 +38,7 @@ export interface ActionSettings {
   annotations?: readonly { key: string; value: unknown }[];
 }
 
-/** The platform's API, spoken over one kept connection as the guest. */
+/** The platform's API, spoken over one kept connection. */
 export interface Api {
   /** Where the server is. */
   baseUrl: string;
@@ -70,15 +71,16 @@ export function invokePath(action: string, blocking: boolean): string {
   return `/api/v1/namespaces/_/actions/${action}?blocking=${blocking}`;
 }
 
-/** A client of the server at `baseUrl`. */
-export function connectApi(baseUrl: string): Api {
+/** A client of the server at `baseUrl`, by default as the guest. */
+export function connectApi(baseUrl: string, key = guestKey): Api {
+  const authorized = headersOf(key);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const namespace = '/api/v1/namespaces/_';
 
   const send = (method: string, path: string, body?: string): Promise<Answer> =>
     new Promise((resolve, reject) => {
       const headers = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) };
-      const options = { agent, method, headers: { ...guestHeaders, ...headers }, timeout: timeoutMs };
+      const options = { agent, method, headers: { ...authorized, ...headers }, timeout: timeoutMs };
       const startedMs = performance.now();
       const outgoing = request(new URL(path, baseUrl), options, (incoming) => {
         const chunks: Buffer[] = [];

@@ -87,6 +87,15 @@ export const bars: readonly Bar[] = [
   { bench: 'predictor', metric: 'maeVsConstant.igniterV100Share.pair', bound: 'at most', value: 1, source: 'issue 6' },
   { bench: 'live', metric: 'liveJctRatio', bound: 'at most', value: 1.1, source: 'issue 6' },
   { bench: 'live', metric: 'liveJctRatio', bound: 'at least', value: 0.9, source: 'issue 6' },
+  { bench: 'cluster', metric: 'clusterAddedP50Ms', bound: 'at most', value: 6, source: 'issue 7' },
+  { bench: 'cluster', metric: 'clusterRatio64', bound: 'at least', value: 0.25, source: 'issue 7' },
+  { bench: 'cluster', metric: 'clusterErrors', bound: 'at most', value: 0, source: 'issue 7' },
+  { bench: 'cluster', metric: 'lost', bound: 'at most', value: 0, source: 'issue 7' },
+  { bench: 'cluster', metric: 'storeLagS', bound: 'at most', value: 2, source: 'issue 7' },
+  { bench: 'cluster', metric: 'recoverS', bound: 'at most', value: 15, source: 'issue 7' },
+  { bench: 'cluster', metric: 'othersRecoverS', bound: 'at most', value: 5, source: 'issue 7' },
+  { bench: 'cluster', metric: 'handoverS', bound: 'at most', value: 3, source: 'issue 7' },
+  { bench: 'cluster', metric: 'handoverDoubled', bound: 'at most', value: 0, source: 'issue 7' },
   { bench: 'predictor', metric: 'choiceRegret', bound: 'at most', value: 0.03, source: 'issue 6' },
 ];
 

@@ -1,5 +1,6 @@
 import type { Bench } from './bench.js';
 import { agent } from './benches/agent.js';
+import { cluster } from './benches/cluster.js';
 import { cold } from './benches/cold.js';
 import { cudasim } from './benches/cudasim.js';
 import { faashare } from './benches/faashare.js';
@@ -20,6 +21,7 @@ export const benches: Readonly<Record<string, Bench>> = {
   agent,
   faashare,
   invoke,
+  cluster,
   cold,
   footprint,
   inference,

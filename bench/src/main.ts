@@ -21,7 +21,7 @@ function usage(): string {
   );
   return [
     'Usage: npm run bench -- NAME [--check] [--parts A,B] [--rounds N] [--seconds N] [--samples N]',
-    '         [--idle-seconds N] [--seed N] [--client auto|wrk|autocannon]',
+    '         [--idle-seconds N] [--load-seconds N] [--seed N] [--client auto|wrk|autocannon]',
     ...names,
     '  gpu        a GPU, with flags of its own (npm run bench -- gpu --help)',
   ].join('\n');

@@ -10,6 +10,7 @@ test('defaults', () => {
     seconds: 5,
     samples: 50,
     idleSeconds: 60,
+    loadSeconds: 300,
     parts: [],
     client: 'auto',
   });

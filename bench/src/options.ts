@@ -14,6 +14,8 @@ export interface Options {
   samples: number;
   /** How long the server rests before its memory is read, s. */
   idleSeconds: number;
+  /** How long a steady load lasts, s. */
+  loadSeconds: number;
   /** Parts of the bench to run; empty: all. */
   parts: readonly string[];
   /** Load generator; `auto` takes wrk if it is there. */
@@ -25,7 +27,7 @@ export class UsageError extends Error {
   override name = 'UsageError';
 }
 
-const defaults = { seed: 1, rounds: 5, seconds: 5, samples: 50, 'idle-seconds': 60 };
+const defaults = { seed: 1, rounds: 5, seconds: 5, samples: 50, 'idle-seconds': 60, 'load-seconds': 300 };
 
 /** Reads `NAME [flags]`. Throws UsageError. */
 export function parseOptions(args: readonly string[]): Options {
@@ -41,6 +43,7 @@ export function parseOptions(args: readonly string[]): Options {
         seconds: { type: 'string' },
         samples: { type: 'string' },
         'idle-seconds': { type: 'string' },
+        'load-seconds': { type: 'string' },
         parts: { type: 'string' },
         client: { type: 'string', default: 'auto' },
       },
@@ -71,6 +74,7 @@ export function parseOptions(args: readonly string[]): Options {
     seconds: number('seconds'),
     samples: number('samples'),
     idleSeconds: number('idle-seconds'),
+    loadSeconds: number('load-seconds'),
     parts: values.parts === undefined ? [] : values.parts.split(','),
     client,
   };
@@ -84,6 +88,7 @@ export function commandLine(options: Options): string {
     `--seconds ${options.seconds}`,
     `--samples ${options.samples}`,
     `--idle-seconds ${options.idleSeconds}`,
+    `--load-seconds ${options.loadSeconds}`,
     `--client ${options.client}`,
     ...(options.parts.length > 0 ? [`--parts ${options.parts.join(',')}`] : []),
   ];

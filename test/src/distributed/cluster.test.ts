@@ -223,4 +223,47 @@ async function eventually<Result>(what: string, ask: () => Promise<Result | unde
     },
     testMs,
   );
+
+  test(
+    'each process is stopped in order and started anew under load: every answer is right, and what was accepted ends',
+    async () => {
+      await caller(0).putAction('load', code('load'));
+      // Long enough for one to be under way whenever a process is told to stop.
+      await caller(0).putAction(
+        'slow',
+        'function main() { return new Promise((end) => setTimeout(() => end({ slept: true }), 300)); }',
+      );
+      await untilUp(2);
+      const restart = async (member: Member): Promise<void> => {
+        const { pid } = member;
+        process.kill(pid, 'SIGTERM');
+        await eventually(`${member.name} has been started again`, async () =>
+          member.pid !== pid && (await fetch(`${member.url}/ping`)).ok ? true : undefined,
+        );
+        await untilUp(2);
+      };
+      const restarts = (async () => {
+        for (const member of [...cluster.invokers, ...cluster.controllers]) await restart(member);
+      })();
+      const statuses = new Set<number>();
+      let isOver = false;
+      const calling = (async () => {
+        while (!isOver) {
+          // Where the controller has gone there is no answer: a caller asks again.
+          const answer = await anyone.invokeForResult('slow').catch(() => undefined);
+          if (answer !== undefined) statuses.add(answer.status);
+        }
+      })();
+      const accepted = await submitUntil(restarts);
+      isOver = true;
+      await calling;
+      expect([...statuses]).toEqual([200]);
+      expect(accepted.length).toBeGreaterThan(0);
+      for (const id of accepted) {
+        const { response } = await anyone.record(id, waitMs);
+        expect(response.success).toBe(true);
+      }
+    },
+    2 * testMs,
+  );
 });
