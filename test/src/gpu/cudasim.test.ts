@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { runProgram } from '@gpuwhisk/invoker/runtimes/run-program';
 import { untilAsync } from '../contract/share-enforcer.js';
 import { controlStandIn, startDriverClient, startMps } from './driver-client.js';
 import type { DriverClient, MpsDaemon } from './driver-client.js';
@@ -143,6 +144,16 @@ onThisMachine('the stand-in driver', () => {
     const one = await ready();
     expect(await one.tell('fork')).toEqual(['3']);
     expect(await one.tell('vecadd 100')).toEqual(['0', 'right']);
+  });
+
+  test('says to a runtime library that is linked statically that it lacks the private tables that this asks for', async () => {
+    // The first call of such a program after cuInit, which it ends with this error for.
+    const asks = `import ctypes
+cuda = ctypes.CDLL('libcuda.so.1')
+table = ctypes.c_void_p(1)
+print(cuda.cuInit(0), cuda.cuGetExportTable(ctypes.byref(table), bytes(16)), table.value)`;
+    const env = { PATH: process.env.PATH, LD_LIBRARY_PATH: standIn.folder, GPUWHISK_SIM_SOCKET: sim.socket };
+    expect(await runProgram('python3', ['-c', asks], { timeoutMs: 60_000, env })).toBe('0 500 None\n');
   });
 
   test('has every call fail at once when its daemon is gone', async () => {

@@ -36,6 +36,25 @@ test('models and devices that there are not are refused in one line', async () =
   expect(other.stderr).toContain('takes auto, none or sim:');
 });
 
+test(
+  'where no GPU is to be used a function that needs one is accepted, and invoking it says why it cannot run',
+  async () => {
+    const platform = await startPlatform({ flags: ['--gpus', 'none', '--stem-cells', 'false'] });
+    try {
+      expect(platform.output()).not.toContain('GPUs: ');
+      const annotations = { gpu: { memoryMiB: 100 } };
+      await platform.api.putAction('needs', pythonGpuFunction, { kind: 'nodejs:default', annotations });
+      const { status, body } = await platform.api.invokeForResult('needs');
+      expect(status).toBe(503);
+      expect(JSON.stringify(body)).toMatch(/GPU/);
+      expect(await devicesOf(platform)).toEqual([]);
+    } finally {
+      await platform.stop();
+    }
+  },
+  caseMs,
+);
+
 describe('functions on one simulated GPU', () => {
   let platform: RunningPlatform;
   let code: Buffer;
