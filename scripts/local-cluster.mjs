@@ -168,7 +168,7 @@ async function createAccount(couchdbUrl, name) {
 
 /**
  * Starts a cluster whose data lies in the folder `dir`. `set` are settings of all its processes (KEY=VALUE), `invokerSet` of
- * its invokers; `log(name, text)` is told what they print.
+ * its invokers; `log(name, text)` is told what they print; `wayToRedis(port)` gives the port at which they shall reach it.
  * Gives `{ url, auth, controllers, invokers, redis, kafka, stop }`; members have `name`, `url`, `pid`.
  */
 export async function startCluster({
@@ -178,6 +178,7 @@ export async function startCluster({
   set = [],
   invokerSet = [],
   log = () => undefined,
+  wayToRedis = (port) => port,
 }) {
   const stops = [];
   const stop = async () => {
@@ -196,7 +197,8 @@ export async function startCluster({
       started(startCouchdb()),
     ]);
     const settings = (all) => all.flatMap((setting) => ['--set', setting]);
-    const shared = ['--kafka', kafka.brokers, '--redis', redis.url, '--couchdb', couch.url, '--couchdb-prefix', prefix];
+    const redisUrl = `redis://${localhost}:${await wayToRedis(redis.port)}`;
+    const shared = ['--kafka', kafka.brokers, '--redis', redisUrl, '--couchdb', couch.url, '--couchdb-prefix', prefix];
     const ports = [];
     while (ports.length < controllerCount) ports.push(await freePort());
     const proxy = await started(startProxy(ports));

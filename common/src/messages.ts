@@ -51,6 +51,8 @@ export interface UnplacedMessage {
   refused?: string;
   /** The invoker was started again before it had begun it: where it is to run is decided anew. */
   restarted?: true;
+  /** An earlier life of the controller that hands it on may have placed it. */
+  seenBefore?: true;
 }
 
 /** The topic of activations that the scheduler of this controller has to place. */

@@ -55,7 +55,7 @@ export class GpuIntake {
       if (message === undefined) return;
       const done = (): void => delivery.done();
       if (!this.dependencies.handover?.isElsewhere) this.take(message, delivery.redelivered, done, 'own');
-      else this.sendOn(message, done);
+      else this.sendOn(delivery.redelivered ? { ...message, seenBefore: true } : message, done);
     });
   }
 
@@ -119,7 +119,8 @@ export class GpuIntake {
   private take(message: UnplacedMessage, redelivered: boolean, done: () => void, topic: 'own' | 'shared'): void {
     const { gpu } = message.activation;
     // An earlier life, or one that decided before, may have sent it to an invoker already.
-    const isOld = redelivered || (gpu !== undefined && gpu.epoch !== this.dependencies.lease.epoch);
+    const isOld =
+      redelivered || message.seenBefore || (gpu !== undefined && gpu.epoch !== this.dependencies.lease.epoch);
     // After a crash both this topic and an invoker's may have it.
     if (this.dependencies.isSettled(message.activation)) done();
     else if (isOld) void this.takeUnlessSent(message, done, topic);
@@ -137,7 +138,7 @@ export class GpuIntake {
     if (this.closed) return;
     if (isSent || isSettled(activation)) done();
     else if (!isOver()) enqueue(message, done);
-    else if (topic === 'own') this.sendOn(message, done);
+    else if (topic === 'own') this.sendOn({ ...message, seenBefore: true }, done);
     // What came from the topic of all comes from there again, to whoever decides by now.
     else this.fromOthers.delete(activation.activationId);
   }

@@ -232,6 +232,28 @@ test('what no invoker has taken is placed anew, and the copy that an agent gives
   expect([arrivals.length, other.scheduler.waiting, bus.lag('gpu1', 'gpu1')]).toEqual([2, 0, 0]);
 });
 
+test('what its own controller had placed before it was started again is not placed again by another', async () => {
+  await one.decides(undefined);
+  await other.decides(6);
+  await tell(6);
+  // It had to wait first: its topic has it.
+  await tell(6, {}, 10_000);
+  await submit(other, 1);
+  expect(other.scheduler.waiting).toBe(1);
+  other.diesAfterSending = true;
+  await tell(6);
+  await clock.runFor(100);
+  expect([arrivals.length, other.isDead, bus.lag('gpu1', 'gpu1')]).toEqual([1, true, 1]);
+  await one.decides(7);
+  const { invoker = '' } = arrivals[0] ?? {};
+  const restarted = await clock.runUntil(new TestController(1).open());
+  await clock.runFor(100);
+  await tell(7, { [invoker]: [placement(0)] });
+  await clock.runFor(2000);
+  expect([arrivals.length, one.scheduler.waiting, restarted.scheduler.waiting]).toEqual([1, 0, 0]);
+  expect([bus.lag('gpu', 'gpu'), bus.lag('gpu1', 'gpu1')]).toEqual([0, 0]);
+});
+
 test('nodes that are silent are not waited for', async () => {
   await deciderDies();
   await clock.runFor(6000);

@@ -7,6 +7,8 @@ export interface Member {
   name: string;
   url: string;
   pid: number;
+  /** What it was started with, besides its role and name. */
+  args: readonly string[];
 }
 
 export interface Cluster {
@@ -31,6 +33,7 @@ interface Starter {
     set?: string[];
     invokerSet?: string[];
     log?: (name: string, text: string) => void;
+    wayToRedis?: (port: number) => Promise<number>;
   }): Promise<Cluster>;
 }
 
@@ -39,10 +42,14 @@ const starter = (await import(new URL('../../../scripts/local-cluster.mjs', impo
 /** What is missing for a cluster here; empty: nothing. */
 export const missing = starter.missingForCluster();
 
-/** Starts a cluster that leaves nothing behind when it stops; `printed` gives what its processes wrote. */
+/**
+ * Starts a cluster that leaves nothing behind when it stops; `printed` gives what its processes wrote. `wayToRedis` gives the
+ * port at which its processes reach the Redis at `port`.
+ */
 export async function startCluster(
   controllers: number,
   invokers: number,
+  wayToRedis?: (port: number) => Promise<number>,
 ): Promise<Cluster & { printed: () => string }> {
   const dir = await mkdtemp(join(tmpdir(), 'gpuwhisk-distributed-'));
   let text = '';
@@ -52,6 +59,7 @@ export async function startCluster(
     // Small: so that what is tested is the cluster and not the machine.
     invokerSet: ['containers=process', 'stemCells=false', 'poolMemoryMiB=1024', 'gpus=sim:a100-40'],
     log: (name, line) => (text = (text + `${name}: ${line}`).slice(-20_000)),
+    ...(wayToRedis && { wayToRedis }),
   });
   return {
     ...cluster,
