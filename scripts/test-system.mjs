@@ -1,6 +1,6 @@
 // What npm run test:all may install: Debian packages that optional measures use, and servers that tests run against.
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { installAnsible } from './engines/ansible.mjs';
 import { hasKafka, installKafka } from './engines/kafka.mjs';
@@ -33,7 +33,8 @@ export function prepareSystem() {
 /** The lock file pins the servers; they are no part of what npm start installs. */
 function installEngines() {
   const cwd = join(root, 'test', 'engines');
-  if (existsSync(join(cwd, 'node_modules', '.package-lock.json'))) return;
+  const { dependencies } = JSON.parse(readFileSync(join(cwd, 'package.json'), 'utf8'));
+  if (Object.keys(dependencies).every((name) => existsSync(join(cwd, 'node_modules', name)))) return;
   const { status } = spawnSync('npm', ['install', '--no-audit', '--no-fund'], {
     cwd,
     stdio: 'ignore',

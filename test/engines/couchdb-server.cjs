@@ -1,16 +1,14 @@
 'use strict';
 // A server of CouchDB's protocol on 127.0.0.1, which prints its port. `[PORT] [FOLDER]`: by default a free port, and
 // everything in memory. Ends with its parent.
-const PouchDB = require('pouchdb-core')
-  .plugin(require('pouchdb-adapter-memory'))
-  .plugin(require('pouchdb-adapter-leveldb'))
-  .plugin(require('pouchdb-mapreduce'));
+const PouchDB = require('pouchdb-core').plugin(require('pouchdb-adapter-memory')).plugin(require('pouchdb-mapreduce'));
 const express = require('express');
 const couchdb = require('express-pouchdb');
 const os = require('node:os');
 const path = require('node:path');
 
 const [port = '0', folder] = process.argv.slice(2);
+if (folder !== undefined) PouchDB.plugin(require('pouchdb-adapter-leveldb'));
 const stored = folder === undefined ? { adapter: 'memory' } : { adapter: 'leveldb', prefix: `${folder}/` };
 const logPath = path.join(os.tmpdir(), `gpuwhisk-couchdb-${process.pid}.log`);
 const app = express();

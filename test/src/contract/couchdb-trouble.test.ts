@@ -9,7 +9,6 @@ import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/a
 import { StoreRefusedError, StoreWriteError } from '@gpuwhisk/common/store/store-error';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { openCouchdbStore } from '@gpuwhisk/engines/couchdb/couchdb-store';
-import { until } from '../platform/running-platform.js';
 
 const timeoutMs = 2500;
 const record = (id: string) => ({ _id: `guest/${id}` });
@@ -135,24 +134,5 @@ describe('the CouchDB store with a server in trouble', () => {
     await expect(late).rejects.toThrow('no answer');
     expect(asked.filter((url) => url.includes('stale'))).toEqual([]);
     expect((await store.query('activations', newest)).map(({ id }) => id)).toEqual(['guest/a']);
-  });
-
-  test('requests beyond those under way wait for their turn, and are refused where too many wait', async () => {
-    sayNothing();
-    const outcomes = Array.from({ length: 1100 }, () =>
-      store.get('whisks', 'a').catch((error: Error) => error.message),
-    );
-    const told = await Promise.all(outcomes);
-    expect(told.filter((text) => text === '1000 requests wait already')).toHaveLength(1100 - 1064);
-    expect(told.filter((text) => text === `no answer within ${timeoutMs} ms`)).toHaveLength(1064);
-    // A turn may be handed on just before its taker gives up, too.
-    expect(asked.length).toBeLessThanOrEqual(2 * 64);
-    say(200, { _id: 'a' });
-    await until('it answers again', () =>
-      store.get('whisks', 'a').then(
-        () => true,
-        () => false,
-      ),
-    );
   });
 });
