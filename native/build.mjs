@@ -29,11 +29,11 @@ function buildSandbox() {
   });
 }
 
-/** The Node.js runtime's end of its socket. */
-function buildChannel() {
-  const folder = join(here, 'channel');
+/** Addons in C: `channel`, the Node.js runtime's end of its socket, and `pipe`, what sandboxes print into. */
+function buildSmallAddon(name) {
+  const folder = join(here, name);
   return build({
-    target: join(out, 'channel.node'),
+    target: join(out, `${name}.node`),
     sources: sourcesIn(folder, '.c'),
     headers: sourcesIn(folder, '.h'),
     flags: [...sharedFlags, `-isystem${nodeHeaders()[0]}`, '-DNAPI_VERSION=8'],
@@ -226,7 +226,8 @@ export async function buildNative() {
     };
   }
   await buildSandbox();
-  await buildChannel();
+  await buildSmallAddon('channel');
+  await buildSmallAddon('pipe');
   await buildTokens();
   await buildGpuBench();
   if (!(await findCompiler('cpp'))) {

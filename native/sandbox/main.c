@@ -78,6 +78,14 @@ static void prepare_host(const struct spec *spec) {
   }
 }
 
+// So that the sandbox's user may open what it prints to by the paths /dev/stdout and /dev/stderr, where these are pipes.
+static void give_output(const struct spec *spec) {
+  if (!spec->has_id || geteuid() != 0) return; // They are the user's already.
+  for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+    if (fchown(fd, spec->outer, spec->outer) < 0) fail("user", errno, "output");
+  }
+}
+
 // Clones straight into the cgroup (v2) where the kernel can: moving a process costs it a grace period.
 static pid_t start_child(int flags, const char *group, bool *joined) {
   struct clone_arguments arguments = {.flags = (uint64_t)flags, .exit_signal = SIGCHLD};
@@ -211,6 +219,7 @@ int main(int count, char **words) {
     if (spec.command[0] == NULL) make_groups(&spec);
   }
   prepare_host(&spec);
+  give_output(&spec);
 
   int channel[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel) < 0) fail("spec", errno, "socketpair");

@@ -27,6 +27,8 @@ export interface ApiActivation {
 export interface ActionOptions {
   /** Default `nodejs:default`. */
   kind?: string;
+  /** Of kind `blackbox`. */
+  image?: string;
   main?: string;
   limits?: JsonObject;
   annotations?: JsonObject;
@@ -134,10 +136,11 @@ export class ApiClient {
 
 /** The body of an action's PUT; code in a buffer is a zip. */
 export function actionBody(code: string | Buffer, options: ActionOptions = {}): JsonObject {
-  const { kind = 'nodejs:default', main, limits, annotations = {}, parameters = [] } = options;
+  const { kind = 'nodejs:default', image, main, limits, annotations = {}, parameters = [] } = options;
   return {
     exec: {
       kind,
+      ...(image === undefined ? {} : { image }),
       code: typeof code === 'string' ? code : code.toString('base64'),
       ...(main === undefined ? {} : { main }),
     },

@@ -80,10 +80,16 @@ suite(`a hostile function${isolationLack ? ` (skipped: ${isolationLack})` : ''}`
         if (error.code !== 'ENOTDIR') throw error; return fs.readFileSync(${JSON.stringify(path)}, 'utf8'); }`);
       expect({ path, seen }).toEqual({ path, seen: { thrown: expect.stringMatching(/^(ENOENT|EACCES)$/) } });
     }
-    // The runtimes and the one library that they use are bound at their paths; nothing else is there.
+    // The runtimes, the one library and the one addon that they use are bound at their paths; nothing else is there.
     expect(
       await hostile(`return shell('ls ${repository} ${repository}/node_modules').stdout.split(/\\s+/).sort()`),
-    ).toEqual(['', `${repository}/node_modules:`, `${repository}:`, 'adm-zip', 'node_modules', 'runtimes']);
+    ).toEqual(['', `${repository}/node_modules:`, `${repository}:`, 'adm-zip', 'native', 'node_modules', 'runtimes']);
+    expect(await hostile(`return shell('find ${repository}/native').stdout.split(/\\s+/).sort()`)).toEqual([
+      '',
+      `${repository}/native`,
+      `${repository}/native/build`,
+      `${repository}/native/build/channel.node`,
+    ]);
     const folders = '/action /dev/shm /etc /home /media /mnt /opt /root /run /srv /tmp /var';
     const found = await hostile(`return shell('grep -rls "${secret}" ${folders}').stdout;`);
     expect(found).toBe('');

@@ -16,9 +16,16 @@ beforeAll(async () => {
 afterAll(() => platform.stop());
 
 /** Creates an action, runs it, and returns its record. */
-async function recordOf(code: string, options: { kind?: string; logs?: number; payload?: object } = {}) {
-  const { kind = 'nodejs:default', logs, payload } = options;
-  await platform.api.putAction('printer', code, { kind, ...(logs === undefined ? {} : { limits: { logs } }) });
+async function recordOf(
+  code: string,
+  options: { kind?: string; image?: string; logs?: number; payload?: object } = {},
+) {
+  const { kind = 'nodejs:default', image, logs, payload } = options;
+  await platform.api.putAction('printer', code, {
+    kind,
+    ...(image !== undefined && { image }),
+    ...(logs === undefined ? {} : { limits: { logs } }),
+  });
   const { record } = await platform.api.run('printer', { ...payload });
   return record;
 }
@@ -67,6 +74,51 @@ def main(args):
   expect(linesOf(record).map((line) => line.join(' '))).toEqual(
     expect.arrayContaining(['stdout one', 'stderr two', 'stdout three', 'stdout four']),
   );
+});
+
+const byPath = {
+  nodejs: `const fs = require('fs'); const { execSync } = require('child_process');
+    function main() {
+      fs.writeFileSync('/dev/stdout', 'one\\n');
+      fs.appendFileSync('/dev/stderr', 'two\\n');
+      execSync('echo three > /dev/stdout', { stdio: 'inherit' });
+      fs.closeSync(fs.openSync('/proc/self/fd/2', 'w'));
+      return {};
+    }`,
+  python: `import subprocess
+def main(args):
+  with open("/dev/stdout", "w") as out: out.write("one\\n")
+  with open("/dev/stderr", "a") as out: out.write("two\\n")
+  subprocess.run(["/bin/sh", "-c", "echo three > /dev/stdout"])
+  return {}`,
+};
+const printedByPath = ['stderr two', 'stdout one', 'stdout three'];
+
+test('what is printed by the paths of the streams is logged', async () => {
+  expect(
+    linesOf(await recordOf(byPath.nodejs))
+      .map((line) => line.join(' '))
+      .sort(),
+  ).toEqual(printedByPath);
+});
+
+python('and so in Python, by the paths', async () => {
+  const record = await recordOf(byPath.python, { kind: 'python:default' });
+  expect(
+    linesOf(record)
+      .map((line) => line.join(' '))
+      .sort(),
+  ).toEqual(printedByPath);
+});
+
+test('and so from an executable, by the path of its errors', async () => {
+  const code = '#!/bin/sh\necho one\necho two > /dev/stderr\necho three > /proc/self/fd/2\necho {}\n';
+  const record = await recordOf(code, { kind: 'blackbox', image: 'openwhisk/dockerskeleton' });
+  expect(
+    linesOf(record)
+      .map((line) => line.join(' '))
+      .sort(),
+  ).toEqual(['stderr three', 'stderr two', 'stdout one']);
 });
 
 test('an activation has its own lines, and what the start printed is in the first', async () => {

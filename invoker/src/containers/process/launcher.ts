@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
+import type { ChildProcess, SpawnOptions } from 'node:child_process';
+import type { EventEmitter } from 'node:events';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { specMessage } from './launcher-spec.js';
 import type { Words } from './launcher-spec.js';
+import { openOutputPipe } from './pipes.js';
 
 /** A process with its pipes and its socket (descriptor 3). */
 export interface SandboxProcess {
@@ -12,6 +14,8 @@ export interface SandboxProcess {
   control: Writable | null;
   stdout: Readable;
   stderr: Readable;
+  /** Its end, with that of all that it printed. */
+  closed: Promise<void>;
 }
 
 /** What a launcher's control takes. */
@@ -20,22 +24,43 @@ export const commands = { pause: 'p', resume: 'r' } as const;
 /** The signal by which a launcher ends itself to say that its sandbox ran out of memory. */
 export const outOfMemorySignal = 'SIGUSR2';
 
-function withPipes(child: ChildProcess): SandboxProcess {
+function start(
+  program: string,
+  args: readonly string[],
+  stdin: 'pipe' | 'ignore',
+  options: SpawnOptions,
+): SandboxProcess {
+  const outputs = [openOutputPipe(), openOutputPipe()] as const;
+  let child: ChildProcess;
+  try {
+    child = spawn(program, args, { ...options, stdio: [stdin, outputs[0].stdio, outputs[1].stdio, 'pipe'] });
+  } finally {
+    for (const output of outputs) output.release();
+  }
+  const [stdout, stderr] = [outputs[0].readable(child.stdout), outputs[1].readable(child.stderr)];
   // A start that fails is reported here; the container, if there is one by then, listens itself.
   child.on('error', () => undefined);
   const socket = child.stdio[3] as Duplex | null | undefined;
-  if (child.pid === undefined || !child.stdout || !child.stderr || !socket) {
+  if (child.pid === undefined || !stdout || !stderr || !socket) {
+    stdout?.destroy();
+    stderr?.destroy();
     throw new Error(`'${child.spawnfile}' could not be started.`);
   }
   // The container listens to the process itself; writing to one that has gone must not end the platform.
   socket.on('error', () => undefined);
   child.stdin?.on('error', () => undefined);
-  return { child, socket, control: child.stdin, stdout: child.stdout, stderr: child.stderr };
+  const closed = Promise.all([child, stdout, stderr].map((each) => once(each, 'close')));
+  return { child, socket, control: child.stdin, stdout, stderr, closed: closed.then(() => undefined) };
+}
+
+/** Resolves with the event; unlike that of node:events it rejects for nothing. */
+function once(emitter: EventEmitter, event: string): Promise<void> {
+  return new Promise((resolve) => emitter.once(event, () => resolve()));
 }
 
 /** Starts a launcher, which waits for the spec. `tag` shows in the process list and finds leftovers. */
 export function startLauncher(path: string, tag: string, firstWords: Words): SandboxProcess {
-  const process = withPipes(spawn(path, [tag], { stdio: ['pipe', 'pipe', 'pipe', 'pipe'], env: {} }));
+  const process = start(path, [tag], 'pipe', { env: {} });
   if (firstWords.length > 0) sendSpec(process, [...firstWords, 'wait']);
   return process;
 }
@@ -48,7 +73,7 @@ export function sendSpec(process: SandboxProcess, words: Words): void {
 /** Starts a runtime with no sandbox around it, in a process group of its own. */
 export function startBare(command: readonly string[], cwd: string, env: Record<string, string>): SandboxProcess {
   const [program = '', ...args] = command;
-  return withPipes(spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe', 'pipe'], env, cwd, detached: true }));
+  return start(program, args, 'ignore', { env, cwd, detached: true });
 }
 
 /** Waits for a launcher that is to end by itself; what it reported meanwhile, and its exit status. */
@@ -64,6 +89,6 @@ export function launcherResult(process: SandboxProcess): Promise<{ reports: stri
   process.stderr.resume();
   return new Promise((resolve) => {
     process.child.on('error', () => resolve({ reports, status: null }));
-    process.child.on('close', (status) => resolve({ reports, status }));
+    void process.closed.then(() => resolve({ reports, status: process.child.exitCode }));
   });
 }

@@ -27,7 +27,7 @@ export function createProcessContainer(parts: ContainerParts): ConnectedContaine
   child.on('exit', (_, signal) => end(signal));
   // It could not be started at all; there is no exit then.
   child.on('error', () => end(null));
-  child.on('close', () => container.drained());
+  void parts.process.closed.then(() => container.drained());
   return container;
 }
 

@@ -1,0 +1,32 @@
+import { closeSync, existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+
+interface PipeAddon {
+  /** `[read, write]`, descriptors. */
+  make(): [number, number];
+}
+
+const addonPath = fileURLToPath(new URL('../../../../native/build/pipe.node', import.meta.url));
+let addon: PipeAddon | undefined;
+
+/** What a child process is to print into. */
+export interface OutputPipe {
+  /** For the child's stdio. Without the addon Node's own kind, a socket, which nobody can open by its path. */
+  stdio: number | 'pipe';
+  /** Closes this process's copy of the child's end, once the child has its own. */
+  release(): void;
+  /** What the child prints; `own` is what Node made where `stdio` is `'pipe'`. */
+  readable(own: Readable | null): Readable | null;
+}
+
+/** Makes a pipe. Throws where no more descriptors are to be had. */
+export function openOutputPipe(): OutputPipe {
+  if (addon === undefined && existsSync(addonPath)) addon = createRequire(import.meta.url)(addonPath) as PipeAddon;
+  if (addon === undefined) return { stdio: 'pipe', release: () => undefined, readable: (own) => own };
+  const [read, write] = addon.make();
+  const readable = new Socket({ fd: read, readable: true, writable: false });
+  return { stdio: write, release: () => closeSync(write), readable: () => readable };
+}
