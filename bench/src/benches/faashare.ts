@@ -13,6 +13,7 @@ import { figure, type Findings } from '../replay/experiments/report.js';
 import { intervalText, markdownTable, verdict } from '../replay/experiments/tables.js';
 import { validate } from '../replay/model/validate.js';
 import { igniterSetting, lucidSetting, readModelData, tableOneSetting } from '../replay/settings.js';
+import { explorationSensitivity, waits } from './faashare-sensitivity.js';
 import { ablations, orders, overall, overheads, perturbation, prepare, scaling, traces } from './faashare-parts.js';
 
 /** Seeds of every comparison, and bootstrap draws of the model's parameters; `--samples` may ask for fewer. */
@@ -22,7 +23,7 @@ const mostPerturbedSeeds = 10;
 /** FaaShare's experiments in replay, against its baselines. Measured data is read from BENCH_DATA. */
 export const faashare: Bench = {
   summary: "FaaShare's experiments in replay: 120 jobs of table I, against its baselines (needs BENCH_DATA)",
-  parts: ['table1', 'igniter', 'lucid'],
+  parts: ['table1', 'igniter', 'lucid', 'xi', 'waits'],
   simulated: true,
   async run({ options, say }) {
     const wants = (part: string): boolean => options.parts.length === 0 || options.parts.includes(part);
@@ -70,6 +71,14 @@ export const faashare: Bench = {
       const prepared = prepare(await lucidSetting(), options.seed, seeds, say);
       add('### Pairs of training on an RTX 3090, lookup tier', overall(prepared, ['high']));
     }
+    if (wants('xi') || wants('waits')) {
+      const few = Math.min(mostPerturbedSeeds, seeds);
+      const prepared = prepare(await tableOneSetting(data, few), options.seed, few, say);
+      if (wants('xi')) add('### Sensitivity to ξ', await explorationSensitivity(prepared, options.seed));
+      if (wants('waits')) add('### The bound on waiting', waits(prepared));
+    }
+    const ratios = measurements.filter(({ name }) => name.endsWith('.waitOverBound')).map(({ value }) => value);
+    if (ratios.length > 0) measurements.push({ name: 'waitOverBound', value: Math.max(...ratios) });
     if (options.parts.length === 0) await writeResults(join(repositoryDir, 'docs/faashare.md'), text.join('\n\n'));
     return measurements;
   },

@@ -1,3 +1,4 @@
+import { defaultBestEffortMs } from '@gpuwhisk/gpu/order/earliest-deadline';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { IdleInstance } from '@gpuwhisk/gpu/policies/policy';
 import { makePolicy } from '@gpuwhisk/gpu/policies/registry';
@@ -32,5 +33,5 @@ export function predict(
   const gpus = idle.length;
   const cluster = { gpus, type, mode: 'mps', memoryMiB, perNode: gpus, kept: { warmMs, initial: idle } } as const;
   const run = replay(jobs, cluster, truth, policy, seededRandom(1));
-  return metricsOf(run, jobs.filter(({ task }) => task.sloMs !== undefined).length);
+  return metricsOf(run, jobs.filter(({ task }) => task.sloMs !== undefined).length, defaultBestEffortMs);
 }

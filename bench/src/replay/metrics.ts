@@ -1,8 +1,9 @@
 import { percentile } from '../statistics.js';
 import type { ReplayRun } from './simulator.js';
+import { waitsOf, type Waits } from './waits.js';
 
 /** What a replay comes to. Times in ms. */
-export interface ReplayMetrics {
+export interface ReplayMetrics extends Waits {
   /** Mean time from arrival to result. */
   jctMs: number;
   /** Mean time from start to result: FaaShare's own reading of JCT. */
@@ -26,8 +27,15 @@ export interface ReplayMetrics {
   gpuHours: number;
 }
 
-/** The metrics of a replay in which at least one job has finished. */
-export function metricsOf({ finished, refused, totals }: ReplayRun, withSlo: number): ReplayMetrics {
+/**
+ * The metrics of a replay in which at least one job has finished. `withSlo`: jobs with an SLO; `bestEffortMs`: after which
+ * nobody overtakes a job any more.
+ */
+export function metricsOf(
+  { finished, refused, totals }: ReplayRun,
+  withSlo: number,
+  bestEffortMs: number,
+): ReplayMetrics {
   const jct = finished.map(({ job, finishedAt }) => finishedAt - job.task.arrivedAt);
   const first = Math.min(...finished.map(({ job }) => job.task.arrivedAt));
   const makespanMs = Math.max(...finished.map(({ finishedAt }) => finishedAt)) - first;
@@ -51,5 +59,6 @@ export function metricsOf({ finished, refused, totals }: ReplayRun, withSlo: num
     utilisation: totals.usedMs / totals.gpuMs,
     fragmentation: totals.freeMiBMs === 0 ? 0 : totals.strandedMiBMs / totals.freeMiBMs,
     gpuHours: totals.occupiedMs / 3_600_000,
+    ...waitsOf(finished, bestEffortMs),
   };
 }

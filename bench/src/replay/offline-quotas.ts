@@ -1,6 +1,7 @@
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
 import { capacityModel } from '@gpuwhisk/gpu/predict/capacity-model';
 import type { SlowdownPredictor } from '@gpuwhisk/gpu/predict/slowdown-predictor';
+import type { Exploration } from '@gpuwhisk/gpu/quota/expected-improvement';
 import { predictedPrior } from '@gpuwhisk/gpu/quota/priors';
 import { classSpace, defaultHyper, propose, type SearchProblem } from '@gpuwhisk/gpu/quota/quota-search';
 import { QuotaTable } from '@gpuwhisk/gpu/quota/quota-table';
@@ -30,6 +31,7 @@ export function offlineQuotas(
   gpuType: string,
   budget: QuotaBudget,
   random: Random,
+  exploration?: Exploration,
 ): QuotaTable {
   const table = new QuotaTable({ predictorOf: () => predictor });
   const pick = (count: number): number => Math.floor(randomFraction(random) * count);
@@ -37,13 +39,18 @@ export function offlineQuotas(
     const set = Array.from({ length: 2 + pick(budget.mostTasks - 1) }, () => catalogue[pick(catalogue.length)]!);
     const jobs = set.map(({ name, batch }): QuotaJob => ({ function: `/guest/${name}`, version: '0.0.1', batch }));
     const known = jobs.map((job, at) => ({ ...job, features: featuresOf(set[at]!) }));
-    const points = search(set, truth, random);
+    const points = search(set, truth, random, exploration);
     for (const point of points) table.record(known, gpuType, 'mps', point, driverMajor);
   }
   return table;
 }
 
-function search(set: readonly CatalogueEntry[], truth: GpuTruth, random: Random): MeasuredPoint[] {
+function search(
+  set: readonly CatalogueEntry[],
+  truth: GpuTruth,
+  random: Random,
+  exploration: Exploration | undefined,
+): MeasuredPoint[] {
   const problem: SearchProblem = {
     jobs: set.map((entry) => {
       const features = featuresOf(entry);
@@ -51,6 +58,7 @@ function search(set: readonly CatalogueEntry[], truth: GpuTruth, random: Random)
     }),
     space: classSpace,
     hyper: defaultHyper,
+    ...(exploration && { exploration }),
   };
   const points: MeasuredPoint[] = [];
   for (;;) {

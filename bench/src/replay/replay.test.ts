@@ -89,7 +89,13 @@ describe('the simulator', () => {
       { gpus: 1, jobs: 2, length: 1, startMs: 0, sloFactor: 4 },
     );
     const run = replay(jobs, cluster, turns, one, seededRandom(1));
-    expect(metricsOf(run, 2)).toMatchObject({ makespanMs: 200, jctMs: 150, violations: 0.5, stp: 1, utilisation: 0.5 });
+    expect(metricsOf(run, 2, 30_000)).toMatchObject({
+      makespanMs: 200,
+      jctMs: 150,
+      violations: 0.5,
+      stp: 1,
+      utilisation: 0.5,
+    });
   });
 
   test.each([

@@ -1,7 +1,9 @@
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { SlowdownPredictor } from '@gpuwhisk/gpu/predict/slowdown-predictor';
+import { defaultBestEffortMs } from '@gpuwhisk/gpu/order/earliest-deadline';
 import { faashare } from '@gpuwhisk/gpu/policies/faashare';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
+import type { Exploration } from '@gpuwhisk/gpu/quota/expected-improvement';
 import type { Quotas } from '@gpuwhisk/gpu/quota/quotas';
 import { makePolicy, type PolicyNeeds } from '@gpuwhisk/gpu/policies/registry';
 import type { Arrivals } from './arrivals.js';
@@ -40,6 +42,8 @@ export interface Scenario {
   length: number;
   startMs: number;
   sloFactor: number;
+  /** After which nobody overtakes a job any more, ms; absent: 30 s, stretched as the jobs are. */
+  bestEffortMs?: number;
 }
 
 /** What profiling has shown under one truth; all policies share it. */
@@ -52,8 +56,10 @@ export interface Known {
   quotas: Quotas;
 }
 
-/** Best effort enters with a deadline this far off, ms, where jobs have length 1; it is stretched as the jobs are. */
-const bestEffortMs = 30_000;
+/** The bound on waiting of FaaShare's queue, ms. */
+function bestEffortMsOf({ bestEffortMs, length }: Scenario): number {
+  return bestEffortMs ?? defaultBestEffortMs * length;
+}
 
 /** Profiles, trains and searches shares under each of the setting's truths. */
 export function learn(setting: Setting, seed: number): Known[] {
@@ -72,16 +78,32 @@ export function learn(setting: Setting, seed: number): Known[] {
   });
 }
 
+/** The same with shares that were searched with another exploration. */
+export function searchedWith(
+  setting: Setting,
+  known: readonly Known[],
+  exploration: Exploration,
+  seed: number,
+): Known[] {
+  const { catalogue, cluster, quotaBudget } = setting;
+  return known.map((one, draw) => {
+    const random = seededRandom(seed * 7919 + draw);
+    const truth = setting.truths[draw] as GpuTruth;
+    const quotas = offlineQuotas(catalogue, truth, one.predictor, cluster.type, quotaBudget, random, exploration);
+    return { ...one, quotas };
+  });
+}
+
 /** Makes a policy for a scenario. */
 export type PolicyMaker = (needs: PolicyNeeds, scenario: Scenario) => Policy;
 
 /** FaaShare; its bound on waiting is stretched as the jobs are. */
-export const ours: PolicyMaker = (needs, { length }) =>
-  faashare({ ...needs, options: { bestEffortMs: bestEffortMs * length } });
+export const ours: PolicyMaker = (needs, scenario) =>
+  faashare({ ...needs, options: { bestEffortMs: bestEffortMsOf(scenario) } });
 
 /** FaaShare without the quota stage. */
-export const oursWithoutQuotas: PolicyMaker = ({ predictorOf, admission }, { length }) =>
-  faashare({ predictorOf, admission, options: { bestEffortMs: bestEffortMs * length } });
+export const oursWithoutQuotas: PolicyMaker = ({ predictorOf, admission }, scenario) =>
+  faashare({ predictorOf, admission, options: { bestEffortMs: bestEffortMsOf(scenario) } });
 
 /** A policy of the registry by its name. */
 export function named(name: string): PolicyMaker {
@@ -116,5 +138,6 @@ export function runSeed(
     scenario,
   );
   const run = replay(jobs, { ...setting.cluster, gpus: scenario.gpus }, truth, policy, seededRandom(seed + 2));
-  return { metrics: metricsOf(run, jobs.filter(({ task }) => task.sloMs !== undefined).length), run };
+  const withSlo = jobs.filter(({ task }) => task.sloMs !== undefined).length;
+  return { metrics: metricsOf(run, withSlo, bestEffortMsOf(scenario)), run };
 }

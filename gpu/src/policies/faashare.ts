@@ -120,8 +120,10 @@ export function faashare({ predictorOf, admission, quotas, options: given }: Faa
         others.push({ task, isOverdue: false, isCritical: isLong, at: arrivedAt + sloOf(task, bestEffortMs) });
       }
     }
+    overdue.sort((one, other) => one.at - other.at);
+    others.sort(byTurn);
     turns.keepOnly(namespaces);
-    return [overdue, others].flatMap((part) => turns.order(byNamespace(part.sort(byTurn), namespaces), turnCost));
+    return [overdue, others].flatMap((part) => turns.order(byNamespace(part, namespaces), turnCost));
   }
 
   /** The whole algorithm. */

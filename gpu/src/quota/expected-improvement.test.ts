@@ -14,7 +14,8 @@ test('what is certain brings nothing, what is hopeless next to nothing, what is 
 test('exploration takes from what is near the best and little uncertain', () => {
   const near = { mean: 2.9, variance: 0.01 };
   expect(expectedImprovement(near, 3, 0.1)).toBeLessThan(expectedImprovement(near, 3, 0));
-  expect([0, 1, 2].map(explorationAt)).toEqual([0.05, 0.05 * 0.7, 0.05 * 0.7 ** 2]);
+  expect([0, 1, 2].map((step) => explorationAt(step))).toEqual([0.05, 0.05 * 0.7, 0.05 * 0.7 ** 2]);
+  expect(explorationAt(2, { start: 1, decay: 0.5 })).toBe(0.25);
 });
 
 test('probabilities', () => {

@@ -1,8 +1,18 @@
 import type { Normal } from './gaussian-process.js';
 
+/** How ξ goes down from one evaluation to the next, in units of the objective's deviation (FaaShare, section VII-B). */
+export interface Exploration {
+  /** Of the first evaluation. */
+  start: number;
+  /** Of each evaluation, over that of the one before. */
+  decay: number;
+}
+
+export const defaultExploration: Exploration = { start: 0.05, decay: 0.7 };
+
 /** The exploration of evaluation `step`, counted from 0, in units of the objective's deviation. */
-export function explorationAt(step: number): number {
-  return 0.05 * 0.7 ** step;
+export function explorationAt(step: number, { start, decay } = defaultExploration): number {
+  return start * decay ** step;
 }
 
 /**

@@ -3,6 +3,7 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import { allotments } from './candidates.js';
 import type { Allotment, ShareSpace } from './candidates.js';
 import { expectedImprovement, explorationAt, probabilityAtMost } from './expected-improvement.js';
+import type { Exploration } from './expected-improvement.js';
 import type { Hyperparameters } from './gaussian-process.js';
 import { surrogateOf } from './surrogate.js';
 import type { MeasuredPoint, SearchJob, Surrogate } from './surrogate.js';
@@ -12,6 +13,8 @@ export interface SearchProblem {
   jobs: readonly SearchJob[];
   space: ShareSpace;
   hyper: Hyperparameters;
+  /** Absent: the default one. */
+  exploration?: Exploration;
 }
 
 /** The shares to measure next, and why these. */
@@ -49,7 +52,7 @@ export function propose(
   random: Random,
 ): Proposal | undefined {
   if (evaluations >= maxEvaluations) return undefined;
-  const { jobs, space, hyper } = problem;
+  const { jobs, space, hyper, exploration: xi } = problem;
   const filling = fillingShares(problem);
   if (points.length === 0 && filling !== undefined) return { shares: filling, improvement: Infinity, feasible: 1 };
   const surrogate = surrogateOf(jobs, hyper, points);
@@ -72,7 +75,7 @@ export function propose(
     }
     return chosen !== undefined && !isMeasured(chosen.shares, points) ? chosen : undefined;
   }
-  const exploration = explorationAt(evaluations) * rootMeanSquare(candidates.map((one) => one.objective.variance));
+  const exploration = explorationAt(evaluations, xi) * rootMeanSquare(candidates.map((one) => one.objective.variance));
   for (const { shares, objective, feasible } of candidates) {
     const improvement = feasible * expectedImprovement(objective, best.objective, exploration);
     if (improvement > (chosen?.improvement ?? 0)) chosen = { shares, improvement, feasible };

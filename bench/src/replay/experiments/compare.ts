@@ -40,6 +40,11 @@ export function meanOf(figures: Figures, policy: string, metric: keyof ReplayMet
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
+/** The greatest of a metric over the seeds. Throws RangeError for an unknown policy. */
+export function maxOf(figures: Figures, policy: string, metric: keyof ReplayMetrics): number {
+  return Math.max(...valuesOf(figures, policy, metric));
+}
+
 /** The policy other than `ours` whose mean of a metric is best. */
 export function bestOther(figures: Figures, ours: string, metric: Compared): string {
   const sign = metric === 'stp' ? -1 : 1;

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { prepare, overall, overheads, orders } from '../../benches/faashare-parts.js';
+import { waits } from '../../benches/faashare-sensitivity.js';
 import { saturationOf, stretchTable } from '../model/gpu-model.js';
 import type { ModelParameters } from '../model/parameters.js';
 import type { Setting } from '../setting.js';
@@ -10,6 +11,7 @@ import type { CatalogueEntry } from '../workloads/catalogue.js';
 import { invented } from '../workloads/catalogue.js';
 import { measuredTogether } from '../workloads/read-lucid.js';
 import { barChart } from './bar-chart.js';
+import { searchAll } from './exploration.js';
 import { withResults } from './document.js';
 import { oursName } from './policies.js';
 import { perturbed } from './perturb.js';
@@ -71,10 +73,32 @@ describe('the experiments, on a synthetic world', () => {
     expect(text.join('\n')).toContain(`| \`${oursName}\` |`);
   });
 
+  test('nobody waits for longer than the stated bound, where more comes than can be done', () => {
+    const found = new Map(waits(prepared).measurements.map(({ name, value }) => [name, value]));
+    expect(found.get('overload.overdue')).toBeGreaterThan(0);
+    expect(found.get('overload.waitOverBound')).toBeLessThanOrEqual(1);
+  });
+
   test('orders and overheads', () => {
     expect(orders(prepared).measurements).toHaveLength(10);
     for (const { value } of overheads(prepared).measurements) expect(value).toBeGreaterThan(0);
   });
+});
+
+test('searches differ in nothing but ξ, and end within their measurements', () => {
+  const shares = [10, 30, 50, 70, 90, 100];
+  const surfaces = [0.3, 0.5, 0.7, 1].map((use, at) => ({
+    ...{ model: `m${at}`, batch: 1, shares },
+    slowdowns: shares.map((share) => Math.max(1, (100 * use) / share)),
+  }));
+  const none = { start: 0, decay: 1 };
+  const one = searchAll(surfaces, 3, 4, none, 1);
+  expect(searchAll(surfaces, 3, 4, none, 1)).toEqual(one);
+  // So much is asked of an improvement that nothing promises it: one measurement, and what was believed beforehand.
+  const wary = searchAll(surfaces, 3, 4, { start: 1000, decay: 1 }, 1);
+  expect(wary.evaluations).toEqual([1, 1, 1, 1]);
+  expect(one.evaluations.every((count) => count > 1 && count <= 7)).toBe(true);
+  for (const { regrets } of [one, wary]) expect(Math.min(...regrets)).toBeGreaterThanOrEqual(0);
 });
 
 test('only what is invented is perturbed', () => {

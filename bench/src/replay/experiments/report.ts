@@ -1,7 +1,7 @@
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { Measurement } from '../../bench.js';
 import type { Interval } from '../paired.js';
-import { bestOther, gainOver, intervalOf, type Compared, type Figures, type Gain } from './compare.js';
+import { bestOther, gainOver, intervalOf, maxOf, type Compared, type Figures, type Gain } from './compare.js';
 import { intervalText, markdownTable, policyTable, verdict } from './tables.js';
 
 /** What a part of the bench has found: figures for its result, and text for the document. */
@@ -62,5 +62,6 @@ export function scenarioMeasurements(prefix: string, figures: Figures, ours: str
     const { interval } = gainOver(figures, ours, bestOther(figures, ours, metric), metric, random);
     return figure(`${prefix}.${metric === 'stp' ? 'stp' : metric.slice(0, -2)}Gain`, interval);
   });
-  return [...ofOurs, ...gains];
+  const bound = { name: `${prefix}.waitOverBound`, value: maxOf(figures, ours, 'waitOverBound') };
+  return [...ofOurs, ...gains, bound];
 }

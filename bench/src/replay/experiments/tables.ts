@@ -1,6 +1,6 @@
 import type { Interval } from '../paired.js';
 import type { ReplayMetrics } from '../metrics.js';
-import { meanOf, type Figures, type Gain } from './compare.js';
+import { maxOf, meanOf, type Figures, type Gain } from './compare.js';
 
 /** A Markdown table. */
 export function markdownTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -8,7 +8,7 @@ export function markdownTable(header: readonly string[], rows: readonly (readonl
   return [line(header), line(header.map(() => '---')), ...rows.map(line)].join('\n');
 }
 
-const columns: readonly [string, keyof ReplayMetrics, (value: number) => string][] = [
+const columns: readonly [string, keyof ReplayMetrics, (value: number) => string, typeof meanOf?][] = [
   ['JCT, s', 'jctMs', (ms) => (ms / 1000).toFixed(0)],
   ['makespan, s', 'makespanMs', (ms) => (ms / 1000).toFixed(0)],
   ['STP', 'stp', (value) => value.toFixed(2)],
@@ -19,15 +19,17 @@ const columns: readonly [string, keyof ReplayMetrics, (value: number) => string]
   ['SMs in use', 'utilisation', percent],
   ['stranded memory', 'fragmentation', percent],
   ['GPU hours', 'gpuHours', (value) => value.toFixed(2)],
+  ['longest wait, s', 'longestWaitMs', (ms) => (ms / 1000).toFixed(0), maxOf],
+  ['over its bound', 'waitOverBound', (value) => value.toFixed(2), maxOf],
 ];
 
-/** What each policy came to in a scenario, the means over the seeds. */
+/** What each policy came to in a scenario, the means over the seeds; of waits the greatest. */
 export function policyTable(figures: Figures): string {
   return markdownTable(
     ['policy', ...columns.map(([title]) => title)],
     [...figures.keys()].map((name) => [
       `\`${name}\``,
-      ...columns.map(([, metric, format]) => format(meanOf(figures, name, metric))),
+      ...columns.map(([, metric, format, of = meanOf]) => format(of(figures, name, metric))),
     ]),
   );
 }

@@ -1,0 +1,85 @@
+import { randomFraction, seededRandom, type Random } from '@gpuwhisk/common/system/random';
+import { defaultExploration, type Exploration } from '@gpuwhisk/gpu/quota/expected-improvement';
+import { vaguePrior } from '@gpuwhisk/gpu/quota/priors';
+import { bestOf, defaultHyper, propose, type SearchProblem } from '@gpuwhisk/gpu/quota/quota-search';
+import type { MeasuredPoint } from '@gpuwhisk/gpu/quota/surrogate';
+import { drawSet, leastSum, slowdownAt, sumAt, type Surface } from '../../benches/quota-surfaces.js';
+import { percentile } from '../../statistics.js';
+import { normal } from '../simulator.js';
+
+/** Of a measured time, standard deviation of its logarithm. */
+const noise = 0.03;
+
+/** ξ at the start, in deviations of the objective, and how it goes on; from none at all to one that does not end. */
+export const explorations: readonly Exploration[] = [
+  { start: 0, decay: 1 },
+  ...[0.01, 0.05, 0.2, 1].flatMap((start) => [0.5, 0.7, 1].map((decay) => ({ start, decay }))),
+];
+
+/** Those that are run end to end. */
+export const extremes: readonly Exploration[] = [
+  defaultExploration,
+  { start: 0, decay: 1 },
+  { start: 0.2, decay: 1 },
+  { start: 1, decay: 1 },
+];
+
+/** What searches with one ξ came to. */
+export interface SearchOutcome {
+  /** Distance of the shares that were chosen from the optimum, as a part of it, by set. */
+  regrets: number[];
+  evaluations: number[];
+}
+
+/**
+ * Searches for the shares of `sets` sets of measured surfaces, 100 % in all, with nothing known beforehand. Sets and noise
+ * depend on the seed alone, so that all ξ search the same.
+ */
+export function searchAll(
+  surfaces: readonly Surface[],
+  jobs: number,
+  sets: number,
+  exploration: Exploration,
+  seed: number,
+): SearchOutcome {
+  const outcome: SearchOutcome = { regrets: [], evaluations: [] };
+  for (let set = 0; set < sets; set += 1) {
+    const random = seededRandom(seed * 10_000 + jobs * 1000 + set);
+    const drawn = drawSet(surfaces, jobs, random);
+    const { shares, evaluations } = search(drawn, exploration, random);
+    outcome.regrets.push(sumAt(drawn, shares) / leastSum(drawn, drawn[0]!.shares) - 1);
+    outcome.evaluations.push(evaluations);
+  }
+  return outcome;
+}
+
+/** `median %, greatest of nine in ten %; evaluations on average`. */
+export function outcomeText({ regrets, evaluations }: SearchOutcome): string[] {
+  const mean = evaluations.reduce((sum, one) => sum + one, 0) / evaluations.length;
+  return [...[50, 90].map((part) => `${(100 * percentile(regrets, part)).toFixed(1)} %`), mean.toFixed(1)];
+}
+
+function search(
+  set: readonly Surface[],
+  exploration: Exploration,
+  random: Random,
+): { shares: readonly number[]; evaluations: number } {
+  const problem: SearchProblem = {
+    jobs: set.map(() => ({ prior: vaguePrior, weight: 1, maxSlowdown: Infinity })),
+    space: { shares: set[0]!.shares, maxTotal: 100 },
+    hyper: defaultHyper,
+    exploration,
+  };
+  // Candidates are drawn apart, so that the noise of a measurement is the same whatever was proposed before.
+  const drawing = seededRandom(Math.floor(randomFraction(random) * 2 ** 31));
+  const points: MeasuredPoint[] = [];
+  for (;;) {
+    const next = propose(problem, points, points.length, drawing);
+    if (next === undefined) break;
+    const slowdowns = set.map((one, at) => slowdownAt(one, next.shares[at]!) * Math.exp(noise * normal(random)));
+    points.push({ shares: next.shares, slowdowns });
+  }
+  const best = bestOf(problem, points);
+  if (best === undefined) throw new Error('a search measured nothing');
+  return { shares: best.shares, evaluations: points.length };
+}
