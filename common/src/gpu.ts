@@ -79,6 +79,20 @@ export interface DeviceStatus {
   processes: GpuProcess[];
 }
 
+/** What a process has launched so far, as kernel tokens count it. */
+export interface LaunchFigures {
+  /** Blocks that were launched. */
+  blocks: number;
+  /** Launches that had to wait. */
+  waits: number;
+  /** Blocks in a period of 5 ms when alone, given or learned; 0 while it is not known. */
+  soloRate: number;
+  /** Launch cycles (runs, steps) that its runtime has marked; of the last one how long it took, ms, and its batch size. */
+  cycles: number;
+  cycleMs: number;
+  cycleBatch: number;
+}
+
 /** An instance of a function, or a pre-warmer, on a device, as the agent keeps it; one of several devices is there on each. */
 export interface Resident {
   container: string;
@@ -95,6 +109,8 @@ export interface Resident {
   heldMiB?: number;
   /** How long it took to start it and to load its function, ms: what its end costs whoever needs it next. */
   loadMs?: number;
+  /** What its processes launched, where that is counted (kernel tokens) and they have launched anything. */
+  launches?: LaunchFigures;
   /** That it serves, and whom that lets share an MPS server with it; absent for a pre-warmer that has no action yet. */
   namespace?: string;
   isolation?: GpuIsolation;

@@ -71,7 +71,7 @@ function figuresOf({ usedMemoryMiB, ...status }: DeviceStatus): JsonObject {
 }
 
 function functionView(resident: Resident, viewer: Viewer): JsonObject {
-  const { action, namespace, container, slice, share, memoryMiB, heldMiB, activations } = resident;
+  const { action, namespace, container, slice, share, memoryMiB, heldMiB, activations, launches } = resident;
   // A pre-warmer is nobody's yet.
   const named = viewer.isOperator || namespace === undefined || namespace === viewer.namespace;
   return {
@@ -82,6 +82,7 @@ function functionView(resident: Resident, viewer: Viewer): JsonObject {
     share: share.shareClass / 100,
     memoryMiB,
     ...(heldMiB !== undefined && { heldMiB }),
+    ...(named && launches !== undefined && { launches: { ...launches } }),
     running: activations.length,
   };
 }

@@ -228,6 +228,14 @@ export const schemas = {
     share: { type: 'number', description: 'Share of the SMs that its process was started with, 0 to 1' },
     memoryMiB: whole('Memory that is charged for it, MiB'),
     heldMiB: whole('Memory that it was last seen to hold, context included, MiB'),
+    launches: object({
+      blocks: whole('Kernel blocks that it launched, where kernel tokens count them'),
+      waits: whole('Launches that had to wait for tokens'),
+      soloRate: { type: 'number', description: 'Blocks in 5 ms when alone; 0 while it is not known' },
+      cycles: whole('Launch cycles that its runtime has marked'),
+      cycleMs: { type: 'number', description: 'Length of the last one, ms' },
+      cycleBatch: whole('Batch size of the last one'),
+    }),
     running: whole('Activations that run in it'),
   }),
   GpuWorkload: object(

@@ -12,6 +12,7 @@ import { placesOf } from '../pool/memory-budget.js';
 import { admissionProblem } from './admission.js';
 import { Blame } from './blame.js';
 import { clientEnvs } from './client-env.js';
+import { ContainerClients } from './container-clients.js';
 import { companyProblem, gangProblem } from './company.js';
 import { ContextSizes } from './context-sizes.js';
 import { uncordoned } from './device-health.js';
@@ -24,6 +25,7 @@ import type { Ending } from './healer.js';
 import type { HostProcesses } from './host/host-processes.js';
 import { EndedWorkloads } from './ended-workloads.js';
 import { Inventory } from './inventory.js';
+import { noteLaunches } from './launch-figures.js';
 import { NodeRow } from './node-row.js';
 import { Residents } from './residents.js';
 import { Sampler } from './sampler.js';
@@ -68,6 +70,7 @@ export class GpuAgent implements GpuDesk {
   private readonly workloads: EndedWorkloads;
   private readonly row: NodeRow;
   private readonly moves: ShareMoves;
+  private readonly clients: ContainerClients;
   private statuses: DeviceStatus[] = [];
   private clientEnv: Record<string, Record<string, string>> = {};
   private epoch = 0;
@@ -89,7 +92,8 @@ export class GpuAgent implements GpuDesk {
     this.healer = new Healer({ inventory, residents, enforcer, blame, clock, logger, end });
     const { healer } = this;
     this.workloads = new EndedWorkloads(options);
-    this.moves = new ShareMoves({ enforcer, residents, processes, logger });
+    const clients = (this.clients = new ContainerClients(enforcer, processes));
+    this.moves = new ShareMoves({ enforcer, residents, clients, logger });
     this.row = new NodeRow(options, () => this.rowNow());
     const unbound = (): ReadonlySet<string> => this.hands.unbound();
     this.sampler = new Sampler({
@@ -293,6 +297,7 @@ export class GpuAgent implements GpuDesk {
     this.statuses = await this.sampler.look();
     await this.workloads.look();
     await this.moves.look();
+    await noteLaunches({ ...this.options, residents: this.residents, clients: this.clients });
     await this.row.write();
   }
 

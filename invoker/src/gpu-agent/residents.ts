@@ -1,4 +1,4 @@
-import type { Placement, Resident, Share } from '@gpuwhisk/common/gpu';
+import type { LaunchFigures, Placement, Resident, Share } from '@gpuwhisk/common/gpu';
 import type { Container, GpuGrant } from '../containers/container-factory.js';
 import { placesOf } from '../pool/memory-budget.js';
 import { grantKey, grantOf, haveOneCaller } from './gpu-desk.js';
@@ -24,6 +24,8 @@ export interface GpuContainer {
   startMs: number;
   /** And to load what it has now; undefined: nothing yet. */
   loadedMs: number | undefined;
+  /** What it was last seen to have launched, where that is counted. */
+  launches: LaunchFigures | undefined;
   /** It is on its way out: nobody is beside it any more. */
   ending: boolean;
 }
@@ -52,6 +54,7 @@ export class Residents {
       overruns: 0,
       startMs,
       loadedMs: undefined,
+      launches: undefined,
       ending: false,
     });
     void container.exited.then(() => {
@@ -150,7 +153,7 @@ export class Residents {
 }
 
 function rowOf(one: GpuContainer, device: string): Resident {
-  const { grant, share, lastUser, users, container, heldMiB, startMs, loadedMs } = one;
+  const { grant, share, lastUser, users, container, heldMiB, startMs, loadedMs, launches } = one;
   const { devices, slice } = grant;
   const { action, namespace, subject, isolation } = lastUser ?? {};
   return {
@@ -163,6 +166,7 @@ function rowOf(one: GpuContainer, device: string): Resident {
     memoryMiB: chargeMiB(one, slice ?? device),
     ...(heldMiB !== undefined && { heldMiB: heldMiB.get(slice ?? device) ?? 0 }),
     loadMs: Math.round(startMs + (loadedMs ?? 0)),
+    ...(launches !== undefined && { launches }),
     ...(namespace !== undefined && { namespace }),
     ...(subject !== undefined && { subject }),
     ...(isolation !== undefined && { isolation }),

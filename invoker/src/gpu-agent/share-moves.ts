@@ -1,14 +1,14 @@
 import type { Share } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
-import type { ShareClient, ShareEnforcer } from './enforcers/share-enforcer.js';
-import type { HostProcesses } from './host/host-processes.js';
+import type { ContainerClients } from './container-clients.js';
+import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { GpuContainer, Residents } from './residents.js';
 
 /** What a ShareMoves works with. */
 export interface ShareMovesParts {
   enforcer: ShareEnforcer;
   residents: Residents;
-  processes: HostProcesses;
+  clients: ContainerClients;
   logger: Logger;
 }
 
@@ -52,12 +52,11 @@ export class ShareMoves {
   }
 
   private async move(one: GpuContainer): Promise<void> {
-    const { enforcer, logger } = this.parts;
+    const { enforcer, clients, logger } = this.parts;
     const { share, lastUser } = one;
     const before = this.held.get(one)?.action;
     try {
-      // All processes of a container have one share.
-      const client = await this.clientIn(one);
+      const client = await clients.of(one);
       if (client === undefined) return;
       await enforcer.adjust(client, share, before !== undefined && before !== lastUser?.action);
       this.held.set(one, { share, action: lastUser?.action });
@@ -68,15 +67,6 @@ export class ShareMoves {
       this.failed.add(one);
       logger.warn({ container: one.container.id, error: String(error) }, 'the share of a process could not be moved');
     }
-  }
-
-  private async clientIn({ container, grant }: GpuContainer): Promise<ShareClient | undefined> {
-    const { enforcer, processes } = this.parts;
-    const launchers = new Map(container.hostPid === undefined ? [] : [[container.hostPid, container.id]]);
-    for (const client of await enforcer.clients(grant.devices[0] ?? '', grant.slice)) {
-      if ((await processes.containerOf(client.pid, launchers)) === container.id) return client;
-    }
-    return undefined;
   }
 }
 

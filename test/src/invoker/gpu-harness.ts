@@ -1,4 +1,4 @@
-import type { Device, GpuWish, NodeStatus, Placement, Share } from '@gpuwhisk/common/gpu';
+import type { Device, GpuWish, LaunchFigures, NodeStatus, Placement, Share } from '@gpuwhisk/common/gpu';
 import { gpuTable, gpuWishTable } from '@gpuwhisk/common/gpu';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
@@ -53,6 +53,8 @@ export class GpuHarness {
   adjusts = false;
   readonly clients: number[] = [];
   readonly moved: { pid: number; share: Share; forAnother: boolean }[] = [];
+  /** What each process has launched. */
+  readonly launched = new Map<number, LaunchFigures>();
   readonly opened: string[] = [];
   readonly ended: string[] = [];
   unbound = new Set<string>();
@@ -181,6 +183,10 @@ export class GpuHarness {
         return Promise.resolve();
       },
       clients: (device) => Promise.resolve(this.clients.map((pid) => ({ pid, device }))),
+      launches: ({ pid }) => {
+        const figures = this.launched.get(pid);
+        return figures === undefined ? Promise.reject(new ShareError('not here')) : Promise.resolve(figures);
+      },
       terminate: () => Promise.resolve(),
       check: (uuid) => Promise.resolve(this.enforcerProblems.get(uuid)),
       shut: () => Promise.resolve(),

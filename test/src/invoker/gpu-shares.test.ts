@@ -79,3 +79,16 @@ test('where shares cannot be moved nothing is asked', async () => {
   await harness.look();
   expect(harness.moved).toEqual([]);
 });
+
+test('what a container has launched is in the row, as long as its process is there', async () => {
+  const harness = await withTokens();
+  await harness.container(placed(shareOf(0.5, 0.5)), 7);
+  await harness.container(placed(shareOf(0.5, 0.5)), 8);
+  const launches = { blocks: 900, waits: 2, soloRate: 50, cycles: 3, cycleMs: 12, cycleBatch: 4 };
+  harness.launched.set(7, launches);
+  harness.clients.push(7, 8);
+  const shown = async () => (await harness.look()).residents.map((one) => one.launches);
+  expect(await shown()).toEqual([launches, undefined]);
+  harness.clients.length = 0;
+  expect(await shown()).toEqual([undefined, undefined]);
+});

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { DeviceStatus, GpuProcess } from '@gpuwhisk/common/gpu';
+import type { DeviceStatus, GpuProcess, LaunchFigures } from '@gpuwhisk/common/gpu';
 import { standInFolder } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import type { RunningPlatform } from './running-platform.js';
 
@@ -152,7 +152,14 @@ def main(args):
 
 /** A device as the API shows it to an operator. */
 export interface ShownDevice extends Omit<DeviceStatus, 'processes'> {
-  functions: { container: string; action?: string; share: number; memoryMiB: number; running: number }[];
+  functions: {
+    container: string;
+    action?: string;
+    share: number;
+    memoryMiB: number;
+    running: number;
+    launches?: LaunchFigures;
+  }[];
   workloads: (GpuProcess & { origin: string })[];
   mode: string;
 }

@@ -1,7 +1,9 @@
 // A function on a simulated GPU with kernel tokens: its driver is seen through their library.
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
-import { removeDataDir, startPlatform } from './running-platform.js';
+import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
+import { compileGpuFunction, devicesOf } from './gpu-functions.js';
+import { removeDataDir, startPlatform, until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
 
 const mebibyte = 2 ** 20;
@@ -26,6 +28,28 @@ if (!hasStandIn()) console.info('No stand-in for a GPU is built here: functions 
     if (platform !== undefined) removeDataDir(platform.dataDir);
     platform = undefined;
   });
+
+  (hasNative() ? test : test.skip)(
+    'what a function launches is counted, its runs are cycles, and both are shown',
+    async () => {
+      platform = await startPlatform({
+        flags: ['--gpus', 'sim:a100-40', '--stem-cells', 'false', '--set', 'gpu.tokens=true'],
+      });
+      const { api } = platform;
+      const gpu = { memoryMiB: 2048, smRequest: 0.2, smLimit: 0.5 };
+      await api.putAction('counted', compileGpuFunction(), { kind: 'native:1', annotations: { gpu } });
+      for (let run = 0; run < 2; run++) {
+        expect((await api.invokeForResult('counted', { deviceMs: 40 })).body).toMatchObject({ result: 0 });
+      }
+      const running = platform;
+      const launches = async () =>
+        (await devicesOf(running))[0]!.functions.find(({ action }) => action === '/guest/counted')?.launches;
+      await until('its runs are shown', async () => ((await launches())?.cycles ?? 0) >= 2, 30_000);
+      // Each run launches four kernels that fill the device ten times.
+      expect(await launches()).toMatchObject({ blocks: 2 * 4 * 108 * 8 * 10 });
+      expect((await launches())?.cycleMs).toBeGreaterThan(0);
+    },
+  );
 
   test('a function sees its memory cap as the device, and is refused more', async () => {
     platform = await startPlatform({

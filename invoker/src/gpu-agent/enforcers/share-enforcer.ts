@@ -1,4 +1,4 @@
-import type { Device, Share } from '@gpuwhisk/common/gpu';
+import type { Device, LaunchFigures, Share } from '@gpuwhisk/common/gpu';
 
 /** What a process must be started with to get its share. */
 export interface ClientSettings {
@@ -50,6 +50,8 @@ export interface ShareEnforcer {
    */
   adjust(client: ShareClient, share: Share, forAnother?: boolean): Promise<void>;
   clients(device: string, slice?: string): Promise<ShareClient[]>;
+  /** What a client has launched; absent where nobody counts. */
+  launches?(client: ShareClient): Promise<LaunchFigures>;
   /** Ends a client's use of the device; its process gets an error at its next call. */
   terminate(client: ShareClient): Promise<void>;
   /** Undefined while all is well, else what is not. */

@@ -112,6 +112,11 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
       server.adjust(found, tokenShareOf(share, found.ticket.share.shareClass), forAnother);
     },
     clients,
+    async launches(client) {
+      const [server, found] = await clientFor(client);
+      const { taken, waits, soloRate, cycles, cycleMs, cycleBatch } = server.figuresOf(found);
+      return { blocks: taken, waits, soloRate, cycles, cycleMs, cycleBatch };
+    },
     async terminate(client) {
       if (!gangs.has(client.device)) {
         const [server, found] = await clientFor(client);
