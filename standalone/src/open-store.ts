@@ -7,7 +7,23 @@ import { guest } from './standalone-identities.js';
 
 /** The store that the configuration asks for: CouchDB, or LMDB in `folder`. */
 export function openStore({ couchdb }: Config, folder: string, clock: Clock): Promise<ArtifactStore> {
-  return couchdb ? openCouchdbStore({ ...couchdb, clock }) : openLmdbStore(folder);
+  if (couchdb) return openCouchdbStore({ ...couchdb, clock });
+  outliveFailedCommits();
+  return openLmdbStore(folder);
+}
+
+/**
+ * LMDB's binding makes a promise of its own with every commit and drops it: where the disk is full it would end the process,
+ * though whoever wrote is told. Any other rejection that nobody handles ends it as ever.
+ */
+function outliveFailedCommits(): void {
+  if (process.listeners('unhandledRejection').includes(ignoreFailedCommit)) return;
+  process.on('unhandledRejection', ignoreFailedCommit);
+}
+
+function ignoreFailedCommit(reason: unknown): void {
+  if (reason instanceof Error && 'commitError' in reason) return;
+  throw reason;
 }
 
 /**

@@ -1,0 +1,171 @@
+// What happens to a platform on embedded engines, and to an invoker's start marks, whose disk is full.
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { spawnSync } from 'node:child_process';
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { LocalMarks } from '@gpuwhisk/common/bus/local-marks';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import { systemDisk } from '@gpuwhisk/common/system/disk';
+import { systemRandom } from '@gpuwhisk/common/system/random';
+import { newDataDir, removeDataDir, startPlatform, until } from '../platform/running-platform.js';
+import type { RunningPlatform } from '../platform/running-platform.js';
+
+const waitMs = 60_000;
+const testMs = 120_000;
+const run = (command: string, ...args: string[]): boolean => spawnSync(command, args).status === 0;
+
+/** A file system in memory of so many MiB at `folder`. */
+function mountSmall(folder: string, sizeMiB: number): boolean {
+  mkdirSync(folder, { recursive: true });
+  return run('mount', '-t', 'tmpfs', '-o', `size=${sizeMiB}m`, 'tmpfs', folder);
+}
+
+const canMount = (() => {
+  const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-mount-'));
+  const mounted = mountSmall(folder, 1);
+  if (mounted) run('umount', folder);
+  rmSync(folder, { recursive: true, force: true });
+  return mounted;
+})();
+
+/** Takes all room that is left where `folder` is; the function returned gives it back. */
+function fill(folder: string): () => void {
+  const file = join(folder, 'filler');
+  const descriptor = openSync(file, 'w');
+  const block = Buffer.alloc(4096);
+  try {
+    while (statfsSync(folder).bavail > 0) writeSync(descriptor, block);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+  } finally {
+    closeSync(descriptor);
+  }
+  return () => rmSync(file);
+}
+
+(canMount ? describe : describe.skip)('a full disk', () => {
+  const mounted: string[] = [];
+  const mount = (folder: string, sizeMiB: number): string => {
+    expect(mountSmall(folder, sizeMiB)).toBe(true);
+    mounted.push(folder);
+    return folder;
+  };
+  const unmountAll = (): void => {
+    for (const folder of mounted.splice(0)) run('umount', '-l', folder);
+  };
+
+  describe('under a platform', () => {
+    let dataDir: string;
+    let platform: RunningPlatform;
+
+    const start = async (): Promise<void> => {
+      const flags = ['--stem-cells', 'false', '--containers', 'process', '--gateway-port', 'off', '--gpus', 'none'];
+      platform = await startPlatform({ dataDir, flags: [...flags, '--set', 'blockingWaitMs=2000'] });
+    };
+
+    beforeEach(() => {
+      dataDir = newDataDir();
+    });
+
+    afterEach(async () => {
+      await platform.end('SIGKILL');
+      unmountAll();
+      removeDataDir(dataDir);
+    }, testMs);
+
+    const code = 'function main({ n, text = "" }) { return { n, text }; }';
+    const text = 'x'.repeat(20_000);
+
+    test(
+      'of the store: records wait, and are stored once there is room',
+      async () => {
+        const folder = mount(join(dataDir, 'store'), 16);
+        await start();
+        const { api } = platform;
+        await api.putAction('echo', code);
+        await api.invoke('echo', { n: 0 });
+        const giveBack = fill(folder);
+        const accepted: string[] = [];
+        const stored = async (id: string) => (await api.request('GET', `_/activations/${id}`)).status === 200;
+        const pending = async (): Promise<number> => {
+          const metrics = await (await fetch(`${platform.url}/metrics`)).text();
+          return Number(/^gpuwhisk_invoker_records_pending (\d+)/m.exec(metrics)?.[1]);
+        };
+        await until(
+          'the store has no room',
+          async () => {
+            accepted.push(await api.submit('echo', { n: accepted.length, text }));
+            return platform.output().includes('activation records could not be stored');
+          },
+          waitMs,
+        );
+        expect(await pending()).toBeGreaterThan(0);
+        // What is there is read as ever, and invocations go on.
+        expect((await api.request('GET', '_/actions/echo')).status).toBe(200);
+        accepted.push(await api.submit('echo', { n: -1, text }));
+        giveBack();
+        await until('all are stored', async () => (await Promise.all(accepted.map(stored))).every(Boolean), waitMs);
+        expect(await pending()).toBe(0);
+      },
+      testMs,
+    );
+
+    test(
+      'of the log: nothing more is accepted until the next start, and what was accepted is recorded',
+      async () => {
+        const folder = mount(join(dataDir, 'log'), 16);
+        await start();
+        await platform.api.putAction('echo', code);
+        const giveBack = fill(folder);
+        const accepted: string[] = [];
+        await until(
+          'it is refused',
+          async () => {
+            const { status, body } = await platform.api.request('POST', '_/actions/echo', { n: accepted.length, text });
+            if (status === 202) accepted.push(body.activationId as string);
+            return status === 503;
+          },
+          waitMs,
+        );
+        expect(await platform.end('SIGTERM')).not.toBeNull();
+        giveBack();
+        await start();
+        for (const id of accepted) await platform.api.record(id, waitMs);
+        expect((await platform.api.invoke('echo', { n: 1 })).status).toBe(200);
+      },
+      testMs,
+    );
+  });
+
+  test('of start marks: a run that cannot be marked is told so, and marks that were synced are there afterwards', async () => {
+    const folder = mount(mkdtempSync(join(tmpdir(), 'gpuwhisk-marks-')), 4);
+    const options = { disk: systemDisk, folder: join(folder, 'marks'), clock: systemClock, random: systemRandom };
+    const open = (): Promise<LocalMarks> => LocalMarks.open({ ...options, keepMs: 3_600_000 });
+    try {
+      const marks = await open();
+      await marks.mark('before')();
+      const giveBack = fill(folder);
+      const synced = ['before'];
+      let refused: unknown;
+      for (let n = 0; refused === undefined && n < 10_000; n++) {
+        try {
+          await marks.mark(`m${n}`)();
+          synced.push(`m${n}`);
+        } catch (error) {
+          refused = error;
+        }
+      }
+      expect(String(refused)).toMatch(/ENOSPC|no space/i);
+      await marks.close().catch(() => undefined);
+      giveBack();
+      const next = await open();
+      expect(synced.filter((id) => !next.startedBefore(id))).toEqual([]);
+      await next.mark('after')();
+      await next.close();
+    } finally {
+      unmountAll();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});
