@@ -15,6 +15,8 @@ import { rappSurfaces } from './quota-surfaces.js';
 const setsPerSeed = 2;
 
 const nameOf = ({ start, decay }: Exploration): string => `${start}·${decay}^t`;
+/** In names of figures. */
+const keyOf = ({ start, decay }: Exploration): string => `start${start}.decay${decay}`;
 
 /** How much depends on ξ: for the search on measured surfaces, and for the completion of jobs end to end. */
 export async function explorationSensitivity(prepared: Prepared, seed: number): Promise<Findings> {
@@ -30,7 +32,7 @@ export async function explorationSensitivity(prepared: Prepared, seed: number): 
     rows.push([nameOf(exploration), ...outcomes.flatMap(({ outcome }) => outcomeText(outcome))]);
     for (const { jobs, outcome } of outcomes) {
       found.measurements.push({
-        name: `xiRegret.${jobs}.${nameOf(exploration)}`,
+        name: `xiRegret.${jobs}.${keyOf(exploration)}`,
         value: percentile(outcome.regrets, 50),
         spread: [percentile(outcome.regrets, 5), percentile(outcome.regrets, 95)],
       });
@@ -71,7 +73,7 @@ function endToEnd({ setting, known, length, seeds, random, say }: Prepared, seed
       ),
     );
   return {
-    measurements: rows.map(([jct], at) => figure(`xiJctGain.${nameOf(extremes[at + 1]!)}`, jct!.interval)),
+    measurements: rows.map(([jct], at) => figure(`xiJctGain.${keyOf(extremes[at + 1]!)}`, jct!.interval)),
     text: [
       `**End to end, ${paperGpus} GPUs, all ${paperJobs} jobs at the start: against ${nameOf(defaultExploration)}**`,
       markdownTable(
