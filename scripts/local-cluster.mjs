@@ -184,10 +184,15 @@ export async function startCluster({
   const stop = async () => {
     for (const each of stops.splice(0).reverse()) await each();
   };
-  const started = async (starting) => {
-    const engine = await starting;
-    stops.push(() => engine.stop());
-    return engine;
+  const started = (starting) => {
+    // One that is still starting when another cannot be started is stopped, too.
+    stops.push(() =>
+      starting.then(
+        (engine) => engine.stop(),
+        () => undefined,
+      ),
+    );
+    return starting;
   };
   try {
     mkdirSync(join(dir, 'redis'), { recursive: true });
