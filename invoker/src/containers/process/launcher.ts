@@ -5,6 +5,7 @@ import type { Duplex, Readable, Writable } from 'node:stream';
 import { specMessage } from './launcher-spec.js';
 import type { Words } from './launcher-spec.js';
 import { openOutputPipe } from './pipes.js';
+import type { OutputPipe } from './pipes.js';
 
 /** A process with its pipes and its socket (descriptor 3). */
 export interface SandboxProcess {
@@ -30,14 +31,18 @@ function start(
   stdin: 'pipe' | 'ignore',
   options: SpawnOptions,
 ): SandboxProcess {
-  const outputs = [openOutputPipe(), openOutputPipe()] as const;
+  const outputs: OutputPipe[] = [];
   let child: ChildProcess;
   try {
-    child = spawn(program, args, { ...options, stdio: [stdin, outputs[0].stdio, outputs[1].stdio, 'pipe'] });
+    for (let stream = 1; stream <= 2; stream += 1) outputs.push(openOutputPipe());
+    child = spawn(program, args, { ...options, stdio: [stdin, ...outputs.map(({ stdio }) => stdio), 'pipe'] });
+  } catch (error) {
+    for (const { readable } of outputs) readable?.destroy();
+    throw error;
   } finally {
     for (const output of outputs) output.release();
   }
-  const [stdout, stderr] = [outputs[0].readable(child.stdout), outputs[1].readable(child.stderr)];
+  const [stdout, stderr] = [outputs[0]?.readable ?? child.stdout, outputs[1]?.readable ?? child.stderr];
   // A start that fails is reported here; the container, if there is one by then, listens itself.
   child.on('error', () => undefined);
   const socket = child.stdio[3] as Duplex | null | undefined;
@@ -49,6 +54,8 @@ function start(
   // The container listens to the process itself; writing to one that has gone must not end the platform.
   socket.on('error', () => undefined);
   child.stdin?.on('error', () => undefined);
+  // What nobody read would not close.
+  child.on('exit', () => [stdout, stderr].forEach((stream) => stream.resume()));
   const closed = Promise.all([child, stdout, stderr].map((each) => once(each, 'close')));
   return { child, socket, control: child.stdin, stdout, stderr, closed: closed.then(() => undefined) };
 }

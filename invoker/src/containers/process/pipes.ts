@@ -16,17 +16,17 @@ let addon: PipeAddon | undefined;
 export interface OutputPipe {
   /** For the child's stdio. Without the addon Node's own kind, a socket, which nobody can open by its path. */
   stdio: number | 'pipe';
-  /** Closes this process's copy of the child's end, once the child has its own. */
+  /** What the child prints; undefined where `stdio` is `'pipe'`, of which Node makes one. */
+  readable: Readable | undefined;
+  /** Closes this process's copy of the child's end: once the child has its own, or there is to be none. Once. */
   release(): void;
-  /** What the child prints; `own` is what Node made where `stdio` is `'pipe'`. */
-  readable(own: Readable | null): Readable | null;
 }
 
 /** Makes a pipe. Throws where no more descriptors are to be had. */
 export function openOutputPipe(): OutputPipe {
   if (addon === undefined && existsSync(addonPath)) addon = createRequire(import.meta.url)(addonPath) as PipeAddon;
-  if (addon === undefined) return { stdio: 'pipe', release: () => undefined, readable: (own) => own };
+  if (addon === undefined) return { stdio: 'pipe', readable: undefined, release: () => undefined };
   const [read, write] = addon.make();
   const readable = new Socket({ fd: read, readable: true, writable: false });
-  return { stdio: write, release: () => closeSync(write), readable: () => readable };
+  return { stdio: write, readable, release: () => closeSync(write) };
 }
