@@ -217,6 +217,18 @@ export const configSchema = z.strictObject({
           retrain: z.boolean().default(true),
         })
         .prefault({}),
+      /** Shares that serve sets of functions best are searched for on idle GPUs: docs/faashare.md. */
+      search: z
+        .strictObject({
+          enabled: z.boolean().default(true),
+          /** How long nothing has run on a GPU, and nobody has waited, before it is used for that, ms. */
+          idleMs: count.default(10_000),
+          /** How often a set must have been formed. */
+          minAsked: count.default(3),
+          /** A sample's longest run, ms: for so long a search may keep a GPU after work has come for it. */
+          maxSampleMs: count.default(5000),
+        })
+        .prefault({}),
       /** Activations that may wait for a GPU; more are answered 429. */
       maxWaiting: count.default(1000),
       /** How long an activation may wait for a GPU before it is refused, ms. */

@@ -238,6 +238,9 @@ export const gpuTooLate = (sloMs: number): ApiError =>
 export const gpuSloImpossible = (reason: string): ApiError =>
   new ApiError(429, `The action's SLO cannot be met: ${reason}.`);
 
+/** A sample is not run where it was to be measured. */
+export const sampleNotRun = (reason: string): ApiError => new ApiError(503, `The sample was not run: ${reason}.`);
+
 /** 500: our fault; the log says more. */
 export const internalError = (): ApiError => new ApiError(500, 'There was an internal server error.');
 /** 500: a stored document cannot be understood. */

@@ -29,6 +29,7 @@ export function readActivationMessage(message: JsonObject): ActivationMessage {
   checkOptional(message.cause, 'string', 'cause malformed');
   checkOptional(message.revision, 'string', 'revision malformed');
   checkOptional(message.traceContext, 'object', 'traceContext malformed');
+  checkSample(message.sample);
   const { content = null, initArgs = [], lockedArgs = {} } = message;
   if (content !== null && typeof content !== 'object') throw new MalformedError('content malformed');
   if (!Array.isArray(initArgs) || initArgs.some((name) => typeof name !== 'string')) {
@@ -95,6 +96,12 @@ function checkActivationId(value: JsonValue | undefined): void {
 function checkTransactionId(value: JsonValue | undefined): void {
   const [id, startMs] = Array.isArray(value) ? value : [];
   if (typeof id !== 'string' || !Number.isFinite(startMs)) throw new MalformedError('transid malformed');
+}
+
+function checkSample(value: JsonValue | undefined): void {
+  if (value === undefined || value === null) return;
+  const { maxMs } = asObject(value, 'sample malformed');
+  if (typeof maxMs !== 'number' || !(maxMs > 0)) throw new MalformedError('sample malformed');
 }
 
 /** Absent or null is no value, as in OpenWhisk. */

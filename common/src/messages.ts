@@ -39,6 +39,8 @@ export interface ActivationMessage {
   gpu?: Placement;
   /** Why agents gave it back so far. */
   gpuRefusals?: string[];
+  /** It is no request: a function's sample is run to measure it. It is run where it was placed, or not at all. */
+  sample?: { maxMs: number };
 }
 
 /**

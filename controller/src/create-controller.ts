@@ -42,6 +42,8 @@ export interface Controller {
   readonly identities: Identities;
   /** The actions without their code; `cached` answers at once. */
   readonly actions: ActionCache;
+  /** What names of actions lead to. */
+  readonly resolver: ActionResolver;
   /** Sequences and compositions: opened before requests are handled, closed when no more come. */
   readonly composing: Pick<ComposingInvoker, 'open' | 'close'>;
   /** Every route, as the API documents describe it. */
@@ -145,6 +147,7 @@ export function createController(dependencies: ControllerDependencies): Controll
     }),
     identities,
     actions,
+    resolver: actionResolver,
     composing,
     routes,
   };

@@ -21,6 +21,9 @@ import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
 import type { DispatcherDependencies } from '@gpuwhisk/controller/invoke/dispatcher';
 import { whileDeciding } from '@gpuwhisk/controller/learned/deciding';
 import { Learned } from '@gpuwhisk/controller/learned/learned';
+import { QuotaSearches } from '@gpuwhisk/controller/search/quota-searches';
+import { SampleRunner } from '@gpuwhisk/controller/search/sample-runner';
+import { SampleSource } from '@gpuwhisk/controller/search/sample-source';
 import { Retraining } from '@gpuwhisk/controller/learned/retraining';
 import { queueLimits } from './engines.js';
 import type { Engines } from './engines.js';
@@ -154,6 +157,17 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     gatewayUrl: () => gateway.url,
     build: { date: '2026-11-21', number: '0.1.0' },
   });
+  if (jobs !== undefined && config.gpu.search.enabled) {
+    const { identities, resolver } = controller;
+    const { search } = config.gpu;
+    const searches = new QuotaSearches({
+      ...{ learned, jobs, scheduler: gpuScheduler, clock, random, logger, options: search },
+      source: new SampleSource(identities, resolver),
+      runner: new SampleRunner({ invoker: dispatcher, clock, maxSampleMs: search.maxSampleMs }),
+    });
+    searches.open();
+    opened.onClose(() => searches.close());
+  }
   return {
     controller,
     async listen() {

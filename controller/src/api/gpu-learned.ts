@@ -128,5 +128,9 @@ function withMemory(one: LearnedFunction, held: readonly Held[] = []): JsonObjec
 /** Its id names all of its functions. */
 function quotaFor({ id, ...row }: LearnedQuota, mayName: (name: string) => boolean, isOperator: boolean): JsonObject {
   const jobs = row.jobs.map((job) => (mayName(job.function) ? job : ofOthers));
-  return { ...(isOperator && { id }), ...row, jobs } as unknown as JsonObject;
+  const { reason, ...search } = row.search;
+  // It may name functions of others.
+  const isOwn = isOperator || row.jobs.every((job) => mayName(job.function));
+  const shown = { ...search, ...(isOwn && reason !== undefined && { reason }) };
+  return { ...(isOperator && { id }), ...row, jobs, search: shown } as unknown as JsonObject;
 }

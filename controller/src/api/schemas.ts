@@ -332,11 +332,17 @@ export const schemas = {
       gpuType: text('Short name of the model of GPU'),
       mode: text('How that is shared'),
       driverMajor: whole('Major version of the driver'),
-      jobs: list({ type: 'object' }, 'Functions with version; those of others have no names'),
+      jobs: list(
+        { type: 'object' },
+        'Functions with version, and why a search must not run one; those of others have no names',
+      ),
       points: list({ type: 'object' }, 'The best first: shares in percent, slowdowns, measurements'),
-      searched: yesNo('Whether a search found nothing more to gain'),
+      search: {
+        type: 'object',
+        description: 'Its stage, how often it was asked for, the GPU, attempts, why it failed',
+      },
     },
-    ['gpuType', 'mode', 'jobs', 'points', 'searched'],
+    ['gpuType', 'mode', 'jobs', 'points', 'search'],
   ),
   GpuModel: object({
     gpuType: text('Short name of the model of GPU'),

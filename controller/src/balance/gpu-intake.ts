@@ -26,6 +26,8 @@ export interface GpuIntakeDependencies {
   topic: string;
   /** Whether an activation that comes has ended, or runs where another copy of it was sent. */
   isSettled(message: ActivationMessage): boolean;
+  /** A sample that is not run where it was sent, for a reason: it does not wait. */
+  dropSample(message: ActivationMessage, reason: string): void;
   /** One that is to be placed here; `done` ends the message that keeps it. */
   enqueue(message: UnplacedMessage, done: () => void): void;
 }
@@ -92,7 +94,11 @@ export class GpuIntake {
   /** What is no activation that waits for a GPU is said, and skipped. */
   private read(delivery: Delivery): UnplacedMessage | undefined {
     try {
-      return readUnplacedMessage(delivery.message);
+      const message = readUnplacedMessage(delivery.message);
+      if (message.activation.sample === undefined) return message;
+      this.dependencies.dropSample(message.activation, message.refused ?? 'its invoker was started again');
+      delivery.done();
+      return undefined;
     } catch (error) {
       if (!(error instanceof MalformedError)) throw error;
       this.dependencies.logger.warn({ reason: error.message }, 'a message that waits for no GPU was skipped');

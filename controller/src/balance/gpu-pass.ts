@@ -28,6 +28,8 @@ export interface GpuPassDependencies {
   options: Pick<Config['gpu'], 'admission' | 'maxWaitMs'>;
   /** Whether the run of an activation has ended, as far as is known here. */
   isOver: (activationId: string) => boolean;
+  /** Told of every placement. */
+  onPlaced?(placement: Placement): void;
 }
 
 interface Unsure {
@@ -76,6 +78,7 @@ export class GpuPass {
     const { placer, metrics, clock } = this.dependencies;
     const receipt = placer.send(message, need, request, choice);
     metrics.decided('placed');
+    if (choice.placement !== undefined) this.dependencies.onPlaced?.(choice.placement);
     metrics.waited(Math.max(0, clock.now() - message.transid[1]));
     return receipt;
   }

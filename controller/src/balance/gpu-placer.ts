@@ -72,7 +72,13 @@ export class GpuPlacer {
   }
 
   /** Sends an activation where it was placed. Throws TopicFullError, or another Error if the log has failed. */
-  send(message: ActivationMessage, need: GpuNeed, request: PlacementRequest, choice: PlacementChoice): Receipt {
+  send(
+    message: ActivationMessage,
+    need: GpuNeed,
+    request: PlacementRequest,
+    choice: PlacementChoice,
+    reason = 'placed',
+  ): Receipt {
     const { placement, reuses } = choice;
     if (placement === undefined) throw new Error('nothing was chosen');
     const placed: ActivationMessage = { ...message, gpu: placement };
@@ -80,7 +86,7 @@ export class GpuPlacer {
     this.reservations.add(message.activationId, request, need, placement, reuses);
     try {
       const receipt = this.dependencies.bus.send(placement.invoker, placed as unknown as JsonObject);
-      this.note(message, choice, 'placed');
+      this.note(message, choice, reason);
       return receipt;
     } catch (error) {
       this.reservations.drop(message.activationId);

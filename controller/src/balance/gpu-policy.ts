@@ -1,5 +1,6 @@
 import type { Config } from '@gpuwhisk/common/config';
-import type { NodeStatus, Share } from '@gpuwhisk/common/gpu';
+import type { GpuNeed, NodeStatus, Share } from '@gpuwhisk/common/gpu';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/place/least-loaded';
@@ -17,6 +18,8 @@ import { AllowedPlaces } from './allowed-places.js';
 import { seenPlaces } from './gpu-snapshot.js';
 import type { SeenPlace } from './gpu-snapshot.js';
 import { liveQuotas } from '../learned/live-quotas.js';
+import type { SampleRun } from '../invoke/invoke-service.js';
+import { requestOf } from './gpu-queue.js';
 
 /** What is to be done with those who wait. */
 export interface PolicyDecision {
@@ -28,6 +31,15 @@ export interface PolicyDecision {
   order: readonly string[];
   rejected: readonly TaskRejection[];
 }
+
+/** A healthy GPU, or MIG instance, and whether nobody runs there; samples, which give way to everybody, do not count. */
+export interface SampledPlace {
+  gpu: GpuState;
+  isFree: boolean;
+}
+
+/** Whom samples run for: no namespace's turn or part of the GPUs is used up by them. */
+const sampler = 'whisk.system';
 
 /** What a GpuPolicy is made of. */
 export interface GpuPolicyParts {
@@ -85,10 +97,49 @@ export class GpuPolicy {
     };
   }
 
+  /** Puts a sample on the GPU that it is to be measured on; nothing is chosen where that has no room for it. */
+  placeSample(
+    message: ActivationMessage,
+    need: GpuNeed,
+    { gpu: id, shareClass }: SampleRun,
+  ): { request: PlacementRequest; choice: PlacementChoice } {
+    const { placer, clock } = this.parts;
+    const asked = requestOf(message, need);
+    const share = shareClass / 100;
+    const request = { ...asked, share: { ...asked.share, shareClass, smRequest: share, smLimit: share } };
+    const places = seenPlaces(placer.view(), (one) => this.runs.get(one));
+    const place = places.find(({ gpu }) => gpu.id === id);
+    if (place === undefined) return { request, choice: { rejected: [] } };
+    const kept = new Set(places.map(({ gpu }) => gpu.id).filter((one) => one !== id));
+    const choice = placer.place(request, { kept, refusedAtMs: new Map() });
+    if (choice.placement !== undefined) {
+      const at = clock.now();
+      const task: Task = {
+        ...{ id: message.activationId, function: request.action, version: message.action.version ?? '' },
+        ...{ namespace: sampler, batch: need.batch, gpus: 1, memoryMiB: need.memoryMiB, class: need.class },
+        arrivedAt: at,
+      };
+      this.runs.began(message.activationId, {
+        ...{ task, gpu: place.gpu, alsoOn: [], share, startedAt: at, startMs: clock.monotonicMs() },
+        ...{ isWarm: choice.reuses !== undefined, hasStrangers: this.hasStrangers(place), isSample: true },
+      });
+    }
+    return { request, choice };
+  }
+
+  /** The GPUs that samples could be measured on. */
+  sampledPlaces(): SampledPlace[] {
+    const isSample = (id: string): boolean => this.runs.get(id)?.isSample === true;
+    return seenPlaces(this.parts.placer.view(), (id) => this.runs.get(id)).map(({ place, gpu }) => ({
+      gpu,
+      isFree: !hasStrangers(place.status) && gpu.running.every(({ task }) => isSample(task.id)),
+    }));
+  }
+
   /** A run is over: what it took is learned if it has succeeded. */
   ended(activationId: string, succeeded: boolean): void {
     const run = this.runs.end(activationId, this.parts.clock.monotonicMs());
-    if (run === undefined) return;
+    if (run === undefined || run.isSample === true) return;
     if (succeeded) this.feedback.ran(run);
     this.policy.observe?.(run);
   }

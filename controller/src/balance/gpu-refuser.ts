@@ -4,9 +4,11 @@ import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
+import { sampleNotRun } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { GpuHandover } from './gpu-handover.js';
 import type { GpuPlacer } from './gpu-placer.js';
@@ -41,6 +43,14 @@ export class GpuRefuser {
   /** Who is told from now on. */
   tell(onRefused: OnRefused): void {
     this.onRefused = onRefused;
+  }
+
+  /** A sample that its agent gave back, or that an earlier life has left, is not run: whoever waits for it is told. */
+  dropSample({ activationId }: ActivationMessage, reason: string): void {
+    const { placer, over } = this.dependencies;
+    over.add(activationId);
+    placer.returned(activationId);
+    this.onRefused(activationId, sampleNotRun(reason));
   }
 
   /** Ends one: its caller is told, or there is a record of it. */

@@ -3,8 +3,8 @@ import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { Receipt } from '@gpuwhisk/common/bus/message-bus';
 import type { Config } from '@gpuwhisk/common/config';
-import { gpuRefused, noGpu, noSuchGpu, overloaded } from '@gpuwhisk/common/errors';
-import type { Decision, GpuNeed, GpuQueued } from '@gpuwhisk/common/gpu';
+import { gpuRefused, noGpu, noSuchGpu, overloaded, sampleNotRun } from '@gpuwhisk/common/errors';
+import type { Decision, GpuNeed, GpuQueued, Placement } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
@@ -17,6 +17,7 @@ import type { SchedulingEvent } from '@gpuwhisk/gpu/policies/policy';
 import { gpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import { isCopyOf } from './gpu-fence.js';
+import type { SampleRun } from '../invoke/invoke-service.js';
 import { GpuEvents } from './gpu-events.js';
 import type { GpuHandover } from './gpu-handover.js';
 import { GpuIntake } from './gpu-intake.js';
@@ -24,11 +25,15 @@ import { GpuPass } from './gpu-pass.js';
 import { GpuPlacer } from './gpu-placer.js';
 import type { GpuPlacerDependencies } from './gpu-placer.js';
 import { GpuPolicy } from './gpu-policy.js';
+import type { SampledPlace } from './gpu-policy.js';
 import { GpuQueue, requestOf } from './gpu-queue.js';
 import type { WaitingActivation } from './gpu-queue.js';
 import { GpuSweep } from './gpu-sweep.js';
 import { GpuRefuser } from './gpu-refuser.js';
 import type { OnRefused } from './gpu-refuser.js';
+
+/** Told of GPUs and MIG instances, by UUID, that work has come for; undefined: for any, somebody waits. */
+export type OnWanted = (gpus: readonly string[] | undefined) => void;
 
 /** What a GpuScheduler is made of. */
 export interface GpuSchedulerDependencies extends GpuPlacerDependencies {
@@ -70,6 +75,7 @@ export class GpuScheduler {
   private readonly intake: GpuIntake;
   private readonly sweep: GpuSweep;
   private readonly events = new GpuEvents();
+  private onWanted: OnWanted = () => undefined;
   private passSet = false;
   private lookSet = false;
   private closed = false;
@@ -85,8 +91,9 @@ export class GpuScheduler {
     this.metrics = gpuMetrics(dependencies.metrics.registry, () => this.queue.size);
     const parts = { ...dependencies, queue: this.queue, placer: this.placer, metrics: this.metrics };
     this.refuser = new GpuRefuser({ ...parts, over: this.over });
+    const onPlaced = ({ slice, devices }: Placement): void => this.onWanted(slice === undefined ? devices : [slice]);
     const isOver = (activationId: string): boolean => this.over.has(activationId);
-    this.passes = new GpuPass({ ...parts, policy: this.policy, refuser: this.refuser, isOver });
+    this.passes = new GpuPass({ ...parts, policy: this.policy, refuser: this.refuser, isOver, onPlaced });
     // What is heard of so late says nothing about how long it ran.
     const ended = (activationId: string): void => this.ended(activationId, false);
     this.sweep = new GpuSweep({ ...dependencies, placer, ended });
@@ -94,6 +101,10 @@ export class GpuScheduler {
       ...dependencies,
       topic: this.topic,
       isSettled: (message) => this.isSettled(message),
+      dropSample: (message, reason) => {
+        this.policy?.returned(message.activationId);
+        this.refuser.dropSample(message, reason);
+      },
       enqueue: (unplaced, done) => this.enqueue(unplaced, done),
     });
     dependencies.table.onRow((node) => {
@@ -167,6 +178,37 @@ export class GpuScheduler {
     const receipt = this.dependencies.bus.send(this.topic, unplaced as unknown as JsonObject);
     this.placer.note(message, choice, this.queue.size === 0 ? 'it waits' : 'it waits behind others');
     return receipt;
+  }
+
+  /**
+   * Sends a sample to the GPU that it is to be measured on. Throws ApiError (503) where that has no room for it, work waits
+   * or another controller decides, TopicFullError, or another Error if the log has failed.
+   */
+  submitSample(message: ActivationMessage, need: GpuNeed, sample: SampleRun): Receipt {
+    const { policy, placer } = this;
+    if (policy === undefined || this.queue.size > 0 || this.closed || !placer.isEntitled) throw overloaded();
+    const { request, choice } = policy.placeSample(message, need, sample);
+    if (choice.placement === undefined) {
+      const { reason = 'it is not there' } = choice.rejected.find(({ what }) => what === sample.gpu) ?? {};
+      throw sampleNotRun(reason);
+    }
+    try {
+      const { maxMs } = sample;
+      return placer.send({ ...message, sample: { maxMs } }, need, request, choice, 'a sample was placed');
+    } catch (error) {
+      policy.returned(message.activationId);
+      throw error;
+    }
+  }
+
+  /** The GPUs that samples could be measured on; none where no policy decides, or another controller does. */
+  sampledPlaces(): SampledPlace[] {
+    return this.placer.isEntitled ? (this.policy?.sampledPlaces() ?? []) : [];
+  }
+
+  /** Has `listener` told when work comes for GPUs. */
+  tellWanted(listener: OnWanted): void {
+    this.onWanted = listener;
   }
 
   /** An activation's run is over; whether it has succeeded decides whether its time counts. */
@@ -249,6 +291,7 @@ export class GpuScheduler {
   private pass(): void {
     if (this.closed) return;
     this.passes.run(this.events.take());
+    if (this.queue.size > 0) this.onWanted(undefined);
     if (this.queue.size === 0 || this.lookSet) return;
     this.lookSet = true;
     this.dependencies.clock.setBackgroundTimer(lookMs, () => {

@@ -48,7 +48,7 @@ export interface DispatcherDependencies {
   /** Told of every activation that has completed, by what message, or was not sent after all. */
   onCompleted?: (activationId: string, message?: CompletionMessage | CombinedMessage) => void;
   /** Decides for actions that need a GPU; absent: there is none. */
-  gpu?: Pick<GpuScheduler, 'open' | 'check' | 'submit' | 'ended'>;
+  gpu?: Pick<GpuScheduler, 'open' | 'check' | 'submit' | 'submitSample' | 'ended'>;
 }
 
 type Send = (message: ActivationMessage) => Receipt;
@@ -116,8 +116,10 @@ export class Dispatcher implements InvokeService {
     const { identity, action, cause } = request;
     const need = this.gpuNeed(action);
     const { timeout: timeoutMs } = action.limits;
-    const begun = inFlight.begin(identity, { activationId, timeoutMs, bounded: cause === undefined, gpu: need });
-    if (begun !== undefined) await begun;
+    if (request.sample === undefined) {
+      const begun = inFlight.begin(identity, { activationId, timeoutMs, bounded: cause === undefined, gpu: need });
+      if (begun !== undefined) await begun;
+    }
     const message = this.message(request, activationId);
     // Registered before the message is sent: an embedded bus may deliver, run and acknowledge at once.
     const result = request.blocking ? this.waitFor(activationId, request.waitMs) : undefined;
@@ -160,8 +162,16 @@ export class Dispatcher implements InvokeService {
   }
 
   /** How an activation is sent. Throws ApiError (503). */
-  private senderFor({ action, identity }: InvokeRequest, activationId: string, need: GpuNeed | undefined): Send {
+  private senderFor(
+    { action, identity, sample }: InvokeRequest,
+    activationId: string,
+    need: GpuNeed | undefined,
+  ): Send {
     const { bus, chooseInvoker, gpu } = this.dependencies;
+    if (sample !== undefined) {
+      if (need === undefined || gpu === undefined) throw noGpu();
+      return (message) => gpu.submitSample({ ...message, gpuNeed: need }, need, sample);
+    }
     if (need !== undefined && gpu !== undefined) return (message) => gpu.submit({ ...message, gpuNeed: need }, need);
     const topic = chooseInvoker(action, identity.namespace.name, activationId);
     if (topic === undefined) throw overloaded();

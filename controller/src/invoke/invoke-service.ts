@@ -1,3 +1,4 @@
+import type { ShareClass } from '@gpuwhisk/common/gpu';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
@@ -20,6 +21,17 @@ export interface InvokeRequest {
   extraLogging?: boolean;
   /** The activation of the sequence or composition that this one is a part of. */
   cause?: string;
+  /** Absent: it is a request. */
+  sample?: SampleRun;
+}
+
+/** A run of a function's sample, to measure it on a GPU with a share. It counts towards no limit of its namespace. */
+export interface SampleRun {
+  /** UUID of the GPU or MIG instance. */
+  gpu: string;
+  shareClass: ShareClass;
+  /** Longer runs are ended, ms; loading is not part of it. */
+  maxMs: number;
 }
 
 /** What the caller is told. */

@@ -3,6 +3,7 @@ import type { FunctionProfile } from '@gpuwhisk/gpu/profile/function-profiles';
 import type { WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { rowKey } from '@gpuwhisk/gpu/quota/quota-key';
 import type { QuotaRow } from '@gpuwhisk/gpu/quota/quota-row';
+import type { SearchedSet, SearchState } from '../search/search-view.js';
 
 /** What was learned of a function on one kind of GPU, as operators and owners see it. Times in ms. */
 export interface LearnedFunction {
@@ -23,12 +24,13 @@ export interface LearnedQuota {
   id: string;
   gpuType: string;
   mode: DeviceMode;
-  driverMajor: number;
-  jobs: { function: string; version: string }[];
+  /** Absent: nothing was measured. */
+  driverMajor?: number;
+  /** `problem`: why a search must not run it. */
+  jobs: { function: string; version: string; problem?: string }[];
   /** The best first: shares in percent and slowdowns, by job. */
   points: { shares: number[]; slowdowns: number[]; measurements: number }[];
-  /** Whether a search found nothing more to gain. */
-  searched: boolean;
+  search: SearchState;
 }
 
 /** A predictor in force. */
@@ -55,15 +57,24 @@ export function functionView({ batches, ...profile }: FunctionProfile): LearnedF
   };
 }
 
-export function quotaView(row: QuotaRow): LearnedQuota {
-  const { gpuType, mode, driverMajor, jobs, points, searched } = row;
+export function quotaView(row: QuotaRow, searched?: SearchedSet): LearnedQuota {
+  const { gpuType, mode, driverMajor, jobs, points } = row;
+  const stage = row.searched ? 'done' : 'none';
   return {
-    ...{ id: rowKey(row), gpuType, mode, driverMajor, searched },
-    jobs: jobs.map(({ function: name, version }) => ({ function: name, version })),
+    ...{ id: rowKey(row), gpuType, mode, driverMajor, search: searched?.search ?? { stage } },
+    jobs: jobs.map(({ function: name, version }, at) => {
+      const problem = searched?.jobs[at]?.problem;
+      return { function: name, version, ...(problem !== undefined && { problem }) };
+    }),
     points: points.map(({ shares, slowdowns, samples }) => ({
       ...{ shares: [...shares], slowdowns: [...slowdowns], measurements: samples.length },
     })),
   };
+}
+
+/** A set of which nothing was measured yet. */
+export function unmeasuredView({ key: id, gpuType, mode, jobs, search }: SearchedSet): LearnedQuota {
+  return { id, gpuType, mode, jobs: [...jobs], points: [], search };
 }
 
 function median(values: readonly number[]): number | undefined {

@@ -16,6 +16,8 @@ import { TrainingSet } from '@gpuwhisk/gpu/predict/training-set';
 import type { TrainingSetState } from '@gpuwhisk/gpu/predict/training-set';
 import { QuotaTable } from '@gpuwhisk/gpu/quota/quota-table';
 import { readQuotaRow } from '@gpuwhisk/gpu/quota/quota-row-codec';
+import { SetDemands } from '@gpuwhisk/gpu/quota/set-demands';
+import { rowKey } from '@gpuwhisk/gpu/quota/quota-key';
 import { DecisionRing } from '../balance/decision-ring.js';
 import type { LeaseKeeper } from '../balance/lease-keeper.js';
 import { forgottenChannel, isForgotten } from './forgotten.js';
@@ -26,7 +28,9 @@ import { learningMetrics } from './learning-metrics.js';
 import type { LearningMetrics } from './learning-metrics.js';
 import type { SaveCounts, TakeText } from './learned-store.js';
 import { learnFromLook, typesOf } from './sightings.js';
-import { functionView, quotaView } from './learned-view.js';
+import { SampleCurves } from './sample-curves.js';
+import { functionView, quotaView, unmeasuredView } from './learned-view.js';
+import type { SearchedSet } from '../search/search-view.js';
 import type { LearnedFunction, LearnedModel, LearnedQuota } from './learned-view.js';
 
 /** What learning is done with. */
@@ -56,12 +60,16 @@ export class Learned {
   readonly profiles: FunctionProfiles;
   readonly predictors = new PredictorTable();
   readonly table: QuotaTable;
+  readonly curves: SampleCurves;
+  /** Sets that were formed and not searched for: of this life. */
+  readonly demands = new SetDemands();
   readonly decisions: DecisionRing;
   readonly metrics: LearningMetrics;
   private readonly samples = new Map<string, { key: ModelKey; set: TrainingSet }>();
   /** Major versions by device and slice: as many as there are. */
   private readonly drivers = new Map<string, number>();
   private sampleListener: (key: ModelKey) => void = () => undefined;
+  private searches: () => readonly SearchedSet[] = () => [];
   private readonly documents: LearnedStore;
   private subscription: StateSubscription | undefined;
 
@@ -78,7 +86,15 @@ export class Learned {
         if (profile === undefined) documents.remove(key);
         else documents.save(key, () => ({ gpuType, mode, text: JSON.stringify(profile) }));
       },
-      onVersion: (name, version) => this.table.sawVersion(name, version),
+      onVersion: (name, version) => {
+        this.table.sawVersion(name, version);
+        this.curves.sawVersion(name, version);
+      },
+    });
+    this.curves = new SampleCurves((name, curve) => {
+      const key = { kind: 'curve', name } as const;
+      if (curve === undefined) documents.remove(key);
+      else documents.save(key, () => ({ gpuType: curve.gpuType, mode: curve.mode, text: JSON.stringify(curve) }));
     });
     this.table = new QuotaTable({
       predictorOf: ({ type, mode }) => this.predictors.predictor({ gpuType: type, mode }),
@@ -191,12 +207,23 @@ export class Learned {
     return (wants === undefined ? all : all.filter((one) => wants(one.function))).map(functionView);
   }
 
-  /** What was measured of sets that have one of the functions that are wanted; absent: of all. */
+  /** What was measured of sets that have one of the functions that are wanted, and of those to be measured; absent: of all. */
   quotas(wants?: (name: string) => boolean): LearnedQuota[] {
-    const all = this.table.rows();
-    return (wants === undefined ? all : all.filter(({ jobs }) => jobs.some((job) => wants(job.function)))).map(
-      quotaView,
-    );
+    const isWanted = ({ jobs }: { jobs: readonly { function: string }[] }): boolean =>
+      wants === undefined || jobs.some((job) => wants(job.function));
+    const searches = new Map(this.searches().map((one) => [one.key, one]));
+    const measured: LearnedQuota[] = [];
+    for (const row of this.table.rows()) {
+      const key = rowKey(row);
+      if (isWanted(row)) measured.push(quotaView(row, searches.get(key)));
+      searches.delete(key);
+    }
+    return [...measured, ...[...searches.values()].filter(isWanted).map(unmeasuredView)];
+  }
+
+  /** Who tells of the searches for shares, from now on. */
+  showSearches(searches: () => readonly SearchedSet[]): void {
+    this.searches = searches;
   }
 
   /** The predictors in force that were learned. */
@@ -240,6 +267,7 @@ export class Learned {
     if (what === 'quota') return this.table.forget(name);
     if (what === 'function') {
       this.table.sawVersion(name, undefined);
+      this.curves.sawVersion(name, undefined);
       return this.profiles.forget(name);
     }
     const wasThere = [this.predictors.deleteNamed(name), this.samples.delete(name)].includes(true);
@@ -270,6 +298,7 @@ export class Learned {
         if (isChanged && since !== undefined) set.addAll(since.state());
         this.samples.set(nameOf({ gpuType, mode }), { key: { gpuType, mode }, set });
       },
+      curve: (text) => this.curves.restore(JSON.parse(text)),
       model: (text) => void this.predictors.put(decodeModel(text)),
       quota: (text, _, isChanged) => {
         const row = readQuotaRow(JSON.parse(text));

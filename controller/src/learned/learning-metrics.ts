@@ -14,6 +14,8 @@ export interface LearningMetrics {
   measured(outcome: Taken): void;
   /** A predictor was learned anew, and is no worse than the one before. */
   trained(outcome: Taken): void;
+  /** An attempt to search for the shares of a set is over. */
+  searched(outcome: 'done' | 'interrupted' | 'failed'): void;
   /** The table was asked for the shares of a set. */
   asked(source: QuotaChoice['source']): void;
 }
@@ -45,6 +47,12 @@ export function learningMetrics(registry: Registry, learned: Learned): LearningM
     labelNames: ['source'],
     registers,
   });
+  const searches = new Counter({
+    name: 'gpuwhisk_gpu_quota_searches_total',
+    help: 'Attempts to search for the shares of a set on an idle GPU: done, interrupted by work, or failed',
+    labelNames: ['outcome'],
+    registers,
+  });
   new Gauge({
     name: 'gpuwhisk_gpu_learned',
     help: 'What is known: functions, measured sets, predictors',
@@ -68,6 +76,7 @@ export function learningMetrics(registry: Registry, learned: Learned): LearningM
     sampled: (outcome) => samples.inc({ outcome }),
     measured: (outcome) => sets.inc({ outcome }),
     trained: (outcome) => models.inc({ outcome }),
+    searched: (outcome) => searches.inc({ outcome }),
     asked: (source) => choices.inc({ source }),
   };
 }

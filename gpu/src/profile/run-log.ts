@@ -17,6 +17,8 @@ export interface LoggedRun {
   isWarm: boolean;
   /** Somebody was there of whom this log does not know. */
   hasStrangers: boolean;
+  /** It only measures: neither its time nor the company that it is says anything about requests. */
+  isSample?: boolean;
 }
 
 /** One that runs. */
@@ -80,6 +82,8 @@ export class RunLog {
     if (entry === undefined) return undefined;
     this.remove(id, entry);
     for (const other of this.neighbours(entry)) {
+      if (entry.run.isSample) other.run.hasStrangers = true;
+      if (other.run.isSample) entry.run.hasStrangers = true;
       const ms = endMs - Math.max(entry.run.startMs, other.run.startMs);
       note(other, entry, ms);
       note(entry, other, ms);

@@ -66,7 +66,9 @@ export async function endActivation(
     const note = `${new Date(context.clock.now()).toISOString().padEnd(30)} stderr: ${developerErrorLogLine}`;
     lines = [...lines, note]; // A batch's records share theirs.
   }
-  context.metrics.activationEnded(action, times, response.statusCode, message.user.namespace.name);
+  if (message.sample === undefined) {
+    context.metrics.activationEnded(action, times, response.statusCode, message.user.namespace.name);
+  }
   complete(context, message, lines.length === 0 ? record : { ...record, logs: lines }, () => {
     if (message.blocking && !answersFirst) acknowledgeResult(context, message, record);
     stored();

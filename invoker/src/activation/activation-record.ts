@@ -47,6 +47,7 @@ export function activationRecord(
   annotations.push({ key: 'waitTime', value: times.waitMs });
   if (times.initMs !== undefined) annotations.push({ key: 'initTime', value: times.initMs });
   if (times.start !== undefined) annotations.push({ key: 'start', value: times.start });
+  if (message.sample !== undefined) annotations.push({ key: 'sample', value: true });
   const gpu = gpuRecord(message, times);
   if (gpu !== undefined) annotations.push({ key: 'gpu', value: { ...gpu } });
   const record: WhiskActivation = {

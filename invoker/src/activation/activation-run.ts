@@ -196,7 +196,7 @@ export class ActivationRun implements PoolJob {
     ) as [RunRequest, ...RunRequest[]];
     const alone = further.length === 0;
     const call = alone
-      ? container.run(request, limits)
+      ? container.run(request, this.runLimits(limits))
       : container.run(batchOf([request, ...further]), batchLimits(limits));
     const outcome = await call.outcome;
     if (outcome.type === 'unavailable') return retryElsewhere(all);
@@ -208,9 +208,11 @@ export class ActivationRun implements PoolJob {
       const how: Load | Found = at === 0 && load !== undefined ? load : found;
       const own = outcomes[at] ?? outcome;
       const response =
-        this.endedByAgent(container, own) ?? runResponse(own, this.action.limits.timeout, limits.maxResultBytes);
+        this.endedByAgent(container, own) ?? runResponse(own, this.runLimits(limits).timeoutMs, limits.maxResultBytes);
       if (response.statusCode > ActivationStatus.applicationError) kept = false;
-      this.context.metrics.activationStarted(this.action.kind, 'start' in how ? how.start : how.found);
+      if (this.message.sample === undefined) {
+        this.context.metrics.activationStarted(this.action.kind, 'start' in how ? how.start : how.found);
+      }
       const times = alone ? how : { ...how, batch: all.length };
       return run.finish({ start, load: times, response, timedOut: own.type === 'timeout', logs: call.logs });
     });
@@ -274,6 +276,12 @@ export class ActivationRun implements PoolJob {
     const { timeout, logs } = this.action.limits;
     const results = resultBoundsFor(this.context.resultBounds, this.message.user.limits);
     return { timeoutMs: timeout, logLimitBytes: logs * MiB, ...results };
+  }
+
+  /** Those of a run whose code is loaded: one that only measures keeps nobody waiting for long. */
+  private runLimits(limits: CallLimits): CallLimits {
+    const { sample } = this.message;
+    return sample === undefined ? limits : { ...limits, timeoutMs: Math.min(limits.timeoutMs, sample.maxMs) };
   }
 
   /** `deadlineMs` (epoch) is that of the run the code is loaded for. */

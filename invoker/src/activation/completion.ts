@@ -58,7 +58,7 @@ export function refuse(context: InvokerContext, message: ActivationMessage, reco
 }
 
 function acknowledgeCompletion(context: InvokerContext, message: ActivationMessage, record: WhiskActivation): void {
-  context.userEvents?.activation(record, message.user);
+  if (message.sample === undefined) context.userEvents?.activation(record, message.user);
   const { statusCode } = record.response;
   acknowledge(context, message, {
     transid: message.transid,

@@ -10,7 +10,13 @@ const learnedOf = (name: string): LearnedFunction => ({
 });
 const functions = [learnedOf('/alice/f'), learnedOf('/bob/g'), learnedOf('/alicef/h')];
 const setOf = (...names: string[]): LearnedQuota => ({
-  ...{ id: `a100-40/mps ${names.join(' ')}`, gpuType: 'a100-40', mode: 'mps', driverMajor: 550, searched: false },
+  ...{
+    id: `a100-40/mps ${names.join(' ')}`,
+    gpuType: 'a100-40',
+    mode: 'mps',
+    driverMajor: 550,
+    search: { stage: 'none' },
+  },
   jobs: names.map((name) => ({ function: name, version: '0.0.1' })),
   points: [{ shares: [50, 50], slowdowns: [1.2, 1.1], measurements: 2 }],
 });

@@ -112,7 +112,7 @@ describeCases('wsk gpu', [
         200,
         [
           {
-            ...{ id: 'k', gpuType: 'rtx3090', mode: 'mps', driverMajor: 550, searched: true },
+            ...{ id: 'k', gpuType: 'rtx3090', mode: 'mps', driverMajor: 550, search: { stage: 'done' } },
             jobs: [{ function: '/alice/f' }, { function: '(of others)' }],
             points: [
               { shares: [50, 70], slowdowns: [1.1, 1.255], measurements: 3 },

@@ -21,6 +21,10 @@ import { GpuScheduler } from '@gpuwhisk/controller/balance/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/balance/gpu-table';
 import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
 import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
+import { QuotaSearches } from '@gpuwhisk/controller/search/quota-searches';
+import type { QuotaSearchesParts } from '@gpuwhisk/controller/search/quota-searches';
+import { SampleRunner } from '@gpuwhisk/controller/search/sample-runner';
+import { openEmbeddedJobs } from '@gpuwhisk/common/jobs/embedded-jobs';
 import { Learned } from '@gpuwhisk/controller/learned/learned';
 import type { InvokeOutcome } from '@gpuwhisk/controller/invoke/invoke-service';
 import { a100, nodeRow, setNode } from '../api/gpu-nodes.js';
@@ -36,6 +40,22 @@ interface Arrival {
   delivery: Delivery;
 }
 
+/** The caller of everything. */
+export const identity = {
+  ...{ subject: 'alice', namespace: { name: 'alice', uuid: 'u' }, authkey: { api_key: 'u:k' } },
+  ...{ rights: [], limits: {} },
+};
+
+/** An action with annotation `gpu`; without memory of its own it takes all there is. */
+export function actionNamed(name: string, gpu: JsonObject = {}): WhiskAction {
+  const value: JsonValue = { memoryMiB: 38_000, ...gpu };
+  return {
+    ...{ namespace: 'alice', name, exec: { kind: 'nodejs:20', code: '', binary: false }, parameters: [] },
+    ...{ limits: { timeout: 60_000, memory: 256, logs: 1, concurrency: 1 }, version: '0.0.1', publish: false },
+    ...{ annotations: [{ key: 'gpu', value }], updated: 0, revision: '1-x' },
+  };
+}
+
 /** One node, `invoker0`, with a device of 40,000 MiB, of which 38,000 are given away, unless rows say otherwise. */
 export class GpuCluster {
   readonly clock = new SimulatedClock();
@@ -44,6 +64,10 @@ export class GpuCluster {
   readonly store = simulatedStore({ clock: this.clock, random: this.random, latencyMs: 0 });
   /** What the invoker has and has not ended, in order. */
   arrivals: Arrival[] = [];
+  /** Does what an invoker does with what arrives; absent: tests do. */
+  onArrival: ((message: ActivationMessage, delivery: Delivery) => void) | undefined;
+  /** Whether searches for shares are made: with these samples. */
+  source: QuotaSearchesParts['source'] | undefined;
   /** The right to decide; set to undefined it is somebody else's. */
   readonly lease: { epoch: number | undefined } = { epoch: 5 };
   metrics = createMetrics();
@@ -59,9 +83,14 @@ export class GpuCluster {
     private readonly invokerQueue: number,
   ) {}
 
-  /** `invokerQueue`: messages that the invoker's topic takes before it is full. */
-  static async start(options: Partial<Config['gpu']> = {}, invokerQueue = 1000): Promise<GpuCluster> {
+  /** `invokerQueue`: messages that the invoker's topic takes before it is full; `source`: searches are made with it. */
+  static async start(
+    options: Partial<Config['gpu']> = {},
+    invokerQueue = 1000,
+    source?: QuotaSearchesParts['source'],
+  ): Promise<GpuCluster> {
     const cluster = new GpuCluster({ ...configSchema.parse({}).gpu, ...options }, invokerQueue);
+    cluster.source = source;
     await cluster.clock.runUntil(cluster.open());
     return cluster;
   }
@@ -124,8 +153,35 @@ export class GpuCluster {
     });
     await this.dispatcher.open();
     await bus.subscribe('invoker0', 'invoker0', { maxInFlight: 1000 }, (delivery) => {
-      this.arrivals.push({ message: delivery.message as unknown as ActivationMessage, delivery });
+      const message = delivery.message as unknown as ActivationMessage;
+      if (this.onArrival === undefined) this.arrivals.push({ message, delivery });
+      else this.onArrival(message, delivery);
     });
+    if (this.source === undefined) return;
+    const { jobs } = await openEmbeddedJobs({
+      ...{ disk, folder: '/jobs', clock, random, leases: state, holder: 'controller0' },
+    });
+    const runner = new SampleRunner({ invoker: this.dispatcher, clock, maxSampleMs: options.search.maxSampleMs });
+    new QuotaSearches({
+      ...{ learned, jobs, scheduler: this.scheduler, source: this.source, runner, clock, random, logger },
+      options: options.search,
+    }).open();
+  }
+
+  /** An invoker tells that a run is over; the result, too, where its caller waits. */
+  acknowledge({ transid, activationId }: ActivationMessage, record?: WhiskActivation, isFailed = false): void {
+    const instance = {
+      ...{ instance: 0, userMemory: '1 MB', instanceType: 'invoker', tags: [], dedicatedNamespaces: [] },
+    };
+    const told = {
+      transid: [...transid] as JsonValue[],
+      activationId,
+      isSystemError: false,
+      ...(isFailed && { isFailed }),
+      instance,
+    };
+    const response = record === undefined ? {} : { response: record as unknown as JsonObject };
+    this.durable.bus.send('completed0', { ...told, ...response } as JsonObject);
   }
 
   /** The names of what the invoker has and has not ended, in order. */
@@ -135,9 +191,14 @@ export class GpuCluster {
 
   /** The agent tells what is there; absent: one device and nothing on it. */
   async tell(row: Partial<NodeStatus> = {}): Promise<void> {
-    const device = a100('GPU-0', { memoryMiB: 40_000 });
-    await setNode(this.state, { ...nodeRow([device]), ...row, version: ++this.version, at: this.clock.now() });
+    await this.setRow(row);
     await this.clock.runFor(1);
+  }
+
+  /** As tell, while the clock runs. */
+  setRow(row: Partial<NodeStatus>): Promise<void> {
+    const device = a100('GPU-0', { memoryMiB: 40_000 });
+    return setNode(this.state, { ...nodeRow([device]), ...row, version: ++this.version, at: this.clock.now() });
   }
 
   /** The agent tells that what has arrived runs, or the first `count` of it, each in a container of its own. */
@@ -156,18 +217,9 @@ export class GpuCluster {
     return this.tell({ residents });
   }
 
-  /** Invokes an action with annotation `gpu`; without memory of its own it takes all there is. */
+  /** Invokes an action with annotation `gpu`. */
   invoke(name: string, gpu: JsonObject = {}, blocking = false): Promise<InvokeOutcome> {
-    const value: JsonValue = { memoryMiB: 38_000, ...gpu };
-    const action: WhiskAction = {
-      ...{ namespace: 'alice', name, exec: { kind: 'nodejs:20', code: '', binary: false }, parameters: [] },
-      ...{ limits: { timeout: 60_000, memory: 256, logs: 1, concurrency: 1 }, version: '0.0.1', publish: false },
-      ...{ annotations: [{ key: 'gpu', value }], updated: 0, revision: '1-x' },
-    };
-    const identity = {
-      ...{ subject: 'alice', namespace: { name: 'alice', uuid: 'u' }, authkey: { api_key: 'u:k' } },
-      ...{ rights: [], limits: {} },
-    };
+    const action = actionNamed(name, gpu);
     return this.dispatcher.invoke({ identity, action, payload: {}, blocking, waitMs: 60_000, transactionId: 'tid' });
   }
 
@@ -181,18 +233,8 @@ export class GpuCluster {
   /** The run of an action is over; its record is not stored. */
   async finish(name: string, isFailed = false): Promise<void> {
     const { message, delivery } = this.taken(name);
-    const { transid, activationId } = message;
-    const instance = {
-      ...{ instance: 0, userMemory: '1 MB', instanceType: 'invoker', tags: [], dedicatedNamespaces: [] },
-    };
     delivery.done();
-    this.durable.bus.send('completed0', {
-      transid: [...transid] as JsonValue[],
-      activationId,
-      isSystemError: false,
-      ...(isFailed && { isFailed }),
-      instance,
-    });
+    this.acknowledge(message, undefined, isFailed);
     await this.clock.runFor(1);
   }
 

@@ -79,7 +79,12 @@ describe('what was learned', () => {
     ]);
     expect(next.quotas()).toEqual([
       {
-        ...{ id: 'a100-40/mps /guest/a@0.0.1#1 /guest/b@0.0.1#1', ...kind, driverMajor: 550, searched: false },
+        ...{
+          id: 'a100-40/mps /guest/a@0.0.1#1 /guest/b@0.0.1#1',
+          ...kind,
+          driverMajor: 550,
+          search: { stage: 'none' },
+        },
         jobs: jobs.map(({ function: name, version }) => ({ function: name, version })),
         points: [{ shares: [70, 30], slowdowns: [1.2, 1.5], measurements: 1 }],
       },

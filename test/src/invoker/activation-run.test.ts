@@ -52,6 +52,17 @@ describe('an activation', () => {
     expect(annotation(await harness.run(), 'gpu')).toBeUndefined();
   });
 
+  test('a sample ends when it takes longer than it may, its code’s loading aside, and is marked as one', async () => {
+    harness.onInit = () => ({ afterMs: 200, then: { do: 'result', value: {} } });
+    harness.onRun = () => ({ afterMs: 90, then: { do: 'result', value: {} } });
+    const quick = await harness.run({ activationId: 'b', sample: { maxMs: 100 } });
+    expect([quick.response.statusCode, annotation(quick, 'sample')]).toEqual([0, true]);
+    const late = await harness.run({ activationId: 'c', sample: { maxMs: 50 } });
+    expect([late.duration, annotation(late, 'timeout')]).toEqual([50, true]);
+    expect(JSON.stringify(late.response.result)).toContain('50 milliseconds');
+    expect(annotation(await harness.run({ activationId: 'd' }), 'sample')).toBeUndefined();
+  });
+
   test('runs together with others as one, and each has its own result, error and record', async () => {
     const share = { shareClass: 30, smRequest: 0.2, smLimit: 0.25, memoryMiB: 512 } as const;
     const gpu = { invoker: 'invoker0', devices: ['GPU-0'], share, at: harness.clock.now(), epoch: 1, version: 1 };

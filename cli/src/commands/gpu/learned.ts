@@ -49,6 +49,18 @@ export function listFunctions(context: CommandContext): Promise<void> {
   });
 }
 
+/** How far the search is, and what keeps it from its end. */
+function searchOf(one: JsonMap): string {
+  const search = asMap(one.get('search'));
+  const problems = asList(one.get('jobs'))
+    .map(asMap)
+    .filter((job) => job.has('problem'))
+    .map((job) => `${asText(job.get('function'))}: ${asText(job.get('problem'))}`);
+  const why = search.has('reason') ? [asText(search.get('reason'))] : problems;
+  const stage = asText(search.get('stage'));
+  return why.length === 0 ? stage : `${stage} (${why.join('; ')})`;
+}
+
 const quotaTitles = ['GPU', 'Functions', 'Shares', 'Slowdowns', 'Points', 'Measurements', 'Search', 'Id'];
 
 /** `wsk gpu quotas`. */
@@ -72,7 +84,7 @@ export function listQuotas(context: CommandContext): Promise<void> {
           .join(' ') || '-',
         String(points.length),
         String(measured),
-        one.get('searched') === true ? 'done' : 'open',
+        searchOf(one),
         asText(one.get('id') ?? '-'),
       ];
     });

@@ -1,0 +1,44 @@
+import { expect, test } from '@jest/globals';
+import { SetDemands } from './set-demands.js';
+import type { QuotaJob } from './quotas.js';
+
+const job = (name: string, soloMs?: number): QuotaJob => ({
+  ...{ function: name, version: '1', batch: 1, ...(soloMs !== undefined && { soloMs }) },
+});
+
+test('sets are counted in whatever order they are named, by kind of GPU; the one asked for most is first', () => {
+  const demands = new SetDemands();
+  const [a, b, c] = [job('a'), job('b'), job('c')];
+  demands.asked([a, c], 'v100', 'mps', [Infinity, Infinity]);
+  demands.asked([a, b], 'v100', 'mps', [Infinity, Infinity]);
+  demands.asked([b, a], 'v100', 'mps', [Infinity, Infinity]);
+  demands.asked([a, b], 'h100', 'mps', [Infinity, Infinity]);
+  expect(demands.list().map(({ key, asked }) => [key, asked])).toEqual([
+    ['v100/mps a@1#1 b@1#1', 2],
+    ['v100/mps a@1#1 c@1#1', 1],
+    ['h100/mps a@1#1 b@1#1', 1],
+  ]);
+  demands.restart('v100/mps a@1#1 b@1#1');
+  demands.forget('h100/mps a@1#1 b@1#1');
+  expect(demands.list().map(({ asked }) => asked)).toEqual([1, 0]);
+});
+
+test('a budget bounds the slowdown where the time alone is known and it can be kept at all', () => {
+  const demands = new SetDemands();
+  demands.asked([job('a', 100), job('b', 100), job('c'), job('d', 10)], 'v100', 'mps', [200, 90, 50, Infinity]);
+  expect(demands.list()[0]?.maxSlowdowns).toEqual([2, Infinity, Infinity, Infinity]);
+});
+
+test('of very many sets the one goes that was not asked for for longest', () => {
+  const demands = new SetDemands();
+  const ask = (at: number): void => demands.asked([job('a'), job(`f${at}`)], 'v100', 'mps', [Infinity, Infinity]);
+  for (let at = 0; at < 1000; at += 1) ask(at);
+  ask(0);
+  ask(1000);
+  const keys = new Set(demands.list().map(({ key }) => key));
+  expect([keys.size, keys.has('v100/mps a@1#1 f0@1#1'), keys.has('v100/mps a@1#1 f1@1#1')]).toEqual([
+    1000,
+    true,
+    false,
+  ]);
+});

@@ -1,0 +1,56 @@
+import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import { ordered } from './quota-key.js';
+import type { QuotaJob } from './quotas.js';
+
+/** A set that was formed and whose shares have not been searched for. */
+export interface WantedSet {
+  /** Its key in a table. */
+  key: string;
+  gpuType: string;
+  mode: DeviceMode;
+  set: readonly QuotaJob[];
+  /** By job, what its budget allowed when it was asked for last; Infinity where it had none, or none that can be kept. */
+  maxSlowdowns: readonly number[];
+  /** How often it was asked for. */
+  asked: number;
+}
+
+/** Sets that are remembered; of more, the one goes that was not asked for for longest. */
+const maxSets = 1000;
+/** A budget that leaves less than this is kept by nobody beside others. */
+const leastSlowdown = 1.05;
+
+/** Counts how often sets are asked for. */
+export class SetDemands {
+  private readonly sets = new Map<string, WantedSet>();
+
+  /** A set was formed; `budgetsMs` as Quotas.shareFor has them. */
+  asked(set: readonly QuotaJob[], gpuType: string, mode: DeviceMode, budgetsMs: readonly number[]): void {
+    const { key } = ordered(set, gpuType, mode, budgetsMs);
+    const before = this.sets.get(key);
+    // The last one asked for is the last to go.
+    this.sets.delete(key);
+    const maxSlowdowns = set.map(({ soloMs = 0 }, at) => {
+      const bound = soloMs > 0 ? budgetsMs[at]! / soloMs : Infinity;
+      return bound >= leastSlowdown ? bound : Infinity;
+    });
+    this.sets.set(key, { key, gpuType, mode, set: [...set], maxSlowdowns, asked: (before?.asked ?? 0) + 1 });
+    const [oldest] = this.sets.keys();
+    if (this.sets.size > maxSets && oldest !== undefined) this.sets.delete(oldest);
+  }
+
+  /** The one asked for most first. */
+  list(): WantedSet[] {
+    return [...this.sets.values()].sort((one, other) => other.asked - one.asked);
+  }
+
+  /** Counts a set anew from now on. */
+  restart(key: string): void {
+    const known = this.sets.get(key);
+    if (known !== undefined) this.sets.set(key, { ...known, asked: 0 });
+  }
+
+  forget(key: string): void {
+    this.sets.delete(key);
+  }
+}

@@ -1,0 +1,184 @@
+// Searches for shares on idle GPUs, on a simulated clock: real work, crashes, functions that must not be run.
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { LearnedQuota } from '@gpuwhisk/controller/learned/learned-view';
+import type { QuotaSearchesParts } from '@gpuwhisk/controller/search/quota-searches';
+import { GpuCluster, actionNamed, identity } from './gpu-cluster.js';
+import { SimulatedNode } from './simulated-node.js';
+
+const maxSampleMs = 5000;
+const search = { enabled: true, idleMs: 10_000, minAsked: 3, maxSampleMs };
+const gpus: Record<string, { memoryMiB: number; features: { smUtil: number } }> = {
+  // It is seen to use less than it can: with all of the GPU it is quicker than with what it fills.
+  wide: { memoryMiB: 4000, features: { smUtil: 0.6 } },
+  narrow: { memoryMiB: 4000, features: { smUtil: 0.2 } },
+};
+const tookMs = (name: string, share: number, beside: number): number =>
+  name === 'wide' ? (400 * 100) / share + 10 * beside : 300;
+
+let cluster: GpuCluster;
+let node: SimulatedNode;
+let problem: string | undefined;
+const source: QuotaSearchesParts['source'] = {
+  of: (job) => {
+    const name = job.function.split('/').at(-1) ?? '';
+    const action = actionNamed(name, gpus[name]);
+    return Promise.resolve(problem ?? { job, identity, action, payload: {}, memoryMiB: gpus[name]!.memoryMiB });
+  },
+};
+
+async function start(): Promise<void> {
+  cluster = await GpuCluster.start({ policy: 'faashare', search }, 1000, source);
+  node = new SimulatedNode(cluster, tookMs);
+  await node.tell();
+}
+beforeEach(async () => {
+  problem = undefined;
+  await start();
+});
+
+/** The node's agent tells twice a second while time goes on. */
+async function pass(ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= 500) {
+    await cluster.clock.runFor(Math.min(500, left));
+    await node.tell();
+  }
+}
+
+/** Both run beside each other, as often as a search takes. */
+async function runTogether(times = search.minAsked): Promise<void> {
+  for (let count = 0; count < times + 1; count += 1) {
+    await Promise.all(['wide', 'narrow'].map((name) => cluster.accept(name, gpus[name])));
+    await pass(2500);
+  }
+}
+
+const quotas = (): LearnedQuota[] => cluster.learned.quotas();
+const samples = (): typeof node.runs => node.runs.filter(({ isSample }) => isSample);
+
+/** Lets time go on until a condition holds, for three minutes at most. */
+async function passUntil(what: string, holds: () => boolean): Promise<void> {
+  for (let count = 0; !holds(); count += 1) {
+    if (count >= 360) throw new Error(`it did not come to ${what}: ${JSON.stringify(quotas())}`);
+    await pass(500);
+  }
+}
+
+const searchedUntil = (stage: string): Promise<void> =>
+  passUntil(`stage ${stage}`, () => quotas()[0]?.search.stage === stage);
+/** Until so many samples have run. */
+const sampledUntil = (count: number): Promise<void> => passUntil(`${count} samples`, () => samples().length >= count);
+
+describe('a set that runs together often', () => {
+  test('is measured with other shares while its GPU idles, and has better ones in the table then', async () => {
+    await runTogether();
+    expect(samples()).toEqual([]);
+    expect(quotas()[0]?.search).toMatchObject({ stage: 'asked' });
+    await searchedUntil('done');
+    const [{ jobs, points }] = quotas() as [LearnedQuota];
+    expect(jobs.map(({ function: name }) => name)).toEqual(['/alice/narrow', '/alice/wide']);
+    // What each fills is 20 % and 70 %.
+    const filling = points.find(({ shares }) => shares[0] === 20 && shares[1] === 70);
+    expect(filling?.slowdowns[1]).toBeCloseTo(400 / 0.7 / 400, 1);
+    expect(points[0]?.shares[1]).toBe(100);
+    expect(points[0]?.slowdowns[1]).toBeLessThan(1.1);
+    const set = jobs.map((job) => ({ ...job, batch: 1 }));
+    expect(cluster.learned.table.shareFor(set, 'a100-40', 'mps', [Infinity, Infinity])).toMatchObject({
+      ...{ source: 'hit', shares: [expect.any(Number), 1] },
+    });
+    const count = node.runs.length;
+    await pass(60_000);
+    expect(node.runs).toHaveLength(count);
+  });
+
+  test('is measured by samples that are nobody’s requests: no limit counts them, and they are explained', async () => {
+    await runTogether();
+    await searchedUntil('running');
+    await sampledUntil(1);
+    const reasons = cluster.scheduler.decisions().map(({ reason }) => reason);
+    expect(reasons[0]).toBe('a sample was placed');
+    // What requests take is not learned from samples.
+    const [profile] = cluster.learned.functions();
+    const before = profile?.batches[0]?.runs;
+    await searchedUntil('done');
+    expect(cluster.learned.functions()[0]?.batches[0]?.runs).toBe(before);
+  });
+
+  test('is not measured while anything runs, nor before the GPU has idled for long enough', async () => {
+    await runTogether();
+    const idleFrom = cluster.clock.monotonicMs();
+    await sampledUntil(1);
+    expect(samples()[0]!.startMs - idleFrom).toBeGreaterThan(search.idleMs - 2500);
+  });
+
+  test('is not run where its owner does not allow it, which is said', async () => {
+    problem = 'it has no sample';
+    await runTogether();
+    await pass(60_000);
+    expect(samples()).toEqual([]);
+    expect(quotas()).toMatchObject([{ jobs: [{ problem }, { problem }], search: { stage: 'impossible' } }]);
+    problem = undefined;
+    await pass(60_000);
+    expect(quotas()).not.toMatchObject([{ search: { stage: 'impossible' } }]);
+  });
+});
+
+describe('work that comes while a search runs', () => {
+  test('interrupts it: no sample begins any more, and the last one ends soon', async () => {
+    await runTogether();
+    await sampledUntil(12);
+    const measured = quotas()[0]?.points.length ?? 0;
+    await cluster.accept('wide', gpus.wide);
+    const cameMs = cluster.clock.monotonicMs();
+    await pass(search.idleMs);
+    expect(samples().filter(({ startMs }) => startMs > cameMs)).toEqual([]);
+    for (const { endMs } of samples()) expect(endMs).toBeLessThanOrEqual(cameMs + maxSampleMs);
+    expect(quotas()[0]?.points.length).toBeGreaterThanOrEqual(measured);
+    const count = samples().length;
+    await searchedUntil('done');
+    expect(samples().length).toBeGreaterThan(count);
+  });
+
+  test('goes before it even if the GPU has room for both', async () => {
+    await runTogether();
+    await sampledUntil(3);
+    const id = await cluster.accept('narrow', gpus.narrow);
+    expect(cluster.scheduler.waiting).toBe(0);
+    expect(cluster.scheduler.decisions()[0]).toMatchObject({ activationId: id, reason: 'placed' });
+  });
+});
+
+describe('a crash of the controller that decides', () => {
+  test('in the middle of a search leaves nothing stuck: it goes on from what was measured', async () => {
+    await runTogether();
+    await passUntil('two points', () => (quotas()[0]?.points.length ?? 0) >= 2);
+    await pass(3000);
+    const measured = quotas()[0]!.points.length;
+    await cluster.crash();
+    node.reset();
+    await node.tell();
+    expect(cluster.scheduler.reserved).toBe(0);
+    expect(quotas()[0]?.points.length).toBeGreaterThanOrEqual(measured - 1);
+    await searchedUntil('done');
+    await cluster.accept('wide', gpus.wide);
+    await pass(2000);
+    expect([cluster.scheduler.waiting, cluster.scheduler.reserved]).toEqual([0, 0]);
+  });
+
+  test('has no sample run that an invoker gives back', async () => {
+    await runTogether();
+    await sampledUntil(1);
+    let left: Parameters<GpuCluster['leave']>[0] | undefined;
+    const take = cluster.onArrival!;
+    cluster.onArrival = (message, delivery) => {
+      left ??= message;
+      take(message, delivery);
+    };
+    await passUntil('another sample', () => left !== undefined);
+    expect(left?.sample).toEqual({ maxMs: maxSampleMs });
+    await cluster.crash();
+    node.reset();
+    await node.tell();
+    await cluster.leave(left!, true);
+    expect([cluster.scheduler.waiting, cluster.scheduler.reserved]).toEqual([0, 0]);
+  });
+});

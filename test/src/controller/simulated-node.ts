@@ -1,0 +1,120 @@
+// An invoker of one node whose functions' times depend on their shares and on who runs beside them.
+import type { Delivery } from '@gpuwhisk/common/bus/message-bus';
+import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
+import type { Resident } from '@gpuwhisk/common/gpu';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import type { GpuCluster } from './gpu-cluster.js';
+
+interface Instance {
+  resident: Resident;
+  message: ActivationMessage | undefined;
+}
+
+/** A run that has begun. */
+export interface SeenRun {
+  name: string;
+  isSample: boolean;
+  shareClass: number;
+  /** Monotonic ms; `endMs` is Infinity while it goes on. */
+  startMs: number;
+  endMs: number;
+}
+
+/** What a cold start takes, ms. */
+const coldMs = 300;
+
+/** Runs what arrives, each in an instance with its share, which idles afterwards. */
+export class SimulatedNode {
+  readonly runs: SeenRun[] = [];
+  private instances: Instance[] = [];
+  private made = 0;
+
+  /** `tookMs`: how long a function runs with its share, percent, beside others. */
+  constructor(
+    private readonly cluster: GpuCluster,
+    private readonly tookMs: (name: string, share: number, beside: number) => number,
+  ) {
+    cluster.onArrival = (message, delivery) => this.take(message, delivery);
+  }
+
+  /** Its machine is started anew. */
+  reset(): void {
+    this.instances = [];
+  }
+
+  /** The agent tells what is there. */
+  tell(): Promise<void> {
+    return this.cluster.tell(this.rowNow());
+  }
+
+  private take(message: ActivationMessage, delivery: Delivery): void {
+    const { gpu, gpuNeed, action, user } = message;
+    if (gpu === undefined || gpuNeed === undefined) throw new Error(`${action.name} was not placed`);
+    const name = `/${action.path}/${action.name}`;
+    const { shareClass } = gpu.share;
+    this.instances = this.instances.filter(({ resident }) => gpu.reclaim?.includes(resident.container) !== true);
+    const idle = this.instances.find(
+      ({ resident, message: user }) =>
+        user === undefined && resident.action === name && resident.share.shareClass === shareClass,
+    );
+    const instance = idle ?? {
+      resident: {
+        ...{ container: `c${(this.made += 1)}`, action: name, device: gpu.devices[0] ?? '', share: gpu.share },
+        ...{ memoryMiB: gpu.share.memoryMiB, namespace: user.namespace.name, isolation: gpuNeed.isolation },
+        activations: [],
+      },
+      message: undefined,
+    };
+    if (idle === undefined) this.instances.push(instance);
+    instance.message = message;
+    this.tellSoon();
+    if (idle === undefined) this.cluster.clock.setTimer(coldMs, () => this.begin(instance, message, delivery, true));
+    else this.begin(instance, message, delivery, false);
+  }
+
+  private begin(instance: Instance, message: ActivationMessage, delivery: Delivery, isCold: boolean): void {
+    const { clock } = this.cluster;
+    const { shareClass } = instance.resident.share;
+    const beside = this.instances.filter((one) => one !== instance && one.message !== undefined).length;
+    const { name } = message.action;
+    const wantedMs = this.tookMs(name, shareClass, beside);
+    const ms = Math.min(wantedMs, message.sample?.maxMs ?? Infinity);
+    const run = {
+      name,
+      isSample: message.sample !== undefined,
+      shareClass,
+      startMs: clock.monotonicMs(),
+      endMs: Infinity,
+    };
+    this.runs.push(run);
+    const start = clock.now() - (isCold ? coldMs : 0);
+    clock.setTimer(ms, () => {
+      run.endMs = clock.monotonicMs();
+      instance.message = undefined;
+      delivery.done();
+      const annotations = [
+        { key: 'timeout', value: ms < wantedMs },
+        ...(isCold ? [{ key: 'initTime', value: coldMs }] : []),
+      ];
+      const record: WhiskActivation = {
+        ...{ namespace: 'alice', name, version: '0.0.1', subject: 'alice', activationId: message.activationId },
+        ...{ start, end: clock.now(), response: { statusCode: 0, result: {} }, logs: [], publish: false, annotations },
+      };
+      this.cluster.acknowledge(message, message.blocking ? record : undefined);
+      this.tellSoon();
+    });
+  }
+
+  private tellSoon(): void {
+    this.cluster.clock.defer(() => void this.cluster.setRow(this.rowNow()));
+  }
+
+  private rowNow(): Parameters<GpuCluster['setRow']>[0] {
+    return {
+      residents: this.instances.map(({ resident, message }) => ({
+        ...resident,
+        activations: message === undefined ? [] : [message.activationId],
+      })),
+    };
+  }
+}

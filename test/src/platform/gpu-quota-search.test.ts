@@ -1,0 +1,100 @@
+// Searches for shares on an idle simulated GPU: a pair that ran together gets better ones, over a crash and work in between.
+import { afterAll, expect, test } from '@jest/globals';
+import type { GpuRecord } from '@gpuwhisk/common/gpu';
+import type { LearnedQuota } from '@gpuwhisk/controller/learned/learned-view';
+import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
+import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
+import { annotation } from './api-client.js';
+import type { ApiActivation } from './api-client.js';
+import { compileGpuFunction } from './gpu-functions.js';
+import { removeDataDir, startPlatform, until } from './running-platform.js';
+import type { RunningPlatform } from './running-platform.js';
+
+const caseMs = 300_000;
+const maxSampleMs = 4000;
+const set = (text: string): string[] => ['--set', text];
+const flags = [
+  ...['--gpus', 'sim:a100-40', '--stem-cells', 'false', ...set('gpu.policy=faashare')],
+  ...[
+    ...set('gpu.search.idleMs=1000'),
+    ...set('gpu.search.minAsked=2'),
+    ...set(`gpu.search.maxSampleMs=${maxSampleMs}`),
+  ],
+];
+const onGpus = hasStandIn() && hasNative() ? test : test.skip;
+/** Most of its time it does not use the GPU: pairs of it are worth it. */
+const work = { deviceMs: 40, holdMs: 100 };
+
+let platform: RunningPlatform | undefined;
+afterAll(async () => {
+  if (platform === undefined) return;
+  await platform.end('SIGTERM');
+  removeDataDir(platform.dataDir);
+}, caseMs);
+
+async function pair({ api }: RunningPlatform): Promise<LearnedQuota | undefined> {
+  const { body } = await api.request<LearnedQuota[]>('GET', '../gpu/quotas');
+  return body.find(({ jobs }) => new Set(jobs.map(({ function: name }) => name)).size === 2);
+}
+
+/** Waits for a state of the pair's row. */
+async function untilPair(
+  of: RunningPlatform,
+  what: string,
+  holds: (row: LearnedQuota | undefined) => boolean,
+): Promise<void> {
+  let row: LearnedQuota | undefined;
+  try {
+    await until(what, async () => holds((row = await pair(of))), 120_000);
+  } catch (error) {
+    throw new Error(`${String(error)}; there is ${JSON.stringify(row)}\n${of.output()}`, { cause: error });
+  }
+}
+
+async function samples({ api }: RunningPlatform): Promise<ApiActivation[]> {
+  const { body } = await api.request<ApiActivation[]>('GET', '_/activations?docs=true&limit=200');
+  return body.filter((record) => annotation(record, 'sample') === true);
+}
+
+onGpus(
+  'a pair gets better shares while the GPU idles; work goes first, and a crash in between loses no more than a measurement',
+  async () => {
+    const first = (platform = await startPlatform({ flags }));
+    const code = compileGpuFunction();
+    const names = ['one', 'other'];
+    for (const name of names) {
+      const annotations = { gpu: { memoryMiB: 1500, sample: work }, idempotent: true };
+      await first.api.putAction(name, code, { kind: 'native:1', annotations });
+    }
+    await until(
+      'both ran beside each other often enough for a search',
+      async () => {
+        for (const name of names) await first.api.run(name, work);
+        await Promise.all(names.map((name) => first.api.run(name, work)));
+        return ((await pair(first))?.search.asked ?? 0) >= 2;
+      },
+      90_000,
+    );
+    await untilPair(first, 'a point was measured', (row) => (row?.points.length ?? 0) > 1);
+    const measured = (await pair(first))!.points.length;
+    await first.end('SIGKILL');
+    const next = (platform = await startPlatform({ flags, dataDir: first.dataDir }));
+    await untilPair(next, 'the search goes on', (row) => row?.search.stage === 'running');
+    await until('it measures again', async () => (await samples(next)).length > 0, 60_000);
+    const { record } = await next.api.run('one', work);
+    expect(record.response.success).toBe(true);
+    expect((annotation(record, 'gpu') as unknown as GpuRecord).queueMs).toBeLessThan(maxSampleMs);
+    // Samples that had begun may end beside it; none begins.
+    for (const one of await samples(next)) expect(one.start).toBeLessThan(record.start + 100);
+    await untilPair(next, 'the search has ended', (row) => row?.search.stage === 'done');
+    const row = (await pair(next))!;
+    expect(row.points.length).toBeGreaterThan(measured - 1);
+    const sums = row.points.map(({ slowdowns }) => slowdowns.reduce((sum, one) => sum + one, 0));
+    expect(sums[0]).toBeLessThan(Math.max(...sums));
+    expect(sums).toEqual(sums.toSorted((one, other) => one - other));
+    expect(await next.end('SIGTERM')).toBe(0);
+    platform = await startPlatform({ flags, dataDir: next.dataDir });
+    expect(await pair(platform)).toEqual({ ...row, search: { stage: 'done' } });
+  },
+  caseMs,
+);
