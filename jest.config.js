@@ -1,6 +1,7 @@
 export default {
   testMatch: ['<rootDir>/*/dist/**/*.test.js'],
   transform: {},
-  testTimeout: 30_000,
+  // For machines that are busy with other things; nothing here takes long.
+  testTimeout: 120_000,
   maxWorkers: 2,
 };

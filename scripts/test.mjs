@@ -51,7 +51,7 @@ function jest(args) {
   rmSync(scratch, { recursive: true, force: true });
   const files = report.testResults.map((result) => ({
     path: relative(root, result.name),
-    passed: result.status === 'passed',
+    failed: result.status === 'failed',
     seconds: Math.round((result.endTime - result.startTime) / 100) / 10,
     tests: result.assertionResults.map(({ fullName, status }) => ({ name: fullName, status })),
   }));
@@ -88,11 +88,11 @@ const asked = butPassed ? notPassedYet() : patterns;
 const first = jest(butPassed ? ['--runTestsByPath', ...asked] : asked);
 let { files, passed } = first;
 // A machine that other work keeps busy can starve a test of real processes; alone, it must pass.
-const failed = files.filter((file) => !file.passed).map(({ path }) => path);
+const failed = files.filter((file) => file.failed).map(({ path }) => path);
 if (failed.length > 0 && failed.length <= mostRepeated && patterns.length === 0) {
   console.log(`Failed, and run once more with nothing beside: ${failed.join(', ')}`);
   const second = jest(['--runInBand', '--runTestsByPath', ...failed]);
-  files = [...files.filter((file) => file.passed), ...second.files];
+  files = [...files.filter((file) => !file.failed), ...second.files];
   passed = second.passed;
   if (passed) console.log(`Passed the second time only: ${failed.join(', ')}`);
 }

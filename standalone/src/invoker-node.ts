@@ -58,6 +58,8 @@ const prepareAfterMs = 15_000;
 
 /** Opens an invoker that takes nothing yet. Throws IsolationError, and ConfigError for GPUs that cannot be had. */
 export function openInvokerNode(options: InvokerNodeOptions): Promise<InvokerNode> {
+  // Functions have users of their own, who must get through folders. What nobody else may read says so.
+  process.umask(0o022);
   return Opened.during((opened) => openNode(options, opened));
 }
 

@@ -33,3 +33,7 @@ export async function ansible(program: string, args: readonly string[]): Promise
   });
   return { code, output };
 }
+
+/** Runs a playbook on the hosts of an inventory. */
+export const playbook = (name: string, inventory: string, args: readonly string[]): Promise<AnsibleResult> =>
+  ansible('ansible-playbook', ['-i', inventory, name, ...args]);

@@ -1,11 +1,8 @@
 // What the agent makes of simulated GPUs that fail, and what operators see and do.
-import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
-import { runWsk, withFolder, wskBinary } from '../cli/wsk-process.js';
 import { annotation } from './api-client.js';
 import {
   clientsIn,
@@ -16,7 +13,7 @@ import {
   secretKeeper,
   standInOf,
 } from './gpu-functions.js';
-import type { ShownDevice } from './gpu-functions.js';
+import { operatorOf } from './gpu-operator.js';
 import { hasPython } from './machine.js';
 import { startPlatform, until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
@@ -36,29 +33,7 @@ const gpu = { memoryMiB: 1500, mpsPercent: 50 };
   }, caseMs);
   afterAll(() => platform.stop(), caseMs);
 
-  const stateOf = async (at: number): Promise<ShownDevice['health']> => (await devicesOf(platform))[at]!.health;
-  const uuidOf = async (at: number): Promise<string> => (await devicesOf(platform))[at]!.uuid;
-  const untilState = (at: number, state: string): Promise<number> =>
-    until(`device ${at} is ${state}`, async () => (await stateOf(at)).state === state, soonMs);
-  const wsk = (...words: string[]) =>
-    withFolder((directory) => runWsk(['--apihost', platform.url, '--auth', operatorAuth, ...words], { directory }));
-  /** Starts `wsk gpu workload run`; resolves with the first line that the command prints. */
-  async function startWorkload(...words: string[]): Promise<{ wsk: ChildProcess; line: string; ended: Promise<void> }> {
-    const flags = ['--apihost', platform.url, '--auth', operatorAuth];
-    const started = spawn(wskBinary, [...flags, 'gpu', 'workload', 'run', ...words], {
-      env: { PATH: process.env.PATH, HOME: platform.dataDir },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const ended = new Promise<void>((resolve) => started.once('exit', () => resolve()));
-    const line = await new Promise<string>((resolve, reject) => {
-      started.stdout.once('data', (text: Buffer) => resolve(text.toString().trim()));
-      void ended.then(() => reject(new Error('wsk has ended.')));
-    });
-    return { wsk: started, line, ended };
-  }
-  const put = async (at: number, wish: string): Promise<void> => {
-    expect(await wsk('gpu', wish, await uuidOf(at))).toMatchObject({ code: 0 });
-  };
+  const { wsk, stateOf, uuidOf, untilState, startWorkload, put } = operatorOf(() => platform);
   const deviceOfRun = async (name: string, payload: JsonObject = {}): Promise<unknown> => {
     const { record } = await platform.api.run(name, payload);
     expect(record.response.result).toMatchObject({ result: 0 });
@@ -132,79 +107,6 @@ def main(args):
       const usedMiB = async () => Math.max(...(await devicesOf(platform)).map((one) => one.usedMemoryMiB));
       await until('its memory is free', async () => (await usedMiB()) < 6000, soonMs);
       expect(await deviceOfRun('good')).toBeDefined();
-    },
-    caseMs,
-  );
-
-  test(
-    'a workload whose wsk was killed stays registered as long as its process runs',
-    async () => {
-      const {
-        wsk: started,
-        line,
-        ended,
-      } = await startWorkload('--name', 'orphan', '--', 'sh', '-c', 'echo $$; exec sleep 100');
-      const pid = Number(line);
-      expect(pid).toBeGreaterThan(1);
-      const listed = async (): Promise<{ name: string; pid?: number; processStart?: number }[]> =>
-        JSON.parse(JSON.stringify((await platform.api.as(operatorAuth).request('GET', '../gpu/workloads')).body));
-      const own = async () => (await listed()).find(({ name }) => name === 'orphan');
-      await until('its process is told', async () => (await own())?.pid === pid, soonMs);
-      expect((await own())?.processStart).toBeGreaterThan(0);
-      started.kill('SIGKILL');
-      await ended;
-      expect(await own()).toBeDefined();
-      process.kill(pid, 'SIGKILL');
-      await until('it is forgotten', async () => (await own()) === undefined, soonMs);
-    },
-    caseMs,
-  );
-
-  (hasPython ? test : test.skip)(
-    'a process that nobody registered is shown as found, and by its name once it is added; a drained device keeps it',
-    async () => {
-      const program = `import ctypes, os, time
-cuda = ctypes.CDLL("libcuda.so.1")
-device, context, pointer = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()
-codes = [cuda.cuInit(0), cuda.cuDeviceGet(ctypes.byref(device), 0), cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device)]
-codes.append(cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(1 << 30)))
-print(os.getpid(), codes, flush=True)
-time.sleep(100)
-`;
-      const uuid = await uuidOf(1);
-      const flags = ['--device', uuid, '--percent', '20', '--name', 'trainer'];
-      const { line, ended } = await startWorkload(...flags, '--', 'python3', '-c', program);
-      expect(line).toMatch(/^\d+ \[0, 0, 0, 0\]$/);
-      const pid = Number.parseInt(line, 10);
-      const row = async () =>
-        (await wsk('gpu', 'workload', 'list')).stdout
-          .split('\n')
-          .map((text) => text.trim().split(/\s+/))
-          .find((cells) => cells.includes(String(pid)));
-      try {
-        await until('it is listed', async () => (await row())?.includes('trainer') === true, soonMs);
-        expect(await row()).toEqual(expect.arrayContaining(['trainer', 'started', uuid]));
-        expect(await wsk('gpu', 'workload', 'remove', (await row())![0]!)).toMatchObject({ code: 0 });
-        await until('it is found', async () => (await row())?.includes('discovered') === true, soonMs);
-        const [, seen] = await devicesOf(platform);
-        expect(seen!.workloads).toMatchObject([{ pid, origin: 'discovered' }]);
-        expect(seen!.usedMemoryMiB).toBeGreaterThan(1024);
-        const add = ['--device', uuid, '--pid', String(pid), '--memory', '1500', '--degradation', '0.1'];
-        expect(await wsk('gpu', 'workload', 'add', 'known', ...add)).toMatchObject({ code: 0 });
-        await until('it has its name', async () => (await row())?.includes('known') === true, soonMs);
-        expect(await row()).toEqual(expect.arrayContaining(['registered']));
-        expect((await wsk('gpu', 'top', '--once')).stdout).toContain('known (registered)');
-        await put(1, 'drain');
-        await untilState(1, 'draining');
-        expect(await deviceOfRun('good')).toBe(await uuidOf(0));
-        expect((await row())?.includes('known')).toBe(true);
-        await put(1, 'uncordon');
-        expect(await wsk('gpu', 'workload', 'remove', (await row())![0]!)).toMatchObject({ code: 0 });
-      } finally {
-        process.kill(pid, 'SIGKILL');
-      }
-      await ended;
-      await until('it is gone', async () => (await row()) === undefined, soonMs);
     },
     caseMs,
   );
