@@ -60,6 +60,8 @@ export interface InvokerDependencies {
   maxInFlight: number;
   /** Decrypts arguments that come encrypted. */
   unlockArguments: UnlockArguments;
+  /** The kind that a stored `<family>:default` means here; absent: none. */
+  defaultKind?: (kind: string) => string | undefined;
   /** Of this node's GPUs; absent: there are none. */
   gpu?: InvokerGpus;
 }
@@ -106,7 +108,8 @@ export class Invoker {
       ...(dependencies.userEvents && { userEvents: dependencies.userEvents }),
       ...(dependencies.gpu && { gpu: dependencies.gpu }),
     };
-    this.loader = new ActionLoader(store, clock, () => this.closing);
+    const defaultKind = (kind: string): string | undefined => dependencies.defaultKind?.(kind);
+    this.loader = new ActionLoader(store, clock, () => this.closing, defaultKind);
     const { gpu } = dependencies;
     this.pool = new ContainerPool(factory, clock, { ...pool, ...(gpu && { devices: gpu.ledger }) }, logger);
     gpu?.attach({

@@ -1,6 +1,7 @@
 import { totalmem } from 'node:os';
 import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryption';
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
+import { resolveKind } from '@gpuwhisk/common/runtimes';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
 import type { HttpHandler } from '@gpuwhisk/common/system/network';
 import { openUserEvents } from '@gpuwhisk/common/user-events';
@@ -110,6 +111,7 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
     ...(agent && { gpu: agent }),
     ...(userEvents && { userEvents }),
     unlockArguments: createArgumentUnlock(config.parameterStorage),
+    defaultKind: (kind) => resolveKind(catalog.manifest, kind)?.kind,
   });
   return {
     gpus: nodeGpus.line,

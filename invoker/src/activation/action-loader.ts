@@ -35,6 +35,8 @@ export class ActionLoader {
     private readonly clock: Clock,
     /** Nothing is waited for any more. */
     private readonly isClosing: () => boolean,
+    /** The kind that `<family>:default` means here. */
+    private readonly defaultKind: (kind: string) => string | undefined,
   ) {}
 
   /** The revision if it was read before. */
@@ -85,6 +87,7 @@ export class ActionLoader {
   private runnable(id: string, action: ReturnType<typeof readAction>): RunnableAction {
     const { exec, annotations } = action;
     if (exec.kind === 'sequence') throw new Error('a sequence is not run by an invoker');
+    const kind = exec.kind.endsWith(':default') ? (this.defaultKind(exec.kind) ?? exec.kind) : exec.kind;
     const requirements = parameterValue(annotations, 'requirements');
     const warm = parameterValue(annotations, 'warm');
     const code = async (): Promise<ActionCode> => {
@@ -98,13 +101,12 @@ export class ActionLoader {
       name: action.name,
       version: action.version,
       revision: action.revision,
-      kind: exec.kind,
-      runtime: 'image' in exec ? kindOfImage(exec.image) : exec.kind,
+      kind,
+      runtime: 'image' in exec ? kindOfImage(exec.image) : kind,
       main: ('main' in exec ? exec.main : undefined) ?? 'main',
       limits: action.limits,
       annotations,
-      requirements:
-        exec.kind.startsWith('python:') && requirements !== undefined ? validateRequirements(requirements) : [],
+      requirements: kind.startsWith('python:') && requirements !== undefined ? validateRequirements(requirements) : [],
       warm: readWarm(warm ?? {}),
       code,
     };

@@ -15,6 +15,8 @@ import { openCluster } from './open-cluster.js';
 import type { ClusterProcess } from './cluster-process.js';
 
 const requestGraceMs = 2000;
+/** Invokers are tested with the Node.js that each has: whether others can be fetched is not the question. */
+const healthKind = 'nodejs:default';
 const manifestFile = join(
   dirname(dirname(dirname(dirname(fileURLToPath(import.meta.url))))),
   'runtimes',
@@ -31,7 +33,7 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
   const { instance, bus, state, clock, random, logger } = engines;
   const manifest = await readManifest(config);
   const name = `controller${instance}`;
-  const test = await openHealthTest({ ...engines, kind: healthKind(manifest), memoryMiB: config.limits.minMemoryMiB });
+  const test = await openHealthTest({ ...engines, kind: healthKind, memoryMiB: config.limits.minMemoryMiB });
   const supervision = new InvokerSupervision({ bus, clock, logger, instance, test });
   const members = new Membership({ state, clock, logger, table: 'controllers', name, value: null });
   const balancer = new ShardingBalancer({
@@ -81,10 +83,4 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
 async function readManifest({ runtimesManifest }: ClusterConfig): Promise<RuntimeManifest> {
   const file = runtimesManifest === undefined ? manifestFile : resolve(runtimesManifest);
   return parseManifest(await readFile(file, 'utf8'), file);
-}
-
-/** OpenWhisk tests invokers with the default of Node.js. */
-function healthKind({ runtimes }: RuntimeManifest): string {
-  const entries = runtimes.nodejs ?? Object.values(runtimes)[0] ?? [];
-  return (entries.find((entry) => entry.default) ?? entries[0])?.kind ?? 'nodejs:20';
 }
