@@ -10,6 +10,7 @@ export interface ContainerBody {
   resume(): Promise<void>;
   /** Begins to end its processes, once; `ended` follows. */
   kill(): void;
+  giveWay(gives: boolean): Promise<void>;
   processorMs(): Promise<number | undefined>;
   /** Gives code to the runtime by `init`, at once or once it is built. */
   load(request: InitRequest, limits: CallLimits, init: (request: InitRequest) => Call): Call;
@@ -141,6 +142,10 @@ export class ConnectedContainer implements Container {
     if (this.state !== 'paused') return;
     await this.body.resume();
     this.thawed();
+  }
+
+  giveWay(gives: boolean): Promise<void> {
+    return this.body.giveWay(gives);
   }
 
   processorMs(): Promise<number | undefined> {

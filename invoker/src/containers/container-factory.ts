@@ -138,6 +138,11 @@ export interface Container {
   /** Stops all its processes from running; idle containers only. */
   pause(): Promise<void>;
   resume(): Promise<void>;
+  /**
+   * Whether its processes give way to those of other containers on the processors: while it is readied ahead of need. Has
+   * no effect where the host has nothing for it. Never rejects.
+   */
+  giveWay(gives: boolean): Promise<void>;
   /** Processor time of all its processes so far, ms; undefined where that cannot be told. Never rejects. */
   processorMs(): Promise<number | undefined>;
   /** Ends its processes and frees all it held; idempotent. Calls under way end as `lost`. */
@@ -160,9 +165,12 @@ export interface ContainerFactory {
   start(): Promise<string[]>;
   /** Whether containers of this kind can be made here. */
   supports(kind: string): boolean;
-  /** A started container whose runtime answered hello. Rejects with ProvisioningError. */
-  create(spec: ContainerSpec): Promise<Container>;
-  /** As create, ahead of need: not yet bound to an action (a stem cell). */
+  /**
+   * A started container whose runtime answered hello. `ahead`: nobody waits for it, it gives way to others (giveWay).
+   * Rejects with ProvisioningError.
+   */
+  create(spec: ContainerSpec, ahead?: boolean): Promise<Container>;
+  /** As create, ahead of need and not yet bound to an action (a stem cell): it gives way. */
   prewarm(spec: ContainerSpec): Promise<Container>;
   match(prewarmed: ContainerSpec, wanted: ContainerSpec): Match;
   /** Destroys every container. */

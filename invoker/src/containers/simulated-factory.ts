@@ -162,6 +162,10 @@ class SimulatedContainer implements Container {
     return Promise.resolve();
   }
 
+  giveWay(): Promise<void> {
+    return Promise.resolve();
+  }
+
   processorMs(): Promise<number | undefined> {
     return Promise.resolve(this.options.processorMs?.(this.id));
   }

@@ -17,7 +17,7 @@ export function toldToAgent(
   return {
     start: () => factory.start(),
     supports: (kind) => factory.supports(kind),
-    create: (spec) => told(spec, factory.create(spec)),
+    create: (spec, ahead) => told(spec, factory.create(spec, ahead)),
     prewarm: (spec) => told(spec, factory.prewarm(spec)),
     match: (prewarmed, wanted) => factory.match(prewarmed, wanted),
     close: () => factory.close(),

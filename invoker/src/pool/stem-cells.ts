@@ -216,6 +216,7 @@ export class StemCells implements WaitingPairs {
     try {
       const container = await this.factory.prewarm(spec);
       if (!this.stocks.includes(stock)) return this.keeping.removals.remove(container);
+      void container.giveWay(false);
       stock.cells.push({ container, readyMs: this.clock.monotonicMs() });
       this.keeping.watch.set(container, () => this.replace(container));
     } catch (error) {

@@ -151,11 +151,13 @@ export class Supply implements Recipient {
     const startedMs = this.clock.monotonicMs();
     const failed = (problem: string): void =>
       this.logger.warn({ kind: spec.kind, namespace, problem }, 'a container could not be readied ahead');
-    (ready === undefined ? this.factory.create(spec) : Promise.resolve(ready))
+    (ready === undefined ? this.factory.create(spec, true) : Promise.resolve(ready))
       .then(
         async (container) => {
+          await container.giveWay(true);
           const member = this.member(container, 'prewarmed', this.clock.monotonicMs() - startedMs);
           const problem = await job.ready(member);
+          await container.giveWay(false);
           member.initialized = problem === undefined;
           if (problem !== undefined) failed(problem);
           if (member.initialized && !this.closing) this.join(queue, member);

@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
+import { spec } from './container-calls.js';
 import { initialized, run } from './containers/cases.js';
+import { cgroupsOf, descendants } from '../platform/process-traces.js';
 import { hasLauncher, isRoot, openMsContainerFactory, openProcessFactory } from './process-harness.js';
 import type { ProcessHarness } from './process-harness.js';
 
@@ -172,3 +174,42 @@ suite.each(Object.entries(sorts))(
     });
   },
 );
+
+/** What the container's processes may have of the processors when others want them too, beside `whole`, the default. */
+function processorPart(container: Container): number {
+  const { hostPid = 0 } = container;
+  const folders = [cgroupsOf(hostPid), ...descendants(hostPid).map(({ cgroups }) => cgroups)].flat();
+  for (const [file, whole] of [
+    ['cpu.weight', 100],
+    ['cpu.shares', 1024],
+  ] as const) {
+    const path = folders.map((folder) => join(folder, file)).find((each) => existsSync(each));
+    if (path !== undefined) return Number(readFileSync(path, 'utf8')) / whole;
+  }
+  throw new Error('the container is in no group for processors');
+}
+
+suite(`a container that is readied ahead${reason ? ` (skipped: ${reason})` : ''}`, () => {
+  test.each(Object.entries(sorts))('gives way to others on the processors until it is ready: %s', async (_, open) => {
+    const { factory, close } = await open();
+    try {
+      const container = await factory.prewarm(spec);
+      expect(processorPart(container)).toBeCloseTo(1 / 8, 1);
+      await container.giveWay(false);
+      expect(processorPart(container)).toBe(1);
+      await container.giveWay(true);
+      expect(processorPart(container)).toBeCloseTo(1 / 8, 1);
+    } finally {
+      await close();
+    }
+  });
+
+  test('which one that somebody waits for does not', async () => {
+    const { factory, close } = await openProcessFactory();
+    try {
+      expect(processorPart(await factory.create(spec))).toBe(1);
+    } finally {
+      await close();
+    }
+  });
+});

@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import type { ContainerFactory } from '@gpuwhisk/invoker/containers/container-factory';
+import { containerLike } from '../simulation/delegates.js';
 import { PoolHarness, initMs, kind, startMs } from './pool-harness.js';
 
 const stemCell = { spec: bareSpec(kind, 128), initialCount: 1 };
@@ -125,6 +126,31 @@ describe('containers that are readied ahead', () => {
     // Taken, it has a successor.
     await harness.clock.runFor(startMs + initMs);
     expect(harness.pool.snapshot().containers).toBe(3);
+  });
+
+  test('give way to others until their code is loaded, those that others wait for never do', async () => {
+    const ways: string[] = [];
+    const harness = await PoolHarness.open({}, {}, (factory) => ({
+      ...factory,
+      create: async (spec, ahead) => {
+        const container = await factory.create(spec);
+        ways.push(`created ${ahead ? 'ahead' : 'now'}`);
+        const giveWay = (gives: boolean): Promise<void> => {
+          ways.push(gives ? 'gives way' : 'does not');
+          return Promise.resolve();
+        };
+        return containerLike(container, {
+          giveWay,
+          init: (request, limits) => {
+            ways.push('loads');
+            return container.init(request, limits);
+          },
+        });
+      },
+    }));
+    await harness.run('a', { readiesAhead: true });
+    await harness.clock.runFor(startMs + initMs);
+    expect(ways).toEqual(['created now', 'loads', 'created ahead', 'gives way', 'loads', 'does not']);
   });
 
   test('not beyond the memory, and nobody gives way to them', async () => {

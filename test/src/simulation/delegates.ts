@@ -39,6 +39,7 @@ export function containerLike(
     check: (limits) => container.check(limits),
     pause: () => container.pause(),
     resume: () => container.resume(),
+    giveWay: (gives) => container.giveWay(gives),
     processorMs: () => container.processorMs(),
     destroy: () => container.destroy(),
     ...changes,

@@ -55,6 +55,11 @@ export class DockerBody implements ContainerBody {
     return this.parts.engine.unpause(this.parts.engineId);
   }
 
+  /** An engine takes longer to change a share than it would help. */
+  giveWay(): Promise<void> {
+    return Promise.resolve();
+  }
+
   async processorMs(): Promise<number | undefined> {
     try {
       return await this.parts.engine.processorMs(this.parts.engineId);

@@ -28,10 +28,10 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
   const launchOf = (spec: ContainerSpec): Promise<RuntimeLaunch> =>
     catalog.launch(spec.kind, spec.requirements, spec.memoryMiB);
 
-  const startPair = (spec: ContainerSpec, launch: RuntimeLaunch): Promise<Container> =>
+  const startPair = (spec: ContainerSpec, launch: RuntimeLaunch, ahead: boolean): Promise<Container> =>
     sharing && spec.gpu === undefined // What serves a GPU may have one user for all, who could signal each other.
-      ? msContainers.add((shared) => processes.launchContainer(spec, launch, shared))
-      : processes.launchContainer(spec, launch);
+      ? msContainers.add((shared) => processes.launchContainer(spec, launch, { shared, ahead }))
+      : processes.launchContainer(spec, launch, { ahead });
 
   return {
     async start() {
@@ -45,21 +45,21 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
       return notes;
     },
     supports: (kind) => processes.supports(kind),
-    async create(spec) {
+    async create(spec, ahead = false) {
       const launch = await launchOf(spec);
-      return launch.traces ? startPair(spec, launch) : processes.launchContainer(spec, launch);
+      return launch.traces ? startPair(spec, launch, ahead) : processes.launchContainer(spec, launch, { ahead });
     },
     async prewarm(spec) {
       const launch = await launchOf(spec);
-      if (launch.traces) return startPair(spec, launch);
+      if (launch.traces) return startPair(spec, launch, true);
       // A pair runs one function at a time.
-      if (spec.concurrency > 1 || !launch.pair) return processes.launchContainer(spec, launch);
+      if (spec.concurrency > 1 || !launch.pair) return processes.launchContainer(spec, launch, { ahead: true });
       try {
-        return await startPair(spec, launch.pair);
+        return await startPair(spec, launch.pair, true);
       } catch (error) {
         if (!(error instanceof ProvisioningError)) throw error;
         logger?.warn(`A plain process is made ready instead of a pair. ${error.message}`);
-        return processes.launchContainer(spec, launch);
+        return processes.launchContainer(spec, launch, { ahead: true });
       }
     },
     match: (prewarmed, wanted) => processes.match(prewarmed, wanted),

@@ -101,7 +101,7 @@ describe('limits of version 2', () => {
     folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-cgroup-'));
   });
   afterEach(() => rmSync(folder, { recursive: true }));
-  const limits = { memoryBytes: 1000, pids: 8 };
+  const limits = { memoryBytes: 1000, pids: 8, givesWay: false };
 
   test('are set before the sandbox is in it, as far as the group has controllers and files', async () => {
     const group = join(folder, 'one');
@@ -117,6 +117,20 @@ describe('limits of version 2', () => {
     expect(words).toContain(`write ${group}/pids.max 9`);
     const none = await version2Groups(folder, [], systemClock);
     expect([none.limitsMemory, none.limitsPids]).toEqual([false, false]);
-    expect(none.limitWords('one', limits)).toEqual(['join-dir', group]);
+    expect(none.limitWords('one', { ...limits, givesWay: true })).toEqual(['join-dir', group]);
+  });
+
+  test('one that gives way has an eighth of the weight that others have, until it no longer does', async () => {
+    const group = join(folder, 'one');
+    const groups = await version2Groups(folder, ['memory', 'pids', 'cpu'], systemClock);
+    expect(groups.limitWords('one', limits).join(' ')).not.toContain('cpu.weight');
+    expect(groups.limitWords('one', { ...limits, givesWay: true }).join(' ')).toContain(`write ${group}/cpu.weight 13`);
+    mkdirSync(group);
+    const weight = (): string => readFileSync(join(group, 'cpu.weight'), 'utf8');
+    await groups.giveWay('one', false);
+    expect(weight()).toBe('100');
+    await groups.giveWay('one', true);
+    expect(weight()).toBe('13');
+    await groups.giveWay('another', true); // Gone: that is no error.
   });
 });

@@ -9,11 +9,15 @@ import { processorMsOf } from './processor-time.js';
 const freezeWaitMs = 2000;
 const emptyWaitMs = 2000;
 const pollMs = 5;
+/** What a sandbox that gives way has of others' share of the processors. */
+const wayPart = 1 / 8;
 
 /** Limits of one sandbox. */
 export interface GroupLimits {
   memoryBytes: number;
   pids: number;
+  /** Whether the sandbox begins as one that gives way. */
+  givesWay: boolean;
 }
 
 /** The control groups of one platform: a group of its own, and one in it for each sandbox. */
@@ -26,6 +30,8 @@ export interface Cgroups {
   limitWords(id: string, limits: GroupLimits): Words;
   /** Freezes or thaws a sandbox; false where that is not to be had. */
   freeze(id: string, frozen: boolean): Promise<boolean>;
+  /** Whether a sandbox's share of the processors is a small part of what others have; no effect without the controller. */
+  giveWay(id: string, gives: boolean): Promise<void>;
   /** Processor time of the processes in a sandbox's group, and of those they have waited for, ms; undefined without one. */
   processorMs(id: string): Promise<number | undefined>;
   /** Removes a sandbox's groups, killing what is in them. */
@@ -49,6 +55,7 @@ export const noCgroups: Cgroups = {
   makeWords: () => [],
   limitWords: () => [],
   freeze: () => Promise.resolve(false),
+  giveWay: () => Promise.resolve(),
   processorMs: () => Promise.resolve(undefined),
   remove: () => Promise.resolve(),
   list: () => Promise.resolve([]),
@@ -130,6 +137,8 @@ function version1(hierarchies: Map<string, Hierarchy>, clock: Clock): Cgroups {
   const all = [...hierarchies.values()];
   const memory = hierarchies.get('memory');
   const pids = hierarchies.get('pids');
+  const cpu = hierarchies.get('cpu');
+  const sharesFile = (id: string): string => join(cpu?.folder ?? '', id, 'cpu.shares');
   return {
     ...grouped(all, clock),
     limitsMemory: memory !== undefined,
@@ -149,11 +158,15 @@ function version1(hierarchies: Map<string, Hierarchy>, clock: Clock): Cgroups {
       }
       // The launcher and the sandbox's init count too.
       if (pids) words.push('write', join(pids.folder, id, 'pids.max'), String(limits.pids + 2));
+      if (cpu && limits.givesWay) words.push('write', sharesFile(id), String(1024 * wayPart));
       return words;
     },
     // Joining a fourth hierarchy would cost each start a grace period, and a frozen process of version 1 cannot
     // even be killed: signals do.
     freeze: () => Promise.resolve(false),
+    async giveWay(id, gives) {
+      if (cpu) await tryWrite(sharesFile(id), String(1024 * (gives ? wayPart : 1)));
+    },
     // The same would be true of `cpuacct`.
     processorMs: async (id) => processorMsOf(await listed(join(all[0]?.folder ?? '', id))),
   };
@@ -166,6 +179,7 @@ export async function version2Groups(folder: string, controllers: readonly strin
 
 function version2(hierarchy: Hierarchy, controllers: ReadonlySet<string>, clock: Clock): Cgroups {
   const groupOf = (id: string): string => join(hierarchy.folder, id);
+  const weightFile = (id: string): string => join(groupOf(id), 'cpu.weight');
   return {
     ...grouped([hierarchy], clock),
     limitsMemory: controllers.has('memory'),
@@ -184,7 +198,12 @@ function version2(hierarchy: Hierarchy, controllers: ReadonlySet<string>, clock:
         }
       }
       if (controllers.has('pids')) words.push('write', join(groupOf(id), 'pids.max'), String(limits.pids + 1));
+      if (controllers.has('cpu') && limits.givesWay)
+        words.push('write', weightFile(id), String(Math.round(100 * wayPart)));
       return words;
+    },
+    async giveWay(id, gives) {
+      if (controllers.has('cpu')) await tryWrite(weightFile(id), String(Math.round(100 * (gives ? wayPart : 1))));
     },
     async processorMs(id) {
       const usedUs = /^usage_usec (\d+)$/m.exec(await read(join(groupOf(id), 'cpu.stat')))?.[1];

@@ -39,10 +39,17 @@ export interface SharedNamespace {
   pidNamespace: string;
 }
 
+/** What a container is besides its spec. */
+export interface LaunchOptions {
+  shared?: SharedNamespace;
+  /** As create's. */
+  ahead?: boolean;
+}
+
 /** A factory of containers that are processes of this machine. */
 export interface ProcessContainerFactory extends ContainerFactory {
   /** As create, of a launch of the caller's. */
-  launchContainer(spec: ContainerSpec, launch: RuntimeLaunch, shared?: SharedNamespace): Promise<Container>;
+  launchContainer(spec: ContainerSpec, launch: RuntimeLaunch, options?: LaunchOptions): Promise<Container>;
   /** Keeps a PID namespace that containers can share. Rejects with an Error that says why there is none. After start(). */
   hold(): Promise<Holder>;
   /** Where sandboxes reach what `serveSandboxes` serves, as `address:port`; undefined if they cannot. After start(). */

@@ -144,7 +144,7 @@ export async function probe(
   const timer = setTimeout(() => process.child.kill('SIGKILL'), probeTimeoutMs);
   const inside = isolation.namespaces.has('mount') ? '/run/probe' : path;
   sendSpec(process, [
-    ...cgroups.limitWords(id, { memoryBytes: 64 * 1024 * 1024, pids: 16 }),
+    ...cgroups.limitWords(id, { memoryBytes: 64 * 1024 * 1024, pids: 16, givesWay: false }),
     ...frameWords(isolation, frame),
     ...(isolation.namespaces.has('mount') ? ['bind', path, inside, 'ro'] : []),
     ...['exec', inside, '--true'],

@@ -55,6 +55,10 @@ class ProcessBody implements ContainerBody {
     else this.command(commands.resume, 'SIGCONT');
   }
 
+  giveWay(gives: boolean): Promise<void> {
+    return this.parts.cgroups.giveWay(this.parts.id, gives);
+  }
+
   processorMs(): Promise<number | undefined> {
     return this.parts.cgroups.processorMs(this.parts.id);
   }

@@ -13,7 +13,7 @@ import { matchSpecs } from '../match-specs.js';
 import { BuildCache } from './build-cache.js';
 import { detectCgroups } from './cgroups.js';
 import { connectRuntime } from './connect-runtime.js';
-import type { ProcessContainerFactory, ProcessFactoryOptions, SharedNamespace } from './factory-options.js';
+import type { LaunchOptions, ProcessContainerFactory, ProcessFactoryOptions } from './factory-options.js';
 import { launchWithGpu } from './gpu-launch.js';
 import { prepareHostView } from './host-view.js';
 import type { HostView } from './host-view.js';
@@ -112,20 +112,20 @@ class ProcessFactory implements ProcessContainerFactory {
     return this.options.catalog.supports(kind);
   }
 
-  async create(spec: ContainerSpec): Promise<Container> {
+  async create(spec: ContainerSpec, ahead = false): Promise<Container> {
     this.openedLaunchers();
     const launch = await this.options.catalog.launch(spec.kind, spec.requirements, spec.memoryMiB);
-    return this.launchContainer(spec, launch);
+    return this.launchContainer(spec, launch, { ahead });
   }
 
-  async launchContainer(spec: ContainerSpec, launch: RuntimeLaunch, shared?: SharedNamespace): Promise<Container> {
+  async launchContainer(spec: ContainerSpec, launch: RuntimeLaunch, options: LaunchOptions = {}): Promise<Container> {
     const launchers = this.openedLaunchers();
     if (launch.protocol === 'http' && !this.isolation.network) {
       throw new ProvisioningError(
         `The kind '${spec.kind}' speaks HTTP, which needs a network between host and sandbox, which this host does not allow.`,
       );
     }
-    const container = await this.launch(launchers.take(), spec, await this.withGpu(spec, launch), shared);
+    const container = await this.launch(launchers.take(), spec, await this.withGpu(spec, launch), options);
     launchers.refill();
     return container;
   }
@@ -162,7 +162,7 @@ class ProcessFactory implements ProcessContainerFactory {
   }
 
   prewarm(spec: ContainerSpec): Promise<Container> {
-    return this.create(spec);
+    return this.create(spec, true);
   }
 
   match(prewarmed: ContainerSpec, wanted: ContainerSpec): Match {
@@ -222,7 +222,12 @@ class ProcessFactory implements ProcessContainerFactory {
     });
   }
 
-  private plan(parked: Parked, spec: ContainerSpec, launch: RuntimeLaunch, pidNamespace?: string): SandboxPlan {
+  private plan(
+    parked: Parked,
+    spec: ContainerSpec,
+    launch: RuntimeLaunch,
+    { shared, ahead = false }: LaunchOptions,
+  ): SandboxPlan {
     return {
       id: parked.id,
       spec,
@@ -233,10 +238,11 @@ class ProcessFactory implements ProcessContainerFactory {
         outerId: this.outerId(launch.sharesUser ? sharedUserSlot : parked.slot),
         slot: parked.slot,
         view: this.view,
-        pidNamespace,
+        pidNamespace: shared?.pidNamespace,
       },
       dataDir: this.dataDir,
       pids: this.options.pidsLimit ?? defaultPidsLimit,
+      givesWay: ahead,
       env: this.options.runtimeEnv ?? {},
     };
   }
@@ -245,7 +251,7 @@ class ProcessFactory implements ProcessContainerFactory {
     parked: Parked,
     spec: ContainerSpec,
     launch: RuntimeLaunch,
-    shared?: SharedNamespace,
+    options: LaunchOptions = {},
   ): Promise<Container> {
     const { id, slot } = parked;
     const { clock } = this.options;
@@ -258,7 +264,7 @@ class ProcessFactory implements ProcessContainerFactory {
     const container = createProcessContainer({
       id,
       spec,
-      msContainer: shared?.id,
+      msContainer: options.shared?.id,
       process: started,
       hasLauncher: parked.process !== undefined,
       cgroups: this.isolation.cgroups,
@@ -282,7 +288,7 @@ class ProcessFactory implements ProcessContainerFactory {
       hasLauncher: parked.process !== undefined,
     });
     if (parked.process) {
-      sendSpec(started, sandboxWords(this.isolation, this.plan(parked, spec, launch, shared?.pidNamespace)));
+      sendSpec(started, sandboxWords(this.isolation, this.plan(parked, spec, launch, options)));
     }
     const failure = await outcome;
     if (failure === undefined) return container;

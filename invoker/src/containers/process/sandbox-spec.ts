@@ -41,17 +41,19 @@ export interface SandboxPlan {
   dataDir: string;
   /** Processes of the sandbox, threads included. */
   pids: number;
+  /** Whether it gives way to others on the processors until it is told otherwise. */
+  givesWay: boolean;
   env: Readonly<Record<string, string>>;
 }
 
 /** The launcher's second message: everything about the sandbox, ending with its command. */
 export function sandboxWords(isolation: Isolation, plan: SandboxPlan): Words {
-  const { id, spec, launch, frame, pids } = plan;
+  const { id, spec, launch, frame, pids, givesWay } = plan;
   const memoryBytes = spec.memoryMiB * MiB;
   const mounts = isolation.namespaces.has('mount');
   const seen = mounts ? launch : unsandboxed(launch);
   const words: Words = [
-    ...isolation.cgroups.limitWords(id, { memoryBytes, pids }),
+    ...isolation.cgroups.limitWords(id, { memoryBytes, pids, givesWay }),
     ...frameWords(isolation, { ...frame, tmpBytes: Math.floor(memoryBytes / 2) }),
     ...(mounts ? bindWords(launch.binds, plan.dataDir) : []),
     ...['rlimit', 'nofile', String(openFiles), 'rlimit', 'core', '0'],
