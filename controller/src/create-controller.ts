@@ -70,6 +70,7 @@ export function createController(dependencies: ControllerDependencies): Controll
     ...dependencies,
     primitive: dependencies.invoker,
     recordLevels: config,
+    maxUnstoredBytes: config.maxUnstoredBytes,
     resolver: actionResolver,
     maxLength: config.limits.maxSequenceLength,
     maxAtOnce: config.maxCompositions,

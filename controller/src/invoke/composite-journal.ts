@@ -22,6 +22,8 @@ export interface JournalDependencies {
   logger: Logger;
   /** Which records are stored. */
   recordLevels: RecordLevels;
+  /** Bytes of records that may wait for the store; nothing more should be accepted beyond it. */
+  maxUnstoredBytes: number;
   /** This controller's number: its sequences are in topic `compositions<number>`. */
   instance: number;
 }
@@ -44,9 +46,9 @@ export class CompositeJournal {
     private readonly dependencies: JournalDependencies,
     private readonly recover: Recover,
   ) {
-    const { bus, store, clock, logger, instance } = dependencies;
+    const { bus, store, clock, logger, instance, maxUnstoredBytes } = dependencies;
     this.topic = `compositions${instance}`;
-    this.records = new RecordWriter(store, clock, logger);
+    this.records = new RecordWriter(store, clock, logger, { maxPendingBytes: maxUnstoredBytes });
     const take = (message: ActivationMessage, done: () => void): void => this.take(message, done);
     // The topic bounds what is in hand: a bound here would keep nested ones from ending what is around them.
     this.feed = new ActivationFeed(bus, this.topic, Infinity, {

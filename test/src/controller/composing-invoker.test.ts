@@ -141,6 +141,7 @@ async function rise(changes: Partial<ComposingDependencies> = {}): Promise<Compo
     logger: createLogger({ level: 'silent' }),
     metrics: createMetrics(),
     recordLevels: loadConfig(),
+    maxUnstoredBytes: 1_000_000,
     instance: 0,
     primitive: {
       invoke: async (request) => {
@@ -387,4 +388,23 @@ test('a record that the store does not take at once keeps its message', async ()
   crash();
   await rise();
   expect(await record(id)).toMatchObject({ response: stopped });
+});
+
+test('while records wait that take more than they may, nothing is accepted', async () => {
+  hangs = Promise.resolve();
+  let hasRoom = false;
+  const small = storeLike(store, {
+    createMany: (...given) => (hasRoom ? store.createMany(...given) : Promise.reject(new Error('no room'))),
+  });
+  const composing = await rise({ store: small, maxUnstoredBytes: 1 });
+  const id = await submit(composing, 's');
+  const refused = () =>
+    submit(composing, 's').then(
+      () => undefined,
+      (error: { status: number }) => error.status,
+    );
+  expect(await until('it is refused', refused)).toBe(503);
+  hasRoom = true;
+  expect(await record(id)).toMatchObject({ response: { statusCode: 0 } });
+  await until('there is room', async () => ((await refused()) === undefined ? true : undefined));
 });

@@ -91,7 +91,7 @@ class CompositeHistory {
     await bus.ensureTopic('compositions0', { durable: true, maxPendingMessages: 1000, maxPendingBytes: Infinity });
     const composing = new ComposingInvoker({
       ...{ bus, marks: durable.marks, store, clock, random, logger, metrics, recordLevels, instance: 0 },
-      ...{ maxLength: 5, maxAtOnce: 1000 },
+      ...{ maxLength: 5, maxAtOnce: 1000, maxUnstoredBytes: Infinity },
       primitive: { invoke: (request) => this.runComponent(request, life) },
       resolver: {
         checkUsable: () => Promise.resolve(),
