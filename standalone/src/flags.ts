@@ -1,6 +1,6 @@
-import { parseArgs } from 'node:util';
 import { ConfigError, loadConfig } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
+import { jsonOrText, readFlags, settingsFlags, settingsOf } from './settings-flags.js';
 import { whiskSystem } from './standalone-identities.js';
 import type { AccountLimits } from './standalone-identities.js';
 
@@ -40,6 +40,19 @@ export const usage = `Usage: npm start -- [flags]
   --help                 this text
 `;
 
+const standaloneFlags = {
+  ...settingsFlags,
+  'gateway-port': { type: 'string' },
+  memory: { type: 'string' },
+  'stem-cells': { type: 'string' },
+  containers: { type: 'string' },
+  gpus: { type: 'string' },
+  runtimes: { type: 'string' },
+  'require-isolation': { type: 'boolean' },
+  limits: { type: 'string' },
+  'log-level': { type: 'string' },
+} as const;
+
 /** What the command line asks for. */
 export type Command =
   | { type: 'help' }
@@ -48,18 +61,11 @@ export type Command =
 
 /** Parses the command line. Throws ConfigError for an unknown flag or a value that cannot be. */
 export function parseCommand(args: string[], env: NodeJS.ProcessEnv): Command {
-  const values = parse(args);
+  const values = readFlags(args, standaloneFlags);
   if (values.help) return { type: 'help' };
-  const flags: Record<string, unknown> = {};
-  for (const setting of values.set ?? []) assign(flags, setting);
-  if (values.port !== undefined) flags.port = Number(values.port);
+  const flags = settingsOf(values);
   const gatewayPort = values['gateway-port'];
   if (gatewayPort !== undefined) flags.gatewayPort = gatewayPort === 'off' ? false : Number(gatewayPort);
-  if (values.host !== undefined) flags.host = values.host;
-  if (values.data !== undefined) flags.dataDir = values.data;
-  if (values.couchdb !== undefined) assign(flags, `couchdb.url=${values.couchdb}`);
-  if (values['couchdb-prefix'] !== undefined) assign(flags, `couchdb.prefix=${values['couchdb-prefix']}`);
-  if (values.kafka !== undefined) assign(flags, `kafka.brokers=${values.kafka}`);
   if (values.memory !== undefined) flags.poolMemoryMiB = Number(values.memory);
   if (values['stem-cells'] !== undefined) flags.stemCells = jsonOrText(values['stem-cells']);
   if (values.containers !== undefined) flags.containers = values.containers;
@@ -75,58 +81,4 @@ export function parseCommand(args: string[], env: NodeJS.ProcessEnv): Command {
 function accountLimits(given = 'standalone'): AccountLimits {
   if (given === 'standalone' || given === 'openwhisk') return given;
   throw new ConfigError(`--limits takes standalone or openwhisk, not '${given}'`);
-}
-
-function parse(args: string[]): ReturnType<typeof parseValues> {
-  try {
-    return parseValues(args);
-  } catch (error) {
-    throw new ConfigError((error as Error).message);
-  }
-}
-
-function parseValues(args: string[]) {
-  return parseArgs({
-    args,
-    options: {
-      port: { type: 'string' },
-      'gateway-port': { type: 'string' },
-      host: { type: 'string' },
-      data: { type: 'string' },
-      couchdb: { type: 'string' },
-      'couchdb-prefix': { type: 'string' },
-      kafka: { type: 'string' },
-      config: { type: 'string' },
-      set: { type: 'string', multiple: true },
-      memory: { type: 'string' },
-      'stem-cells': { type: 'string' },
-      containers: { type: 'string' },
-      gpus: { type: 'string' },
-      runtimes: { type: 'string' },
-      'require-isolation': { type: 'boolean' },
-      limits: { type: 'string' },
-      'log-level': { type: 'string' },
-      'print-config': { type: 'boolean' },
-      help: { type: 'boolean' },
-    },
-  }).values;
-}
-
-/** Puts a setting `a.b=value` into a tree. Throws ConfigError. */
-export function assign(tree: Record<string, unknown>, setting: string): void {
-  const at = setting.indexOf('=');
-  if (at < 1) throw new ConfigError(`--set takes KEY=VALUE, not '${setting}'`);
-  const path = setting.slice(0, at).split('.');
-  const last = path.pop() as string;
-  let node = tree;
-  for (const key of path) node = (node[key] ??= {}) as Record<string, unknown>;
-  node[last] = jsonOrText(setting.slice(at + 1));
-}
-
-function jsonOrText(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }

@@ -12,11 +12,6 @@ export class MemorySlots {
   private takenMiB = 0;
   private readonly running = new Map<string, number>();
 
-  /** MiB that are given out. */
-  get taken(): number {
-    return this.takenMiB;
-  }
-
   /** Takes the memory; false if there is not enough below `limitMiB`. */
   tryTake(need: SlotNeed, limitMiB: number): boolean {
     if (this.takenMiB + this.newMiB(need) > limitMiB) return false;

@@ -1,9 +1,8 @@
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
-import { parseArgs } from 'node:util';
 import { ConfigError, loadConfig } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
-import { assign } from '../flags.js';
+import { assign, readFlags, settingsFlags, settingsOf } from '../settings-flags.js';
 
 /** The text of --help. */
 export const usage = `Usage: gpuwhisk controller|invoker [flags]
@@ -22,6 +21,8 @@ export const usage = `Usage: gpuwhisk controller|invoker [flags]
   --help                 this text
 `;
 
+const clusterFlags = { ...settingsFlags, name: { type: 'string' }, redis: { type: 'string' } } as const;
+
 /** What a process of a cluster cannot do without. */
 export type ClusterConfig = Config & Required<Pick<Config, 'couchdb' | 'kafka' | 'redis' | 'name'>>;
 
@@ -34,20 +35,13 @@ export type ClusterCommand =
 /** Parses the command line. Throws ConfigError. */
 export function parseClusterCommand(args: string[], env: NodeJS.ProcessEnv): ClusterCommand {
   const [role, ...rest] = args;
-  const values = parse(rest);
+  const values = readFlags(rest, clusterFlags);
   if (values.help || role === '--help') return { type: 'help' };
   if (role !== 'controller' && role !== 'invoker') {
     throw new ConfigError(`gpuwhisk starts a controller or an invoker, not '${role ?? ''}'`);
   }
-  const flags: Record<string, unknown> = {};
-  for (const setting of values.set ?? []) assign(flags, setting);
+  const flags = settingsOf(values);
   if (values.name !== undefined) flags.name = values.name;
-  if (values.port !== undefined) flags.port = Number(values.port);
-  if (values.host !== undefined) flags.host = values.host;
-  if (values.data !== undefined) flags.dataDir = values.data;
-  if (values.couchdb !== undefined) assign(flags, `couchdb.url=${values.couchdb}`);
-  if (values['couchdb-prefix'] !== undefined) assign(flags, `couchdb.prefix=${values['couchdb-prefix']}`);
-  if (values.kafka !== undefined) assign(flags, `kafka.brokers=${values.kafka}`);
   if (values.redis !== undefined) assign(flags, `redis.url=${values.redis}`);
   const config = loadConfig({ ...(values.config !== undefined && { file: values.config }), env, flags });
   if (values['print-config']) return { type: 'print-config', config };
@@ -60,32 +54,4 @@ function clusterConfig(config: Config): ClusterConfig {
   if (kafka === undefined) throw new ConfigError('A cluster needs Kafka: --kafka');
   if (redis === undefined) throw new ConfigError('A cluster needs a Redis: --redis');
   return { ...config, couchdb, kafka, redis, name, dataDir: resolve(dataDir) };
-}
-
-function parse(args: string[]): ReturnType<typeof parseValues> {
-  try {
-    return parseValues(args);
-  } catch (error) {
-    throw new ConfigError((error as Error).message);
-  }
-}
-
-function parseValues(args: string[]) {
-  return parseArgs({
-    args,
-    options: {
-      name: { type: 'string' },
-      port: { type: 'string' },
-      host: { type: 'string' },
-      data: { type: 'string' },
-      couchdb: { type: 'string' },
-      'couchdb-prefix': { type: 'string' },
-      kafka: { type: 'string' },
-      redis: { type: 'string' },
-      config: { type: 'string' },
-      set: { type: 'string', multiple: true },
-      'print-config': { type: 'boolean' },
-      help: { type: 'boolean' },
-    },
-  }).values;
 }

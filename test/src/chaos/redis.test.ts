@@ -10,23 +10,13 @@ import { startRedis } from '../contract/redis-server.js';
 import type { RedisServer } from '../contract/redis-server.js';
 import { startSilentRelay } from '../contract/silent-relay.js';
 import type { SilentRelay } from '../contract/silent-relay.js';
-import { missing, startCluster } from '../distributed/running-cluster.js';
+import { eventually, missing, startCluster } from '../distributed/running-cluster.js';
 import { ApiClient } from '../platform/api-client.js';
 
 const startMs = 240_000;
 const testMs = 180_000;
 const waitMs = 60_000;
 const program = fileURLToPath(new URL('../../../standalone/dist/cluster/main.js', import.meta.url));
-
-async function eventually<Result>(what: string, ask: () => Promise<Result | undefined>): Promise<Result> {
-  const beganMs = performance.now();
-  for (;;) {
-    const found = await ask().catch(() => undefined);
-    if (found !== undefined) return found;
-    if (performance.now() - beganMs > waitMs) throw new Error(`It did not happen: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
 
 (missing.length === 0 ? describe : describe.skip)('a cluster whose Redis', () => {
   let cluster: Awaited<ReturnType<typeof startCluster>>;

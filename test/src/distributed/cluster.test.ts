@@ -6,22 +6,12 @@ import { eventsTopic } from '@gpuwhisk/common/user-events';
 import { KafkaBus } from '@gpuwhisk/engines/kafka/kafka-bus';
 import { ApiClient } from '../platform/api-client.js';
 import { learnedModel, putSamples } from './learned-documents.js';
-import { missing, startCluster } from './running-cluster.js';
+import { eventually, missing, startCluster } from './running-cluster.js';
 import type { Member } from './running-cluster.js';
 
 const startMs = 180_000;
 const testMs = 90_000;
 const waitMs = 60_000;
-
-async function eventually<Result>(what: string, ask: () => Promise<Result | undefined>): Promise<Result> {
-  const beganMs = performance.now();
-  for (;;) {
-    const found = await ask().catch(() => undefined);
-    if (found !== undefined) return found;
-    if (performance.now() - beganMs > waitMs) throw new Error(`It did not happen: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-}
 
 (missing.length === 0 ? describe : describe.skip)('a cluster', () => {
   let cluster: Awaited<ReturnType<typeof startCluster>>;

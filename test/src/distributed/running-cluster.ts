@@ -70,3 +70,17 @@ export async function startCluster(
     },
   };
 }
+
+const waitMs = 60_000;
+const askAgainMs = 100;
+
+/** Asks until there is an answer; throws, saying `what` did not happen, after a minute. Failures count as none. */
+export async function eventually<Result>(what: string, ask: () => Promise<Result | undefined>): Promise<Result> {
+  const beganMs = performance.now();
+  for (;;) {
+    const found = await ask().catch(() => undefined);
+    if (found !== undefined) return found;
+    if (performance.now() - beganMs > waitMs) throw new Error(`It did not happen: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, askAgainMs));
+  }
+}
