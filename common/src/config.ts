@@ -200,8 +200,12 @@ export const configSchema = z.strictObject({
           mig: z.boolean().default(false),
         })
         .prefault({}),
-      /** What decides which activation runs where and with which share: docs/faashare.md. */
-      policy: z.enum(['least-loaded', 'faashare']).default('least-loaded'),
+      /** What decides which activation runs where and with which share: docs/gpu.md. */
+      policy: z
+        .enum(['auto', 'faashare', 'least-loaded'])
+        .default('auto')
+        // What is best of what there is.
+        .transform((name) => (name === 'auto' ? 'faashare' : name)),
       /** Kernel tokens below MPS, or alone where there is no MPS: shares can be moved while functions run. */
       tokens: z.boolean().default(false),
       /** Containers that are kept ready on each device for functions that had to wait for one; 0: none. */

@@ -212,6 +212,7 @@ struct gwsim_mps_start {
   char pipe_directory[GWSIM_PATH_LENGTH];
   uint32_t devices;          // Bits, by index; exactly one where `instance` is given.
   int32_t instance;          // Id of a GPU instance, or -1.
+  uint32_t multi_user;       // 1: its server is for all users; 0: for one at a time.
 };
 
 struct gwsim_mps_set {

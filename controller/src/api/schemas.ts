@@ -321,7 +321,10 @@ export const schemas = {
       gpuType: text('Short name of the model of GPU'),
       mode: text('How that is shared'),
       features: { type: 'object', description: 'Parts of the GPU that its processes were seen to use, at most' },
-      batches: list({ type: 'object' }, 'By size of batch: soloMs, whether that was measured alone, startMs, runs'),
+      batches: list(
+        { type: 'object' },
+        'By size of batch: soloMs, whether that was measured alone, startMs, runs; slowdown: predicted and measured',
+      ),
       heldMiB: whole('Memory that its instances were last seen to hold, at most, MiB'),
     },
     ['function', 'version', 'gpuType', 'mode', 'batches'],

@@ -28,15 +28,16 @@ export class Feedback {
     const isAlone = company?.length === 0;
     const refused = this.learned.profiles.ran({ task, gpu, tookMs: run.ranMs, slowdown, isWarm, isAlone });
     if (refused !== undefined) this.learned.metrics.sampled('refused');
-    else if (isWarm && company !== undefined && company.length > 0) this.measured(run, company);
+    else if (isWarm && company !== undefined && company.length > 0) this.measured(run, company, slowdown);
   }
 
-  /** A warm run beside others who were there all the time. */
-  private measured(run: ObservedRun, company: readonly Neighbour[]): void {
+  /** A warm run beside others who were there all the time, and the slowdown that is predicted for it. */
+  private measured(run: ObservedRun, company: readonly Neighbour[], predicted: number): void {
     const { task, gpu, ranMs } = run;
     const soloMs = this.learned.profiles.aloneMs(task, gpu);
     if (soloMs === undefined) return;
     const slowdown = ranMs / soloMs;
+    this.learned.profiles.compared(task, gpu, { predicted, measured: slowdown });
     const sample = sampleOf(run, company, slowdown);
     const refused = sample && this.learned.addSample({ gpuType: gpu.type, mode: gpu.mode }, sample);
     if (sample !== undefined) this.learned.metrics.sampled(refused === undefined ? 'taken' : 'refused');

@@ -1,5 +1,6 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { FunctionProfile } from '@gpuwhisk/gpu/profile/function-profiles';
+import { median } from '@gpuwhisk/gpu/profile/kept-runs';
 import type { WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { rowKey } from '@gpuwhisk/gpu/quota/quota-key';
 import type { QuotaRow } from '@gpuwhisk/gpu/quota/quota-row';
@@ -15,7 +16,18 @@ export interface LearnedFunction {
   /** Fractions of the whole GPU; absent: its processes were not seen. */
   features?: WorkloadFeatures;
   /** `measured`: it ran alone; else its time alone was worked out from runs beside others. */
-  batches: { batch: number; soloMs?: number; measured: boolean; startMs?: number; runs: number }[];
+  batches: LearnedBatch[];
+}
+
+/** What was learned of a size of batch. */
+export interface LearnedBatch {
+  batch: number;
+  soloMs?: number;
+  measured: boolean;
+  startMs?: number;
+  runs: number;
+  /** Times the time alone, medians of the last warm runs beside others; `predicted` with what was known at their ends. */
+  slowdown?: { predicted: number; measured: number; runs: number };
 }
 
 /** What was measured of a set on one kind of GPU. */
@@ -46,12 +58,16 @@ export function functionView({ batches, ...profile }: FunctionProfile): LearnedF
   const { function: name, version, gpuType, mode, features } = profile;
   return {
     ...{ function: name, version, gpuType, mode, ...(features !== undefined && { features }) },
-    batches: batches.map(({ batch, soloMs, isAlone, startMs }) => {
+    batches: batches.map(({ batch, soloMs, isAlone, startMs, beside = [] }) => {
       const [solo, start] = [median(soloMs), median(startMs)];
+      const predicted = median(beside.map((run) => run.predicted));
+      const measured = median(beside.map((run) => run.measured));
       return {
         ...{ batch, measured: isAlone, runs: soloMs.length },
         ...(solo !== undefined && { soloMs: solo }),
         ...(start !== undefined && { startMs: start }),
+        ...(predicted !== undefined &&
+          measured !== undefined && { slowdown: { predicted, measured, runs: beside.length } }),
       };
     }),
   };
@@ -75,8 +91,4 @@ export function quotaView(row: QuotaRow, searched?: SearchedSet): LearnedQuota {
 /** A set of which nothing was measured yet. */
 export function unmeasuredView({ key: id, gpuType, mode, jobs, search }: SearchedSet): LearnedQuota {
   return { id, gpuType, mode, jobs: [...jobs], points: [], search };
-}
-
-function median(values: readonly number[]): number | undefined {
-  return values.toSorted((one, other) => one - other)[values.length >> 1];
 }

@@ -100,10 +100,12 @@ describe('what is kept', () => {
     profiles.of(task);
     profiles.seen('/guest/a', gpu, { smUtil: 0.5, dramUtil: 0, l2Util: 0 });
     ran(100);
+    profiles.compared(task, gpu, { predicted: 1.2, measured: 1.4 });
     const next = new FunctionProfiles();
     for (const one of stored()) next.restore(one);
     expect(next.of(task)).toEqual({ soloMs: 100, features: { smUtil: 0.5, dramUtil: 0, l2Util: 0 } });
     expect(next.aloneMs(task, gpu)).toBe(100);
+    expect(next.all()[0]?.batches[0]?.beside).toEqual([{ predicted: 1.2, measured: 1.4 }]);
   });
 
   test('can be forgotten', () => {
@@ -124,6 +126,11 @@ describe('what is kept', () => {
     null,
     { ...key, version: '1' },
     { ...key, version: '1', batches: [{ batch: 1, soloMs: [null], isAlone: true, startMs: [] }] },
+    {
+      ...key,
+      version: '1',
+      batches: [{ batch: 1, soloMs: [], isAlone: true, startMs: [], beside: [{ predicted: 1 }] }],
+    },
     { ...key, version: '1', batches: [], features: { smUtil: 2, dramUtil: 0, l2Util: 0 } },
   ])('as %j is refused', (bad) => {
     expect(() => readProfile(bad)).toThrow(ProfileFormatError);

@@ -1,7 +1,8 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { Task } from '../policies/policy.js';
 import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
-import { keptRuns, mergedProfile } from './merge-profiles.js';
+import { keep, median } from './kept-runs.js';
+import { mergedProfile } from './merge-profiles.js';
 
 /** What was seen of a function with one size of batch. Times in ms. */
 export interface BatchProfile {
@@ -12,6 +13,14 @@ export interface BatchProfile {
   isAlone: boolean;
   /** What the last cold runs took beyond that. */
   startMs: number[];
+  /** The last warm runs beside others who were there all the time. */
+  beside?: ComparedRun[];
+}
+
+/** How many times the time alone a run took, as it was predicted and as it was measured. */
+export interface ComparedRun {
+  predicted: number;
+  measured: number;
 }
 
 /** What is known of a function on one type of GPU in one mode. */
@@ -129,6 +138,13 @@ export class FunctionProfiles {
     return undefined;
   }
 
+  /** Keeps what was predicted of a run that was learned from beside what was measured. */
+  compared({ function: name, version, batch }: ProfiledRun['task'], gpu: ProfiledRun['gpu'], run: ComparedRun): void {
+    const profile = this.profileOf(name, gpu, version);
+    keep((batchOf(profile, batch).beside ??= []), run);
+    this.changed(profile);
+  }
+
   /** What a function's processes were seen to take on a kind of GPU; the most of each counts. */
   seen(name: string, gpu: ProfiledRun['gpu'], seen: WorkloadFeatures): void {
     const before = this.byFunction.get(name)?.get(kindOf(gpu))?.features;
@@ -168,14 +184,14 @@ export class FunctionProfiles {
     this.changed(merged);
   }
 
-  /** How many profiles there are. */
-  get size(): number {
-    return this.count;
-  }
-
   /** What is known of one function. */
   ofFunction(name: string): FunctionProfile[] {
     return [...(this.byFunction.get(name)?.values() ?? [])];
+  }
+
+  /** How many profiles there are. */
+  get size(): number {
+    return this.count;
   }
 
   /** Forgets a function; returns whether anything was known of it. */
@@ -274,19 +290,8 @@ function batchOf(profile: FunctionProfile, batch: number): BatchProfile {
   return fresh;
 }
 
-function median(values: readonly number[]): number | undefined {
-  return values.toSorted((one, other) => one - other)[values.length >> 1];
-}
-
-function keep(values: number[], value: number): void {
-  values.push(value);
-  if (values.length > keptRuns) values.shift();
-}
-
 /** A figure that cannot be is none. */
-function most(before = 0, now: number): number {
-  return now > before ? Math.min(1, now) : before;
-}
+const most = (before = 0, now: number): number => (now > before ? Math.min(1, now) : before);
 
 function bounded<Value>(map: Map<string, Value>, key: string, value: Value, size: number): void {
   map.set(key, value);

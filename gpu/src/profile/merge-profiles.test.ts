@@ -24,6 +24,14 @@ test('what was measured alone stands, whichever life it is of', () => {
   expect(mergedProfile(beside, alone).batches).toEqual([batch(1, [10], true, [3])]);
 });
 
+test('what was predicted beside what was measured is kept of both lives, whichever time alone stands', () => {
+  const compared = [1, 2].map((predicted) => ({ predicted, measured: 1.5 }));
+  const [first, second] = compared.map((run) => ({ ...batch(1, [10]), beside: [run] }));
+  const both = (one: BatchProfile, other: BatchProfile) => mergedProfile(profile('1', [one]), profile('1', [other]));
+  expect(both(first!, second!).batches[0]?.beside).toEqual(compared);
+  expect(both(first!, { ...second!, isAlone: false }).batches[0]?.beside).toEqual(compared);
+});
+
 test('an earlier version is forgotten, unless only processes were seen since', () => {
   const earlier = profile('1', [batch(1, [10])], 0.5);
   expect(mergedProfile(earlier, profile('2', [batch(1, [30])]))).toEqual(profile('2', [batch(1, [30])]));

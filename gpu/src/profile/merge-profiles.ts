@@ -1,8 +1,6 @@
 import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
 import type { BatchProfile, FunctionProfile } from './function-profiles.js';
-
-/** Runs of each size of batch that count. */
-export const keptRuns = 16;
+import { keptOfBoth } from './kept-runs.js';
 
 /** What an earlier life knew of a function, with what has been learned since: of another version that alone counts. */
 export function mergedProfile(earlier: FunctionProfile, since: FunctionProfile): FunctionProfile {
@@ -20,10 +18,11 @@ export function mergedProfile(earlier: FunctionProfile, since: FunctionProfile):
 }
 
 function mergedBatch(earlier: BatchProfile, since: BatchProfile): BatchProfile {
-  const startMs = [...earlier.startMs, ...since.startMs].slice(-keptRuns);
+  const beside = keptOfBoth(earlier.beside ?? [], since.beside ?? []);
+  const both = { startMs: keptOfBoth(earlier.startMs, since.startMs), ...(beside.length > 0 && { beside }) };
   // What was measured alone is better than what was worked out.
-  if (earlier.isAlone !== since.isAlone) return { ...(earlier.isAlone ? earlier : since), startMs };
-  return { ...since, soloMs: [...earlier.soloMs, ...since.soloMs].slice(-keptRuns), startMs };
+  if (earlier.isAlone !== since.isAlone) return { ...(earlier.isAlone ? earlier : since), ...both };
+  return { ...since, soloMs: keptOfBoth(earlier.soloMs, since.soloMs), ...both };
 }
 
 function mostOf(one: WorkloadFeatures | undefined, other: WorkloadFeatures | undefined): WorkloadFeatures | undefined {

@@ -1,4 +1,4 @@
-import type { FunctionProfile } from './function-profiles.js';
+import type { ComparedRun, FunctionProfile } from './function-profiles.js';
 
 /** Thrown for what is no profile. */
 export class ProfileFormatError extends Error {
@@ -8,6 +8,8 @@ export class ProfileFormatError extends Error {
 const isTime = (value: unknown): boolean => typeof value === 'number' && value >= 0 && Number.isFinite(value);
 const isPart = (value: unknown): boolean => typeof value === 'number' && value >= 0 && value <= 1;
 const areTimes = (values: unknown): boolean => Array.isArray(values) && values.every(isTime);
+const areCompared = (runs: unknown): boolean =>
+  Array.isArray(runs) && runs.every((run: ComparedRun | null) => areTimes([run?.predicted, run?.measured]));
 
 /** A stored profile: numbers that would spread are looked at. Throws ProfileFormatError. */
 export function readProfile(value: unknown): FunctionProfile {
@@ -18,8 +20,12 @@ export function readProfile(value: unknown): FunctionProfile {
     [profile.function, profile.gpuType, profile.mode, profile.version].every((text) => typeof text === 'string') &&
     Array.isArray(profile.batches) &&
     profile.batches.every(
-      ({ batch, soloMs, isAlone, startMs }) =>
-        Number.isInteger(batch) && areTimes(soloMs) && typeof isAlone === 'boolean' && areTimes(startMs),
+      ({ batch, soloMs, isAlone, startMs, beside = [] }) =>
+        Number.isInteger(batch) &&
+        areTimes(soloMs) &&
+        typeof isAlone === 'boolean' &&
+        areTimes(startMs) &&
+        areCompared(beside),
     ) &&
     (profile.features === undefined ||
       [profile.features.smUtil, profile.features.dramUtil, profile.features.l2Util].every(isPart));

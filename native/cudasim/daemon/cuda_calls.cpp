@@ -46,8 +46,8 @@ int32_t admit(Node &node, MpsDaemon &daemon, const Client &client, const Gpu &gp
   std::vector<Context *> contexts = node.contexts_of(daemon);
   if (contexts.empty()) daemon.faulted = false;
   if (daemon.faulted) return mps_server_not_ready;
-  // A server is its user's; another one's starts when it has no clients.
-  if (!contexts.empty() && contexts.front()->client->uid != client.uid) return mps_server_not_ready;
+  // A server is its user's, unless it was started for all; another one's starts when it has no clients.
+  if (!daemon.multi_user && !contexts.empty() && contexts.front()->client->uid != client.uid) return mps_server_not_ready;
   uint32_t most = std::max(1U, max_mps_clients * partition.sm_count / gpu.model().sm_count);
   auto present = std::ranges::count_if(
       contexts, [&](const Context *one) { return one->partition == &partition && !one->green; });

@@ -56,6 +56,7 @@ Reply start_mps(Node &node, Client &connection, const gwsim_mps_start &request) 
   daemon.pipe_directory = directory;
   daemon.devices = request.devices;
   daemon.instance = request.instance;
+  daemon.multi_user = request.multi_user != 0;
   connection.mps = &daemon;
   return {};
 }

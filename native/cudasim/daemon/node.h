@@ -22,6 +22,7 @@ struct MpsDaemon {
   std::string pipe_directory;
   uint32_t devices = 0; // Bits, by index.
   int32_t instance = -1;
+  bool multi_user = false;
   uint32_t default_percent = 100;
   uint64_t limit_bytes[GWSIM_MAX_DEVICES] = {};
   struct Override {

@@ -45,7 +45,8 @@ uint64_t bytes_in(const std::string &text) {
 
 } // namespace
 
-MpsControl::MpsControl(gwsim_connection connection, std::vector<Served> served, std::string pipe_directory)
+MpsControl::MpsControl(gwsim_connection connection, std::vector<Served> served, std::string pipe_directory,
+                       bool multi_user)
     : connection_(connection), served_(std::move(served)), pipe_directory_(std::move(pipe_directory)) {
   gwsim_mps_start start{};
   if (served_.empty()) throw Refused("No device is visible.");
@@ -53,6 +54,7 @@ MpsControl::MpsControl(gwsim_connection connection, std::vector<Served> served, 
   std::strcpy(start.pipe_directory, pipe_directory_.c_str());
   for (const Served &one : served_) start.devices |= 1u << one.index;
   start.instance = served_.front().instance;
+  start.multi_user = multi_user ? 1 : 0;
   settings_.default_percent = 100;
   ask(connection_, GWSIM_MPS_START, &start, sizeof start, nullptr, 0, "start of an MPS daemon");
 }

@@ -9,8 +9,8 @@ namespace gpuwhisk::sim {
 /** One MPS daemon, with its one server. It is registered for as long as its connection lives. */
 class MpsControl {
 public:
-  /** Registers the daemon. Throws Refused. */
-  MpsControl(gwsim_connection connection, std::vector<Served> served, std::string pipe_directory);
+  /** Registers the daemon; `multi_user`: its server takes clients of all users. Throws Refused. */
+  MpsControl(gwsim_connection connection, std::vector<Served> served, std::string pipe_directory, bool multi_user);
 
   /** What a command prints, its last line ended. Throws Refused, or std::runtime_error where the driver is gone. */
   std::string run(const std::string &line);

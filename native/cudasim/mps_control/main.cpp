@@ -1,6 +1,6 @@
 // The stand-in's nvidia-cuda-mps-control: with -d (or -f, in the foreground) the daemon of the devices that
 // CUDA_VISIBLE_DEVICES names, without it a client that sends the commands on its standard input to the daemon of its pipe
-// directory.
+// directory. With -multiuser-server its server takes clients of all users at once.
 #include "commands.h"
 #include "service.h"
 
@@ -17,6 +17,8 @@ using namespace gpuwhisk::sim;
 
 namespace {
 
+constexpr char usage[] = "Usage: nvidia-cuda-mps-control [[-multiuser-server] -d | -f]";
+
 std::string directory_in(const char *variable, const char *fallback) {
   const char *value = getenv(variable);
   return value == nullptr || *value == '\0' ? fallback : value;
@@ -29,12 +31,12 @@ void require_directory(const std::string &path) {
   if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) throw Refused("Cannot make " + path + ": " + strerror(errno));
 }
 
-MpsControl start(const std::string &pipes) {
+MpsControl start(const std::string &pipes, bool multi_user) {
   gwsim_connection connection{};
   gwsim_node node{};
   if (gwsim_connect(&connection, GWSIM_MONITOR, &node, nullptr) != GWSIM_OK) throw Refused("There is no simulated driver.");
   std::vector<Served> served = served_devices(connection, node.device_count, getenv("CUDA_VISIBLE_DEVICES"));
-  return MpsControl(connection, std::move(served), pipes);
+  return MpsControl(connection, std::move(served), pipes, multi_user);
 }
 
 /**
@@ -90,7 +92,7 @@ void serve_commands(MpsControl &control, int listener) {
   });
 }
 
-void run_daemon(bool in_background) {
+void run_daemon(bool in_background, bool multi_user) {
   std::string pipes = directory_in("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps");
   std::string logs = directory_in("CUDA_MPS_LOG_DIRECTORY", "/var/log/nvidia-mps");
   require_directory(pipes);
@@ -99,7 +101,7 @@ void run_daemon(bool in_background) {
   // Before it connects: the registration belongs to the process that made it.
   int caller = in_background ? detach() : -1;
   try {
-    MpsControl control = start(pipes);
+    MpsControl control = start(pipes, multi_user);
     int listener = listen_at(socket_path());
     if (in_background) keep_log(logs + "/control.log");
     std::printf("Started with pid %d\n", getpid());
@@ -131,10 +133,17 @@ int send_commands() {
 
 int main(int count, char **arguments) {
   try {
-    std::string option = count > 1 ? arguments[1] : "";
-    if (option.empty()) return send_commands();
-    if (count > 2 || (option != "-d" && option != "-f")) throw Refused("Usage: nvidia-cuda-mps-control [-d | -f]");
-    run_daemon(option == "-d");
+    if (count == 1) return send_commands();
+    bool in_background = false, in_foreground = false, multi_user = false;
+    for (int i = 1; i < count; i++) {
+      std::string option = arguments[i];
+      in_background |= option == "-d";
+      in_foreground |= option == "-f";
+      multi_user |= option == "-multiuser-server";
+      if (option != "-d" && option != "-f" && option != "-multiuser-server") throw Refused(usage);
+    }
+    if (in_background == in_foreground) throw Refused(usage);
+    run_daemon(in_background, multi_user);
     return 0;
   } catch (const std::exception &error) {
     std::cerr << error.what() << "\n";

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Device, ShareClass } from '@gpuwhisk/common/gpu';
@@ -9,6 +9,7 @@ import { startCudaClient } from './cuda-client.js';
 import type { CudaClient } from './cuda-client.js';
 import { describeOnStandIn, startMpsHome } from './mps-home.js';
 import type { MpsHome } from './mps-home.js';
+import { standIn } from './stand-in.js';
 
 const shareError = { name: 'ShareError' };
 
@@ -164,6 +165,20 @@ describeOnStandIn('MPS', () => {
     await enforcer.confirm({ pid: inThree.pid, device: device.uuid, slice: three.uuid });
     const elsewhere = { pid: inThree.pid, device: device.uuid, slice: two.uuid };
     await expect(enforcer.confirm(elsewhere)).rejects.toMatchObject(shareError);
+  });
+
+  test('a control program that knows nothing of several users serves one at a time', async () => {
+    const program = join(home.machine.folder, 'old-control');
+    const script = `#!/bin/sh
+case "$*" in *multiuser*) echo 'Unknown option' >&2; exit 1;; esac
+exec '${standIn.mpsControl}' "$@"
+`;
+    writeFileSync(program, script, { mode: 0o755 });
+    enforcer = another({ control: { program, env: { GPUWHISK_SIM_SOCKET: home.machine.socket } } });
+    await enforcer.open(device);
+    const client = await start(50);
+    await enforcer.confirm({ pid: client.pid, device: device.uuid });
+    await client.end();
   });
 
   test('a path too long for a socket is refused', async () => {

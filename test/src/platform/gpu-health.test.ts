@@ -106,7 +106,20 @@ def main(args):
       );
       const usedMiB = async () => Math.max(...(await devicesOf(platform)).map((one) => one.usedMemoryMiB));
       await until('its memory is free', async () => (await usedMiB()) < 6000, soonMs);
-      expect(await deviceOfRun('good')).toBeDefined();
+      const uuid = (annotation(record, 'gpu') as JsonObject).device as string;
+      await put(1 - (await devicesOf(platform)).findIndex((one) => one.uuid === uuid), 'cordon');
+      expect(await deviceOfRun('good')).toBe(uuid);
+      // A new client of MPS, of another user of the machine, beside processes that idle.
+      const program = `import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+device, context = ctypes.c_int(), ctypes.c_void_p()
+codes = [cuda.cuInit(0), cuda.cuDeviceGet(ctypes.byref(device), 0)]
+print(codes + [cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device)], flush=True)
+`;
+      const { line, ended } = await startWorkload('--device', uuid, '--', 'python3', '-c', program);
+      expect(line).toBe('[0, 0, 0]');
+      await ended;
+      for (const at of [0, 1]) await put(at, 'uncordon');
     },
     caseMs,
   );

@@ -1,7 +1,9 @@
 // What the platform learns of functions on a simulated GPU, over a restart.
 import { afterAll, expect, test } from '@jest/globals';
+import type { LearnedFunction } from '@gpuwhisk/controller/learned/learned-view';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
+import { runWsk } from '../cli/wsk-process.js';
 import { compileGpuFunction } from './gpu-functions.js';
 import { removeDataDir, startPlatform, until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
@@ -29,6 +31,16 @@ async function decided({ api }: RunningPlatform): Promise<string[]> {
   return body.map(({ activationId }) => activationId);
 }
 
+async function slowdowns({ api }: RunningPlatform): Promise<unknown[]> {
+  const { body } = await api.request<LearnedFunction[]>('GET', '../gpu/functions');
+  return body
+    .toSorted((one, other) => one.function.localeCompare(other.function))
+    .map(({ batches }) => batches[0]?.slowdown);
+}
+
+const listed = async ({ url, auth, dataDir }: RunningPlatform): Promise<string> =>
+  (await runWsk(['--apihost', url, '--auth', auth, 'gpu', 'functions'], { directory: dataDir })).stdout;
+
 onGpus(
   'profiles, the shares of a set that ran together, and decisions are there after a restart',
   async () => {
@@ -50,12 +62,19 @@ onGpus(
       90_000,
     );
     expect(await learned(first)).toEqual({ functions: 2, quotas: 1, models: 0 });
+    // What was predicted of runs beside each other, and what was measured: over HTTP, and for who reads a terminal.
+    const compared = await slowdowns(first);
+    expect(compared).toEqual(
+      Array(2).fill({ predicted: expect.any(Number), measured: expect.any(Number), runs: expect.any(Number) }),
+    );
+    expect(await listed(first)).toMatch(/ Runs +Slowdown +Predicted .*\n(.* [1-9]\d* +\d+\.\d\d +\d+\.\d\d .*\n){2}$/);
     const decisions = await decided(first);
     expect(await first.end('SIGTERM')).toBe(0);
     const { dataDir } = first;
     platform = await startPlatform({ dataDir, flags });
     expect(await learned(platform)).toEqual({ functions: 2, quotas: 1, models: 0 });
     expect(await decided(platform)).toEqual(decisions);
+    expect(await slowdowns(platform)).toEqual(compared);
     expect(platform.output()).not.toContain('learned anew');
   },
   caseMs,

@@ -30,6 +30,36 @@ const isHere = hasStandIn() && hasNative();
     return (annotation(record, 'gpu') as JsonObject).device;
   };
 
+  (hasPython ? test : test.skip)(
+    'a workload and functions, which are of several users of the machine, are on one device side by side',
+    async () => {
+      await put(1, 'cordon');
+      expect(await deviceOfRun('good')).toBe(await uuidOf(0));
+      // Its process is warm, and stays a client of MPS.
+      const program = `import ctypes, time
+cuda = ctypes.CDLL("libcuda.so.1")
+device, context = ctypes.c_int(), ctypes.c_void_p()
+codes = [cuda.cuInit(0), cuda.cuDeviceGet(ctypes.byref(device), 0), cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device)]
+print(codes, flush=True)
+time.sleep(100)
+`;
+      const flags = ['--device', await uuidOf(0), '--percent', '50', '--name', 'beside'];
+      const { wsk: started, line, ended } = await startWorkload(...flags, '--', 'python3', '-c', program);
+      expect(line).toBe('[0, 0, 0]');
+      expect(await deviceOfRun('good')).toBe(await uuidOf(0));
+      // One that has to start, too.
+      await platform.api.putAction('newcomer', compileGpuFunction(), {
+        kind: 'native:1',
+        annotations: { gpu: { memoryMiB: 1000, mpsPercent: 20 } },
+      });
+      expect(await deviceOfRun('newcomer')).toBe(await uuidOf(0));
+      started.kill('SIGTERM');
+      await ended;
+      await put(1, 'uncordon');
+    },
+    caseMs,
+  );
+
   test(
     'a workload whose wsk was killed stays registered as long as its process runs',
     async () => {
@@ -60,13 +90,7 @@ const isHere = hasStandIn() && hasNative();
       const program = `import ctypes, os, time
 cuda = ctypes.CDLL("libcuda.so.1")
 device, context, pointer = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()
-codes = [cuda.cuInit(0), cuda.cuDeviceGet(ctypes.byref(device), 0)]
-for attempt in range(300): # An MPS server that is just starting is not ready, which is 807.
-    made = cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device)
-    if made != 807:
-        break
-    time.sleep(0.1)
-codes.append(made)
+codes = [cuda.cuInit(0), cuda.cuDeviceGet(ctypes.byref(device), 0), cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device)]
 codes.append(cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(1 << 30)))
 print(os.getpid(), codes, flush=True)
 time.sleep(100)

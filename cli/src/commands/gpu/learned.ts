@@ -6,6 +6,7 @@ import { percent, table } from './format.js';
 
 /** A number of milliseconds, or `-` where it is not known. */
 const ms = (value: Json | undefined): string => (value === undefined ? '-' : asNumber(value).toFixed(1));
+const times = (value: Json | undefined): string => (value === undefined ? '-' : asNumber(value).toFixed(2));
 const placeOf = (one: JsonMap): string => `${asText(one.get('gpuType'))}/${asText(one.get('mode'))}`;
 
 /** Forgets one by its id, or lists all in a table. */
@@ -26,7 +27,10 @@ async function listOrForget(
   if (forgotten !== undefined) stdout.print(`${stdout.ok} forgot ${forgotten}\n`);
 }
 
-const functionTitles = ['Function', 'Version', 'GPU', 'Batch', 'Alone ms', 'Start ms', 'Runs', 'SMs', 'DRAM', 'Holds'];
+const functionTitles = [
+  ...['Function', 'Version', 'GPU', 'Batch', 'Alone ms', 'Start ms', 'Runs', 'Slowdown', 'Predicted'],
+  ...['SMs', 'DRAM', 'Holds'],
+];
 
 /** `wsk gpu functions`. */
 export function listFunctions(context: CommandContext): Promise<void> {
@@ -37,11 +41,13 @@ export function listFunctions(context: CommandContext): Promise<void> {
       const holds = one.has('heldMiB') ? asText(one.get('heldMiB')) : '-';
       const known = [asText(one.get('function')), asText(one.get('version')) || '-', placeOf(one)];
       const batches = asList(one.get('batches')).map(asMap);
-      if (batches.length === 0) return [[...known, '-', '-', '-', '0', ...seen, holds]];
+      if (batches.length === 0) return [[...known, '-', '-', '-', '0', '-', '-', ...seen, holds]];
       return batches.map((batch) => {
         const runs = String(asNumber(batch.get('runs')));
         const alone = `${ms(batch.get('soloMs'))}${batch.get('measured') === true ? '' : '*'}`;
-        return [...known, asText(batch.get('batch')), alone, ms(batch.get('startMs')), runs, ...seen, holds];
+        const slowdown = batch.has('slowdown') ? asMap(batch.get('slowdown')) : undefined;
+        const beside = [times(slowdown?.get('measured')), times(slowdown?.get('predicted'))];
+        return [...known, asText(batch.get('batch')), alone, ms(batch.get('startMs')), runs, ...beside, ...seen, holds];
       });
     });
     const { header, rows: lines } = table(functionTitles, rows, functionTitles.slice(3));

@@ -19,7 +19,10 @@ export interface MpsProgram {
 
 /** The control program of one MPS daemon, protocol version 2. Everything rejects with ShareError. */
 export interface MpsControl {
-  /** Starts the daemon for one device or slice, by UUID; it outlives this process. */
+  /**
+   * Starts the daemon for one device or slice, by UUID; it outlives this process. Its server takes clients of all users at
+   * once where the program can do that, else of one at a time.
+   */
   start(visible: string): Promise<void>;
   /** Whether a daemon answers. */
   answers(): Promise<boolean>;
@@ -67,19 +70,25 @@ export function mpsControl(directories: MpsDirectories, { program, env }: MpsPro
     return text;
   };
 
+  const answers = (): Promise<boolean> =>
+    ask('get_server_list').then(
+      () => true,
+      () => false,
+    );
+
   return {
     async start(visible) {
+      const own = { CUDA_VISIBLE_DEVICES: visible };
+      // For all users at once: a workload of one beside functions of another. Older programs do not know the word.
+      await run(['-multiuser-server', '-d'], own).catch(() => undefined);
+      if (await answers()) return;
       try {
-        await run(['-d'], { CUDA_VISIBLE_DEVICES: visible });
+        await run(['-d'], own);
       } catch (error) {
         throw new ShareError(`MPS cannot be started for ${visible}: ${(error as Error).message}`);
       }
     },
-    answers: () =>
-      ask('get_server_list').then(
-        () => true,
-        () => false,
-      ),
+    answers,
     servers: async () => pidsIn(await ask('get_server_list')),
     clients: async (server) => pidsIn(await ask(`get_client_list ${server}`)),
     async isFaulted(servers) {
