@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -211,6 +212,8 @@ int main(int count, char **words) {
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) fail("death-signal", errno, "subreaper");
   if (getppid() != platform) return EXIT_SETUP_FAILED;
 
+  // The platform may go before others on the processors; functions do not.
+  if (getpriority(PRIO_PROCESS, 0) < 0) setpriority(PRIO_PROCESS, 0, 0);
   // The kernel is to pick the function, not its keeper. Only root may say so.
   (void)!write_file("/proc/self/oom_score_adj", "-1000");
   static struct spec spec;

@@ -11,6 +11,7 @@ import { StoreOpenError } from '@gpuwhisk/common/store/store-error';
 import { IsolationError } from './invoker-node.js';
 import { startPlatform } from './platform.js';
 import type { Platform } from './platform.js';
+import { goFirst } from './processor-priority.js';
 
 /** How long running activations may go on after the first signal to stop, ms. */
 const drainMs = 10_000;
@@ -54,6 +55,7 @@ function stopOnSignals(platform: Platform): void {
 }
 
 async function serve(config: Config, accountLimits: AccountLimits): Promise<void> {
+  goFirst();
   const platform = await startPlatform({ ...config, dataDir: resolve(config.dataDir) }, { accountLimits });
   stopOnSignals(platform);
   greet(platform);

@@ -6,6 +6,7 @@ import { KafkaUnavailableError } from '@gpuwhisk/engines/kafka/kafka-errors';
 import { EngineError } from '@gpuwhisk/invoker/containers/docker/engine-client';
 import { DataFolderInUseError } from '../data-lock.js';
 import { IsolationError } from '../invoker-node.js';
+import { goFirst } from '../processor-priority.js';
 import type { ClusterProcess } from './cluster-process.js';
 import { startController } from './controller-process.js';
 import { parseClusterCommand, usage } from './flags.js';
@@ -45,6 +46,7 @@ try {
   if (command.type === 'help') console.log(usage);
   else if (command.type === 'print-config') console.log(JSON.stringify(withoutSecrets(command.config), null, 2));
   else {
+    goFirst();
     const serving = await (command.role === 'controller' ? startController : startInvoker)(command.config);
     stopOnSignals(serving);
     console.log(serving.line);

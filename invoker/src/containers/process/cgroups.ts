@@ -267,7 +267,10 @@ async function enable(folder: string, controllers: readonly string[]): Promise<b
   if (listed !== String(process.pid)) return false;
   const leaf = join(folder, 'gpuwhisk-server');
   await mkdir(leaf, { recursive: true });
-  return (await tryWrite(join(leaf, 'cgroup.procs'), listed)) && (await tryWrite(control, text));
+  if (!(await tryWrite(join(leaf, 'cgroup.procs'), listed)) || !(await tryWrite(control, text))) return false;
+  // The platform goes before its functions.
+  await tryWrite(join(leaf, 'cpu.weight'), '1000');
+  return true;
 }
 
 async function detectVersion1(mounts: readonly Mount[], name: string, clock: Clock): Promise<Cgroups | undefined> {
