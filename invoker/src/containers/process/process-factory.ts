@@ -11,7 +11,7 @@ import type { Container, ContainerSpec, Match } from '../container-factory.js';
 import { ProvisioningError, bareSpec } from '../container-factory.js';
 import { matchSpecs } from '../match-specs.js';
 import { BuildCache } from './build-cache.js';
-import { detectCgroups } from './cgroups.js';
+import { detectCgroups } from './detect-cgroups.js';
 import { connectRuntime } from './connect-runtime.js';
 import type { LaunchOptions, ProcessContainerFactory, ProcessFactoryOptions } from './factory-options.js';
 import { launchWithGpu } from './gpu-launch.js';
