@@ -46,7 +46,7 @@ try {
   if (command.type === 'help') console.log(usage);
   else if (command.type === 'print-config') console.log(JSON.stringify(withoutSecrets(command.config), null, 2));
   else {
-    goFirst();
+    if (command.role === 'invoker') goFirst();
     const serving = await (command.role === 'controller' ? startController : startInvoker)(command.config);
     stopOnSignals(serving);
     console.log(serving.line);
