@@ -26,7 +26,8 @@ function librariesOf(programs: readonly string[]): Set<string> {
   return new Set([...listed.matchAll(/^\s+(?:\S+ => )?(\/\S+)/gm)].map(([, path = '']) => path));
 }
 
-function place(source: string, root: string, target = source): void {
+/** Puts a file of this machine at a path of the file system in `root`. */
+export function place(source: string, root: string, target = source): void {
   const to = join(root, target);
   if (existsSync(to)) return;
   mkdirSync(dirname(to), { recursive: true });
@@ -134,9 +135,23 @@ export function addPython(root: string, home: string, version: string): void {
   for (const needed of librariesOf(loaded)) place(needed, root);
 }
 
-function copyFolder(folder: string, root: string, except: readonly string[]): void {
+/** Adds the JDK at `home`, without sources, and what its configuration lies in. */
+export function addJdk(root: string, home: string): void {
+  copyFolder(
+    home,
+    root,
+    ['jmods', 'src.zip', 'lib/src.zip', 'man', 'legal', 'docs', 'demo', 'sample'],
+    ['--dereference'],
+  );
+  const libraries = readdirSync(join(home, 'lib')).filter((name) => name.endsWith('.so'));
+  const loaded = [join('bin', 'java'), ...['server/libjvm.so', ...libraries].map((name) => join('lib', name))];
+  for (const library of librariesOf(loaded.map((name) => join(home, name)))) place(library, root);
+}
+
+/** `flags` are such of tar's, which reads it. */
+function copyFolder(folder: string, root: string, except: readonly string[], flags: readonly string[] = []): void {
   const to = join(root, folder);
   mkdirSync(to, { recursive: true });
-  const flags = except.map((name) => `--exclude=./${name}`).join(' ');
-  execFileSync('sh', ['-c', `tar -C "$1" ${flags} -cf - . | tar -C "$2" -xf -`, 'copy', realpathSync(folder), to]);
+  const all = [...except.map((name) => `--exclude=./${name}`), ...flags].join(' ');
+  execFileSync('sh', ['-c', `tar -C "$1" ${all} -cf - . | tar -C "$2" -xf -`, 'copy', realpathSync(folder), to]);
 }

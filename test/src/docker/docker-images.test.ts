@@ -1,5 +1,5 @@
 import { cpSync, mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '@gpuwhisk/common/json';
@@ -8,15 +8,19 @@ import type { Container, ContainerFactory, ContainerSpec } from '@gpuwhisk/invok
 import { findPython } from '@gpuwhisk/invoker/runtimes/find-python';
 import { limits, runRequest } from '../contract/container-calls.js';
 import { textOf } from '../contract/containers/cases.js';
-import { addCompiler, addPython, importImage, makeRoot } from './base-image.js';
+import { classPathOf, compileJar, javaTools } from '../native/compile-jar.js';
+import { findLanguage } from '../native/prewarmer-harness.js';
+import { addCompiler, addJdk, addPython, importImage, makeRoot, place } from './base-image.js';
 import { hasDocker, startDocker } from './docker-engine.js';
 import type { DockerEngine } from './docker-engine.js';
 import { openDockerFactory } from './docker-harness.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const base = 'gpuwhisk/test-base:1';
-const families = ['nodejs', 'python', 'native'] as const;
-const startTimeoutMs = 240_000;
+/** Java, where the machine has a JDK. */
+const java = hasDocker ? await findLanguage('java') : undefined;
+const families = ['nodejs', 'python', 'native', ...(java ? (['java'] as const) : [])] as const;
+const startTimeoutMs = 360_000;
 const testTimeoutMs = 120_000;
 /** With what it takes to compile. */
 const initTimeoutMs = 60_000;
@@ -44,6 +48,18 @@ def main(args):
     }
 `;
 
+const javaHello = `import com.google.gson.JsonObject;
+import java.nio.file.*;
+public class Hello {
+  public static JsonObject main(JsonObject args) throws Exception {
+    System.out.println("hi");
+    JsonObject result = new JsonObject();
+    result.add("hello", args.get("name"));
+    result.addProperty("user", (Number) Files.getAttribute(Path.of("/proc/self"), "unix:uid"));
+    return result;
+  }
+}`;
+
 /** What `npm run images` lays out, as far as the runtimes' images need it. */
 function layOut(folder: string): string {
   const built = ['proxy', 'prewarmer', 'resident.so'].map((name) => `native/build/${name}`);
@@ -62,15 +78,23 @@ function layOut(folder: string): string {
     const version = python.version.replace(/\.\d+$/, '');
     const folder = join(engine.folder, 'base');
     mkdirSync(folder);
-    const files = makeRoot(folder, [process.execPath, '/bin/sh', '/bin/ln']);
+    const files = makeRoot(folder, [process.execPath, '/bin/sh', '/bin/ln', '/bin/cp', '/bin/rm']);
     addCompiler(files);
     addPython(files, python.basePrefix, version);
+    const told = [`PYTHON_HOME=${python.basePrefix}`, `PYTHON_VERSION=${version}`, `NODE_PROGRAM=${process.execPath}`];
+    if (java) {
+      const launch = await java.launch();
+      const home = dirname(javaTools(launch));
+      const gson = classPathOf(launch)
+        .split(':')
+        .find((jar) => jar.endsWith('gson.jar'));
+      addJdk(files, home);
+      place(gson ?? '', files, '/usr/share/java/gson.jar');
+      codes.java = compileJar(launch, 'Hello', javaHello).toString('base64');
+      told.push(`JAVA_HOME_INSIDE=${home}`);
+    }
     await importImage(engine, base, files, [`ENV PATH=${join(process.execPath, '..')}:/usr/local/bin:/usr/bin:/bin`]);
-    const bases = ['NODE_IMAGE', 'PYTHON_IMAGE', 'COMPILER_IMAGE'].map((name) => `${name}=${base}`);
-    const told = [
-      ...bases,
-      ...[`PYTHON_HOME=${python.basePrefix}`, `PYTHON_VERSION=${version}`, `NODE_PROGRAM=${process.execPath}`],
-    ];
+    told.push(...['NODE_IMAGE', 'PYTHON_IMAGE', 'COMPILER_IMAGE', 'JAVA_IMAGE'].map((name) => `${name}=${base}`));
     const context = layOut(join(engine.folder, 'context'));
     for (const target of families) {
       const flags = [
@@ -84,7 +108,10 @@ function layOut(folder: string): string {
       await engine.docker(args, { DOCKER_BUILDKIT: '0' });
     }
   }, startTimeoutMs);
-  afterAll(() => engine.stop(), startTimeoutMs);
+  afterAll(async () => {
+    await engine?.stop();
+    java?.remove();
+  }, startTimeoutMs);
 
   const codes = {
     nodejs: 'function main(args) { console.log("hi"); return { hello: args.name, user: process.getuid() }; }',
@@ -99,11 +126,12 @@ const char *gpuwhisk_main(const char *json) {
   sprintf(result, "{\\"hello\\":\\"%c\\",\\"user\\":%d}", strstr(json, "name")[7], (int)getuid());
   return result;
 }`,
+    java: '', // Compiled when the images are made.
   };
-  const main = (family: keyof typeof codes): string => (family === 'native' ? '' : 'main');
+  const mains = { nodejs: 'main', python: 'main', native: '', java: 'Hello' };
   const init = async (container: Container, family: keyof typeof codes, code = codes[family]): Promise<void> => {
     const env = { __OW_NAMESPACE: 'guest' };
-    const request = { name: 'f', main: main(family), code, binary: false, env };
+    const request = { name: 'f', main: mains[family], code, binary: family === 'java', env };
     const call = container.init(request, { ...limits, timeoutMs: initTimeoutMs });
     expect(await call.outcome).toEqual({ type: 'ok' });
   };
@@ -123,19 +151,13 @@ const char *gpuwhisk_main(const char *json) {
     }
   };
 
-  test.each([
-    ['nodejs', 'create'],
-    ['nodejs', 'prewarm'],
-    ['python', 'create'],
-    ['python', 'prewarm'],
-    ['native', 'create'],
-    ['native', 'prewarm'],
-  ] as const)(
+  test.each(families.flatMap((family) => [[family, 'create'] as const, [family, 'prewarm'] as const]))(
     'a %s function runs in a container that %s made; one made ahead takes the next function',
     (family, how) =>
       using(async (factory) => {
         const container = await factory[how](kindOf(family));
         expect(container.canUnload).toBe(how === 'prewarm' || family === 'native');
+        expect(container.msContainer !== undefined).toBe(how === 'prewarm');
         for (const name of how === 'prewarm' ? ['a', 'b'] : ['a']) {
           await init(container, family);
           const { result, logs } = await call(container, { name });

@@ -1,7 +1,6 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
@@ -14,13 +13,13 @@ import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-
 import type { RuntimeCatalog, RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
 import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
 import { untilAsync } from '../contract/share-enforcer.js';
+import { compileJar } from '../native/compile-jar.js';
 import { withCompiler } from '../native/compiler.js';
 import { startDriverClient, type DriverClient } from './driver-client.js';
 import { compileObject } from '../native/native-functions.js';
 import { standIn, startStandIn, type StandIn } from './stand-in.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
-const compileTimeoutMs = 60_000;
 const device = 'GPU-00000000-0000-0000-0000-000000000000';
 
 let folder: string;
@@ -128,20 +127,11 @@ def main(args):
 };
 
 /** The code of a sleeper as an init brings it. */
-function sleeperOf(family: string, [program = '', ...words]: readonly string[]): Partial<InitRequest> {
+function sleeperOf(family: string, launch: RuntimeLaunch): Partial<InitRequest> {
   const code = sleepers[family] ?? '';
   if (family === 'native') return { code: compileObject(code).toString('base64'), binary: true };
   if (family !== 'java') return { code };
-  const classes = join(folder, 'classes');
-  const jar = join(folder, 'sleeper.jar');
-  const options = { timeout: compileTimeoutMs };
-  mkdirSync(classes);
-  writeFileSync(join(folder, 'Sleeper.java'), code);
-  const classPath = words[words.indexOf('-cp') + 1] ?? '';
-  const javac = ['-cp', classPath, '-d', classes, join(folder, 'Sleeper.java')];
-  execFileSync(join(dirname(program), 'javac'), javac, options);
-  execFileSync(join(dirname(program), 'jar'), ['--create', '--file', jar, '-C', classes, '.'], options);
-  return { code: readFileSync(jar).toString('base64'), binary: true, main: 'Sleeper' };
+  return { code: compileJar(launch, 'Sleeper', code).toString('base64'), binary: true, main: 'Sleeper' };
 }
 
 withCompiler('a runtime marks a launch cycle for each run and batch, also for one that fails', () => {
@@ -191,7 +181,7 @@ withCompiler('a runtime marks a launch cycle for each run and batch, also for on
       });
       try {
         const hello = JSON.parse((await runtime.frame(({ type }) => type === 1)).text) as Hello;
-        expect((await runtime.init(sleeperOf(family, launch.command))).body).toEqual({ ok: true });
+        expect((await runtime.init(sleeperOf(family, launch))).body).toEqual({ ok: true });
         const deadline = String(Date.now() + 60_000);
         let cycles = 0;
         const run = async (value: { ms: number } | { ms: number }[], more: { batch?: string }): Promise<void> => {

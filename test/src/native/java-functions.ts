@@ -1,8 +1,5 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
 import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import { compileJar } from './compile-jar.js';
 
 /** Functions that leave something behind which an unload can end or put back. */
 export const harmless: Record<string, string> = {
@@ -116,18 +113,5 @@ ${Object.entries(fatal)
 
 /** The functions as a JAR, in base64, compiled with the JDK that `launch` runs. */
 export function makeJar(launch: RuntimeLaunch): string {
-  const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-jar-'));
-  try {
-    const classes = join(folder, 'classes');
-    mkdirSync(classes);
-    writeFileSync(join(folder, 'Functions.java'), source);
-    const classPath = launch.command[launch.command.indexOf('-cp') + 1] ?? '';
-    const tool = (name: string): string => join(dirname(launch.command[0] ?? ''), name);
-    const javac = ['-encoding', 'UTF-8', '-cp', classPath, '-d', classes, join(folder, 'Functions.java')];
-    execFileSync(tool('javac'), javac, { timeout: 60_000 });
-    execFileSync(tool('jar'), ['--create', '--file', join(folder, 'a.jar'), '-C', classes, '.'], { timeout: 60_000 });
-    return readFileSync(join(folder, 'a.jar')).toString('base64');
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  return compileJar(launch, 'Functions', source).toString('base64');
 }

@@ -48,7 +48,7 @@ afterAll(async () => {
 async function code(family: string): Promise<{ code: string | Buffer; main?: string }> {
   if (family !== 'java') return { code: pidSources[family as keyof typeof pidSources] };
   const launch = await catalog.launch(java ?? '', []);
-  return { code: pidJar(join(dataDir, 'pid-jar'), launch), main: 'Pid' };
+  return { code: pidJar(launch), main: 'Pid' };
 }
 
 test.each(families)(

@@ -1,7 +1,5 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import { compileJar } from '../native/compile-jar.js';
 
 /** Functions that answer with `{pid}`, the id of their own process. */
 export const pidSources = {
@@ -26,16 +24,7 @@ public class Pid {
   }
 }`;
 
-/** The same in Java, as a JAR whose main class is `Pid`; compiled in `folder` with what the runtime is started with. */
-export function pidJar(folder: string, { command }: RuntimeLaunch): Buffer {
-  const tools = dirname(command[0] ?? '');
-  const classes = join(folder, 'classes');
-  mkdirSync(classes, { recursive: true });
-  writeFileSync(join(folder, 'Pid.java'), javaSource);
-  const classPath = command[command.indexOf('-cp') + 1] ?? '';
-  execFileSync(join(tools, 'javac'), ['-cp', classPath, '-d', classes, join(folder, 'Pid.java')], { timeout: 60_000 });
-  execFileSync(join(tools, 'jar'), ['--create', '--file', join(folder, 'pid.jar'), '-C', classes, '.'], {
-    timeout: 60_000,
-  });
-  return readFileSync(join(folder, 'pid.jar'));
+/** The same in Java, as a JAR whose main class is `Pid`. */
+export function pidJar(launch: RuntimeLaunch): Buffer {
+  return compileJar(launch, 'Pid', javaSource);
 }

@@ -1,7 +1,7 @@
 // Runtimes beyond Node.js and Python on the running platform, in real sandboxes.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '@gpuwhisk/common/json';
@@ -9,6 +9,7 @@ import { systemClock } from '@gpuwhisk/common/system/clock';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
 import AdmZip from 'adm-zip';
 import { runWsk } from '../cli/wsk-process.js';
+import { compileJar } from '../native/compile-jar.js';
 import { annotation, logTexts } from './api-client.js';
 import type { ApiActivation } from './api-client.js';
 import { networkLack } from './machine.js';
@@ -142,16 +143,7 @@ public class Hello {
 }`;
   let jar: string;
   beforeAll(async () => {
-    const { command } = await catalog.launch(java ?? '', []);
-    const tools = dirname(command[0] ?? '');
-    const folder = join(dataDir, 'jar');
-    mkdirSync(join(folder, 'classes'), { recursive: true });
-    writeFileSync(join(folder, 'Hello.java'), source);
-    const classPath = command[command.indexOf('-cp') + 1] ?? '';
-    const classes = join(folder, 'classes');
-    execFileSync(join(tools, 'javac'), ['-cp', classPath, '-d', classes, join(folder, 'Hello.java')]);
-    execFileSync(join(tools, 'jar'), ['--create', '--file', join(folder, 'hello.jar'), '-C', classes, '.']);
-    jar = readFileSync(join(folder, 'hello.jar')).toString('base64');
+    jar = compileJar(await catalog.launch(java ?? '', []), 'Hello', source).toString('base64');
   }, prepareMs);
 
   test('a JAR', async () => {
