@@ -1,3 +1,4 @@
+import { getPriority } from 'node:os';
 import { expect, test } from '@jest/globals';
 import { runInWorker } from './worker-run.js';
 
@@ -23,3 +24,13 @@ test('an endless computation ends with its signal', async () => {
   await expect(endless).rejects.toThrow('no more');
   await expect(runInWorker(moduleOf('export default () => 1'), null, abort.signal)).rejects.toThrow('no more');
 });
+
+(process.platform === 'linux' ? test : test.skip)(
+  'it computes when the rest of the process has nothing to do',
+  async () => {
+    const before = getPriority();
+    const asking = moduleOf('import { getPriority } from "node:os"; export default () => getPriority()');
+    expect(await runInWorker(asking, null, never)).toBeGreaterThan(before);
+    expect(getPriority()).toBe(before);
+  },
+);

@@ -2,9 +2,9 @@ import { Worker } from 'node:worker_threads';
 import type { JsonValue } from '../json.js';
 
 /**
- * Calls the default export of a module with `input` in a thread of its own, so that computing keeps nobody waiting, and
- * gives its result. Ends the thread at once where `signal` is aborted. Rejects with what the module throws, with the
- * reason of the signal, or where the thread needs more memory than it may have.
+ * Calls the default export of a module with `input` in a thread of its own, of low priority on Linux, so that computing
+ * keeps nobody waiting, and gives its result. Ends the thread at once where `signal` is aborted. Rejects with what the
+ * module throws, with the reason of the signal, or where the thread needs more memory than it may have.
  */
 export function runInWorker(module: URL, input: JsonValue, signal: AbortSignal, maxHeapMiB = 1024): Promise<JsonValue> {
   return new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { constants, setPriority } from 'node:os';
-import { ProgramError, lastLineOf } from './run-program.js';
+import { ProgramError, ignoreEnded, lastLineOf } from './run-program.js';
 
 /** Of what the program says on stderr, the end is kept. */
 const keptBytes = 16 * 1024;
@@ -55,14 +55,4 @@ function lowerPriority(pid: number): void {
 
 function killGroup(pid: number): void {
   ignoreEnded(() => process.kill(-pid, 'SIGKILL'));
-}
-
-/** A process may end in the very moment that something is done to it. */
-function ignoreEnded(act: () => void): void {
-  try {
-    act();
-  } catch (error) {
-    const { code, info } = error as NodeJS.ErrnoException & { info?: { code?: string } };
-    if (code !== 'ESRCH' && info?.code !== 'ESRCH') throw error;
-  }
 }

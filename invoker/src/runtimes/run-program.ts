@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { getPriority, setPriority } from 'node:os';
 
 /** A program of the host failed, could not be started, or ran out of its time; `lastLine` is what it said last. */
 export class ProgramError extends Error {
@@ -35,6 +36,8 @@ export function runProgram(
       const said = child.killed ? `no end within ${options.timeoutMs} ms` : lastLineOf(stderr) || error.message;
       reject(new ProgramError(program, said));
     });
+    // Unlike the platform it does not go before others on the processors.
+    if (child.pid !== undefined && getPriority() < 0) ignoreEnded(() => setPriority(child.pid as number, 0));
     child.stdin?.on('error', () => undefined); // It ended without reading all: its status tells.
     child.stdin?.end(options.input);
   });
@@ -51,4 +54,14 @@ export function lastLineOf(text: string): string {
     lines.at(-1) ??
     ''
   );
+}
+
+/** A process may end in the very moment that something is done to it. */
+export function ignoreEnded(act: () => void): void {
+  try {
+    act();
+  } catch (error) {
+    const { code, info } = error as NodeJS.ErrnoException & { info?: { code?: string } };
+    if (code !== 'ESRCH' && info?.code !== 'ESRCH') throw error;
+  }
 }
