@@ -136,6 +136,7 @@ async function search(
     priorOf: () => prior,
     hyperOf: () => hyper,
     driverMajorOf: () => 1,
+    saved: () => Promise.resolve(),
     measure: (_, allotment) => {
       evaluations += 1;
       return Promise.resolve(observed(set, allotment, random));

@@ -177,8 +177,8 @@ export class LearnedStore {
     });
   }
 
-  /** Writes what waits, once what is being written is; never rejects. */
-  private flush(): Promise<void> {
+  /** Writes what waits, once what is being written is; never rejects: what failed is tried again later. */
+  flush(): Promise<void> {
     this.writing = this.writing.then(() => this.writeAll());
     return this.writing;
   }

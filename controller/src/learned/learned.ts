@@ -276,6 +276,11 @@ export class Learned {
     return wasThere;
   }
 
+  /** Resolves once what was learned by now is written, or that has failed: it is tried again. */
+  saved(): Promise<void> {
+    return this.documents.flush();
+  }
+
   /** Writes what is not written yet. */
   async close(): Promise<void> {
     await this.subscription?.close();

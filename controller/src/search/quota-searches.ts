@@ -172,12 +172,14 @@ export class QuotaSearches {
       await this.whenIdle(gpu, signal);
       const on = { gpu, gpuType, mode, signal };
       for (const sample of samples) await this.measures.profile(sample, on);
+      await learned.saved();
       const { profiles } = learned.curves;
       await quotaSearchBody({
         table: learned.table,
         priorOf: (job) => profiles.priorOf(job, gpuType, mode, learned.predictors.predictor({ gpuType, mode })),
         hyperOf: () => profiles.hyperOf(gpuType, mode),
         driverMajorOf: (one) => learned.driverOf(one),
+        saved: () => learned.saved(),
         measure: (_, shares) => this.measures.together(set, samples, shares, on),
         random: this.parts.random,
       })(payload, attempt);

@@ -92,6 +92,54 @@ test('nothing is proposed once its measurements are spent', () => {
   expect(propose(problemOf(set), [], maxEvaluations, seededRandom(1))).toBeUndefined();
 });
 
+describe('beliefs that measurements contradict', () => {
+  /** That shares make no difference. */
+  const flat = pooledPrior([{ shares: classSpace.shares, slowdowns: classSpace.shares.map(() => 1) }]);
+  const slowdowns = ([first, second]: readonly number[]): number[] => [
+    Math.max(1, 60 / first!) + first! / 400,
+    Math.max(1, 45 / second!),
+  ];
+  const whole = { smUtil: 0.6, dramUtil: 0.1, l2Util: 0.1 };
+
+  test.each([
+    ['flat', flat, Infinity, undefined],
+    ['flat, of profiled jobs', flat, Infinity, whole],
+    ['flat, with budgets', flat, 1.15, undefined],
+    ['flat, of profiled jobs, with budgets', flat, 1.15, whole],
+    ['pooled, with budgets that cannot be kept', prior, 1.01, undefined],
+  ])(
+    'do not end a search with its first points, nor have any measured again: %s',
+    (_, belief, maxSlowdown, features) => {
+      const job = { prior: belief, weight: 1, maxSlowdown, ...(features && { features }) };
+      const problem: SearchProblem = { jobs: [job, job], space: classSpace, hyper: defaultHyper };
+      const asked: string[] = [];
+      const points: MeasuredPoint[] = [];
+      for (;;) {
+        const proposal = propose(problem, points, asked.length, seededRandom(1));
+        if (proposal === undefined) break;
+        const { shares } = proposal;
+        // A measurement made again joins the one that there is.
+        if (!asked.includes(shares.join())) points.push({ shares, slowdowns: slowdowns(shares) });
+        asked.push(shares.join());
+      }
+      expect(new Set(asked).size).toBe(asked.length);
+      expect(asked.length).toBeGreaterThanOrEqual(3);
+      expect(asked.length).toBeLessThanOrEqual(maxEvaluations);
+    },
+  );
+});
+
+test('where every allotment was measured there is nothing to propose', () => {
+  const few = { shares: [50, 100], maxTotal: Infinity };
+  const jobs = [0, 1].map(() => ({ prior, weight: 1, maxSlowdown: Infinity }));
+  const problem: SearchProblem = { jobs, space: few, hyper: defaultHyper };
+  const points = allotments(few, 2, 100, seededRandom(1)).map((shares) => ({ shares, slowdowns: [1, 1] }));
+  expect(points).toHaveLength(4);
+  expect(propose(problem, points.slice(1), 3, seededRandom(1))).toBeUndefined();
+  expect(propose(problem, points.slice(2), 2, seededRandom(1))).toBeDefined();
+  expect(propose(problem, points, 4, seededRandom(1))).toBeUndefined();
+});
+
 test('a job that presses hard on its neighbours is given less than one that does not', () => {
   const heavy = { smUtil: 0.9, dramUtil: 0.9, l2Util: 0.9 };
   const light = { smUtil: 0.1, dramUtil: 0.02, l2Util: 0.02 };

@@ -32,6 +32,9 @@ export const maxEvaluations = 7;
 /** A search ends when less than this part of the best is to be gained. */
 const worthwhile = 0.01;
 
+/** Points that have to be known before it may: until then what is to be gained is a belief that nothing has tested. */
+const leastPoints = 3;
+
 /** Allotments that are looked at in one step, at most. */
 const maxCandidates = 20_000;
 
@@ -43,7 +46,8 @@ export const defaultHyper: Hyperparameters = { lengths: [1.5, 1, 1, 1], noise: 0
 
 /**
  * What to measure next when `points` are known and this search has made `evaluations` of them; undefined when it has
- * made its most, or no allotment promises an improvement that is worth a run. The same arguments give the same answer.
+ * made its most, or no allotment promises an improvement that is worth a run. Nothing is measured twice. The same
+ * arguments give the same answer.
  */
 export function propose(
   problem: SearchProblem,
@@ -56,11 +60,16 @@ export function propose(
   const filling = fillingShares(problem);
   if (points.length === 0 && filling !== undefined) return { shares: filling, improvement: Infinity, feasible: 1 };
   const surrogate = surrogateOf(jobs, hyper, points);
-  const candidates = allotments(space, jobs.length, maxCandidates, random).map((shares) => ({
-    shares,
-    objective: surrogate.objective(shares),
-    feasible: feasibility(jobs, surrogate, shares),
-  }));
+  const measured = new Set(points.map(({ shares }) => shares.join()));
+  const candidates = allotments(space, jobs.length, maxCandidates, random)
+    .filter((shares) => !measured.has(shares.join()))
+    .map((shares) => ({
+      shares,
+      objective: surrogate.objective(shares),
+      feasible: feasibility(jobs, surrogate, shares),
+    }));
+  if (candidates.length === 0) return undefined;
+  const mayEnd = points.length >= leastPoints;
   const best = bestOf(problem, points, surrogate);
   let chosen: Proposal | undefined;
   if (points.length === 0 || best === undefined) {
@@ -73,14 +82,15 @@ export function propose(
       if (feasible >= 0.5) least = objective.mean;
       chosen = { shares, improvement: Infinity, feasible };
     }
-    return chosen !== undefined && !isMeasured(chosen.shares, points) ? chosen : undefined;
+    // That a budget cannot be kept is believed once it was looked for.
+    return chosen !== undefined && (!mayEnd || chosen.feasible >= worthwhile) ? chosen : undefined;
   }
   const exploration = explorationAt(evaluations, xi) * rootMeanSquare(candidates.map((one) => one.objective.variance));
   for (const { shares, objective, feasible } of candidates) {
     const improvement = feasible * expectedImprovement(objective, best.objective, exploration);
     if (improvement > (chosen?.improvement ?? 0)) chosen = { shares, improvement, feasible };
   }
-  return chosen !== undefined && chosen.improvement >= worthwhile * best.objective ? chosen : undefined;
+  return chosen !== undefined && (!mayEnd || chosen.improvement >= worthwhile * best.objective) ? chosen : undefined;
 }
 
 /**
@@ -125,10 +135,6 @@ function feasibility(jobs: readonly SearchJob[], surrogate: Surrogate, shares: A
     probability *= probabilityAtMost(surrogate.logSlowdown(shares, at), Math.log(maxSlowdown));
   }
   return probability;
-}
-
-function isMeasured(shares: Allotment, points: readonly MeasuredPoint[]): boolean {
-  return points.some((point) => point.shares.every((share, at) => share === shares[at]));
 }
 
 function rootMeanSquare(variances: readonly number[]): number {

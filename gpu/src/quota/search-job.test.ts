@@ -15,6 +15,7 @@ const truth = ([first, , last]: readonly number[]): number[] => [100 / first!, 1
 
 let table: QuotaTable;
 let measured: (readonly number[])[];
+let storedPoints: number;
 const never: JobAttempt = { attempt: 1, isLast: false, signal: new AbortController().signal };
 const bodyWith = (measure: QuotaSearchNeeds['measure']) =>
   quotaSearchBody({
@@ -23,6 +24,7 @@ const bodyWith = (measure: QuotaSearchNeeds['measure']) =>
     hyperOf: () => defaultHyper,
     driverMajorOf: () => 550,
     measure,
+    saved: () => Promise.resolve(void (storedPoints = table.pointsOf(set, 'v100', 'mps').length)),
     random: seededRandom(1),
     space: { ...classSpace, maxTotal: 100 },
   });
@@ -33,6 +35,7 @@ const measure: QuotaSearchNeeds['measure'] = (_, shares) => {
 beforeEach(() => {
   table = new QuotaTable({ predictorOf: () => ({ slowdown: () => 1 }) });
   measured = [];
+  storedPoints = 0;
 });
 
 test('a search fills the table, so that the set is hit with the best shares', async () => {
@@ -65,6 +68,17 @@ test('a search that was cut short goes on from what it measured', async () => {
   const before = measured.splice(0);
   await bodyWith(measure)(payload, never);
   for (const shares of before) expect(measured).not.toContainEqual(shares);
+});
+
+test('each point is stored before the next one is measured', async () => {
+  const atMeasurement: number[] = [];
+  const body = bodyWith((jobs, shares, gpu, signal) => {
+    atMeasurement.push(storedPoints);
+    return measure(jobs, shares, gpu, signal);
+  });
+  await body(quotaSearchJob(request).payload, never);
+  expect(atMeasurement).toEqual(measured.map((_, at) => at));
+  expect(storedPoints).toBe(measured.length);
 });
 
 test('a measurement that cannot be fails the attempt and is not kept', async () => {

@@ -32,6 +32,8 @@ export interface QuotaSearchNeeds {
   driverMajorOf(gpu: string): number;
   /** Runs the set's samples together on the GPU and gives each job's slowdown. Rejects when `signal` is aborted. */
   measure(set: readonly QuotaJob[], shares: Allotment, gpu: string, signal: AbortSignal): Promise<readonly number[]>;
+  /** Resolves once what the table was given is stored, or that has failed: a measurement takes long. */
+  saved(): Promise<void>;
   random: Random;
   /** Default: the share classes, 100 % in all. */
   space?: ShareSpace;
@@ -71,6 +73,7 @@ export function quotaSearchBody(needs: QuotaSearchNeeds): JobBody {
       const point = { shares: proposal.shares, slowdowns };
       const refused = needs.table.record(set, gpuType, mode, point, needs.driverMajorOf(gpu));
       if (refused !== undefined) throw new Error(`the measurement was refused: ${refused}`);
+      await needs.saved();
     }
     needs.table.markSearched(set, gpuType, mode);
   };
