@@ -83,13 +83,13 @@ export class GpuCluster {
     private readonly invokerQueue: number,
   ) {}
 
-  /** `invokerQueue`: messages that the invoker's topic takes before it is full; `source`: searches are made with it. */
+  /** Under policy least-loaded unless `options` say otherwise. `invokerQueue`: messages that the invoker's topic takes before it is full; `source`: searches are made with it. */
   static async start(
     options: Partial<Config['gpu']> = {},
     invokerQueue = 1000,
     source?: QuotaSearchesParts['source'],
   ): Promise<GpuCluster> {
-    const cluster = new GpuCluster({ ...configSchema.parse({}).gpu, ...options }, invokerQueue);
+    const cluster = new GpuCluster({ ...configSchema.parse({}).gpu, policy: 'least-loaded', ...options }, invokerQueue);
     cluster.source = source;
     await cluster.clock.runUntil(cluster.open());
     return cluster;
