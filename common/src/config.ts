@@ -155,6 +155,8 @@ export const configSchema = z.strictObject({
       concurrentGpuInvocations: count.optional(),
       concurrentGpus: count.optional(),
       concurrentGpuMemoryMiB: count.optional(),
+      /** Seconds of whole GPUs that a namespace's functions may have in a calendar minute; absent: any. */
+      gpuSecondsPerMinute: count.optional(),
     })
     .prefault({}),
   /** How parameters of actions and packages are stored: as they are, or encrypted as OpenWhisk does. */

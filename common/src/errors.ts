@@ -227,6 +227,9 @@ export const tooManyGpusInFlight = (limit: string, count: number, allowed: numbe
     429,
     `Too many concurrent GPU requests in flight (count: ${count}, allowed: ${allowed}, limit: ${limit}).`,
   );
+/** 429: a namespace's functions have had GPUs for as many seconds of the minute as they may. */
+export const tooManyGpuSeconds = (count: number, allowed: number): ApiError =>
+  new ApiError(429, `Too many GPU seconds in the last minute (count: ${count}, allowed: ${allowed}).`);
 /** 429: a namespace has registered as many workloads beside its functions as it may. */
 export const tooManyWorkloads = (count: number, allowed: number): ApiError =>
   new ApiError(429, `Too many workloads are registered (count: ${count}, allowed: ${allowed}).`);

@@ -10,6 +10,7 @@ const limits: readonly [name: string, type: OptionSpec['type'], help: string][] 
   ['concurrentGpuInvocations', 'whole', 'concurrent invocations with a GPU allowed for this namespace'],
   ['concurrentGpus', 'whole', 'GPUs that they may ask for together'],
   ['concurrentGpuMemory', 'whole', 'device memory that they may ask for together, MiB'],
+  ['gpuSecondsPerMinute', 'whole', 'seconds of whole GPUs per minute allowed for this namespace'],
   ['allowedKinds', 'texts', 'runtime kinds allowed in this namespace'],
   ['storeActivations', 'boolean', 'whether activations of this namespace are stored'],
   ['minActionMemory', 'whole', 'minimum action memory, MB'],

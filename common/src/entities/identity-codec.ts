@@ -20,6 +20,7 @@ const numbers = [
   'concurrentGpuInvocations',
   'concurrentGpus',
   'concurrentGpuMemory',
+  'gpuSecondsPerMinute',
 ] as const;
 const sizes = ['maxParameterSize', 'maxPayloadSize', 'truncationSize'] as const;
 

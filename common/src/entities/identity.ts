@@ -23,6 +23,8 @@ export interface UserLimits {
   concurrentGpuInvocations?: number;
   concurrentGpus?: number;
   concurrentGpuMemory?: number;
+  /** Ours: seconds of whole GPUs that its functions may have in a calendar minute. */
+  gpuSecondsPerMinute?: number;
 }
 
 /** Who calls, as messages carry it: one identity is one namespace with one key. */

@@ -5,8 +5,8 @@ export type Awaitable<Result> = Result | Promise<Result>;
 
 /** Counters that start from zero with every window of time. */
 export interface WindowCounters {
-  /** Adds one to the count of `key` in the window that now lies in, and gives the new count. */
-  add(key: string): Awaitable<number>;
+  /** Adds `amount`, a whole number (default 1), to the count of `key` in the window that now lies in; gives the new count. */
+  add(key: string, amount?: number): Awaitable<number>;
 }
 
 /** Who holds what: each key has holders, named by tokens, that count until they release it or their time is over. */

@@ -20,7 +20,7 @@ export function countsAtHand(state: ClusterState, clock: Clock, onAway: OnAway):
     windowCounters(name: string, windowMs: number): WindowCounters {
       const shared = state.windowCounters(name, windowMs);
       const own = local.windowCounters(name, windowMs);
-      return { add: (key) => either(shared.add(key), () => own.add(key), onAway) };
+      return { add: (key, amount) => either(shared.add(key, amount), () => own.add(key, amount), onAway) };
     },
     holds: (name: string): Holds => holdsAtHand(state.holds(name), local.holds(name), onAway),
     acquireLease: (...args) => state.acquireLease(...args),

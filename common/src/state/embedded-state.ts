@@ -137,13 +137,13 @@ class EmbeddedCounters implements WindowCounters {
     private readonly windowMs: number,
   ) {}
 
-  add(key: string): number {
+  add(key: string, amount = 1): number {
     const window = Math.floor(this.clock.now() / this.windowMs);
     if (window !== this.window) {
       this.window = window;
       this.counts.clear();
     }
-    const count = (this.counts.get(key) ?? 0) + 1;
+    const count = (this.counts.get(key) ?? 0) + amount;
     this.counts.set(key, count);
     return count;
   }

@@ -55,7 +55,7 @@ export function simulatedState(inner: ClusterState, options: SimulatedStateOptio
 
   const counters = (name: string, windowMs: number): WindowCounters => {
     const own = inner.windowCounters(name, windowMs);
-    return { add: (key) => ask(() => own.add(key)) };
+    return { add: (key, amount) => ask(() => own.add(key, amount)) };
   };
   const holds = (name: string): Holds => {
     const own = inner.holds(name);

@@ -15,6 +15,7 @@ function resolvedLimits(context: ApiContext, call: IdentifiedCall): UserLimits {
     concurrentGpuInvocations: own.concurrentGpuInvocations ?? system.concurrentGpuInvocations,
     concurrentGpus: own.concurrentGpus ?? system.concurrentGpus,
     concurrentGpuMemory: own.concurrentGpuMemory ?? system.concurrentGpuMemoryMiB,
+    gpuSecondsPerMinute: own.gpuSecondsPerMinute ?? system.gpuSecondsPerMinute,
   };
   return {
     ...own,

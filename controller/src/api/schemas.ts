@@ -163,6 +163,7 @@ export const schemas = {
     concurrentGpuInvocations: whole('Invocations of actions with a GPU under way, at most'),
     concurrentGpus: whole('GPUs that those under way may ask for together'),
     concurrentGpuMemory: whole('Device memory that those under way may ask for together, MiB'),
+    gpuSecondsPerMinute: whole('Seconds of whole GPUs per minute, at most'),
     allowedKinds: list({ type: 'string' }, 'Kinds that may be used; all where absent'),
     storeActivations: yesNo('Whether activations are stored'),
     minActionMemory: whole('Megabytes'),

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { configSchema } from '@gpuwhisk/common/config';
 import type { Identity, UserLimits } from '@gpuwhisk/common/entities/identity';
 import type { GpuNeed } from '@gpuwhisk/common/gpu';
+import { gpuSpendingCounters } from '@gpuwhisk/common/gpu-spending';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
@@ -75,6 +76,22 @@ describe.each(places)('GPU limits of a namespace with the state %s', (_, makeSta
     await begin(one, 'plain', own, undefined);
     await begin(one, 'part', own, need(1), false);
     await expect(begin(one, 'b', own, need(1))).rejects.toMatchObject(over('concurrentGpuInvocations', 3, 1));
+  });
+
+  test('are of the time that its functions have had GPUs in the minute, too', async () => {
+    const state = makeState();
+    const [one, other] = controllers(state, { gpuSecondsPerMinute: 5 });
+    const spend = (ms: number): Promise<number> => Promise.resolve(gpuSpendingCounters(state).add('ns', ms));
+    // Minutes of the wall clock: all of this lies in one.
+    if (60_000 - (clock.now() % 60_000) < 5000) await sleep(clock, 5000);
+    await spend(4999);
+    await begin(one, 'a', {}, need(1));
+    await spend(1001);
+    const tooMany = { status: 429, message: 'Too many GPU seconds in the last minute (count: 6, allowed: 5).' };
+    await expect(begin(other, 'b', {}, need(1))).rejects.toMatchObject(tooMany);
+    await begin(other, 'plain', {}, undefined);
+    await begin(other, 'part', {}, need(1), false);
+    await begin(other, 'c', { gpuSecondsPerMinute: 7 }, need(1));
   });
 
   test('come from the configuration where the namespace has none of its own, else there are none', async () => {

@@ -1,15 +1,18 @@
 import type { Config } from '@gpuwhisk/common/config';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
-import { tooManyGpusInFlight } from '@gpuwhisk/common/errors';
+import { tooManyGpuSeconds, tooManyGpusInFlight } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { GpuNeed } from '@gpuwhisk/common/gpu';
-import type { Awaitable, ClusterState, Holds } from '@gpuwhisk/common/state/cluster-state';
+import { gpuSpendingCounters } from '@gpuwhisk/common/gpu-spending';
+import type { Awaitable, ClusterState, Holds, WindowCounters } from '@gpuwhisk/common/state/cluster-state';
 
-/** What the activations of a namespace in flight ask of GPUs together. */
+/** What the activations of a namespace in flight ask of GPUs together, and what all of its have had. */
 export interface GpuUse {
   activations: number;
   gpus: number;
   memoryMiB: number;
+  /** In this minute, ms of whole GPUs; 0 where there is no limit to it. */
+  spentMs: number;
 }
 
 /** A namespace's limit, and what it is of. */
@@ -19,30 +22,36 @@ interface GpuLimit {
   count: number;
 }
 
-/** What of the GPUs each namespace's activations in flight ask for, in the state of the cluster. */
+/** What of the GPUs each namespace's activations in flight ask for, and have had, in the state of the cluster. */
 export class GpuInFlight {
   private readonly holds: Holds;
+  private readonly spending: WindowCounters;
 
   constructor(
     state: ClusterState,
     private readonly limits: Config['limits'],
   ) {
     this.holds = state.holds('gpuInFlight');
+    this.spending = gpuSpendingCounters(state);
   }
 
-  /** Counts an activation of the namespace `key` for `ttlMs` at most, and gives what all of its ask for. */
-  hold(key: string, activationId: string, need: GpuNeed, ttlMs: number): Awaitable<GpuUse> {
-    const count = this.holds.hold(key, tokenOf(activationId, need), ttlMs);
-    return typeof count === 'number' ? this.use(key) : count.then(() => this.use(key));
+  /** Counts an activation of the namespace for `ttlMs` at most, and gives what all of its ask for and have had. */
+  hold(identity: Identity, activationId: string, need: GpuNeed, ttlMs: number): Awaitable<GpuUse> {
+    const count = this.holds.hold(identity.namespace.uuid, tokenOf(activationId, need), ttlMs);
+    return typeof count === 'number' ? this.use(identity) : count.then(() => this.use(identity));
   }
 
   release(key: string, activationId: string, need: GpuNeed): Awaitable<void> {
     return this.holds.release(key, tokenOf(activationId, need));
   }
 
-  /** Why a namespace may not have as much in flight; undefined if it may. */
-  problem({ limits: own }: Identity, { activations, gpus, memoryMiB }: GpuUse): ApiError | undefined {
+  /** Why a namespace may not have as much in flight, or no more in this minute; undefined if it may. */
+  problem(identity: Identity, { activations, gpus, memoryMiB, spentMs }: GpuUse): ApiError | undefined {
     const { limits } = this;
+    const { limits: own } = identity;
+    const seconds = this.secondsAllowed(identity);
+    if (seconds !== undefined && spentMs >= seconds * 1000)
+      return tooManyGpuSeconds(Math.floor(spentMs / 1000), seconds);
     const all: GpuLimit[] = [
       {
         name: 'concurrentGpuInvocations',
@@ -60,9 +69,16 @@ export class GpuInFlight {
     return over?.allowed === undefined ? undefined : tooManyGpusInFlight(over.name, over.count, over.allowed);
   }
 
-  private use(key: string): Awaitable<GpuUse> {
-    const tokens = this.holds.tokens(key);
-    return tokens instanceof Promise ? tokens.then(sum) : sum(tokens);
+  private use(identity: Identity): Awaitable<GpuUse> {
+    const { name, uuid } = identity.namespace;
+    const tokens = this.holds.tokens(uuid);
+    const spentMs = this.secondsAllowed(identity) === undefined ? 0 : this.spending.add(name, 0);
+    if (!(tokens instanceof Promise) && typeof spentMs === 'number') return sum(tokens, spentMs);
+    return Promise.all([tokens, spentMs]).then((both) => sum(...both));
+  }
+
+  private secondsAllowed({ limits }: Identity): number | undefined {
+    return limits.gpuSecondsPerMinute ?? this.limits.gpuSecondsPerMinute;
   }
 }
 
@@ -71,8 +87,8 @@ function tokenOf(activationId: string, { gpus, memoryMiB }: GpuNeed): string {
   return `${activationId} ${gpus} ${gpus * memoryMiB}`;
 }
 
-function sum(tokens: readonly string[]): GpuUse {
-  const use: GpuUse = { activations: tokens.length, gpus: 0, memoryMiB: 0 };
+function sum(tokens: readonly string[], spentMs: number): GpuUse {
+  const use: GpuUse = { activations: tokens.length, gpus: 0, memoryMiB: 0, spentMs };
   for (const token of tokens) {
     const [, gpus, memoryMiB] = token.split(' ');
     use.gpus += Number(gpus);

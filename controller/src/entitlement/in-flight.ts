@@ -87,7 +87,7 @@ export class InFlight {
     const waitMs = completionWaitMs(timeoutMs);
     this.activations.set(activationId, { key, lostMs: nowMs + waitMs, gpu });
     const count = this.holds.hold(key, activationId, waitMs);
-    const use = gpu && this.gpus.hold(key, activationId, gpu, waitMs);
+    const use = gpu && this.gpus.hold(identity, activationId, gpu, waitMs);
     if (typeof count !== 'number' || use instanceof Promise) return this.beginLater(identity, beginning, count, use);
     this.check(identity, beginning, count, use);
   }

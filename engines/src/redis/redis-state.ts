@@ -50,8 +50,8 @@ class RedisState implements ClusterState {
 
   windowCounters(name: string, windowMs: number): WindowCounters {
     return {
-      add: async (key) =>
-        (await this.step(scripts.addToWindow, [this.key('count', name, windowMs, key)], [windowMs])) as number,
+      add: async (key, amount = 1) =>
+        (await this.step(scripts.addToWindow, [this.key('count', name, windowMs, key)], [windowMs, amount])) as number,
     };
   }
 

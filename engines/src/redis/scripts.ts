@@ -12,7 +12,7 @@ local function text(number) return string.format('%.0f', number) end
 
 const script = (lua: string): Script => ({ lua: now + lua });
 
-/** KEYS counter; ARGV window length, ms. Gives the count. */
+/** KEYS counter; ARGV window length, ms, what to add. Gives the count. */
 export const addToWindow = script(`
 local window = text(math.floor(now / ARGV[1]))
 if redis.call('HGET', KEYS[1], 'window') ~= window then
@@ -20,7 +20,7 @@ if redis.call('HGET', KEYS[1], 'window') ~= window then
   redis.call('HSET', KEYS[1], 'window', window)
 end
 redis.call('PEXPIRE', KEYS[1], 2 * ARGV[1])
-return redis.call('HINCRBY', KEYS[1], 'count', 1)
+return redis.call('HINCRBY', KEYS[1], 'count', ARGV[2])
 `);
 
 /** KEYS holders; ARGV token, time to hold, ms. Gives the number of holders. */

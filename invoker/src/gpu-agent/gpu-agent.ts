@@ -30,6 +30,7 @@ import { NodeRow } from './node-row.js';
 import { Residents } from './residents.js';
 import { Sampler } from './sampler.js';
 import { ShareMoves } from './share-moves.js';
+import { Spending } from './spending.js';
 
 /** What the agent asks of the pool, whose containers they are. */
 export interface ContainerHands {
@@ -71,6 +72,7 @@ export class GpuAgent implements GpuDesk {
   private readonly row: NodeRow;
   private readonly moves: ShareMoves;
   private readonly clients: ContainerClients;
+  private readonly spending: Spending;
   private statuses: DeviceStatus[] = [];
   private clientEnv: Record<string, Record<string, string>> = {};
   private epoch = 0;
@@ -95,6 +97,7 @@ export class GpuAgent implements GpuDesk {
     const clients = (this.clients = new ContainerClients(enforcer, processes));
     this.moves = new ShareMoves({ enforcer, residents, clients, logger });
     this.row = new NodeRow(options, () => this.rowNow());
+    this.spending = new Spending(options.state, clock);
     const unbound = (): ReadonlySet<string> => this.hands.unbound();
     this.sampler = new Sampler({
       driver,
@@ -163,6 +166,7 @@ export class GpuAgent implements GpuDesk {
   }
 
   began(user: GpuUser, container: string): void {
+    this.spending.began(container);
     this.residents.began(user, container);
     void this.moves.look();
     this.row.writeSoon();
@@ -173,7 +177,8 @@ export class GpuAgent implements GpuDesk {
   }
 
   ended(user: GpuUser): void {
-    this.residents.ended(user);
+    const one = this.residents.ended(user);
+    if (one?.users.size === 0) this.spending.count(one);
     this.row.writeSoon();
   }
 
@@ -298,6 +303,7 @@ export class GpuAgent implements GpuDesk {
     await this.workloads.look();
     await this.moves.look();
     await noteLaunches({ ...this.options, residents: this.residents, clients: this.clients });
+    await this.spending.tell(this.residents.all());
     await this.row.write();
   }
 

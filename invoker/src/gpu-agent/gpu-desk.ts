@@ -13,6 +13,8 @@ export interface GpuUser {
   /** Where requests run as one: whose it is, as none of another subject runs with or after it in its container. */
   subject?: string;
   isolation: GpuIsolation;
+  /** Whether it is run to see how long it takes, at nobody's expense. */
+  isSample?: true;
 }
 
 /** Whether the container of one serves the other too, once it is free. */
@@ -42,12 +44,13 @@ export function grantKey({ devices, slice, share }: GpuGrant): string {
   return `${slice ?? devices.join('+')} ${share.shareClass} ${share.memoryMiB}`;
 }
 
-export function gpuUserOf({ activationId, action, user, gpuNeed }: ActivationMessage): GpuUser {
+export function gpuUserOf({ activationId, action, user, gpuNeed, sample }: ActivationMessage): GpuUser {
   return {
     activationId,
     action: `/${action.path}/${action.name}`,
     namespace: user.namespace.name,
     ...(gpuNeed !== undefined && gpuNeed.batch > 1 && { subject: user.subject }),
     isolation: gpuNeed?.isolation ?? 'namespace',
+    ...(sample !== undefined && { isSample: true }),
   };
 }

@@ -103,12 +103,14 @@ export class Residents {
     if (one !== undefined) one.loadedMs = ms;
   }
 
-  /** An activation is over, whether it ran or not. */
-  ended({ activationId }: GpuUser): void {
+  /** An activation is over, whether it ran or not. Gives the container that it ran in. */
+  ended({ activationId }: GpuUser): GpuContainer | undefined {
     this.admitted.delete(activationId);
     const containerId = this.running.get(activationId);
     this.running.delete(activationId);
-    if (containerId !== undefined) this.containers.get(containerId)?.users.delete(activationId);
+    const one = containerId === undefined ? undefined : this.containers.get(containerId);
+    one?.users.delete(activationId);
+    return one;
   }
 
   /** Activations that were let in on a device or slice and do not run yet, but `activationId`'s own. */

@@ -112,9 +112,11 @@ test('limits are set, shown in order and deleted', async () => {
     ),
   );
   const gpus = ['--concurrentGpuInvocations', '4', '--concurrentGpus', '2', '--concurrentGpuMemory', '16384'];
+  gpus.push('--gpuSecondsPerMinute', '30');
   expect(await wskadmin(...set, ...gpus)).toEqual(done);
   expect((await wskadmin('limits', 'get', 'carol')).stdout).toContain(
-    'concurrentInvocations = 3\nconcurrentGpuInvocations = 4\nconcurrentGpus = 2\nconcurrentGpuMemory = 16384\n',
+    'concurrentInvocations = 3\nconcurrentGpuInvocations = 4\nconcurrentGpus = 2\nconcurrentGpuMemory = 16384\n' +
+      'gpuSecondsPerMinute = 30\n',
   );
   expect((await wskadmin(...set, '--maxPayloadSize', 'much')).stdout).toMatch(/^Failed to set limits \(/);
   expect(await wskadmin('limits', 'delete', 'carol')).toEqual(prints('Limits deleted\n'));

@@ -44,6 +44,15 @@ export function testClusterState(name: string, makeHome: () => Promise<StateHome
         expect(await add(home.one, 'fires', minuteMs, 'a')).toBe(3);
       });
 
+      test('count as much as is added, which may be nothing', async () => {
+        await toNextMinute();
+        const counters = home.one.windowCounters('spent', minuteMs);
+        expect(await home.run(() => counters.add('a', 0))).toBe(0);
+        expect(await home.run(() => counters.add('a', 1500))).toBe(1500);
+        expect(await home.run(() => home.other.windowCounters('spent', minuteMs).add('a', 250))).toBe(1750);
+        expect(await home.run(() => counters.add('a', 0))).toBe(1750);
+      });
+
       test('start from zero with every window, which starts at a multiple of its length', async () => {
         await toNextMinute();
         const counters = home.one.windowCounters('fires', minuteMs);

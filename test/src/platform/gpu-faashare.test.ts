@@ -10,6 +10,7 @@ import { runWsk } from '../cli/wsk-process.js';
 import { annotation } from './api-client.js';
 import type { ApiActivation } from './api-client.js';
 import { compileGpuFunction } from './gpu-functions.js';
+import { newSubject } from './operator.js';
 import { startPlatform, until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
 
@@ -106,6 +107,25 @@ if (!isHere) console.info('No stand-in for a GPU is built here: policy faashare 
       const accepted = answers.find(({ status }) => status === 202)?.body.activationId ?? '';
       expect((await api.record(accepted)).response.success).toBe(true);
       await until('there is room again', async () => (await api.invoke('large', {})).status === 200);
+    },
+    caseMs,
+  );
+
+  test(
+    'who has had GPUs for as many seconds of the minute as the namespace may is answered 429, also while it runs',
+    async () => {
+      const api = await newSubject(platform, 'thrifty', { gpuSecondsPerMinute: 1, concurrentGpus: 8 });
+      const gpu = { memoryMiB: 1000, mpsPercent: 50 };
+      await api.putAction('half', compileGpuFunction(), { kind: 'native:1', annotations: { gpu } });
+      expect((await api.invoke('half', { holdMs: 10 })).status).toBe(200);
+      const id = await api.submit('half', { holdMs: 8000 });
+      let answer: { status: number; body: { error?: string } } = { status: 0, body: {} };
+      await until('its second is used up', async () => {
+        answer = await api.request<{ error?: string }>('POST', '_/actions/half', { holdMs: 10 });
+        return answer.status === 429;
+      });
+      expect(answer.body.error).toMatch(/^Too many GPU seconds in the last minute \(count: [1-4], allowed: 1\)\.$/);
+      expect((await api.record(id)).response.success).toBe(true);
     },
     caseMs,
   );

@@ -1,12 +1,10 @@
 // Limits of namespaces on the running platform: OpenWhisk's throttles in flight, records that are not stored, blocked
 // subjects; administered with the operator's key.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { ApiClient } from './api-client.js';
+import { administer, newSubject } from './operator.js';
 import { startPlatform, until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
 
-const operatorKey =
-  '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
 const slow = 'async function main() { await new Promise((done) => setTimeout(done, 300)); return {}; }';
 
 let platform: RunningPlatform;
@@ -15,25 +13,6 @@ beforeAll(async () => {
   platform = await startPlatform({ flags });
 });
 afterAll(() => platform.stop());
-
-async function admin(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
-  const response = await fetch(`${platform.url}/api/v1/admin/${path}`, {
-    method,
-    headers: {
-      authorization: `Basic ${Buffer.from(operatorKey).toString('base64')}`,
-      'content-type': 'application/json',
-    },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  expect([method, path, response.status]).toEqual([method, path, 200]);
-  return (await response.json()) as Record<string, unknown>;
-}
-
-async function newSubject(name: string, limits: Record<string, unknown>): Promise<ApiClient> {
-  const { uuid, key } = await admin('PUT', `subjects/${name}`, {});
-  await admin('PUT', `limits/${name}`, limits);
-  return new ApiClient(platform.url, `${String(uuid)}:${String(key)}`);
-}
 
 test('activations count as in flight until they have completed, however many come at once', async () => {
   const { api } = platform;
@@ -54,7 +33,7 @@ test('activations count as in flight until they have completed, however many com
 });
 
 test('a namespace that stores no activations has none, and its callers get their results', async () => {
-  const api = await newSubject('forgetful', { storeActivations: false });
+  const api = await newSubject(platform, 'forgetful', { storeActivations: false });
   await api.putAction('hello', 'function main() { return { hello: 1 }; }', { limits: { memory: 128 } });
   const blocking = await api.invoke('hello');
   expect(blocking.status).toBe(200);
@@ -69,10 +48,10 @@ test('a namespace that stores no activations has none, and its callers get their
 });
 
 test('a blocked subject is refused at once, and let in at once when it is unblocked', async () => {
-  const api = await newSubject('blocked', {});
+  const api = await newSubject(platform, 'blocked', {});
   expect((await api.request('GET', '_/actions')).status).toBe(200);
-  await admin('POST', 'subjects/blocked/block');
+  await administer(platform, 'POST', 'subjects/blocked/block');
   expect((await api.request('GET', '_/actions')).status).toBe(401);
-  await admin('POST', 'subjects/blocked/unblock');
+  await administer(platform, 'POST', 'subjects/blocked/unblock');
   expect((await api.request('GET', '_/actions')).status).toBe(200);
 });
