@@ -23,7 +23,7 @@ import type { UserEvents } from '@gpuwhisk/common/user-events';
 import { ActionLoader } from './activation/action-loader.js';
 import { ActivationRun } from './activation/activation-run.js';
 import { activationRecord } from './activation/activation-record.js';
-import { acknowledgeResult, complete, giveBack, refuse } from './activation/completion.js';
+import { complete, giveBack, refuse } from './activation/completion.js';
 import type { InvokerContext } from './activation/invoker-context.js';
 import { applicationError, whiskError } from './activation/outcome-response.js';
 import type { RunnableAction } from './activation/runnable-action.js';
@@ -279,8 +279,7 @@ export class Invoker {
     done: () => void,
   ): void {
     const record = this.unrunRecord(message, action, whiskError(text));
-    if (message.blocking) acknowledgeResult(this.context, message, record);
-    complete(this.context, message, record, done);
+    complete(this.context, message, record, message.blocking ? record : undefined, done);
   }
 
   private unrunRecord(

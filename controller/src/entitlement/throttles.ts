@@ -56,7 +56,7 @@ export class Throttles {
   admit(identity: Identity): Awaitable<void> {
     const key = identity.namespace.uuid;
     const count = this.invocations.add(key);
-    if (typeof count !== 'number') return this.admitLater(identity, count);
+    if (typeof count !== 'number') return this.admitLater(identity, count, this.inFlight.count(key));
     this.checkInvocations(identity, count);
     const inFlight = this.inFlight.count(key);
     if (typeof inFlight !== 'number' || inFlight >= this.mostInFlight(identity)) {
@@ -71,9 +71,11 @@ export class Throttles {
     this.checkRate(identity, count, identity.limits.firesPerMinute ?? this.dependencies.limits.firesPerMinute);
   }
 
-  private async admitLater(identity: Identity, counting: Promise<number>): Promise<void> {
-    this.checkInvocations(identity, await counting);
-    await this.admitToFlight(identity, this.inFlight.count(identity.namespace.uuid));
+  /** Both are asked at once: each answer takes as long as the way to the state. */
+  private async admitLater(identity: Identity, counting: Promise<number>, inFlight: Awaitable<number>): Promise<void> {
+    const [count, landing] = await Promise.all([counting, inFlight]);
+    this.checkInvocations(identity, count);
+    await this.admitToFlight(identity, landing);
   }
 
   /** Waits a little for others to land: a refusal at once has its caller try again, which keeps the platform from its work. */

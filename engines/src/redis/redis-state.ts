@@ -9,6 +9,7 @@ import type {
   StateSubscription,
   WindowCounters,
 } from '@gpuwhisk/common/state/cluster-state';
+import { systemClock } from '@gpuwhisk/common/system/clock';
 import { RedisChannels } from './redis-channels.js';
 import { connectRedis, runScript } from './redis-client.js';
 import type { RedisClientOptions } from './redis-client.js';
@@ -39,6 +40,7 @@ export async function openRedisState(options: RedisStateOptions): Promise<Cluste
 class RedisState implements ClusterState {
   private readonly channels: RedisChannels;
   private closed = false;
+  private gathering = false;
 
   constructor(
     private readonly redis: Redis,
@@ -134,11 +136,24 @@ class RedisState implements ClusterState {
 
   private async ask<Result>(operation: () => Promise<Result>): Promise<Result> {
     if (this.closed) throw new StateUnavailableError('the state is closed');
+    this.gather();
     try {
       return await operation();
     } catch (error) {
       throw new StateUnavailableError(`Redis: ${(error as Error).message}`, { cause: error });
     }
+  }
+
+  /** What is asked in the same turn goes in one write, which takes longer than Redis does for the answer. */
+  private gather(): void {
+    if (this.gathering || this.redis.status !== 'ready') return;
+    this.gathering = true;
+    const { stream } = this.redis;
+    stream.cork();
+    systemClock.defer(() => {
+      this.gathering = false;
+      stream.uncork();
+    });
   }
 
   /** Names may hold any characters: no two lists of them give one key. */

@@ -60,7 +60,8 @@ export async function endActivation(
   const record = activationRecord(message, { ...action }, times, response, timedOut);
   // The answer may be ahead of the record by 50 ms; where the store lags behind, it waits for the record.
   const answersFirst = context.records.lagMs < longestLagMs;
-  if (message.blocking && answersFirst) acknowledgeResult(context, message, record);
+  const answersWithEnd = message.blocking && answersFirst && (await isThere(logs, context.clock));
+  if (message.blocking && answersFirst && !answersWithEnd) acknowledgeResult(context, message, record);
   let lines = await logs;
   if (response.statusCode === ActivationStatus.developerError && action.limits.logs > 0) {
     const note = `${new Date(context.clock.now()).toISOString().padEnd(30)} stderr: ${developerErrorLogLine}`;
@@ -69,8 +70,18 @@ export async function endActivation(
   if (message.sample === undefined) {
     context.metrics.activationEnded(action, times, response.statusCode, message.user.namespace.name);
   }
-  complete(context, message, lines.length === 0 ? record : { ...record, logs: lines }, () => {
+  const full = lines.length === 0 ? record : { ...record, logs: lines };
+  complete(context, message, full, answersWithEnd ? record : undefined, () => {
     if (message.blocking && !answersFirst) acknowledgeResult(context, message, record);
     stored();
+  });
+}
+
+/** Whether `logs` are there once what can be read now has been: then one message tells the result and the end. */
+function isThere(logs: Promise<unknown>, clock: Clock): Promise<boolean> {
+  return new Promise((resolve) => {
+    const yes = (): void => resolve(true);
+    logs.then(yes, yes);
+    clock.defer(() => resolve(false));
   });
 }

@@ -7,16 +7,19 @@ import { completedTopic, unplacedTopic } from '@gpuwhisk/common/messages';
 import type { AcknowledgementMessage, ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { InvokerContext } from './invoker-context.js';
 
+/** False if the bus does not take it. */
 function acknowledge(
   context: InvokerContext,
   message: ActivationMessage,
   acknowledgement: AcknowledgementMessage,
-): void {
+): boolean {
   const topic = completedTopic(message.rootControllerIndex.asString);
   try {
     context.bus.send(topic, acknowledgement as unknown as JsonObject);
+    return true;
   } catch (error) {
     context.logger.error({ topic, error: String(error) }, 'an acknowledgement could not be sent');
+    return false;
   }
 }
 
@@ -26,18 +29,19 @@ export function acknowledgeResult(context: InvokerContext, message: ActivationMe
 }
 
 /**
- * Hands the complete record to the store, if it is to be kept, and frees the slot at the controller. `stored` is called
- * once it is durable, or at once.
+ * Hands the complete record to the store, if it is to be kept, and frees the slot at the controller, in one message with
+ * the result where a caller waits for that (`answer`, without logs). `stored` is called once it is durable, or at once.
  */
 export function complete(
   context: InvokerContext,
   message: ActivationMessage,
   record: WhiskActivation,
+  answer: WhiskActivation | undefined,
   stored: () => void,
 ): void {
   const kept = isRecordKept(context.recordLevels, recordedCall(message), record.response.statusCode);
   if (kept) context.records.add(activationDocument(record, context.clock.now()), stored);
-  acknowledgeCompletion(context, message, record);
+  acknowledgeCompletion(context, message, record, answer);
   if (!kept) stored();
 }
 
@@ -53,18 +57,23 @@ export async function giveBack(context: InvokerContext, unplaced: UnplacedMessag
 
 /** Ends an activation that is not run, and leaves no record of it. */
 export function refuse(context: InvokerContext, message: ActivationMessage, record: WhiskActivation): void {
-  if (message.blocking) acknowledgeResult(context, message, record);
-  acknowledgeCompletion(context, message, record);
+  acknowledgeCompletion(context, message, record, message.blocking ? record : undefined);
 }
 
-function acknowledgeCompletion(context: InvokerContext, message: ActivationMessage, record: WhiskActivation): void {
+function acknowledgeCompletion(
+  context: InvokerContext,
+  message: ActivationMessage,
+  record: WhiskActivation,
+  answer: WhiskActivation | undefined,
+): void {
   if (message.sample === undefined) context.userEvents?.activation(record, message.user);
+  const { transid, activationId } = message;
   const { statusCode } = record.response;
+  const end = { transid, isSystemError: statusCode === ActivationStatus.whiskError, instance: context.instance };
+  if (answer !== undefined && acknowledge(context, message, { ...end, response: answer })) return;
+  // Also of a result that is too large for the bus: the slot is free.
   acknowledge(context, message, {
-    transid: message.transid,
-    activationId: message.activationId,
-    isSystemError: statusCode === ActivationStatus.whiskError,
-    instance: context.instance,
+    ...{ ...end, activationId },
     ...(message.gpu !== undefined && statusCode !== ActivationStatus.success && { isFailed: true }),
   });
 }

@@ -24,6 +24,8 @@ export interface GuestAnswer {
   /** Lines on stdout and stderr. */
   stdout?: readonly string[];
   stderr?: readonly string[];
+  /** How long after its end they are there, ms. Absent: with it. */
+  logsAfterMs?: number;
   /**
    * `result` answers with a value, `error` with a message; `exit` ends the container, `exhaust` ends it for memory;
    * `hang` never answers; `bye` says that the runtime takes no more runs.
@@ -225,10 +227,13 @@ class SimulatedContainer implements Container {
       clock.setTimer(limits.timeoutMs, () => call.settle({ type: 'timeout' })),
       clock.setTimer(answer.afterMs ?? 0, () => this.act(answer, init, limits, call)),
     );
-    return {
-      outcome,
-      logs: outcome.then((reached) => (reached.type === 'ok' ? [] : this.cut(limits.logLimitBytes))),
+    const logs = async (): Promise<string[]> => {
+      const reached = await outcome;
+      const lines = reached.type === 'ok' ? [] : this.cut(limits.logLimitBytes);
+      if (answer.logsAfterMs !== undefined) await sleep(clock, answer.logsAfterMs);
+      return lines;
     };
+    return { outcome, logs: logs() };
   }
 
   private act(answer: GuestAnswer, init: boolean, limits: CallLimits, call: Pending): void {

@@ -185,12 +185,28 @@ describe('an activation', () => {
     expect(harness.runs.map((request) => request.activation_id)).toEqual(['a', 'b', 'c']);
   });
 
-  test('somebody waits for is acknowledged with the record before it is stored', async () => {
-    harness.onRun = () => ({ afterMs: 20, then: { do: 'result', value: { ok: 1 } } });
-    const record = await harness.run({ blocking: true });
+  test('somebody waits for is acknowledged with the record before it is stored, its logs left out', async () => {
+    harness.onRun = () => ({ afterMs: 20, stdout: ['hello'], then: { do: 'result', value: { ok: 1 } } });
+    harness.recordMs = 10;
+    const stored = harness.submit({ blocking: true });
+    await harness.base.runFor(125);
+    const whole = { response: { activationId: 'a', logs: [] }, isSystemError: false, instance: { instance: 0 } };
+    expect(harness.acknowledged).toMatchObject([whole]);
+    expect(await harness.base.runUntil(harness.store.list('activations', { limit: 1 }))).toEqual([]);
+    await harness.base.runUntil(stored);
+    expect(harness.acknowledged).toHaveLength(1);
+  });
+
+  test('somebody waits for is acknowledged before its logs are there, and frees its slot once they are', async () => {
+    harness.onRun = () => ({ stdout: ['hello'], logsAfterMs: 500, then: { do: 'result', value: { ok: 1 } } });
+    const stored = harness.submit({ blocking: true });
+    await harness.base.runFor(400);
+    expect(harness.acknowledged).toMatchObject([{ response: { activationId: 'a', logs: [] } }]);
+    expect(harness.acknowledged[0]).not.toHaveProperty('instance');
+    await harness.base.runUntil(stored);
     expect(harness.acknowledged).toHaveLength(2);
-    expect(harness.acknowledged[0]).toMatchObject({ response: { activationId: 'a', response: record.response } });
     expect(harness.acknowledged[1]).toMatchObject({ activationId: 'a', isSystemError: false });
+    expect(harness.acknowledged[1]).not.toHaveProperty('response');
   });
 
   test('somebody waits for is acknowledged once it is stored, where the store lags behind', async () => {

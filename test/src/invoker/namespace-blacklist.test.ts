@@ -112,8 +112,9 @@ test('an activation of a blocked namespace is answered and neither run nor recor
           result: { error: 'The action was not invoked due to a blacklisted namespace.' },
         },
       },
+      isSystemError: false,
+      instance: { instance: 0 },
     },
-    { activationId: 'a'.repeat(32), isSystemError: false, instance: { instance: 0 } },
   ]);
   expect(invoker.snapshot()).toMatchObject({ pending: 0, containers: 0 });
   expect(await clock.runUntil(store.list('activations', { limit: 10 }))).toEqual([]);

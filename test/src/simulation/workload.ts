@@ -164,6 +164,10 @@ function answerToAll(values: readonly JsonObject[]): GuestAnswer {
   return { afterMs, then: { do: 'result', value: entries } };
 }
 
+/** The logs of every other run are there with its result. */
+const logDelay = (serial: JsonValue | undefined): Pick<GuestAnswer, 'logsAfterMs'> =>
+  Number(serial) % 2 === 0 ? {} : { logsAfterMs: 15 };
+
 function answerTo(value: JsonObject): GuestAnswer {
   const afterMs = Number(value.ms);
   const answer = { served: value.serial ?? null, fixed: value.fixed ?? null };
@@ -179,6 +183,6 @@ function answerTo(value: JsonObject): GuestAnswer {
     case 'application error':
       return { afterMs, then: { do: 'result', value: { error: 'no such thing' } } };
     default:
-      return { afterMs, stdout: ['a line'], then: { do: 'result', value: answer } };
+      return { afterMs, stdout: ['a line'], ...logDelay(value.serial), then: { do: 'result', value: answer } };
   }
 }
