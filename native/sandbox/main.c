@@ -199,6 +199,8 @@ int main(int count, char **words) {
     remove_host_link(words[2]);
     return 0;
   }
+  // The platform may go before others on the processors; functions do not.
+  if (getpriority(PRIO_PROCESS, 0) < 0) setpriority(PRIO_PROCESS, 0, 0);
   if (count == 4 && strcmp(words[2], "--hold") == 0) return hold((uid_t)number(words[3]));
   pid_t platform = getppid();
   // Blocked so that they wait for supervise(): a frozen sandbox must be thawed to die, whoever asks for its end.
@@ -212,8 +214,6 @@ int main(int count, char **words) {
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) fail("death-signal", errno, "subreaper");
   if (getppid() != platform) return EXIT_SETUP_FAILED;
 
-  // The platform may go before others on the processors; functions do not.
-  if (getpriority(PRIO_PROCESS, 0) < 0) setpriority(PRIO_PROCESS, 0, 0);
   // The kernel is to pick the function, not its keeper. Only root may say so.
   (void)!write_file("/proc/self/oom_score_adj", "-1000");
   static struct spec spec;
