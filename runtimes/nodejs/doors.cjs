@@ -1,6 +1,7 @@
 'use strict';
 // What hangs on rarely used globals (web streams, fetch, the like) is half of all shared objects. An action reaches it only
 // through those globals, so that a look at who asks for these spares looking at the rest.
+const { mayImport } = require('./may-import.cjs');
 
 /** Made by functions that any action can call, too: looked at always. */
 const reachedOtherwise = new Set(['process', 'Buffer', 'DOMException']);
@@ -45,7 +46,7 @@ function hangDoors(names) {
 }
 
 /**
- * Tells whether text was made into code since `close`: such code may have an `import()` that no look at the action's source
+ * Tells whether text was made into code since `close` that may have an `import()`, which no look at the action's source
  * shows. All ways lead through `eval` and the constructors of the kinds of functions. `eval` gets an accessor, as a call of
  * anything else is no direct one; the constructors are replaced where anybody finds them, and stay what they were otherwise.
  */
@@ -56,16 +57,20 @@ function watchCodeMakers() {
   const makers = [plain, function* () {}, async () => {}, async function* () {}].map((one) =>
     one === plain ? plain : Object.getPrototypeOf(one).constructor,
   );
+  /** The values as texts, once and for all. */
+  function noteTexts(values) {
+    const texts = [];
+    for (let at = 0; at < values.length; at += 1) {
+      texts[at] = `${values[at]}`;
+      if (mayImport(texts[at])) used = true;
+    }
+    return texts;
+  }
   const watched = makers.map((maker) => {
     const stand = new Proxy(maker, {
-      apply(target, self, texts) {
-        used = true;
-        return Reflect.apply(target, self, texts);
-      },
-      construct(target, texts, created) {
-        used = true;
-        return Reflect.construct(target, texts, created === stand ? target : created);
-      },
+      apply: (target, self, texts) => Reflect.apply(target, self, noteTexts(texts)),
+      construct: (target, texts, created) =>
+        Reflect.construct(target, noteTexts(texts), created === stand ? target : created),
     });
     const { prototype } = maker;
     const descriptor = Object.getOwnPropertyDescriptor(prototype, 'constructor');

@@ -4,17 +4,23 @@ const fs = require('fs');
 const path = require('path');
 const vm = require('vm');
 const Module = require('module');
+const { mayImport } = require('./may-import.cjs');
 
 const identifier = '[\\p{ID_Start}$_][\\p{ID_Continue}$\\u200c\\u200d]*';
 const mainPath = new RegExp(`^${identifier}(\\.${identifier})*$`, 'u');
+/** Of a built-in module by its name. */
+const builtInImport = new RegExp(
+  `\\bimport\\s*\\(\\s*(['"])(?:node:)?(${Module.builtinModules.join('|')})\\1\\s*\\)`,
+  'g',
+);
 const needsModule = /import statement outside a module|Unexpected token 'export'|'import\.meta'|await is only valid/;
 
 /**
  * Resolves with the function that `message.main` names in `message.code`, once the one that `message.entry` names, if
  * any, has been called; rejects with an error, or with a text where OpenWhisk's runtime gives only a text. Archives
  * are extracted into the current folder. All functions of source text refer to `token`. `token.stays` is set where
- * Node.js keeps things for good: ES modules, and the package.json of an archive; `token.mayImport` where built-in modules may
- * be asked for by an `import()`.
+ * Node.js keeps things for good: ES modules, and the package.json of an archive; `token.imports` are the built-in modules
+ * that the source has an `import()` of.
  */
 async function loadAction(message, zipLibrary, token = {}) {
   const others = message.entry === undefined ? [] : [message.entry];
@@ -47,6 +53,10 @@ function lookUpExport(namespace, main) {
   return found ?? (main === 'main' ? namespace.default : undefined);
 }
 
+function builtInsImported(code) {
+  return Array.from(code.matchAll(builtInImport), ([, , name]) => name);
+}
+
 /** The value of a name in the scope of the code, as it need not be exported. */
 function inScope(name) {
   return `(() => { try { return ${name} } catch (error) { if (!(error instanceof ReferenceError)) throw error } })()`;
@@ -57,8 +67,9 @@ async function loadSource(code, names, token) {
   const module = new Module(filename);
   module.filename = filename;
   module.paths = Module._nodeModulePaths(path.dirname(filename));
-  // A keyword is spelt without escapes.
-  token.mayImport = /\bimport\b/.test(code);
+  token.imports = builtInsImported(code);
+  // Of what else, if it is in no comment or text.
+  token.stays = mayImport(code.replace(builtInImport, ''));
   let evaluate;
   try {
     evaluate = vm.compileFunction(

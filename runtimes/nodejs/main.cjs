@@ -219,8 +219,10 @@ const settled = Promise.resolve();
  */
 let runsToCompile = Number.parseInt(process.versions.v8, 10) < 12 ? 50 : 0;
 
+/** In a pre-warmer, which watches that call, it is not one of an action's. */
+let setFlags = (flags) => require('v8').setFlagsFromString(flags);
 function compileSooner() {
-  require('v8').setFlagsFromString('--interrupt-budget=10000');
+  setFlags('--interrupt-budget=10000');
 }
 
 function succeed(id, result, sinceUs) {
@@ -259,26 +261,13 @@ function describe(error) {
   }
 }
 
-/** Loads what the action is known to need, before its code comes. */
-function loadImports() {
-  const imports = (process.env.GPUWHISK_IMPORTS ?? '').split(' ').filter(Boolean);
-  delete process.env.GPUWHISK_IMPORTS;
-  for (const name of imports) {
-    try {
-      require(name);
-    } catch (error) {
-      console.error(`Module '${name}' of annotation 'warm' was not loaded: ${error.message.split('\n')[0]}`);
-    }
-  }
-}
-
 function sayHello() {
   const hello = { version: 1, kind: `nodejs:${process.versions.node.split('.')[0]}`, pid: process.pid };
   channel.queue(frameType.hello, 0, JSON.stringify(unloadAction ? { ...hello, unload: true } : hello));
   channel.flush();
 }
 
-loadImports();
+if (process.env.GPUWHISK_IMPORTS !== undefined) require('./load-imports.cjs');
 if (process.env.GPUWHISK_TOKENS_SOCKET !== undefined && !allowConcurrent) {
   cycles = require('./launch-cycles.cjs').launchCycles();
 }
@@ -290,6 +279,7 @@ if (!isPrewarmer) {
   sayHello();
 } else {
   early = [];
+  setFlags = require('v8').setFlagsFromString;
   require('./prewarm.cjs')
     .prewarm(scratchFolders)
     .then((unload) => {

@@ -3,9 +3,12 @@
 const Module = require('module');
 const v8 = require('v8');
 const vm = require('vm');
+const { isBuiltin } = Module;
 const { performance } = require('perf_hooks');
 const { rareGlobals, hangDoors, watchCodeMakers } = require('./doors.cjs');
-const { noteSharedObjects } = require('./shared-objects.cjs');
+const { noteSharedObjects, hiddenPrototypes } = require('./shared-objects.cjs');
+const { watchLasting } = require('./lasting.cjs');
+const { noteSettings } = require('./settings.cjs');
 const { Leftovers, trackTimers } = require('./leftovers.cjs');
 const { keepEnvironment } = require('./run-environment.cjs');
 
@@ -25,25 +28,21 @@ const sample = { main: 'main', binary: false, code: 'function main(argument) { r
 
 /** Modules that were asked for since the last unload. */
 const asked = new Set();
-/** Whether code was loaded since then that is not the action's source: nobody has looked for an `import()` in it. */
-let isCodeLoaded = false;
+/** Whether a module was among them that is no built-in one: what it keeps is its own. */
+let isForeignAsked = false;
 
 function noteRequest(name) {
-  const module = name.startsWith('node:') ? name.slice(5) : name;
-  asked.add(module);
-  if (module === 'vm' || !Module.builtinModules.includes(module)) isCodeLoaded = true;
+  asked.add(name.startsWith('node:') ? name.slice(5) : name);
 }
 
 function watchRequests() {
   const load = Module._load;
   Module._load = function (request, parent, isMain) {
-    if (typeof request === 'string') noteRequest(request);
-    return load.call(this, request, parent, isMain);
-  };
-  const compile = Module.prototype._compile;
-  Module.prototype._compile = function (...args) {
-    isCodeLoaded = true;
-    return compile.apply(this, args);
+    const isOurs = parent?.path === __dirname;
+    if (typeof request === 'string' && !isOurs) noteRequest(request);
+    const loaded = load.call(this, request, parent, isMain);
+    if (!isOurs && !isBuiltin(request)) isForeignAsked = true;
+    return loaded;
   };
   const { getBuiltinModule } = process;
   if (getBuiltinModule === undefined) return;
@@ -54,30 +53,6 @@ function watchRequests() {
     },
   };
   process.getBuiltinModule = watched.getBuiltinModule;
-}
-
-/** Settings that are no properties: what reads one, and what sets it. */
-function noteSettings() {
-  const { EventEmitter } = require('events');
-  const util = require('util');
-  const http = require('http');
-  const https = require('https');
-  const net = require('net');
-  const dns = require('dns');
-  const settings = [
-    [() => EventEmitter.defaultMaxListeners, (value) => (EventEmitter.defaultMaxListeners = value)],
-    [() => JSON.stringify(util.inspect.defaultOptions), (text) => (util.inspect.defaultOptions = JSON.parse(text))],
-    [() => http.globalAgent, (value) => (http.globalAgent = value)],
-    [() => https.globalAgent, (value) => (https.globalAgent = value)],
-    [() => process.title, (value) => (process.title = value)],
-    [() => process.argv.join('\0'), (text) => process.argv.splice(0, Infinity, ...text.split('\0'))],
-    [() => dns.getDefaultResultOrder(), (value) => dns.setDefaultResultOrder(value)],
-    [() => dns.getServers().join(' '), (text) => dns.setServers(text.split(' ').filter(Boolean))],
-    [() => net.getDefaultAutoSelectFamily?.(), (value) => net.setDefaultAutoSelectFamily?.(value)],
-  ].map(([get, set]) => ({ get, set, saved: get() }));
-  return () => {
-    for (const { get, set, saved } of settings) if (get() !== saved) set(saved);
-  };
 }
 
 /** The collector, which no code of an action can reach. */
@@ -93,6 +68,9 @@ async function useAll() {
   for (const name of builtIns) require(name);
   for (const name of Object.getOwnPropertyNames(globalThis)) void globalThis[name];
   void [require('fs').promises, require('crypto').webcrypto];
+  const storage = new (require('async_hooks').AsyncLocalStorage)();
+  storage.run(0, () => {});
+  storage.disable();
   const { write } = process.stdout;
   process.stdout.write = process.stderr.write = () => true;
   console.log('');
@@ -115,44 +93,69 @@ async function prewarm(folders) {
   const rare = rareGlobals();
   await useAll();
   const collect = exposeCollector();
+  const lasting = watchLasting();
   const restoreSettings = noteSettings();
   const restoreEnvironment = keepEnvironment();
-  const modules = new Set(Object.keys(Module._cache));
+  const modules = Object.entries(Module._cache).map(([file, module]) => ({ file, module, exports: module.exports }));
+  const known = new Set(modules.map(({ file }) => file));
+  const ours = modules.filter(({ file }) => file.startsWith(__dirname)).map(({ exports }) => exports);
   const paths = new Set(Object.keys(Module._pathCache));
   const seen = new Set([Module._cache, Module._pathCache]);
   const streams = [process.stdout, process.stderr];
   const agents = [require('http').globalAgent, require('https').globalAgent];
   const doors = hangDoors(rare);
   const makers = watchCodeMakers();
-  const restoreGlobals = noteSharedObjects([globalThis, ...makers.behind], [process, ...streams, ...agents], seen);
+  const restoreGlobals = noteSharedObjects(
+    [globalThis, Module, ...hiddenPrototypes(), ...ours, ...makers.behind],
+    [process, ...streams, ...agents, ...modules.map(({ module }) => module)],
+    seen,
+  );
   const restoreRare = noteSharedObjects(doors.behind, [], seen);
   const restoreModules = new Map(builtIns.map((name) => [name, noteSharedObjects([require(name)], [], seen)]));
   await new Promise((resolve) => setImmediate(resolve));
   const leftovers = new Leftovers(streams, folders);
   let unproved = [];
 
-  /** `mayImport`: the action's source may ask for modules by an `import()`, of which nothing tells. */
-  function restoreShared(thorough, mayImport) {
-    const all = thorough || mayImport || isCodeLoaded || makers.isUsed();
+  function restoreShared(thorough, imports) {
+    // What an action may have changed is not used before this, not even to go through a list.
     let restored = restoreGlobals(thorough);
+    for (const name of imports) asked.add(name);
     // A built-in module may give what the rare globals do.
-    if (all || doors.isUsed() || asked.size > 0) restored += restoreRare(thorough);
-    for (const [name, restore] of restoreModules) if (all || asked.has(name)) restored += restore(thorough);
+    if (thorough || doors.isUsed() || asked.size > 0) restored += restoreRare(thorough);
+    for (const [name, restore] of restoreModules) if (thorough || asked.has(name)) restored += restore(thorough);
     return restored;
   }
 
   function forgetModules() {
     const left = [];
     for (const file of Object.keys(Module._cache)) {
-      if (modules.has(file)) continue;
-      if (file.endsWith('.node')) left.push('a native module');
-      delete Module._cache[file];
+      if (!known.has(file)) delete Module._cache[file];
+    }
+    for (const { file, module, exports } of modules) {
+      if (Module._cache[file] !== module) Module._cache[file] = module;
+      if (module.exports !== exports) module.exports = exports;
     }
     for (const key of Object.keys(Module._pathCache)) if (!paths.has(key)) delete Module._pathCache[key];
     for (const name of asked) {
       if (Module.builtinModules.includes(name) && !restoreModules.has(name)) left.push(`module '${name}'`);
     }
     return left;
+  }
+
+  /** What the action has used that cannot be put back, in words. */
+  function whatStays(stays) {
+    const left = stays ? ['ES modules or files of an archive, which Node.js keeps'] : [];
+    if (isForeignAsked) left.push('a module that is not built in');
+    if (makers.isUsed() || asked.has('vm')) left.push('code made of text, which may have imported');
+    if (lasting() !== '') left.push(lasting());
+    return left;
+  }
+
+  function forgetUses() {
+    asked.clear();
+    isForeignAsked = false;
+    doors.close();
+    makers.close();
   }
 
   async function isCollected() {
@@ -171,35 +174,33 @@ async function prewarm(folders) {
    * with what is left, in words, and with how long it took to look, ms.
    */
   function unload(token, thorough) {
-    unproved.push(new WeakRef(token ?? {}));
     // An async function would keep its parameter as long as it waits.
-    return putBack(token?.stays === true, token?.mayImport === true, thorough);
+    return putBack(new WeakRef(token ?? {}), token?.stays === true, token?.imports ?? [], thorough);
   }
 
-  async function putBack(stays, mayImport, thorough) {
-    const left = stays ? ['ES modules or files of an archive, which Node.js keeps'] : [];
+  async function putBack(unprovedToken, stays, imports, thorough) {
     const startedMs = performance.now();
-    let restored = restoreShared(thorough, mayImport);
+    let restored = restoreShared(thorough, imports);
     let verifyMs = performance.now() - startedMs;
+    unproved.push(unprovedToken);
+    const left = whatStays(stays);
     restored += await leftovers.end();
     restoreSettings();
     restoreEnvironment();
     left.push(...forgetModules());
     const lookedMs = performance.now();
     // Nothing of the action has run since the first look, unless there was something to end.
-    if (restored > 0 && restoreShared(thorough, mayImport) > 0) left.push('built-in objects that change');
+    if (restored > 0 && restoreShared(thorough, []) > 0) left.push('built-in objects that change');
     left.push(...leftovers.differences());
     if (thorough || unproved.length >= mostUnproved) {
       if (!(await isCollected())) left.push('objects of an action that is gone');
     }
-    asked.clear();
-    isCodeLoaded = false;
-    doors.close();
-    makers.close();
+    forgetUses();
     verifyMs += performance.now() - lookedMs;
     return { left, verifyMs };
   }
 
+  forgetUses();
   for (let turn = 0; turn < samples; turn += 1) {
     const token = {};
     const main = await loadAction(sample, undefined, token);

@@ -3,7 +3,8 @@
 // The way back relies on no built-in but those captured here, as an action may have changed the others.
 const { ownKeys, getOwnPropertyDescriptor, defineProperty, deleteProperty } = Reflect;
 const { getPrototypeOf, setPrototypeOf, isExtensible } = Reflect;
-const { is } = Object;
+const { is, isFrozen } = Object;
+const ownProcess = process;
 
 /** Functions with no more than these are looked at in a thorough pass only: they are many, and hardly anybody changes them. */
 const functionKeys = new Set(['length', 'name', 'prototype', 'arguments', 'caller']);
@@ -18,10 +19,10 @@ function isPlain(object) {
   return prototype === null || prototype === Object.prototype;
 }
 
-/** What Node.js keeps under symbols, or in objects with a life of their own, changes by use. */
-function isNoted(key, descriptor, whole) {
-  if (!('value' in descriptor)) return true;
-  return typeof descriptor.value === 'function' || (whole && typeof key === 'string');
+/** What Node.js keeps in objects with a life of their own changes by use; of `process`, objects and what has an underscore or a symbol. */
+function isNoted(object, key, { get, set, value }, whole) {
+  if (whole || get || set || typeof value === 'function') return true;
+  return object === ownProcess && !isObject(value) && typeof key === 'string' && key[0] !== '_';
 }
 
 function note(object, whole) {
@@ -30,7 +31,7 @@ function note(object, whole) {
   const descriptors = [];
   for (const key of all) {
     const descriptor = getOwnPropertyDescriptor(object, key);
-    if (!isNoted(key, descriptor, whole)) continue;
+    if (!isNoted(object, key, descriptor, whole)) continue;
     // Without a prototype no property that an action gives to Object.prototype is taken for one of the descriptor's.
     setPrototypeOf(descriptor, null);
     keys.push(key);
@@ -38,7 +39,6 @@ function note(object, whole) {
   }
   return {
     object,
-    whole,
     prototype: getPrototypeOf(object),
     extensible: isExtensible(object),
     known: all,
@@ -67,7 +67,7 @@ function* reachable({ object, prototype, descriptors }) {
 
 /**
  * Notes the properties of `roots` and of all functions, prototypes and plain objects that can be reached from them; of
- * other objects (streams, agents), and of those of `partly`, only functions and accessors. Leaves alone what is in
+ * other objects (streams, agents), and of those of `partly`, only functions and accessors; of `process` more. Leaves alone what is in
  * `seen`, and adds to it what it notes. Returns
  * `restore(thorough)`, which puts back what differs and returns how much that was, so that a second pass that returns 0
  * proves it; it looks at values, and in a thorough pass also at attributes and at what functions themselves carry.
@@ -81,7 +81,7 @@ function noteSharedObjects(roots, partly, seen) {
     if (seen.has(object)) continue;
     seen.add(object);
     const entry = note(object, whole);
-    entries.push(entry);
+    if (!isFrozen(object)) entries.push(entry);
     waiting.push(...reachable(entry));
   }
   const quick = entries.filter((entry) => entry.quick);
@@ -127,21 +127,24 @@ function isAsNoted(object, key, descriptor, thorough) {
   );
 }
 
-function removeAdded({ object, known, whole }, now) {
+function removeAdded({ object, known }, now) {
   let removed = 0;
   for (let at = 0; at < now.length; at += 1) {
-    if (!isStrange(object, now[at], known, whole)) continue;
+    if (contains(known, now[at])) continue;
     if (!deleteProperty(object, now[at])) throw cannot('remove', now[at]);
     removed += 1;
   }
   return removed;
 }
 
-/** Whether the key came with an action: Node.js itself adds symbols and, to what is not noted as a whole, `_names`. */
-function isStrange(object, key, known, whole) {
-  if (contains(known, key)) return false;
-  if (typeof key === 'string') return whole || key[0] !== '_';
-  return isNoted(key, getOwnPropertyDescriptor(object, key), whole);
+/** The prototypes of what built-in functions return, which no property leads to. */
+function hiddenPrototypes() {
+  const returned = [
+    ...[[].values(), new Map().values(), new Set().values(), ''[Symbol.iterator](), ''.matchAll(/x/g)],
+    ...[globalThis.Iterator?.from({ next() {} }), [].values().map?.((value) => value), [].values().concat?.()],
+    ...[new Intl.Segmenter().segment(''), new Intl.Segmenter().segment('')[Symbol.iterator]()],
+  ];
+  return returned.filter(isObject).map(getPrototypeOf);
 }
 
 function contains(list, wanted) {
@@ -153,4 +156,4 @@ function cannot(what, key) {
   return new Error(`cannot ${what} '${typeof key === 'symbol' ? 'a symbol' : key}' of a built-in object`);
 }
 
-module.exports = { noteSharedObjects };
+module.exports = { noteSharedObjects, hiddenPrototypes };
