@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 
-/** What is learned: of functions, of their samples alone, of measured runs, models of slowdowns, shares of sets; and what was decided. */
-export type LearnedKind = 'profile' | 'curve' | 'samples' | 'model' | 'quota' | 'decisions';
+/** What is learned: of functions, of their samples alone, of measured runs, models of slowdowns, shares of sets, sets to be searched for; and what was decided. */
+export type LearnedKind = 'profile' | 'curve' | 'samples' | 'model' | 'quota' | 'demand' | 'decisions';
 
 /** Where something learned is kept. */
 export interface LearnedKey {

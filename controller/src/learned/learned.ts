@@ -17,6 +17,7 @@ import type { TrainingSetState } from '@gpuwhisk/gpu/predict/training-set';
 import { QuotaTable } from '@gpuwhisk/gpu/quota/quota-table';
 import { readQuotaRow } from '@gpuwhisk/gpu/quota/quota-row-codec';
 import { SetDemands } from '@gpuwhisk/gpu/quota/set-demands';
+import { decodeWantedSet, encodeWantedSet } from '@gpuwhisk/gpu/quota/wanted-set-codec';
 import { rowKey } from '@gpuwhisk/gpu/quota/quota-key';
 import { DecisionRing } from '../balance/decision-ring.js';
 import type { LeaseKeeper } from '../balance/lease-keeper.js';
@@ -61,8 +62,8 @@ export class Learned {
   readonly predictors = new PredictorTable();
   readonly table: QuotaTable;
   readonly curves: SampleCurves;
-  /** Sets that were formed and not searched for: of this life. */
-  readonly demands = new SetDemands();
+  /** Sets that were formed and not searched for. */
+  readonly demands: SetDemands;
   readonly decisions: DecisionRing;
   readonly metrics: LearningMetrics;
   private readonly samples = new Map<string, { key: ModelKey; set: TrainingSet }>();
@@ -80,29 +81,30 @@ export class Learned {
       // Decisions are each controller's own.
       mayWrite: (kind) => kind === 'decisions' || parts.lease === undefined || parts.lease.epoch !== undefined,
     }));
+    const keep = <Value extends ModelKey>(
+      kind: LearnedKind,
+      name: string,
+      value: Value | undefined,
+      encode: (value: Value) => string = JSON.stringify,
+    ): void => {
+      if (value === undefined) return documents.remove({ kind, name });
+      const { gpuType, mode } = value;
+      documents.save({ kind, name }, () => ({ gpuType, mode, text: encode(value) }));
+    };
     this.profiles = new FunctionProfiles({
       onChange: ({ function: name, gpuType, mode }, profile) => {
-        const key = { kind: 'profile', name: `${gpuType}/${mode} ${name}` } as const;
-        if (profile === undefined) documents.remove(key);
-        else documents.save(key, () => ({ gpuType, mode, text: JSON.stringify(profile) }));
+        keep('profile', `${gpuType}/${mode} ${name}`, profile);
       },
       onVersion: (name, version) => {
         this.table.sawVersion(name, version);
         this.curves.sawVersion(name, version);
       },
     });
-    this.curves = new SampleCurves((name, curve) => {
-      const key = { kind: 'curve', name } as const;
-      if (curve === undefined) documents.remove(key);
-      else documents.save(key, () => ({ gpuType: curve.gpuType, mode: curve.mode, text: JSON.stringify(curve) }));
-    });
+    this.curves = new SampleCurves((name, curve) => keep('curve', name, curve));
+    this.demands = new SetDemands((name, wanted) => keep('demand', name, wanted, encodeWantedSet));
     this.table = new QuotaTable({
       predictorOf: ({ type, mode }) => this.predictors.predictor({ gpuType: type, mode }),
-      onChange: (name, row) => {
-        const key = { kind: 'quota', name } as const;
-        if (row === undefined) documents.remove(key);
-        else documents.save(key, () => ({ gpuType: row.gpuType, mode: row.mode, text: JSON.stringify(row) }));
-      },
+      onChange: (name, row) => keep('quota', name, row),
     });
     this.metrics = learningMetrics(parts.metrics.registry, this);
     const { instance } = parts;
@@ -303,6 +305,7 @@ export class Learned {
         if (isChanged && since !== undefined) set.addAll(since.state());
         this.samples.set(nameOf({ gpuType, mode }), { key: { gpuType, mode }, set });
       },
+      demand: (text) => this.demands.restore(decodeWantedSet(text)),
       curve: (text) => this.curves.restore(JSON.parse(text)),
       model: (text) => void this.predictors.put(decodeModel(text)),
       quota: (text, _, isChanged) => {

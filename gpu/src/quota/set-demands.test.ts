@@ -1,6 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { SetDemands } from './set-demands.js';
+import type { WantedSet } from './set-demands.js';
 import type { QuotaJob } from './quotas.js';
+import { WantedSetError, decodeWantedSet, encodeWantedSet } from './wanted-set-codec.js';
 
 const job = (name: string, soloMs?: number): QuotaJob => ({
   ...{ function: name, version: '1', batch: 1, ...(soloMs !== undefined && { soloMs }) },
@@ -22,6 +24,37 @@ test('sets are counted in whatever order they are named, by kind of GPU; the one
   demands.forget('h100/mps a@1#1 b@1#1');
   expect(demands.list().map(({ asked }) => asked)).toEqual([1, 0]);
 });
+
+test('what the next life is to remember is told: sets formed twice, their counts, and what was searched for', () => {
+  const told = new Map<string, string>();
+  const tell = (key: string, wanted: WantedSet | undefined): void => {
+    if (wanted === undefined) told.delete(key);
+    else told.set(key, encodeWantedSet(wanted));
+  };
+  const demands = new SetDemands(tell);
+  const ask = (name: string): void => demands.asked([job('a', 10), job(name)], 'v100', 'mps', [20, Infinity]);
+  ask('once');
+  for (let count = 0; count < 3; count += 1) ask('often');
+  for (let count = 0; count < 3; count += 1) ask('searched');
+  demands.forget('v100/mps a@1#1 searched@1#1');
+  const next = new SetDemands();
+  // Asked for before it was read.
+  next.asked([job('a', 10), job('often')], 'v100', 'mps', [20, Infinity]);
+  for (const text of told.values()) next.restore(decodeWantedSet(text));
+  expect(next.list()).toEqual([
+    {
+      ...{ key: 'v100/mps a@1#1 often@1#1', gpuType: 'v100', mode: 'mps', asked: 3, maxSlowdowns: [2, Infinity] },
+      set: [job('a', 10), job('often')],
+    },
+  ]);
+});
+
+test.each(['null', '{}', '{"key":"k","gpuType":"v100","mode":"mps","asked":-1,"set":[],"maxSlowdowns":[]}'])(
+  'no wanted set: %s is refused',
+  (text) => {
+    expect(() => decodeWantedSet(text)).toThrow(WantedSetError);
+  },
+);
 
 test('a budget bounds the slowdown where the time alone is known and it can be kept at all', () => {
   const demands = new SetDemands();

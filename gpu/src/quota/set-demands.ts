@@ -20,9 +20,17 @@ const maxSets = 1000;
 /** A budget that leaves less than this is kept by nobody beside others. */
 const leastSlowdown = 1.05;
 
+/** From this count on a set is worth being remembered by the next life; most sets are formed once. */
+const leastTold = 2;
+/** Greater counts are told when they have doubled: what a crash forgets of them makes no difference. */
+const mostTold = 8;
+
 /** Counts how often sets are asked for. */
 export class SetDemands {
   private readonly sets = new Map<string, WantedSet>();
+
+  /** `onChange`: a set is to be remembered with this count, or to be forgotten; not told of every count. */
+  constructor(private readonly onChange: (key: string, wanted: WantedSet | undefined) => void = () => undefined) {}
 
   /** A set was formed; `budgetsMs` as Quotas.shareFor has them. */
   asked(set: readonly QuotaJob[], gpuType: string, mode: DeviceMode, budgetsMs: readonly number[]): void {
@@ -34,9 +42,16 @@ export class SetDemands {
       const bound = soloMs > 0 ? budgetsMs[at]! / soloMs : Infinity;
       return bound >= leastSlowdown ? bound : Infinity;
     });
-    this.sets.set(key, { key, gpuType, mode, set: [...set], maxSlowdowns, asked: (before?.asked ?? 0) + 1 });
-    const [oldest] = this.sets.keys();
-    if (this.sets.size > maxSets && oldest !== undefined) this.sets.delete(oldest);
+    const asked = (before?.asked ?? 0) + 1;
+    const wanted = { key, gpuType, mode, set: [...set], maxSlowdowns, asked };
+    this.insert(wanted);
+    if (asked >= leastTold && (asked <= mostTold || Number.isInteger(Math.log2(asked)))) this.onChange(key, wanted);
+  }
+
+  /** Takes what an earlier life was told to remember, however often; of two counts the greater stands. */
+  restore(earlier: WantedSet): void {
+    const since = this.sets.get(earlier.key);
+    this.insert(since === undefined ? earlier : { ...since, asked: Math.max(earlier.asked, since.asked) });
   }
 
   /** The one asked for most first. */
@@ -47,10 +62,19 @@ export class SetDemands {
   /** Counts a set anew from now on. */
   restart(key: string): void {
     const known = this.sets.get(key);
-    if (known !== undefined) this.sets.set(key, { ...known, asked: 0 });
+    if (known === undefined) return;
+    this.sets.set(key, { ...known, asked: 0 });
+    if (known.asked >= leastTold) this.onChange(key, undefined);
   }
 
   forget(key: string): void {
-    this.sets.delete(key);
+    const known = this.sets.get(key);
+    if (this.sets.delete(key) && known !== undefined && known.asked >= leastTold) this.onChange(key, undefined);
+  }
+
+  private insert(wanted: WantedSet): void {
+    this.sets.set(wanted.key, wanted);
+    const [oldest] = this.sets.keys();
+    if (this.sets.size > maxSets && oldest !== undefined) this.forget(oldest);
   }
 }

@@ -176,6 +176,18 @@ describe('a crash of the controller that decides', () => {
     expect([cluster.scheduler.waiting, cluster.scheduler.reserved]).toEqual([0, 0]);
   });
 
+  test('before its search leaves a set wanted that was formed often enough', async () => {
+    await runTogether();
+    const asked = quotas()[0]?.search.asked;
+    expect(asked).toBeGreaterThanOrEqual(search.minAsked);
+    expect(samples()).toEqual([]);
+    await cluster.crash();
+    node.reset();
+    await node.tell();
+    expect(quotas()[0]?.search).toMatchObject({ stage: 'asked', asked });
+    await searchedUntil('done');
+  });
+
   test('has no sample run that an invoker gives back', async () => {
     await runTogether();
     await sampledUntil(1);
