@@ -63,6 +63,19 @@ export const configSchema = z.strictObject({
         .default(''),
       /** Copies of each message, in topics that do not exist yet. */
       replicationFactor: count.default(1),
+      /** Connections are encrypted. Paths of PEM files: who brokers' certificates are trusted from (default: those Node.js has), and ours. */
+      tls: z
+        .strictObject({ ca: z.string().optional(), cert: z.string().optional(), key: z.string().optional() })
+        .refine(({ cert, key }) => (cert === undefined) === (key === undefined), 'cert and key go together')
+        .optional(),
+      /** How this process says to brokers who it is. */
+      sasl: z
+        .strictObject({
+          mechanism: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']),
+          username: z.string(),
+          password: z.string(),
+        })
+        .optional(),
     })
     .optional(),
   /** What the processes of a cluster know together, in a Redis; absent: they are one process. */
@@ -258,7 +271,7 @@ export type Config = z.infer<typeof configSchema>;
 
 /** The configuration as it may be shown: without its secrets. */
 export function withoutSecrets(config: Config): Config {
-  const { parameterStorage, couchdb, redis, invokerAuth } = config;
+  const { parameterStorage, couchdb, kafka, redis, invokerAuth } = config;
   const keys = Object.fromEntries(
     Object.entries(parameterStorage.keys).map(([cipher, all]) => [cipher, all?.map(() => '(hidden)')]),
   );
@@ -267,6 +280,7 @@ export function withoutSecrets(config: Config): Config {
     ...config,
     parameterStorage: { ...parameterStorage, keys },
     ...(couchdb && { couchdb: { ...couchdb, url: hidden(couchdb.url) } }),
+    ...(kafka?.sasl && { kafka: { ...kafka, sasl: { ...kafka.sasl, password: '(hidden)' } } }),
     ...(redis && { redis: { ...redis, url: hidden(redis.url) } }),
     ...(invokerAuth !== undefined && { invokerAuth: '(hidden)' }),
   };

@@ -12,4 +12,10 @@ export interface RunningKafka {
 
 export function hasKafka(): boolean;
 export function installKafka(): string | undefined;
-export function startKafka(options: { dir: string; port?: number; heapMiB?: number }): Promise<RunningKafka>;
+export function startKafka(options: {
+  dir: string;
+  port?: number;
+  heapMiB?: number;
+  /** Its protocol, default PLAINTEXT, and settings that this needs. */
+  listener?: { protocol: string; lines: string[] };
+}): Promise<RunningKafka>;

@@ -61,11 +61,13 @@ function accepts(port) {
 }
 
 /** For one machine: few threads and partitions; a broker that was killed is let in again after one second, not nine. */
-const settings = (dir, port, controllerPort) => `process.roles=broker,controller
+const settings = (dir, port, controllerPort, own) => `process.roles=broker,controller
 node.id=1
-listeners=PLAINTEXT://${localhost}:${port},CONTROLLER://${localhost}:${controllerPort}
-advertised.listeners=PLAINTEXT://${localhost}:${port}
-controller.listener.names=CONTROLLER
+listeners=${own.protocol}://${localhost}:${port},CONTROLLER://${localhost}:${controllerPort}
+advertised.listeners=${own.protocol}://${localhost}:${port}
+listener.security.protocol.map=${own.protocol}:${own.protocol},CONTROLLER:PLAINTEXT
+security.inter.broker.protocol=${own.protocol}
+${own.lines.map((line) => `${line}\n`).join('')}controller.listener.names=CONTROLLER
 controller.quorum.voters=1@${localhost}:${controllerPort}
 log.dirs=${join(dir, 'data')}
 auto.create.topics.enable=false
@@ -108,15 +110,16 @@ function format(dir, config) {
 /**
  * Starts a broker whose data lies in the folder `dir`, which is made where it is missing: what an earlier broker left there
  * is served again. It ends with this process.
- * @param {{dir: string, port?: number, heapMiB?: number}} options `port` 0 or absent: a free one.
+ * @param {{dir: string, port?: number, heapMiB?: number, listener?: {protocol: string, lines: string[]}}} options
+ *   `port` 0 or absent: a free one. `listener`: its protocol (default PLAINTEXT), and settings that this needs.
  * @returns {Promise<{brokers: string, port: number, pid: number, stop(): Promise<void>, kill(): Promise<void>}>}
  *   `brokers` as a client wants it; `stop` has it end in order, `kill` at once.
  */
-export async function startKafka({ dir, port = 0, heapMiB = 256 }) {
+export async function startKafka({ dir, port = 0, heapMiB = 256, listener = { protocol: 'PLAINTEXT', lines: [] } }) {
   mkdirSync(dir, { recursive: true });
   const brokerPort = port === 0 ? await freePort() : port;
   const config = join(dir, 'server.properties');
-  writeFileSync(config, settings(dir, brokerPort, await freePort()));
+  writeFileSync(config, settings(dir, brokerPort, await freePort(), listener));
   if (!existsSync(join(dir, 'data', 'meta.properties'))) format(dir, config);
 
   const logFile = join(dir, 'kafka.log');

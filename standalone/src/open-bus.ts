@@ -6,6 +6,7 @@ import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { KafkaBus } from '@gpuwhisk/engines/kafka/kafka-bus';
 import { durableRetentionMs } from '@gpuwhisk/engines/kafka/topic-settings';
 import type { Engines } from './engines.js';
+import { kafkaConnection } from './kafka-connection.js';
 
 /** The bus that the configuration names, and the start marks of what is taken from it. */
 export interface OpenedBus extends Pick<Engines, 'bus' | 'marks'> {
@@ -36,8 +37,10 @@ async function openLog({ config, clock, random, logger }: BusParts): Promise<Ope
 
 async function openKafka(
   { config, clock, random, logger, metrics }: BusParts,
-  { brokers, topicPrefix, replicationFactor }: NonNullable<BusParts['config']['kafka']>,
+  settings: NonNullable<BusParts['config']['kafka']>,
 ): Promise<OpenedBus> {
+  const connection = await kafkaConnection(settings);
+  const { topicPrefix, replicationFactor } = settings;
   const marks = await LocalMarks.open({
     disk: systemDisk,
     folder: join(config.dataDir, 'marks'),
@@ -49,8 +52,7 @@ async function openKafka(
   const counts = busMetrics(metrics.registry);
   const loggedMs = new Map<string, number>();
   const bus = new KafkaBus({
-    connection: { brokers: brokers.split(','), clientId: 'gpuwhisk' },
-    ...{ clock, random, topicPrefix, replicationFactor },
+    ...{ connection, clock, random, topicPrefix, replicationFactor },
     onCommitted: (activationId) => marks.forget(activationId),
     onMalformed: (topic, offset, reason) => {
       counts.malformed(topic);

@@ -5,7 +5,7 @@ import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { backoffMs } from './backoff.js';
-import { KafkaUnavailableError, protocolErrorType } from './kafka-errors.js';
+import { KafkaUnavailableError, isRefusal, protocolErrorType } from './kafka-errors.js';
 import { KafkaLink } from './kafka-link.js';
 import { KafkaTopic } from './kafka-topic.js';
 import type { TopicContext } from './kafka-topic.js';
@@ -183,7 +183,7 @@ export class KafkaBus implements MessageBus {
         return await run();
       } catch (cause) {
         const waitMs = backoffMs(attempt, random);
-        if (this.closing || clock.monotonicMs() + waitMs > untilMs) {
+        if (this.closing || isRefusal(cause) || clock.monotonicMs() + waitMs > untilMs) {
           const { brokers } = this.options.connection;
           const reason = (cause as Error).message;
           throw new KafkaUnavailableError(`Kafka at ${brokers.join(', ')} cannot be used: ${reason}`, { cause });

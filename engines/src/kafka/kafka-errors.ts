@@ -24,6 +24,12 @@ export class KafkaUnavailableError extends Error {
   override name = 'KafkaUnavailableError';
 }
 
+/** Whether the broker does not know who asks, or is not trusted: asking again would change nothing. */
+export function isRefusal(error: unknown): boolean {
+  const { name, message } = error as Error;
+  return name === 'KafkaJSSASLAuthenticationError' || /certificate/i.test(message);
+}
+
 /** What Kafka calls the reason of a failed request, for example `MESSAGE_TOO_LARGE`; undefined: it gave none. */
 export function protocolErrorType(error: unknown): string | undefined {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {
