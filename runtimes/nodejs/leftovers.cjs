@@ -8,6 +8,7 @@ const { keepFolders } = require('./folders.cjs');
 
 const { setImmediate: nextTurn, clearTimeout, clearImmediate } = timers;
 const endingMs = 500;
+const lookingMs = 50;
 /** Timers are looked through for ended ones whenever there are so many more than after the last time. */
 const timersBetweenSweeps = 1000;
 
@@ -50,7 +51,7 @@ class Leftovers {
   #folder = process.cwd();
   #mask = process.umask();
   #handles = new Set(process._getActiveHandles());
-  #resources = this.#countResources();
+  #resources = process.getActiveResourcesInfo().length;
   #descriptors = this.#listDescriptors();
   #threads = this.#countThreads();
   #emitters;
@@ -67,10 +68,6 @@ class Leftovers {
       emitter,
       listeners: new Map(emitter.eventNames().map((name) => [name, emitter.rawListeners(name)])),
     }));
-  }
-
-  #countResources() {
-    return process.getActiveResourcesInfo().length;
   }
 
   /** The folder has a link for each, besides two of its own; to list it would make the kernel look each up. */
@@ -91,21 +88,26 @@ class Leftovers {
     process.umask(this.#mask);
     process.exitCode = undefined;
     this.#emptyFolders();
-    const deadlineMs = performance.now() + endingMs;
-    let turns = 0;
-    while (this.#countResources() > this.#resources && performance.now() < deadlineMs) {
+    return (await this.#settle(endingMs)).turns;
+  }
+
+  /** Ends what goes on and was not there before, and waits for it; resolves with what then goes on. */
+  async #settle(mostMs) {
+    const deadlineMs = performance.now() + mostMs;
+    for (let turns = 0; ; turns += 1) {
+      const resources = process.getActiveResourcesInfo();
+      if (resources.length <= this.#resources || performance.now() >= deadlineMs) return { turns, resources };
       for (const handle of process._getActiveHandles()) if (!this.#handles.has(handle)) endHandle(handle);
       await new Promise((resolve) => nextTurn(resolve));
       stopTimers();
-      turns += 1;
     }
-    return turns;
   }
 
-  /** What is not as it was, in words. */
-  differences() {
+  /** Resolves with what is not as it was, in words. */
+  async differences() {
     const left = [];
-    const resources = process.getActiveResourcesInfo();
+    // The collector may have had an immediate made just now.
+    const { resources } = await this.#settle(lookingMs);
     if (resources.length !== this.#resources)
       left.push(`something that goes on (${[...new Set(resources)].join(', ')})`);
     if (this.#listDescriptors() !== this.#descriptors) left.push('descriptors');

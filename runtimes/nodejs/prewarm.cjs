@@ -191,7 +191,7 @@ async function prewarm(folders) {
     const lookedMs = performance.now();
     // Nothing of the action has run since the first look, unless there was something to end.
     if (restored > 0 && restoreShared(thorough, []) > 0) left.push('built-in objects that change');
-    left.push(...leftovers.differences());
+    left.push(...(await leftovers.differences()));
     if (thorough || unproved.length >= mostUnproved) {
       if (!(await isCollected())) left.push('objects of an action that is gone');
     }
