@@ -27,9 +27,9 @@ export function missingForCluster() {
   ];
 }
 
-/** Starts a Node.js program that ends with this one. */
-function startNode(args, options) {
-  const command = [process.execPath, ...args];
+/** Starts a Node.js program that ends with this one; `before` are words before its command, such as those of `env`. */
+function startNode(args, options, before = []) {
+  const command = [...before, process.execPath, ...args];
   const [program, ...rest] = hasSetpriv ? ['setpriv', '--pdeathsig', 'KILL', ...command] : command;
   return spawn(program, rest, { ...options, env: { ...process.env, NODE_OPTIONS: '' } });
 }
@@ -64,12 +64,12 @@ function output(child, pattern, name) {
   });
 }
 
-async function startCouchdb() {
-  const child = startNode([couchdb], { stdio: ['pipe', 'pipe', 'inherit'] });
+async function startCouchdb(host) {
+  const child = startNode([couchdb, '0', '', host], { stdio: ['pipe', 'pipe', 'inherit'] });
   const [, port] = await output(child, /(\d+)\s/, 'the CouchDB-protocol server');
   const exited = exitOf(child);
   return {
-    url: `http://${localhost}:${port}`,
+    url: `http://${host}:${port}`,
     pid: child.pid,
     stop: () => {
       child.stdin.end();
@@ -83,14 +83,13 @@ class Member {
   #stopping = false;
   #timer;
 
-  constructor(role, name, args, log) {
-    Object.assign(this, { role, name, args, log });
+  constructor(role, name, args, log, before) {
+    Object.assign(this, { role, name, args, log, before });
   }
 
   async start() {
-    const child = (this.child = startNode([main, this.role, '--name', this.name, ...this.args], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-    }));
+    const args = [main, this.role, '--name', this.name, ...this.args];
+    const child = (this.child = startNode(args, { stdio: ['ignore', 'pipe', 'pipe'] }, this.before));
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => this.log(this.name, String(data)));
     this.exited = exitOf(child).then(() => {
       if (!this.#stopping) this.#timer = setTimeout(() => void this.start().catch(() => undefined), restartMs);
@@ -114,7 +113,7 @@ class Member {
 }
 
 /** One address for several: each connection goes to the next of them that takes it. */
-async function startProxy(ports) {
+async function startProxy(addresses) {
   let turn = 0;
   const sockets = new Set();
   const server = createServer((client) => {
@@ -122,7 +121,7 @@ async function startProxy(ports) {
     client.once('close', () => sockets.delete(client));
     client.on('error', () => client.destroy());
     const pass = (left) => {
-      const onward = connect(ports[turn++ % ports.length], localhost);
+      const onward = connect(addresses[turn++ % addresses.length]);
       let isConnected = false;
       onward.once('connect', () => {
         isConnected = true;
@@ -135,7 +134,7 @@ async function startProxy(ports) {
       client.once('close', () => onward.destroy());
       onward.once('close', () => isConnected && client.destroy());
     };
-    pass(ports.length);
+    pass(addresses.length);
   });
   await new Promise((resolve, reject) => server.once('error', reject).listen(0, localhost, resolve));
   return {
@@ -168,7 +167,9 @@ async function createAccount(couchdbUrl, name) {
 
 /**
  * Starts a cluster whose data lies in the folder `dir`. `set` are settings of all its processes (KEY=VALUE), `invokerSet` of
- * its invokers; `log(name, text)` is told what they print; `wayToRedis(port)` gives the port at which they shall reach it.
+ * its invokers; `log(name, text)` is told what they print. Where something is to come between: `wayToRedis(port)` gives the port
+ * at which they shall reach it, `engineHost` is the address of this machine where they reach the engines, and `placeOf(name)`
+ * gives the address that a process listens at and words before its command.
  * Gives `{ url, auth, controllers, invokers, redis, kafka, stop }`; members have `name`, `url`, `pid`.
  */
 export async function startCluster({
@@ -179,6 +180,8 @@ export async function startCluster({
   invokerSet = [],
   log = () => undefined,
   wayToRedis = (port) => port,
+  engineHost = localhost,
+  placeOf = () => ({}),
 }) {
   const stops = [];
   const stop = async () => {
@@ -197,20 +200,26 @@ export async function startCluster({
   try {
     mkdirSync(join(dir, 'redis'), { recursive: true });
     const [kafka, redis, couch] = await Promise.all([
-      started(startKafka({ dir: join(dir, 'kafka') })),
-      started(startRedis({ dir: join(dir, 'redis') })),
-      started(startCouchdb()),
+      started(startKafka({ dir: join(dir, 'kafka'), host: engineHost })),
+      started(startRedis({ dir: join(dir, 'redis'), host: engineHost })),
+      started(startCouchdb(engineHost)),
     ]);
     const settings = (all) => all.flatMap((setting) => ['--set', setting]);
-    const redisUrl = `redis://${localhost}:${await wayToRedis(redis.port)}`;
+    const redisUrl = `redis://${engineHost}:${await wayToRedis(redis.port)}`;
     const shared = ['--kafka', kafka.brokers, '--redis', redisUrl, '--couchdb', couch.url, '--couchdb-prefix', prefix];
-    const ports = [];
-    while (ports.length < controllerCount) ports.push(await freePort());
-    const proxy = await started(startProxy(ports));
+    const addresses = [];
+    while (addresses.length < controllerCount) {
+      const { host = localhost } = placeOf(`controller-${addresses.length}`);
+      addresses.push({ host, port: await freePort() });
+    }
+    const proxy = await started(startProxy(addresses));
     const common = (name) => [...shared, '--data', join(dir, name), ...settings([`apiHost=${proxy.url}`, ...set])];
     const memory = `poolMemoryMiB=${Math.floor((totalmem() * 0.6) / 1024 / 1024 / invokerCount)}`;
-    const member = (role, name, args) => new Member(role, name, args, log);
-    const controllers = ports.map((port, at) =>
+    const member = (role, name, args) => {
+      const { host = localhost, before = [] } = placeOf(name);
+      return new Member(role, name, ['--host', host, ...args], log, before);
+    };
+    const controllers = addresses.map(({ port }, at) =>
       member('controller', `controller-${at}`, [
         ...common(`controller-${at}`),
         ...settings(['gatewayPort=false']),

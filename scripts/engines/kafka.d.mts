@@ -14,6 +14,8 @@ export function hasKafka(): boolean;
 export function installKafka(): string | undefined;
 export function startKafka(options: {
   dir: string;
+  /** Where clients reach it, an address of this machine; default 127.0.0.1. */
+  host?: string;
   port?: number;
   heapMiB?: number;
   /** Its protocol, default PLAINTEXT, and settings that this needs. */

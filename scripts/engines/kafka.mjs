@@ -47,9 +47,9 @@ async function freePort() {
   return port;
 }
 
-function accepts(port) {
+function accepts(host, port) {
   return new Promise((resolve) => {
-    const socket = createConnection({ host: localhost, port, timeout: 1000 });
+    const socket = createConnection({ host, port, timeout: 1000 });
     const end = (answer) => {
       socket.destroy();
       resolve(answer);
@@ -61,10 +61,10 @@ function accepts(port) {
 }
 
 /** For one machine: few threads and partitions; a broker that was killed is let in again after one second, not nine. */
-const settings = (dir, port, controllerPort, own) => `process.roles=broker,controller
+const settings = (dir, host, port, controllerPort, own) => `process.roles=broker,controller
 node.id=1
-listeners=${own.protocol}://${localhost}:${port},CONTROLLER://${localhost}:${controllerPort}
-advertised.listeners=${own.protocol}://${localhost}:${port}
+listeners=${own.protocol}://${host}:${port},CONTROLLER://${localhost}:${controllerPort}
+advertised.listeners=${own.protocol}://${host}:${port}
 listener.security.protocol.map=${own.protocol}:${own.protocol},CONTROLLER:PLAINTEXT
 security.inter.broker.protocol=${own.protocol}
 ${own.lines.map((line) => `${line}\n`).join('')}controller.listener.names=CONTROLLER
@@ -110,16 +110,22 @@ function format(dir, config) {
 /**
  * Starts a broker whose data lies in the folder `dir`, which is made where it is missing: what an earlier broker left there
  * is served again. It ends with this process.
- * @param {{dir: string, port?: number, heapMiB?: number, listener?: {protocol: string, lines: string[]}}} options
- *   `port` 0 or absent: a free one. `listener`: its protocol (default PLAINTEXT), and settings that this needs.
+ * @param {{dir: string, host?: string, port?: number, heapMiB?: number, listener?: {protocol: string, lines: string[]}}} options
+ *   `host`: where clients reach it, an address of this machine (default 127.0.0.1). `port` 0 or absent: a free one. `listener`: its protocol (default PLAINTEXT), and settings that this needs.
  * @returns {Promise<{brokers: string, port: number, pid: number, stop(): Promise<void>, kill(): Promise<void>}>}
  *   `brokers` as a client wants it; `stop` has it end in order, `kill` at once.
  */
-export async function startKafka({ dir, port = 0, heapMiB = 256, listener = { protocol: 'PLAINTEXT', lines: [] } }) {
+export async function startKafka({
+  dir,
+  host = localhost,
+  port = 0,
+  heapMiB = 256,
+  listener = { protocol: 'PLAINTEXT', lines: [] },
+}) {
   mkdirSync(dir, { recursive: true });
   const brokerPort = port === 0 ? await freePort() : port;
   const config = join(dir, 'server.properties');
-  writeFileSync(config, settings(dir, brokerPort, await freePort(), listener));
+  writeFileSync(config, settings(dir, host, brokerPort, await freePort(), listener));
   if (!existsSync(join(dir, 'data', 'meta.properties'))) format(dir, config);
 
   const logFile = join(dir, 'kafka.log');
@@ -141,7 +147,7 @@ export async function startKafka({ dir, port = 0, heapMiB = 256, listener = { pr
     clearTimeout(late);
   };
   const untilMs = performance.now() + startTimeoutMs;
-  while (!(await accepts(brokerPort))) {
+  while (!(await accepts(host, brokerPort))) {
     const ended = child.exitCode !== null || child.signalCode !== null || child.pid === undefined;
     if (ended || performance.now() > untilMs) {
       if (!ended) await end('SIGKILL');
@@ -150,7 +156,7 @@ export async function startKafka({ dir, port = 0, heapMiB = 256, listener = { pr
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   return {
-    brokers: `${localhost}:${brokerPort}`,
+    brokers: `${host}:${brokerPort}`,
     port: brokerPort,
     pid: child.pid,
     stop: () => end('SIGTERM'),

@@ -12,25 +12,27 @@ const startMs = 20_000;
 const attempts = 5;
 
 /**
- * Starts redis-server in the folder `dir`, on `port` or one that is free. It ends with the process that started it.
- * `env` is added to its environment, `args` to its command line. Gives `{ url, port, pid, stop }`; `stop` resolves when it has ended.
+ * Starts redis-server in the folder `dir`, at the address `host` of this machine, on `port` or one that is free. It ends with the
+ * process that started it. `env` is added to its environment, `args` to its command line. Gives `{ url, port, pid, stop }`; `stop` resolves when it has ended.
  */
-export async function startRedis({ dir, port, env = {}, args = [] }) {
+export async function startRedis({ dir, host = '127.0.0.1', port, env = {}, args = [] }) {
   for (let attempt = 1; ; attempt++) {
-    const started = await tryToStart(dir, port ?? (await freePort()), env, args);
+    const started = await tryToStart(dir, host, port ?? (await freePort()), env, args);
     if (started !== undefined) return started;
     // Somebody else took the port meanwhile.
     if (port !== undefined || attempt === attempts) throw new Error('redis-server did not start');
   }
 }
 
-async function tryToStart(dir, port, env, more) {
+async function tryToStart(dir, host, port, env, more) {
   const args = [
     'redis-server',
     '--port',
     port,
     '--bind',
-    '127.0.0.1',
+    host,
+    '--protected-mode',
+    'no',
     '--dir',
     dir,
     '--save',
@@ -49,9 +51,9 @@ async function tryToStart(dir, port, env, more) {
   void exited.then(() => (isOver = true));
   const until = Date.now() + startMs;
   while (!isOver && Date.now() < until) {
-    if (await answers(port)) {
+    if (await answers(host, port)) {
       return {
-        url: `redis://127.0.0.1:${port}`,
+        url: `redis://${host}:${port}`,
         port,
         pid: child.pid,
         async stop() {
@@ -68,9 +70,9 @@ async function tryToStart(dir, port, env, more) {
 }
 
 /** Whether a Redis says PONG. */
-function answers(port) {
+function answers(host, port) {
   return new Promise((resolve) => {
-    const socket = createConnection({ host: '127.0.0.1', port }, () => socket.write('PING\r\n'));
+    const socket = createConnection({ host, port }, () => socket.write('PING\r\n'));
     socket.setTimeout(1000, () => socket.destroy());
     socket.on('data', (data) => {
       resolve(data.toString().startsWith('+PONG'));

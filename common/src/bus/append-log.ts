@@ -15,7 +15,10 @@ export interface LogDamage {
   reason: 'torn tail' | 'bad checksum' | 'unreadable';
 }
 
-/** Thrown by append and rejected by synced once a write or sync failed: the log takes nothing until it is opened anew. */
+/**
+ * Thrown by append and rejected by synced while the log cannot be written. What was appended before is kept in memory, and is
+ * written as soon as that is possible: it may be there after all.
+ */
 export class LogFailedError extends Error {
   override name = 'LogFailedError';
 }

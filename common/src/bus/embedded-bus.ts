@@ -15,6 +15,8 @@ const checkpointStream = 'bus.done';
 
 /** What was done is noted in the log at most this much later, ms. */
 const checkpointMs = 15;
+/** While the log takes nothing that is tried so often, ms. */
+const checkpointRetryMs = 1000;
 
 export interface EmbeddedBusOptions {
   clock: Clock;
@@ -26,7 +28,7 @@ export interface EmbeddedBusOptions {
   onDone?: (message: JsonObject) => void;
   /** A message was appended again, and what the log has about it from before may be dropped. */
   onCarry?: (message: JsonObject) => void;
-  /** Told when consumed messages cannot be noted: the log has failed, and they will come again. */
+  /** Told when consumed messages cannot be noted: if the process ends before the log can be written, they come again. */
   onWarning?: (warning: Error) => void;
 }
 
@@ -150,7 +152,7 @@ export class EmbeddedBus implements MessageBus {
     return topic?.groups.get(groupName)?.lag ?? topic?.pendingMessages ?? 0;
   }
 
-  /** Stops deliveries and notes durably what is done. The log stays open. */
+  /** Stops deliveries and notes durably what is done. The log stays open. Rejects if it cannot be noted: it will come again. */
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
@@ -158,8 +160,8 @@ export class EmbeddedBus implements MessageBus {
       for (const group of topic.groups.values()) group.unsubscribe();
     }
     if (!this.checkpointTimer) return;
-    const position = this.writeCheckpoint();
-    if (position !== undefined) await (this.log as AppendLog).synced(position);
+    const position = this.appendCheckpoint();
+    await (this.log as AppendLog).synced(position);
   }
 
   private topic(name: string): Topic {
@@ -188,25 +190,30 @@ export class EmbeddedBus implements MessageBus {
     if (!this.closed) this.checkpointTimer ??= this.setCheckpointTimer();
   }
 
-  private setCheckpointTimer(): Timer {
-    return this.options.clock.setTimer(checkpointMs, () => this.writeCheckpoint());
+  private setCheckpointTimer(afterMs = checkpointMs): Timer {
+    return this.options.clock.setTimer(afterMs, () => this.writeCheckpoint());
   }
 
-  /** Appends what every group has consumed. Undefined if the log cannot take it: then messages come again. */
+  /** Appends what every group has consumed. Undefined if the log cannot take it: it is tried again. */
   private writeCheckpoint(): number | undefined {
+    try {
+      return this.appendCheckpoint();
+    } catch (error) {
+      this.options.onWarning?.(error as Error);
+      const afterMs = error instanceof LogBehindError ? checkpointMs : checkpointRetryMs;
+      if (!this.closed) this.checkpointTimer = this.setCheckpointTimer(afterMs);
+      return undefined;
+    }
+  }
+
+  private appendCheckpoint(): number {
     this.checkpointTimer?.cancel();
     this.checkpointTimer = undefined;
     const log = this.log as AppendLog;
-    try {
-      this.carryForward(log);
-      const position = log.append(checkpointStream, JSON.stringify(takeCheckpoint(this.durableTopics())));
-      this.releaseBehind(log, position);
-      return position;
-    } catch (error) {
-      this.options.onWarning?.(error as Error);
-      if (error instanceof LogBehindError && !this.closed) this.checkpointTimer = this.setCheckpointTimer();
-      return undefined;
-    }
+    this.carryForward(log);
+    const position = log.append(checkpointStream, JSON.stringify(takeCheckpoint(this.durableTopics())));
+    this.releaseBehind(log, position);
+    return position;
   }
 
   private *durableTopics(): Iterable<Topic> {

@@ -11,6 +11,8 @@ import { recoverFolder, segmentName } from './log-recovery.js';
 
 /** Entries that nobody waits for are written and synced after this time, ms. */
 const lazyMs = 20;
+/** After a failure it is tried so often whether the log can be written again, ms. */
+const repairMs = 1000;
 
 export interface AppendLogOptions {
   disk: Disk;
@@ -53,6 +55,10 @@ class FileLog implements AppendLog {
   private removal: Promise<void> | undefined;
   private releasedPosition = 0;
   private failure: LogFailedError | undefined;
+  /** What could not be written: it goes out first once there is room. */
+  private unwritten: Group[] = [];
+  private repairTimer: Timer | undefined;
+  private repairing: Promise<void> | undefined;
   private closed = false;
 
   constructor(
@@ -122,6 +128,8 @@ class FileLog implements AppendLog {
       await this.flushed;
     }
     if (this.scheduled !== 'now') this.scheduled?.cancel();
+    if (!this.closed && this.unwritten.length > 0) await this.repair();
+    this.repairTimer?.cancel();
     const failure = this.closed ? undefined : this.failure;
     this.closed = true;
     this.failure ??= new LogFailedError('the log is closed');
@@ -151,15 +159,11 @@ class FileLog implements AppendLog {
     do {
       const group = (this.writing = this.gathered.take());
       try {
-        const active = await this.activeFor(group);
-        await active.file.append(active.segment.bytes === 0 ? this.withHeader(group) : group.chunks);
-        active.segment.bytes += group.bytes + (active.segment.bytes === 0 ? fileHeaderBytes : 0);
-        await active.file.sync();
+        await this.write(group);
       } catch (error) {
         this.fail(error as Error, group);
         return;
       }
-      this.syncedPosition = group.lastPosition;
       this.writing = undefined;
       this.gathered.recycle();
       group.outcome?.resolve();
@@ -167,12 +171,63 @@ class FileLog implements AppendLog {
     if (this.gathered.bytes > 0) this.scheduled = this.options.clock.setTimer(lazyMs, () => this.startFlush());
   }
 
-  /** After a failed write or sync nobody knows what is on disk, so nothing more is taken. */
+  private async write(group: Group): Promise<void> {
+    const { file, segment } = await this.activeFor(group);
+    const isNew = segment.bytes === 0;
+    await file.append(isNew ? this.withHeader(group) : group.chunks);
+    await file.sync();
+    segment.bytes += group.bytes + (isNew ? fileHeaderBytes : 0);
+    this.syncedPosition = group.lastPosition;
+  }
+
+  /**
+   * After a failed write or sync nobody knows what is on disk behind what was synced. Nothing more is taken, and whoever waits is
+   * told so; but what was appended is kept, since others may have acted on it, and goes out once the log can be written.
+   */
   private fail(cause: Error, group: Group): void {
     this.failure = new LogFailedError(`the log cannot be written: ${cause.message}`, { cause });
     this.writing = undefined;
-    group.outcome?.reject(this.failure);
-    this.gathered.take().outcome?.reject(this.failure);
+    this.unwritten = this.gathered.bytes > 0 ? [group, this.gathered.take()] : [group];
+    for (const each of this.unwritten) each.outcome?.reject(this.failure);
+    this.repairLater();
+  }
+
+  private repairLater(): void {
+    this.repairTimer = this.options.clock.setBackgroundTimer(repairMs, () => void this.repair());
+  }
+
+  /** Tries once to write what could not be written, after which the log takes entries again. Never rejects. */
+  private repair(): Promise<void> {
+    this.repairTimer?.cancel();
+    return (this.repairing ??= this.tryRepair().finally(() => {
+      this.repairing = undefined;
+    }));
+  }
+
+  private async tryRepair(): Promise<void> {
+    try {
+      await this.cutActive();
+      for (let group = this.unwritten[0]; group; group = this.unwritten[0]) {
+        await this.write(group);
+        this.unwritten.shift();
+      }
+    } catch (error) {
+      this.failure = new LogFailedError(`the log cannot be written: ${(error as Error).message}`, { cause: error });
+      this.repairLater();
+      return;
+    }
+    this.gathered.recycle();
+    this.failure = undefined;
+  }
+
+  /** Ends the file that is appended to behind what was synced: what follows goes to a new one. */
+  private async cutActive(): Promise<void> {
+    if (this.active === undefined) return;
+    const { file, segment } = this.active;
+    await file.truncate(segment.bytes);
+    await file.sync();
+    this.active = undefined;
+    await file.close();
   }
 
   private withHeader(group: Group): Uint8Array[] {

@@ -88,7 +88,16 @@ export const systemDisk: Disk = {
       () => false,
     );
     const handle = await open(path, 'a+');
-    if (!existed) await syncFolder(parentOf(path));
+    if (!existed) {
+      try {
+        await syncFolder(parentOf(path));
+      } catch (error) {
+        // Else the next try would find it, and not sync its folder.
+        await handle.close();
+        await rm(path, { force: true });
+        throw error;
+      }
+    }
     return new SystemFile(handle);
   },
   async list(folder) {

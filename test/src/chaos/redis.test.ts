@@ -29,9 +29,11 @@ const program = fileURLToPath(new URL('../../../standalone/dist/cluster/main.js'
 
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), 'gpuwhisk-redis-'));
-    cluster = await startCluster(2, 1, async (port) => {
-      relay = await startSilentRelay(port);
-      return relay.port;
+    cluster = await startCluster(2, 1, {
+      wayToRedis: async (port) => {
+        relay = await startSilentRelay(port);
+        return relay.port;
+      },
     });
     callers = cluster.controllers.map(({ url }) => new ApiClient(url, cluster.auth));
     anyone = new ApiClient(cluster.url, cluster.auth);

@@ -24,17 +24,29 @@ export interface Cluster {
   stop(): Promise<void>;
 }
 
+/** What may come between a cluster's processes and what they are on. */
+interface ClusterOptions {
+  /** Settings of all, and of invokers, besides the tests' own. */
+  set?: string[];
+  invokerSet?: string[];
+  /** Gives the port at which processes reach the Redis at `port`. */
+  wayToRedis?: (port: number) => Promise<number>;
+  /** The address of this machine where processes reach the engines. */
+  engineHost?: string;
+  /** The address that a process listens at, and words before its command. */
+  placeOf?: (name: string) => { host?: string | undefined; before?: string[] };
+}
+
 interface Starter {
   missingForCluster(): string[];
-  startCluster(options: {
-    dir: string;
-    controllers: number;
-    invokers: number;
-    set?: string[];
-    invokerSet?: string[];
-    log?: (name: string, text: string) => void;
-    wayToRedis?: (port: number) => Promise<number>;
-  }): Promise<Cluster>;
+  startCluster(
+    options: ClusterOptions & {
+      dir: string;
+      controllers: number;
+      invokers: number;
+      log?: (name: string, text: string) => void;
+    },
+  ): Promise<Cluster>;
 }
 
 const starter = (await import(new URL('../../../scripts/local-cluster.mjs', import.meta.url).href)) as Starter;
@@ -42,24 +54,24 @@ const starter = (await import(new URL('../../../scripts/local-cluster.mjs', impo
 /** What is missing for a cluster here; empty: nothing. */
 export const missing = starter.missingForCluster();
 
-/**
- * Starts a cluster that leaves nothing behind when it stops; `printed` gives what its processes wrote. `wayToRedis` gives the
- * port at which its processes reach the Redis at `port`.
- */
+/** Starts a cluster that leaves nothing behind when it stops; `printed` gives what its processes wrote. */
 export async function startCluster(
   controllers: number,
   invokers: number,
-  wayToRedis?: (port: number) => Promise<number>,
+  options: ClusterOptions = {},
 ): Promise<Cluster & { printed: () => string }> {
   const dir = await mkdtemp(join(tmpdir(), 'gpuwhisk-distributed-'));
   let text = '';
   const cluster = await starter.startCluster({
+    ...options,
     ...{ dir, controllers, invokers },
-    set: ['userEvents=true'],
+    set: ['userEvents=true', ...(options.set ?? [])],
     // Small: so that what is tested is the cluster and not the machine.
-    invokerSet: ['containers=process', 'stemCells=false', 'poolMemoryMiB=1024', 'gpus=sim:a100-40'],
+    invokerSet: [
+      ...['containers=process', 'stemCells=false', 'poolMemoryMiB=1024', 'gpus=sim:a100-40'],
+      ...(options.invokerSet ?? []),
+    ],
     log: (name, line) => (text = (text + `${name}: ${line}`).slice(-20_000)),
-    ...(wayToRedis && { wayToRedis }),
   });
   return {
     ...cluster,

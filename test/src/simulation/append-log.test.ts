@@ -91,20 +91,52 @@ describe('the append log', () => {
     await expect(log.synced(65)).rejects.toBeInstanceOf(RangeError);
   });
 
-  test.each(['append', 'sync'] as const)('after a failed %s nothing is taken or called durable', async (operation) => {
-    const { log } = await open();
-    await clock.runUntil(log.synced(log.append('a', 'before')));
-    disk.failLater(operation, 0, 'ENOSPC: no space left on device');
-    const position = log.append('a', 'lost');
-    await expect(clock.runUntil(log.synced(position))).rejects.toThrow('ENOSPC');
-    expect(() => log.append('a', 'later')).toThrow(LogFailedError);
-    await expect(log.synced(position)).rejects.toBeInstanceOf(LogFailedError);
-    await expect(log.synced(1)).resolves.toBeUndefined();
-    await expect(clock.runUntil(log.close())).rejects.toBeInstanceOf(LogFailedError);
-    await clock.runUntil(log.close());
-    crash();
-    expect((await open()).entries[0]).toBe('1 a before');
-  });
+  test.each(['append', 'sync'] as const)(
+    'after a failed %s nothing is taken or called durable until it is written after all',
+    async (operation) => {
+      const { log } = await open();
+      await clock.runUntil(log.synced(log.append('a', 'before')));
+      disk.failLater(operation, 0, 'ENOSPC: no space left on device');
+      const position = log.append('a', 'lost');
+      await expect(clock.runUntil(log.synced(position))).rejects.toThrow('ENOSPC');
+      expect(() => log.append('a', 'later')).toThrow(LogFailedError);
+      await expect(log.synced(position)).rejects.toBeInstanceOf(LogFailedError);
+      await expect(log.synced(1)).resolves.toBeUndefined();
+      await clock.runFor(2000);
+      await expect(log.synced(position)).resolves.toBeUndefined();
+      await clock.runUntil(log.synced(log.append('a', 'later')));
+      crash();
+      expect(await open()).toMatchObject({ entries: ['1 a before', '2 a lost', '3 a later'], damage: [] });
+    },
+  );
+
+  test.each(['append', 'sync'] as const)(
+    'a log that is closed after a failed %s tries once more',
+    async (operation) => {
+      const failing = async (times: number): Promise<void> => {
+        const { log } = await open();
+        await clock.runUntil(log.synced(log.append('a', 'before')));
+        for (let left = times; left > 0; left--) disk.failLater(operation, 0, 'ENOSPC: no space left on device');
+        await expect(clock.runUntil(log.synced(log.append('a', 'late')))).rejects.toThrow('ENOSPC');
+        const closed = log.close();
+        await expect(
+          clock.runUntil(
+            closed.then(
+              () => log.close(),
+              () => log.close(),
+            ),
+          ),
+        ).resolves.toBeUndefined();
+        return closed;
+      };
+      await failing(1);
+      crash();
+      expect((await open()).entries).toEqual(['1 a before', '2 a late']);
+      await expect(failing(2)).rejects.toBeInstanceOf(LogFailedError);
+      crash();
+      expect((await open()).entries.slice(0, 3)).toEqual(['1 a before', '2 a late', '3 a before']);
+    },
+  );
 
   test('takes no more than it may hold in memory', async () => {
     const { log } = await open({ maxGatheredBytes: 1000 });

@@ -1,0 +1,47 @@
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { ApiClient } from '../platform/api-client.js';
+import { until } from '../platform/running-platform.js';
+
+const waitMs = 60_000;
+const pauseMs = 50;
+
+/** Callers that submit one activation after the other. */
+export interface Traffic {
+  accepted: readonly string[];
+  /** Statuses of all answers so far. */
+  statuses: ReadonlySet<number>;
+  /** Resolves when so many more have been accepted. */
+  more(count: number): Promise<void>;
+  /** Resolves with all that were accepted, once every caller has its answer. */
+  end(): Promise<readonly string[]>;
+}
+
+/** Starts one caller for each of `clients`; one that is not served pauses. */
+export function startTraffic(clients: readonly ApiClient[], action: string, payload: JsonObject): Traffic {
+  const accepted: string[] = [];
+  const statuses = new Set<number>();
+  let isOver = false;
+  const call = async (client: ApiClient): Promise<void> => {
+    while (!isOver) {
+      const answer = await client
+        .request<{ activationId: string }>('POST', `_/actions/${action}`, payload)
+        .catch(() => undefined);
+      if (answer !== undefined) statuses.add(answer.status);
+      if (answer?.status === 202) accepted.push(answer.body.activationId);
+      else await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    }
+  };
+  const calls = Promise.all(clients.map(call));
+  return {
+    ...{ accepted, statuses },
+    async more(count) {
+      const enough = accepted.length + count;
+      await until(`${count} more are accepted`, () => accepted.length >= enough, waitMs);
+    },
+    async end() {
+      isOver = true;
+      await calls;
+      return accepted;
+    },
+  };
+}
