@@ -8,7 +8,7 @@ import type { KafkaLink } from './kafka-link.js';
 import { commit, fetchCommitted } from './topic-offsets.js';
 
 /** What is done is committed at most this much later, ms, where brokers answer. */
-const commitDelayMs = 20;
+const commitDelayMs = 100;
 
 export interface OffsetCommitterOptions {
   /** With its prefix. */
