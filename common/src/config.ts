@@ -35,6 +35,8 @@ export const configSchema = z.strictObject({
   apiHost: z.string().optional(),
   /** Requests for `<namespace>.<vanityDomain>` lead to that namespace's web actions; absent: none do. */
   vanityDomain: z.string().min(1).optional(),
+  /** How long what runs may go on after the first signal to stop, ms. */
+  drainMs: count.default(10_000),
   /** Folder of all state; one server at a time. */
   dataDir: z.string().default('.gpuwhisk'),
   /** Entities, identities and records in a CouchDB, as OpenWhisk has them; absent: in the data folder. */

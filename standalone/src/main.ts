@@ -13,9 +13,6 @@ import { startPlatform } from './platform.js';
 import type { Platform } from './platform.js';
 import { goFirst } from './processor-priority.js';
 
-/** How long running activations may go on after the first signal to stop, ms. */
-const drainMs = 10_000;
-
 function greet(platform: Platform): void {
   const key = platform.wellKnownAccounts ? `${guest.uuid}:${guest.key}` : 'YOUR_KEY';
   const wsk = `./bin/wsk --apihost ${platform.url} --auth ${key}`;
@@ -36,12 +33,12 @@ function greet(platform: Platform): void {
   console.log(lines.join('\n'));
 }
 
-function stopOnSignals(platform: Platform): void {
+function stopOnSignals(platform: Platform, drainMs: number): void {
   let stopping = false;
   const stop = (): void => {
     if (stopping) process.exit(130);
     stopping = true;
-    console.log('Stopping; running activations have 10 seconds. Again to stop at once.');
+    console.log(`Stopping; running activations have ${drainMs / 1000} seconds. Again to stop at once.`);
     platform.close(drainMs).then(
       () => process.exit(0),
       (error: unknown) => {
@@ -57,7 +54,7 @@ function stopOnSignals(platform: Platform): void {
 async function serve(config: Config, accountLimits: AccountLimits): Promise<void> {
   goFirst();
   const platform = await startPlatform({ ...config, dataDir: resolve(config.dataDir) }, { accountLimits });
-  stopOnSignals(platform);
+  stopOnSignals(platform, config.drainMs);
   greet(platform);
 }
 

@@ -23,7 +23,10 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
   const { instance, bus, clock, logger, metrics } = engines;
   const catalog = await openCatalog(config, logger);
   opened.onClose(() => catalog.close());
-  const node = await openInvokerNode({ ...engines, catalog, serveApi: forwardApi(apiHost) });
+  // Functions may not reach the proxy itself, or not trust its certificate: they are told the address that passes requests on.
+  const ofNode = { ...config };
+  delete ofNode.apiHost;
+  const node = await openInvokerNode({ ...engines, config: ofNode, catalog, serveApi: forwardApi(apiHost) });
   opened.onClose(() => node.close());
   const pings = new HealthPings(bus, clock, logger, {
     ...{ instance, userMemory: `${node.memoryMiB} MB`, instanceType: 'invoker', tags: [], dedicatedNamespaces: [] },

@@ -12,10 +12,7 @@ import { startController } from './controller-process.js';
 import { parseClusterCommand, usage } from './flags.js';
 import { startInvoker } from './invoker-process.js';
 
-/** How long what runs may go on after the first signal to stop, ms. */
-const drainMs = 10_000;
-
-function stopOnSignals(serving: ClusterProcess): void {
+function stopOnSignals(serving: ClusterProcess, drainMs: number): void {
   let stopping = false;
   const stop = (): void => {
     if (stopping) process.exit(130);
@@ -48,7 +45,7 @@ try {
   else {
     if (command.role === 'invoker') goFirst();
     const serving = await (command.role === 'controller' ? startController : startInvoker)(command.config);
-    stopOnSignals(serving);
+    stopOnSignals(serving, command.config.drainMs);
     console.log(serving.line);
   }
 } catch (error) {
