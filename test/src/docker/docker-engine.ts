@@ -65,7 +65,9 @@ export async function startDocker(): Promise<DockerEngine> {
       await exited;
       clearTimeout(timer);
     }
-    spawnSync('umount', ['-l', inside('data'), inside('exec')], { stdio: 'ignore' });
+    // The last is there once a container had the host's network.
+    const mounts = [inside('data'), inside('exec'), inside('exec/netns/default')];
+    for (const mount of mounts) spawnSync('umount', ['-l', mount], { stdio: 'ignore' });
     rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
   };
   const deadline = performance.now() + startTimeoutMs;

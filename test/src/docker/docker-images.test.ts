@@ -1,22 +1,18 @@
-import { cpSync, mkdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import type { Container, ContainerFactory, ContainerSpec } from '@gpuwhisk/invoker/containers/container-factory';
-import { findPython } from '@gpuwhisk/invoker/runtimes/find-python';
 import { limits, runRequest } from '../contract/container-calls.js';
 import { textOf } from '../contract/containers/cases.js';
-import { classPathOf, compileJar, javaTools } from '../native/compile-jar.js';
+import { missing } from '../distributed/running-cluster.js';
+import { compileJar } from '../native/compile-jar.js';
 import { findLanguage } from '../native/prewarmer-harness.js';
-import { addCompiler, addJdk, addPython, importImage, makeRoot, place } from './base-image.js';
+import { buildImages, images } from './built-images.js';
 import { hasDocker, startDocker } from './docker-engine.js';
 import type { DockerEngine } from './docker-engine.js';
 import { openDockerFactory } from './docker-harness.js';
+import { serverCases } from './server-cases.js';
 
-const root = fileURLToPath(new URL('../../../', import.meta.url));
-const base = 'gpuwhisk/test-base:1';
 /** Java, where the machine has a JDK. */
 const java = hasDocker ? await findLanguage('java') : undefined;
 const families = ['nodejs', 'python', 'native', ...(java ? (['java'] as const) : [])] as const;
@@ -60,53 +56,13 @@ public class Hello {
   }
 }`;
 
-/** What `npm run images` lays out, as far as the runtimes' images need it. */
-function layOut(folder: string): string {
-  const built = ['proxy', 'prewarmer', 'resident.so'].map((name) => `native/build/${name}`);
-  const paths = ['runtimes', 'node_modules/adm-zip', 'bin', ...built];
-  for (const path of paths) cpSync(join(root, path), join(folder, 'release', path), { recursive: true });
-  cpSync(join(root, 'native/entry'), join(folder, 'entry'), { recursive: true });
-  return folder;
-}
-
 (hasDocker ? describe : describe.skip)('images of docker/Dockerfile', () => {
   let engine: DockerEngine;
   beforeAll(async () => {
     engine = await startDocker();
-    const python = await findPython(join(engine.folder, 'python.json'), process.env);
-    if (!python) throw new Error('There is no Python to make an image of.');
-    const version = python.version.replace(/\.\d+$/, '');
-    const folder = join(engine.folder, 'base');
-    mkdirSync(folder);
-    const files = makeRoot(folder, [process.execPath, '/bin/sh', '/bin/ln', '/bin/cp', '/bin/rm']);
-    addCompiler(files);
-    addPython(files, python.basePrefix, version);
-    const told = [`PYTHON_HOME=${python.basePrefix}`, `PYTHON_VERSION=${version}`, `NODE_PROGRAM=${process.execPath}`];
-    if (java) {
-      const launch = await java.launch();
-      const home = dirname(javaTools(launch));
-      const gson = classPathOf(launch)
-        .split(':')
-        .find((jar) => jar.endsWith('gson.jar'));
-      addJdk(files, home);
-      place(gson ?? '', files, '/usr/share/java/gson.jar');
-      codes.java = compileJar(launch, 'Hello', javaHello).toString('base64');
-      told.push(`JAVA_HOME_INSIDE=${home}`);
-    }
-    await importImage(engine, base, files, [`ENV PATH=${join(process.execPath, '..')}:/usr/local/bin:/usr/bin:/bin`]);
-    told.push(...['NODE_IMAGE', 'PYTHON_IMAGE', 'COMPILER_IMAGE', 'JAVA_IMAGE'].map((name) => `${name}=${base}`));
-    const context = layOut(join(engine.folder, 'context'));
-    for (const target of families) {
-      const flags = [
-        ...told.flatMap((argument) => ['--build-arg', argument]),
-        '--target',
-        target,
-        '-t',
-        `gpuwhisk/${target}:1`,
-      ];
-      const args = ['build', '-q', ...flags, '-f', join(root, 'docker/Dockerfile'), context];
-      await engine.docker(args, { DOCKER_BUILDKIT: '0' });
-    }
+    const launch = await java?.launch();
+    if (launch) codes.java = compileJar(launch, 'Hello', javaHello).toString('base64');
+    await buildImages(engine, missing.length > 0 ? families : [...families, 'server'], launch);
   }, startTimeoutMs);
   afterAll(async () => {
     await engine?.stop();
@@ -141,7 +97,7 @@ const char *gpuwhisk_main(const char *json) {
     if (outcome.type !== 'result') throw new Error(JSON.stringify(outcome));
     return { result: outcome.result as JsonObject, logs: (await made.logs).map(textOf) };
   };
-  const kindOf = (family: string): ContainerSpec => bareSpec(`blackbox:gpuwhisk/${family}:1`, 256);
+  const kindOf = (family: keyof typeof codes): ContainerSpec => bareSpec(`blackbox:${images[family]}`, 256);
   const using = async (use: (factory: ContainerFactory) => Promise<void>): Promise<void> => {
     const { factory, close } = await openDockerFactory(engine, { network: 'none' });
     try {
@@ -176,7 +132,7 @@ const char *gpuwhisk_main(const char *json) {
     () =>
       using(async (factory) => {
         const pairs = await Promise.all(
-          ['python', 'python', 'native'].map((family) => factory.prewarm(kindOf(family))),
+          (['python', 'python', 'native'] as const).map((family) => factory.prewarm(kindOf(family))),
         );
         const [first, second, native] = pairs as [Container, Container, Container];
         expect(new Set(pairs.map(({ msContainer }) => msContainer)).size).toBe(1);
@@ -242,4 +198,6 @@ const char *gpuwhisk_main(const char *json) {
       }),
     testTimeoutMs,
   );
+
+  serverCases(() => engine);
 });

@@ -1,0 +1,60 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { findPython } from '@gpuwhisk/invoker/runtimes/find-python';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import { classPathOf, javaTools } from '../native/compile-jar.js';
+import { addCompiler, addJdk, addPython, importImage, makeRoot, place } from './base-image.js';
+import type { DockerEngine } from './docker-engine.js';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+const base = 'gpuwhisk/test-base:1';
+const timeoutMs = 330_000;
+
+/** What `npm run images` calls the images of docker/Dockerfile. */
+export const images = {
+  server: 'gpuwhisk/server:latest',
+  nodejs: 'gpuwhisk/action-nodejs-v22:latest',
+  python: 'gpuwhisk/action-python-v3.11:latest',
+  native: 'gpuwhisk/action-native-v1:latest',
+  java: 'gpuwhisk/action-java-v17:latest',
+} as const;
+
+/**
+ * Has `npm run images` make images on a base of this machine's programs, in place of those of a registry. `java` is how this
+ * machine starts the Java runtime, for the image of that.
+ */
+export async function buildImages(
+  engine: DockerEngine,
+  targets: readonly (keyof typeof images)[],
+  java?: RuntimeLaunch,
+): Promise<void> {
+  const python = await findPython(join(engine.folder, 'python.json'), process.env);
+  if (!python) throw new Error('There is no Python to make an image of.');
+  const version = python.version.replace(/\.\d+$/, '');
+  const folder = join(engine.folder, 'base');
+  mkdirSync(folder);
+  const files = makeRoot(folder, [process.execPath, '/bin/sh', '/bin/ln', '/bin/cp', '/bin/rm']);
+  const program = '/usr/local/bin/node';
+  if (process.execPath !== program) symlinkSync(process.execPath, join(files, program));
+  addCompiler(files);
+  addPython(files, python.basePrefix, version);
+  const told = [`PYTHON_HOME=${python.basePrefix}`, `PYTHON_VERSION=${version}`, `NODE_PROGRAM=${process.execPath}`];
+  if (java) {
+    const home = dirname(javaTools(java));
+    const jars = classPathOf(java).split(':');
+    addJdk(files, home);
+    place(jars.find((jar) => jar.endsWith('gson.jar')) ?? '', files, '/usr/share/java/gson.jar');
+    told.push(`JAVA_HOME_INSIDE=${home}`);
+  }
+  await importImage(engine, base, files, ['ENV PATH=/usr/local/bin:/usr/bin:/bin']);
+  told.push(...['NODE_IMAGE', 'PYTHON_IMAGE', 'COMPILER_IMAGE', 'JAVA_IMAGE'].map((name) => `${name}=${base}`));
+  const flags = told.flatMap((argument) => ['--build-arg', argument]);
+  await promisify(execFile)(process.execPath, [join(root, 'scripts/images.mjs'), ...flags, ...targets], {
+    timeout: timeoutMs,
+    maxBuffer: 16 * 1024 * 1024,
+    env: { ...process.env, NODE_OPTIONS: '', DOCKER_HOST: `unix://${engine.socketPath}`, DOCKER_BUILDKIT: '0' },
+  });
+}
