@@ -16,14 +16,26 @@ const kafka = existsSync(cache) ? readdirSync(cache).find((name) => /^kafka-[\d.
 /** The folder with Kafka's Java packages. */
 export const kafkaPackages = join(cache, kafka ?? '');
 
+/** Besides these, python3-apt, which Ansible's module for packages needs. */
 const programs = ['systemd-nspawn', 'nsenter', 'ip', 'nginx', 'prometheus', 'redis-server', 'nft', 'java'];
 const has = (program: string) => spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
+const probe = ['--quiet', '--keep-unit', '--register=no', '--directory=/', '--volatile=yes', '--network-veth'];
 
-/** All that a deployment onto a machine made of this one needs, and that it is asked for: it takes minutes. */
-export const hasDeployment =
-  process.env.TEST_DEPLOYMENT === '1' &&
-  hasAnsible &&
-  hasCouchdb &&
-  kafka !== undefined &&
-  process.getuid?.() === 0 &&
-  programs.every(has);
+/** Whether this machine lets a container of systemd be started. */
+const canNspawn = () =>
+  spawnSync('systemd-nspawn', [...probe, `--machine=gwprobe${process.pid}`, 'true'], { timeout: 10_000 }).status === 0;
+
+/** What keeps the playbooks from being run onto a machine made of this one; undefined: nothing. */
+function findObstacle(): string | undefined {
+  if (process.env.TEST_ALL !== '1') return 'it takes minutes; npm run test:all does it';
+  if (process.getuid?.() !== 0) return 'that takes root';
+  const lacking = programs.filter((program) => !has(program));
+  if (lacking.length > 0) return `there is no ${lacking.join(', ')}`;
+  if (!hasAnsible || !hasCouchdb || kafka === undefined)
+    return 'Ansible, Kafka or the CouchDB-protocol server is not there';
+  if (!existsSync('/usr/lib/python3/dist-packages/apt')) return 'there is no python3-apt';
+  return canNspawn() ? undefined : 'systemd-nspawn cannot start a container here';
+}
+
+/** Why no deployment onto a machine with systemd is tested here; undefined: it is. */
+export const noDeployment = findObstacle();
