@@ -131,3 +131,15 @@ export class PythonPrewarmer {
 function emptyFolder(folder: string): void {
   for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true });
 }
+
+/** Mappings, descriptors, threads and signals of a process, as the kernel tells them. */
+export function kernelState(pid: number): unknown {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return {
+    maps: readFileSync(`/proc/${pid}/maps`, 'utf8'),
+    descriptors: readdirSync(`/proc/${pid}/fd`),
+    status: status
+      .split('\n')
+      .filter((line) => /^(Threads|Sig[BCIP]|Shd|Vm(Size|Data|Stk)|NoNewPrivs|Seccomp)/.test(line)),
+  };
+}

@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { InjectOptions } from '@gpuwhisk/invoker/containers/mscontainer/injector';
-import { folderWithNumpy, python, PythonPrewarmer } from './python-functions.js';
+import { folderWithNumpy, kernelState, python, PythonPrewarmer } from './python-functions.js';
 
 /** What a function does, and what comes of it; afterwards the same interpreter serves the next one. */
 interface Hostile {
@@ -288,14 +287,3 @@ const packages = await folderWithNumpy();
     }
   }, 300_000);
 });
-
-/** Mappings, threads and signals of a process, as the kernel tells them. */
-function kernelState(pid: number): unknown {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  return {
-    maps: readFileSync(`/proc/${pid}/maps`, 'utf8'),
-    status: status
-      .split('\n')
-      .filter((line) => /^(Threads|Sig[BCIP]|Shd|Vm(Size|Data|Stk)|NoNewPrivs|Seccomp)/.test(line)),
-  };
-}

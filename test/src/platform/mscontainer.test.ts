@@ -1,5 +1,5 @@
 // Functions that are injected into processes which were ready before the upload: that they are, and what is kept apart.
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,10 +8,12 @@ import { systemClock } from '@gpuwhisk/common/system/clock';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { hasPythonPairs } from '@gpuwhisk/invoker/runtimes/python-runtime';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
 import { annotation } from './api-client.js';
 import type { ApiActivation } from './api-client.js';
 import { hasPython, isolationLack } from './machine.js';
 import { pidJar, pidSources } from './pid-functions.js';
+import { secretFunction } from './secret-functions.js';
 import { newDataDir, removeDataDir, startPlatform, until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
 import { manifestWithStemCells, operator, prewarmersOf } from './stem-cells.js';
@@ -45,10 +47,12 @@ afterAll(async () => {
   removeDataDir(dataDir);
 });
 
+const launchOf = (family: string): Promise<RuntimeLaunch> =>
+  catalog.launch(catalog.manifest.runtimes[family]?.[0]?.kind ?? '', []);
+
 async function code(family: string): Promise<{ code: string | Buffer; main?: string }> {
   if (family !== 'java') return { code: pidSources[family as keyof typeof pidSources] };
-  const launch = await catalog.launch(java ?? '', []);
-  return { code: pidJar(launch), main: 'Pid' };
+  return { code: pidJar(await launchOf('java')), main: 'Pid' };
 }
 
 test.each(families)(
@@ -140,68 +144,40 @@ const intruder = `const fs = require('fs');
   readyMs,
 );
 
-const secrets = {
-  nodejs: {
-    plant: `const fs = require('fs');
-      function main({ secret }) {
-        globalThis.planted = process.env.planted = secret;
-        Array.prototype.planted = secret;
-        for (const folder of ['.', '/tmp', '/dev/shm']) fs.writeFileSync(folder + '/planted', secret);
-        return { pid: process.pid };
-      }`,
-    hunt: `const fs = require('fs');
-      function main() {
-        const found = [globalThis.planted, process.env.planted, [].planted].filter((value) => value !== undefined);
-        for (const folder of ['.', '/tmp', '/dev/shm']) found.push(...fs.readdirSync(folder).filter((name) => name.includes('planted')));
-        return { pid: process.pid, found };
-      }`,
-  },
-  python: {
-    plant: `import builtins, os, sys
-def main(args):
-  builtins.planted = os.environ["planted"] = sys.modules["planted"] = args["secret"]
-  for folder in [".", "/tmp", "/dev/shm"]:
-    with open(folder + "/planted", "w") as file:
-      file.write(args["secret"])
-  return {"pid": os.getpid()}`,
-    hunt: `import builtins, os, sys
-def main(args):
-  found = [x for x in [getattr(builtins, "planted", None), os.environ.get("planted"), sys.modules.get("planted")] if x]
-  for folder in [".", "/tmp", "/dev/shm"]:
-    found += [name for name in os.listdir(folder) if "planted" in name]
-  return {"pid": os.getpid(), "found": found}`,
-  },
-};
-
-describe.each(Object.keys(secrets).filter((family) => families.includes(family)))('%s:', (family) => {
-  test(
-    'what a function of one namespace leaves is not found from another one',
-    async () => {
-      const { plant, hunt } = secrets[family as keyof typeof secrets];
-      const other = platform.api.as(operator);
-      const kind = `${family}:default`;
+test.each(families)(
+  'what a function of %s leaves in one namespace is not found from another one',
+  async (family) => {
+    const other = platform.api.as(operator);
+    const kind = `${family}:default`;
+    const { code: source, main } = secretFunction(family, await launchOf(family));
+    const options = { kind, ...(main !== undefined && { main }) };
+    // Plain processes have ids of their own namespaces.
+    const injectedInto = ({ annotations, response }: ApiActivation): unknown =>
+      annotation({ annotations }, 'start') === 'injected' ? response.result.pid : undefined;
+    const halves = { first: 'x7Qp-secret-of-', second: `${family}-9Zt` };
+    const used = new Set<unknown>();
+    for (let i = 0; i < 2; i++) {
       await until('one is ready', async () => (await listed(family)).length > 0, readyMs);
-      // Plain processes have ids of their own namespaces.
-      const injectedInto = ({ annotations, response }: ApiActivation): unknown =>
-        annotation({ annotations }, 'start') === 'injected' ? response.result.pid : undefined;
-      const used = new Set<unknown>();
-      for (let i = 0; i < 3; i++) {
-        await platform.api.putAction(`plant-${i}`, plant, { kind });
-        const { record } = await platform.api.run(`plant-${i}`, { secret: 'a secret' });
-        used.add(injectedInto(record));
-      }
-      used.delete(undefined);
-      expect(used.size).toBeGreaterThan(0);
-      for (let i = 0; i < 3; i++) {
-        await other.putAction(`hunt-${i}`, hunt, { kind });
-        const { record } = await other.run(`hunt-${i}`);
-        expect(record.response.result.found).toEqual([]);
-        expect(used).not.toContain(injectedInto(record));
-      }
-    },
-    readyMs,
-  );
-});
+      await platform.api.putAction(`plant-${family}-${i}`, source, options);
+      const { record } = await platform.api.run(`plant-${family}-${i}`, { ...halves, plant: true });
+      expect(record.response).toMatchObject({ success: true });
+      expect(record.response.result.found).toBeGreaterThan(0);
+      expect(record.response.result.named).toBeGreaterThan(3);
+      used.add(injectedInto(record));
+    }
+    used.delete(undefined);
+    expect(used.size).toBeGreaterThan(0);
+    for (let i = 0; i < 2; i++) {
+      await until('one is ready', async () => (await listed(family)).length > 0, readyMs);
+      await other.putAction(`hunt-${family}-${i}`, source, options);
+      const { record } = await other.run(`hunt-${family}-${i}`, halves);
+      expect(record.response.result).toMatchObject({ found: 0, named: 0 });
+      expect(record.response.result.mappings).toBeGreaterThan(20);
+      expect(used).not.toContain(injectedInto(record));
+    }
+  },
+  readyMs,
+);
 
 test(
   '--containers process starts functions in processes of their own',
