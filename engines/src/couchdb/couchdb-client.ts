@@ -1,4 +1,3 @@
-import nano from 'nano';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { sleep } from '@gpuwhisk/common/system/clock';
@@ -38,31 +37,59 @@ export interface CouchClient {
   abort(): void;
 }
 
+/** Values of these are JSON; those of others are words and numbers. */
+const isJson = (name: string): boolean => /^(start_?|end_?)?keys?$/.test(name);
+
+function queryText(query: Record<string, JsonValue>): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    parameters.append(name, isJson(name) ? JSON.stringify(value) : String(value));
+  }
+  return parameters.size === 0 ? '' : `?${parameters.toString()}`;
+}
+
+/** Undefined: it is no object and no list. */
+function parsed(text: string): JsonObject | JsonValue[] | undefined {
+  try {
+    const answer = JSON.parse(text) as JsonValue;
+    return isJsonObject(answer) || Array.isArray(answer) ? answer : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Speaks with the CouchDB at `url` (user and password may be in it); each request is given up after `timeoutMs`. */
 export function couchClient(url: string, timeoutMs: number, clock: Clock): CouchClient {
-  // Its types lack it: without, the last part of a path would be taken for a database.
-  const options: nano.Configuration & { parseUrl: boolean } = {
-    ...{ url, parseUrl: false },
+  const { origin, pathname, username, password } = new URL(url);
+  const address = `${origin}${pathname.replace(/\/$/, '')}`;
+  const user = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  const headers = {
+    accept: 'application/json',
+    'content-type': 'application/json',
     // Within a cluster, packing an answer takes longer than sending it.
-    headers: { 'Accept-Encoding': 'identity' },
+    'accept-encoding': 'identity',
+    ...(username !== '' && { authorization: `Basic ${Buffer.from(user).toString('base64')}` }),
   };
-  const server = nano(options);
-  const { origin, pathname } = new URL(url);
   const turns = new Turns(maxAtOnce, maxWaiting);
   const underWay = new Set<(why: string) => void>();
 
-  async function once({ database, method = 'GET', path, query, body }: CouchRequest, signal: AbortSignal) {
+  async function once({ database, method = 'GET', path, query = {}, body }: CouchRequest, signal: AbortSignal) {
+    const place = [address, encodeURIComponent(database), ...(path === undefined ? [] : [path])].join('/');
     const options = {
-      db: database,
       method,
-      qs: query ?? {},
+      headers,
       signal,
-      ...(path !== undefined && { path }),
-      ...(body && { body }),
-    };
-    const answer = (await server.request(options as nano.RequestOptions)) as JsonValue;
-    if (isJsonObject(answer) || Array.isArray(answer)) return answer;
-    throw new Error('the answer is incomplete');
+      redirect: 'error',
+      ...(body && { body: JSON.stringify(body) }),
+    } as const;
+    const response = await fetch(`${place}${queryText(query)}`, options).catch((error: Error) => {
+      throw new CouchError(`it cannot be reached: ${String(error.cause ?? error.message)}`, 0);
+    });
+    const answer = parsed(await response.text());
+    if (response.ok && answer !== undefined) return answer;
+    if (response.ok) throw new CouchError('the answer is incomplete', 0);
+    const { reason, error } = (answer ?? {}) as JsonObject;
+    throw new CouchError(String(reason ?? error ?? `it answered ${response.status}`), response.status);
   }
 
   async function tryAll(request: CouchRequest, signal: AbortSignal): Promise<JsonObject | JsonValue[]> {
@@ -72,9 +99,9 @@ export function couchClient(url: string, timeoutMs: number, clock: Clock): Couch
         return await once(request, signal);
       } catch (error) {
         const waitMs = retryAfterMs[attempt];
-        const { statusCode = 0, message } = error as Error & { statusCode?: number };
-        const isFinal = !reads || waitMs === undefined || (statusCode > 0 && statusCode < 500);
-        if (isFinal || signal.aborted) throw new CouchError(message, statusCode);
+        const status = error instanceof CouchError ? error.status : 0;
+        const isFinal = !reads || waitMs === undefined || (status > 0 && status < 500);
+        if (isFinal || signal.aborted) throw new CouchError((error as Error).message, status);
         await sleep(clock, waitMs);
       }
     }
@@ -90,7 +117,7 @@ export function couchClient(url: string, timeoutMs: number, clock: Clock): Couch
   }
 
   return {
-    address: `${origin}${pathname.replace(/\/$/, '')}`,
+    address,
     abort: () => {
       for (const giveUp of underWay) giveUp('the store is closed');
     },
@@ -98,7 +125,6 @@ export function couchClient(url: string, timeoutMs: number, clock: Clock): Couch
       const limitMs = Math.min(request.timeoutMs ?? timeoutMs, timeoutMs);
       const abort = new AbortController();
       let giveUp: (why: string) => void = () => undefined;
-      // nano never settles where a body breaks off that is no JSON.
       const givenUp = new Promise<never>((_, reject) => {
         giveUp = (why) => {
           reject(new CouchError(why, 0));

@@ -137,6 +137,25 @@ const code = 'function main({ n, bytes = 0 }) { return { n, text: "x".repeat(byt
     testMs,
   );
 
+  test.each([
+    ['JSON that ends early', { status: 200, type: 'application/json', body: '{"rows": [' }],
+    ['a page of somebody between', { status: 200, type: 'text/html', body: '<html>' }],
+    ['a page that breaks off', { status: 200, type: 'text/html', body: '<html>', breaksOff: true }],
+    ['bytes that break off', { status: 200, type: 'application/octet-stream', body: '{', breaksOff: true }],
+    ['an error without a word', { status: 500, type: 'application/json', body: 'null' }],
+  ])(
+    'answers with %s: what has to ask is answered 500, and the platform goes on',
+    async (_, answer) => {
+      proxy.treat(() => answer);
+      const accepted = await submitMany(3);
+      expect(await statusOfRecord(accepted[0] as string)).toBe(500);
+      await untilPending(3);
+      proxy.treat(() => 'pass');
+      await expectRecords(accepted);
+    },
+    testMs,
+  );
+
   test(
     'while records wait that take more than they may, no run begins; what was accepted is run later',
     async () => {

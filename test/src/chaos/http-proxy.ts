@@ -3,8 +3,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 
-/** What a proxy does with a request: `pass` it on, after `delayMs`; `hang`: never answer; or answer with a status itself. */
-export type Treatment = 'pass' | 'hang' | { delayMs: number } | { status: number; error: string };
+/**
+ * What a proxy does with a request: `pass` it on, after `delayMs`; `hang`: never answer; answer with a status itself; or with a
+ * body of its own, which `breaksOff` where it should go on.
+ */
+export type Treatment =
+  | 'pass'
+  | 'hang'
+  | { delayMs: number }
+  | { status: number; error: string }
+  | { status: number; type: string; body: string; breaksOff?: boolean };
 
 /** Stands between a platform and its CouchDB. */
 export interface HttpProxy {
@@ -40,7 +48,12 @@ export async function startHttpProxy(port: number): Promise<HttpProxy> {
     if (how === 'pass') pass(incoming, outgoing);
     else if (how === 'hang') hanging.add(outgoing);
     else if ('delayMs' in how) setTimeout(() => pass(incoming, outgoing), how.delayMs);
-    else {
+    else if ('body' in how) {
+      const { status, type, body, breaksOff = false } = how;
+      const length = Buffer.byteLength(body) + (breaksOff ? 1 : 0);
+      outgoing.writeHead(status, { 'content-type': type, 'content-length': length });
+      outgoing.write(body, () => (breaksOff ? outgoing.destroy() : outgoing.end()));
+    } else {
       incoming.resume();
       const body = JSON.stringify({ error: how.error, reason: how.error });
       incoming.on('end', () => outgoing.writeHead(how.status, { 'content-type': 'application/json' }).end(body));
