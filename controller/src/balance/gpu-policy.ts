@@ -6,6 +6,7 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/place/least-loaded';
 import { classAtOrAbove, shareOf } from '@gpuwhisk/gpu/place/share-of';
 import type { GpuState, Policy, SchedulingEvent, Start, Task, TaskRejection } from '@gpuwhisk/gpu/policies/policy';
+import { isWarmOn } from '@gpuwhisk/gpu/order/sub-queue';
 import { makePolicy } from '@gpuwhisk/gpu/policies/registry';
 import { RunLog } from '@gpuwhisk/gpu/profile/run-log';
 import { Arrivals } from './arrivals.js';
@@ -194,7 +195,11 @@ export class GpuPolicy {
     const kept = new Set(places.map((one) => one.gpu.id).filter((id) => !chosen.has(id)));
     const share = task.share === undefined ? shareIn(gpu, task, start.share, shareOf(need)) : shareOf(need);
     const placed = { ...request, share };
-    const choice = withPrediction(this.parts.placer.place(placed, { kept, refusedAtMs }), task, start);
+    const choice = withPrediction(
+      this.parts.placer.place(placed, { kept, refusedAtMs }),
+      isWarmOn(gpu, task) ? { ...task, startMs: 0 } : task,
+      start,
+    );
     if (choice.placement !== undefined) {
       const { clock } = this.parts;
       this.runs.began(message.activationId, {

@@ -4,6 +4,8 @@ import type { Device, DeviceHealth, Placement } from '@gpuwhisk/common/gpu';
 export interface AdmissionView {
   /** The greatest epoch that was seen. */
   epoch: number;
+  /** Whether it may have missed a greater one: the cluster's state is out of reach. */
+  isCutOff: boolean;
   devices: readonly Device[];
   healthOf(device: string): DeviceHealth;
   /** What a device or slice can still give, counting what idles as free, MiB. */
@@ -20,6 +22,7 @@ export interface AdmissionView {
 export function admissionProblem(placement: Placement, view: AdmissionView): string | undefined {
   const { devices, slice, epoch, reclaim = [] } = placement;
   if (epoch < view.epoch) return `it was decided in epoch ${epoch}, and ${view.epoch} has begun`;
+  if (view.isCutOff) return 'its node does not reach the state of the cluster, and may not know who decides';
   const found = devices.map((uuid) => view.devices.find((one) => one.uuid === uuid));
   const [first, ...more] = found;
   if (devices.length === 0 || first === undefined) return `there is no device ${devices[0] ?? ''}`;

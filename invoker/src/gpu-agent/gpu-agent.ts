@@ -3,6 +3,7 @@ import type { Device, DeviceStatus, GpuWish, InHand, NodeStatus, Placement } fro
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
+import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
 import type { Container, GpuGrant } from '../containers/container-factory.js';
@@ -59,6 +60,9 @@ export interface GpuAgentOptions {
   /** What contexts take, which the agent measures; default: sizes of its own. */
   contexts?: ContextSizes;
 }
+
+/** How long a container that is to start waits for those to go that a fault has hit, ms, and how often it looks. */
+const [goneWithinMs, goneLookMs] = [5000, 100];
 
 /** The GPUs of one node: what they are and do, who gets one, and what becomes of those who have one. */
 export class GpuAgent implements GpuDesk {
@@ -147,6 +151,7 @@ export class GpuAgent implements GpuDesk {
       this.blame.problem(user.action, options.clock.now()) ??
       admissionProblem(placement, {
         epoch: this.epoch,
+        isCutOff: this.row.isOutOfDate,
         devices: inventory.devices,
         healthOf: (device) => inventory.healthOf(device),
         freeMiB: (place) => (joins ? Infinity : (ledger.capacityMiB(place) ?? 0) - residents.busyMiB(place)),
@@ -249,7 +254,7 @@ export class GpuAgent implements GpuDesk {
     throw unusable(`GPU ${uuid} cannot be used: ${reasons.join('; ') || 'there is none of that name'}`);
   }
 
-  /** An enforcer that does not answer is started again, once; it may not have been missed yet. */
+  /** An enforcer that does not answer, or lets nobody in, is started again, once; it may not have been missed yet. */
   private async settingsFor(devices: readonly Device[], { slice, share }: GpuGrant): Promise<ClientSettings> {
     const { enforcer } = this.options;
     const [first, ...more] = devices as readonly [Device, ...Device[]];
@@ -259,19 +264,28 @@ export class GpuAgent implements GpuDesk {
       const names = devices.map(({ uuid }) => uuid).join(', ');
       throw unusable(`GPU ${names} cannot be shared: ${(error as Error).message}`);
     };
-    try {
-      return await ask();
-    } catch (error) {
-      let isWell = true;
-      for (const device of devices) {
-        const problem = await enforcer.check(device.uuid, slice).catch((failure: Error) => failure.message);
-        if (problem === undefined) continue;
-        isWell = false;
-        await this.healer.restart({ device, ...(slice !== undefined && { slice }) }, problem);
-      }
-      if (isWell) return fail(error);
+    let failure: unknown;
+    const own = await ask().catch((error: unknown) => void (failure = error));
+    let isWell = true;
+    for (const device of devices) {
+      const problem = await this.problemOf(device.uuid, slice, own === undefined ? 0 : goneWithinMs);
+      if (problem === undefined) continue;
+      isWell = false;
+      await this.healer.restart({ device, ...(slice !== undefined && { slice }) }, problem);
     }
+    if (isWell) return own ?? fail(failure);
     return ask().catch(fail);
+  }
+
+  /** What is wrong with a place's enforcer still after `waitMs`: clients that a fault has hit, and that keep others out, are being ended. */
+  private async problemOf(device: string, slice: string | undefined, waitMs: number): Promise<string | undefined> {
+    const { enforcer, clock } = this.options;
+    const untilMs = clock.monotonicMs() + waitMs;
+    for (;;) {
+      const problem = await enforcer.check(device, slice).catch((failure: Error) => failure.message);
+      if (problem === undefined || clock.monotonicMs() >= untilMs) return problem;
+      await sleep(clock, goneLookMs);
+    }
   }
 
   private async readDevices(): Promise<void> {

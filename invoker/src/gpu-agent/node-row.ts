@@ -21,11 +21,18 @@ export class NodeRow {
   private version = 0;
   private timer: Timer | undefined;
   private closed = false;
+  /** Monotonic ms at which the last write that succeeded began. */
+  private writtenMs = -Infinity;
 
   constructor(
     private readonly parts: NodeRowParts,
     private readonly read: () => Omit<NodeStatus, 'invoker' | 'version' | 'at'>,
   ) {}
+
+  /** Whether nobody sees it any more: the cluster's state was not reached for as long as a row stands. */
+  get isOutOfDate(): boolean {
+    return this.parts.clock.monotonicMs() - this.writtenMs >= gpuRowTtlMs;
+  }
 
   /** Something has changed. */
   writeSoon(): void {
@@ -41,8 +48,10 @@ export class NodeRow {
     if (this.closed) return;
     const { invoker, state, clock, logger } = this.parts;
     const row: NodeStatus = { invoker, version: ++this.version, at: clock.now(), ...this.read() };
+    const beganMs = clock.monotonicMs();
     try {
       await state.setRow(gpuTable, invoker, row as unknown as JsonValue, gpuRowTtlMs);
+      this.writtenMs = beganMs;
     } catch (error) {
       logger.error({ error: String(error) }, 'the GPU table could not be written');
     }

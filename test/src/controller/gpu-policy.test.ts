@@ -94,6 +94,18 @@ describe('the GPU scheduler under policy faashare', () => {
     });
   });
 
+  test('predicts of a warm run what it takes, whatever a cold start takes', async () => {
+    await run('a', 200);
+    await cluster.tell();
+    await cluster.accept('a', half);
+    await cluster.clock.runFor(900);
+    await cluster.finish('a');
+    expect(cluster.learned.functions()[0]?.batches[0]?.startMs).toBeGreaterThan(500);
+    await idle('a');
+    await cluster.accept('a', half);
+    expect(cluster.arrivals[0]?.message.gpu?.predicted?.runMs).toBeGreaterThanOrEqual(200);
+  });
+
   test('learns nothing from a run that failed', async () => {
     await run('a', 5, true);
     expect(knownOfA()).toBeUndefined();

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { grantOf } from '@gpuwhisk/invoker/gpu-agent/gpu-desk';
 import { GpuHarness, device, deviceMiB, placementOf, userOf } from './gpu-harness.js';
 
 test('the row shows the devices, shared by MPS, and is gone when the agent closes', async () => {
@@ -20,6 +21,33 @@ test('a placement of an earlier epoch is refused, one of the same or a later one
   expect(agent.admit(placementOf(1000, { epoch: 5 }), userOf('a'))).toBeUndefined();
   expect(agent.admit(placementOf(1000, { epoch: 4 }), userOf('b'))).toContain('epoch 4');
   expect(agent.admit(placementOf(1000, { epoch: 5 }), userOf('c'))).toBeUndefined();
+});
+
+test('a container starts once the clients that a fault has hit are gone, and nothing is started again for that', async () => {
+  const harness = await GpuHarness.open();
+  const opened = harness.opened.length;
+  harness.enforcerProblems.set('GPU-0', 'a fault has hit all of its clients');
+  let hasStarted = false;
+  const starting = harness.agent.accessFor(grantOf(placementOf(1000))).then(() => (hasStarted = true));
+  await harness.clock.runFor(1000);
+  expect(hasStarted).toBe(false);
+  harness.enforcerProblems.delete('GPU-0');
+  await harness.clock.runUntil(starting);
+  expect(harness.opened).toHaveLength(opened);
+});
+
+test('no placement is taken once the state of the cluster was out of reach for as long as a row stands, until it is back', async () => {
+  const harness = await GpuHarness.open();
+  const { agent, state, clock } = harness;
+  const setRow = state.setRow.bind(state);
+  state.setRow = () => Promise.reject(new Error('Redis does not answer'));
+  await clock.runFor(3000);
+  expect(agent.admit(placementOf(1000), userOf('a'))).toBeUndefined();
+  await clock.runFor(3000);
+  expect(agent.admit(placementOf(1000), userOf('b'))).toContain('may not know who decides');
+  state.setRow = setRow;
+  await clock.runFor(1100);
+  expect(agent.admit(placementOf(1000), userOf('b'))).toBeUndefined();
 });
 
 test.each([

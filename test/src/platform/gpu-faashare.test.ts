@@ -122,7 +122,8 @@ if (!isHere) console.info('No stand-in for a GPU is built here: policy faashare 
       let answer: { status: number; body: { error?: string } } = { status: 0, body: {} };
       await until('its second is used up', async () => {
         answer = await api.request<{ error?: string }>('POST', '_/actions/half', { holdMs: 10 });
-        return answer.status === 429;
+        // Where they take long, there may be too many at once first.
+        return answer.status === 429 && !answer.body.error?.includes('concurrent');
       });
       expect(answer.body.error).toMatch(/^Too many GPU seconds in the last minute \(count: [1-4], allowed: 1\)\.$/);
       expect((await api.record(id)).response.success).toBe(true);
