@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { readFileSync } from 'node:fs';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
 import type { Durable } from '@gpuwhisk/common/bus/durable';
+import type { JsonObject } from '@gpuwhisk/common/json';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { InvokerSupervision } from '@gpuwhisk/controller/balance/invoker-supervision';
@@ -61,6 +63,15 @@ test('an invoker is tested when it comes, up when that went well, and down when 
   expect(supervision.health()).toEqual({ 'invoker1/host1': 'unhealthy' });
   expect(tested).toEqual([1, 1]);
   again.close();
+});
+
+test.each(['ping-older', 'ping', 'ping-newer'])('an OpenWhisk invoker counts by its %s', async (name) => {
+  const file = new URL(`../../fixtures/openwhisk-messages/${name}.json`, import.meta.url);
+  durable.bus.send('health', JSON.parse(readFileSync(file, 'utf8')) as JsonObject);
+  await clock.runFor(100);
+  expect(tested).toEqual([2]);
+  supervision.finished(2, 'success');
+  expect(supervision.invokers()[2]).toEqual({ instance: 2, memoryMiB: 1024, isUsable: true });
 });
 
 test('errors make it unhealthy, time-outs unresponsive; it is tested every minute until it is up again', async () => {
