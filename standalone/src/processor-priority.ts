@@ -6,14 +6,15 @@ const priority = -10;
 
 /**
  * Has this process go before others on the processors, so that neither functions nor other work on a busy machine slow
- * down what serves them all; its session, too, where it leads one: Linux may share the processors out among sessions.
- * Without root (CAP_SYS_NICE) nothing changes. Functions have the usual priority.
+ * down what serves them all; its session, too, as Linux may share the processors out among sessions. Only where it leads
+ * a session, as a service does: in somebody's terminal all else there would go behind. Without root (CAP_SYS_NICE) nothing
+ * changes. Functions have the usual priority.
  */
 export function goFirst(): void {
-  if (process.platform !== 'linux') return;
+  if (process.platform !== 'linux' || !leadsSession()) return;
   try {
     for (const thread of readdirSync('/proc/self/task')) setPriority(Number(thread), priority);
-    if (leadsSession()) writeFileSync('/proc/self/autogroup', String(priority));
+    writeFileSync('/proc/self/autogroup', String(priority));
   } catch {
     return; // Not permitted, or a kernel without such groups: it runs as other programs do.
   }

@@ -39,7 +39,7 @@ suite(`a hostile function${isolationLack ? ` (skipped: ${isolationLack})` : ''}`
   let secretFile: string;
 
   beforeAll(async () => {
-    platform = await startPlatform({ flags: ['--require-isolation'] });
+    platform = await startPlatform({ flags: ['--require-isolation'], leadsSession: true });
     for (const name of ['hostile', 'victim']) await platform.api.putAction(name, anything, { limits: { memory: 256 } });
     secretFile = join(platform.dataDir, 'secret');
     writeFileSync(secretFile, secret, { mode: 0o644 });
@@ -162,7 +162,7 @@ suite(`a hostile function${isolationLack ? ` (skipped: ${isolationLack})` : ''}`
     expect(await hostile(`fs.unlinkSync('/tmp/link'); return fs.readdirSync('/tmp')`)).toEqual(seenInTmp);
   });
 
-  test('has the usual priority on the processors; the platform goes before it', async () => {
+  test('has the usual priority on the processors; the platform, which leads its session, goes before it', async () => {
     expect(getPriority(platform.pid)).toBeLessThan(0);
     expect(await hostile(`return require('node:os').getPriority()`)).toBe(0);
     expect(await hostile(`require('node:os').setPriority(-1)`)).toEqual({ thrown: 'ERR_SYSTEM_ERROR' });

@@ -29,6 +29,8 @@ export interface PlatformOptions {
   /** Default: a new folder. */
   dataDir?: string;
   flags?: string[];
+  /** Whether it is started as a service is, apart from this process's session. */
+  leadsSession?: boolean;
 }
 
 /** What a process that did not become a platform left. */
@@ -48,12 +50,13 @@ export function removeDataDir(dataDir: string): void {
   rmSync(join(dataDir, '..'), { recursive: true, force: true });
 }
 
-function launch({ dataDir = newDataDir(), flags = [] }: PlatformOptions) {
+function launch({ dataDir = newDataDir(), flags = [], leadsSession = false }: PlatformOptions) {
   // Neither Jest's options nor settings of whoever runs the tests.
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('GPUWHISK_'));
   const env = { ...Object.fromEntries(inherited), NODE_OPTIONS: '', GPUWHISK_PREPARE_RUNTIMES: 'false' };
   const child = spawn(process.execPath, [main, '--port', '0', '--data', dataDir, ...flags], {
     stdio: ['ignore', 'pipe', 'pipe'],
+    detached: leadsSession,
     env,
   });
   const printed = { stdout: '', stderr: '' };
