@@ -14,11 +14,15 @@ const packages = [
   { name: 'php-cli', missing: () => !has('php') },
   { name: 'maven', missing: () => has('java') && !has('mvn') && !hasKafka() },
   { name: 'docker.io', missing: () => !has('dockerd') },
+  { name: 'libgoogle-gson-java', missing: () => has('javac') && !existsSync('/usr/share/java/gson.jar') },
+];
+
+/** For the test of a deployment, which takes minutes. */
+const deploymentPackages = [
   { name: 'systemd-container', missing: () => !has('systemd-nspawn') },
   { name: 'nginx', missing: () => !has('nginx') },
   { name: 'prometheus', missing: () => !has('prometheus') },
   { name: 'python3-apt', missing: () => spawnSync('/usr/bin/python3', ['-c', 'import apt']).status !== 0 },
-  { name: 'libgoogle-gson-java', missing: () => has('javac') && !existsSync('/usr/share/java/gson.jar') },
 ];
 
 /** Installs what is missing where that can be done; says what stays missing. */
@@ -48,7 +52,8 @@ function installEngines() {
 }
 
 function installPackages() {
-  const names = packages.filter(({ missing }) => missing()).map(({ name }) => name);
+  const wanted = process.env.TEST_DEPLOYMENT === '1' ? [...packages, ...deploymentPackages] : packages;
+  const names = wanted.filter(({ missing }) => missing()).map(({ name }) => name);
   if (names.length === 0) return;
   const options = { stdio: 'ignore', timeout: 300_000, env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } };
   const installed =

@@ -22,7 +22,7 @@ const asking = `exports.main = async () => {
   return { namespaces: await (await fetch(host + '/api/v1/namespaces', { headers: { authorization } })).json() };
 };`;
 
-if (noDeployment !== undefined && process.env.TEST_ALL === '1') {
+if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
   // Past Jest, which keeps what tests print.
   process.stderr.write(`Not tested: the playbooks on a machine with systemd: ${noDeployment}.\n`);
 }

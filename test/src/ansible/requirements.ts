@@ -1,4 +1,4 @@
-// What this machine has for the tests of the playbooks; npm run test:all installs it where it may.
+// What this machine has for the tests of the playbooks; TEST_DEPLOYMENT=1 npm run test:all installs it where it may.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,7 +27,8 @@ const canNspawn = () =>
 
 /** What keeps the playbooks from being run onto a machine made of this one; undefined: nothing. */
 function findObstacle(): string | undefined {
-  if (process.env.TEST_ALL !== '1') return 'it takes minutes; npm run test:all does it';
+  if (process.env.TEST_DEPLOYMENT !== '1') return 'it takes minutes; TEST_DEPLOYMENT=1 npm run test:all does it';
+  if (kafkaPackages.startsWith('/tmp/')) return 'its machine has a /tmp of its own, where the repository is';
   if (process.getuid?.() !== 0) return 'that takes root';
   const lacking = programs.filter((program) => !has(program));
   if (lacking.length > 0) return `there is no ${lacking.join(', ')}`;

@@ -20,8 +20,8 @@ import { startTraffic } from './traffic.js';
 import type { Traffic } from './traffic.js';
 
 const startMs = 240_000;
-const testMs = 120_000;
-const waitMs = 60_000;
+const testMs = 240_000;
+const waitMs = 110_000;
 const maxQueuedActivations = 200;
 const stepS = 7200;
 /** As it was killed while it ran, was initialized or was started. */

@@ -60,7 +60,8 @@ const unload = async (thorough = false): Promise<unknown> => (await runtime.unlo
     await sleep(30);
     expect(runtime.stdout).toBe(`${printed}probe ☃\n`);
     expect(await unload(true)).toEqual(clean);
-    expect(readdirSync(`/proc/${runtime.pid}/fd`)).toHaveLength(descriptors);
+    // The JVM has one of its own open now and then.
+    expect(readdirSync(`/proc/${runtime.pid}/fd`).length).toBeLessThanOrEqual(descriptors);
     expect(existsSync('/etc/passwd')).toBe(true);
     serves = true;
   });
