@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { shareClasses } from './gpu.js';
 import { keyBytesOf } from './entities/parameter-encryption.js';
 import type { ParameterCipher } from './entities/parameter-encryption.js';
 import { tokenIssuerSchema } from './token-issuer.js';
@@ -172,6 +173,10 @@ export const configSchema = z.strictObject({
       concurrentGpuMemoryMiB: count.optional(),
       /** Seconds of whole GPUs that a namespace's functions may have in a calendar minute; absent: any. */
       gpuSecondsPerMinute: count.optional(),
+      /** Percent of a GPU that one run of a namespace may have; absent: all of it. */
+      maxGpuShare: z.number().int().min(shareClasses[0]).max(100).optional(),
+      /** Idle containers with a GPU that each invoker keeps for a namespace; absent: any. */
+      warmGpuContainers: count.optional(),
     })
     .prefault({}),
   /** How parameters of actions and packages are stored: as they are, or encrypted as OpenWhisk does. */

@@ -230,6 +230,12 @@ export const tooManyGpusInFlight = (limit: string, count: number, allowed: numbe
 /** 429: a namespace's functions have had GPUs for as many seconds of the minute as they may. */
 export const tooManyGpuSeconds = (count: number, allowed: number): ApiError =>
   new ApiError(429, `Too many GPU seconds in the last minute (count: ${count}, allowed: ${allowed}).`);
+/** 429: an action asks for a larger share of a GPU, percent, than its namespace may have. */
+export const gpuShareTooLarge = (asked: number, allowed: number): ApiError =>
+  new ApiError(
+    429,
+    `Too large a share of a GPU requested (requested: ${asked}, allowed: ${allowed}, limit: maxGpuShare).`,
+  );
 /** 429: a namespace has registered as many workloads beside its functions as it may. */
 export const tooManyWorkloads = (count: number, allowed: number): ApiError =>
   new ApiError(429, `Too many workloads are registered (count: ${count}, allowed: ${allowed}).`);

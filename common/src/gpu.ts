@@ -222,6 +222,8 @@ export interface GpuNeed extends Omit<GpuAnnotation, 'features' | 'sample'> {
   features?: { smUtil?: number; dramUtil?: number; l2Util?: number };
   /** The action's time limit, ms. */
   timeoutMs: number;
+  /** The largest class that its namespace may have; absent: any. */
+  maxShareClass?: ShareClass;
 }
 
 /** Why something was not chosen. */

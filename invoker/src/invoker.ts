@@ -50,6 +50,8 @@ export interface InvokerDependencies {
   pool: PoolOptions;
   /** The system's bounds on results; a namespace may have narrower ones. */
   resultBounds: ResultBounds;
+  /** Idle containers with a GPU that are kept for a namespace without a limit of its own; absent: any number. */
+  warmGpuContainers?: number | undefined;
   /** Which records are stored. */
   recordLevels: RecordLevels;
   /** How many may wait for the store; absent: the writer's own bounds. */
@@ -102,6 +104,7 @@ export class Invoker {
       logger,
       metrics,
       resultBounds,
+      warmGpuContainers: dependencies.warmGpuContainers,
       recordLevels,
       unlockArguments,
       isClosing: () => this.closing,

@@ -142,6 +142,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     chooseInvoker: options.chooseInvoker,
     ...(options.onCompleted && { onCompleted: options.onCompleted }),
     gpu: gpuScheduler,
+    maxGpuShare: config.limits.maxGpuShare,
   });
   await dispatcher.open();
   opened.onClose(() => dispatcher.close());

@@ -106,6 +106,7 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
     factory: agent ? toldToAgent(factory, agent, clock) : factory,
     pool: poolOptions(options, memoryMiB),
     resultBounds: config.limits,
+    warmGpuContainers: config.limits.warmGpuContainers,
     recordLevels: config,
     recordBounds: { maxPendingBytes: config.maxUnstoredBytes },
     ...(agent && { gpu: agent }),

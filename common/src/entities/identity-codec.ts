@@ -1,3 +1,4 @@
+import { shareClasses } from '../gpu.js';
 import { isJsonObject } from '../json.js';
 import type { JsonValue } from '../json.js';
 import { parseByteSize } from './byte-size.js';
@@ -21,6 +22,8 @@ const numbers = [
   'concurrentGpus',
   'concurrentGpuMemory',
   'gpuSecondsPerMinute',
+  'maxGpuShare',
+  'warmGpuContainers',
 ] as const;
 const sizes = ['maxParameterSize', 'maxPayloadSize', 'truncationSize'] as const;
 
@@ -37,6 +40,10 @@ const limitNames: ReadonlySet<string> = new Set([
   'warmedContainerKeepingTimeout',
 ]);
 
+function isWhole(value: JsonValue): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0;
+}
+
 /** What the limit `name` must be, where `value` is not; undefined where it is. */
 export function limitProblem(name: keyof UserLimits, value: JsonValue): string | undefined {
   switch (name) {
@@ -50,8 +57,12 @@ export function limitProblem(name: keyof UserLimits, value: JsonValue): string |
     case 'maxPayloadSize':
     case 'truncationSize':
       return typeof value === 'string' && parseByteSize(value) !== undefined ? undefined : "a size such as '1 MB'";
+    case 'maxGpuShare':
+      return isWhole(value) && value >= shareClasses[0] && value <= 100
+        ? undefined
+        : `a whole number of percent from ${shareClasses[0]} to 100`;
     default:
-      return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? undefined : 'a whole number';
+      return isWhole(value) ? undefined : 'a whole number';
   }
 }
 

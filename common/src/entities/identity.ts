@@ -25,6 +25,9 @@ export interface UserLimits {
   concurrentGpuMemory?: number;
   /** Ours: seconds of whole GPUs that its functions may have in a calendar minute. */
   gpuSecondsPerMinute?: number;
+  /** Ours: percent of a GPU's SMs that one run may have, 10 to 100; containers with a GPU that each invoker keeps warm. */
+  maxGpuShare?: number;
+  warmGpuContainers?: number;
 }
 
 /** Who calls, as messages carry it: one identity is one namespace with one key. */

@@ -16,6 +16,8 @@ function resolvedLimits(context: ApiContext, call: IdentifiedCall): UserLimits {
     concurrentGpus: own.concurrentGpus ?? system.concurrentGpus,
     concurrentGpuMemory: own.concurrentGpuMemory ?? system.concurrentGpuMemoryMiB,
     gpuSecondsPerMinute: own.gpuSecondsPerMinute ?? system.gpuSecondsPerMinute,
+    maxGpuShare: own.maxGpuShare ?? system.maxGpuShare,
+    warmGpuContainers: own.warmGpuContainers ?? system.warmGpuContainers,
   };
   return {
     ...own,

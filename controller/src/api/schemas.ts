@@ -164,6 +164,8 @@ export const schemas = {
     concurrentGpus: whole('GPUs that those under way may ask for together'),
     concurrentGpuMemory: whole('Device memory that those under way may ask for together, MiB'),
     gpuSecondsPerMinute: whole('Seconds of whole GPUs per minute, at most'),
+    maxGpuShare: whole('Percent of a GPU that one run may have, at most'),
+    warmGpuContainers: whole('Idle containers with a GPU that each invoker keeps, at most'),
     allowedKinds: list({ type: 'string' }, 'Kinds that may be used; all where absent'),
     storeActivations: yesNo('Whether activations are stored'),
     minActionMemory: whole('Megabytes'),

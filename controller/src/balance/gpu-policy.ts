@@ -179,6 +179,7 @@ export class GpuPolicy {
       ...{ memoryMiB: need.memoryMiB, class: need.class },
       ...(sloMs !== undefined && { sloMs }),
       ...(isFixed && { share: shareOf(need).smLimit }),
+      ...(need.maxShareClass !== undefined && { maxShare: need.maxShareClass / 100 }),
       ...times,
       ...(features !== undefined && { features }),
     };
@@ -230,9 +231,11 @@ function withPrediction(
 }
 
 /** The share of an instance that idles there, the smallest at or above what was decided; else that of a new one. */
-function shareIn({ idle = [] }: GpuState, task: Task, decided: number, asked: Share): Share {
+function shareIn({ idle = [] }: GpuState, task: Task, wanted: number, asked: Share): Share {
+  const { maxShare = 1 } = task;
+  const decided = Math.min(wanted, maxShare);
   const own = idle.filter((one) => one.function === task.function && one.namespace === task.namespace);
-  const classes = own.map(({ share }) => share).filter((share) => share >= decided);
+  const classes = own.map(({ share }) => share).filter((share) => share >= decided && share <= maxShare);
   const fraction = classes.length > 0 ? Math.min(...classes) : decided;
   return { ...asked, shareClass: classAtOrAbove(fraction), smRequest: Math.min(decided, fraction), smLimit: fraction };
 }

@@ -30,6 +30,7 @@ export function requestOf({ action, user }: ActivationMessage, need: GpuNeed): P
     share: shareOf(need),
     gpus: need.gpus,
     isolation: need.isolation,
+    ...(need.maxShareClass !== undefined && { isBounded: true }),
     batch: need.batch,
   };
 }

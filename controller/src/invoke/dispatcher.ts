@@ -28,6 +28,7 @@ import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { GpuScheduler } from '../balance/gpu-scheduler.js';
 import type { InFlight } from '../entitlement/in-flight.js';
+import { withinShare } from '../entitlement/gpu-share-bound.js';
 import { completedActivation, hasSucceeded } from './acknowledgements.js';
 import { transactionIdJson } from './transaction-id.js';
 import type { InvokeOutcome, InvokeRequest, InvokeService } from './invoke-service.js';
@@ -49,6 +50,8 @@ export interface DispatcherDependencies {
   onCompleted?: (activationId: string, message?: CompletionMessage | CombinedMessage) => void;
   /** Decides for actions that need a GPU; absent: there is none. */
   gpu?: Pick<GpuScheduler, 'open' | 'check' | 'submit' | 'submitSample' | 'ended'>;
+  /** Percent of a GPU that a run may have whose namespace has no such limit of its own; absent: all of it. */
+  maxGpuShare?: number | undefined;
 }
 
 type Send = (message: ActivationMessage) => Receipt;
@@ -114,7 +117,7 @@ export class Dispatcher implements InvokeService {
     const { clock, random, inFlight } = this.dependencies;
     const activationId = newActivationId(clock.now(), random);
     const { identity, action, cause } = request;
-    const need = this.gpuNeed(action);
+    const need = this.gpuNeed(request);
     const { timeout: timeoutMs } = action.limits;
     if (request.sample === undefined) {
       const begun = inFlight.begin(identity, { activationId, timeoutMs, bounded: cause === undefined, gpu: need });
@@ -151,11 +154,13 @@ export class Dispatcher implements InvokeService {
     this.dependencies.onCompleted?.(activationId);
   }
 
-  /** What an action asks of GPUs. Throws ApiError (400, 503). */
-  private gpuNeed(action: WhiskAction): GpuNeed | undefined {
-    const need = gpuNeedOfAction(action);
-    if (need === undefined) return undefined;
-    const { gpu } = this.dependencies;
+  /** What an action asks of GPUs. Throws ApiError (400, 429, 503). */
+  private gpuNeed({ action, identity, sample }: InvokeRequest): GpuNeed | undefined {
+    const asked = gpuNeedOfAction(action);
+    if (asked === undefined) return undefined;
+    const { gpu, maxGpuShare } = this.dependencies;
+    // What samples get is the platform's own choice.
+    const need = sample === undefined ? withinShare(asked, identity.limits.maxGpuShare ?? maxGpuShare) : asked;
     if (gpu === undefined) throw noGpu();
     gpu.check(need);
     return need;

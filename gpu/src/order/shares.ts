@@ -46,7 +46,8 @@ function fromTable(queue: SubQueue, quotas: Quotas | undefined): FinalShares | u
   const fixed = [...running.map(({ share }) => share), ...members.map(({ task }) => task.share)];
   const { shares, source } = quotas.shareFor(all.map(jobOf), gpu.type, gpu.mode, budgetsMs, fixed);
   if (source === 'guardrail') return undefined;
-  return { shares: members.map((_, at) => shares[running.length + at]!), source };
+  const own = shares.slice(running.length);
+  return members.some(({ task: { maxShare = 1 } }, at) => own[at]! > maxShare) ? undefined : { shares: own, source };
 }
 
 function jobOf({ task }: Member): Parameters<Quotas['shareFor']>[0][number] {

@@ -146,16 +146,16 @@ function memberWith(task: Task, queue: SubQueue, share: number): Member {
 /** The classes of share as fractions. */
 const shares = shareClasses.map((percent) => percent / 100);
 
-/** The smallest class that holds all that a task uses; the whole GPU where that is not known. */
-export function sufficientShare({ features }: Task): number {
-  return shares.find((share) => share >= (features?.smUtil ?? 1)) ?? 1;
+/** The smallest class that holds all that a task uses; as much as it may have where that is not known. */
+export function sufficientShare({ features, maxShare = 1 }: Task): number {
+  return Math.min(maxShare, shares.find((share) => share >= (features?.smUtil ?? 1)) ?? 1);
 }
 
 function smallestShare(task: Task, { predictions, startsAt }: SubQueue): number {
-  const { soloMs, startMs = 0, features } = task;
+  const { soloMs, startMs = 0, features, maxShare = 1 } = task;
   if (task.sloMs === undefined || soloMs === undefined || features === undefined) return sufficientShare(task);
   const budgetMs = deadlineAt(task) - startsAt - startMs;
-  return shares.find((share) => soloMs * predictions.alone(features, share) <= budgetMs) ?? 1;
+  return Math.min(maxShare, shares.find((share) => soloMs * predictions.alone(features, share) <= budgetMs) ?? 1);
 }
 
 /** Whether there is room for a task, as far as memory and processes go. */

@@ -122,6 +122,24 @@ describe('the least loaded place', () => {
     expect(choice.rejected[0]).toMatchObject({ numbers: { freeMiB: 27_000 } });
   });
 
+  test('has one whose share is bounded run only where it is held to it, and kept nothing elsewhere', () => {
+    const modes = [device('G0', 'timeslice'), device('G1', 'exclusive')];
+    const bounded = request({ isBounded: true });
+    const choice = placeLeastLoaded(view([node(modes)]), bounded);
+    expect([choice.placement, why(choice, 'G0'), why(choice, 'G1')]).toEqual([
+      undefined,
+      ...Array<string>(2).fill('nothing holds it to the share that its namespace may have'),
+    ]);
+    expect(placesToKeep(view([node(modes)]), bounded)).toEqual([]);
+    expect(capacityProblem([node(modes)], { memoryMiB: 1, gpus: 1, maxShareClass: 50 })).toBe(
+      'the namespace may have 50 % of a device, and none holds functions to a share',
+    );
+    const nodes = [node([...modes, device('G2', 'mps')])];
+    expect(placeLeastLoaded(view(nodes), bounded).placement?.devices).toEqual(['G2']);
+    expect(placesToKeep(view(nodes), bounded)).toEqual(['G2']);
+    expect(capacityProblem(nodes, { memoryMiB: 1, gpus: 1, maxShareClass: 50 })).toBeUndefined();
+  });
+
   test('prefers an instance that idles, unless the SMs are given away there', () => {
     const idle = resident('warm', 'G0', { action: '/alice/a', activations: [] });
     const half = resident('c', 'G0', { share: shareOf(50, 1000) });

@@ -2,6 +2,7 @@ import { mpsClientLimit } from '@gpuwhisk/common/gpu';
 import type { GpuIsolation, NodeStatus, Placement, Rejection, Share } from '@gpuwhisk/common/gpu';
 import { byPlace, occupancyOf } from './occupancy.js';
 import type { Occupant, Reservation } from './occupancy.js';
+import { holdsToShares } from './share-of.js';
 import { mayShare } from './isolation.js';
 import type { Tenant } from './isolation.js';
 import { gangKey, placeId, placesOf } from './places.js';
@@ -18,6 +19,8 @@ export interface PlacementRequest {
   /** Devices that it needs, of one node and alike. */
   gpus: number;
   isolation: GpuIsolation;
+  /** Its namespace may have no more than its share, so that it runs only where it is held to that. */
+  isBounded?: true;
   /** Activations that one instance runs together, at most. */
   batch: number;
 }
@@ -119,6 +122,7 @@ export function placesToKeep(view: PlacementView, request: PlacementRequest): st
   const could = placesOf(view.nodes)
     .filter((place) => place.status?.health.state === 'healthy' && place.capacityMiB >= request.share.memoryMiB)
     .filter((place) => !view.kept.has(placeId(place)) && (request.gpus === 1 || place.slice === undefined))
+    .filter(({ device }) => !request.isBounded || holdsToShares(device.mode))
     .map((place) => {
       const { occupants, foreignMiB } = occupancyOf(place, view.reservations);
       const busyMiB = sum(occupants.filter((one) => one.users > 0).map((one) => one.memoryMiB));
@@ -145,6 +149,9 @@ function judge(
   if (health === undefined) return { reason: 'nothing is known of it', numbers: {} };
   if (health.state !== 'healthy') {
     return { reason: [health.state, health.reasons.join('; ')].filter(Boolean).join(': '), numbers: {} };
+  }
+  if (request.isBounded && !holdsToShares(place.device.mode)) {
+    return { reason: 'nothing holds it to the share that its namespace may have', numbers: {} };
   }
   if (gpus > 1 && place.device.mode === 'mig') return { reason: 'it is cut into slices', numbers: {} };
   if (place.capacityMiB < share.memoryMiB) {

@@ -1,4 +1,5 @@
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
+import { holdsToShares } from './share-of.js';
 import type { Device, DeviceStatus, GpuNeed, NodeStatus, Slice } from '@gpuwhisk/common/gpu';
 
 /** What one client is put on: a device, or a slice of one. */
@@ -40,11 +41,15 @@ export function gangKey({ node, device }: Pick<Place, 'node' | 'device'>): strin
 /** Why no device that is known can ever serve such a function, whatever runs there; undefined if one can. */
 export function capacityProblem(
   nodes: readonly NodeStatus[],
-  { memoryMiB, gpus }: Pick<GpuNeed, 'memoryMiB' | 'gpus'>,
+  { memoryMiB, gpus, maxShareClass }: Pick<GpuNeed, 'memoryMiB' | 'gpus' | 'maxShareClass'>,
 ): string | undefined {
-  const places = placesOf(nodes);
+  const places = placesOf(nodes).filter(({ device }) => maxShareClass === undefined || holdsToShares(device.mode));
   const [largest] = [...places].sort((one, other) => other.capacityMiB - one.capacityMiB);
-  if (largest === undefined) return 'no device can be used';
+  if (largest === undefined) {
+    return maxShareClass === undefined
+      ? 'no device can be used'
+      : `the namespace may have ${maxShareClass} % of a device, and none holds functions to a share`;
+  }
   if (largest.capacityMiB < memoryMiB) {
     const name =
       largest.slice === undefined ? largest.device.name : `${largest.slice.profile} of ${largest.device.name}`;

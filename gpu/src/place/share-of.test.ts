@@ -19,3 +19,12 @@ test.each([
   const annotation = readGpuAnnotation({ memoryMiB: 512, ...fields });
   expect(shareOf({ ...annotation, timeoutMs: 1000 })).toEqual({ ...share, memoryMiB: 512 });
 });
+
+test.each([
+  [{}, { shareClass: 30, smRequest: 0.3, smLimit: 0.3 }],
+  [{ smRequest: 0.1 }, { shareClass: 30, smRequest: 0.1, smLimit: 0.3 }],
+  [{ mpsPercent: 20 }, { shareClass: 20, smRequest: 0.2, smLimit: 0.2 }],
+])('annotation %j of a namespace that may have 30 %% has share %j', (fields, share) => {
+  const annotation = readGpuAnnotation({ memoryMiB: 512, ...fields });
+  expect(shareOf({ ...annotation, timeoutMs: 1000, maxShareClass: 30 })).toEqual({ ...share, memoryMiB: 512 });
+});

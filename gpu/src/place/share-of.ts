@@ -1,5 +1,5 @@
 import { shareClasses } from '@gpuwhisk/common/gpu';
-import type { GpuNeed, Share, ShareClass } from '@gpuwhisk/common/gpu';
+import type { DeviceMode, GpuNeed, Share, ShareClass } from '@gpuwhisk/common/gpu';
 
 /** The smallest class with at least `fraction` of the SMs. */
 export function classAtOrAbove(fraction: number): ShareClass {
@@ -9,12 +9,20 @@ export function classAtOrAbove(fraction: number): ShareClass {
 /** Part by which launch cycles of a function with an SLO may grow before its neighbours give way (Dilu, section 3.4.1). */
 const violation = 0.2;
 
-/** What a function gets that nothing has been learned about: what its annotation names, else the whole device. */
-export function shareOf({ memoryMiB, mpsPercent, sloMs, smLimit, smRequest }: GpuNeed): Share {
-  const limit = smLimit ?? (mpsPercent ?? 100) / 100;
+/** Whether a process with a share of less than everything is held to it on a device in this mode. */
+export function holdsToShares(mode: DeviceMode): boolean {
+  return mode === 'mps' || mode === 'mig';
+}
+
+/**
+ * What a function gets that nothing has been learned about: what its annotation names, else the whole device, as far as its
+ * namespace may have that.
+ */
+export function shareOf({ memoryMiB, mpsPercent, sloMs, smLimit, smRequest, maxShareClass = 100 }: GpuNeed): Share {
+  const limit = Math.min(smLimit ?? (mpsPercent ?? 100) / 100, maxShareClass / 100);
   return {
     shareClass: classAtOrAbove(limit),
-    smRequest: smRequest ?? limit,
+    smRequest: Math.min(smRequest ?? limit, limit),
     smLimit: limit,
     memoryMiB,
     ...(sloMs !== undefined && { tokens: { violation } }),

@@ -258,6 +258,13 @@ describe('shares', () => {
     expect(where(poor)).toEqual([['t', 'g0', 0.7]]);
   });
 
+  test('are no more than the namespace may have, whatever the quota stage knows', () => {
+    const bounded = profiledTask('t', 100, 0.6, { sloMs: 1000, maxShare: 0.3 });
+    expect(where(decide({ waiting: [bounded] }))).toEqual([['t', 'g0', 0.3]]);
+    expect(where(decide({ waiting: [bounded] }, make({ quotas: proposing([0.5]) })))).toEqual([['t', 'g0', 0.3]]);
+    expect(where(decide({ waiting: [taskOf('unknown', { maxShare: 0.2 })] }))).toEqual([['unknown', 'g0', 0.2]]);
+  });
+
   test('that the owner has fixed are kept', () => {
     const fixed = [profiledTask('t', 100, 0.6, { share: 0.2 })];
     expect(where(decide({ waiting: fixed }, make({ quotas: proposing([1]) })))).toEqual([['t', 'g0', 0.2]]);

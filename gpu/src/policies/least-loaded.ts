@@ -51,7 +51,7 @@ function place(
   kept: ReadonlySet<Room>,
   rejected: TaskRejection[],
 ): Start | undefined {
-  const share = task.share ?? 1;
+  const share = task.share ?? task.maxShare ?? 1;
   const fit = rooms.filter((room) => {
     const problem = kept.has(room)
       ? { reason: 'kept for one that waits for longer', numbers: {} }

@@ -29,7 +29,7 @@ function randomTask(random: Random, id: string, at: number): Task {
     ...pick(random, [{}, { soloMs: 50 }, { soloMs: 3000 }, { soloMs: 3000 }, { soloMs: NaN }, { soloMs: 0 }]),
     ...pick(random, [{}, { sloMs: 1 }, { sloMs: 500 }, { sloMs: 20_000 }, { sloMs: 120_000 }]),
     ...pick(random, [{}, { features: { smUtil, dramUtil: smUtil / 2, l2Util: 0.1 } }]),
-    ...pick(random, [{}, {}, {}, { share: 0.3 }]),
+    ...pick(random, [{}, {}, {}, { share: 0.3 }, { maxShare: 0.5 }]),
     ...pick(random, [{}, {}, {}, { allowed: new Set(['g1', 'g2']) }]),
   });
 }
@@ -55,6 +55,7 @@ function assertSound({ gpus, waiting }: Snapshot, decision: Decision): void {
     expect(share).toBeGreaterThan(0);
     expect(share).toBeLessThanOrEqual(task.share ?? 1);
     for (const one of used) expect(task.allowed?.has(one.id) ?? true).toBe(true);
+    if (task.maxShare !== undefined) for (const { mode } of used) expect(['mps', 'mig']).toContain(mode);
   }
 }
 

@@ -28,6 +28,8 @@ export interface Task {
   class: GpuAnnotation['class'];
   /** The share that its owner has fixed, 0 < share ≤ 1; absent: the policy chooses. */
   share?: number;
+  /** The largest share that it may have, and only where it is held to it; absent: 1. */
+  maxShare?: number;
   /** GPUs that it may be put on, by id, as isolation and failed attempts leave them; absent: all. */
   allowed?: ReadonlySet<string>;
 }

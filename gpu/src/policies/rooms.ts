@@ -1,5 +1,6 @@
 import { mpsClientLimit } from '@gpuwhisk/common/gpu';
 import type { Rejection } from '@gpuwhisk/common/gpu';
+import { holdsToShares } from '../place/share-of.js';
 import type { GpuState, Snapshot, Task } from './policy.js';
 
 /** A GPU as a policy fills it: what runs there and what it has put there so far. */
@@ -27,10 +28,18 @@ export function roomsOf({ gpus }: Snapshot): Room[] {
   }));
 }
 
+const notHeld = 'nothing holds it to the share that its namespace may have';
+
+/** Whether a task gets no more of a GPU than it may have. */
+function isBounded({ mode }: GpuState, { maxShare = 1 }: Task): boolean {
+  return maxShare === 1 || holdsToShares(mode);
+}
+
 /** Why a task cannot be put into a room; undefined if it can. */
 export function obstacle(room: Room, task: Task): Pick<Rejection, 'reason' | 'numbers'> | undefined {
   const { gpu, freeMiB, clients } = room;
   if (task.allowed?.has(gpu.id) === false) return { reason: 'it may not run there', numbers: {} };
+  if (!isBounded(gpu, task)) return { reason: notHeld, numbers: { maxShare: task.maxShare ?? 1 } };
   if (task.gpus > 1 && gpu.mode === 'mig') return { reason: 'it is cut into slices', numbers: {} };
   const need = needMiB(task, gpu);
   if (need > gpu.memoryMiB) return { reason: 'too small', numbers: { capacityMiB: gpu.memoryMiB, needMiB: need } };
@@ -74,7 +83,10 @@ export function gangFor<One extends Room>(rooms: readonly One[], { gpus }: Task)
 export function roomsToKeep<One extends Room>(rooms: readonly One[], task: Task): One[] {
   const mayNow = ({ gpu }: Room): number => Number(task.allowed?.has(gpu.id) !== false);
   const could = rooms
-    .filter(({ gpu }) => needMiB(task, gpu) <= gpu.memoryMiB && (task.gpus === 1 || gpu.mode !== 'mig'))
+    .filter(
+      ({ gpu }) =>
+        isBounded(gpu, task) && needMiB(task, gpu) <= gpu.memoryMiB && (task.gpus === 1 || gpu.mode !== 'mig'),
+    )
     .sort((one, other) => mayNow(other) - mayNow(one) || other.freeMiB - one.freeMiB);
   return gangFor(could, task) ?? [];
 }

@@ -90,6 +90,12 @@ export class ActivationRun implements PoolJob {
     }
   }
 
+  get keepsWarm(): number | undefined {
+    const { sample, user } = this.message;
+    // Samples of a function run over and over, and then no more.
+    return sample === undefined ? (user.limits.warmGpuContainers ?? this.context.warmGpuContainers) : undefined;
+  }
+
   slackMs(runMs: number): number {
     const { gpuNeed, transid } = this.message;
     return gpuNeed?.sloMs === undefined ? Infinity : transid[1] + gpuNeed.sloMs - this.context.clock.now() - runMs;

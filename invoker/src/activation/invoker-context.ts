@@ -26,6 +26,8 @@ export interface InvokerContext {
   userEvents?: UserEvents;
   /** The system's bounds on results. */
   resultBounds: ResultBounds;
+  /** Idle containers with a GPU that are kept for a namespace without a limit of its own; absent: any number. */
+  warmGpuContainers?: number | undefined;
   /** Decrypts arguments that come encrypted. */
   unlockArguments: UnlockArguments;
   /** Of this node's GPUs; absent: there are none. */

@@ -14,6 +14,8 @@ export interface PoolJob {
   readonly spec: ContainerSpec;
   /** Jobs of its key that may run together as one, at most; 1: it runs alone. */
   readonly batch: number;
+  /** Containers with a GPU that its namespace may have idle here; absent: any number. */
+  readonly keepsWarm?: number | undefined;
   /** Until it has to start so as to meet its deadline, if a run takes `runMs`; Infinity without a deadline; ms. */
   slackMs(runMs: number): number;
   /**
@@ -57,6 +59,8 @@ export class ActionQueue {
   betweenMs: number | undefined;
   private lastArrivalMs: number | undefined;
   readonly backlog = new BacklogProbe();
+  /** Of the last job. */
+  keepsWarm: number | undefined;
   /** A container is being readied ahead of need. */
   readying = false;
   /** Those that wait for others to start with are looked at again soon. */

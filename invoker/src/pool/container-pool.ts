@@ -75,6 +75,7 @@ export class ContainerPool {
       queue = new ActionQueue(job.key, job.namespace, job.spec, job.batch, firstStartMs);
       this.queues.set(job.key, queue);
     }
+    queue.keepsWarm = job.keepsWarm;
     const member = queue.batch === 1 && queue.waiting.length === 0 ? queue.takeSlot() : undefined;
     if (member !== undefined) {
       this.start(queue, member, job);
@@ -164,7 +165,9 @@ export class ContainerPool {
     }
     queue.makeFree(member);
     this.serve(queue);
-    if (member.active === 0) this.supply.unblock();
+    if (member.active > 0) return;
+    this.supply.turnover.trim(queue);
+    this.supply.unblock();
   }
 
   /** Hands waiting jobs to free slots, once they need not wait for others to start with. */

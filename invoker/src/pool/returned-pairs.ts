@@ -56,6 +56,12 @@ export class ReturnedPairs implements WaitingPairs {
     return this.pairs.map(({ container }) => container);
   }
 
+  /** Those of the namespace that have a GPU, the longest waiting first. */
+  withGpu(namespace: string): Container[] {
+    const own = this.pairs.filter((pair) => pair.namespace === namespace && pair.container.spec.gpu !== undefined);
+    return own.map(({ container }) => container);
+  }
+
   has(container: Container): boolean {
     return this.pairs.some((pair) => pair.container === container);
   }

@@ -162,6 +162,7 @@ export class Supply implements Recipient {
           if (problem !== undefined) failed(problem);
           if (member.initialized && !this.closing) this.join(queue, member);
           else this.stocks.removals.remove(container);
+          this.turnover.trim(queue);
         },
         (error: unknown) => {
           this.stocks.memory.release(spec);

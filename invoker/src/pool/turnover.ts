@@ -53,6 +53,21 @@ export class Turnover {
     else this.discard(queue, member);
   }
 
+  /** Destroys what idles with a GPU beyond what the action's namespace keeps: what has no action first, then the longest idle. */
+  trim({ namespace, keepsWarm, spec }: ActionQueue): void {
+    if (keepsWarm === undefined || spec.gpu === undefined) return;
+    const unloaded = this.stocks.returned.withGpu(namespace);
+    const queues = [...this.queues.values()].filter((one) => one.namespace === namespace && one.spec.gpu !== undefined);
+    // A container whose action has jobs that wait for others to start with does not idle.
+    const idle = idleMembers(
+      queues.filter(({ waiting }) => waiting.length === 0),
+      Infinity,
+    );
+    const excess = Math.max(0, unloaded.length + idle.length - keepsWarm);
+    for (const container of unloaded.slice(0, excess)) this.stocks.returned.replace(container);
+    for (const { queue, member } of idle.slice(0, Math.max(0, excess - unloaded.length))) this.discard(queue, member);
+  }
+
   discard(queue: ActionQueue, member: PoolMember): void {
     queue.remove(member);
     if (member.gone) return;
@@ -118,6 +133,7 @@ export class Turnover {
       if (isUnloaded) {
         if (target !== undefined && target.waiting.length > 0) this.recipient.adopt(target, member.container);
         else this.stocks.returned.put(member.container, queue.namespace);
+        this.trim(queue);
       }
       if (target !== undefined) this.recipient.grow(target);
       for (const each of [queue, target]) if (each !== undefined) this.recipient.forget(each);

@@ -112,11 +112,14 @@ test('limits are set, shown in order and deleted', async () => {
     ),
   );
   const gpus = ['--concurrentGpuInvocations', '4', '--concurrentGpus', '2', '--concurrentGpuMemory', '16384'];
-  gpus.push('--gpuSecondsPerMinute', '30');
+  gpus.push('--gpuSecondsPerMinute', '30', '--maxGpuShare', '50', '--warmGpuContainers', '2');
   expect(await wskadmin(...set, ...gpus)).toEqual(done);
   expect((await wskadmin('limits', 'get', 'carol')).stdout).toContain(
     'concurrentInvocations = 3\nconcurrentGpuInvocations = 4\nconcurrentGpus = 2\nconcurrentGpuMemory = 16384\n' +
-      'gpuSecondsPerMinute = 30\n',
+      'gpuSecondsPerMinute = 30\nmaxGpuShare = 50\nwarmGpuContainers = 2\n',
+  );
+  expect((await wskadmin(...set, '--maxGpuShare', '9')).stdout).toMatch(
+    /^Failed to set limits \([^)]*'maxGpuShare' must be a whole number of percent from 10 to 100\)/,
   );
   expect((await wskadmin(...set, '--maxPayloadSize', 'much')).stdout).toMatch(/^Failed to set limits \(/);
   expect(await wskadmin('limits', 'delete', 'carol')).toEqual(prints('Limits deleted\n'));

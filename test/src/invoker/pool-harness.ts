@@ -42,6 +42,8 @@ export interface JobOptions extends Partial<ContainerSpec> {
   /** Default: one of its own for each action. */
   namespace?: string;
   readiesAhead?: boolean;
+  /** Containers with a GPU that its namespace may have idle. Default: any number. */
+  keepsWarm?: number;
   /** Jobs that may run as one. Default 1. */
   batch?: number;
 }
@@ -126,6 +128,7 @@ export class PoolHarness {
         batch: options.batch ?? 1,
         slackMs: () => Infinity,
         readiesAhead: options.readiesAhead ?? false,
+        keepsWarm: options.keepsWarm,
         ready: async ({ container }) => {
           const init = { name: key, main: 'main', binary: false, env };
           return problemOf(await container.init(init, limits).outcome);

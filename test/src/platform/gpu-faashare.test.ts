@@ -112,6 +112,32 @@ if (!isHere) console.info('No stand-in for a GPU is built here: policy faashare 
   );
 
   test(
+    'a namespace gets no more of a GPU than it may have, and of warm containers no more than it may keep',
+    async () => {
+      const limits = { maxGpuShare: 50, warmGpuContainers: 1, invocationsPerMinute: 100, concurrentInvocations: 10 };
+      const api = await newSubject(platform, 'bounded', limits);
+      const putBounded = (name: string, gpu: JsonObject): Promise<unknown> =>
+        api.putAction(name, compileGpuFunction(), {
+          kind: 'native:1',
+          annotations: { gpu: { memoryMiB: 1000, ...gpu } },
+        });
+      await Promise.all([putBounded('one', {}), putBounded('two', {}), putBounded('most', { mpsPercent: 51 })]);
+      const starts: string[] = [];
+      for (const name of ['one', 'one', 'two', 'one']) {
+        const { start, share } = gpuOf(await api.record((await api.invoke(name, { holdMs: 1 })).activationId));
+        expect(share).toBe(0.5);
+        starts.push(start === 'warm' ? start : 'loaded');
+      }
+      expect(starts).toEqual(['loaded', 'warm', 'loaded', 'loaded']);
+      const answer = await api.request<{ error?: string }>('POST', '_/actions/most', {});
+      const error = 'Too large a share of a GPU requested (requested: 70, allowed: 50, limit: maxGpuShare).';
+      expect([answer.status, answer.body.error]).toEqual([429, error]);
+      expect((await api.request('GET', '_/limits')).body).toMatchObject({ maxGpuShare: 50, warmGpuContainers: 1 });
+    },
+    caseMs,
+  );
+
+  test(
     'who has had GPUs for as many seconds of the minute as the namespace may is answered 429, also while it runs',
     async () => {
       const api = await newSubject(platform, 'thrifty', {
