@@ -151,7 +151,7 @@ private:
     return info.Env().Undefined();
   }
 
-  // place(place): {taken, waits, opened, memoryUsedBytes}
+  // place(place): {taken, waits, spins, opened, memoryUsedBytes}
   Napi::Value place(const Napi::CallbackInfo &info) {
     const tokens_page &page = pages_->at(place_at(info, 0));
     int64_t used = 0;
@@ -159,6 +159,7 @@ private:
     Napi::Object result = Napi::Object::New(info.Env());
     result.Set("taken", static_cast<double>(__atomic_load_n(&page.taken, __ATOMIC_RELAXED)));
     result.Set("waits", __atomic_load_n(&page.waits, __ATOMIC_RELAXED));
+    result.Set("spins", __atomic_load_n(&page.spins, __ATOMIC_RELAXED));
     result.Set("opened", __atomic_load_n(&page.opened, __ATOMIC_RELAXED));
     result.Set("memoryUsedBytes", static_cast<double>(used));
     return result;

@@ -48,7 +48,7 @@ int64_t monotonic_ns() {
 
 Ticker::Ticker(const Board &board, const Pages &pages, int64_t period_ns)
     : board_(board), pages_(pages), period_ns_(period_ns), timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC)),
-      seen_(pages.size()) {
+      seen_(pages.size()), spinners_(std::thread::hardware_concurrency() / 2) {
   if (!timer_) throw std::system_error(errno, std::generic_category(), "timerfd_create");
   thread_ = std::thread(&Ticker::run, this);
 }
@@ -76,17 +76,19 @@ void Ticker::run() {
     int64_t now_ns = monotonic_ns();
     due_ns += static_cast<int64_t>(expired) * period_ns_;
     note_jitter(now_ns - (due_ns - period_ns_));
-    tick(now_ns);
+    tick(now_ns, due_ns);
   }
   board_.word(STOPPED) = 1;
   futex_wake(&board_.word(TICK));
 }
 
-void Ticker::tick(int64_t now_ns) {
+void Ticker::tick(int64_t now_ns, int64_t due_ns) {
   int32_t before = board_.word(TICK);
   bool late = board_.word(DECIDED) != before;
+  size_t held = 0;
   for (size_t place = 0; place < pages_.size(); place += 1)
-    if (pages_.is_taken(place)) serve(place, now_ns);
+    if (pages_.is_taken(place) && serve(place, now_ns, due_ns)) held += 1;
+  held_ = held;
   // Unsigned, so that it may wrap around.
   board_.word(TICK) = static_cast<int32_t>(static_cast<uint32_t>(before) + 1);
   futex_wake(&board_.word(TICK));
@@ -96,27 +98,31 @@ void Ticker::tick(int64_t now_ns) {
 }
 
 /** Of the page only the client's own fields are believed, and they can only hurt itself. */
-void Ticker::serve(size_t place, int64_t now_ns) {
+bool Ticker::serve(size_t place, int64_t now_ns, int64_t due_ns) {
   tokens_page &page = pages_.at(place);
   Seen &seen = seen_[place];
   if (seen.generation != load(page.generation)) seen = {.generation = load(page.generation)};
   int64_t taken = std::clamp<int64_t>(load(page.taken), 0, no_limit);
-  observe(place, page, seen, taken, now_ns);
+  bool held = observe(place, page, seen, taken, now_ns);
 
   int64_t budget = to_blocks(board_.at(Column::budget, place));
   seen.granted = std::min(taken, seen.granted) + budget;
   store(page.budget, budget);
   __atomic_store_n(&page.granted, seen.granted, __ATOMIC_RELEASE);
+  store(page.due_ns, due_ns);
+  store(page.may_spin, spinners_ > 0 && held_ <= spinners_);
   store(page.tick_ns, monotonic_ns());
   __atomic_fetch_add(&page.tick, 1, __ATOMIC_SEQ_CST);
   if (__atomic_exchange_n(&page.waiting, 0, __ATOMIC_SEQ_CST) != 0) futex_wake(&page.tick);
+  return held;
 }
 
-void Ticker::observe(size_t place, const tokens_page &page, Seen &seen, int64_t taken, int64_t now_ns) {
+bool Ticker::observe(size_t place, const tokens_page &page, Seen &seen, int64_t taken, int64_t now_ns) {
   int64_t used = std::min(taken, seen.granted);
   uint32_t waits = load(page.waits);
   board_.at(Column::used, place) = static_cast<double>(std::max<int64_t>(0, used - seen.used));
-  board_.at(Column::held, place) = waits != seen.waits || taken > seen.granted;
+  bool held = waits != seen.waits || taken > seen.granted;
+  board_.at(Column::held, place) = held;
   seen.used = used;
   seen.waits = waits;
 
@@ -127,6 +133,7 @@ void Ticker::observe(size_t place, const tokens_page &page, Seen &seen, int64_t 
   board_.at(Column::cycleMs, place) = static_cast<double>(std::max<int64_t>(0, load(page.cycle_ns))) / ns_per_ms;
   board_.at(Column::cycleBatch, place) = load(page.cycle_batch);
   board_.at(Column::cycles, place) = static_cast<double>(__atomic_load_n(&page.cycles, __ATOMIC_ACQUIRE));
+  return held;
 }
 
 void Ticker::note_jitter(int64_t jitter_ns) {

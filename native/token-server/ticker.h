@@ -46,9 +46,10 @@ private:
     uint32_t waits = 0;
   };
   void run();
-  void tick(int64_t now_ns);
-  void serve(size_t place, int64_t now_ns);
-  void observe(size_t place, const tokens_page &page, Seen &seen, int64_t taken, int64_t now_ns);
+  void tick(int64_t now_ns, int64_t due_ns);
+  /** Returns whether a launch of the client was held back. */
+  bool serve(size_t place, int64_t now_ns, int64_t due_ns);
+  bool observe(size_t place, const tokens_page &page, Seen &seen, int64_t taken, int64_t now_ns);
   void note_jitter(int64_t jitter_ns);
 
   static constexpr size_t remembered = 4096;
@@ -58,6 +59,9 @@ private:
   int64_t period_ns_;
   inject::Descriptor timer_;
   std::vector<Seen> seen_;
+  /** Clients that may spin at a time, so that most processors stay free of them; beyond it none does. */
+  size_t spinners_;
+  size_t held_ = 0; // in the last period
   std::mutex lock_; // of what follows
   std::array<int64_t, remembered> jitter_ns_{};
   TickerFigures figures_;

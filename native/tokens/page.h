@@ -48,6 +48,9 @@ struct tokens_page {
   int64_t tick_ns;                            // CLOCK_MONOTONIC of the tick; the server's
   uint32_t waits;                             // clients': how many launches had to wait
   uint32_t opened;                            // clients': how often they went on without the server
+  int64_t due_ns;                             // CLOCK_MONOTONIC at which the next tick is due; the server's
+  uint32_t may_spin; // set by the server at a tick where one of those that wait may spin for the next; taken by that one
+  uint32_t spins;    // clients': how often one did
 
   // Launch cycles; clients'.
   uint64_t cycles __attribute__((aligned(64))); // ended so far

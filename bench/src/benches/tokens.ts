@@ -72,7 +72,7 @@ async function measureLaunch(context: BenchContext): Promise<Measurement[]> {
   ];
 }
 
-/** `tokenUs`: from a tick to the return of a launch that waited for it. */
+/** `tokenUs`: from a tick to the return of a launch that waited for it; `tokenCpu`: the part of a core that this takes. */
 async function measureWaits(context: BenchContext): Promise<Measurement[]> {
   const server = await startServer(context, 'waits');
   const launcher = compileLauncher(context.temporaryDir);
@@ -80,10 +80,14 @@ async function measureWaits(context: BenchContext): Promise<Measurement[]> {
   const program = startLineProgram(launcher, ['procaddress'], env, context.cleanup);
   await program.ask('context 0');
   await program.ask('waits 500 100');
-  const medians: number[] = [];
-  for (let round = 0; round < rounds; round += 1) medians.push((await program.ask('waits 500 100'))[0]!);
+  const [medians, parts]: [number[], number[]] = [[], []];
+  for (let round = 0; round < rounds; round += 1) {
+    const [median, part] = await program.ask('waits 500 100');
+    medians.push(median!);
+    parts.push(part!);
+  }
   await Promise.all([program.end(), server.close()]);
-  return [medianOf('tokenUs', medians)];
+  return [medianOf('tokenUs', medians), medianOf('tokenCpu', parts)];
 }
 
 /** `tickJitterMs`: how far the period strays at p99 while 32 clients launch and wait. */

@@ -135,7 +135,8 @@ withCompiler('a program whose server is hostile and answers', () => {
     await once(hostile, 'close');
   });
 
-  test.each(['nothing', 'noise', 'pageless', 'small', 'unsealed'])('%s runs on', async (way) => {
+  /** A program that has asked a server which answers in this way. */
+  async function startWith(way: string): Promise<TokenProgram> {
     const binary = join(programs.folder, 'hostile');
     execFileSync('cc', ['-Wall', '-Wextra', fixture('hostile_server.c'), '-o', binary], { timeout: 60_000 });
     const path = join(folder, 'hostile.sock');
@@ -143,6 +144,19 @@ withCompiler('a program whose server is hostile and answers', () => {
     await once(hostile.stdout!, 'data');
     const program = start(path, 'ticket');
     expect(await program.ask('context 0')).toEqual([0]);
+    return program;
+  }
+
+  test('with a page whose tick is due and never comes waits asleep, and goes on after a second', async () => {
+    const program = await startWith('silent');
+    const [, processorPart] = await program.ask('waits 1 1');
+    expect(processorPart).toBeLessThan(0.5);
+    expect(program.errors).toContain('silent for a second');
+    expect(await isOpen(program)).toBe(true);
+  });
+
+  test.each(['nothing', 'noise', 'pageless', 'small', 'unsealed'])('%s runs on', async (way) => {
+    const program = await startWith(way);
     expect(await isOpen(program)).toBe(true);
     expect(program.errors).toMatch(/makes no sense|does not answer/);
   });

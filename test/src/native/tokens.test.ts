@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
@@ -191,6 +191,24 @@ withCompiler('a share', () => {
     await program.ask('launch 40');
     const taken = server.all().map((client) => [client.ticket.device, server.figuresOf(client).taken]);
     expect(Object.fromEntries(taken)).toEqual({ [devices[0]]: 3, [devices[1]]: 40 });
+  });
+
+  // Of one processor none is spent on being awake.
+  (availableParallelism() > 1 ? test : test.skip)('is waited for awake just before the tick, if few wait', async () => {
+    const program = await client(shareOf(0.5));
+    await program.ask('loop 10 300');
+    expect(figuresOf(program).spins).toBeGreaterThan(0);
+  });
+
+  test('is waited for asleep if it cannot suffice yet, or if many wait', async () => {
+    const debtors = Array.from({ length: cpus().length / 2 + 1 }, () => client(shareOf(0.01)));
+    for (const debtor of await Promise.all(debtors)) await debtor.ask('launch 1000000');
+    const { ticks } = server.figures();
+    await until(() => server.figures().ticks > ticks + 1);
+    const program = await client(shareOf(0.5));
+    await program.ask('loop 10 300');
+    expect(figuresOf(program).waits).toBeGreaterThan(0);
+    for (const one of server.all()) expect(server.figuresOf(one).spins).toBe(0);
   });
 
   test('ends with an error at the next launch and allocation, also of one that waits', async () => {

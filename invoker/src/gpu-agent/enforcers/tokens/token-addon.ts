@@ -22,7 +22,7 @@ export interface NativeTokenServer {
   refuse(connection: number, isFull: boolean): void;
   release(place: number): void;
   setMemoryCap(place: number, bytes: number): void;
-  place(place: number): { taken: number; waits: number; opened: number; memoryUsedBytes: number };
+  place(place: number): { taken: number; waits: number; spins: number; opened: number; memoryUsedBytes: number };
   figures(): TickFigures;
   close(): void;
 }

@@ -45,6 +45,8 @@ export interface TokenClientFigures {
   taken: number;
   /** Launches that had to wait. */
   waits: number;
+  /** Periods at whose end one that waited was awake (docs/gpu.md). */
+  spins: number;
   opened: number;
   memoryUsedBytes: number;
   /** Blocks for the present period. */
