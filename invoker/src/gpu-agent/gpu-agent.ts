@@ -25,6 +25,7 @@ import { Healer } from './healer.js';
 import type { Ending } from './healer.js';
 import type { HostProcesses } from './host/host-processes.js';
 import { EndedWorkloads } from './ended-workloads.js';
+import { EnforcerChecks } from './enforcer-checks.js';
 import { Inventory } from './inventory.js';
 import { noteLaunches } from './launch-figures.js';
 import { NodeRow } from './node-row.js';
@@ -77,6 +78,7 @@ export class GpuAgent implements GpuDesk {
   private readonly moves: ShareMoves;
   private readonly clients: ContainerClients;
   private readonly spending: Spending;
+  private readonly checks: EnforcerChecks;
   private statuses: DeviceStatus[] = [];
   private clientEnv: Record<string, Record<string, string>> = {};
   private epoch = 0;
@@ -102,6 +104,7 @@ export class GpuAgent implements GpuDesk {
     this.moves = new ShareMoves({ enforcer, residents, clients, logger });
     this.row = new NodeRow(options, () => this.rowNow());
     this.spending = new Spending(options.state, clock);
+    this.checks = new EnforcerChecks(enforcer, clock);
     const unbound = (): ReadonlySet<string> => this.hands.unbound();
     this.sampler = new Sampler({
       driver,
@@ -203,7 +206,10 @@ export class GpuAgent implements GpuDesk {
 
   /** A container with a grant has started, which took `startMs`. */
   joined(container: Container, grant: GpuGrant, startMs: number): void {
-    this.residents.add(container, grant, startMs, () => this.row.writeSoon());
+    this.residents.add(container, grant, startMs, (one) => {
+      this.spending.left(one);
+      this.row.writeSoon();
+    });
     this.row.writeSoon();
   }
 
@@ -268,7 +274,7 @@ export class GpuAgent implements GpuDesk {
     const own = await ask().catch((error: unknown) => void (failure = error));
     let isWell = true;
     for (const device of devices) {
-      const problem = await this.problemOf(device.uuid, slice, own === undefined ? 0 : goneWithinMs);
+      const problem = await this.problemOf(device.uuid, slice, own === undefined);
       if (problem === undefined) continue;
       isWell = false;
       await this.healer.restart({ device, ...(slice !== undefined && { slice }) }, problem);
@@ -277,12 +283,15 @@ export class GpuAgent implements GpuDesk {
     return ask().catch(fail);
   }
 
-  /** What is wrong with a place's enforcer still after `waitMs`: clients that a fault has hit, and that keep others out, are being ended. */
-  private async problemOf(device: string, slice: string | undefined, waitMs: number): Promise<string | undefined> {
-    const { enforcer, clock } = this.options;
-    const untilMs = clock.monotonicMs() + waitMs;
+  /**
+   * What is wrong with a place's enforcer. If it has not failed somebody (`isMissed`), what is still wrong after a while:
+   * clients that a fault has hit, and that keep others out, are being ended.
+   */
+  private async problemOf(device: string, slice: string | undefined, isMissed: boolean): Promise<string | undefined> {
+    const { clock } = this.options;
+    const untilMs = clock.monotonicMs() + (isMissed ? 0 : goneWithinMs);
     for (;;) {
-      const problem = await enforcer.check(device, slice).catch((failure: Error) => failure.message);
+      const problem = await this.checks.ask(device, slice, isMissed);
       if (problem === undefined || clock.monotonicMs() >= untilMs) return problem;
       await sleep(clock, goneLookMs);
     }

@@ -40,10 +40,10 @@ export class Residents {
   /** Containers that were added so far. */
   added = 0;
 
-  /** Takes a container that has started; it leaves by itself when it ends. */
-  add(container: Container, grant: GpuGrant, startMs: number, left: () => void): void {
+  /** Takes a container that has started; it leaves by itself when it ends, with whoever ran in it then. */
+  add(container: Container, grant: GpuGrant, startMs: number, left: (one: GpuContainer) => void): void {
     this.added++;
-    this.containers.set(container.id, {
+    const one: GpuContainer = {
       container,
       grant,
       share: grant.share,
@@ -56,10 +56,11 @@ export class Residents {
       loadedMs: undefined,
       launches: undefined,
       ending: false,
-    });
+    };
+    this.containers.set(container.id, one);
     void container.exited.then(() => {
       this.containers.delete(container.id);
-      left();
+      left(one);
     });
   }
 

@@ -36,6 +36,12 @@ export class Spending {
     this.due.set(lastUser.namespace, (this.due.get(lastUser.namespace) ?? 0) + spentMs);
   }
 
+  /** Counts what a container had that has ended, in the middle of a run or not. */
+  left(one: GpuContainer): void {
+    this.count(one);
+    this.countedMs.delete(one.container.id);
+  }
+
   /** Tells the cluster; what it cannot be told is told the next time. */
   async tell(containers: readonly GpuContainer[]): Promise<void> {
     const living = new Set(containers.map(({ container }) => container.id));

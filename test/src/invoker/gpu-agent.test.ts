@@ -36,6 +36,41 @@ test('a container starts once the clients that a fault has hit are gone, and not
   expect(harness.opened).toHaveLength(opened);
 });
 
+test('containers that start together share one check of the enforcer, and one that starts later has its own', async () => {
+  const { agent, clock, checked } = await GpuHarness.open();
+  const start = (device = 'GPU-0'): Promise<unknown> =>
+    agent.accessFor(grantOf(placementOf(1000, { devices: [device] })));
+  checked.length = 0;
+  await Promise.all([start(), start(), start('GPU-1'), start()]);
+  await start();
+  expect(checked).toEqual(['GPU-0', 'GPU-1']);
+  await clock.runFor(250);
+  await start();
+  expect(checked).toEqual(['GPU-0', 'GPU-1', 'GPU-0']);
+});
+
+test('an enforcer that dies right after a check is started again by the next container, and checked anew then', async () => {
+  const harness = await GpuHarness.open();
+  const start = (): Promise<unknown> => harness.agent.accessFor(grantOf(placementOf(1000)));
+  await start();
+  harness.opened.length = 0;
+  harness.enforcerDead.add('GPU-0');
+  await start();
+  expect(harness.opened).toEqual(['GPU-0']);
+});
+
+test('what a fault has left is found by each container that starts, until it is gone', async () => {
+  const harness = await GpuHarness.open();
+  const { agent, clock, checked } = harness;
+  harness.enforcerProblems.set('GPU-0', 'a fault has hit all of its clients');
+  const starting = [1, 2].map(() => agent.accessFor(grantOf(placementOf(1000))));
+  await clock.runFor(200);
+  harness.enforcerProblems.delete('GPU-0');
+  checked.length = 0;
+  await clock.runUntil(Promise.all(starting));
+  expect(checked).toEqual(['GPU-0']);
+});
+
 test('no placement is taken once the state of the cluster was out of reach for as long as a row stands, until it is back', async () => {
   const harness = await GpuHarness.open();
   const { agent, state, clock } = harness;

@@ -47,6 +47,10 @@ export class GpuHarness {
   readonly owners = new Map<number, string>();
   /** What the enforcer finds wrong with each place. */
   readonly enforcerProblems = new Map<string, string>();
+  /** Places whose enforcer answers nobody. */
+  readonly enforcerDead = new Set<string>();
+  /** Places that the enforcer was asked about. */
+  readonly checked: string[] = [];
   /** Processes that are not under their share. */
   readonly escaped = new Set<number>();
   /** Whether the enforcer can move shares; which processes it serves, and what it was told to hold them to. */
@@ -167,13 +171,16 @@ export class GpuHarness {
       open: ({ uuid }) => {
         this.opened.push(uuid);
         this.enforcerProblems.delete(uuid);
+        this.enforcerDead.delete(uuid);
         return Promise.resolve();
       },
       settings: ({ uuid }, share) =>
-        Promise.resolve({
-          env: { CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: String(share.shareClass) },
-          binds: [{ path: `/run/mps/${uuid}`, write: true }],
-        }),
+        this.enforcerDead.has(uuid)
+          ? Promise.reject(new ShareError('it does not answer'))
+          : Promise.resolve({
+              env: { CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: String(share.shareClass) },
+              binds: [{ path: `/run/mps/${uuid}`, write: true }],
+            }),
       gangSettings: (devices) =>
         Promise.resolve({ env: { CUDA_VISIBLE_DEVICES: devices.map(({ uuid }) => uuid).join(',') }, binds: [] }),
       confirm: ({ pid }) => (this.escaped.has(pid) ? Promise.reject(new ShareError('no client')) : Promise.resolve()),
@@ -188,7 +195,11 @@ export class GpuHarness {
         return figures === undefined ? Promise.reject(new ShareError('not here')) : Promise.resolve(figures);
       },
       terminate: () => Promise.resolve(),
-      check: (uuid) => Promise.resolve(this.enforcerProblems.get(uuid)),
+      check: (uuid) => {
+        this.checked.push(uuid);
+        const problem = this.enforcerDead.has(uuid) ? 'it does not answer' : this.enforcerProblems.get(uuid);
+        return Promise.resolve(problem);
+      },
       shut: () => Promise.resolve(),
       close: () => Promise.resolve(),
     };
