@@ -15,6 +15,7 @@ import {
   paperJobs,
   saturationRate,
 } from '../replay/experiments/scenarios.js';
+import { sourcesTable } from '../replay/experiments/sources.js';
 import { intervalText, markdownTable, percent, policyTable } from '../replay/experiments/tables.js';
 import { learn, ours, runSeed, type Known, type Setting } from '../replay/setting.js';
 import { median } from '../statistics.js';
@@ -51,7 +52,8 @@ export function overall(
     ['closed', closed(paperGpus, paperJobs, length)],
     ...chosen.map((load) => [load, open(paperGpus, length, loads[load], rate)] as const),
   ]);
-  const found: Findings & { figures: Map<string, Figures> } = { measurements: [], text: [], figures: new Map() };
+  const sources = ['**Where the figures of the workloads are from**', sourcesTable(setting)];
+  const found: Findings & { figures: Map<string, Figures> } = { measurements: [], text: sources, figures: new Map() };
   for (const [name, scenario] of scenarios) {
     const figures = runAll(setting, known, scenario, allPolicies(), seeds);
     found.figures.set(name, figures);

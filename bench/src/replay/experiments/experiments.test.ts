@@ -71,6 +71,7 @@ describe('the experiments, on a synthetic world', () => {
     }
     expect(measurements.map(({ name }) => name)).toContain('synthetic.closed.makespanGain');
     expect(text.join('\n')).toContain(`| \`${oursName}\` |`);
+    expect(text.join('\n')).toContain('| `small` to `long`, 4 | row | invented | row | invented |');
   });
 
   test('nobody waits for longer than the stated bound, where more comes than can be done', () => {
