@@ -17,7 +17,7 @@ using namespace gpuwhisk::sim;
 
 namespace {
 
-constexpr char usage[] = "Usage: nvidia-cuda-mps-control [[-multiuser-server] -d | -f]";
+constexpr char usage[] = "Usage: nvidia-cuda-mps-control [[-multiuser-server] (-d | -f)]";
 
 std::string directory_in(const char *variable, const char *fallback) {
   const char *value = getenv(variable);

@@ -230,6 +230,14 @@ ab12        train      registered  invoker0  GPU-0       77    -  a
 invoker0-5  process 5  discovered  invoker0  GPU-0        -  100  -`,
   },
   {
+    wsk: 'gpu workloads',
+    answers: [[200, [{ id: 'ab12', name: 'train', origin: 'registered', device: 'GPU-0', pid: 77 }]]],
+    requests: [`GET ${base}/workloads`],
+    stdout: `Workload  Name   Origin      Invoker  GPU    Process  MiB  Namespace
+ab12      train  registered  -        GPU-0       77    -  -`,
+  },
+  { wsk: 'gpu workloads now', code: 1, stderr: errorWithHint('Invalid argument(s): now. No arguments are required.') },
+  {
     wsk: 'gpu workload remove ab12',
     requests: [`DELETE ${base}/workloads/ab12`],
     stdout: 'ok: removed workload ab12',

@@ -5,7 +5,7 @@ import { listQueue } from './queue.js';
 import { listFunctions, listQuotas } from './learned.js';
 import { top } from './top.js';
 import { setWish } from './wish.js';
-import { workload } from './workload.js';
+import { listWorkloads, workload } from './workload.js';
 
 /** `wsk gpu`. */
 export const gpuCommands: Command[] = [
@@ -75,4 +75,5 @@ export const gpuCommands: Command[] = [
     ],
     run: workload,
   },
+  { name: 'workloads', summary: 'list processes on GPUs that are no functions', flags: [], run: listWorkloads },
 ];

@@ -19,7 +19,8 @@ async function add({ args: [, ...args], client, flags }: CommandContext): Promis
   }
 }
 
-async function list({ args: [, ...args], client }: CommandContext): Promise<void> {
+/** `wsk gpu workloads`, and `wsk gpu workload list`. */
+export async function listWorkloads({ args, client }: CommandContext): Promise<void> {
   checkArgs(args, 0, 0, 'No arguments are required.');
   let workloads: JsonMap[];
   try {
@@ -45,7 +46,12 @@ async function remove({ args: [, ...args], client }: CommandContext): Promise<vo
   stdout.print(`${stdout.ok} removed workload ${id}\n`);
 }
 
-const verbs: Record<string, (context: CommandContext) => Promise<void>> = { add, list, remove, run: runWorkload };
+const verbs: Record<string, (context: CommandContext) => Promise<void>> = {
+  add,
+  list: ({ args: [, ...args], ...context }) => listWorkloads({ ...context, args }),
+  remove,
+  run: runWorkload,
+};
 
 /** `wsk gpu workload`. */
 export async function workload(context: CommandContext): Promise<void> {
