@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { median, percentile, spread } from './statistics.js';
+import { median, percentile, slope, spread } from './statistics.js';
 
 describe('percentile', () => {
   test('interpolates between neighbours', () => {
@@ -25,4 +25,23 @@ test('median of an even count is the mean of the middle two', () => {
 
 test('spread', () => {
   expect(spread([5, 1, 9])).toEqual([1, 9]);
+});
+
+test('slope of points on a line, around one, and of points that have none', () => {
+  expect(
+    slope([
+      [0, 5],
+      [2, 9],
+      [4, 13],
+    ]),
+  ).toBe(2);
+  expect(
+    slope([
+      [0, 1],
+      [1, 0],
+      [2, 0],
+      [3, 1],
+    ]),
+  ).toBe(0);
+  expect(slope([[3, 7]])).toBe(0);
 });

@@ -20,3 +20,11 @@ export function percentile(values: readonly number[], percent: number): number {
 export function spread(values: readonly number[]): readonly [number, number] {
   return [percentile(values, 0), percentile(values, 100)];
 }
+
+/** By least squares, of points [x, y]: how much y grows with x; 0 where all have one x. */
+export function slope(points: readonly (readonly [number, number])[]): number {
+  const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const [meanX, meanY] = [mean(points.map(([x]) => x)), mean(points.map(([, y]) => y))];
+  const spread = points.reduce((sum, [x]) => sum + (x - meanX) ** 2, 0);
+  return spread === 0 ? 0 : points.reduce((sum, [x, y]) => sum + (x - meanX) * (y - meanY), 0) / spread;
+}

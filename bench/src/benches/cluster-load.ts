@@ -1,20 +1,23 @@
-import { invokePath, smallBody, type Api } from '../api.js';
+import { invokePath, smallBody } from '../api.js';
 import type { BenchContext, Measurement } from '../bench.js';
+import { watchCluster } from '../cluster/cluster-watch.js';
 import { untilStored } from '../cluster/records.js';
 import { startCluster, type Cluster } from '../cluster/running-cluster.js';
-import { offer } from '../load/offered.js';
-import { memoryOf } from '../processes.js';
+import { offer, type OfferedResult } from '../load/offered.js';
 import { median, percentile } from '../statistics.js';
 
 const perS = 1000;
+/** In the first seconds processes compile their code and containers start: of them counts only what is lost. */
+const warmUpS = 15;
 /** One in so many accepted activations is asked for until it is there. */
 const askedEvery = 100;
 /** Lists are looked at beforehand, in a load that the stand-in for CouchDB can index: it takes 1 ms of processor time a record. */
 const [listedPerS, listedS, listedEvery] = [50, 20, 50];
+/** How long is waited between looks, ms: a tenth of the time so far at least, so that looking is no load of its own. */
 const askMs = 20;
 const listMs = 250;
+const askShare = 0.1;
 const lookLimitMs = 60_000;
-const memoryEveryMs = 2000;
 /** After the load nothing has been stored for so long: what is missing is lost. */
 const quietMs = 60_000;
 
@@ -26,29 +29,27 @@ export async function measureLoad(context: BenchContext): Promise<Measurement[]>
   for (const at of [0, 1]) await cluster.api(at).invoke('noop');
 
   const viewLags = await measureViewLags(cluster);
+  const early: string[] = [];
+  await offerNoops(cluster, perS, warmUpS, (id) => early.push(id));
   const accepted: string[] = [];
   const lags: Promise<number>[] = [];
-  const memory = watchMemory(cluster);
-  const result = await offer({
-    ...{ baseUrl: cluster.url, headers: cluster.headers, body: smallBody, perS },
-    paths: [invokePath('noop', false)],
-    signal: AbortSignal.timeout(options.loadSeconds * 1000),
-    onAccepted: (id) => {
-      accepted.push(id);
-      if (accepted.length % askedEvery === 0) lags.push(untilThere(cluster.api(0), id, askMs, isRecord));
-    },
+  const watch = watchCluster(cluster, say, () => `${accepted.length} accepted`);
+  const result = await offerNoops(cluster, perS, options.loadSeconds, (id) => {
+    accepted.push(id);
+    if (accepted.length % askedEvery === 0) lags.push(untilThere(cluster, 0, id, askMs, isRecord));
   });
-  const memorySamples = memory.stop();
+  const taken = watch.stop(accepted.length);
   const refused = [...result.refused.values()].reduce((sum, count) => sum + count, 0);
   say(`  sent ${result.sent}, accepted ${accepted.length}, refused ${JSON.stringify([...result.refused])}`);
   const endedMs = performance.now();
-  const { missing } = await untilStored(cluster, accepted, quietMs);
+  const all = [...early, ...accepted];
+  const { missing } = await untilStored(cluster, all, quietMs);
   const drainedS = (performance.now() - endedMs) / 1000 - (missing.length > 0 ? quietMs / 1000 : 0);
   const seconds = (values: readonly number[]): number[] => values.map((ms) => ms / 1000);
   const storeLags = seconds(await Promise.all(lags));
   await cluster.stop();
   return [
-    { name: 'lost', value: accepted.length === 0 ? 1 : missing.length / accepted.length },
+    { name: 'lost', value: all.length === 0 ? 1 : missing.length / all.length },
     { name: 'storeLagS', value: percentile(storeLags, 99) },
     { name: 'storeLagP50S', value: median(storeLags) },
     { name: 'viewLagP99S', value: percentile(seconds(viewLags), 99) },
@@ -57,7 +58,7 @@ export async function measureLoad(context: BenchContext): Promise<Measurement[]>
     { name: 'unanswered', value: result.failed },
     { name: 'heldBackShare', value: result.heldBack / (result.sent + result.heldBack) },
     { name: 'drainedS', value: drainedS },
-    ...memorySamples,
+    ...taken,
   ];
 }
 
@@ -65,71 +66,59 @@ export async function measureLoad(context: BenchContext): Promise<Measurement[]>
 async function measureViewLags(cluster: Cluster): Promise<number[]> {
   const lags: Promise<number>[] = [];
   let accepted = 0;
-  await offer({
-    ...{ baseUrl: cluster.url, headers: cluster.headers, body: smallBody, perS: listedPerS },
-    paths: [invokePath('noop', false)],
-    signal: AbortSignal.timeout(listedS * 1000),
-    onAccepted: (id) => {
-      if (accepted++ % listedEvery === 0) lags.push(untilThere(cluster.api(1), id, listMs, isListed));
-    },
+  await offerNoops(cluster, listedPerS, listedS, (id) => {
+    if (accepted++ % listedEvery === 0) lags.push(untilThere(cluster, 1, id, listMs, isListed));
   });
   return Promise.all(lags);
 }
 
-/** Time until the activation can be seen, ms; at most lookLimitMs. */
+function offerNoops(
+  cluster: Cluster,
+  perS: number,
+  seconds: number,
+  onAccepted: (id: string) => void,
+): Promise<OfferedResult> {
+  return offer({
+    ...{ baseUrl: cluster.url, headers: cluster.headers, body: smallBody, perS },
+    paths: [invokePath('noop', false)],
+    signal: AbortSignal.timeout(seconds * 1000),
+    onAccepted,
+  });
+}
+
+/** Asks a controller; each caller over a connection of its own. */
+type Get = (path: string) => Promise<{ status: number; text: string }>;
+
+/** Time until the activation can be seen at controller `at`, ms; at most lookLimitMs. */
 async function untilThere(
-  api: Api,
+  cluster: Cluster,
+  at: number,
   id: string,
   everyMs: number,
-  isThere: (api: Api, id: string) => Promise<boolean>,
+  isThere: (get: Get, id: string) => Promise<boolean>,
 ): Promise<number> {
+  const get: Get = async (path) => {
+    const signal = AbortSignal.timeout(lookLimitMs);
+    const answer = await fetch(`${cluster.controllers[at]?.url}${path}`, { headers: cluster.headers, signal });
+    return { status: answer.status, text: await answer.text() };
+  };
   const beganMs = performance.now();
   while (performance.now() - beganMs < lookLimitMs) {
-    if (await isThere(api, id)) break;
-    await new Promise((resolve) => setTimeout(resolve, everyMs));
+    if (await isThere(get, id)) break;
+    const waitMs = Math.max(everyMs, (performance.now() - beganMs) * askShare);
+    await new Promise((resolve) => setTimeout(resolve, waitMs));
   }
   return performance.now() - beganMs;
 }
 
-async function isRecord(api: Api, id: string): Promise<boolean> {
-  return (await api.send('GET', `/api/v1/namespaces/_/activations/${id}`)).status === 200;
+async function isRecord(get: Get, id: string): Promise<boolean> {
+  return (await get(`/api/v1/namespaces/_/activations/${id}`)).status === 200;
 }
 
 /** Its id begins with the time at which it was made. */
-async function isListed(api: Api, id: string): Promise<boolean> {
+async function isListed(get: Get, id: string): Promise<boolean> {
   const at = Number.parseInt(id.slice(0, 12), 16);
   const path = `/api/v1/namespaces/_/activations?limit=200&since=${at}&upto=${at + 100}`;
-  const { status, text } = await api.send('GET', path);
+  const { status, text } = await get(path);
   return status === 200 && text.includes(id);
-}
-
-/** Samples the memory of controllers and invokers. */
-function watchMemory(cluster: Cluster): { stop(): Measurement[] } {
-  const samples: { atS: number; rssMiB: number }[] = [];
-  const members = [...cluster.controllers, ...cluster.invokers];
-  const beganMs = performance.now();
-  const sample = (): void => {
-    const rssMiB = members.reduce((sum, { pid }) => sum + memoryOf(pid).rssMiB, 0);
-    samples.push({ atS: (performance.now() - beganMs) / 1000, rssMiB });
-  };
-  const timer = setInterval(sample, memoryEveryMs);
-  return {
-    stop() {
-      clearInterval(timer);
-      sample();
-      const later = samples.slice(Math.floor(samples.length / 2));
-      return [
-        { name: 'memoryMiB', value: median(later.map(({ rssMiB }) => rssMiB)) },
-        { name: 'memoryTrendMiBPerMin', value: slope(later) * 60 },
-      ];
-    },
-  };
-}
-
-/** MiB a second, by least squares; 0 for one sample. */
-function slope(samples: readonly { atS: number; rssMiB: number }[]): number {
-  const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
-  const [atS, rssMiB] = [mean(samples.map((one) => one.atS)), mean(samples.map((one) => one.rssMiB))];
-  const spread = samples.reduce((sum, one) => sum + (one.atS - atS) ** 2, 0);
-  return spread === 0 ? 0 : samples.reduce((sum, one) => sum + (one.atS - atS) * (one.rssMiB - rssMiB), 0) / spread;
 }

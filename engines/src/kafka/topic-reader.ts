@@ -8,6 +8,7 @@ import type { FetchedMessage, GroupProgress } from './group-progress.js';
 import { protocolErrorType } from './kafka-errors.js';
 import type { KafkaLink } from './kafka-link.js';
 import type { KafkaRecord } from './kafkajs-cluster.js';
+import { Pace } from './pace.js';
 import { logEnd, logStart } from './topic-offsets.js';
 
 /** A broker answers a fetch that finds nothing after so long. */
@@ -39,8 +40,10 @@ export interface TopicReaderOptions {
 export class TopicReader {
   private closed = false;
   private waker: (() => void) | undefined;
+  private readonly pace: Pace;
 
   constructor(private readonly options: TopicReaderOptions) {
+    this.pace = new Pace(options.clock);
     void this.run();
   }
 
@@ -63,6 +66,8 @@ export class TopicReader {
         continue;
       }
       try {
+        await this.pace.turn();
+        if (this.closed) return;
         await this.fetch();
         failures = 0;
       } catch (error) {
@@ -88,6 +93,7 @@ export class TopicReader {
       );
       const [answer] = responses[0]?.partitions ?? [];
       if (answer === undefined || this.closed) return;
+      this.pace.carried(answer.messages.length);
       onFetched(answer.messages, Number(answer.highWatermark));
       const last = answer.messages.at(-1);
       if (last !== undefined) progress.take(this.messages(answer.messages), Number(last.offset) + 1);

@@ -5,6 +5,7 @@ import { backoffMs } from './backoff.js';
 import { NotAcknowledgedError, protocolErrorType } from './kafka-errors.js';
 import type { KafkaLink } from './kafka-link.js';
 import type { Outgoing } from './outgoing.js';
+import { Pace } from './pace.js';
 
 /** The key of every message, as in OpenWhisk's KafkaProducerConnector. */
 const messageKey = 'messages';
@@ -64,8 +65,11 @@ export class TopicWriter {
   private running = false;
   private closed = false;
   private idle: (() => void) | undefined;
+  private readonly pace: Pace;
 
-  constructor(private readonly options: TopicWriterOptions) {}
+  constructor(private readonly options: TopicWriterOptions) {
+    this.pace = new Pace(options.clock);
+  }
 
   add(message: Outgoing): void {
     this.queue.push(message);
@@ -101,7 +105,9 @@ export class TopicWriter {
 
   private async run(): Promise<void> {
     while (this.queue.length > 0 && !this.closed) {
+      await this.pace.turn();
       const messages = this.takeBatch();
+      this.pace.carried(messages.length);
       await this.deliver(messages);
     }
     this.running = false;
