@@ -6,17 +6,23 @@ const { mayImport } = require('./may-import.cjs');
 /** Made by functions that any action can call, too: looked at always. */
 const reachedOtherwise = new Set(['process', 'Buffer', 'DOMException']);
 
-/** The globals that Node.js makes when somebody asks for them, which it must not have done yet; and `fetch`, whose answers are such. */
+/** Of the language's own, those that nothing else leads to. */
+const byNameOnly = ['Atomics', 'DataView', 'FinalizationRegistry', 'Intl', 'SharedArrayBuffer', 'WebAssembly'];
+
+/**
+ * The globals that Node.js makes when somebody asks for them, which it must not have done yet; `fetch`, whose answers are
+ * such; and some of the language's own.
+ */
 function rareGlobals() {
   const isMadeLate = (name) => Object.getOwnPropertyDescriptor(globalThis, name).get !== undefined;
   const names = Object.getOwnPropertyNames(globalThis).filter(
     (name) => !reachedOtherwise.has(name) && isMadeLate(name),
   );
-  return globalThis.fetch === undefined ? names : [...names, 'fetch'];
+  return [...names, 'fetch', ...byNameOnly].filter((name) => name in globalThis);
 }
 
 /**
- * Makes accessors of the globals `names`, as all but `fetch` are in a fresh process. Returns what they give, and whether one
+ * Makes accessors of the globals `names`, as those that are made late are in a fresh process. Returns what they give, and whether one
  * was used since `close`.
  */
 function hangDoors(names) {

@@ -67,9 +67,11 @@ async function loadSource(code, names, token) {
   const module = new Module(filename);
   module.filename = filename;
   module.paths = Module._nodeModulePaths(path.dirname(filename));
-  token.imports = builtInsImported(code);
-  // Of what else, if it is in no comment or text.
-  token.stays = mayImport(code.replace(builtInImport, ''));
+  if (mayImport(code)) {
+    token.imports = builtInsImported(code);
+    // Of what else, if it is in no comment or text.
+    token.stays = mayImport(code.replace(builtInImport, ''));
+  }
   let evaluate;
   try {
     evaluate = vm.compileFunction(

@@ -185,7 +185,7 @@ async function prewarm(folders) {
     unproved.push(unprovedToken);
     const left = whatStays(stays);
     restored += await leftovers.end();
-    restoreSettings();
+    restoreSettings((module) => thorough || asked.has(module));
     restoreEnvironment();
     left.push(...forgetModules());
     const lookedMs = performance.now();

@@ -41,8 +41,10 @@ function note(object, whole) {
     object,
     prototype: getPrototypeOf(object),
     extensible: isExtensible(object),
-    known: all,
+    known: all.length === keys.length ? keys : all,
     keys,
+    // Apart from their descriptors, which a look at values only need not fetch from memory.
+    values: descriptors.map(({ value }) => value),
     descriptors,
     quick:
       typeof object === 'function' ? !all.every((key) => functionKeys.has(key)) : !isBare(all, descriptors[0]?.value),
@@ -94,7 +96,7 @@ function noteSharedObjects(roots, partly, seen) {
 }
 
 function restoreEntry(entry, thorough) {
-  const { object, keys, descriptors } = entry;
+  const { object, keys, values, descriptors } = entry;
   let restored = 0;
   if (entry.extensible && !isExtensible(object)) throw cannot('make extensible again', keys[0]);
   if (getPrototypeOf(object) !== entry.prototype) {
@@ -102,9 +104,10 @@ function restoreEntry(entry, thorough) {
     restored += 1;
   }
   for (let at = 0; at < keys.length; at += 1) {
-    const descriptor = descriptors[at];
-    if (isAsNoted(object, keys[at], descriptor, thorough)) continue;
-    if (!defineProperty(object, keys[at], descriptor)) throw cannot('put back', keys[at]);
+    const noted = values[at];
+    const valueDoes = !thorough && noted !== undefined;
+    if (valueDoes ? is(object[keys[at]], noted) : isAsDescribed(object, keys[at], descriptors[at])) continue;
+    if (!defineProperty(object, keys[at], descriptors[at])) throw cannot('put back', keys[at]);
     restored += 1;
   }
   const now = ownKeys(object);
@@ -112,13 +115,11 @@ function restoreEntry(entry, thorough) {
   return restored;
 }
 
-function isAsNoted(object, key, descriptor, thorough) {
-  const noted = descriptor.value;
-  if (!thorough && noted !== undefined) return is(object[key], noted);
+function isAsDescribed(object, key, descriptor) {
   const now = getOwnPropertyDescriptor(object, key);
   return (
     now !== undefined &&
-    is(now.value, noted) &&
+    is(now.value, descriptor.value) &&
     now.get === descriptor.get &&
     now.set === descriptor.set &&
     now.writable === descriptor.writable &&

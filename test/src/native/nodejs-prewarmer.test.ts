@@ -122,10 +122,11 @@ describe('a Node.js pre-warmer', () => {
     ['a module', "const rare = () => [require('buffer').Blob.prototype]"],
     ['an import', "const rare = async () => [(await import('node:buffer')).Blob.prototype]"],
     ['process', "const rare = () => [process.getBuiltinModule?.('buffer').Blob.prototype]"],
+    ["the language's own", 'const rare = () => [Intl.DateTimeFormat.prototype, WebAssembly.Table.prototype, Atomics]'],
   ])('puts back what is rarely used and was reached by %s', async (_, rare) => {
     const look =
-      'function main() { return { left: [Blob, Response, ReadableStreamDefaultReader].map(({ prototype }) => prototype.left ?? 0) } }';
-    const clear = { left: [0, 0, 0] };
+      'function main() { return { left: [Blob, Response, ReadableStreamDefaultReader, Intl.DateTimeFormat, WebAssembly.Table, { prototype: Atomics }].map(({ prototype }) => prototype.left ?? 0) } }';
+    const clear = { left: [0, 0, 0, 0, 0, 0] };
     expect(await call(look)).toEqual(clear);
     expect((await runtime.unload()).body).toEqual(clean);
     await call(
@@ -133,6 +134,27 @@ describe('a Node.js pre-warmer', () => {
     );
     expect((await runtime.unload()).body).toEqual(clean);
     expect(await call(look)).toEqual(clear);
+  });
+
+  test('puts back settings that only a module can change', async () => {
+    const look = `const [buffer, dns, http, https, net] = ['buffer', 'dns', 'http', 'https', 'net'].map((name) => require(name));
+      function main() { return { settings: [buffer.INSPECT_MAX_BYTES, dns.getDefaultResultOrder(), dns.getServers(),
+        net.getDefaultAutoSelectFamily?.(), http.globalAgent.left ?? 0, https.globalAgent.left ?? 0] } }`;
+    const before = await call(look);
+    expect((await runtime.unload()).body).toEqual(clean);
+    for (const change of [
+      "require('buffer').INSPECT_MAX_BYTES = 7",
+      "require('dns/promises').setDefaultResultOrder('ipv4first')",
+      "require('dns').setServers(['192.0.2.1'])",
+      "require('net').setDefaultAutoSelectFamily?.(!require('net').getDefaultAutoSelectFamily())",
+      "const { Agent } = require('http'); require('node:http').globalAgent = Object.assign(new Agent(), { left: 1 })",
+      "const own = process.getBuiltinModule?.('https'); if (own) own.globalAgent = { left: 1 }",
+    ]) {
+      await call(`function main() { ${change}; return {} }`);
+      expect((await runtime.unload()).body).toEqual(clean);
+      expect(await call(look)).toEqual(before);
+      expect((await runtime.unload()).body).toEqual(clean);
+    }
   });
 
   test('what makes code of text looks and works as ever', async () => {
