@@ -226,12 +226,13 @@ export class GpuAgent implements GpuDesk {
     await this.refresh();
   }
 
-  /** Looks no more and removes the node's row. The driver and the enforcer stay their owner's. */
+  /** Looks no more, tells what was had until now, and removes the node's row. The driver and the enforcer stay their owner's. */
   async close(): Promise<void> {
     this.closed = true;
     this.timer?.cancel();
     for (const subscription of this.subscriptions) await subscription.close();
     await this.looking;
+    await this.spending.tell(this.residents.all());
     await this.row.close();
   }
 

@@ -27,6 +27,15 @@ test('one whose container is killed between two looks is charged until then, onc
   expect(await spentMs(harness)).toBe(300);
 });
 
+test('what was had since the last look is told when the agent closes', async () => {
+  const harness = await GpuHarness.open();
+  const container = await harness.container(placementOf(1000), 7);
+  harness.agent.began(userOf('a'), container.id);
+  await harness.clock.runFor(1600);
+  await harness.agent.close();
+  expect(await spentMs(harness)).toBe(800);
+});
+
 test('a container that ends after its run is charged no more', async () => {
   const harness = await GpuHarness.open();
   const container = await harness.container(placementOf(1000), 7);
