@@ -6,6 +6,7 @@ import { boundsOf } from '../api/dependencies.js';
 import { checkInvocable, invocationAnswer, readInvokeOptions } from '../api/invocation.js';
 import { acceptsJson } from '../http/accept.js';
 import { writeAnswer, writeError } from '../http/answer.js';
+import type { Answer } from '../http/answer.js';
 import { ClientGoneError, checkContentType, checkDeclaredLength, parseArguments, readBody } from '../http/body.js';
 import { transactionIdOf } from '../http/transaction.js';
 import type { Identities } from '../identities.js';
@@ -60,6 +61,17 @@ export function createInvokeRoute(
   context: ApiContext,
   identities: Identities,
 ): (request: IncomingMessage, response: ServerResponse) => boolean {
+  // What has arrived together is answered together: a client that sleeps is woken once, not by every answer.
+  const answers: { response: ServerResponse; transactionId: string; answer: Answer }[] = [];
+  const writeAnswers = (): void => {
+    for (const { response, transactionId, answer } of answers.splice(0)) {
+      try {
+        writeAnswer(response, transactionId, answer);
+      } catch (error) {
+        writeError(response, error, transactionId, context.logger);
+      }
+    }
+  };
   const answer = async (
     request: IncomingMessage,
     response: ServerResponse,
@@ -79,7 +91,8 @@ export function createInvokeRoute(
       const { action, binding } = resolved;
       const invocation = { action, binding, identity, payload, blocking, waitMs, transactionId };
       const outcome = await context.invoker.invoke(invocation);
-      writeAnswer(response, transactionId, invocationAnswer(outcome, result));
+      const text = invocationAnswer(outcome, result);
+      if (answers.push({ response, transactionId, answer: text }) === 1) context.clock.defer(writeAnswers);
     } catch (error) {
       if (!(error instanceof ClientGoneError)) writeError(response, error, transactionId, context.logger);
     }
