@@ -43,6 +43,67 @@ def main(args):
   return {"pid": os.getpid(), "codes": codes, "seen": [int(name) for name in os.listdir("/proc") if name.isdigit()]}
 `;
 
+const native = `#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
+static char answer[1 << 16];
+static void add(const char *text) { strncat(answer, text, sizeof answer - strlen(answer) - 1); }
+static void attempt(long result) {
+  char text[64];
+  snprintf(text, sizeof text, "%s\\"%s\\"", answer[strlen(answer) - 1] == '[' ? "" : ",", result < 0 ? strerrorname_np(errno) : "reached");
+  add(text);
+}
+static long open_of(int pid, const char *name, int flags) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+  return open(path, flags);
+}
+static void tries(int pid) {
+  if (pid == getpid()) return;
+  attempt(ptrace(PTRACE_SEIZE, pid, 0, 0));
+  attempt(kill(pid, SIGKILL));
+  attempt(open_of(pid, "environ", O_RDONLY));
+  attempt(open_of(pid, "mem", O_RDWR));
+}
+static void *flag(void) {
+  FILE *maps = fopen("/proc/self/maps", "r");
+  char line[512];
+  unsigned long start = 0;
+  while (maps && fgets(line, sizeof line, maps)) if (strstr(line, "gpuwhisk-state")) sscanf(line, "%lx", &start);
+  if (maps) fclose(maps);
+  return (void *)start;
+}
+const char *gpuwhisk_main(const char *json) {
+  char text[64];
+  snprintf(answer, sizeof answer, "{\\"pid\\":%d,\\"codes\\":[", getpid());
+  char *at = strchr(json, '[');
+  while (at && *at != ']') tries((int)strtol(at + 1, &at, 10));
+  tries(getppid());
+  attempt(mprotect(flag(), 4096, PROT_READ | PROT_WRITE));
+  int zeros = open("/dev/zero", O_RDONLY);
+  attempt(read(zeros, flag(), 4));
+  close(zeros);
+  add("],\\"seen\\":[");
+  DIR *folder = opendir("/proc");
+  for (struct dirent *entry; folder && (entry = readdir(folder));)
+    if (atoi(entry->d_name) > 0) {
+      snprintf(text, sizeof text, "%s%d", answer[strlen(answer) - 1] == '[' ? "" : ",", atoi(entry->d_name));
+      add(text);
+    }
+  if (folder) closedir(folder);
+  add("]}");
+  return answer;
+}
+`;
+
 /** Java has no call for signals or tracing but by other programs, one of which does both. */
 const java = `import com.google.gson.*;
 import java.io.*;
@@ -91,5 +152,5 @@ public class Intruder {
  */
 export function intruder(family: string, launch: RuntimeLaunch): { code: string | Buffer; main?: string } {
   if (family === 'java') return { code: compileJar(launch, 'Intruder', java), main: 'Intruder' };
-  return { code: { nodejs, python }[family] ?? '' };
+  return { code: { nodejs, python, native }[family] ?? '' };
 }
