@@ -1,5 +1,4 @@
 // npm run bench -- NAME [flags]
-import './node-version.cjs';
 import { ensureBuilt } from './build.mjs';
 
 await ensureBuilt();

@@ -1,5 +1,4 @@
 // npm run cluster: a cluster on this machine, with Kafka, a server of CouchDB's protocol and Redis, until Ctrl-C.
-import './node-version.cjs';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,13 +6,35 @@ import { parseArgs } from 'node:util';
 import { ensureBuilt } from './build.mjs';
 import { missingForCluster, startCluster } from './local-cluster.mjs';
 
-const { values } = parseArgs({
-  options: {
-    controllers: { type: 'string', default: '2' },
-    invokers: { type: 'string', default: '3' },
-    set: { type: 'string', multiple: true, default: [] },
-  },
-});
+const usage = `Usage: npm run cluster -- [flags]
+
+  --controllers N   controllers to start, 1 to 20 (default 2)
+  --invokers N      invokers to start, 1 to 20 (default 3)
+  --set KEY=VALUE   any setting of all of them by its path, such as --set limits.maxTimeoutMs=600000; may be repeated
+  --help            this text
+`;
+
+function readFlags() {
+  try {
+    return parseArgs({
+      options: {
+        controllers: { type: 'string', default: '2' },
+        invokers: { type: 'string', default: '3' },
+        set: { type: 'string', multiple: true, default: [] },
+        help: { type: 'boolean' },
+      },
+    }).values;
+  } catch (error) {
+    console.error(`${error.message}\n\n${usage}`);
+    process.exit(1);
+  }
+}
+
+const values = readFlags();
+if (values.help) {
+  console.log(usage);
+  process.exit(0);
+}
 const counts = { controllers: Number(values.controllers), invokers: Number(values.invokers) };
 if (!Object.values(counts).every((count) => Number.isInteger(count) && count >= 1 && count <= 20)) {
   console.error('--controllers and --invokers take a number from 1 to 20');

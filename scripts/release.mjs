@@ -1,6 +1,5 @@
 // npm run release -- [OUT.tgz]: packs what a server or a client needs to run, built, for machines of this platform that
 // have nothing but Node.js: one folder `gpuwhisk-<version>` with bin/, the packages and what they depend on.
-import './node-version.cjs';
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,4 @@
 // npm start: brings the clone up to date, then becomes the server.
-import './node-version.cjs';
 import { ensureBuilt } from './build.mjs';
 
 await ensureBuilt();

@@ -1,6 +1,5 @@
 // npm test: lint and every test that needs nothing but Node. npm run test:all (CI) adds the parts that need system
 // packages; with --but-passed it leaves out what npm test has just passed, whole, on the same build.
-import './node-version.cjs';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -72,16 +72,18 @@ async function loadSource(code, names, token) {
     // Of what else, if it is in no comment or text.
     token.stays = mayImport(code.replace(builtInImport, ''));
   }
+  const compile = (text) =>
+    vm.compileFunction(text, ['exports', 'require', 'module', '__filename', '__dirname', '__token'], {
+      filename,
+      importModuleDynamically: vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER,
+    });
   let evaluate;
   try {
-    evaluate = vm.compileFunction(
-      // Every function of the code refers to the scope, and with the last of these the scope to the token.
-      `${code}\n;return [${names.map(inScope).join(', ')}, () => __token]`,
-      ['exports', 'require', 'module', '__filename', '__dirname', '__token'],
-      { filename, importModuleDynamically: vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER },
-    );
+    // Every function of the code refers to the scope, and with the last of these the scope to the token.
+    evaluate = compile(`${code}\n;return [${names.map(inScope).join(', ')}, () => __token]`);
   } catch (error) {
     if (error instanceof SyntaxError && needsModule.test(error.message)) return loadModuleSource(code, names, token);
+    compile(code); // What is wrong with the code alone is told without what was put behind it.
     throw error;
   }
   const require = Module.createRequire(filename);

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { isRunning, thisProcess } from '@gpuwhisk/common/system/process-identity';
 import type { ProcessIdentity } from '@gpuwhisk/common/system/process-identity';
 
-/** Another server uses the data folder. */
-export class DataFolderInUseError extends Error {
-  override name = 'DataFolderInUseError';
+/** The data folder cannot be used: another server has it, or the machine does not let this one write there. */
+export class DataFolderError extends Error {
+  override name = 'DataFolderError';
 }
 
 function holder(file: string): ProcessIdentity | undefined {
@@ -19,9 +19,21 @@ function holder(file: string): ProcessIdentity | undefined {
 
 /**
  * Takes the data folder for this process, creating it if absent; the function returned gives it back. A lock that a
- * dead process left is taken over. Throws DataFolderInUseError.
+ * dead process left is taken over. Throws DataFolderError.
  */
 export function lockDataFolder(folder: string): () => void {
+  try {
+    return lock(folder);
+  } catch (error) {
+    if (error instanceof DataFolderError) throw error;
+    throw new DataFolderError(
+      `The data folder ${folder} cannot be used (${(error as Error).message}); choose another with --data.`,
+      { cause: error },
+    );
+  }
+}
+
+function lock(folder: string): () => void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const file = join(folder, 'server.lock');
   for (;;) {
@@ -33,7 +45,7 @@ export function lockDataFolder(folder: string): () => void {
     }
     const other = holder(file);
     if (other !== undefined && isRunning(other)) {
-      throw new DataFolderInUseError(
+      throw new DataFolderError(
         `The data folder ${folder} is in use by process ${other.pid}; choose another with --data.`,
       );
     }

@@ -3,7 +3,7 @@ import { ConfigError, withoutSecrets } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
 import { KafkaUnavailableError } from '@gpuwhisk/engines/kafka/kafka-errors';
 import { EngineError } from '@gpuwhisk/invoker/containers/docker/engine-client';
-import { DataFolderInUseError } from './data-lock.js';
+import { DataFolderError } from './data-lock.js';
 import { parseCommand, usage } from './flags.js';
 import { guest } from './standalone-identities.js';
 import type { AccountLimits } from './standalone-identities.js';
@@ -33,34 +33,44 @@ function greet(platform: Platform): void {
   console.log(lines.join('\n'));
 }
 
-function stopOnSignals(platform: Platform, drainMs: number): void {
+/** Stops the platform on a signal, as soon as its start is over; returns whether one has come. */
+function stopOnSignals(starting: Promise<Platform>, drainMs: number): () => boolean {
   let stopping = false;
   const stop = (): void => {
     if (stopping) process.exit(130);
     stopping = true;
     console.log(`Stopping; running activations have ${drainMs / 1000} seconds. Again to stop at once.`);
-    platform.close(drainMs).then(
-      () => process.exit(0),
-      (error: unknown) => {
-        console.error(`The platform did not stop cleanly: ${String(error)}`);
-        process.exit(1);
-      },
+    void starting.then(
+      (platform) =>
+        platform.close(drainMs).then(
+          () => process.exit(0),
+          (error: unknown) => {
+            console.error(`The platform did not stop cleanly: ${String(error)}`);
+            process.exit(1);
+          },
+        ),
+      () => undefined, // Whoever awaits the start tells.
     );
   };
   process.on('SIGINT', stop);
   process.on('SIGTERM', stop);
+  return () => stopping;
 }
 
 async function serve(config: Config, accountLimits: AccountLimits): Promise<void> {
   goFirst();
-  const platform = await startPlatform({ ...config, dataDir: resolve(config.dataDir) }, { accountLimits });
-  stopOnSignals(platform, config.drainMs);
-  greet(platform);
+  // It begins when signals are heard.
+  const starting = Promise.resolve().then(() =>
+    startPlatform({ ...config, dataDir: resolve(config.dataDir) }, { accountLimits }),
+  );
+  const isStopping = stopOnSignals(starting, config.drainMs);
+  const platform = await starting;
+  if (!isStopping()) greet(platform);
 }
 
 function explain(error: unknown): string {
   const told = [
-    ...[ConfigError, DataFolderInUseError, IsolationError],
+    ...[ConfigError, DataFolderError, IsolationError],
     ...[EngineError, KafkaUnavailableError, StoreOpenError],
   ];
   if (told.some((type) => error instanceof type)) return (error as Error).message;

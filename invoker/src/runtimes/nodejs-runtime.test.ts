@@ -156,6 +156,11 @@ const inline: RuntimeCase[] = [
     initError: /^Initialization has failed due to: [^]*SyntaxError/,
     stderr: /Error during initialization:[^]*SyntaxError/,
   },
+  {
+    name: 'a source that ends too early',
+    code: 'function main( {',
+    initError: /index\.js:1\nfunction main\( \{\n\s*SyntaxError: Unexpected end of input/,
+  },
   { name: 'bad syntax in an ES module', code: 'export function main( {', initError: /SyntaxError/ },
   {
     name: 'error while loading',

@@ -4,7 +4,7 @@ import { InstanceIdError } from '@gpuwhisk/common/state/instance-ids';
 import { StoreOpenError } from '@gpuwhisk/common/store/store-error';
 import { KafkaUnavailableError } from '@gpuwhisk/engines/kafka/kafka-errors';
 import { EngineError } from '@gpuwhisk/invoker/containers/docker/engine-client';
-import { DataFolderInUseError } from '../data-lock.js';
+import { DataFolderError } from '../data-lock.js';
 import { IsolationError } from '../invoker-node.js';
 import { goFirst } from '../processor-priority.js';
 import type { ClusterProcess } from './cluster-process.js';
@@ -31,7 +31,7 @@ function stopOnSignals(serving: ClusterProcess, drainMs: number): void {
 
 function explain(error: unknown): string {
   const told = [
-    ...[ConfigError, DataFolderInUseError, EngineError, IsolationError, InstanceIdError],
+    ...[ConfigError, DataFolderError, EngineError, IsolationError, InstanceIdError],
     ...[StoreOpenError, StateUnavailableError, KafkaUnavailableError],
   ];
   if (told.some((type) => error instanceof type)) return (error as Error).message;

@@ -153,7 +153,9 @@ rtx3090/mps  /alice/f (of others)  50% 70%  1.10 1.25       2             4  don
             ...{ at: 1000, activationId: 'a1', action: '/alice/f', namespace: 'alice', policy: 'faashare' },
             placement: { devices: ['GPU-1'], share: { shareClass: 30 } },
             reason: 'placed',
-            rejected: [{ what: 'GPU-0', reason: 'too little free memory', numbers: { freeMiB: 1, needMiB: 2 } }],
+            rejected: [
+              { what: 'GPU-0', reason: 'too little free memory', numbers: { freeMiB: 1, needMiB: 2, rate: 1 / 3 } },
+            ],
           },
           {
             ...{ at: 0, activationId: 'a1', action: '/alice/f', namespace: 'alice', policy: 'faashare' },
@@ -165,7 +167,7 @@ rtx3090/mps  /alice/f (of others)  50% 70%  1.10 1.25       2             4  don
     requests: [`GET ${base}/decisions?activation=a1`],
     stdout: `1970-01-01T00:00:00.000Z  faashare: it waits
 1970-01-01T00:00:01.000Z  faashare: placed  GPU-1 at 30%
-    not GPU-0: too little free memory (freeMiB 1, needMiB 2)
+    not GPU-0: too little free memory (freeMiB 1, needMiB 2, rate 0.333)
 `,
   },
   {

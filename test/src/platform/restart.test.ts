@@ -1,11 +1,11 @@
 // What an operator or a power cut does to a platform with work in hand, and what the next start makes of it.
 import { afterEach, expect, test } from '@jest/globals';
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { logTexts } from './api-client.js';
 import type { ApiActivation, ApiClient } from './api-client.js';
 import { alive, descendants, remainingCgroups, sandboxFolders } from './process-traces.js';
-import { newDataDir, removeDataDir, startAndFail, startPlatform, until } from './running-platform.js';
+import { newDataDir, removeDataDir, startAndFail, startPlatform, stopDuringStart, until } from './running-platform.js';
 import type { PlatformOptions, RunningPlatform } from './running-platform.js';
 
 const sleeper = `async function main({ ms }) {
@@ -161,6 +161,15 @@ test('a second server on the same data is refused, and the first goes on', async
     stderr: `The data folder ${first.dataDir} is in use by process ${first.pid}; choose another with --data.\n`,
   });
   expect((await first.api.invokeForResult('nap', { ms: 1 })).body).toEqual({ slept: 1 });
+});
+
+test('a signal during the start stops it in order', async () => {
+  const dataDir = newDataDir();
+  folders.add(dataDir);
+  const { code, stdout, stderr } = await stopDuringStart(dataDir);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toContain('Stopping; running activations have 10 seconds.');
+  expect(existsSync(join(dataDir, 'server.lock'))).toBe(false);
 });
 
 test('a busy port is one line, and nothing is left', async () => {

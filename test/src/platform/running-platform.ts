@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -33,7 +33,7 @@ export interface PlatformOptions {
   leadsSession?: boolean;
 }
 
-/** What a process that did not become a platform left. */
+/** What a process that did not become a platform, or was stopped before, left. */
 export interface FailedStart {
   code: number | null;
   stdout: string;
@@ -117,8 +117,20 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Runn
 }
 
 /** Starts a platform that is expected to refuse, and resolves with its end. */
-export async function startAndFail(options: PlatformOptions): Promise<FailedStart> {
-  const { child, printed, exited } = launch(options);
+export function startAndFail(options: PlatformOptions): Promise<FailedStart> {
+  return endOf(launch(options));
+}
+
+/** Starts a platform, stops it as soon as it has taken its data folder, and resolves with its end. */
+export async function stopDuringStart(dataDir: string): Promise<FailedStart> {
+  const launched = launch({ dataDir });
+  const ended = endOf(launched);
+  await until('the data folder is taken', () => existsSync(join(dataDir, 'server.lock')), startMs);
+  launched.child.kill('SIGINT');
+  return ended;
+}
+
+async function endOf({ child, printed, exited }: ReturnType<typeof launch>): Promise<FailedStart> {
   const timer = setTimeout(() => child.kill('SIGKILL'), startMs);
   const code = await exited;
   clearTimeout(timer);

@@ -36,6 +36,7 @@ function placed(placement: JsonMap): string {
 }
 
 function rejection(one: JsonMap): string {
-  const numbers = [...asMap(one.get('numbers'))].map(([name, value]) => `${name} ${asNumber(value)}`).join(', ');
+  const told = (value: Json): number => Math.round(asNumber(value) * 1000) / 1000;
+  const numbers = [...asMap(one.get('numbers'))].map(([name, value]) => `${name} ${told(value)}`).join(', ');
   return `not ${asText(one.get('what'))}: ${asText(one.get('reason'))}${numbers === '' ? '' : ` (${numbers})`}`;
 }
