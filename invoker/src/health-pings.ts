@@ -2,11 +2,14 @@ import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { InvokerInstanceId, PingMessage } from '@gpuwhisk/common/messages';
+import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 
 const topic = 'health';
 /** OpenWhisk's interval, ms. */
 const pingMs = 1000;
+/** Controllers have heard a ping by then, where all goes as it should, ms. */
+const heardMs = 500;
 const maxPendingMessages = 10_000;
 
 /** Tells the controllers every second that an invoker is there, and whether it takes activations. */
@@ -31,6 +34,12 @@ export class HealthPings {
   enable(isEnabled: boolean): void {
     this.isEnabled = isEnabled;
     this.ping();
+  }
+
+  /** It is about to stop: resolves once the controllers should know, and send it nothing that would wait for its return. */
+  async leave(): Promise<void> {
+    this.enable(false);
+    await sleep(this.clock, heardMs);
   }
 
   get enabled(): boolean {

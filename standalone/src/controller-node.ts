@@ -137,7 +137,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   const userEvents = config.userEvents ? await openUserEvents({ bus, clock, registry, source: name }) : undefined;
   const told = userEvents ? { userEvents } : {};
   const dispatcher = new Dispatcher({
-    ...{ bus, clock, random, logger, metrics, instance },
+    ...{ bus, store, clock, random, logger, metrics, instance },
     inFlight: new InFlight({ state, limits: config.limits, clock, metrics, logger, ...told }),
     chooseInvoker: options.chooseInvoker,
     ...(options.onCompleted && { onCompleted: options.onCompleted }),

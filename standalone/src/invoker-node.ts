@@ -127,7 +127,10 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
       const timer = clock.setBackgroundTimer(prepareAfterMs, () => void catalog.prepare());
       opened.onClose(() => timer.cancel());
     },
-    drain: (drainMs) => invoker.close(drainMs),
+    async drain(drainMs) {
+      // A start that waits for a release of Node.js is not waited for; its activation runs in the next life.
+      await Promise.all([invoker.close(drainMs), catalog.close()]);
+    },
     close: () => opened.close(),
   };
 }

@@ -7,6 +7,7 @@ import { createLogger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
+import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { InFlight } from '../entitlement/in-flight.js';
@@ -77,8 +78,10 @@ beforeEach(async () => {
     lag: (...args) => bus.lag(...args),
     close: () => bus.close(),
   };
+  const random = seededRandom(1);
+  const store = simulatedStore({ clock, random });
   dispatcher = new Dispatcher({
-    ...{ bus: failingBus, clock, random: seededRandom(1), inFlight, logger, instance: 0, chooseInvoker },
+    ...{ bus: failingBus, store, clock, random, inFlight, logger, instance: 0, chooseInvoker },
     onCompleted: (activationId) => completed.push(activationId),
   });
   await dispatcher.open();

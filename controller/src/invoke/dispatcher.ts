@@ -4,7 +4,6 @@ import type { MessageBus, Receipt, Subscription } from '@gpuwhisk/common/bus/mes
 import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
 import { newActivationId } from '@gpuwhisk/common/ids';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { gpuNeedOf, readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
@@ -18,18 +17,20 @@ import type {
 } from '@gpuwhisk/common/messages';
 import { completedTopic } from '@gpuwhisk/common/messages';
 import { readAcknowledgement } from '@gpuwhisk/common/messages-codec';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { isApiError, noGpu, notAllowed, overloaded, tooManyInFlight } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { sleep } from '@gpuwhisk/common/system/clock';
-import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { GpuScheduler } from '../balance/gpu-scheduler.js';
 import type { InFlight } from '../entitlement/in-flight.js';
 import { withinShare } from '../entitlement/gpu-share-bound.js';
 import { completedActivation, hasSucceeded } from './acknowledgements.js';
+import { BlockingWaits } from './blocking-waits.js';
 import { transactionIdJson } from './transaction-id.js';
 import type { InvokeOutcome, InvokeRequest, InvokeService } from './invoke-service.js';
 
@@ -40,6 +41,8 @@ export interface DispatcherDependencies {
   random: Random;
   inFlight: InFlight;
   logger: Logger;
+  /** Has the records: what a blocking caller waits for may come by no message. */
+  store: Pick<ArtifactStore, 'get'>;
   /** Absent: nothing is counted. */
   metrics?: Metrics;
   /** This controller's number: acknowledgements come on `completed<number>`. */
@@ -56,12 +59,6 @@ export interface DispatcherDependencies {
 
 type Send = (message: ActivationMessage) => Receipt;
 
-interface Waiter {
-  timer: Timer;
-  settle(outcome: InvokeOutcome): void;
-  refuse(error: ApiError): void;
-}
-
 /** How often an activation that finds its topic full looks again. */
 const roomLooks = 5;
 const roomLookMs = 10;
@@ -72,12 +69,13 @@ const maxAcknowledgements = 10_000;
 
 /** Sends activations to invokers and hands the results of blocking ones to their callers. */
 export class Dispatcher implements InvokeService {
-  private readonly waiters = new Map<string, Waiter>();
+  private readonly waits: BlockingWaits;
   private subscription: Subscription | undefined;
   private readonly counts: BusMetrics | undefined;
   private waitingForRoom = 0;
 
   constructor(private readonly dependencies: DispatcherDependencies) {
+    this.waits = new BlockingWaits(dependencies);
     this.counts = dependencies.metrics && busMetrics(dependencies.metrics.registry);
   }
 
@@ -101,16 +99,12 @@ export class Dispatcher implements InvokeService {
     await this.subscription?.close();
     // Some look for room still, and are refused in a moment.
     while (this.waitingForRoom > 0) await sleep(this.dependencies.clock, roomLookMs);
-    for (const [activationId, waiter] of this.waiters) {
-      waiter.timer.cancel();
-      waiter.settle({ type: 'accepted', activationId });
-    }
-    this.waiters.clear();
+    this.waits.close();
   }
 
   /** Blocking callers that wait. */
   get waiting(): number {
-    return this.waiters.size;
+    return this.waits.size;
   }
 
   async invoke(request: InvokeRequest): Promise<InvokeOutcome> {
@@ -125,7 +119,9 @@ export class Dispatcher implements InvokeService {
     }
     const message = this.message(request, activationId);
     // Registered before the message is sent: an embedded bus may deliver, run and acknowledge at once.
-    const result = request.blocking ? this.waitFor(activationId, request.waitMs) : undefined;
+    const result = request.blocking
+      ? this.waits.wait(identity.namespace.name, activationId, request.waitMs)
+      : undefined;
     let receipt;
     try {
       const send = this.senderFor(request, activationId, need);
@@ -149,7 +145,7 @@ export class Dispatcher implements InvokeService {
 
   /** An activation was not accepted after all. */
   private withdraw(activationId: string): void {
-    this.forget(activationId);
+    this.waits.forget(activationId);
     this.dependencies.inFlight.end(activationId);
     this.dependencies.onCompleted?.(activationId);
   }
@@ -246,28 +242,10 @@ export class Dispatcher implements InvokeService {
     return message;
   }
 
-  private waitFor(activationId: string, waitMs: number): Promise<InvokeOutcome> {
-    return new Promise((settle, refuse) => {
-      const timer = this.dependencies.clock.setTimer(waitMs, () => {
-        this.waiters.delete(activationId);
-        settle({ type: 'accepted', activationId });
-      });
-      this.waiters.set(activationId, { timer, settle, refuse });
-    });
-  }
-
-  private forget(activationId: string): void {
-    this.waiters.get(activationId)?.timer.cancel();
-    this.waiters.delete(activationId);
-  }
-
   /** Tells the caller of an activation that is not run after all; false if nobody waits. */
   private refuse(activationId: string, error: ApiError): boolean {
     this.dependencies.inFlight.end(activationId);
-    const waiter = this.waiters.get(activationId);
-    this.forget(activationId);
-    waiter?.refuse(error);
-    return waiter !== undefined;
+    return this.waits.refuse(activationId, error);
   }
 
   private takeAcknowledgement(topic: string, message: JsonObject): void {
@@ -290,12 +268,10 @@ export class Dispatcher implements InvokeService {
       this.dependencies.gpu?.ended(activationId, hasSucceeded(message));
       this.dependencies.onCompleted?.(activationId, message);
     }
-    if (!('response' in message) || typeof message.response === 'string') return;
-    const activation: WhiskActivation = message.response;
-    const waiter = this.waiters.get(activation.activationId);
-    if (waiter === undefined) return;
-    this.forget(activation.activationId);
-    waiter.settle({ type: 'completed', activation });
+    // A result that is too large for a message is in the record only.
+    if (!('response' in message)) this.waits.ended(message.activationId);
+    else if (typeof message.response === 'string') this.waits.ended(message.response);
+    else this.waits.settle(message.response);
   }
 }
 

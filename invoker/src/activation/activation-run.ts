@@ -227,6 +227,8 @@ export class ActivationRun implements PoolJob {
   }
 
   fail(error: ProvisioningError): void {
+    // It has not begun: the next life runs it.
+    if (this.context.isClosing()) return;
     if (this.gpuUser !== undefined) {
       this.context.gpu?.ended(this.gpuUser);
       if (error.elsewhere) return this.end.giveBack(error.told);

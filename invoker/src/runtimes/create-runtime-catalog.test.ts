@@ -195,6 +195,12 @@ describe('the catalog', () => {
   });
 });
 
+/** Of a process, as proc(5) has it; undefined: there is none. */
+function stateOf(pid: number): string | undefined {
+  if (!existsSync(`/proc/${pid}/stat`)) return undefined;
+  return /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1];
+}
+
 describe('a release of Node.js', () => {
   let folder: string;
   beforeEach(() => {
@@ -215,19 +221,37 @@ describe('a release of Node.js', () => {
 
   test('is fetched once', async () => {
     const root = join(folder, 'runtimes');
-    const program = await fetchNodeRelease(root, 22, npm('v22.1.0'));
+    const program = await fetchNodeRelease(root, 22, { npm: npm('v22.1.0') });
     expect(program).toBe(join(root, 'nodejs-22', 'bin', 'node'));
     expect(existsSync(program)).toBe(true);
-    expect(await fetchNodeRelease(root, 22, 'none')).toBe(program);
+    expect(await fetchNodeRelease(root, 22, { npm: 'none' })).toBe(program);
     const call = readFileSync(join(folder, 'calls'), 'utf8');
     expect(call).toMatch(/^install --ignore-scripts .* node-[a-z0-9]+-[a-z0-9]+@22\n$/);
     expect(readdirSync(root)).toEqual(['nodejs-22']);
   });
 
+  test('is given up when the platform stops: npm ends, and nothing is left', async () => {
+    const root = join(folder, 'runtimes');
+    const [program, pidFile] = [join(folder, 'npm'), join(folder, 'pid')];
+    writeFileSync(program, `#!/bin/sh\necho $$ > ${pidFile}.new\nmv ${pidFile}.new ${pidFile}\nexec sleep 3600\n`);
+    chmodSync(program, 0o755);
+    const stop = new AbortController();
+    const fetched = fetchNodeRelease(root, 22, { npm: program, stop: stop.signal });
+    const ended = expect(fetched).rejects.toThrow('the platform is being stopped');
+    while (!existsSync(pidFile)) await new Promise((resolve) => setTimeout(resolve, 10));
+    const pid = Number(readFileSync(pidFile, 'utf8'));
+    stop.abort();
+    await ended;
+    expect(readdirSync(root)).toEqual([]);
+    // It has ended, or is about to: then it is a zombie that its parent, this process, has yet to hear of.
+    expect([undefined, 'Z']).toContain(stateOf(pid));
+    await expect(fetchNodeRelease(root, 22, { npm: program, stop: stop.signal })).rejects.toThrow(ProvisioningError);
+  });
+
   test('of another version is refused, and npm may be missing', async () => {
     const root = join(folder, 'runtimes');
-    await expect(fetchNodeRelease(root, 24, npm('v22.1.0'))).rejects.toThrow('the package holds v22.1.0.');
-    await expect(fetchNodeRelease(root, 24, join(folder, 'none'))).rejects.toThrow(ProvisioningError);
+    await expect(fetchNodeRelease(root, 24, { npm: npm('v22.1.0') })).rejects.toThrow('the package holds v22.1.0.');
+    await expect(fetchNodeRelease(root, 24, { npm: join(folder, 'none') })).rejects.toThrow(ProvisioningError);
     expect(readdirSync(root)).toEqual([]);
   });
 });

@@ -115,7 +115,7 @@ function notesOn(missing: readonly string[], listed: RuntimeManifest, offered: R
 export interface MachineCatalog extends RuntimeCatalog {
   /** Does what takes long at a first use: compiles Go's packages, slowly, in the background. Never rejects. */
   prepare(): Promise<void>;
-  /** Ends what goes on in the background. */
+  /** Ends what goes on in the background, and fetches of Node.js: they leave nothing. */
   close(): Promise<void>;
 }
 
@@ -145,6 +145,8 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   });
   const entries = new Map(Object.values(manifest.runtimes).flatMap((each) => each.map((entry) => [entry.kind, entry])));
   const launches = new SharedWork<RuntimeLaunch>(options.clock, failureKeptMs);
+  const nodeReleases = new SharedWork<string>(options.clock, failureKeptMs);
+  const stop = new AbortController();
   const packageSets = new RequirementsCache({
     root: requirementsDir,
     maxBytes: (options.requirementsMiB ?? Infinity) * MiB,
@@ -157,7 +159,8 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   async function launchNode(major: number): Promise<RuntimeLaunch> {
     if (major === ownMajor) return withOwnPair(nodeLaunch(runtimesDir, await realpath(process.execPath)));
     info(`Node.js ${major} is fetched for actions, once, if it is not there.`);
-    return withOwnPair(nodeLaunch(runtimesDir, await fetchNodeRelease(releasesDir, major)));
+    const fetch = (): Promise<string> => fetchNodeRelease(releasesDir, major, { stop: stop.signal });
+    return withOwnPair(nodeLaunch(runtimesDir, await nodeReleases.do(String(major), fetch)));
   }
 
   async function launchPython(found: Python, requirements: readonly string[]): Promise<RuntimeLaunch> {
@@ -212,7 +215,10 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
     manifest,
     notes: notesOn(missing, listed, manifest),
     prepare,
-    close: async () => goPackages?.close(),
+    async close() {
+      stop.abort();
+      await Promise.all([goPackages?.close(), nodeReleases.settled()]);
+    },
     supports: (kind) => isExecutableKind(kind) || entries.has(kind),
     launch(kind, requirements, memoryMiB = defaultMemoryMiB) {
       if (isExecutableKind(kind)) {

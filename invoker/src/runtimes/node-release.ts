@@ -9,9 +9,14 @@ const versionTimeoutMs = 10_000;
 
 /**
  * The Node.js program of a major version under `root`, fetched from the npm registry if it is not there: package
- * `node-<platform>-<arch>`, newest release of that major, without its scripts. `npm` is the program to call. Rejects with ProvisioningError.
+ * `node-<platform>-<arch>`, newest release of that major, without its scripts. `npm` is the program to call; `stop` ends it.
+ * Rejects with ProvisioningError.
  */
-export async function fetchNodeRelease(root: string, major: number, npm?: string): Promise<string> {
+export async function fetchNodeRelease(
+  root: string,
+  major: number,
+  { npm, stop }: { npm?: string; stop?: AbortSignal } = {},
+): Promise<string> {
   const folder = join(root, `nodejs-${major}`);
   const program = join(folder, 'bin', 'node');
   if (await exists(program)) return program;
@@ -29,6 +34,7 @@ export async function fetchNodeRelease(root: string, major: number, npm?: string
     ];
     await runProgram(npm ?? (await findNpm()), ['install', ...options, '--prefix', partial, `${name}@${major}`], {
       timeoutMs: fetchTimeoutMs,
+      ...(stop && { stop }),
     });
     const fetched = join(partial, 'node_modules', name);
     await verify(join(fetched, 'bin', 'node'), major);

@@ -16,12 +16,12 @@ const maxOutputBytes = 8 * 1024 * 1024;
 
 /**
  * Runs a program of the host without a shell, `input` on its stdin, and resolves with what it printed on stdout. Rejects with
- * ProgramError; after `timeoutMs` the program is killed.
+ * ProgramError; after `timeoutMs`, or when `stop` is aborted, the program is killed.
  */
 export function runProgram(
   program: string,
   args: readonly string[],
-  options: { timeoutMs: number; env?: NodeJS.ProcessEnv; cwd?: string; input?: string },
+  options: { timeoutMs: number; env?: NodeJS.ProcessEnv; cwd?: string; input?: string; stop?: AbortSignal },
 ): Promise<string> {
   return new Promise((resolve, reject) => {
     const settings = {
@@ -30,11 +30,15 @@ export function runProgram(
       maxBuffer: maxOutputBytes,
       env: options.env ?? process.env,
       cwd: options.cwd,
+      ...(options.stop && { signal: options.stop }),
+    };
+    const whyFailed = (error: Error, stderr: string): string => {
+      if (options.stop?.aborted) return 'the platform is being stopped';
+      return child.killed ? `no end within ${options.timeoutMs} ms` : lastLineOf(stderr) || error.message;
     };
     const child = execFile(program, [...args], settings, (error, stdout, stderr) => {
       if (!error) return resolve(stdout);
-      const said = child.killed ? `no end within ${options.timeoutMs} ms` : lastLineOf(stderr) || error.message;
-      reject(new ProgramError(program, said));
+      reject(new ProgramError(program, whyFailed(error, stderr)));
     });
     // Unlike the platform it does not go before others on the processors.
     if (child.pid !== undefined && getPriority() < 0) ignoreEnded(() => setPriority(child.pid as number, 0));

@@ -18,6 +18,11 @@ export class SharedWork<T> {
     if (this.byKey.get(key) === result) this.byKey.delete(key);
   }
 
+  /** Resolves once what was started has ended, well or not. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.byKey.values());
+  }
+
   /** The result for `key`, from `work` if nothing was started or kept. */
   do(key: string, work: () => Promise<T>): Promise<T> {
     const known = this.byKey.get(key);

@@ -42,7 +42,7 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
   return {
     line: [`invoker${instance} is ready at http://${host}:${server.port}`, ...notes].join('\n'),
     async close(drainMs) {
-      pings.enable(false);
+      await pings.leave();
       await node.drain(drainMs);
       await opened.close();
     },

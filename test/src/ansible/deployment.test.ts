@@ -184,6 +184,8 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
       const left =
         'ls -d /opt/gpuwhisk /etc/gpuwhisk /var/lib/gpuwhisk /etc/systemd/system/gpuwhisk-* 2> /dev/null || true';
       expect(machine.run(left)).toBe('');
+      expect(machine.run('cat /etc/prometheus/*.yml')).not.toContain('gpuwhisk');
+      expect(machine.run('promtool check config /etc/prometheus/prometheus.yml')).toContain('SUCCESS');
       await expect(hello()).rejects.toThrow('action invoke hello');
     },
     caseMs,

@@ -148,7 +148,7 @@ export class GpuCluster {
     const inFlight = new InFlight({ state, limits, clock, metrics, logger });
     const chooseInvoker = (): string => 'invoker0';
     this.dispatcher = new Dispatcher({
-      ...{ bus, clock, random, inFlight, logger, instance: 0, chooseInvoker },
+      ...{ bus, store, clock, random, inFlight, logger, instance: 0, chooseInvoker },
       gpu: this.scheduler,
     });
     await this.dispatcher.open();

@@ -100,6 +100,14 @@ test('one that is drained gets nothing from the next ping on', async () => {
   pings.close();
 });
 
+test('one that stops waits until it is sent nothing more', async () => {
+  const pings = await startInvoker(0);
+  supervision.finished(0, 'success');
+  await clock.runUntil(pings.leave());
+  expect(supervision.invokers()[0]?.isUsable).toBe(false);
+  pings.close();
+});
+
 test('what is no ping is left out', async () => {
   durable.bus.send('health', { name: { instance: -1, userMemory: '1 MB' } });
   durable.bus.send('health', { name: 'invoker0' });

@@ -5,6 +5,7 @@ import { systemRandom } from '@gpuwhisk/common/system/random';
 import { eventsTopic } from '@gpuwhisk/common/user-events';
 import { KafkaBus } from '@gpuwhisk/engines/kafka/kafka-bus';
 import { ApiClient } from '../platform/api-client.js';
+import { networkLack } from '../platform/machine.js';
 import { learnedModel, putSamples } from './learned-documents.js';
 import { eventually, missing, startCluster } from './running-cluster.js';
 import type { Member } from './running-cluster.js';
@@ -91,6 +92,22 @@ const waitMs = 60_000;
       await eventually('the other controller has forgotten it', async () =>
         (await caller(1).invokeForResult('hello')).status === 404 ? true : undefined,
       );
+    },
+    testMs,
+  );
+
+  (networkLack === undefined ? test : test.skip)(
+    'a function reaches the API through its invoker',
+    async () => {
+      const asking = `async function main() {
+        const { __OW_API_HOST: host, __OW_API_KEY: key } = process.env;
+        const authorization = 'Basic ' + Buffer.from(key).toString('base64');
+        return { namespaces: await (await fetch(host + '/api/v1/namespaces', { headers: { authorization } })).json() };
+      }`;
+      await caller(0).putAction('asking', asking, { annotations: { 'provide-api-key': true } });
+      for (const each of callers) {
+        expect(await each.invokeForResult('asking')).toMatchObject({ status: 200, body: { namespaces: ['guest'] } });
+      }
     },
     testMs,
   );

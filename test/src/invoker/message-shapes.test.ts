@@ -8,6 +8,7 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
+import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes';
@@ -53,8 +54,10 @@ test('an activation', async () => {
   const { limits } = loadConfig();
   const inFlight = new InFlight({ state: embeddedState(clock), limits, clock, metrics: createMetrics(), logger });
   const chooseInvoker = (): string => 'invoker0';
+  const random = seededRandom(1);
+  const store = simulatedStore({ clock, random });
   const dispatcher = new Dispatcher({
-    ...{ bus, clock, random: seededRandom(1), inFlight, logger, instance: 0, chooseInvoker },
+    ...{ bus, store, clock, random, inFlight, logger, instance: 0, chooseInvoker },
   });
   await dispatcher.open();
   const action: WhiskAction = {

@@ -104,6 +104,7 @@ export async function startPlatform(parts: PlatformParts): Promise<SimulatedPlat
     (await startGpus({ ...parts.gpus, bus, store: broken, records, state, factory, clock, logger, ledger, bug }));
   const dispatcher = new Dispatcher({
     bus,
+    store: broken,
     clock,
     random,
     inFlight,
