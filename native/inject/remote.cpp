@@ -20,6 +20,12 @@ bool is_listed(const user_regs_struct &registers, std::span<const gw_call> calls
   });
 }
 
+// By the instructions themselves: it would come again.
+bool is_raised_by_code(int signal) {
+  return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE || signal == SIGTRAP ||
+         signal == SIGSYS;
+}
+
 constexpr int64_t limit_us = 5'000'000; // The script makes no call that waits.
 
 } // namespace
@@ -51,8 +57,9 @@ void Remote::run_part(std::span<gw_call> calls) {
       resume(resident_.worker);
       continue;
     }
-    // A stop that was asked for earlier, or what thawed the process: that has had its effect.
-    if (stop->event() != 0 || stop->at_signal(SIGCONT)) {
+    // A stop that was asked for earlier; what thawed the process: that has had its effect; or a signal that came while the
+    // function stood still, as a timer's does: it goes with the function.
+    if (stop->event() != 0 || (stop->signal() != 0 && !is_raised_by_code(stop->signal()))) {
       resume(resident_.worker);
       continue;
     }

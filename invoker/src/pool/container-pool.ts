@@ -218,5 +218,6 @@ export class ContainerPool {
     stocks.returned.expire(idleContainerMs);
     // What a stem cell that was starting held back can be given up now.
     this.supply.unblock();
+    this.supply.restock();
   }
 }

@@ -41,6 +41,8 @@ interface Stock {
   demanded: boolean;
   /** Monotonic ms of the last time that a container of this spec was wanted. */
   wantedMs: number;
+  /** Has less than is wanted because there was no memory. */
+  lacksMemory: boolean;
 }
 
 const checkEveryMs = 600_000;
@@ -130,15 +132,22 @@ export class StemCells implements WaitingPairs {
    */
   giveUp(memoryMiB: number, which: 'expendable' | 'all', memoryOf: Measure): number {
     let freedMiB = 0;
-    for (const { cells, config, demanded } of this.stocks) {
+    for (const stock of this.stocks) {
+      const { cells, config, demanded } = stock;
       if (which === 'expendable' && !(demanded && isPlain(config.spec))) continue;
       const eachMiB = memoryOf(config.spec);
       while (eachMiB > 0 && freedMiB < memoryMiB && cells.length > 0) {
         freedMiB += eachMiB;
+        stock.lacksMemory = true;
         this.keeping.removals.remove((cells.pop() as Cell).container);
       }
     }
     return freedMiB;
+  }
+
+  /** Starts what memory was lacking for, as far as there is some now. */
+  restock(): void {
+    for (const stock of this.stocks) if (stock.lacksMemory) this.refill(stock);
   }
 
   /** Starts none any more, and destroys those at hand. */
@@ -151,7 +160,16 @@ export class StemCells implements WaitingPairs {
 
   private stock(config: StemCellConfig, demanded: boolean): Stock {
     const wantedMs = this.clock.monotonicMs();
-    return { config, wanted: config.initialCount, cells: [], starting: 0, coldStarts: 0, demanded, wantedMs };
+    return {
+      config,
+      wanted: config.initialCount,
+      cells: [],
+      starting: 0,
+      coldStarts: 0,
+      demanded,
+      wantedMs,
+      lacksMemory: false,
+    };
   }
 
   private holderOf(container: Container): Stock | undefined {
@@ -203,8 +221,12 @@ export class StemCells implements WaitingPairs {
   }
 
   private refill(stock: Stock): void {
+    stock.lacksMemory = false;
     while (!this.closing && stock.cells.length + stock.starting < stock.wanted) {
-      if (!this.keeping.memory.claim(stock.config.spec)) return;
+      if (!this.keeping.memory.claim(stock.config.spec)) {
+        stock.lacksMemory = true;
+        return;
+      }
       stock.starting++;
       const start = this.start(stock).finally(() => this.pending.delete(start));
       this.pending.add(start);

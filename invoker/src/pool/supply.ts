@@ -126,6 +126,11 @@ export class Supply implements Recipient {
     }
   }
 
+  /** Starts stem cells that memory was lacking for, unless actions wait for it. */
+  restock(): void {
+    if (this.blocked.size === 0) this.stocks.stemCells.restock();
+  }
+
   forget(queue: ActionQueue): void {
     if (queue.members.size > 0 || queue.waiting.length > 0 || queue.starting > 0 || queue.readying) return;
     // A slow removal may end when the action has a new queue already.

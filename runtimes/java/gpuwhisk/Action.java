@@ -87,14 +87,22 @@ final class Action implements Closeable {
     /** What to say of a failed run, in OpenWhisk's words; the trace goes to stderr. */
     static String describe(Throwable failure) {
         if (failure instanceof Exit) {
-            System.err.println(failure.getMessage());
+            Streams.say(failure.getMessage());
             return "The action did not produce a valid response and exited unexpectedly.";
         }
-        if (failure instanceof InvocationTargetException wrapped) {
-            wrapped.getCause().printStackTrace();
-            return "An error has occurred while invoking the action (see logs for details): " + wrapped.getCause();
+        boolean isThrown = failure instanceof InvocationTargetException;
+        Throwable cause = isThrown ? failure.getCause() : failure;
+        Streams.trace(cause);
+        return "An error has occurred" + (isThrown ? " while invoking the action" : "") + " (see logs for details): "
+                + nameOf(cause);
+    }
+
+    /** What an exception says of itself; its class if it throws one at that. */
+    private static String nameOf(Throwable failure) {
+        try {
+            return failure.toString();
+        } catch (Throwable ofItsOwn) {
+            return failure.getClass().getName();
         }
-        failure.printStackTrace();
-        return "An error has occurred (see logs for details): " + failure;
     }
 }

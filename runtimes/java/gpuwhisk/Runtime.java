@@ -41,7 +41,7 @@ public final class Runtime {
             runtime.host.markCycles();
             runtime.serve();
         } catch (Throwable failure) {
-            failure.printStackTrace();
+            Streams.trace(failure);
             end(FAILED); // Other threads would keep a JVM that serves nobody.
         }
     }
@@ -65,7 +65,7 @@ public final class Runtime {
                 }
             }
         } catch (Channel.ProtocolException violation) {
-            System.err.println("Protocol violation: " + violation.getMessage() + ".");
+            Streams.say("Protocol violation: " + violation.getMessage() + ".");
             end(PROTOCOL_VIOLATION);
         }
         end(0);

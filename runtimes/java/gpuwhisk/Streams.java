@@ -43,9 +43,28 @@ final class Streams {
 
     /** Writes out what was printed so far, also to streams that the action put in the place of ours. */
     static void flush() {
-        System.out.flush();
-        System.err.flush();
+        for (PrintStream stream : new PrintStream[] {System.out, System.err}) {
+            try {
+                if (stream != null) stream.flush();
+            } catch (Throwable unfit) {
+                // A stream of the action's own: the run is answered whatever that throws.
+            }
+        }
         out.flush();
         err.flush();
+    }
+
+    /** Writes a line to the action's log, whatever has become of its System.err. */
+    static void say(String line) {
+        err.println(line);
+    }
+
+    /** Prints a trace where the action prints its errors; one that throws itself when it is printed, by its class alone. */
+    static void trace(Throwable failure) {
+        try {
+            failure.printStackTrace(System.err == null ? err : System.err);
+        } catch (Throwable ofItsOwn) {
+            say(failure.getClass().getName());
+        }
     }
 }

@@ -75,6 +75,34 @@ describe('stem cells', () => {
     expect((await harness.run('large', { memoryMiB: 512 })).start).toBe('cold');
   });
 
+  test('one that found no memory, or gave it up, is started when there is some again', async () => {
+    const harness = await PoolHarness.open({ memoryMiB: 128, stemCells: [stemCell], idleContainerMs: 60_000 });
+    await harness.clock.runUntil(harness.pool.prewarm());
+    // It ends long after its successor was to start.
+    await harness.run('late', { ms: 5000, disposition: 'discard' });
+    expect(harness.pool.snapshot().prewarmed).toBe(0);
+    await harness.clock.runFor(1000 + startMs);
+    expect(harness.pool.snapshot()).toMatchObject({ prewarmed: 1, claimedMiB: 128 });
+    await harness.run('other', { memoryMiB: 64 });
+    await harness.clock.runFor(refillMs);
+    expect(harness.pool.snapshot()).toMatchObject({ containers: 1, prewarmed: 0 });
+    await harness.clock.runFor(63_000);
+    expect(harness.pool.snapshot()).toMatchObject({ containers: 0, prewarmed: 1 });
+  });
+
+  test('not one that an action waits for memory beside', async () => {
+    const harness = await PoolHarness.open({ memoryMiB: 256, stemCells: [stemCell] });
+    await harness.clock.runUntil(harness.pool.prewarm());
+    const first = harness.submit('a', { ms: 5000, disposition: 'discard' });
+    const other = harness.submit('b', { ms: 8000 });
+    const large = harness.submit('large', { memoryMiB: 256 });
+    await harness.clock.runUntil(first);
+    await harness.clock.runFor(2000);
+    expect(harness.pool.snapshot()).toMatchObject({ containers: 1, prewarmed: 0, waitingJobs: 1 });
+    await harness.clock.runUntil(other);
+    expect((await harness.clock.runUntil(large)).start).toBe('cold');
+  });
+
   test('an ordinary kind that started cold has one for its next start', async () => {
     const harness = await PoolHarness.open({ stemCellsOnDemand: true }, { unloading: 'prewarmed' });
     expect((await harness.run('a')).start).toBe('cold');

@@ -15,6 +15,12 @@ export const harmless: Record<string, string> = {
   replacesStreams:
     'System.setOut(new java.io.PrintStream(java.io.OutputStream.nullOutputStream())); System.err.close(); System.setIn(null);',
   closesStreams: 'System.out.close(); System.err.close();',
+  hasNoStreams:
+    'System.setOut(null); System.setErr(null); if (args != null) throw new IllegalStateException("unseen");',
+  hasFailingStreams:
+    'java.io.PrintStream fails = new java.io.PrintStream(System.out) { public void flush() { throw new IllegalStateException("stream"); } }; System.setOut(fails); System.setErr(fails);',
+  throwsWhenNamed:
+    'if (args != null) throw new RuntimeException() { public String toString() { throw new IllegalStateException("name"); } };',
   setsUrlHandlers: 'java.net.URL.setURLStreamHandlerFactory(protocol -> null);',
   leavesFiles:
     'new java.io.File("a/b").mkdirs(); Files.writeString(java.nio.file.Path.of("a/b/left.txt"), "x"); Files.createSymbolicLink(java.nio.file.Path.of("link"), java.nio.file.Path.of("/etc"));',

@@ -34,18 +34,22 @@ export interface Family {
   name: string;
   /** Why it cannot be tested here. */
   lack?: string;
-  good: () => Upload;
+  /** The platform's; default: one of its own. */
+  dataDir?: string;
+  /** Called once, before `upload` of any case. */
+  good: () => Upload | Promise<Upload>;
   cases: readonly BadCase[];
 }
 
 const startMs = 180_000;
 const caseMs = 60_000;
+/** Said each time: an update keeps what it does not say. */
+const ordinary = { timeout: 30_000 };
 
 /** One container's memory is all that the platform has, so that the next function can only run where the bad one ran. */
-export function testBadFunctions({ name: family, lack, good, cases }: Family): void {
+export function testBadFunctions({ name: family, lack, dataDir = newDataDir(), good, cases }: Family): void {
   const suite = lack === undefined ? describe : describe.skip;
   suite(`bad functions of ${family}, injected${lack === undefined ? '' : ` (skipped: ${lack})`}`, () => {
-    const dataDir = newDataDir();
     const kind = `${family}:default`;
     let platform: RunningPlatform;
     let msContainer: string | undefined;
@@ -55,7 +59,7 @@ export function testBadFunctions({ name: family, lack, good, cases }: Family): v
       platform = await startPlatform({ dataDir, flags: ['--memory', '256', '--runtimes', manifest] });
       await ready(startMs);
       msContainer = (await prewarmersOf(platform))[0]?.msContainer;
-      await put('good', good());
+      await put('good', await good());
     }, startMs);
     afterAll(async () => {
       await platform?.stop();
@@ -65,7 +69,11 @@ export function testBadFunctions({ name: family, lack, good, cases }: Family): v
     const ready = (withinMs: number) =>
       until('one is ready', async () => (await prewarmersOf(platform)).length === 1, withinMs);
     const put = (name: string, { code, main }: Upload, limits?: BadCase['limits']) =>
-      platform.api.putAction(name, code, { kind, ...(main !== undefined && { main }), ...(limits && { limits }) });
+      platform.api.putAction(name, code, {
+        kind,
+        ...(main !== undefined && { main }),
+        limits: { ...ordinary, ...limits },
+      });
 
     async function goodRun(): Promise<{ pid: unknown; start: unknown }> {
       const { status, record } = await platform.api.run('good');

@@ -77,6 +77,18 @@ const cases: BadCase[] = [
     says: /SHA-256/,
   },
   {
+    name: 'all the memory',
+    upload: inMain('for (;;) memset(malloc(1 << 20), 1, 1 << 20);'),
+    says: /exhausted its memory/,
+    isReplaced: true,
+  },
+  {
+    name: 'a process, and an exit',
+    upload: inMain('if (fork() == 0) sleep(600); else _exit(3);'),
+    says: /exited unexpectedly/,
+    isReplaced: true,
+  },
+  {
     name: 'threads that outlive it',
     upload: inMain('pthread_t thread; for (int i = 0; i < 4; i++) pthread_create(&thread, 0, sleeps, 0);'),
     status: 'success',

@@ -15,6 +15,19 @@ const cases: BadCase[] = [
   { name: 'process.exit', upload: main('process.exit(3);'), says: /exited unexpectedly/, isReplaced: true },
   { name: 'abort', upload: main('process.abort();'), says: /exited unexpectedly/, isReplaced: true },
   {
+    name: 'an endless loop',
+    upload: main('for (;;);'),
+    limits: { timeout: 300 },
+    says: /exceeded its time limits of 300 milliseconds/,
+    isReplaced: true,
+  },
+  {
+    name: 'all the memory',
+    upload: main('const kept = []; for (let i = 0; i < 10_000; i++) kept.push(Buffer.alloc(1 << 20, 1));'),
+    says: /exhausted its memory/,
+    isReplaced: true,
+  },
+  {
     name: 'a process that outlives it',
     upload: main("require('child_process').spawn('sleep', ['600'], { detached: true, stdio: 'ignore' });"),
     ...done,
