@@ -201,6 +201,8 @@ int main(int count, char **words) {
   }
   // The platform may go before others on the processors; functions do not.
   if (getpriority(PRIO_PROCESS, 0) < 0) setpriority(PRIO_PROCESS, 0, 0);
+  // Ctrl-C in the platform's terminal is for the platform alone, which lets what runs end.
+  (void)setpgid(0, 0);
   if (count == 4 && strcmp(words[2], "--hold") == 0) return hold((uid_t)number(words[3]));
   pid_t platform = getppid();
   // Blocked so that they wait for supervise(): a frozen sandbox must be thawed to die, whoever asks for its end.

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { ConfigError, withoutSecrets } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
 import { KafkaUnavailableError } from '@gpuwhisk/engines/kafka/kafka-errors';
+import { systemClock } from '@gpuwhisk/common/system/clock';
 import { EngineError } from '@gpuwhisk/invoker/containers/docker/engine-client';
 import { DataFolderError } from './data-lock.js';
 import { parseCommand, usage } from './flags.js';
@@ -33,12 +34,18 @@ function greet(platform: Platform): void {
   console.log(lines.join('\n'));
 }
 
+/** npm passes on the Ctrl-C that the terminal has sent to every process: within so long two are one. */
+const sameSignalMs = 500;
+
 /** Stops the platform on a signal, as soon as its start is over; returns whether one has come. */
 function stopOnSignals(starting: Promise<Platform>, drainMs: number): () => boolean {
-  let stopping = false;
+  let stoppingAtMs: number | undefined;
   const stop = (): void => {
-    if (stopping) process.exit(130);
-    stopping = true;
+    if (stoppingAtMs !== undefined) {
+      if (systemClock.monotonicMs() - stoppingAtMs > sameSignalMs) process.exit(130);
+      return;
+    }
+    stoppingAtMs = systemClock.monotonicMs();
     console.log(`Stopping; running activations have ${drainMs / 1000} seconds. Again to stop at once.`);
     void starting.then(
       (platform) =>
@@ -54,7 +61,7 @@ function stopOnSignals(starting: Promise<Platform>, drainMs: number): () => bool
   };
   process.on('SIGINT', stop);
   process.on('SIGTERM', stop);
-  return () => stopping;
+  return () => stoppingAtMs !== undefined;
 }
 
 async function serve(config: Config, accountLimits: AccountLimits): Promise<void> {

@@ -28,6 +28,8 @@ export interface GpuPlacerDependencies {
 export interface PlacementLimits {
   /** Places that are kept for one that waits for longer. */
   kept: ReadonlySet<string>;
+  /** Places that a policy chose: no other will do; absent: any will. */
+  only?: ReadonlySet<string>;
   /** By node that refused it, when, monotonic ms: what is known from before is out of date. */
   refusedAtMs: ReadonlyMap<string, number>;
 }
@@ -149,12 +151,13 @@ export class GpuPlacer {
   }
 
   /** All that a placement is decided on. */
-  view({ kept, refusedAtMs }: PlacementLimits = noLimits): PlacementView {
+  view({ kept, only, refusedAtMs }: PlacementLimits = noLimits): PlacementView {
     const { table, clock, lease } = this.dependencies;
     return {
       nodes: table.nodes((invoker) => refusedAtMs.get(invoker) ?? -Infinity),
       reservations: this.reservations.all(),
       kept,
+      ...(only && { only }),
       epoch: lease.epoch ?? 0,
       at: clock.now(),
     };

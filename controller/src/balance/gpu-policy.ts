@@ -111,8 +111,7 @@ export class GpuPolicy {
     const places = seenPlaces(placer.view(), (one) => this.runs.get(one));
     const place = places.find(({ gpu }) => gpu.id === id);
     if (place === undefined) return { request, choice: { rejected: [] } };
-    const kept = new Set(places.map(({ gpu }) => gpu.id).filter((one) => one !== id));
-    const choice = placer.place(request, { kept, refusedAtMs: new Map() });
+    const choice = placer.place(request, { kept: new Set(), only: new Set([id]), refusedAtMs: new Map() });
     if (choice.placement !== undefined) {
       const at = clock.now();
       const task: Task = {
@@ -193,11 +192,10 @@ export class GpuPolicy {
     places: readonly SeenPlace[],
   ): { request: PlacementRequest; choice: PlacementChoice } {
     const chosen = new Set([start.gpu, ...(start.alsoOn ?? [])]);
-    const kept = new Set(places.map((one) => one.gpu.id).filter((id) => !chosen.has(id)));
     const share = task.share === undefined ? shareIn(gpu, task, start.share, shareOf(need)) : shareOf(need);
     const placed = { ...request, share };
     const choice = withPrediction(
-      this.parts.placer.place(placed, { kept, refusedAtMs }),
+      this.parts.placer.place(placed, { kept: new Set(), only: chosen, refusedAtMs }),
       isWarmOn(gpu, task) ? { ...task, startMs: 0 } : task,
       start,
     );

@@ -312,6 +312,13 @@ describe('the least loaded place', () => {
     ]);
   });
 
+  test('takes the place that a policy chose, and tells of the others that they were not', () => {
+    const one = node([device('G0'), device('G1')]);
+    const choice = placeLeastLoaded(view([one], { only: new Set(['G1']) }), request());
+    expect(choice.placement?.devices).toEqual(['G1']);
+    expect(choice.rejected).toEqual([{ what: 'G0', reason: 'another one was chosen', numbers: {} }]);
+  });
+
   test('a device in MPS mode has 48 clients at most', () => {
     const clients = Array.from({ length: 48 }, (_, at) => resident(`c${at}`, 'G0', { memoryMiB: 1 }));
     const choice = placeLeastLoaded(view([node([device('G0')], clients)]), request());

@@ -31,6 +31,8 @@ export interface PlacementView {
   reservations: readonly Reservation[];
   /** Places, by UUID, that are kept for one that waits for longer. */
   kept: ReadonlySet<string>;
+  /** Places, by UUID, that a policy chose: no other will do; absent: any will. */
+  only?: ReadonlySet<string>;
   /** Of the decider's lease. */
   epoch: number;
   /** Epoch ms. */
@@ -79,7 +81,10 @@ function judgeAll(view: PlacementView, request: PlacementRequest, reuses: boolea
   const candidates: Candidate[] = [];
   const reservations = byPlace(view.reservations);
   for (const place of placesOf(view.nodes)) {
-    const judged = judge(place, reservations.get(placeId(place)) ?? [], view.kept, request, reuses);
+    const judged =
+      view.only?.has(placeId(place)) === false
+        ? { reason: 'another one was chosen', numbers: {} }
+        : judge(place, reservations.get(placeId(place)) ?? [], view.kept, request, reuses);
     if ('place' in judged) candidates.push(judged);
     else rejected.push({ what: placeId(place), ...judged });
   }

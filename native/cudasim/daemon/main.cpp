@@ -5,6 +5,7 @@
 #include <exception>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 using namespace gpuwhisk::sim;
 
@@ -14,6 +15,8 @@ int main(int count, char **arguments) {
     prctl(PR_SET_TIMERSLACK, 1UL); // Of the wake-ups that are computed.
     // A device does not wait for a processor; where this is not allowed, it does.
     (void)setpriority(PRIO_PROCESS, 0, -15);
+    // Ctrl-C in the platform's terminal is for the platform alone, which lets what runs end.
+    if (isatty(STDIN_FILENO) == 0) (void)setpgid(0, 0);
     Server server(options);
     std::puts("ready");
     std::fflush(stdout);

@@ -4,6 +4,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { logTexts } from './api-client.js';
 import type { ApiActivation, ApiClient } from './api-client.js';
+import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { alive, descendants, remainingCgroups, sandboxFolders } from './process-traces.js';
 import { newDataDir, removeDataDir, startAndFail, startPlatform, stopDuringStart, until } from './running-platform.js';
 import type { PlatformOptions, RunningPlatform } from './running-platform.js';
@@ -161,6 +162,20 @@ test('a second server on the same data is refused, and the first goes on', async
     stderr: `The data folder ${first.dataDir} is in use by process ${first.pid}; choose another with --data.\n`,
   });
   expect((await first.api.invokeForResult('nap', { ms: 1 })).body).toEqual({ slept: 1 });
+});
+
+test('Ctrl-C in a terminal, which reaches all processes, and this one twice under npm, lets what runs end', async () => {
+  const gpus = hasStandIn() ? 'sim:a100-40' : 'none';
+  const platform = await start({ flags: [...flags, '--gpus', gpus], leadsSession: true });
+  await platform.api.putAction('nap', sleeper, small);
+  await platform.api.invoke('nap', { ms: 0 });
+  const answer = platform.api.invokeForResult('nap', { ms: 1000 });
+  await new Promise((done) => setTimeout(done, 100));
+  running.delete(platform);
+  const code = platform.interrupt();
+  expect((await answer).body).toEqual({ slept: 1000 });
+  expect(await code).toBe(0);
+  expect(platform.output()).not.toContain('the simulated GPUs ended');
 });
 
 test('a signal during the start stops it in order', async () => {

@@ -21,6 +21,8 @@ export interface RunningPlatform {
   output(): string;
   /** Sends the signal and resolves with the exit code once it has ended; null if the signal ended it. */
   end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null>;
+  /** Ctrl-C in a terminal under npm: SIGINT to all of its process group, which it leads (`leadsSession`), and again to it. */
+  interrupt(): Promise<number | null>;
   /** Ends it in good order and removes its data; rejects if it did not exit with 0. */
   stop(): Promise<void>;
 }
@@ -93,12 +95,15 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Runn
       resolve(ready);
     });
   });
-  const end = async (signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> => {
-    child.kill(signal);
+  const ended = async (): Promise<number | null> => {
     const timer = setTimeout(() => child.kill('SIGKILL'), stopMs);
     const code = await exited;
     clearTimeout(timer);
     return code;
+  };
+  const end = (signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> => {
+    child.kill(signal);
+    return ended();
   };
   return {
     url,
@@ -108,6 +113,11 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Runn
     api: new ApiClient(url, auth),
     output: everything,
     end,
+    interrupt() {
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGINT');
+      child.kill('SIGINT');
+      return ended();
+    },
     async stop() {
       const code = await end('SIGTERM');
       removeDataDir(dataDir);
