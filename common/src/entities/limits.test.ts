@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { configSchema } from '../config.js';
+import { configSchema } from '../config-schema.js';
 import { formatByteSize, parseByteSize } from './byte-size.js';
 import { boundsFor, defaultLimits, limitsProblem, readActionLimits, resultBoundsFor } from './limits.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { configSchema } from '@gpuwhisk/common/config';
+import { configSchema } from '@gpuwhisk/common/config-schema';
 import type { Identity, UserLimits } from '@gpuwhisk/common/entities/identity';
 import type { GpuNeed } from '@gpuwhisk/common/gpu';
 import { gpuSpendingCounters } from '@gpuwhisk/common/gpu-spending';

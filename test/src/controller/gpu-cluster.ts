@@ -3,7 +3,7 @@ import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
 import type { Durable } from '@gpuwhisk/common/bus/durable';
 import type { Delivery } from '@gpuwhisk/common/bus/message-bus';
-import { configSchema } from '@gpuwhisk/common/config';
+import { configSchema } from '@gpuwhisk/common/config-schema';
 import type { Config } from '@gpuwhisk/common/config';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { readActivation } from '@gpuwhisk/common/entities/activation-codec';

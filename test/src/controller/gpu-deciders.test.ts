@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from '@jest/globals';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { EmbeddedBus } from '@gpuwhisk/common/bus/embedded-bus';
 import type { Delivery, MessageBus } from '@gpuwhisk/common/bus/message-bus';
-import { configSchema } from '@gpuwhisk/common/config';
+import { configSchema } from '@gpuwhisk/common/config-schema';
 import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
 import { gpuNeedOf, readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
 import { gpuDeciderTable } from '@gpuwhisk/common/gpu';
