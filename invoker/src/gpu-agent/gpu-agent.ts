@@ -1,31 +1,27 @@
 import { gpuDeciderTable, gpuWishTable } from '@gpuwhisk/common/gpu';
-import type { Device, DeviceStatus, GpuWish, InHand, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
+import type { DeviceStatus, GpuWish, InHand, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
-import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
-import { ProvisioningError } from '../containers/container-factory.js';
 import type { Container, GpuGrant } from '../containers/container-factory.js';
-import { joinedAccess } from '../containers/process/gpu-launch.js';
 import type { GpuAccess } from '../containers/process/gpu-launch.js';
-import { placesOf } from '../pool/memory-budget.js';
 import { admissionProblem } from './admission.js';
 import { Blame } from './blame.js';
 import { clientEnvs } from './client-env.js';
 import { ContainerClients } from './container-clients.js';
-import { companyProblem, gangProblem } from './company.js';
+import { companyProblem } from './company.js';
 import { ContextSizes } from './context-sizes.js';
+import { DeviceAccess } from './device-access.js';
 import { uncordoned } from './device-health.js';
 import { DeviceLedger } from './device-ledger.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
-import type { ClientSettings, ShareEnforcer } from './enforcers/share-enforcer.js';
+import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { GpuDesk, GpuUser } from './gpu-desk.js';
 import { Healer } from './healer.js';
 import type { Ending } from './healer.js';
 import type { HostProcesses } from './host/host-processes.js';
 import { EndedWorkloads } from './ended-workloads.js';
-import { EnforcerChecks } from './enforcer-checks.js';
 import { Inventory } from './inventory.js';
 import { noteLaunches } from './launch-figures.js';
 import { NodeRow } from './node-row.js';
@@ -62,9 +58,6 @@ export interface GpuAgentOptions {
   contexts?: ContextSizes;
 }
 
-/** How long a container that is to start waits for those to go that a fault has hit, ms, and how often it looks. */
-const [goneWithinMs, goneLookMs] = [5000, 100];
-
 /** The GPUs of one node: what they are and do, who gets one, and what becomes of those who have one. */
 export class GpuAgent implements GpuDesk {
   readonly ledger = new DeviceLedger();
@@ -78,7 +71,7 @@ export class GpuAgent implements GpuDesk {
   private readonly moves: ShareMoves;
   private readonly clients: ContainerClients;
   private readonly spending: Spending;
-  private readonly checks: EnforcerChecks;
+  private readonly accesses: DeviceAccess;
   private statuses: DeviceStatus[] = [];
   private clientEnv: Record<string, Record<string, string>> = {};
   private epoch = 0;
@@ -92,7 +85,7 @@ export class GpuAgent implements GpuDesk {
 
   constructor(private readonly options: GpuAgentOptions) {
     this.contexts = options.contexts ?? new ContextSizes(options.driver.version.driver);
-    const { driver, enforcer, clock, logger, processes } = options;
+    const { driver, enforcer, clock, logger, processes, access } = options;
     const { ledger, residents, blame, contexts } = this;
     this.inventory = new Inventory(driver, enforcer, ledger, logger);
     const { inventory } = this;
@@ -104,7 +97,7 @@ export class GpuAgent implements GpuDesk {
     this.moves = new ShareMoves({ enforcer, residents, clients, logger });
     this.row = new NodeRow(options, () => this.rowNow());
     this.spending = new Spending(options.state, clock);
-    this.checks = new EnforcerChecks(enforcer, clock);
+    this.accesses = new DeviceAccess({ inventory, residents, enforcer, healer, clock, access });
     const unbound = (): ReadonlySet<string> => this.hands.unbound();
     this.sampler = new Sampler({
       driver,
@@ -116,6 +109,7 @@ export class GpuAgent implements GpuDesk {
       contexts,
       processes,
       clock,
+      logger,
       unbound,
     });
   }
@@ -191,17 +185,8 @@ export class GpuAgent implements GpuDesk {
   }
 
   /** What a container with this grant is started with. Rejects with ProvisioningError. */
-  async accessFor(grant: GpuGrant): Promise<GpuAccess> {
-    const devices = grant.devices.map((uuid) => this.usable(uuid));
-    const [first] = devices;
-    const problem = first === undefined ? 'it has none' : gangProblem(this.residents, grant, first.mode);
-    if (problem !== undefined) throw unusable(`The GPUs cannot be had: ${problem}`);
-    const own = await this.settingsFor(devices, grant);
-    const access = joinedAccess(grant.devices.map((uuid) => this.options.access(uuid, grant.slice)));
-    const env = { ...access.env, CUDA_VISIBLE_DEVICES: placesOf(grant).join(','), ...own.env };
-    const sockets = own.binds.map(({ path, write }) => ({ path, mode: write ? ('rw' as const) : ('ro' as const) }));
-    // Its user may be the platform's own, which no function is to be: any will do, if it is the same for all.
-    return { ...access, env, binds: [...access.binds, ...sockets], oneUser: own.uid !== undefined };
+  accessFor(grant: GpuGrant): Promise<GpuAccess> {
+    return this.accesses.accessFor(grant);
   }
 
   /** A container with a grant has started, which took `startMs`. */
@@ -254,50 +239,6 @@ export class GpuAgent implements GpuDesk {
     this.row.writeSoon();
   }
 
-  private usable(uuid: string): Device {
-    const device = this.inventory.find(uuid);
-    const { state, reasons } = this.inventory.healthOf(uuid);
-    if (device !== undefined && state !== 'offline') return device;
-    throw unusable(`GPU ${uuid} cannot be used: ${reasons.join('; ') || 'there is none of that name'}`);
-  }
-
-  /** An enforcer that does not answer, or lets nobody in, is started again, once; it may not have been missed yet. */
-  private async settingsFor(devices: readonly Device[], { slice, share }: GpuGrant): Promise<ClientSettings> {
-    const { enforcer } = this.options;
-    const [first, ...more] = devices as readonly [Device, ...Device[]];
-    const ask = (): Promise<ClientSettings> =>
-      more.length === 0 ? enforcer.settings(first, share, slice) : enforcer.gangSettings(devices, share);
-    const fail = (error: unknown): never => {
-      const names = devices.map(({ uuid }) => uuid).join(', ');
-      throw unusable(`GPU ${names} cannot be shared: ${(error as Error).message}`);
-    };
-    let failure: unknown;
-    const own = await ask().catch((error: unknown) => void (failure = error));
-    let isWell = true;
-    for (const device of devices) {
-      const problem = await this.problemOf(device.uuid, slice, own === undefined);
-      if (problem === undefined) continue;
-      isWell = false;
-      await this.healer.restart({ device, ...(slice !== undefined && { slice }) }, problem);
-    }
-    if (isWell) return own ?? fail(failure);
-    return ask().catch(fail);
-  }
-
-  /**
-   * What is wrong with a place's enforcer. If it has not failed somebody (`isMissed`), what is still wrong after a while:
-   * clients that a fault has hit, and that keep others out, are being ended.
-   */
-  private async problemOf(device: string, slice: string | undefined, isMissed: boolean): Promise<string | undefined> {
-    const { clock } = this.options;
-    const untilMs = clock.monotonicMs() + (isMissed ? 0 : goneWithinMs);
-    for (;;) {
-      const problem = await this.checks.ask(device, slice, isMissed);
-      if (problem === undefined || clock.monotonicMs() >= untilMs) return problem;
-      await sleep(clock, goneLookMs);
-    }
-  }
-
   private async readDevices(): Promise<void> {
     const { enforcer, access } = this.options;
     await this.inventory.refresh();
@@ -343,8 +284,4 @@ export class GpuAgent implements GpuDesk {
       ...(Object.keys(clientEnv).length > 0 && { clientEnv }),
     };
   }
-}
-
-function unusable(message: string): ProvisioningError {
-  return new ProvisioningError(message, message, false, true);
 }

@@ -44,6 +44,7 @@ export function grantKey({ devices, slice, share }: GpuGrant): string {
   return `${slice ?? devices.join('+')} ${share.shareClass} ${share.memoryMiB}`;
 }
 
+/** Whose a message is. */
 export function gpuUserOf({ activationId, action, user, gpuNeed, sample }: ActivationMessage): GpuUser {
   return {
     activationId,

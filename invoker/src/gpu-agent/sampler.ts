@@ -1,4 +1,5 @@
 import type { DeviceStatus, GpuProcess } from '@gpuwhisk/common/gpu';
+import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { placesOf } from '../pool/memory-budget.js';
 import type { DeviceLedger } from './device-ledger.js';
@@ -23,6 +24,7 @@ export interface SamplerParts {
   contexts: ContextSizes;
   processes: HostProcesses;
   clock: Clock;
+  logger: Logger;
   /** Containers that wait for an action. */
   unbound(): ReadonlySet<string>;
 }
@@ -58,8 +60,9 @@ export class Sampler {
     try {
       samples = await driver.sample();
       this.failures = 0;
-    } catch {
+    } catch (error) {
       this.failures++;
+      if (this.failures === 1) this.parts.logger.warn({ error: String(error) }, 'the GPUs could not be looked at');
       for (const { uuid } of inventory.devices) inventory.setTrouble(uuid, silent, this.failures >= maxFailures);
       return this.last;
     }

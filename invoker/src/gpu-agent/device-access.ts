@@ -1,0 +1,99 @@
+import type { Device } from '@gpuwhisk/common/gpu';
+import { sleep } from '@gpuwhisk/common/system/clock';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { ProvisioningError } from '../containers/container-factory.js';
+import type { GpuGrant } from '../containers/container-factory.js';
+import { joinedAccess } from '../containers/process/gpu-launch.js';
+import type { GpuAccess } from '../containers/process/gpu-launch.js';
+import { placesOf } from '../pool/memory-budget.js';
+import { gangProblem } from './company.js';
+import { EnforcerChecks } from './enforcer-checks.js';
+import type { ClientSettings, ShareEnforcer } from './enforcers/share-enforcer.js';
+import type { Healer } from './healer.js';
+import type { Inventory } from './inventory.js';
+import type { Residents } from './residents.js';
+
+/** What access to devices is given with. */
+export interface DeviceAccessParts {
+  inventory: Inventory;
+  residents: Residents;
+  enforcer: ShareEnforcer;
+  healer: Healer;
+  clock: Clock;
+  /** What a process needs to reach a device at all: its files, and the driver's libraries. */
+  access(device: string, slice?: string): GpuAccess;
+}
+
+/** How long a container that is to start waits for those to go that a fault has hit, ms, and how often it looks. */
+const [goneWithinMs, goneLookMs] = [5000, 100];
+
+/** Lets containers reach the devices that they were granted, under their shares. */
+export class DeviceAccess {
+  private readonly checks: EnforcerChecks;
+
+  constructor(private readonly parts: DeviceAccessParts) {
+    this.checks = new EnforcerChecks(parts.enforcer, parts.clock);
+  }
+
+  /** What a container with this grant is started with. Rejects with ProvisioningError. */
+  async accessFor(grant: GpuGrant): Promise<GpuAccess> {
+    const devices = grant.devices.map((uuid) => this.usable(uuid));
+    const [first] = devices;
+    const problem = first === undefined ? 'it has none' : gangProblem(this.parts.residents, grant, first.mode);
+    if (problem !== undefined) throw unusable(`The GPUs cannot be had: ${problem}`);
+    const own = await this.settingsFor(devices, grant);
+    const access = joinedAccess(grant.devices.map((uuid) => this.parts.access(uuid, grant.slice)));
+    const env = { ...access.env, CUDA_VISIBLE_DEVICES: placesOf(grant).join(','), ...own.env };
+    const sockets = own.binds.map(({ path, write }) => ({ path, mode: write ? ('rw' as const) : ('ro' as const) }));
+    // Its user may be the platform's own, which no function is to be: any will do, if it is the same for all.
+    return { ...access, env, binds: [...access.binds, ...sockets], oneUser: own.uid !== undefined };
+  }
+
+  private usable(uuid: string): Device {
+    const device = this.parts.inventory.find(uuid);
+    const { state, reasons } = this.parts.inventory.healthOf(uuid);
+    if (device !== undefined && state !== 'offline') return device;
+    throw unusable(`GPU ${uuid} cannot be used: ${reasons.join('; ') || 'there is none of that name'}`);
+  }
+
+  /** An enforcer that does not answer, or lets nobody in, is started again, once; it may not have been missed yet. */
+  private async settingsFor(devices: readonly Device[], { slice, share }: GpuGrant): Promise<ClientSettings> {
+    const { enforcer } = this.parts;
+    const [first, ...more] = devices as readonly [Device, ...Device[]];
+    const ask = (): Promise<ClientSettings> =>
+      more.length === 0 ? enforcer.settings(first, share, slice) : enforcer.gangSettings(devices, share);
+    const fail = (error: unknown): never => {
+      const names = devices.map(({ uuid }) => uuid).join(', ');
+      throw unusable(`GPU ${names} cannot be shared: ${(error as Error).message}`);
+    };
+    let failure: unknown;
+    const own = await ask().catch((error: unknown) => void (failure = error));
+    let isWell = true;
+    for (const device of devices) {
+      const problem = await this.problemOf(device.uuid, slice, own === undefined);
+      if (problem === undefined) continue;
+      isWell = false;
+      await this.parts.healer.restart({ device, ...(slice !== undefined && { slice }) }, problem);
+    }
+    if (isWell) return own ?? fail(failure);
+    return ask().catch(fail);
+  }
+
+  /**
+   * What is wrong with a place's enforcer. If it has not failed somebody (`isMissed`), what is still wrong after a while:
+   * clients that a fault has hit, and that keep others out, are being ended.
+   */
+  private async problemOf(device: string, slice: string | undefined, isMissed: boolean): Promise<string | undefined> {
+    const { clock } = this.parts;
+    const untilMs = clock.monotonicMs() + (isMissed ? 0 : goneWithinMs);
+    for (;;) {
+      const problem = await this.checks.ask(device, slice, isMissed);
+      if (problem === undefined || clock.monotonicMs() >= untilMs) return problem;
+      await sleep(clock, goneLookMs);
+    }
+  }
+}
+
+function unusable(message: string): ProvisioningError {
+  return new ProvisioningError(message, message, false, true);
+}
