@@ -39,7 +39,7 @@ export class Feedback {
     const slowdown = ranMs / soloMs;
     this.learned.profiles.compared(task, gpu, { predicted, measured: slowdown });
     const sample = sampleOf(run, company, slowdown);
-    const refused = sample && this.learned.addSample({ gpuType: gpu.type, mode: gpu.mode }, sample);
+    const refused = sample && this.learned.runs.add({ gpuType: gpu.type, mode: gpu.mode }, sample);
     if (sample !== undefined) this.learned.metrics.sampled(refused === undefined ? 'taken' : 'refused');
     const members = [run, ...company].map(({ task: one, share }): SetMember => ({
       job: jobOf(one),

@@ -1,5 +1,5 @@
 import type { Config } from '@gpuwhisk/common/config';
-import type { Decision, DeviceMode, NodeStatus } from '@gpuwhisk/common/gpu';
+import type { Decision, NodeStatus } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';
@@ -9,11 +9,8 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
 import { readProfile } from '@gpuwhisk/gpu/profile/profile-codec';
 import { decodeModel, encodeModel } from '@gpuwhisk/gpu/predict/model-codec';
-import { PredictorTable } from '@gpuwhisk/gpu/predict/slowdown-model';
+import { PredictorTable, modelName } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { ModelKey, SlowdownModel } from '@gpuwhisk/gpu/predict/slowdown-model';
-import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
-import { TrainingSet } from '@gpuwhisk/gpu/predict/training-set';
-import type { TrainingSetState } from '@gpuwhisk/gpu/predict/training-set';
 import { QuotaTable } from '@gpuwhisk/gpu/quota/quota-table';
 import { readQuotaRow } from '@gpuwhisk/gpu/quota/quota-row-codec';
 import { SetDemands } from '@gpuwhisk/gpu/quota/set-demands';
@@ -28,6 +25,7 @@ import type { LearnedKind } from './learned-document.js';
 import { learningMetrics } from './learning-metrics.js';
 import type { LearningMetrics } from './learning-metrics.js';
 import type { SaveCounts, TakeText } from './learned-store.js';
+import { MeasuredRuns } from './measured-runs.js';
 import { learnFromLook, typesOf } from './sightings.js';
 import { SampleCurves } from './sample-curves.js';
 import { functionView, quotaView, unmeasuredView } from './learned-view.js';
@@ -60,16 +58,16 @@ const [keptDecisions, segmentSize] = [1000, 50];
 export class Learned {
   readonly profiles: FunctionProfiles;
   readonly predictors = new PredictorTable();
+  /** Those that predictors are learned from. */
+  readonly runs: MeasuredRuns;
   readonly table: QuotaTable;
   readonly curves: SampleCurves;
   /** Sets that were formed and not searched for. */
   readonly demands: SetDemands;
   readonly decisions: DecisionRing;
   readonly metrics: LearningMetrics;
-  private readonly samples = new Map<string, { key: ModelKey; set: TrainingSet }>();
   /** Major versions by device and slice: as many as there are. */
   private readonly drivers = new Map<string, number>();
-  private sampleListener: (key: ModelKey) => void = () => undefined;
   private searches: () => readonly SearchedSet[] = () => [];
   private readonly documents: LearnedStore;
   private subscription: StateSubscription | undefined;
@@ -100,6 +98,9 @@ export class Learned {
         this.curves.sawVersion(name, version);
       },
     });
+    this.runs = new MeasuredRuns(parts.random, ({ gpuType, mode }, text) =>
+      documents.save({ kind: 'samples', name: modelName({ gpuType, mode }) }, () => ({ gpuType, mode, text: text() })),
+    );
     this.curves = new SampleCurves((name, curve) => keep('curve', name, curve));
     this.demands = new SetDemands((name, wanted) => keep('demand', name, wanted, encodeWantedSet));
     this.table = new QuotaTable({
@@ -152,49 +153,11 @@ export class Learned {
     return this.drivers.get(uuid) ?? 0;
   }
 
-  /** Keeps a measured run for the predictors; returns why it is refused, if it is. */
-  addSample(key: ModelKey, sample: SlowdownSample): string | undefined {
-    const refused = this.samplesOf(key).add(sample);
-    if (refused !== undefined) return refused;
-    this.samplesChanged(key);
-    this.sampleListener(key);
-    return undefined;
-  }
-
-  /** Has `listener` told of every sample that is taken. */
-  onSample(listener: (key: ModelKey) => void): void {
-    this.sampleListener = listener;
-  }
-
-  /** Kinds of GPUs of which there are measured runs. */
-  sampled(): ModelKey[] {
-    return Array.from(this.samples.values(), ({ key }) => key);
-  }
-
-  /** Measured runs on a kind of GPU. */
-  samplesOf(key: ModelKey): TrainingSet {
-    const name = nameOf(key);
-    const known = this.samples.get(name);
-    if (known !== undefined) return known.set;
-    const { gpuType, mode } = key;
-    const set = new TrainingSet(this.parts.random);
-    this.samples.set(name, { key: { gpuType, mode }, set });
-    return set;
-  }
-
-  /** The measured runs on a kind of GPU have changed. */
-  samplesChanged({ gpuType, mode }: ModelKey): void {
-    this.documents.save({ kind: 'samples', name: nameOf({ gpuType, mode }) }, () => ({
-      ...{ gpuType, mode },
-      text: JSON.stringify({ gpuType, mode, state: this.samplesOf({ gpuType, mode }).state() }),
-    }));
-  }
-
   /** A new predictor; returns whether it was taken over. */
   put(model: SlowdownModel): boolean {
     const { gpuType, mode } = model;
     if (!this.predictors.put(model)) return false;
-    this.documents.save({ kind: 'model', name: nameOf(model) }, () => ({ gpuType, mode, text: encodeModel(model) }));
+    this.documents.save({ kind: 'model', name: modelName(model) }, () => ({ gpuType, mode, text: encodeModel(model) }));
     return true;
   }
 
@@ -252,7 +215,7 @@ export class Learned {
 
   /** Forgets a predictor and the runs that it was learned from; returns whether there was anything. */
   forgetModel(key: ModelKey): boolean {
-    return this.forgetEverywhere({ what: 'model', name: nameOf(key) });
+    return this.forgetEverywhere({ what: 'model', name: modelName(key) });
   }
 
   /** The controller that decides knows it, too, and has the documents. */
@@ -272,7 +235,7 @@ export class Learned {
       this.curves.sawVersion(name, undefined);
       return this.profiles.forget(name);
     }
-    const wasThere = [this.predictors.deleteNamed(name), this.samples.delete(name)].includes(true);
+    const wasThere = [this.predictors.deleteNamed(name), this.runs.forget(name)].includes(true);
     this.documents.remove({ kind: 'model', name });
     this.documents.remove({ kind: 'samples', name });
     return wasThere;
@@ -298,13 +261,7 @@ export class Learned {
         if (isChanged) profiles.merge(profile);
         else profiles.restore(profile);
       },
-      samples: (text, name, isChanged) => {
-        const { gpuType, mode, state } = JSON.parse(text) as ModelKey & { state: TrainingSetState };
-        const set = new TrainingSet(this.parts.random, state);
-        const since = this.samples.get(name)?.set;
-        if (isChanged && since !== undefined) set.addAll(since.state());
-        this.samples.set(nameOf({ gpuType, mode }), { key: { gpuType, mode }, set });
-      },
+      samples: (text, _, isChanged) => this.runs.restore(text, isChanged),
       demand: (text) => this.demands.restore(decodeWantedSet(text)),
       curve: (text) => this.curves.restore(JSON.parse(text)),
       model: (text) => void this.predictors.put(decodeModel(text)),
@@ -322,5 +279,3 @@ function driverMajor(driver: string | undefined): number {
   const major = Number.parseInt(driver ?? '', 10);
   return Number.isInteger(major) ? major : 0;
 }
-
-const nameOf = ({ gpuType, mode }: { gpuType: string; mode: DeviceMode }): string => `${gpuType}/${mode}`;

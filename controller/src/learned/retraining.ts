@@ -3,7 +3,7 @@ import type { JobHandler, Jobs } from '@gpuwhisk/common/jobs/jobs';
 import { runInWorker } from '@gpuwhisk/common/jobs/worker-run';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { decodeModel, encodeModel } from '@gpuwhisk/gpu/predict/model-codec';
-import { leastSamples } from '@gpuwhisk/gpu/predict/slowdown-model';
+import { leastSamples, modelName } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { ModelKey } from '@gpuwhisk/gpu/predict/slowdown-model';
 import { trainingModule } from '@gpuwhisk/gpu/predict/train-worker';
 import type { TrainingInput, TrainingOutput } from '@gpuwhisk/gpu/predict/train-worker';
@@ -11,7 +11,7 @@ import type { TrainingSetState } from '@gpuwhisk/gpu/predict/training-set';
 import type { Learned } from './learned.js';
 
 /** The kind of job that learns a predictor anew. */
-export const retrainingKind = 'slowdown-model';
+const retrainingKind = 'slowdown-model';
 
 /** What retraining works with. */
 export interface RetrainingParts {
@@ -36,7 +36,7 @@ export class Retraining {
   private handler: JobHandler | undefined;
 
   constructor(private readonly parts: RetrainingParts) {
-    parts.learned.onSample((key) => this.sampled(key));
+    parts.learned.runs.onAdded((key) => this.sampled(key));
   }
 
   /** Runs jobs here from now on, those of earlier lives too. */
@@ -46,7 +46,7 @@ export class Retraining {
       this.retrain(payload as unknown as ModelKey, signal),
     );
     // What was measured elsewhere may have been enough already.
-    for (const key of learned.sampled()) this.sampled(key);
+    for (const key of learned.runs.kinds()) this.sampled(key);
   }
 
   /** Runs none here any more: what was learned is another controller's to add to. */
@@ -57,8 +57,8 @@ export class Retraining {
   }
 
   private sampled(key: ModelKey): void {
-    const name = `${key.gpuType}/${key.mode}`;
-    if (this.asked.has(name) || !isDue(this.parts.learned.samplesOf(key).state())) return;
+    const name = modelName(key);
+    if (this.asked.has(name) || !isDue(this.parts.learned.runs.of(key).state())) return;
     this.asked.add(name);
     const { gpuType, mode } = key;
     this.parts.jobs
@@ -74,7 +74,7 @@ export class Retraining {
   private async retrain({ gpuType, mode }: ModelKey, signal: AbortSignal): Promise<void> {
     const { learned, logger, run = runInWorker } = this.parts;
     const key = { gpuType, mode };
-    const set = learned.samplesOf(key);
+    const set = learned.runs.of(key);
     const { training, heldOut, fresh } = set.state();
     if (training.samples.length < leastSamples || heldOut.samples.length < leastHeldOut) return;
     const before = learned.predictors.model(key);
@@ -92,7 +92,7 @@ export class Retraining {
     learned.metrics.trained(isTaken ? 'taken' : 'refused');
     logger.info({ gpuType, mode, version, miss, missInForce, isTaken }, 'a predictor was learned anew');
     set.fresh -= fresh;
-    learned.samplesChanged(key);
+    learned.runs.changed(key);
   }
 }
 

@@ -11,7 +11,7 @@ import type { Sample } from './sample-source.js';
 
 /** What samples are measured with. */
 export interface SampleMeasuresParts {
-  learned: Pick<Learned, 'addSample' | 'curves' | 'driverOf' | 'metrics'>;
+  learned: Pick<Learned, 'runs' | 'curves' | 'driverOf' | 'metrics'>;
   runner: Pick<SampleRunner, 'alone' | 'together'>;
   clock: Clock;
   /** A sample's longest run, ms. */
@@ -72,7 +72,7 @@ export class SampleMeasures {
     for (const [at, one] of terms.entries()) {
       const others = terms.filter((_, other) => other !== at).filter((other) => other !== undefined);
       if (one === undefined || others.length < set.length - 1) continue;
-      const refused = learned.addSample({ gpuType, mode }, { one, others, slowdown: slowdowns[at]! });
+      const refused = learned.runs.add({ gpuType, mode }, { one, others, slowdown: slowdowns[at]! });
       learned.metrics.sampled(refused === undefined ? 'taken' : 'refused');
     }
     return slowdowns;

@@ -11,6 +11,9 @@ export interface ModelKey {
   mode: DeviceMode;
 }
 
+/** A key's name in tables and documents: `a100-40/mps`. */
+export const modelName = ({ gpuType, mode }: ModelKey): string => `${gpuType}/${mode}`;
+
 /** What was learned from measured runs. */
 export interface SlowdownModel extends ModelKey {
   /** Counts the models of this key. */
@@ -64,23 +67,23 @@ export class PredictorTable {
 
   /** Takes a model over, unless it is older than the one there is. Returns whether it did. */
   put(model: SlowdownModel): boolean {
-    const name = nameOf(model);
+    const name = modelName(model);
     if ((this.models.get(name)?.model.version ?? -Infinity) > model.version) return false;
     this.models.set(name, { model, predictor: modelPredictor(model) });
     return true;
   }
 
   predictor(key: ModelKey): SlowdownPredictor {
-    return this.models.get(nameOf(key))?.predictor ?? capacityModel;
+    return this.models.get(modelName(key))?.predictor ?? capacityModel;
   }
 
   model(key: ModelKey): SlowdownModel | undefined {
-    return this.models.get(nameOf(key))?.model;
+    return this.models.get(modelName(key))?.model;
   }
 
   /** Forgets what was learned; returns whether there was anything. */
   delete(key: ModelKey): boolean {
-    return this.deleteNamed(nameOf(key));
+    return this.deleteNamed(modelName(key));
   }
 
   /** The same by `gpuType/mode`. */
@@ -98,5 +101,3 @@ export class PredictorTable {
     return [...this.models.keys()].sort().map((name) => this.models.get(name)!.model);
   }
 }
-
-const nameOf = ({ gpuType, mode }: ModelKey): string => `${gpuType}/${mode}`;

@@ -1,6 +1,6 @@
 // What the controller learns, in a store, from life to life.
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { configSchema } from '@gpuwhisk/common/config';
+import { configSchema } from '@gpuwhisk/common/config-schema';
 import type { Decision } from '@gpuwhisk/common/gpu';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
@@ -55,7 +55,7 @@ function open(
 function learnAll(learned: Learned): void {
   learned.profiles.ran({ task, gpu, tookMs: 100, slowdown: 1, isWarm: true, isAlone: true });
   learned.table.record(jobs, 'a100-40', 'mps', { shares: [70, 30], slowdowns: [1.2, 1.5] }, 550);
-  learned.addSample(kind, sample(0.5));
+  learned.runs.add(kind, sample(0.5));
   learned.put(model);
   learned.decisions.add(decision('first', 1));
 }
@@ -89,7 +89,7 @@ describe('what was learned', () => {
         points: [{ shares: [70, 30], slowdowns: [1.2, 1.5], measurements: 1 }],
       },
     ]);
-    expect(next.samplesOf(kind).state()).toMatchObject({ fresh: 1, training: { samples: [sample(0.5)] } });
+    expect(next.runs.of(kind).state()).toMatchObject({ fresh: 1, training: { samples: [sample(0.5)] } });
     expect(next.models()).toEqual([{ ...kind, version: 3, sampleCount: 20 }]);
     expect(next.predictors.model(kind)).toEqual(model);
     expect(next.decisions.latest()).toEqual([decision('first', 1)]);
@@ -145,7 +145,7 @@ describe('what was learned', () => {
     const next = await open({ ...bound(store), list });
     expect([next.functions(), warnings.length]).toEqual([[], 1]);
     next.profiles.ran({ task, gpu, tookMs: 300, slowdown: 1, isWarm: true, isAlone: true });
-    next.addSample(kind, sample(0.25));
+    next.runs.add(kind, sample(0.25));
     next.table.record(jobs, 'a100-40', 'mps', { shares: [50, 50], slowdowns: [1.1, 1.1] }, 550);
     await clock.runFor(30_000);
     expect([next.quotas()[0]?.points.length, warnings.length]).toEqual([1, 1]);
@@ -154,7 +154,7 @@ describe('what was learned', () => {
     // Neither what was known nor what has been learned since is lost.
     for (const known of [next, await open()]) {
       expect(known.functions()).toMatchObject([{ batches: [{ soloMs: 300, runs: 2 }] }]);
-      expect(known.samplesOf(kind).state().training.samples).toEqual([sample(0.5), sample(0.25)]);
+      expect(known.runs.of(kind).state().training.samples).toEqual([sample(0.5), sample(0.25)]);
       expect(known.quotas()[0]?.points.map(({ shares }) => shares)).toEqual([
         [50, 50],
         [70, 30],
@@ -188,12 +188,12 @@ describe('what was learned', () => {
     expect((await open()).functions()).toEqual(one.functions());
     expect((await documents()).filter(({ kind: of }) => of === 'decisions')).toHaveLength(2);
     // The right to decide goes to the other one, and what the first had not written is not written over it.
-    one.addSample(kind, sample(0.1));
+    one.runs.add(kind, sample(0.1));
     [lease.epoch, none.epoch] = [undefined, 2];
     await clock.runUntil(other.takeOver());
-    other.addSample(kind, sample(0.25));
+    other.runs.add(kind, sample(0.25));
     await clock.runFor(6000);
-    expect((await open()).samplesOf(kind).state().training.samples).toEqual([sample(0.5), sample(0.25)]);
+    expect((await open()).runs.of(kind).state().training.samples).toEqual([sample(0.5), sample(0.25)]);
     expect(warnings).toEqual([]);
   });
 

@@ -1,6 +1,6 @@
 // Predictors that are learned anew in the background.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { configSchema } from '@gpuwhisk/common/config';
+import { configSchema } from '@gpuwhisk/common/config-schema';
 import { openEmbeddedJobs } from '@gpuwhisk/common/jobs/embedded-jobs';
 import type { Jobs } from '@gpuwhisk/common/jobs/jobs';
 import type { runInWorker } from '@gpuwhisk/common/jobs/worker-run';
@@ -70,7 +70,7 @@ function sample(at: number, factor: number, share = 0.5): SlowdownSample {
 }
 
 async function measure(count: number, factor: number, from = 0, share?: number): Promise<void> {
-  for (let at = from; at < from + count; at += 1) learned.addSample(kind, sample(at, factor, share));
+  for (let at = from; at < from + count; at += 1) learned.runs.add(kind, sample(at, factor, share));
   await clock.runFor(1000);
 }
 
@@ -121,7 +121,7 @@ test('a model that predicts worse is not taken, nor one that was damaged, nor on
 });
 
 test('poisoned samples are refused before', async () => {
-  for (let at = 0; at < 100; at += 1) expect(learned.addSample(kind, sample(at, NaN))).toContain('NaN');
+  for (let at = 0; at < 100; at += 1) expect(learned.runs.add(kind, sample(at, NaN))).toContain('NaN');
   await clock.runFor(1000);
   expect(trained).toEqual([]);
 });
