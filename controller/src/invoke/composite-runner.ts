@@ -5,16 +5,17 @@ import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { newActivationId } from '@gpuwhisk/common/ids';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { ResolvedAction } from '../actions/action-resolver.js';
+import { activationMessage, bareArguments } from './activation-message.js';
 import { ComponentTally } from './component-tally.js';
 import { isComposite, isConductor } from './composite.js';
 import type { InheritedCounts, Stage } from './composite.js';
 import type { CompositeJournal } from './composite-journal.js';
-import { transactionIdJson } from './transaction-id.js';
 import { compositeRecord } from './composite-record.js';
 import { compositionFailed, runComposition } from './conductor-run.js';
 import type { InvokeOutcome, InvokeRequest, InvokeService } from './invoke-service.js';
@@ -30,6 +31,7 @@ export interface RunnerDependencies {
   clock: Clock;
   random: Random;
   metrics: Metrics;
+  logger: Logger;
   /** Absent: nobody is told. */
   userEvents?: UserEvents;
   /** This controller's number. */
@@ -92,8 +94,10 @@ export class CompositeRunner {
 
   /** Accepts a sequence or composition and runs it. Throws TopicFullError, or another Error if the log has failed. */
   start(request: InvokeRequest, components: readonly FoundComponent[], within: Surroundings = topmost()): CompositeRun {
-    const message = this.messageOf(request);
-    const { activationId } = message;
+    const { clock, random, instance } = this.dependencies;
+    const nowMs = clock.now();
+    const activationId = newActivationId(nowMs, random);
+    const message = activationMessage(request, bareArguments(request.payload), { activationId, instance, nowMs });
     const receipt = this.journal.send(message);
     return { activationId, receipt, ended: this.run(message, request, components, within) };
   }
@@ -115,32 +119,13 @@ export class CompositeRunner {
     await this.journal.record(message, compositeRecord(message, action, tally, nowMs, nowMs, response));
   }
 
-  private messageOf(request: InvokeRequest): ActivationMessage {
-    const { action, binding, identity, payload, blocking, cause } = request;
-    const { clock, random, instance } = this.dependencies;
-    const { namespace: path, name, version } = action;
-    return {
-      transid: transactionIdJson(request, clock.now()),
-      action: { path, name, version, ...(binding !== undefined && { binding }) },
-      revision: action.revision,
-      user: identity,
-      activationId: newActivationId(clock.now(), random),
-      rootControllerIndex: { asString: String(instance), instanceType: 'controller' },
-      blocking,
-      content: payload,
-      initArgs: [],
-      lockedArgs: {},
-      ...(cause !== undefined && { cause }),
-    };
-  }
-
   private async run(
     message: ActivationMessage,
     resolved: ResolvedAction,
     components: readonly FoundComponent[],
     within: Surroundings,
   ): Promise<WhiskActivation> {
-    const { clock, metrics } = this.dependencies;
+    const { clock, metrics, logger } = this.dependencies;
     const { action } = resolved;
     this.atWork++;
     const startMs = clock.now();
@@ -150,8 +135,9 @@ export class CompositeRunner {
     try {
       await this.noteBegin(message);
       response = await this.respond(message, resolved, components, tally, within);
-    } catch {
+    } catch (error) {
       // The log takes no start mark: nothing was invoked.
+      logger.error({ activationId: message.activationId, error: String(error) }, 'a sequence could not begin');
       response = isConductor(action) ? compositionFailed() : sequenceFailed();
     }
     // By the monotonic clock, so that a step of the wall clock lets nothing end before it began.

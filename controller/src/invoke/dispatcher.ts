@@ -10,7 +10,6 @@ import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { GpuNeed } from '@gpuwhisk/common/gpu';
 import type {
   AcknowledgementMessage,
-  ActionReference,
   ActivationMessage,
   CombinedMessage,
   CompletionMessage,
@@ -29,9 +28,9 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import type { GpuScheduler } from '../balance/gpu-scheduler.js';
 import type { InFlight } from '../entitlement/in-flight.js';
 import { withinShare } from '../entitlement/gpu-share-bound.js';
+import { activationMessage, mergedArguments } from './activation-message.js';
 import { completedActivation, hasSucceeded } from './acknowledgements.js';
 import { BlockingWaits } from './blocking-waits.js';
-import { transactionIdJson } from './transaction-id.js';
 import type { InvokeOutcome, InvokeRequest, InvokeService } from './invoke-service.js';
 
 /** What a dispatcher is made of. */
@@ -108,16 +107,17 @@ export class Dispatcher implements InvokeService {
   }
 
   async invoke(request: InvokeRequest): Promise<InvokeOutcome> {
-    const { clock, random, inFlight } = this.dependencies;
+    const { clock, random, inFlight, instance } = this.dependencies;
     const activationId = newActivationId(clock.now(), random);
-    const { identity, action, cause } = request;
+    const { identity, action, cause, payload } = request;
     const need = this.gpuNeed(request);
     const { timeout: timeoutMs } = action.limits;
     if (request.sample === undefined) {
       const begun = inFlight.begin(identity, { activationId, timeoutMs, bounded: cause === undefined, gpu: need });
       if (begun !== undefined) await begun;
     }
-    const message = this.message(request, activationId);
+    const origin = { activationId, instance, nowMs: clock.now() };
+    const message = activationMessage(request, mergedArguments(action, payload), origin);
     // Registered before the message is sent: an embedded bus may deliver, run and acknowledge at once.
     const result = request.blocking
       ? this.waits.wait(identity.namespace.name, activationId, request.waitMs)
@@ -207,39 +207,6 @@ export class Dispatcher implements InvokeService {
     if (error instanceof TopicFullError) return tooManyInFlight(error.pending, error.allowed);
     this.dependencies.logger.error({ error: String(error) }, 'an activation could not be sent');
     return overloaded();
-  }
-
-  private message(request: InvokeRequest, activationId: string): ActivationMessage {
-    const { action, binding, identity, payload, cause } = request;
-    let content = payload;
-    const initArgs: string[] = [];
-    const lockedArgs: JsonObject = {};
-    // An array has no place for parameters: it is passed on as it is.
-    if (action.parameters.length > 0 && !Array.isArray(payload)) {
-      content = {};
-      for (const { key, value, init, encryption } of action.parameters) {
-        content[key] = value;
-        if (init === true) initArgs.push(key);
-        if (encryption !== undefined && !Object.hasOwn(payload, key)) lockedArgs[key] = encryption;
-      }
-      Object.assign(content, payload);
-    }
-    const reference: ActionReference = { path: action.namespace, name: action.name, version: action.version };
-    if (binding !== undefined) reference.binding = binding;
-    const message: ActivationMessage = {
-      transid: transactionIdJson(request, this.dependencies.clock.now()),
-      action: reference,
-      revision: action.revision,
-      user: identity,
-      activationId,
-      rootControllerIndex: { asString: String(this.dependencies.instance), instanceType: 'controller' },
-      blocking: request.blocking,
-      content,
-      initArgs,
-      lockedArgs,
-    };
-    if (cause !== undefined) message.cause = cause;
-    return message;
   }
 
   /** Tells the caller of an activation that is not run after all; false if nobody waits. */

@@ -20,11 +20,7 @@ export function inNamespace(components: readonly string[], namespace: string): s
 }
 
 /** The action that a component names. Throws ApiError (400 where there is none, 403, 409, 500). */
-export async function resolveComponent(
-  resolver: Resolver,
-  identity: Identity,
-  component: string,
-): Promise<ResolvedAction> {
+async function resolveComponent(resolver: Resolver, identity: Identity, component: string): Promise<ResolvedAction> {
   const name = parseActionName(component);
   if (name === undefined) throw sequenceComponentMissing();
   try {

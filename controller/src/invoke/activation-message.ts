@@ -1,0 +1,58 @@
+import type { WhiskAction } from '@gpuwhisk/common/entities/action';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { ActionReference, ActivationMessage, TransactionIdJson } from '@gpuwhisk/common/messages';
+import type { InvokeRequest } from './invoke-service.js';
+
+/** What an action is given, and how. */
+export type Arguments = Pick<ActivationMessage, 'content' | 'initArgs' | 'lockedArgs'>;
+
+/** The payload of a request as it is. */
+export function bareArguments(payload: InvokeRequest['payload']): Arguments {
+  return { content: payload, initArgs: [], lockedArgs: {} };
+}
+
+/** An action's parameters with the payload over them. */
+export function mergedArguments({ parameters }: WhiskAction, payload: InvokeRequest['payload']): Arguments {
+  // An array has no place for parameters: it is passed on as it is.
+  if (parameters.length === 0 || Array.isArray(payload)) return bareArguments(payload);
+  const content: JsonObject = {};
+  const initArgs: string[] = [];
+  const lockedArgs: JsonObject = {};
+  for (const { key, value, init, encryption } of parameters) {
+    content[key] = value;
+    if (init === true) initArgs.push(key);
+    if (encryption !== undefined && !Object.hasOwn(payload, key)) lockedArgs[key] = encryption;
+  }
+  Object.assign(content, payload);
+  return { content, initArgs, lockedArgs };
+}
+
+/** The message that an activation is run by; `instance` is the controller's number. */
+export function activationMessage(
+  request: InvokeRequest,
+  { content, initArgs, lockedArgs }: Arguments,
+  { activationId, instance, nowMs }: { activationId: string; instance: number; nowMs: number },
+): ActivationMessage {
+  const { action, binding, identity, blocking, cause } = request;
+  const reference: ActionReference = { path: action.namespace, name: action.name, version: action.version };
+  if (binding !== undefined) reference.binding = binding;
+  const message: ActivationMessage = {
+    transid: transactionIdJson(request, nowMs),
+    action: reference,
+    revision: action.revision,
+    user: identity,
+    activationId,
+    rootControllerIndex: { asString: String(instance), instanceType: 'controller' },
+    blocking,
+    content,
+    initArgs,
+    lockedArgs,
+  };
+  if (cause !== undefined) message.cause = cause;
+  return message;
+}
+
+/** The transaction id of a request as messages carry it. */
+function transactionIdJson({ transactionId, extraLogging }: InvokeRequest, nowMs: number): TransactionIdJson {
+  return extraLogging === true ? [transactionId, nowMs, true] : [transactionId, nowMs];
+}
