@@ -1,9 +1,7 @@
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
-import { resultBoundsFor } from '@gpuwhisk/common/entities/limits';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type {
-  CallLimits,
   Container,
   ContainerSpec,
   InitRequest,
@@ -11,22 +9,22 @@ import type {
   ProvisioningError,
   RunRequest,
 } from '../containers/container-factory.js';
+import { problemOf } from '../containers/container-factory.js';
 import { batchLimits, batchOf, outcomesOf } from '../containers/batch.js';
 import { gpuUserOf } from '../gpu-agent/gpu-desk.js';
 import type { GpuUser } from '../gpu-agent/gpu-desk.js';
 import type { PoolJob } from '../pool/action-queue.js';
 import type { Disposition, PoolMember } from '../pool/pool-member.js';
 import { endActivation, momentOf } from './activation-end.js';
-import type { Ended, Found, Load } from './activation-end.js';
+import type { Ended, Found, Load, Moment } from './activation-end.js';
+import { callLimits, deadlineMs, runLimits } from './call-limits.js';
 import { containerWanted } from './container-wanted.js';
 import type { InvokerContext } from './invoker-context.js';
-import { problemOf } from '../containers/container-factory.js';
 import { developerError, initResponse, runResponse, whiskError } from './outcome-response.js';
 import { initRequest, runRequest } from './requests.js';
 import { fullyQualifiedName } from './runnable-action.js';
 import type { RunnableAction } from './runnable-action.js';
 
-const MiB = 1024 * 1024;
 /** Containers that may turn a run away as shutting down before the activation fails. */
 const maxTries = 3;
 
@@ -82,7 +80,9 @@ export class ActivationRun implements PoolJob {
       const init = await this.initRequest(content, container, undefined);
       if (init === undefined) return 'its code could not be read';
       const beganMs = this.context.clock.monotonicMs();
-      const problem = problemOf(await container.init(init, this.limits()).outcome);
+      const problem = problemOf(
+        await container.init(init, callLimits(this.context, this.message, this.action)).outcome,
+      );
       if (problem === undefined) this.noteLoad(container, this.context.clock.monotonicMs() - beganMs);
       return problem;
     } catch (error) {
@@ -166,43 +166,32 @@ export class ActivationRun implements PoolJob {
     found: Found,
     onInitialized: () => void,
   ): Promise<Disposition> {
-    const { clock } = this.context;
     const { container } = member;
     const all: readonly [Prepared, ...Prepared[]] = [self, ...rest];
-    const warm = member.initialized;
-    const init = warm ? undefined : await this.initRequest(self.content, container, this.deadlineMs());
-    if (!warm && init === undefined) {
+    const init = member.initialized
+      ? undefined
+      : await this.initRequest(self.content, container, deadlineMs(this.context, this.action));
+    if (!member.initialized && init === undefined) {
       for (const { run } of all) run.failNow(whiskError('Action could not be fetched.'));
       return 'discard';
     }
     // What came before is the activation's wait; what follows is its duration, which its time limits bound.
-    const start = momentOf(clock);
-    const limits = this.limits();
+    const start = momentOf(this.context.clock);
     let load: Load | undefined;
     if (init !== undefined) {
-      const beganMs = clock.monotonicMs();
-      const call = container.init(init, limits);
-      const outcome = await call.outcome;
-      load = { initMs: Math.round(clock.monotonicMs() - beganMs), start: member.origin };
-      if (outcome.type === 'unavailable') return retryElsewhere(all);
-      if (this.cutShort(outcome)) return 'discard';
-      if (outcome.type !== 'ok') {
-        const response = this.endedByAgent(container, outcome) ?? initResponse(outcome, this.action.limits.timeout);
-        const timedOut = outcome.type === 'timeout';
-        await Promise.all(all.map(({ run }) => run.finish({ start, load, response, timedOut, logs: call.logs })));
-        return this.afterFailure(container, outcome);
-      }
-      member.initialized = true;
-      this.noteLoad(container, load.initMs);
+      const loaded = await this.loadInto(member, init, start, all);
+      if (typeof loaded === 'string') return loaded;
+      load = loaded;
       onInitialized();
     }
-    const deadlineMs = this.deadlineMs();
+    const limits = callLimits(this.context, this.message, this.action);
+    const untilMs = deadlineMs(this.context, this.action);
     const [request, ...further] = all.map(({ run, content }) =>
-      runRequest(this.action, run.message, content, deadlineMs),
+      runRequest(this.action, run.message, content, untilMs),
     ) as [RunRequest, ...RunRequest[]];
     const alone = further.length === 0;
     const call = alone
-      ? container.run(request, this.runLimits(limits))
+      ? container.run(request, runLimits(limits, this.message))
       : container.run(batchOf([request, ...further]), batchLimits(limits));
     const outcome = await call.outcome;
     if (outcome.type === 'unavailable') return retryElsewhere(all);
@@ -213,8 +202,8 @@ export class ActivationRun implements PoolJob {
       // Who comes first loads, for all.
       const how: Load | Found = at === 0 && load !== undefined ? load : found;
       const own = outcomes[at] ?? outcome;
-      const response =
-        this.endedByAgent(container, own) ?? runResponse(own, this.runLimits(limits).timeoutMs, limits.maxResultBytes);
+      const { timeoutMs } = runLimits(limits, this.message);
+      const response = this.endedByAgent(container, own) ?? runResponse(own, timeoutMs, limits.maxResultBytes);
       if (response.statusCode > ActivationStatus.applicationError) kept = false;
       if (this.message.sample === undefined) {
         this.context.metrics.activationStarted(this.action.kind, 'start' in how ? how.start : how.found);
@@ -224,6 +213,32 @@ export class ActivationRun implements PoolJob {
     });
     await (alone ? ends[0] : Promise.all(ends));
     return kept ? 'keep' : this.afterFailure(container, outcome);
+  }
+
+  /** Loads the code; or what becomes of the container where that failed, and `all` ended or went elsewhere. */
+  private async loadInto(
+    member: PoolMember,
+    init: InitRequest,
+    start: Moment,
+    all: readonly Prepared[],
+  ): Promise<Load | Disposition> {
+    const { clock } = this.context;
+    const { container } = member;
+    const beganMs = clock.monotonicMs();
+    const call = container.init(init, callLimits(this.context, this.message, this.action));
+    const outcome = await call.outcome;
+    const load: Load = { initMs: Math.round(clock.monotonicMs() - beganMs), start: member.origin };
+    if (outcome.type === 'unavailable') return retryElsewhere(all);
+    if (this.cutShort(outcome)) return 'discard';
+    if (outcome.type !== 'ok') {
+      const response = this.endedByAgent(container, outcome) ?? initResponse(outcome, this.action.limits.timeout);
+      const timedOut = outcome.type === 'timeout';
+      await Promise.all(all.map(({ run }) => run.finish({ start, load, response, timedOut, logs: call.logs })));
+      return this.afterFailure(container, outcome);
+    }
+    member.initialized = true;
+    this.noteLoad(container, load.initMs);
+    return load;
   }
 
   fail(error: ProvisioningError): void {
@@ -280,37 +295,21 @@ export class ActivationRun implements PoolJob {
     return endActivation(this.context, this.message, this.action, ended, () => this.end.stored());
   }
 
-  private limits(): CallLimits {
-    const { timeout, logs } = this.action.limits;
-    const results = resultBoundsFor(this.context.resultBounds, this.message.user.limits);
-    return { timeoutMs: timeout, logLimitBytes: logs * MiB, ...results };
-  }
-
-  /** Those of a run whose code is loaded: one that only measures keeps nobody waiting for long. */
-  private runLimits(limits: CallLimits): CallLimits {
-    const { sample } = this.message;
-    return sample === undefined ? limits : { ...limits, timeoutMs: Math.min(limits.timeoutMs, sample.maxMs) };
-  }
-
-  /** `deadlineMs` (epoch) is that of the run the code is loaded for. */
+  /** `untilMs` (epoch) is the deadline of the run that the code is loaded for. */
   private async initRequest(
     content: ActivationMessage['content'],
     { canUnload }: Container,
-    deadlineMs: number | undefined,
+    untilMs: number | undefined,
   ): Promise<InitRequest | undefined> {
     const { action, message, context } = this;
     try {
       const { digest, ...code } = await action.code();
       const checked = canUnload && digest !== undefined ? { ...code, digest } : code;
-      return initRequest(action, checked, message, content, deadlineMs);
+      return initRequest(action, checked, message, content, untilMs);
     } catch (error) {
       context.logger.error({ action: fullyQualifiedName(action), error: String(error) }, 'code could not be read');
       return undefined;
     }
-  }
-
-  private deadlineMs(): number {
-    return this.context.clock.now() + this.action.limits.timeout;
   }
 }
 
