@@ -1,16 +1,13 @@
-import { join } from 'node:path';
-import { connectApi, type Api } from '../api.js';
 import type { Bench, BenchContext, Measurement } from '../bench.js';
-import { startPlatform, startReference, type Server } from '../servers.js';
+import { startReference, type Server } from '../servers.js';
 import { measureAsync } from './invoke-async.js';
 import { measureMix } from './invoke-mix.js';
 import { measureSteady } from './invoke-steady.js';
+import { runParts, type PartPlatform } from './part-platforms.js';
 
 /** The two servers of a run, side by side. */
-export interface Pair {
-  platform: Server;
+export interface Pair extends PartPlatform {
   reference: Server;
-  api: Api;
 }
 
 type Part = (context: BenchContext, pair: Pair) => Promise<Measurement[]>;
@@ -21,20 +18,7 @@ export const invoke: Bench = {
   summary: 'no-op invocations, beside a bare server',
   parts: Object.keys(parts),
   async run(context) {
-    const { options, cleanup, temporaryDir, say } = context;
-    const reference = await startReference(cleanup);
-    const measurements: Measurement[] = [];
-    for (const [name, measure] of Object.entries(parts)) {
-      if (options.parts.length > 0 && !options.parts.includes(name)) continue;
-      say(`Part ${name}`);
-      // A platform of its own, so that one part's containers and records do not weigh on the next.
-      const platform = await startPlatform(cleanup, { dataDir: join(temporaryDir, name) });
-      const api = connectApi(platform.url);
-      cleanup.add('connection', () => api.close());
-      measurements.push(...(await measure(context, { platform, reference, api })));
-      api.close();
-      await platform.stop();
-    }
-    return measurements;
+    const reference = await startReference(context.cleanup);
+    return runParts(context, parts, (own) => ({ ...own, reference }));
   },
 };

@@ -5,7 +5,7 @@ import { connectApi, guestKey, type Api } from '../api.js';
 import type { BenchContext, Measurement } from '../bench.js';
 import { repositoryDir } from '../paths.js';
 import { startPlatform } from '../servers.js';
-import type { Surface } from './surface.js';
+import type { PartPlatform } from './part-platforms.js';
 
 const actions = 5000;
 const codeBytes = 10_000;
@@ -13,7 +13,7 @@ const fillConnections = 8;
 const timeoutMs = 300_000;
 
 /** All actions of a platform copied into an empty one by `gpuwhisk migrate`, over the API, and once more. */
-export async function measureMigrate(context: BenchContext, { platform, api }: Surface): Promise<Measurement[]> {
+export async function measureMigrate(context: BenchContext, { platform, api }: PartPlatform): Promise<Measurement[]> {
   const { cleanup, temporaryDir, say } = context;
   const source = await startPlatform(cleanup, { dataDir: join(temporaryDir, 'migrate-source') });
   await fill(context, source.url);

@@ -1,6 +1,6 @@
 import { guestHeaders, invokePath } from '../api.js';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
-import type { Surface } from './surface.js';
+import type { PartPlatform } from './part-platforms.js';
 import { compareTargets, ratios } from './surface-compare.js';
 
 const targets = [
@@ -9,7 +9,7 @@ const targets = [
 ];
 
 /** A sequence of three no-ops over one connection, alternating with one no-op alone. */
-export async function measureSequence(context: BenchContext, { platform, api }: Surface): Promise<Measurement[]> {
+export async function measureSequence(context: BenchContext, { platform, api }: PartPlatform): Promise<Measurement[]> {
   await api.putAction('noop');
   const exec = { kind: 'sequence', components: ['/_/noop', '/_/noop', '/_/noop'] };
   await api.json('PUT', '/api/v1/namespaces/_/actions/sequence', { exec });

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { smallBody, type Api } from '../api.js';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
-import type { Surface } from './surface.js';
+import type { PartPlatform } from './part-platforms.js';
 
 const rules = 100;
 const action = 'fired';
@@ -13,7 +13,7 @@ const recordedWithinMs = 10_000;
 const base = '/api/v1/namespaces/_';
 
 /** A trigger with a hundred rules on one warm no-op action: from the POST to the start of the last activation. */
-export async function measureTrigger({ say }: BenchContext, { api }: Surface): Promise<Measurement[]> {
+export async function measureTrigger({ say }: BenchContext, { api }: PartPlatform): Promise<Measurement[]> {
   await api.putAction(action);
   await api.invoke(action);
   await api.json('PUT', `${base}/triggers/${trigger}`, {});
