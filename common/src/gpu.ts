@@ -6,6 +6,7 @@ export type DeviceMode = 'exclusive' | 'timeslice' | 'mps' | 'mig';
 
 /** Shares, in percent, that warm processes are kept in: an MPS percentage is fixed when a process connects. */
 export const shareClasses = [10, 20, 30, 50, 70, 100] as const;
+/** One of them. */
 export type ShareClass = (typeof shareClasses)[number];
 
 /** A MIG instance: a GPU instance with one compute instance over all of it. */
@@ -148,6 +149,7 @@ export interface InHand extends Pick<Placement, 'at' | 'epoch' | 'version'> {
 
 /** The ClusterState table in which the controller that decides tells the epoch of its lease. */
 export const gpuDeciderTable = 'gpuDecider';
+/** The row of that table. */
 export const gpuDeciderKey = 'epoch';
 
 /** The ClusterState table of NodeStatus rows. */
@@ -314,28 +316,4 @@ export interface GpuRecord {
   /** Requests that ran together with it, itself included. */
   batch?: number;
   simulated?: boolean;
-}
-
-/** The ClusterState table of registered and started workloads, by id. */
-export const workloadTable = 'gpuWorkloads';
-
-/** A long-running process that is not a function: registered, started by us, or found on a device. */
-export interface Workload {
-  id: string;
-  name: string;
-  origin: 'registered' | 'started' | 'discovered';
-  invoker: string;
-  device: string;
-  pid?: number;
-  /** When that started, in the kernel's ticks since the boot (proc(5), starttime): numbers of processes are used again. */
-  processStart?: number;
-  /** Its process is gone, and whoever started it did not say so: its registration is to be forgotten. */
-  ended?: boolean;
-  /** Epoch ms. */
-  since: number;
-  memoryMiB?: number;
-  /** How much slower it may get, fraction 0–1. */
-  maxDegradation: number;
-  namespace?: string;
-  command?: string;
 }

@@ -1,5 +1,6 @@
 import { deviceWithoutMps, malformedContent, noGpu, noSuchDevice, noSuchEntity } from '@gpuwhisk/common/errors';
-import type { Device, GpuWish, NodeStatus, Workload } from '@gpuwhisk/common/gpu';
+import type { Device, GpuWish, NodeStatus } from '@gpuwhisk/common/gpu';
+import type { Workload } from '@gpuwhisk/common/gpu-workload';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { gpuTable, gpuWishTable, workloadTable } from '@gpuwhisk/common/gpu';
-import type { Resident, Workload } from '@gpuwhisk/common/gpu';
+import { gpuTable, gpuWishTable } from '@gpuwhisk/common/gpu';
+import type { Resident } from '@gpuwhisk/common/gpu';
+import { workloadTable } from '@gpuwhisk/common/gpu-workload';
+import type { Workload } from '@gpuwhisk/common/gpu-workload';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
