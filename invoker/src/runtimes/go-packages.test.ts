@@ -13,8 +13,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { until } from '@gpuwhisk/common/system/until';
 import { GoPackages } from './go-packages.js';
-import { until } from './until.js';
 
 const guest = fileURLToPath(new URL('../../../runtimes/go', import.meta.url));
 

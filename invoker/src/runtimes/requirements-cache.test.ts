@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
+import { until } from '@gpuwhisk/common/system/until';
 import type { Python } from './find-python.js';
 import { RequirementsCache } from './requirements-cache.js';
-import { until } from './until.js';
 
 const KiB = 1024;
 

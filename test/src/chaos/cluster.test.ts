@@ -136,7 +136,7 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
   }
 
   const isHealthy = async ({ url }: ApiClient, count: number): Promise<boolean> =>
-    (await (await fetch(`${url}/invokers/healthy/count`)).json()) === count;
+    (await (await fetch(`${url}/invokers/healthy/count`, { signal: AbortSignal.timeout(waitMs) })).json()) === count;
 
   const memoryMiB = (): Promise<number[]> =>
     Promise.all(
@@ -161,6 +161,17 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
   }
 
   const pids = (): number[] => [...cluster.controllers, ...cluster.invokers].map(({ pid }) => pid);
+
+  /** Whatever happens under load, all that was accepted succeeds, each process lives on, and in the end each serves. */
+  async function withstands(from: readonly ApiClient[], happens: () => Promise<void>): Promise<void> {
+    const processes = pids();
+    load = startTraffic(from, 'load', { ms: 20 });
+    await load.more(20);
+    await happens();
+    await allServe();
+    expect(await expectKept(await load.end())).toEqual([]);
+    expect(pids()).toEqual(processes);
+  }
 
   /** Processes that run functions, or are ready to. */
   const workers = (): number[] =>
@@ -190,18 +201,14 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
   test(
     'whose invoker is cut off: the other one runs all, and it goes on with what it has when it is back',
     async () => {
-      const processes = pids();
-      load = startTraffic([anyone, anyone], 'load', { ms: 20 });
-      await load.more(20);
-      link('invoker-1').cut();
-      for (const caller of callers) await until('it is not counted', () => isHealthy(caller, 1), waitMs);
-      await load.more(40);
-      link('invoker-1').mend();
-      for (const caller of callers) await until('it is counted', () => isHealthy(caller, 2), waitMs);
-      await load.more(20);
-      expect(await expectKept(await load.end())).toEqual([]);
-      await allServe();
-      expect(pids()).toEqual(processes);
+      await withstands([anyone, anyone], async () => {
+        link('invoker-1').cut();
+        for (const caller of callers) await until('it is not counted', () => isHealthy(caller, 1), waitMs);
+        await load.more(40);
+        link('invoker-1').mend();
+        for (const caller of callers) await until('it is counted', () => isHealthy(caller, 2), waitMs);
+        await load.more(20);
+      });
     },
     testMs,
   );
@@ -209,19 +216,15 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
   test(
     'whose controller is cut off: the other one serves alone, and it serves again by itself',
     async () => {
-      const processes = pids();
       const [stays, goes] = callers as [ApiClient, ApiClient];
-      load = startTraffic([stays, stays, goes, goes], 'load', { ms: 20 });
-      await load.more(20);
-      link('controller-1').cut();
-      await load.more(40);
-      // Whichever decided about GPUs, somebody does.
-      const onGpu = async (): Promise<boolean> => (await stays.invoke('onGpu')).status === 200;
-      await until('functions run on GPUs', onGpu, waitMs);
-      link('controller-1').mend();
-      await allServe();
-      expect(await expectKept(await load.end())).toEqual([]);
-      expect(pids()).toEqual(processes);
+      await withstands([stays, stays, goes, goes], async () => {
+        link('controller-1').cut();
+        await load.more(40);
+        // Whichever decided about GPUs, somebody does.
+        const onGpu = async (): Promise<boolean> => (await stays.invoke('onGpu')).status === 200;
+        await until('functions run on GPUs', onGpu, waitMs);
+        link('controller-1').mend();
+      });
     },
     testMs,
   );
@@ -229,23 +232,19 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
   test(
     'whose clocks step two hours on and back: nothing is held up, lost or run twice',
     async () => {
-      const processes = pids();
-      load = startTraffic([...callers, ...callers], 'load', { ms: 20 });
-      await load.more(20);
-      for (const [controllerS, invokerS] of [
-        [stepS, -stepS],
-        [0, 0],
-        [-stepS, stepS],
-        [0, 0],
-      ] as const) {
-        clock('controller-0').setAhead(controllerS);
-        clock('invoker-0').setAhead(invokerS);
-        await load.more(40);
-      }
-      await allServe();
-      expect(await expectKept(await load.end())).toEqual([]);
+      await withstands([...callers, ...callers], async () => {
+        for (const [controllerS, invokerS] of [
+          [stepS, -stepS],
+          [0, 0],
+          [-stepS, stepS],
+          [0, 0],
+        ] as const) {
+          clock('controller-0').setAhead(controllerS);
+          clock('invoker-0').setAhead(invokerS);
+          await load.more(40);
+        }
+      });
       expect([...load.statuses]).toEqual([202]);
-      expect(pids()).toEqual(processes);
     },
     testMs,
   );

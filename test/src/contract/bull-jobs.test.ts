@@ -10,8 +10,9 @@ import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';
+import { until } from '@gpuwhisk/common/system/until';
 import { openBullJobs } from '@gpuwhisk/engines/bull/bull-jobs';
-import { testJobs, until } from './jobs.js';
+import { testJobs } from './jobs.js';
 import { hasRedis, startRedis } from './redis-server.js';
 import type { RedisServer } from './redis-server.js';
 

@@ -9,7 +9,8 @@ import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { seededRandom, systemRandom } from '@gpuwhisk/common/system/random';
-import { testJobs, until } from './jobs.js';
+import { until } from '@gpuwhisk/common/system/until';
+import { testJobs } from './jobs.js';
 import type { JobsHome } from './jobs.js';
 
 const fast = { maxPending: 10, retryMs: 1, quietMs: 5, closeMs: 200 };

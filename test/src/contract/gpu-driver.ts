@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Device } from '@gpuwhisk/common/gpu';
+import { until } from '@gpuwhisk/common/system/until';
 import type { DeviceEvent, GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
 import { inOrderOfCreation } from '@gpuwhisk/invoker/gpu-agent/drivers/slice-order';
-import { until } from '@gpuwhisk/invoker/runtimes/until';
-import { untilAsync } from './share-enforcer.js';
 
 /** A process that uses a device, with a context on it. */
 export interface GpuClient {
@@ -67,7 +66,7 @@ export function gpuDriverContract(name: string, makeHome: () => Promise<DriverHo
       expect(memoryMiB).toBeGreaterThan(0);
       expect(sample?.usedMemoryMiB).toBe(memoryMiB);
       await client.end();
-      await untilAsync(async () => (await sampleOf(first.uuid))?.usedMemoryMiB === 0);
+      await until(async () => (await sampleOf(first.uuid))?.usedMemoryMiB === 0);
       expect((await sampleOf(first.uuid))?.processes).toEqual([]);
     });
 
@@ -151,7 +150,7 @@ export function gpuDriverContract(name: string, makeHome: () => Promise<DriverHo
         const onDevice = await home.startClient(first.uuid);
         await expect(driver.setMig(first.uuid, true)).rejects.toMatchObject({ name: 'GpuDriverError', code: 19 });
         await onDevice.end();
-        await untilAsync(() => driver.setMig(first.uuid, true).then(always, never));
+        await until(() => driver.setMig(first.uuid, true).then(always, never));
         const used = await driver.createSlice(first.uuid, '2g.10gb');
         const idle = await driver.createSlice(first.uuid, '2g.10gb');
         const client = await home.startClient(first.uuid, used.uuid);
@@ -161,7 +160,7 @@ export function gpuDriverContract(name: string, makeHome: () => Promise<DriverHo
         await driver.destroySlice(first.uuid, idle.uuid);
         expect((await device(first.uuid)).slices.map(({ uuid }) => uuid)).toEqual([used.uuid]);
         await client.end();
-        await untilAsync(() => driver.destroySlice(first.uuid, used.uuid).then(always, never));
+        await until(() => driver.destroySlice(first.uuid, used.uuid).then(always, never));
       });
     });
 
@@ -192,7 +191,7 @@ export function gpuDriverContract(name: string, makeHome: () => Promise<DriverHo
         await home.fault(first, 'recover');
         expect(await driver.devices()).toHaveLength(3);
         expect(await driver.sample()).toHaveLength(3);
-        await untilAsync(async () => {
+        await until(async () => {
           await home.fault(first, 'xid');
           return events.some((event) => event.type === 'xid' && event.code === 31);
         });

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import { JobsClosedError, JobsFullError } from '@gpuwhisk/common/jobs/jobs';
 import type { JobAttempt, Jobs } from '@gpuwhisk/common/jobs/jobs';
+import { until } from '@gpuwhisk/common/system/until';
 
 /** Where jobs are kept while processes come and go. Retries and quiet times are some ms; ten jobs may be pending. */
 export interface JobsHome {
@@ -13,14 +14,6 @@ export interface JobsHome {
 }
 
 const options = { concurrency: 4, timeoutMs: 20_000 };
-
-/** Resolves when `isTrue` is; rejects after 20 s. */
-export async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
-  for (let waitedMs = 0; !(await isTrue()); waitedMs += 5) {
-    if (waitedMs > 20_000) throw new Error(`it did not come true: ${isTrue.toString()}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
 
 /** Waits until the signal is aborted, and rejects. */
 const endless = ({ signal }: JobAttempt): Promise<never> =>

@@ -12,6 +12,7 @@ import { hasKafka, startKafka } from '../../../scripts/engines/kafka.mjs';
 import type { RunningKafka } from '../../../scripts/engines/kafka.mjs';
 import { testMessageBus } from './message-bus.js';
 import { testUserEvents } from './user-events.js';
+import { until } from '../platform/running-platform.js';
 
 (hasKafka() ? describe : describe.skip)('Kafka', () => {
   let folder: string;
@@ -72,12 +73,6 @@ import { testUserEvents } from './user-events.js';
         got.push(delivery);
         delivery.done();
       });
-    };
-    const until = async (what: string, holds: () => boolean): Promise<void> => {
-      for (let tries = 0; !holds(); tries++) {
-        if (tries === 1000) throw new Error(`It did not happen: ${what}`);
-        await new Promise((resolve) => setTimeout(resolve, 10));
-      }
     };
     const produce = async (...values: (string | null)[]): Promise<void> => {
       const producer = client.producer();

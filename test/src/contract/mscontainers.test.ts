@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { JsonValue } from '@gpuwhisk/common/json';
+import { until } from '@gpuwhisk/common/system/until';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
 import { maxPairs } from '@gpuwhisk/invoker/containers/mscontainer/ms-container';
 import { spec } from './container-calls.js';
@@ -39,14 +40,6 @@ function running(isWanted: (words: string[]) => boolean): number[] {
   });
 }
 const marked = (): number[] => running((words) => words[1] === mark);
-
-async function until(condition: () => boolean): Promise<void> {
-  const deadlineMs = performance.now() + 10_000;
-  while (!condition()) {
-    if (performance.now() > deadlineMs) throw new Error('It does not come to be.');
-    await new Promise((done) => setTimeout(done, 10));
-  }
-}
 
 /** The host's id of a process that its PID namespace knows by another one, and that has this command line. */
 function hostPids(pid: number): number[] {

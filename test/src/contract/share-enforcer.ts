@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Device, Share, ShareClass } from '@gpuwhisk/common/gpu';
+import { until } from '@gpuwhisk/common/system/until';
 import type { ClientSettings, ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
 
 /** A process that was started with settings, and has its context. */
@@ -104,7 +105,7 @@ export function shareEnforcerContract(
       const [one, other] = [await start(shareOf(30)), await start(shareOf(70))];
       expect(await pids()).toEqual([one.pid, other.pid].sort());
       await one.end();
-      await untilAsync(async () => (await pids()).length === 1);
+      await until(async () => (await pids()).length === 1);
       expect(await pids()).toEqual([other.pid]);
       await other.end();
     });
@@ -122,7 +123,7 @@ export function shareEnforcerContract(
       await enforcer.open(device);
       const [one, other] = [await start(shareOf(30)), await start(shareOf(30))];
       await enforcer.terminate({ pid: one.pid, device: device.uuid });
-      await untilAsync(async () => !(await one.works()));
+      await until(async () => !(await one.works()));
       expect(await other.works()).toBe(true);
       await expect(enforcer.terminate({ pid: process.pid, device: device.uuid })).rejects.toMatchObject({
         name: 'ShareError',
@@ -149,7 +150,7 @@ export function shareEnforcerContract(
       await expect(enforcer.shut(device.uuid)).rejects.toMatchObject({ name: 'ShareError' });
       expect(await client.works()).toBe(true);
       await client.end();
-      await untilAsync(async () => (await pids()).length === 0);
+      await until(async () => (await pids()).length === 0);
       await enforcer.shut(device.uuid);
       await expect(enforcer.settings(device, shareOf(50))).rejects.toMatchObject({ name: 'ShareError' });
       await enforcer.open(device);
@@ -163,14 +164,4 @@ export function shareEnforcerContract(
       await expect(enforcer.settings(device, shareOf(50))).rejects.toMatchObject({ name: 'ShareError' });
     });
   });
-}
-
-/** For conditions that have to be asked for. */
-export async function untilAsync(condition: () => Promise<boolean>): Promise<void> {
-  let holds = await condition();
-  for (let attempt = 0; !holds && attempt < 400; attempt++) {
-    await new Promise((done) => setTimeout(done, 25));
-    holds = await condition();
-  }
-  expect(holds).toBe(true);
 }

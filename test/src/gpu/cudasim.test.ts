@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { until } from '@gpuwhisk/common/system/until';
 import { runProgram } from '@gpuwhisk/invoker/runtimes/run-program';
-import { untilAsync } from '../contract/share-enforcer.js';
 import { controlStandIn, startDriverClient, startMps } from './driver-client.js';
 import type { DriverClient, MpsDaemon } from './driver-client.js';
 import { standIn, startStandIn } from './stand-in.js';
@@ -243,7 +243,7 @@ print(cuda.cuInit(0), cuda.cuGetExportTable(ctypes.byref(table), bytes(16)), tab
       const one = await ready(env);
       await daemons.pop()?.end();
       // The driver learns of the daemon's end a moment after this process does.
-      await untilAsync(async () => (await one.tell('sync'))[0] === '807');
+      await until(async () => (await one.tell('sync'))[0] === '807');
     });
   });
 

@@ -1,8 +1,9 @@
 // Processes that use several devices together, under MPS; and what a platform that was killed leaves of it.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { Device } from '@gpuwhisk/common/gpu';
+import { until } from '@gpuwhisk/common/system/until';
 import type { ClientSettings, ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
-import { shareOf, untilAsync } from '../contract/share-enforcer.js';
+import { shareOf } from '../contract/share-enforcer.js';
 import { startCudaClient } from './cuda-client.js';
 import type { CudaClient } from './cuda-client.js';
 import { describeOnStandIn, startMpsHome } from './mps-home.js';
@@ -49,7 +50,7 @@ describeOnStandIn('several devices under MPS', () => {
     const server = Number.parseInt(list, 10);
     expect(server).toBeGreaterThan(1);
     process.kill(server, 'SIGKILL');
-    await untilAsync(async () => (await enforcer.check(only(at).uuid)) !== undefined);
+    await until(async () => (await enforcer.check(only(at).uuid)) !== undefined);
   };
 
   test('a process has its share and its cap on each', async () => {

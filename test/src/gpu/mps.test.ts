@@ -4,7 +4,8 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Device, ShareClass } from '@gpuwhisk/common/gpu';
 import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
 import { mpsClientLimit } from '@gpuwhisk/common/gpu';
-import { shareOf, untilAsync } from '../contract/share-enforcer.js';
+import { until } from '@gpuwhisk/common/system/until';
+import { shareOf } from '../contract/share-enforcer.js';
 import { startCudaClient } from './cuda-client.js';
 import type { CudaClient } from './cuda-client.js';
 import { describeOnStandIn, startMpsHome } from './mps-home.js';
@@ -107,9 +108,9 @@ describeOnStandIn('MPS', () => {
     const client = await start(50);
     const [server = 0] = (await command('get_server_list')).split('\n').map(Number);
     process.kill(server, 'SIGKILL');
-    await untilAsync(async () => (await enforcer.check(device.uuid)) !== undefined);
+    await until(async () => (await enforcer.check(device.uuid)) !== undefined);
     expect(await enforcer.check(device.uuid)).toMatch(/does not answer/);
-    await untilAsync(async () => (await client.ask('sync'))[0] !== 0);
+    await until(async () => (await client.ask('sync'))[0] !== 0);
     await client.end();
     await enforcer.open(device);
     expect(await enforcer.check(device.uuid)).toBeUndefined();
@@ -131,11 +132,11 @@ describeOnStandIn('MPS', () => {
     await enforcer.open(device);
     const [one, other] = [await start(50), await start(50)];
     await home.machine.fault(0, 'client', 31, one.pid);
-    await untilAsync(async () => (await other.ask('sync'))[0] === 700);
+    await until(async () => (await other.ask('sync'))[0] === 700);
     expect(await enforcer.check(device.uuid)).toMatch(/lets nobody in/);
     await expect(start(50)).rejects.toThrow(/failed cuCtxCreate/);
     await Promise.all([one.end(), other.end()]);
-    await untilAsync(async () => (await enforcer.check(device.uuid)) === undefined);
+    await until(async () => (await enforcer.check(device.uuid)) === undefined);
     expect(await (await start(50)).ask('sync')).toEqual([0]);
   });
 

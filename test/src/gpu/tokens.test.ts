@@ -1,18 +1,17 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { InitRequest } from '@gpuwhisk/invoker/containers/container-factory';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Share } from '@gpuwhisk/common/gpu';
+import { until } from '@gpuwhisk/common/system/until';
 import { tokenLibraryPath } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-addon';
 import { TokenServer, type TokenClientFigures } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
 import type { RuntimeCatalog, RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
 import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
-import { untilAsync } from '../contract/share-enforcer.js';
 import { compileJar } from '../native/compile-jar.js';
 import { withCompiler } from '../native/compiler.js';
 import { startDriverClient, type DriverClient } from './driver-client.js';
@@ -72,7 +71,7 @@ withCompiler('kernel tokens on the stand-in driver', () => {
         expect(await client.tell(command)).toEqual(['0', 'right']);
       }
       // It answers before it frees.
-      await untilAsync(async () => figuresOf(client.pid).memoryUsedBytes === 0);
+      await until(async () => figuresOf(client.pid).memoryUsedBytes === 0);
     }));
 
   test('a program is held to its share, and let go', () =>
@@ -87,7 +86,7 @@ withCompiler('kernel tokens on the stand-in driver', () => {
       const { waits } = figuresOf(client.pid);
       expect(waits).toBeGreaterThan(30);
       server.adjust(server.clientOf(client.pid)!, shareOf(1));
-      await untilTrue(() => figuresOf(client.pid).budget === Infinity);
+      await until(() => figuresOf(client.pid).budget === Infinity);
       await timed();
       expect(figuresOf(client.pid).waits - waits).toBeLessThan(2);
     }));
@@ -187,7 +186,7 @@ withCompiler('a runtime marks a launch cycle for each run and batch, also for on
         const run = async (value: { ms: number } | { ms: number }[], more: { batch?: string }): Promise<void> => {
           await runtime.run(value, { deadline, ...more });
           cycles += 1;
-          await untilTrue(() => figuresOf(hello.pid).cycles === cycles);
+          await until(() => figuresOf(hello.pid).cycles === cycles);
         };
         for (const value of [{ ms: 30 }, { ms: 60, fail: true }, { ms: 10 }]) {
           await run(value, {});
@@ -209,9 +208,4 @@ withCompiler('a runtime marks a launch cycle for each run and batch, also for on
 interface Hello {
   pid: number;
   batch?: boolean;
-}
-
-async function untilTrue(holds: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 500 && !holds(); tries += 1) await sleep(20);
-  expect(holds()).toBe(true);
 }

@@ -1,11 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { until } from '@gpuwhisk/common/system/until';
 import { zipOf } from '@gpuwhisk/invoker/runtimes/python-cases';
 import { compileObject, injector, TestPrewarmer } from './native-functions.js';
 import { python, PythonPrewarmer } from './python-functions.js';
-
-/** How long a process that was killed may take to be gone. */
-const endingMs = 10_000;
 
 /** The processes with this command line. */
 function marked(command: string): string[] {
@@ -16,12 +14,6 @@ function marked(command: string): string[] {
       return false; // It has ended meanwhile.
     }
   });
-}
-
-async function until(holds: () => boolean): Promise<void> {
-  const last = Date.now() + endingMs;
-  while (!holds() && Date.now() < last) await new Promise((resolve) => setTimeout(resolve, 20));
-  expect(holds()).toBe(true);
 }
 
 const lines = (imports: string, ...body: string[]): string =>

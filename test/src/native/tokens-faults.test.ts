@@ -4,9 +4,9 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { Share } from '@gpuwhisk/common/gpu';
+import { until } from '@gpuwhisk/common/system/until';
 import { TokenServer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
 import { canCompile, withCompiler } from './compiler.js';
 import { devices, fixture, TokenPrograms, type TokenProgram } from './token-programs.js';
@@ -52,14 +52,6 @@ async function client(server: TokenServer): Promise<TokenProgram> {
   const program = start(server.socketPath, server.ticketFor(devices[0], share));
   expect(await program.ask('context 0')).toEqual([0]);
   return program;
-}
-
-async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 500; tries += 1) {
-    if (await holds()) return;
-    await sleep(20);
-  }
-  throw new Error('It never came to hold.');
 }
 
 /** Whether it launches what a tenth of 1000 blocks in 5 ms would never allow. */

@@ -21,7 +21,7 @@ export interface CrashFaults {
   undoneRemovalShare: number;
 }
 
-export const defaultCrashFaults: CrashFaults = {
+const defaultCrashFaults: CrashFaults = {
   tornShare: 0.7,
   holeShare: 0.2,
   flipShare: 0.2,

@@ -29,18 +29,12 @@ export function stateCases(cases: ContainerCases): void {
       resumed: ['init', 'run', 'unload', 'pause'],
     };
     const lost = { type: 'lost', oomKilled: false };
+    const settled = { pause: undefined, resume: undefined, destroy: undefined };
+    const fresh = { init: ok, run: result, unload: ok, check: ok, ...settled };
     const states: Record<string, { reach: Action; expected: Record<string, object | string | undefined> }> = {
       created: {
         reach: () => Promise.resolve(),
-        expected: {
-          init: ok,
-          run: result,
-          unload: ok,
-          check: ok,
-          pause: undefined,
-          resume: undefined,
-          destroy: undefined,
-        },
+        expected: fresh,
       },
       initialized: {
         reach: (container) => container.init(initRequest(), limits).outcome,
@@ -49,9 +43,7 @@ export function stateCases(cases: ContainerCases): void {
           run: result,
           unload: ok,
           check: ok,
-          pause: undefined,
-          resume: undefined,
-          destroy: undefined,
+          ...settled,
         },
       },
       busy: {
@@ -64,9 +56,8 @@ export function stateCases(cases: ContainerCases): void {
           run: 'all it may run',
           unload: 'while it runs',
           check: 'while it runs',
+          ...settled,
           pause: 'while it runs',
-          resume: undefined,
-          destroy: undefined,
         },
       },
       paused: {
@@ -76,9 +67,7 @@ export function stateCases(cases: ContainerCases): void {
           run: 'is paused',
           unload: 'is paused',
           check: 'is paused',
-          pause: undefined,
-          resume: undefined,
-          destroy: undefined,
+          ...settled,
         },
       },
       resumed: {
@@ -86,15 +75,7 @@ export function stateCases(cases: ContainerCases): void {
           await container.pause();
           await container.resume();
         },
-        expected: {
-          init: ok,
-          run: result,
-          unload: ok,
-          check: ok,
-          pause: undefined,
-          resume: undefined,
-          destroy: undefined,
-        },
+        expected: fresh,
       },
       destroyed: {
         reach: (container) => container.destroy(),
@@ -103,9 +84,7 @@ export function stateCases(cases: ContainerCases): void {
           run: lost,
           unload: lost,
           check: lost,
-          pause: undefined,
-          resume: undefined,
-          destroy: undefined,
+          ...settled,
         },
       },
     };
