@@ -19,6 +19,7 @@ export interface Settings {
   gatewayTenant: string;
 }
 
+/** The version in paths where the properties name none. */
 export const defaultApiVersion = 'v1';
 
 /** The properties file: WSK_CONFIG_FILE, even when empty, else ~/.wskprops. */

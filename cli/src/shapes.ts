@@ -184,7 +184,7 @@ const apiPath = within([
 ]);
 
 /** The swagger document of an API. */
-export const swaggerShape: Shape = [
+const swaggerShape: Shape = [
   member('swagger', ''),
   member('basePath', ''),
   member('info', null, within([member('title', ''), member('version', '')])),

@@ -31,7 +31,9 @@ function printerTo(stream: NodeJS.WriteStream): Printer {
   };
 }
 
+/** Where results go. */
 export const stdout = printerTo(process.stdout);
+/** Where errors and notes go. */
 export const stderr = printerTo(process.stderr);
 
 /** Prints `error: <message>` on stderr. */

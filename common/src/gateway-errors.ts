@@ -50,9 +50,6 @@ export const tokenRefused = (reason: string): ApiError =>
 export const gatewayNotFound = (): ApiError => new ApiError(404, 'Not found.');
 /** 404: the path has no such method; OpenWhisk's gateway does not answer 405. */
 export const verbNotSupported = (): ApiError => new ApiError(404, 'Whoops. Verb not supported.');
-/** 413 */
-export const gatewayBodyTooLarge = (allowedBytes: number): ApiError =>
-  new ApiError(413, `The request is larger than ${allowedBytes} bytes.`);
 /** 414 */
 export const gatewayUriTooLong = (allowed: number): ApiError =>
   new ApiError(414, `The URI is longer than ${allowed} characters.`);

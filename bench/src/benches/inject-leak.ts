@@ -63,6 +63,7 @@ async function measureLeak(
   ];
 }
 
+/** measureLeak of a native pre-warmer. */
 export async function measureNativeLeak({ temporaryDir, cleanup, say }: BenchContext): Promise<Measurement[]> {
   const injector = requireInjector();
   const echo = compileFunction(temporaryDir, 'echo', echoSource);
@@ -80,6 +81,7 @@ export async function measureNativeLeak({ temporaryDir, cleanup, say }: BenchCon
   return measureLeak('native', launch, say);
 }
 
+/** measureLeak of a Python pre-warmer. */
 export async function measurePythonLeak({ temporaryDir, cleanup, say }: BenchContext): Promise<Measurement[]> {
   const place = await PythonPlace.find(temporaryDir);
   const launch = async (): Promise<Served> => {

@@ -22,6 +22,7 @@ export const echoSource = `
 __attribute__((used)) static const char room[49000] = {1};
 const char *gpuwhisk_main(const char *json) { return json; }`;
 
+/** Ends with a fault of memory. */
 export const crashSource = `
 const char *gpuwhisk_main(const char *json) { static int *volatile nowhere; *nowhere = 1; return json; }`;
 
@@ -42,6 +43,7 @@ export function requireInjector(): Injector {
   return injector;
 }
 
+/** A native pre-warmer, which is its caller's to end. Rejects if it does not start. */
 export function launchNative(injector: Injector): Promise<LaunchedPrewarmer> {
   return injector.launch({ program: nativePrewarmerPath, environment: ['PATH=/usr/bin:/bin'] });
 }

@@ -3,6 +3,7 @@ import type { IncomingMessage, RequestOptions } from 'node:http';
 import { exitCodes, messageOf, WskError } from '../errors.js';
 import type { Settings } from '../settings.js';
 
+/** A request as it is sent. */
 export interface HttpRequest {
   method: 'GET' | 'PUT' | 'POST' | 'DELETE';
   url: string;
@@ -10,6 +11,7 @@ export interface HttpRequest {
   body?: string;
 }
 
+/** A whole answer. */
 export interface HttpResponse {
   status: number;
   /** As they came, name and value in turn. */

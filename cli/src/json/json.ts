@@ -3,6 +3,7 @@
  * survive a round trip), and objects are maps, so key order is ours to choose.
  */
 export type Json = null | boolean | string | number | NumberLiteral | Json[] | JsonMap;
+/** An object. */
 export type JsonMap = Map<string, Json>;
 
 /** A number as it was written. */

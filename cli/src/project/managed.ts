@@ -25,7 +25,7 @@ export function managedAnnotation(projectName: string, file: string): JsonMap {
 }
 
 /** What an entity's annotation says about its project; empty if it is in none. */
-export function managedBy(entity: JsonMap): JsonMap {
+function managedBy(entity: JsonMap): JsonMap {
   return asMap(valueOf(annotationsOf(entity), managedKey));
 }
 
@@ -95,7 +95,7 @@ export async function projectAssets(deployer: Deployer, projectName: string): Pr
 }
 
 /** The projects in other folders that a project depends on and no other project does. */
-export async function dependentProjects(deployer: Deployer, projectName: string): Promise<string[]> {
+async function dependentProjects(deployer: Deployer, projectName: string): Promise<string[]> {
   const packages = await listAll(deployer, 'packages');
   const dependenciesOf = (entity: JsonMap): string[] =>
     asList(managedBy(entity).get('projectDeps')).map((one) => memberText(asMap(one), 'key'));

@@ -100,7 +100,7 @@ export function connect(context: CommandContext, deployment?: Manifest, manifest
 }
 
 /** The plan of a project, its deployment file applied. */
-export async function planOf({ manifest, deployment, deployer, options }: Project): Promise<Plan> {
+async function planOf({ manifest, deployment, deployer, options }: Project): Promise<Plan> {
   const plan = await compose(manifest, options);
   if (deployment) applyDeployment(plan, manifest, deployment, options.commandLine, deployer.warn);
   return plan;

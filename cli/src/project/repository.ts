@@ -15,7 +15,7 @@ export interface Repository {
 }
 
 /** Where `https://github.com` is to be read from instead, such as a mirror. */
-export const gitHubVariable = 'WHISK_GITHUB_URL';
+const gitHubVariable = 'WHISK_GITHUB_URL';
 
 const downloadTimeoutMs = 60_000;
 const maxDownloadBytes = 64 * 1024 * 1024;

@@ -14,6 +14,7 @@ export interface AdminCommand extends CommandSpec {
   run(context: CommandContext): Promise<number>;
 }
 
+/** Exit codes of wskadmin. */
 export const exitCodes = { done: 0, failed: 1, usage: 2 } as const;
 
 /** `request`, and on failure a line `Failed to <what> (<reason>)`. */

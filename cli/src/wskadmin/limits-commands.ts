@@ -32,7 +32,7 @@ const namespace = [{ name: 'namespace' }] as const;
 const pathOf = (name: string): string => `limits/${encodeURIComponent(name)}`;
 
 /** A value as Python prints it, which scripts read: `True`, `['a', 'b']`. */
-export function pythonText(value: Json): string {
+function pythonText(value: Json): string {
   if (typeof value === 'boolean') return value ? 'True' : 'False';
   if (Array.isArray(value)) return `[${value.map((one) => `'${String(one)}'`).join(', ')}]`;
   return String(value);

@@ -8,6 +8,7 @@ import { openAppendLog } from './file-log.js';
 import type { MessageBus } from './message-bus.js';
 import { StartMarks, markStream } from './start-marks.js';
 
+/** What a durable bus is opened with. */
 export interface DurableOptions {
   disk: Disk;
   /** Absolute path of a folder of its own. */

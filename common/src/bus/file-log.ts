@@ -14,6 +14,7 @@ const lazyMs = 20;
 /** After a failure it is tried so often whether the log can be written again, ms. */
 const repairMs = 1000;
 
+/** What a log is opened with. */
 export interface AppendLogOptions {
   disk: Disk;
   /** Absolute path of the folder that holds nothing but the log's files; made if absent. */

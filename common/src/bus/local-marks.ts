@@ -4,6 +4,7 @@ import type { Random } from '../system/random.js';
 import { openDurable } from './durable.js';
 import type { Delivery } from './message-bus.js';
 
+/** What start marks of this machine are opened with. */
 export interface LocalMarksOptions {
   disk: Disk;
   /** Absolute path of a folder of its own. */

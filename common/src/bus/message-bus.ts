@@ -52,6 +52,7 @@ export interface Subscription {
   close(): Promise<void>;
 }
 
+/** How a consumer takes messages. */
 export interface ConsumerOptions {
   /** Messages with the handler and not done, at most. */
   maxInFlight: number;

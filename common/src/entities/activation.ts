@@ -8,6 +8,7 @@ export const ActivationStatus = {
   developerError: 2,
   whiskError: 3,
 } as const;
+/** One of them. */
 export type ActivationStatusCode = (typeof ActivationStatus)[keyof typeof ActivationStatus];
 
 /** The words that the API uses for the status codes, indexed by code. */

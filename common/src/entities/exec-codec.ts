@@ -2,7 +2,7 @@ import { isJsonObject } from '../json.js';
 import type { JsonObject, JsonValue } from '../json.js';
 import { kindsOf, resolveKind } from '../runtimes.js';
 import type { RuntimeManifest } from '../runtimes.js';
-import type { BlackboxExec, CodeAttachment, CodeExec, Exec, SequenceExec } from './action.js';
+import type { BlackboxExec, CodeAttachment, Exec, SequenceExec } from './action.js';
 import { isBase64Code } from './code-attachment.js';
 import { MalformedError, asObject, asString } from './malformed.js';
 import { canonicalFullName } from './names.js';
@@ -133,9 +133,4 @@ export function execBytes(exec: Exec): number {
 /** Whether `exec` is a sequence's. */
 export function isSequence(exec: Exec): exec is SequenceExec {
   return exec.kind === 'sequence';
-}
-
-/** Whether `exec` has code or an image to run. */
-export function isRunnable(exec: Exec): exec is CodeExec | BlackboxExec {
-  return exec.kind !== 'sequence';
 }

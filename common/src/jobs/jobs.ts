@@ -30,6 +30,7 @@ export interface JobAttempt {
  */
 export type JobBody = (payload: JsonValue, attempt: JobAttempt) => Promise<void>;
 
+/** How jobs of a kind are run. */
 export interface HandlerOptions {
   /** Jobs of the kind that run at once here. */
   concurrency: number;

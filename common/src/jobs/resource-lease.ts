@@ -1,6 +1,7 @@
 import type { ClusterState, Lease } from '../state/cluster-state.js';
 import type { Clock, Timer } from '../system/clock.js';
 
+/** What resources are taken with. */
 export interface LeaseOptions {
   clock: Clock;
   /** Where resources are taken. */

@@ -5,6 +5,7 @@ import { StateUnavailableError } from './cluster-state.js';
 import type { ClusterState, Lease } from './cluster-state.js';
 import { InstanceIdError } from './instance-ids.js';
 
+/** What a name is held with. */
 export interface HeldNameOptions {
   state: ClusterState;
   clock: Clock;

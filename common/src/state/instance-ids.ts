@@ -7,6 +7,7 @@ export class InstanceIdError extends Error {
   override name = 'InstanceIdError';
 }
 
+/** Who asks for a number. */
 export interface InstanceIdRequest {
   state: ClusterState;
   clock: Clock;

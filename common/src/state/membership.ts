@@ -8,6 +8,7 @@ import type { ClusterState } from './cluster-state.js';
 const beatMs = 2000;
 const silentMs = 10_000;
 
+/** What membership is made of. */
 export interface MembershipDependencies {
   state: ClusterState;
   clock: Clock;

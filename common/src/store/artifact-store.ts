@@ -37,6 +37,7 @@ export interface ViewQuery {
   includeDocs?: boolean;
 }
 
+/** A row of a view; `doc` only where it was asked for. */
 export interface ViewRow {
   id: string;
   key: ViewKey;

@@ -10,7 +10,7 @@ function sha256(text: string): string {
 }
 
 /** The revision that follows `previous` (none: a new document) for a document whose text is `text`: `N-<hash>`. */
-export function nextRevision(previous: string | undefined, text: string): string {
+function nextRevision(previous: string | undefined, text: string): string {
   const generation = previous === undefined ? 0 : Number.parseInt(previous, 10);
   return `${generation + 1}-${sha256(text).slice(0, hashDigits)}`;
 }

@@ -26,6 +26,7 @@ export interface ClientRequest {
   maxResponseBytes?: number;
 }
 
+/** A whole response. */
 export interface ClientResponse {
   status: number;
   headers: IncomingHttpHeaders;

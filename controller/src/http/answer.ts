@@ -64,7 +64,7 @@ export function writeAnswer(response: ServerResponse, transactionId: string, ans
 }
 
 /** The answer that an error stands for: `{"error","code"}` with the transaction id as code. */
-export function errorAnswer(error: ApiError, transactionId: string): Answer {
+function errorAnswer(error: ApiError, transactionId: string): Answer {
   return {
     status: error.status,
     body: JSON.stringify({ error: error.message, code: transactionId }),

@@ -23,7 +23,7 @@ export function parseInt32(text: string): number | undefined {
 }
 
 /** Rows of a list, at most: OpenWhisk's. */
-export const maxListLimit = 200;
+const maxListLimit = 200;
 const defaultListLimit = 30;
 
 /** Query parameters `skip` and `limit` of a list. `collection` is named in errors. Throws ApiError (400). */

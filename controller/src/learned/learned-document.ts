@@ -20,6 +20,7 @@ export interface LearnedText {
   text: string;
 }
 
+/** What the ids of these documents begin with. */
 export const learnedPrefix = 'learned/';
 /** Of the texts. What was written by another version is left aside. */
 const format = 1;

@@ -54,6 +54,7 @@ export interface LearnedModel {
   sampleCount: number;
 }
 
+/** What is shown of a profile; times are medians, ms. */
 export function functionView({ batches, ...profile }: FunctionProfile): LearnedFunction {
   const { function: name, version, gpuType, mode, features } = profile;
   return {
@@ -73,6 +74,7 @@ export function functionView({ batches, ...profile }: FunctionProfile): LearnedF
   };
 }
 
+/** What is shown of a measured set, and of the search for its shares if there is one. */
 export function quotaView(row: QuotaRow, searched?: SearchedSet): LearnedQuota {
   const { gpuType, mode, driverMajor, jobs, points } = row;
   const stage = row.searched ? 'done' : 'none';

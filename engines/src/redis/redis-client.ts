@@ -26,7 +26,7 @@ const disconnectMs = 100;
  * connection, and is never sent twice. Once connected it is connected again for as long as it is not closed, at most a
  * second apart.
  */
-export function redisOptions(timeoutMs: number, wasConnected: () => boolean): RedisOptions {
+function redisOptions(timeoutMs: number, wasConnected: () => boolean): RedisOptions {
   return {
     lazyConnect: true,
     commandTimeout: timeoutMs,

@@ -62,7 +62,7 @@ export function occupy(room: Room, task: Task, share: number): void {
 }
 
 /** What the GPUs of a task that needs several have in common. */
-export function gangOf({ gpu }: Room): string {
+function gangOf({ gpu }: Room): string {
   return `${gpu.node} ${gpu.type} ${gpu.mode}`;
 }
 

@@ -12,10 +12,12 @@ export function profiledTask(id: string, soloMs: number, smUtil: number, changes
   return taskOf(id, { soloMs, features: { smUtil, dramUtil: smUtil / 2, l2Util: 0.1 }, ...changes });
 }
 
+/** An empty GPU under MPS. */
 export function gpuOf(id: string, changes: Partial<GpuState> = {}): GpuState {
   return { id, node: 'n', type: 't', mode: 'mps', memoryMiB: 10_000, running: [], ...changes };
 }
 
+/** A task that runs with a share (0–1) since `startedAt`, ms. */
 export function runningTask(task: Task, share: number, startedAt = 0): RunningTask {
   return { task, share, startedAt };
 }

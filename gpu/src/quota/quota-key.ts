@@ -2,7 +2,7 @@ import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { QuotaJob } from './quotas.js';
 
 /** Batches up to a power of two are one: 1, 2, 3–4, 5–8 and so on. */
-export function batchBucket(batch: number): number {
+function batchBucket(batch: number): number {
   return batch <= 1 ? 1 : 2 ** (32 - Math.clz32(Math.ceil(batch) - 1));
 }
 

@@ -35,7 +35,7 @@ export interface QuotaRow {
 }
 
 /** Points of a row, at most. */
-export const maxPoints = 64;
+const maxPoints = 64;
 const maxSamples = 5;
 /** Shares that differ by less are one, percent. */
 const sameShare = 0.5;

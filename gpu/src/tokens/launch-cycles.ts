@@ -1,7 +1,7 @@
 /** Cycles of one batch size that the shortest is taken of. */
 export const rememberedCycles = 64;
 /** Batch sizes that are told apart at a time. */
-export const rememberedBatches = 8;
+const rememberedBatches = 8;
 
 /**
  * The shortest launch cycle of every client at each batch size (Dilu, section 3.4.1: KLC). A batch size that is new

@@ -10,7 +10,7 @@ const meanInterarrivalMs = 30_000;
 export const loads = { low: 0.25, medium: 0.6, high: 0.9 } as const;
 
 /** Injection into a warm process (FaaShare, figure 8). */
-export const injectionMs = 12;
+const injectionMs = 12;
 /** Loading PyTorch and cuDNN, which injection saves (FaaShare, figure 8). */
 export const coldStartMs = 1800;
 

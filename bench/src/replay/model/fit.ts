@@ -46,7 +46,7 @@ function fitClock(hardware: readonly HardwarePoint[]): ModelParameters['power'] 
 }
 
 /** What the model says without contention is taken out; the rest is linear in the neighbour's traffic. */
-export function fitContention(
+function fitContention(
   pairs: readonly PairSide[],
   power: readonly PowerPoint[],
   clock: ModelParameters['power'],

@@ -10,7 +10,7 @@ const minCpuShares = 2;
 /** What a container prints is read as it comes; the engine's own copy is for looking at, and bounded. */
 const keptLog = { 'max-size': '1m', 'max-file': '1' };
 /** Within a container, where the platform's socket is mounted. */
-export const socketInside = '/run/gpuwhisk.socket';
+const socketInside = '/run/gpuwhisk.socket';
 /** The user of all containers that share a GPU through a service that serves one user. */
 const gpuUser = '65534:65534';
 
