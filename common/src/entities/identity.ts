@@ -16,6 +16,7 @@ export interface UserLimits {
   maxParameterSize?: string;
   maxPayloadSize?: string;
   truncationSize?: string;
+  /** These three are kept and not acted on. */
   warmedContainerKeepingCount?: number;
   warmedContainerKeepingTimeout?: string;
   maxActionInstances?: number;
