@@ -87,7 +87,7 @@ test('what was changed or deleted before it could begin is recorded so', async (
   const error = async (id: string): Promise<unknown> => (await world.record(id)).response;
   expect(await error(changed)).toEqual({
     statusCode: 3,
-    result: { error: 'Action version is not compatible and cannot be world.invoked.' },
+    result: { error: 'Action version is not compatible and cannot be invoked.' },
   });
   expect(await error(deleted)).toEqual({
     statusCode: 3,
