@@ -9,6 +9,8 @@ const usage = `usage: gpuwhisk COMMAND ...
   migrate     copy everything from an OpenWhisk into this platform
   backup      write what a CouchDB holds of this platform into a file
   restore     write a backup into a CouchDB
+  controller  serve the API of a cluster
+  invoker     run a cluster's actions on this machine
   --version   the version
 
 gpuwhisk COMMAND --help says more.

@@ -4,6 +4,7 @@ import { packageId } from '@gpuwhisk/common/entities/package-codec';
 import { mergeParameters } from '@gpuwhisk/common/entities/parameters';
 import { defaultLimits, limitsProblem } from '@gpuwhisk/common/entities/limits';
 import { kindNotAuthorized, notAllowed } from '@gpuwhisk/common/errors';
+import { resolveKind } from '@gpuwhisk/common/runtimes';
 import { parseActionName } from '../actions/action-resolver.js';
 import type { ActionName } from '../actions/action-resolver.js';
 import { readActionPut } from '../actions/action-put.js';
@@ -95,8 +96,9 @@ async function putAction(context: ApiContext, call: IdentifiedCall): Promise<Ans
   }
   const { exec } = put;
   const { allowedKinds } = call.identity.limits;
-  if (exec !== undefined && allowedKinds !== undefined && !allowedKinds.includes(exec.kind)) {
-    throw kindNotAuthorized(exec.kind);
+  if (exec !== undefined && allowedKinds !== undefined) {
+    const isAllowed = allowedKinds.some((kind) => (resolveKind(manifest, kind)?.kind ?? kind) === exec.kind);
+    if (!isAllowed) throw kindNotAuthorized(exec.kind);
   }
   const merge = {
     ...{ manifest, bounds, gpuBounds },

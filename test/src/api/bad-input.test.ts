@@ -197,6 +197,17 @@ describe('what an action may be', () => {
       "The supplied authentication is not authorized to access actions of kind 'nodejs:20'.",
     ]);
   });
+
+  test("kinds of the namespace's limits are named as those of actions are", async () => {
+    const erin = { subject: 'erin0', namespace: 'erin', uuid: 'erin-uuid', key: 'f'.repeat(64) };
+    await putIdentity(api.store, erin);
+    await api.store.put('subjects', { _id: 'erin/limits', allowedKinds: ['python:3', 'blackbox'] });
+    for (const kind of ['python:3', 'python:default', 'python:3.11']) {
+      const body = { exec: { kind, code: 'def main(args): return args' } };
+      expect((await api.request('PUT', actionPath(kind.replace(':', '')), { as: erin, body })).status).toBe(200);
+    }
+    expect((await api.request('PUT', actionPath('x'), { as: erin, body: hello })).status).toBe(403);
+  });
 });
 
 describe('bodies', () => {
