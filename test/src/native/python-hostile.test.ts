@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { readFileSync } from 'node:fs';
 import type { InjectOptions } from '@gpuwhisk/invoker/containers/mscontainer/injector';
+import { until } from '@gpuwhisk/invoker/runtimes/until';
 import { folderWithNumpy, kernelState, python, PythonPrewarmer } from './python-functions.js';
 
 /** What a function does, and what comes of it; afterwards the same interpreter serves the next one. */
@@ -179,6 +181,20 @@ const cleanResult = { echo: { a: 1 }, threads: 1, files: [], secret: false, len:
     const text = prewarmer.printed();
     if (printed) expect(text).toMatch(printed);
     expect(kernelState(prewarmer.pid)).toEqual(state);
+    expect(await prewarmer.result(clean, { a: 1 })).toEqual(cleanResult);
+  });
+
+  test('a signal that came after its last call goes with the function', async () => {
+    const timer = main(
+      'signal',
+      'signal.signal(signal.SIGALRM, lambda *_: None)',
+      'signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)',
+      'return {}',
+    );
+    expect((await prewarmer.inject(timer, {})).kind).toBe('result');
+    const pending = (): boolean => /ShdPnd:\s+0*[1-9a-f]/.test(readFileSync(`/proc/${prewarmer.pid}/status`, 'utf8'));
+    await until(pending);
+    expect(await prewarmer.unload()).toMatchObject({ ready: true, replace: '' });
     expect(await prewarmer.result(clean, { a: 1 })).toEqual(cleanResult);
   });
 
