@@ -104,6 +104,7 @@ export default tseslint.config(
         setImmediate: 'readonly',
         clearTimeout: 'readonly',
         fetch: 'readonly',
+        AbortSignal: 'readonly',
         performance: 'readonly',
       },
     },

@@ -14,13 +14,14 @@ const packages = [
   { name: 'php-cli', missing: () => !has('php') },
   { name: 'maven', missing: () => has('java') && !has('mvn') && !hasKafka() },
   { name: 'docker.io', missing: () => !has('dockerd') },
+  { name: 'docker-compose', missing: () => !has('docker-compose') },
+  { name: 'nginx', missing: () => !has('nginx') },
   { name: 'libgoogle-gson-java', missing: () => has('javac') && !existsSync('/usr/share/java/gson.jar') },
 ];
 
 /** For the test of a deployment, which takes minutes. */
 const deploymentPackages = [
   { name: 'systemd-container', missing: () => !has('systemd-nspawn') },
-  { name: 'nginx', missing: () => !has('nginx') },
   { name: 'prometheus', missing: () => !has('prometheus') },
   { name: 'python3-apt', missing: () => spawnSync('/usr/bin/python3', ['-c', 'import apt']).status !== 0 },
 ];

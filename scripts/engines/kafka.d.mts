@@ -10,6 +10,8 @@ export interface RunningKafka {
   kill(): Promise<void>;
 }
 
+/** Where the broker's packages lie, once they are installed. */
+export const libraryFolder: string;
 export function hasKafka(): boolean;
 export function installKafka(): string | undefined;
 export function startKafka(options: {

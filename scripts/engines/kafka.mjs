@@ -9,7 +9,8 @@ import { fileURLToPath } from 'node:url';
 const here = dirname(fileURLToPath(import.meta.url));
 const pom = join(here, 'kafka-pom.xml');
 const version = /kafka_2\.13<\/artifactId>\s*<version>([^<]+)</.exec(readFileSync(pom, 'utf8'))[1];
-const library = join(here, '..', '..', 'node_modules', '.cache', `kafka-${version}`);
+/** Where the broker's packages lie, once they are installed. */
+export const libraryFolder = join(here, '..', '..', 'node_modules', '.cache', `kafka-${version}`);
 const installTimeoutMs = 300_000;
 const formatTimeoutMs = 60_000;
 const startTimeoutMs = 60_000;
@@ -18,19 +19,19 @@ const stopTimeoutMs = 20_000;
 const has = (command) => spawnSync('sh', ['-c', `command -v ${command}`]).status === 0;
 
 /** Whether startKafka can start a broker. */
-export const hasKafka = () => existsSync(library) && has('java');
+export const hasKafka = () => existsSync(libraryFolder) && has('java');
 
 /** Has Maven bring the broker's packages, once. Returns why it could not; undefined: they are there. */
 export function installKafka() {
   if (hasKafka()) return undefined;
   if (!has('java')) return 'there is no Java';
   if (!has('mvn')) return 'there is no Maven';
-  const partial = `${library}.${process.pid}`;
+  const partial = `${libraryFolder}.${process.pid}`;
   const goal = ['-q', '-B', '-f', pom, 'dependency:copy-dependencies', `-DoutputDirectory=${partial}`];
   const { status } = spawnSync('mvn', goal, { stdio: 'ignore', timeout: installTimeoutMs });
   try {
     if (status !== 0) return 'Maven could not bring its packages';
-    if (!existsSync(library)) renameSync(partial, library);
+    if (!existsSync(libraryFolder)) renameSync(partial, libraryFolder);
     return undefined;
   } finally {
     rmSync(partial, { recursive: true, force: true });
@@ -92,7 +93,7 @@ const java = (memory, program) => [
   '-XX:TieredStopAtLevel=1',
   '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
   '-cp',
-  join(library, '*'),
+  join(libraryFolder, '*'),
   ...program,
 ];
 

@@ -40,6 +40,16 @@ export function place(source: string, root: string, target = source): void {
   }
 }
 
+/** Where this machine has a program. Throws if it has not. */
+export function programPath(name: string): string {
+  return execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim();
+}
+
+/** Adds programs of this machine, with the libraries that they load. */
+export function addPrograms(root: string, programs: readonly string[]): void {
+  for (const path of [...programs, ...librariesOf(programs)]) place(path, root);
+}
+
 /** A file system made of programs of this machine, in `folder`. */
 export function makeRoot(folder: string, programs: readonly string[]): string {
   const root = join(folder, 'root');
@@ -47,8 +57,7 @@ export function makeRoot(folder: string, programs: readonly string[]): string {
     mkdirSync(join(root, name), { recursive: true });
   }
   chmodSync(join(root, 'tmp'), 0o1777);
-  for (const program of programs) place(program, root);
-  for (const library of librariesOf(programs)) place(library, root);
+  addPrograms(root, programs);
   execFileSync('cc', [
     '-O2',
     '-Wall',
@@ -86,7 +95,7 @@ function compilerFiles(): { programs: string[]; linked: string[] } {
   const ask = (question: string): string => execFileSync('cc', [question], { encoding: 'utf8' }).trim();
   const programs = ['cc1', 'collect2', 'as', 'ld'].map((name) => {
     const path = ask(`-print-prog-name=${name}`);
-    return path.startsWith('/') ? path : execFileSync('sh', ['-c', `command -v ${path}`], { encoding: 'utf8' }).trim();
+    return path.startsWith('/') ? path : programPath(path);
   });
   const names = [
     ...['crt1.o', 'crti.o', 'crtn.o', 'crtbeginT.o', 'crtend.o', 'crtbeginS.o', 'crtendS.o'],
@@ -104,11 +113,11 @@ function compilerFiles(): { programs: string[]; linked: string[] } {
 
 /** Adds the machine's C compiler with its headers. */
 export function addCompiler(root: string): void {
-  const compiler = execFileSync('sh', ['-c', 'command -v cc'], { encoding: 'utf8' }).trim();
+  const compiler = programPath('cc');
   const { programs, linked } = compilerFiles();
   const loaded = [compiler, ...programs];
-  for (const path of [...loaded, ...linked]) place(path, root);
-  for (const library of librariesOf(loaded)) place(library, root);
+  addPrograms(root, loaded);
+  for (const path of linked) place(path, root);
   const inner = execFileSync('cc', ['-print-file-name=include'], { encoding: 'utf8' }).trim();
   copyFolder(inner, root, []);
   copyFolder('/usr/include', root, ['c++', 'node', 'python3*', 'llvm*', 'unicode', 'valgrind', 'tcl*', 'X11', 'nss']);

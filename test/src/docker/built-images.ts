@@ -10,7 +10,8 @@ import { addCompiler, addJdk, addPython, importImage, makeRoot, place } from './
 import type { DockerEngine } from './docker-engine.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
-const base = 'gpuwhisk/test-base:1';
+/** What they are made on here. */
+export const base = 'gpuwhisk/test-base:1';
 const timeoutMs = 330_000;
 
 /** What `npm run images` calls the images of docker/Dockerfile. */

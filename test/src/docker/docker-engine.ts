@@ -58,8 +58,8 @@ export async function startDocker(): Promise<DockerEngine> {
     if (child.exitCode === null && child.signalCode === null) {
       const ids = (await docker(['ps', '-aq'])).split('\n').filter((id) => id !== '');
       if (ids.length > 0) await docker(['rm', '-f', ...ids]);
-      // Its bridge would outlive the engine.
-      await docker(['network', 'rm', network]);
+      // Their bridges would outlive the engine.
+      await docker(['network', 'prune', '-f']);
       child.kill('SIGTERM');
       const timer = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs);
       await exited;

@@ -8,6 +8,7 @@ import { missing } from '../distributed/running-cluster.js';
 import { compileJar } from '../native/compile-jar.js';
 import { findLanguage } from '../native/prewarmer-harness.js';
 import { buildImages, images } from './built-images.js';
+import { composeCases } from './compose-cases.js';
 import { hasDocker, startDocker } from './docker-engine.js';
 import type { DockerEngine } from './docker-engine.js';
 import { openDockerFactory } from './docker-harness.js';
@@ -200,4 +201,5 @@ const char *gpuwhisk_main(const char *json) {
   );
 
   serverCases(() => engine);
+  composeCases(() => engine, java?.launch);
 });

@@ -79,11 +79,15 @@ export class ApiClient {
         response.on('error', reject);
         response.on('end', () => {
           const activationId = response.headers['x-openwhisk-activation-id'];
-          resolve({
-            status: response.statusCode ?? 0,
-            activationId: typeof activationId === 'string' ? activationId : undefined,
-            body: JSON.parse(Buffer.concat(parts).toString('utf8')) as Body,
-          });
+          const status = response.statusCode ?? 0;
+          const told = Buffer.concat(parts).toString('utf8');
+          try {
+            const id = typeof activationId === 'string' ? activationId : undefined;
+            resolve({ status, activationId: id, body: JSON.parse(told) as Body });
+          } catch (error) {
+            // A proxy's own page, for instance.
+            reject(new Error(`${method} ${path} was answered ${status}: ${told.slice(0, 200)}`, { cause: error }));
+          }
         });
       });
       outgoing.on('timeout', () => outgoing.destroy(new Error(`No answer to ${method} ${path}.`)));

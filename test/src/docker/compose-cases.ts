@@ -1,0 +1,114 @@
+// docker/compose.yaml as an operator starts it.
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, test } from '@jest/globals';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import { missing } from '../distributed/running-cluster.js';
+import { ApiClient, logTexts } from '../platform/api-client.js';
+import { until } from '../platform/running-platform.js';
+import { composeCluster, hasCompose } from './compose-cluster.js';
+import type { ComposeCluster } from './compose-cluster.js';
+import type { DockerEngine } from './docker-engine.js';
+import { buildEngineImages } from './engine-images.js';
+
+const wskadmin = fileURLToPath(new URL('../../../bin/wskadmin', import.meta.url));
+const commandMs = 60_000;
+const readyMs = 180_000;
+const testMs = 420_000;
+
+const codes = {
+  'nodejs:22': 'function main({ name }) { console.log("hi"); return { hello: name }; }',
+  'python:3.11': 'def main(args):\n    print("hi")\n    return {"hello": args["name"]}\n',
+};
+const asking = `async function main() {
+  const headers = { authorization: 'Basic ' + Buffer.from(process.env.__OW_API_KEY).toString('base64') };
+  const answer = await fetch(process.env.__OW_API_HOST + '/api/v1/namespaces', { headers });
+  return { namespaces: await answer.json() };
+}`;
+
+/** Makes an account as the documentation says; resolves with its key. */
+async function makeAccount(url: string, operator: string): Promise<string> {
+  const args = [wskadmin, '--apihost', url, '--auth', operator, 'user', 'create', 'carol'];
+  const env = { ...process.env, NODE_OPTIONS: '' };
+  return (await promisify(execFile)(process.execPath, args, { env, timeout: commandMs })).stdout.trim();
+}
+
+async function runFunctions(api: ApiClient): Promise<void> {
+  for (const [at, [kind, code]] of Object.entries(codes).entries()) {
+    await api.putAction(`hello${at}`, code, { kind });
+    const { status, record } = await api.run(`hello${at}`, { name: kind });
+    expect({ status, result: record.response.result, logs: logTexts(record) }).toEqual({
+      status: 200,
+      result: { hello: kind },
+      logs: ['hi'],
+    });
+  }
+  await api.putAction('asking', asking, { kind: 'nodejs:22', annotations: { 'provide-api-key': true } });
+  expect((await api.invokeForResult('asking')).body).toEqual({ namespaces: ['carol'] });
+}
+
+/** Ends a service's process as a crash would: the engine starts it again. */
+async function crash({ inspect }: ComposeCluster, service: string, whileDown: () => Promise<void>): Promise<void> {
+  const { State, RestartCount } = await inspect(service);
+  process.kill(State.Pid, 'SIGKILL');
+  // What it is being sent as it ends is lost: nobody may repeat a POST.
+  await until(`${service} has ended`, () => !existsSync(`/proc/${State.Pid}`));
+  await whileDown();
+  const isBack = async (): Promise<boolean> => {
+    const now = await inspect(service);
+    return now.State.Running && now.RestartCount > RestartCount;
+  };
+  await until(`${service} is started again`, isBack, readyMs);
+}
+
+/** `java`: how this machine starts its Java, for the image of Kafka; undefined: it has none. */
+export function composeCases(engine: () => DockerEngine, java: (() => Promise<RuntimeLaunch>) | undefined): void {
+  const isPossible = hasCompose && missing.length === 0 && java !== undefined;
+  (isPossible ? describe : describe.skip)('docker/compose.yaml', () => {
+    test(
+      'is a cluster that makes accounts, runs functions, outlives crashes, and goes without a trace',
+      async () => {
+        if (java === undefined) throw new Error('There is no Java.');
+        const { docker } = engine();
+        const listed = async (): Promise<string> =>
+          (await docker(['ps', '-aq'])) +
+          (await docker(['network', 'ls', '-q'])) +
+          (await docker(['volume', 'ls', '-q']));
+        await buildEngineImages(engine(), await java());
+        const before = await listed();
+        const cluster = composeCluster(engine());
+        try {
+          await cluster.compose('up', '-d');
+          const url = await cluster.address();
+          const bothUp = async (): Promise<boolean> => {
+            const answer = await fetch(`${url}/invokers/healthy/count`).catch(() => undefined);
+            return answer?.status === 200 && (await answer.json()) === 2;
+          };
+          await until('both invokers are up', bothUp, readyMs);
+          const api = new ApiClient(url, await makeAccount(url, cluster.operator));
+          await runFunctions(api);
+
+          const isServed = async (): Promise<void> => {
+            expect(await api.invokeForResult('hello0', { name: 'you' })).toMatchObject({
+              status: 200,
+              body: { hello: 'you' },
+            });
+          };
+          await crash(cluster, 'controller0', isServed);
+          await crash(cluster, 'invoker0', isServed);
+          await until('both invokers are up again', bothUp, readyMs);
+          await isServed();
+        } catch (error) {
+          // That is what went wrong, whatever becomes of the rest.
+          await cluster.compose('down', '-v').catch(() => undefined);
+          throw error;
+        }
+        await cluster.compose('down', '-v');
+        expect(await listed()).toBe(before);
+      },
+      testMs,
+    );
+  });
+}

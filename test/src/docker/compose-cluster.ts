@@ -1,0 +1,69 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import type { DockerEngine } from './docker-engine.js';
+import { engineImages } from './engine-images.js';
+
+const file = fileURLToPath(new URL('../../../docker/compose.yaml', import.meta.url));
+const callTimeoutMs = 120_000;
+const works = (command: string, args: readonly string[]): boolean => spawnSync(command, args).status === 0;
+
+/** `docker compose` where it is there, else docker-compose (1.29 of Debian); undefined: neither. */
+const program = works('docker', ['compose', 'version'])
+  ? (['docker', 'compose'] as const)
+  : works('docker-compose', ['version'])
+    ? (['docker-compose'] as const)
+    : undefined;
+
+/** Whether docker/compose.yaml can be started here: npm run test:all installs what it takes. */
+export const hasCompose = program !== undefined;
+
+/** docker/compose.yaml on an engine of the test's own. */
+export interface ComposeCluster {
+  /** UUID:SECRET of the account that may make others. */
+  operator: string;
+  /** Runs `docker compose` on the file; resolves with what it prints. Rejects if it fails. */
+  compose(...args: readonly string[]): Promise<string>;
+  /** Address of nginx, once it is up. */
+  address(): Promise<string>;
+  /** What the engine says of a service's container. */
+  inspect(service: string): Promise<{ State: { Pid: number; Running: boolean }; RestartCount: number }>;
+}
+
+/** The cluster of docker/compose.yaml, which is not started yet, with the images that stand for those of a registry. */
+export function composeCluster({ docker, socketPath, folder }: DockerEngine): ComposeCluster {
+  const operator = `${randomUUID()}:${randomBytes(32).toString('hex')}`;
+  const settings = {
+    ...engineImages,
+    COUCHDB_PASSWORD: randomBytes(16).toString('hex'),
+    OPERATOR_KEY: operator,
+    DOCKER_SOCKET: socketPath,
+    DATA_FOLDER: join(folder, 'cluster'),
+    // A free one.
+    API_PORT: '0',
+  };
+  const compose: ComposeCluster['compose'] = async (...args) => {
+    const [command, ...words] = program ?? [];
+    if (command === undefined) throw new Error('There is no docker compose.');
+    const env = { ...process.env, ...settings, DOCKER_HOST: `unix://${socketPath}` };
+    const options = { timeout: callTimeoutMs, maxBuffer: 16 * 1024 * 1024, env };
+    return (await promisify(execFile)(command, [...words, '-f', file, ...args], options)).stdout;
+  };
+  return {
+    operator,
+    compose,
+    address: async () => {
+      const [, port] = /:(\d+)\s*$/.exec(await compose('port', 'nginx', '3233')) ?? [];
+      if (port === undefined) throw new Error('nginx has no port.');
+      return `http://127.0.0.1:${port}`;
+    },
+    inspect: async (service) => {
+      const id = (await docker(['ps', '-aq', '--filter', `label=com.docker.compose.service=${service}`])).trim();
+      const [container] = JSON.parse(await docker(['inspect', id])) as Awaited<ReturnType<ComposeCluster['inspect']>>[];
+      if (container === undefined) throw new Error(`There is no container of ${service}.`);
+      return container;
+    },
+  };
+}
