@@ -43,7 +43,9 @@ if (!Object.values(counts).every((count) => Number.isInteger(count) && count >= 
 await ensureBuilt();
 const missing = missingForCluster();
 if (missing.length > 0) {
-  console.error(`Missing for a cluster: ${missing.join(', ')}. \`npm run test:all\` brings them on Debian.`);
+  console.error(
+    `Missing for a cluster: ${missing.join(', ')}. \`npm run test:all -- guarantees\` brings them on Debian.`,
+  );
   process.exit(1);
 }
 
