@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
-const ownScripts = Object.entries(scripts).filter(([, command]) => command.startsWith('node '));
+const ownScripts = Object.entries(scripts).filter(([, command]) => /^(exec )?node /.test(command));
 
 let folder: string;
 beforeEach(() => {
