@@ -51,16 +51,13 @@ async function runFunctions(api: ApiClient): Promise<void> {
 
 /** Ends a service's process as a crash would: the engine starts it again. */
 async function crash({ inspect }: ComposeCluster, service: string, whileDown: () => Promise<void>): Promise<void> {
-  const { State, RestartCount } = await inspect(service);
-  process.kill(State.Pid, 'SIGKILL');
+  const before = await inspect(service);
+  process.kill(before.pid, 'SIGKILL');
   // What it is being sent as it ends is lost: nobody may repeat a POST.
-  await until(`${service} has ended`, () => !existsSync(`/proc/${State.Pid}`));
+  await until(`${service} has ended`, () => !existsSync(`/proc/${before.pid}`));
   await whileDown();
-  const isBack = async (): Promise<boolean> => {
-    const now = await inspect(service);
-    return now.State.Running && now.RestartCount > RestartCount;
-  };
-  await until(`${service} is started again`, isBack, readyMs);
+  const isBack = async (): Promise<boolean> => (await inspect(service)).starts > before.starts;
+  await until(`${service} is ready again`, isBack, readyMs);
 }
 
 /** `java`: how this machine starts its Java, for the image of Kafka; undefined: it has none. */

@@ -28,8 +28,8 @@ export interface ComposeCluster {
   compose(...args: readonly string[]): Promise<string>;
   /** Address of nginx, once it is up. */
   address(): Promise<string>;
-  /** What the engine says of a service's container. */
-  inspect(service: string): Promise<{ State: { Pid: number; Running: boolean }; RestartCount: number }>;
+  /** The process of a service's container, and how often one has said there that it is ready. */
+  inspect(service: string): Promise<{ pid: number; starts: number }>;
 }
 
 /** The cluster of docker/compose.yaml, which is not started yet, with the images that stand for those of a registry. */
@@ -61,9 +61,8 @@ export function composeCluster({ docker, socketPath, folder }: DockerEngine): Co
     },
     inspect: async (service) => {
       const id = (await docker(['ps', '-aq', '--filter', `label=com.docker.compose.service=${service}`])).trim();
-      const [container] = JSON.parse(await docker(['inspect', id])) as Awaited<ReturnType<ComposeCluster['inspect']>>[];
-      if (container === undefined) throw new Error(`There is no container of ${service}.`);
-      return container;
+      const pid = Number(await docker(['inspect', '--format', '{{.State.Pid}}', id]));
+      return { pid, starts: (await docker(['logs', id])).split(' is ready at ').length - 1 };
     },
   };
 }
