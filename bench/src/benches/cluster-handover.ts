@@ -25,7 +25,7 @@ export async function measureHandover(context: BenchContext): Promise<Measuremen
   await cluster.api(1 - decider).invoke('onGpu');
   const [invoker] = cluster.invokers;
   if (invoker === undefined) throw new Error('there is no invoker');
-  const runsBefore = await runsOf(invoker);
+  const runsBefore = await runsOf(invoker, 'onGpu');
 
   const ending = new AbortController();
   const accepted: string[] = [];
@@ -42,7 +42,7 @@ export async function measureHandover(context: BenchContext): Promise<Measuremen
   ending.abort();
   await load;
   const { missing, records } = await untilStored(cluster, accepted, quietMs);
-  const runs = (await runsOf(invoker)) - runsBefore;
+  const runs = (await runsOf(invoker, 'onGpu')) - runsBefore;
   await cluster.stop();
 
   const starts = [...records.values()].map(({ start }) => start).sort((one, other) => one - other);

@@ -1,4 +1,4 @@
-import { invokePath, parseStartCounts, smallBody } from '../api.js';
+import { invokePath, smallBody } from '../api.js';
 import type { BenchContext, Measurement } from '../bench.js';
 import { storedRecords, untilStored } from '../cluster/records.js';
 import { startCluster, type Cluster, type Member } from '../cluster/running-cluster.js';
@@ -81,11 +81,12 @@ export async function measureRecover(context: BenchContext): Promise<Measurement
 
 /** The invoker whose count of runs rises with a run of the action. */
 async function homeOf(cluster: Cluster, action: string): Promise<Member> {
+  const counts = (): Promise<number[]> => Promise.all(cluster.invokers.map((invoker) => runsOf(invoker, action)));
   await cluster.api(0).invoke(action);
-  const before = await Promise.all(cluster.invokers.map(runsOf));
+  const before = await counts();
   await cluster.api(0).invoke(action);
   for (let look = 0; look < 100; look += 1) {
-    const after = await Promise.all(cluster.invokers.map(runsOf));
+    const after = await counts();
     const at = after.findIndex((runs, index) => runs > (before[index] ?? 0));
     if (at >= 0) return cluster.invokers[at] as Member;
     await pause(50);
@@ -93,11 +94,14 @@ async function homeOf(cluster: Cluster, action: string): Promise<Member> {
   throw new Error(`no invoker has counted a run of ${action}`);
 }
 
-/** Runs that an invoker has counted. */
-export async function runsOf({ url }: Pick<Member, 'url'>): Promise<number> {
+/** Runs of an action that an invoker has counted: health tests are runs, too. */
+export async function runsOf({ url }: Pick<Member, 'url'>, action: string): Promise<number> {
   const answer = await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(10_000) });
-  const { cold, prewarmed, injected, warm } = parseStartCounts(await answer.text());
-  return cold + prewarmed + injected + warm;
+  const counts = (await answer.text()).matchAll(/^openwhisk_action_activations_total\{(.*)\} (\d+)$/gm);
+  return [...counts].reduce(
+    (runs, [, labels, count]) => runs + (labels?.includes(`action="${action}"`) ? Number(count) : 0),
+    0,
+  );
 }
 
 /** Blocking calls of an action, one after the other. */

@@ -1,6 +1,6 @@
 import type { Database, RangeOptions, RootDatabase } from 'lmdb';
 import { open } from 'lmdb';
-import type { JsonObject, JsonValue } from '../json.js';
+import type { JsonObject } from '../json.js';
 import { isJsonObject } from '../json.js';
 import type { ProcessIdentity } from '../system/process-identity.js';
 import { isRunning, thisProcess } from '../system/process-identity.js';
@@ -21,16 +21,15 @@ import { systemDisk } from '../system/disk.js';
 import { KeyQueue } from './key-queue.js';
 import { LmdbAttachments } from './lmdb-attachments.js';
 import { checkLmdbFile } from './lmdb-check.js';
+import { LmdbViews } from './lmdb-views.js';
 import { LmdbWrites } from './lmdb-writes.js';
 import { StoreOpenError } from './store-error.js';
 import { addShared, sharedRowKey, withoutShared } from './shared-fields.js';
-import { parseRow, rangeOf, rowKey } from './view-key.js';
-import { emitRows, sharesValueOf, viewsOf } from './views.js';
+import { viewsOf } from './views.js';
 
 type Table = Database<Uint8Array, Uint8Array>;
 
 const tableOptions = { keyEncoding: 'binary', encoding: 'binary' } as const;
-const nothing = Buffer.alloc(0);
 const ownerKey = Buffer.from('owner');
 
 /**
@@ -75,7 +74,7 @@ function textOf(value: Uint8Array): string {
 
 class LmdbStore implements ArtifactStore {
   private readonly documents = new Map<DatabaseName, Table>();
-  private readonly views = new Map<ViewName, Table>();
+  private readonly views: LmdbViews;
   private readonly attachments: LmdbAttachments;
   private readonly writes = new LmdbWrites();
   /** Holds `database id` while a write of it is not yet durable. */
@@ -88,9 +87,8 @@ class LmdbStore implements ArtifactStore {
   ) {
     for (const database of Object.keys(viewsOf) as DatabaseName[]) {
       this.documents.set(database, root.openDB(database, tableOptions));
-      // A view may be named as a database is.
-      for (const view of viewsOf[database]) this.views.set(view, root.openDB(`view ${view}`, tableOptions));
     }
+    this.views = new LmdbViews(root, this.writes);
     this.attachments = new LmdbAttachments(root.openDB('attachments', tableOptions), this.writes);
   }
 
@@ -110,8 +108,9 @@ class LmdbStore implements ArtifactStore {
       const previous = before === undefined ? undefined : revisionOf(before);
       if (document._rev !== previous) throw new DocumentConflictError(document._id);
       const { revision, stored } = encodeDocument(withoutShared(database, document), previous);
+      if (before !== undefined) await this.views.settled(database);
       await this.writes.durable(() => {
-        if (before !== undefined) this.removeRows(database, this.decode(database, before));
+        if (before !== undefined) this.views.remove(database, this.decode(database, before));
         this.write(database, document, stored);
         if (attachments) this.attachments.replace(database, document._id, attachments);
       });
@@ -125,19 +124,23 @@ class LmdbStore implements ArtifactStore {
     const later: number[] = [];
     const table = this.table(database);
     const taken = new Set<string>();
-    const commit = this.writes.durable(() => {
+    const rows: Buffer[] = [];
+    let onDurable: (() => void) | undefined;
+    const written = this.writes.durable(() => {
       for (const [index, document] of documents.entries()) {
         const key = `${database} ${document._id}`;
         if (this.queue.isBusy(key) || taken.has(key)) {
           later.push(index);
         } else if (!table.doesExist(Buffer.from(document._id))) {
-          this.write(database, document, encodeNewDocument(withoutShared(database, document)));
+          this.write(database, document, encodeNewDocument(withoutShared(database, document)), rows);
           created[index] = true;
           taken.add(key);
           keys.push(key);
         }
       }
+      onDurable = this.views.defer(rows);
     });
+    const commit = written.then(() => onDurable?.());
     this.queue.holdAll(
       keys,
       commit.catch(() => undefined),
@@ -153,8 +156,9 @@ class LmdbStore implements ArtifactStore {
       const before = this.read(database, id);
       if (before === undefined) throw new NoDocumentError(id);
       if (revisionOf(before) !== revision) throw new DocumentConflictError(id);
+      await this.views.settled(database);
       await this.writes.durable(() => {
-        this.removeRows(database, this.decode(database, before));
+        this.views.remove(database, this.decode(database, before));
         this.writes.note(this.table(database).remove(Buffer.from(id)));
         this.attachments.removeAll(database, id);
       });
@@ -172,27 +176,19 @@ class LmdbStore implements ArtifactStore {
 
   async query(database: DatabaseName, query: ViewQuery): Promise<ViewRow[]> {
     if (query.limit === 0) return [];
-    const { start, end } = rangeOf(query.startKey, query.endKey);
-    const range: RangeOptions = query.descending ? { start: end, end: start, reverse: true } : { start, end };
-    if (query.limit !== undefined) range.limit = query.limit;
-    if (query.skip) range.offset = query.skip;
-    const found = Array.from(this.view(query.view).getRange(range), ({ key, value }) => ({
-      ...parseRow(key),
-      value: Buffer.from(value),
-    }));
-    return found.map(({ value, ...rest }) => {
-      const row: ViewRow = { ...rest, value: this.rowValue(query.view, value) };
-      if (query.includeDocs) this.addDocument(database, row);
-      return row;
-    });
+    this.checkOpen();
+    const rows = this.views.query(query);
+    if (query.includeDocs) for (const row of rows) this.addDocument(database, row);
+    return rows;
   }
 
   async count(_database: DatabaseName, query: { view: ViewName; startKey: ViewKey; endKey: ViewKey }): Promise<number> {
-    return this.view(query.view).getKeysCount(rangeOf(query.startKey, query.endKey));
+    this.checkOpen();
+    return this.views.count(query);
   }
 
   async getAttachment(database: DatabaseName, id: string, name: string): Promise<Attachment> {
-    if (this.closed) throw new Error('the store is closed');
+    this.checkOpen();
     return this.attachments.get(database, id, name);
   }
 
@@ -200,6 +196,7 @@ class LmdbStore implements ArtifactStore {
     if (this.writes.refused) return;
     this.writes.refuse();
     await this.queue.idle();
+    await this.views.idle();
     this.closed = true;
     await this.meta.remove(ownerKey);
     await this.root.close();
@@ -214,14 +211,13 @@ class LmdbStore implements ArtifactStore {
     });
   }
 
-  private table(database: DatabaseName): Table {
+  private checkOpen(): void {
     if (this.closed) throw new Error('the store is closed');
-    return this.documents.get(database) as Table;
   }
 
-  private view(view: ViewName): Table {
-    if (this.closed) throw new Error('the store is closed');
-    return this.views.get(view) as Table;
+  private table(database: DatabaseName): Table {
+    this.checkOpen();
+    return this.documents.get(database) as Table;
   }
 
   private read(database: DatabaseName, id: string): string | undefined {
@@ -232,29 +228,15 @@ class LmdbStore implements ArtifactStore {
   private decode(database: DatabaseName, stored: string): StoredDocument {
     const document = decodeDocument(stored);
     const key = sharedRowKey(database, document);
-    const row = key && this.view('activations').get(rowKey(key, document._id));
-    if (row) addShared(document, JSON.parse(textOf(row)) as JsonObject);
+    const row = key && this.views.valueOf('activations', key, document._id);
+    if (row) addShared(document, JSON.parse(row) as JsonObject);
     return document;
   }
 
-  private write(database: DatabaseName, document: StoredDocument, stored: string): void {
+  /** Rows that need not be in their views at once are added to `deferred`, if it is given. */
+  private write(database: DatabaseName, document: StoredDocument, stored: string, deferred?: Buffer[]): void {
     this.writes.note(this.table(database).put(Buffer.from(document._id), Buffer.from(stored)));
-    for (const { view, key, value, sharedKey } of emitRows(database, document)) {
-      const row = sharedKey ? rowKey(sharedKey, document._id) : Buffer.from(JSON.stringify(value));
-      this.writes.note(this.view(view).put(rowKey(key, document._id), row));
-    }
-  }
-
-  private removeRows(database: DatabaseName, document: StoredDocument): void {
-    for (const { view, key } of emitRows(database, document)) {
-      this.writes.note(this.view(view).remove(rowKey(key, document._id)));
-    }
-  }
-
-  private rowValue(view: ViewName, value: Uint8Array): JsonValue {
-    const shared = sharesValueOf[view];
-    const text = shared ? (this.view(shared).get(value) ?? nothing) : value;
-    return JSON.parse(textOf(text)) as JsonValue;
+    this.views.add(database, document, deferred);
   }
 
   /** The row's document, or the one that its value names (CouchDB's linked documents). */

@@ -17,7 +17,7 @@ import { DocumentConflictError, NoDocumentError } from './artifact-store.js';
 import { decodeDocument, encodeDocument, encodeNewDocument, revisionOf } from './document-codec.js';
 import { StoreWriteError } from './store-error.js';
 import { parseRow, rangeOf, rowKey } from './view-key.js';
-import { emitRows, viewsOf } from './views.js';
+import { emitRows, sharesValueOf, viewsOf } from './views.js';
 
 export interface SimulatedStoreOptions {
   clock: Clock;
@@ -164,7 +164,8 @@ class MemoryStore implements SimulatedStore {
       for (const each of emitted) {
         const row = rowKey(each.key, document._id);
         if (each.view !== view || row.compare(start) < 0 || row.compare(end) >= 0) continue;
-        const value = each.value ?? emitted.find((other) => other.key === each.sharedKey)?.value ?? null;
+        const shared = sharesValueOf[view];
+        const value = each.value ?? emitted.find((other) => other.view === shared)?.value ?? null;
         found.push({ row, value });
       }
     }

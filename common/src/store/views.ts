@@ -6,9 +6,8 @@ import type { DatabaseName, StoredDocument, ViewKey, ViewName } from './artifact
 export interface EmittedRow {
   view: ViewName;
   key: ViewKey;
-  /** The list row; undefined where the same document's row with `sharedKey` in the view's `sharesValueOf` has it. */
+  /** The list row; undefined where the same document's row in the view's `sharesValueOf` has it. */
   value?: JsonValue;
-  sharedKey?: ViewKey;
 }
 
 /** Views whose rows have the value that the document has in another view, where it is stored once. */
@@ -118,7 +117,6 @@ function emitActivations(document: StoredDocument): EmittedRow[] {
   const byName: EmittedRow = {
     view: 'activations-by-name',
     key: [`${namespace}/${pathOfName(document)}`, start],
-    sharedKey: summary.key,
   };
   return [summary, byName];
 }

@@ -4,8 +4,10 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { open as openLmdb } from 'lmdb';
 import { openLmdbStore } from '@gpuwhisk/common/store/lmdb-store';
 import { StoreOpenError } from '@gpuwhisk/common/store/store-error';
+import { parseRow, rowKey } from '@gpuwhisk/common/store/view-key';
 import { testArtifactStore } from './artifact-store.js';
 
 const makeFolder = (): Promise<string> => mkdtemp(join(tmpdir(), 'gpuwhisk-store-'));
@@ -61,6 +63,53 @@ describe('the LMDB store', () => {
     await expect(openLmdbStore(used)).rejects.toBeInstanceOf(StoreOpenError);
     expect((await store.get('whisks', 'guest/a')).text).toBe('kept');
     await store.close();
+  });
+
+  test('rows by name that were not in their view yet are found after a crash, and those of earlier releases', async () => {
+    const path = join(folder, 'rows');
+    const script = `
+      const { openLmdbStore } = await import(${JSON.stringify(import.meta.resolve('@gpuwhisk/common/store/lmdb-store'))});
+      const store = await openLmdbStore(${JSON.stringify(path)});
+      for (let batch = 0; batch < 25; batch++) {
+        const documents = Array.from({ length: 50 }, (_, at) => {
+          const activationId = String(batch * 50 + at).padStart(32, '0');
+          const name = 'a' + (at % 5);
+          return { _id: 'guest/' + activationId, namespace: 'guest', name, activationId, start: batch, annotations: [] };
+        });
+        await store.createMany('activations', documents);
+      }
+      console.log('stored');
+      setInterval(() => {}, 1000);`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    await once(child.stdout, 'data');
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+
+    const named = { view: 'activations-by-name', startKey: ['guest/a3'], endKey: ['guest/a3', Infinity] } as const;
+    const expectAll = async (): Promise<void> => {
+      const store = await openLmdbStore(path);
+      expect(await store.count('activations', named)).toBe(250);
+      const rows = await store.query('activations', { ...named, descending: true, skip: 5, limit: 12 });
+      // Ten a batch: five of the last one are skipped.
+      const starts = [...new Array<number>(5).fill(24), ...new Array<number>(7).fill(23)];
+      expect(rows.map(({ key }) => key)).toEqual(starts.map((start) => ['guest/a3', start]));
+      expect(rows.every(({ value }) => (value as { name: string }).name === 'a3')).toBe(true);
+      await store.close();
+    };
+    await expectAll();
+
+    const root = openLmdb({ path, noSubdir: false, maxDbs: 32 });
+    const view = root.openDB({ name: 'view activations-by-name', keyEncoding: 'binary', encoding: 'binary' });
+    const rows = [...view.getRange()].map(({ key }) => Buffer.from(key as Uint8Array));
+    expect(rows.length).toBeGreaterThanOrEqual(1000);
+    for (const row of rows) {
+      const { key, id } = parseRow(row);
+      await view.put(row, rowKey(['guest', key[1] as number], id));
+    }
+    await root.close();
+    await expectAll();
   });
 
   const damaged: [string, (bytes: Buffer) => Buffer][] = [

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
+import type { ArtifactStore, StoredDocument, ViewRow } from '@gpuwhisk/common/store/artifact-store';
 import { action, activation, idsIn, newestFirst } from './documents.js';
 import type { StoreUnderTest } from './documents.js';
 
@@ -164,6 +164,44 @@ export function testViews(held: StoreUnderTest): void {
       expect(await startsOf('guest/pkg/hello')).toEqual([20]);
       expect(await startsOf('guest/bound/hello')).toEqual([30]);
       expect(await startsOf('guest/fired')).toEqual([40]);
+    });
+
+    test('activations of many names that were created in many batches are listed by name, and counted', async () => {
+      const names = Array.from({ length: 7 }, (_, at) => `many${at}`);
+      const total = 1500;
+      for (let first = 0; first < total; first += 100) {
+        const batch = Array.from({ length: 100 }, (_, at) => {
+          const number = first + at;
+          return activation(100_000 + number, 1000 + number, { name: names[number % 7] as string, annotations: [] });
+        });
+        await held.store.createMany('activations', batch);
+      }
+      const expected = (name: number): number[] =>
+        Array.from({ length: total }, (_, at) => at)
+          .filter((at) => at % 7 === name)
+          .map((at) => 1000 + at);
+      const startsOf = (rows: ViewRow[]): unknown[] => rows.map(({ value }) => (value as { start: number }).start);
+      for (const [at, name] of names.entries()) {
+        const newest = newestFirst('activations-by-name', `guest/${name}`);
+        const all = await held.store.query('activations', newest);
+        expect(startsOf(all)).toEqual(expected(at).reverse());
+        const page = await held.store.query('activations', { ...newest, skip: 3, limit: 5 });
+        expect(startsOf(page)).toEqual(expected(at).reverse().slice(3, 8));
+        const { view } = newest;
+        const range = { view, startKey: [`guest/${name}`, 1100], endKey: [`guest/${name}`, 1400] };
+        const between = expected(at).filter((start) => start >= 1100 && start <= 1400);
+        expect(startsOf(await held.store.query('activations', range))).toEqual(between);
+        expect(await held.store.count('activations', range)).toBe(between.length);
+      }
+      const gone = activation(100_000 + total - 1, 1000 + total - 1)._id;
+      const { _rev: revision } = await held.store.get('activations', gone);
+      await held.store.delete('activations', gone, revision as string);
+      const left = expected((total - 1) % 7).slice(0, -1);
+      const rows = await held.store.query(
+        'activations',
+        newestFirst('activations-by-name', `guest/many${(total - 1) % 7}`),
+      );
+      expect(startsOf(rows)).toEqual(left.reverse());
     });
 
     test('identities are found by namespace and by key, with their limits', async () => {

@@ -1,0 +1,127 @@
+import type { Database, RangeOptions, RootDatabase } from 'lmdb';
+import type { JsonValue } from '../json.js';
+import type { DatabaseName, StoredDocument, ViewKey, ViewName, ViewQuery, ViewRow } from './artifact-store.js';
+import { DeferredRows } from './deferred-rows.js';
+import type { LmdbWrites } from './lmdb-writes.js';
+import { parseRow, rangeOf, rowKey } from './view-key.js';
+import { emitRows, sharesValueOf, viewsOf } from './views.js';
+
+type Table = Database<Uint8Array, Uint8Array>;
+type Range = Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>;
+
+const nothing = Buffer.alloc(0);
+/** A view whose rows, of documents that are created together, would be all over it. */
+const deferredView = 'activations-by-name';
+
+function textOf(value: Uint8Array): string {
+  return Buffer.from(value.buffer, value.byteOffset, value.length).toString('utf8');
+}
+
+/** The views of the store in LMDB: a row is its key and the document's id (view-key.ts) → its value as JSON. */
+export class LmdbViews {
+  private readonly tables = new Map<ViewName, Table>();
+  private readonly deferred: DeferredRows;
+
+  constructor(
+    root: RootDatabase<Uint8Array, Uint8Array>,
+    private readonly writes: LmdbWrites,
+  ) {
+    const options = { keyEncoding: 'binary', encoding: 'binary' } as const;
+    for (const view of Object.values(viewsOf).flat()) {
+      // A view may be named as a database is.
+      this.tables.set(view, root.openDB(`view ${view}`, options));
+    }
+    this.deferred = new DeferredRows(this.table(deferredView), root.openDB('deferred rows', options), writes);
+  }
+
+  /** Writes a document's rows as part of a durable write, but for those that it adds to `deferred`, if that is given. */
+  add(database: DatabaseName, document: StoredDocument, deferred?: Buffer[]): void {
+    for (const { view, key, value } of emitRows(database, document)) {
+      const row = rowKey(key, document._id);
+      if (deferred !== undefined && view === deferredView) deferred.push(row);
+      else {
+        this.writes.note(this.table(view).put(row, value === undefined ? nothing : Buffer.from(JSON.stringify(value))));
+      }
+    }
+  }
+
+  /** Keeps rows as part of a durable write until they are put into their view; what it returns is to be called once that has succeeded. */
+  defer(rows: readonly Buffer[]): () => void {
+    return this.deferred.add(rows);
+  }
+
+  /** Removes a document's rows as part of a durable write; they must be `settled`. */
+  remove(database: DatabaseName, document: StoredDocument): void {
+    for (const { view, key } of emitRows(database, document)) {
+      this.writes.note(this.table(view).remove(rowKey(key, document._id)));
+    }
+  }
+
+  /** Resolves when the rows of a database's documents are in their views. Rejects with StoreWriteError. */
+  async settled(database: DatabaseName): Promise<void> {
+    if (viewsOf[database].includes(deferredView)) await this.deferred.merged();
+  }
+
+  /** Resolves when nothing is being written. */
+  idle(): Promise<void> {
+    return this.deferred.idle();
+  }
+
+  /** A row's value as it is stored; undefined if there is no such row. */
+  valueOf(view: ViewName, key: ViewKey, id: string): string | undefined {
+    const value = this.table(view).get(rowKey(key, id));
+    return value && textOf(value);
+  }
+
+  query(query: ViewQuery): ViewRow[] {
+    // Read whole first: whoever reads a value goes through the buffer that the range lends its values from.
+    return this.find(query).map(({ row, value }) => {
+      const { key, id } = parseRow(row);
+      return { key, id, value: this.shown(query.view, key, id, value) };
+    });
+  }
+
+  count(range: Range): number {
+    return this.table(range.view).getKeysCount(rangeOf(range.startKey, range.endKey)) + this.deferredIn(range).length;
+  }
+
+  private find(query: ViewQuery): { row: Buffer; value: Buffer }[] {
+    const { limit, skip = 0, descending = false, view } = query;
+    const deferred = this.deferredIn(query);
+    const hasAll = deferred.length === 0;
+    const { start, end } = rangeOf(query.startKey, query.endKey);
+    const range: RangeOptions = descending ? { start: end, end: start, reverse: true } : { start, end };
+    if (hasAll && skip > 0) range.offset = skip;
+    if (limit !== undefined) range.limit = hasAll ? limit : skip + limit;
+    const found: { row: Buffer; value: Buffer }[] = Array.from(this.table(view).getRange(range), ({ key, value }) => ({
+      row: Buffer.from(key),
+      value: Buffer.from(value),
+    }));
+    if (hasAll) return found;
+    for (const row of deferred) found.push({ row, value: nothing });
+    found.sort((one, other) => Buffer.compare(one.row, other.row) * (descending ? -1 : 1));
+    return found.slice(skip, limit === undefined ? undefined : skip + limit);
+  }
+
+  /** Rows of a range that are not in their view yet. */
+  private deferredIn({ view, startKey, endKey }: Range): Buffer[] {
+    if (view !== deferredView) return [];
+    const { start, end } = rangeOf(startKey, endKey);
+    const table = this.table(view);
+    return this.deferred.within(start, end).filter((row) => !table.doesExist(row));
+  }
+
+  private shown(view: ViewName, key: (string | number)[], id: string, value: Uint8Array): JsonValue {
+    const shared = sharesValueOf[view];
+    if (shared === undefined) return JSON.parse(textOf(value)) as JsonValue;
+    const [path, start] = key as [string, number];
+    // Earlier releases stored the key of the row that has the value.
+    const ownKey = [path.slice(0, path.indexOf('/')), start];
+    const sharing: Uint8Array = value.length > 0 ? value : rowKey(ownKey, id);
+    return JSON.parse(textOf(this.table(shared).get(sharing) ?? nothing)) as JsonValue;
+  }
+
+  private table(view: ViewName): Table {
+    return this.tables.get(view) as Table;
+  }
+}
