@@ -12,7 +12,8 @@ const gpuCount = 16;
 const gpuMemoryMiB = 24_000;
 const profileCount = 48;
 const jobs = 120;
-const warmUps = 30;
+/** A platform that has been at work for a minute: until then the engine compiles. */
+const warmUps = 300;
 const rounds = 200;
 const samples = 1000;
 
