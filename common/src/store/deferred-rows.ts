@@ -1,7 +1,5 @@
-import type { Database } from 'lmdb';
+import type { Table } from './lmdb-table.js';
 import type { LmdbWrites } from './lmdb-writes.js';
-
-type Table = Database<Uint8Array, Uint8Array>;
 
 /** Rows that are put into their view together. */
 const rowsPerMerge = 1000;

@@ -1,6 +1,6 @@
-import type { Database } from 'lmdb';
 import type { Attachment, DatabaseName, NamedAttachment } from './artifact-store.js';
 import { NoDocumentError } from './artifact-store.js';
+import type { Table } from './lmdb-table.js';
 import type { LmdbWrites } from './lmdb-writes.js';
 import { rangeUnder, rowKey } from './view-key.js';
 
@@ -15,7 +15,7 @@ interface Description {
 /** Attachments: [database, id, name] → its description, [database, id, name, 0...] → its pieces. */
 export class LmdbAttachments {
   constructor(
-    private readonly table: Database<Uint8Array, Uint8Array>,
+    private readonly table: Table,
     private readonly writes: LmdbWrites,
   ) {}
 

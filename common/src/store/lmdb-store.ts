@@ -1,4 +1,4 @@
-import type { Database, RangeOptions, RootDatabase } from 'lmdb';
+import type { RangeOptions, RootDatabase } from 'lmdb';
 import { open } from 'lmdb';
 import type { JsonObject } from '../json.js';
 import { isJsonObject } from '../json.js';
@@ -21,15 +21,14 @@ import { systemDisk } from '../system/disk.js';
 import { KeyQueue } from './key-queue.js';
 import { LmdbAttachments } from './lmdb-attachments.js';
 import { checkLmdbFile } from './lmdb-check.js';
+import { tableOptions, textOf } from './lmdb-table.js';
+import type { Table } from './lmdb-table.js';
 import { LmdbViews } from './lmdb-views.js';
 import { LmdbWrites } from './lmdb-writes.js';
 import { StoreOpenError } from './store-error.js';
 import { addShared, sharedRowKey, withoutShared } from './shared-fields.js';
 import { viewsOf } from './views.js';
 
-type Table = Database<Uint8Array, Uint8Array>;
-
-const tableOptions = { keyEncoding: 'binary', encoding: 'binary' } as const;
 const ownerKey = Buffer.from('owner');
 
 /**
@@ -66,10 +65,6 @@ function claim(root: RootDatabase<Uint8Array, Uint8Array>, folder: string): Tabl
     meta.putSync(ownerKey, Buffer.from(JSON.stringify(thisProcess())));
   });
   return meta;
-}
-
-function textOf(value: Uint8Array): string {
-  return Buffer.from(value.buffer, value.byteOffset, value.length).toString('utf8');
 }
 
 class LmdbStore implements ArtifactStore {

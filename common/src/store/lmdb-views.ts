@@ -1,21 +1,19 @@
-import type { Database, RangeOptions, RootDatabase } from 'lmdb';
+import type { RangeOptions, RootDatabase } from 'lmdb';
 import type { JsonValue } from '../json.js';
 import type { DatabaseName, StoredDocument, ViewKey, ViewName, ViewQuery, ViewRow } from './artifact-store.js';
 import { DeferredRows } from './deferred-rows.js';
+import { tableOptions, textOf } from './lmdb-table.js';
+import type { Table } from './lmdb-table.js';
 import type { LmdbWrites } from './lmdb-writes.js';
 import { parseRow, rangeOf, rowKey } from './view-key.js';
 import { emitRows, sharesValueOf, viewsOf } from './views.js';
 
-type Table = Database<Uint8Array, Uint8Array>;
-type Range = Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>;
+/** Of rows as they are stored; the start is part of it, the end is not. */
+type Range = ReturnType<typeof rangeOf>;
 
 const nothing = Buffer.alloc(0);
 /** A view whose rows, of documents that are created together, would be all over it. */
 const deferredView = 'activations-by-name';
-
-function textOf(value: Uint8Array): string {
-  return Buffer.from(value.buffer, value.byteOffset, value.length).toString('utf8');
-}
 
 /** The views of the store in LMDB: a row is its key and the document's id (view-key.ts) → its value as JSON. */
 export class LmdbViews {
@@ -26,12 +24,11 @@ export class LmdbViews {
     root: RootDatabase<Uint8Array, Uint8Array>,
     private readonly writes: LmdbWrites,
   ) {
-    const options = { keyEncoding: 'binary', encoding: 'binary' } as const;
     for (const view of Object.values(viewsOf).flat()) {
       // A view may be named as a database is.
-      this.tables.set(view, root.openDB(`view ${view}`, options));
+      this.tables.set(view, root.openDB(`view ${view}`, tableOptions));
     }
-    this.deferred = new DeferredRows(this.table(deferredView), root.openDB('deferred rows', options), writes);
+    this.deferred = new DeferredRows(this.table(deferredView), root.openDB('deferred rows', tableOptions), writes);
   }
 
   /** Writes a document's rows as part of a durable write, but for those that it adds to `deferred`, if that is given. */
@@ -73,6 +70,7 @@ export class LmdbViews {
     return value && textOf(value);
   }
 
+  /** The rows that a query asks for, without documents. */
   query(query: ViewQuery): ViewRow[] {
     // Read whole first: whoever reads a value goes through the buffer that the range lends its values from.
     return this.find(query).map(({ row, value }) => {
@@ -81,15 +79,17 @@ export class LmdbViews {
     });
   }
 
-  count(range: Range): number {
-    return this.table(range.view).getKeysCount(rangeOf(range.startKey, range.endKey)) + this.deferredIn(range).length;
+  /** How many rows a view has from one key to another. */
+  count({ view, startKey, endKey }: Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>): number {
+    const range = rangeOf(startKey, endKey);
+    return this.table(view).getKeysCount(range) + this.deferredIn(view, range).length;
   }
 
   private find(query: ViewQuery): { row: Buffer; value: Buffer }[] {
     const { limit, skip = 0, descending = false, view } = query;
-    const deferred = this.deferredIn(query);
-    const hasAll = deferred.length === 0;
     const { start, end } = rangeOf(query.startKey, query.endKey);
+    const deferred = this.deferredIn(view, { start, end });
+    const hasAll = deferred.length === 0;
     const range: RangeOptions = descending ? { start: end, end: start, reverse: true } : { start, end };
     if (hasAll && skip > 0) range.offset = skip;
     if (limit !== undefined) range.limit = hasAll ? limit : skip + limit;
@@ -104,9 +104,8 @@ export class LmdbViews {
   }
 
   /** Rows of a range that are not in their view yet. */
-  private deferredIn({ view, startKey, endKey }: Range): Buffer[] {
+  private deferredIn(view: ViewName, { start, end }: Range): Buffer[] {
     if (view !== deferredView) return [];
-    const { start, end } = rangeOf(startKey, endKey);
     const table = this.table(view);
     return this.deferred.within(start, end).filter((row) => !table.doesExist(row));
   }

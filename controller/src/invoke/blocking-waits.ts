@@ -9,20 +9,21 @@ import type { InvokeOutcome } from './invoke-service.js';
 
 /** The record is looked for so often: what tells the result may be lost. */
 const lookMs = 15_000;
-/** And so often once the activation is known to have ended. */
+/** And so often once the activation is known to have ended; it is seen so often who is due, too. */
 const lookEndedMs = 1000;
 
 interface Wait {
   namespace: string;
   /** Ends it. */
   end: Timer;
-  /** The next look for the record. */
-  look: Timer;
-  lookMs: number;
+  /** When the record is looked for next, monotonic ms; Infinity: it is being looked for. */
+  lookAtMs: number;
+  hasEnded: boolean;
   settle(outcome: InvokeOutcome): void;
   refuse(error: ApiError): void;
 }
 
+/** What the waits are made of. */
 export interface BlockingWaitsDependencies {
   clock: Clock;
   logger: Logger;
@@ -33,19 +34,23 @@ export interface BlockingWaitsDependencies {
 /** Callers who wait for the results of their activations. */
 export class BlockingWaits {
   private readonly waits = new Map<string, Wait>();
+  private isLooking = false;
 
   constructor(private readonly dependencies: BlockingWaitsDependencies) {}
 
+  /** Callers who wait. */
   get size(): number {
     return this.waits.size;
   }
 
   /** Resolves with the result, or after `waitMs` with the id; rejects with what it was refused for. */
   wait(namespace: string, activationId: string, waitMs: number): Promise<InvokeOutcome> {
+    const { clock } = this.dependencies;
     return new Promise((settle, refuse) => {
-      const end = this.dependencies.clock.setTimer(waitMs, () => this.give(activationId));
-      const look = this.lookLater(activationId, lookMs);
-      this.waits.set(activationId, { namespace, end, look, lookMs, settle, refuse });
+      const end = clock.setTimer(waitMs, () => this.give(activationId));
+      const lookAtMs = clock.monotonicMs() + lookMs;
+      this.waits.set(activationId, { namespace, end, lookAtMs, hasEnded: false, settle, refuse });
+      this.lookLater();
     });
   }
 
@@ -58,10 +63,9 @@ export class BlockingWaits {
   /** It has ended; if its result does not come, the record has it. */
   ended(activationId: string): void {
     const wait = this.waits.get(activationId);
-    if (wait === undefined || wait.lookMs === lookEndedMs) return;
-    wait.lookMs = lookEndedMs;
-    wait.look.cancel();
-    wait.look = this.lookLater(activationId, lookEndedMs);
+    if (wait === undefined || wait.hasEnded) return;
+    wait.hasEnded = true;
+    if (wait.lookAtMs !== Infinity) wait.lookAtMs = this.dependencies.clock.monotonicMs() + lookEndedMs;
   }
 
   /** It is not run after all; false if nobody waits. */
@@ -88,19 +92,26 @@ export class BlockingWaits {
   private take(activationId: string): Wait | undefined {
     const wait = this.waits.get(activationId);
     wait?.end.cancel();
-    wait?.look.cancel();
     this.waits.delete(activationId);
     return wait;
   }
 
-  private lookLater(activationId: string, ms: number): Timer {
-    return this.dependencies.clock.setTimer(ms, () => void this.look(activationId));
+  /** One timer for all: most wait for a few ms. */
+  private lookLater(): void {
+    if (this.isLooking || this.waits.size === 0) return;
+    this.isLooking = true;
+    const { clock } = this.dependencies;
+    clock.setBackgroundTimer(lookEndedMs, () => {
+      this.isLooking = false;
+      const nowMs = clock.monotonicMs();
+      for (const [activationId, wait] of this.waits) if (wait.lookAtMs <= nowMs) void this.look(activationId, wait);
+      this.lookLater();
+    });
   }
 
-  private async look(activationId: string): Promise<void> {
-    const { store, logger } = this.dependencies;
-    const wait = this.waits.get(activationId);
-    if (wait === undefined) return;
+  private async look(activationId: string, wait: Wait): Promise<void> {
+    const { store, logger, clock } = this.dependencies;
+    wait.lookAtMs = Infinity;
     try {
       const found = await store.get('activations', activationDocumentId(wait.namespace, activationId));
       this.settle({ ...readActivation(found), logs: [] });
@@ -109,6 +120,6 @@ export class BlockingWaits {
         logger.warn({ activationId, error: String(error) }, 'a record that a caller waits for could not be looked up');
       }
     }
-    if (this.waits.get(activationId) === wait) wait.look = this.lookLater(activationId, wait.lookMs);
+    wait.lookAtMs = clock.monotonicMs() + (wait.hasEnded ? lookEndedMs : lookMs);
   }
 }
