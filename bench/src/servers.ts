@@ -53,7 +53,7 @@ export function startPlatform(cleanup: Cleanup, settings: PlatformSettings): Pro
   const args = [
     ...(settings.nodeFlags ?? []),
     // As package.json's start script has it.
-    '--max-semi-space-size=32',
+    '--max-semi-space-size=64',
     join(repositoryDir, 'standalone', 'dist', 'main.js'),
     ...['--port', String(settings.port ?? 0), '--data', settings.dataDir, ...benchFlags],
     ...(settings.stemCells === false ? ['--stem-cells', 'false'] : []),

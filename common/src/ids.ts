@@ -2,13 +2,20 @@ import type { Random } from './system/random.js';
 
 const alphanumerics = Buffer.from('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz', 'latin1');
 
+/** The digits of a time, which many ids in turn share. */
+let prefix = '';
+let prefixMs = -1;
+
 /**
  * A new activation id: 32 lower-case hex digits. The first twelve are the time (epoch ms), so that records
  * made together lie together on disk; the rest is random.
  */
 export function newActivationId(nowMs: number, random: Random): string {
-  const bytes = random.bytes(10);
-  return nowMs.toString(16).padStart(12, '0') + Buffer.from(bytes.buffer, bytes.byteOffset, 10).toString('hex');
+  if (nowMs !== prefixMs) {
+    prefixMs = nowMs;
+    prefix = nowMs.toString(16).padStart(12, '0');
+  }
+  return prefix + random.hex(10);
 }
 
 /** Whether `text` can be an activation id. */
@@ -16,10 +23,9 @@ export function isActivationId(text: string): boolean {
   return /^[0-9a-f]{32}$/.test(text);
 }
 
-/** A new transaction id: 32 alphanumerics. Hex digits do: Buffer writes them quickest, and each request has one. */
+/** A new transaction id: 32 alphanumerics. Hex digits do: they are written quickest, and each request has one. */
 export function newTransactionId(random: Random): string {
-  const bytes = random.bytes(16);
-  return Buffer.from(bytes.buffer, bytes.byteOffset, 16).toString('hex');
+  return random.hex(16);
 }
 
 /** A new key of an identity: 64 alphanumerics. */

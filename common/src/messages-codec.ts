@@ -111,9 +111,14 @@ function checkOptional(value: JsonValue | undefined, type: 'string' | 'boolean' 
 
 /** The message itself if it lacks none of `defaults`. */
 function withDefaults(message: JsonObject, defaults: JsonObject): JsonObject {
-  const nothing = Object.keys(message).some((name) => message[name] === null);
-  const lacks = Object.keys(defaults).some((name) => message[name] === undefined);
-  if (!nothing && !lacks) return message;
+  if (!lacksSome(message, defaults)) return message;
   const given = Object.entries(message).filter(([, value]) => value !== null);
   return { ...defaults, ...Object.fromEntries(given) };
+}
+
+/** Each message is looked at, so nothing is made for it. */
+function lacksSome(message: JsonObject, defaults: JsonObject): boolean {
+  for (const name in defaults) if (message[name] === undefined) return true;
+  for (const name in message) if (message[name] === null) return true;
+  return false;
 }

@@ -66,7 +66,8 @@ export class Group {
   schedulePump(): void {
     if (this.pumpScheduled || this.handler === undefined) return;
     this.pumpScheduled = true;
-    queueMicrotask(() => this.pump());
+    // Cheaper than queueMicrotask, which keeps a context for each.
+    void Promise.resolve().then(() => this.pump());
   }
 
   /** The handler's hold on a message ends; false if it was done before. */

@@ -14,11 +14,11 @@ interface Batch {
 /**
  * The rows of a view which documents that are created together have all over it. Put there with them, each would cost the
  * writing of a page or more; so they are in a log, one entry for all of them, until there are a thousand. A row is a key
- * without a value. Whoever reads the view looks here, too.
+ * without a value. Whoever reads the view looks there, too (deferredWithin).
  */
 export class DeferredRows {
   /** Durable in the log, the oldest first; those being put into the view are the first ones. */
-  private readonly batches: Batch[] = [];
+  private readonly batches: Batch[];
   private nextEntry = 0;
   private merging: Promise<void> | undefined;
 
@@ -27,10 +27,9 @@ export class DeferredRows {
     private readonly log: Table,
     private readonly writes: LmdbWrites,
   ) {
-    for (const { key, value } of log.getRange()) {
-      this.batches.push({ key: Buffer.from(key), rows: decode(Buffer.from(value)) });
-      this.nextEntry = Number(Buffer.from(key).readBigUInt64BE()) + 1;
-    }
+    this.batches = batchesIn(log);
+    const last = this.batches.at(-1);
+    if (last) this.nextEntry = Number(last.key.readBigUInt64BE()) + 1;
   }
 
   /** Logs rows as part of a durable write; the function returned is to be called when that has succeeded. */
@@ -45,12 +44,6 @@ export class DeferredRows {
       // What cannot be put there now stays in the log, and is tried again with the next.
       if (waiting >= rowsPerMerge) this.merge().catch(() => undefined);
     };
-  }
-
-  /** Those of `start` (included) to `end` (excluded), in no order. Some may be in the view by now. */
-  within(start: Uint8Array, end: Uint8Array): Buffer[] {
-    const isWithin = (row: Buffer): boolean => Buffer.compare(row, start) >= 0 && Buffer.compare(row, end) < 0;
-    return this.batches.flatMap(({ rows }) => rows.filter(isWithin));
   }
 
   /** Resolves when what is in the log now is in the view. Rejects with StoreWriteError. */
@@ -78,6 +71,16 @@ export class DeferredRows {
     });
     this.batches.splice(0, batches.length);
   }
+}
+
+/** The rows in the log from `start` (included) to `end` (excluded), in no order. Some may be in the view by now. */
+export function deferredWithin(log: Table, start: Uint8Array, end: Uint8Array): Buffer[] {
+  const isWithin = (row: Buffer): boolean => Buffer.compare(row, start) >= 0 && Buffer.compare(row, end) < 0;
+  return batchesIn(log).flatMap(({ rows }) => rows.filter(isWithin));
+}
+
+function batchesIn(log: Table): Batch[] {
+  return Array.from(log.getRange(), ({ key, value }) => ({ key: Buffer.from(key), rows: decode(Buffer.from(value)) }));
 }
 
 /** Each row after its length in two bytes. */

@@ -1,6 +1,4 @@
-import type { RangeOptions, RootDatabase } from 'lmdb';
-import { open } from 'lmdb';
-import type { JsonObject } from '../json.js';
+import type { RangeOptions } from 'lmdb';
 import { isJsonObject } from '../json.js';
 import type { ProcessIdentity } from '../system/process-identity.js';
 import { isRunning, thisProcess } from '../system/process-identity.js';
@@ -16,18 +14,18 @@ import type {
   ViewRow,
 } from './artifact-store.js';
 import { DocumentConflictError, NoDocumentError } from './artifact-store.js';
-import { decodeDocument, encodeDocument, encodeNewDocument, revisionOf } from './document-codec.js';
+import { CreationThread } from './creation-thread.js';
+import { encodeDocument, encodeNewDocument, revisionOf } from './document-codec.js';
 import { systemDisk } from '../system/disk.js';
 import { KeyQueue } from './key-queue.js';
 import { LmdbAttachments } from './lmdb-attachments.js';
 import { checkLmdbFile } from './lmdb-check.js';
-import { tableOptions, textOf } from './lmdb-table.js';
-import type { Table } from './lmdb-table.js';
-import { LmdbViews } from './lmdb-views.js';
+import { LmdbDocuments } from './lmdb-documents.js';
+import { openRoot, tableOptions, textOf } from './lmdb-table.js';
+import type { Root, Table } from './lmdb-table.js';
 import { LmdbWrites } from './lmdb-writes.js';
-import { StoreOpenError } from './store-error.js';
-import { addShared, sharedRowKey, withoutShared } from './shared-fields.js';
-import { viewsOf } from './views.js';
+import { StoreOpenError, StoreWriteError } from './store-error.js';
+import { withoutShared } from './shared-fields.js';
 
 const ownerKey = Buffer.from('owner');
 
@@ -38,13 +36,12 @@ const ownerKey = Buffer.from('owner');
  * Throws StoreOpenError.
  */
 export async function openLmdbStore(folder: string): Promise<ArtifactStore> {
-  let root: RootDatabase<Uint8Array, Uint8Array> | undefined;
+  let root: Root | undefined;
   try {
     await systemDisk.makeFolder(folder);
     await checkLmdbFile(systemDisk, folder);
-    // Without overlappingSync a commit is reported once it is on disk, which is what put and createMany promise.
-    root = open({ path: folder, noSubdir: false, overlappingSync: false, maxDbs: 32, ...tableOptions });
-    return new LmdbStore(root, claim(root, folder));
+    root = openRoot(folder);
+    return new LmdbStore(folder, root, claim(root, folder));
   } catch (error) {
     await root?.close();
     if (error instanceof StoreOpenError) throw error;
@@ -54,7 +51,7 @@ export async function openLmdbStore(folder: string): Promise<ArtifactStore> {
 }
 
 /** Notes this process as the folder's only user. */
-function claim(root: RootDatabase<Uint8Array, Uint8Array>, folder: string): Table {
+function claim(root: Root, folder: string): Table {
   const meta: Table = root.openDB('meta', tableOptions);
   meta.transactionSync(() => {
     const owner = meta.get(ownerKey);
@@ -68,29 +65,28 @@ function claim(root: RootDatabase<Uint8Array, Uint8Array>, folder: string): Tabl
 }
 
 class LmdbStore implements ArtifactStore {
-  private readonly documents = new Map<DatabaseName, Table>();
-  private readonly views: LmdbViews;
+  private readonly documents: LmdbDocuments;
   private readonly attachments: LmdbAttachments;
   private readonly writes = new LmdbWrites();
+  private readonly creation: CreationThread;
   /** Holds `database id` while a write of it is not yet durable. */
   private readonly queue = new KeyQueue();
   private closed = false;
 
   constructor(
-    private readonly root: RootDatabase<Uint8Array, Uint8Array>,
+    folder: string,
+    private readonly root: Root,
     private readonly meta: Table,
   ) {
-    for (const database of Object.keys(viewsOf) as DatabaseName[]) {
-      this.documents.set(database, root.openDB(database, tableOptions));
-    }
-    this.views = new LmdbViews(root, this.writes);
+    this.documents = new LmdbDocuments(root, this.writes);
     this.attachments = new LmdbAttachments(root.openDB('attachments', tableOptions), this.writes);
+    this.creation = new CreationThread(folder);
   }
 
   async get(database: DatabaseName, id: string): Promise<StoredDocument> {
     const stored = this.read(database, id);
     if (stored === undefined) throw new NoDocumentError(id);
-    return this.decode(database, stored);
+    return this.documents.decode(database, stored);
   }
 
   async put(
@@ -103,10 +99,10 @@ class LmdbStore implements ArtifactStore {
       const previous = before === undefined ? undefined : revisionOf(before);
       if (document._rev !== previous) throw new DocumentConflictError(document._id);
       const { revision, stored } = encodeDocument(withoutShared(database, document), previous);
-      if (before !== undefined) await this.views.settled(database);
+      if (before !== undefined) await this.settled(database);
       await this.writes.durable(() => {
-        if (before !== undefined) this.views.remove(database, this.decode(database, before));
-        this.write(database, document, stored);
+        if (before !== undefined) this.documents.views.remove(database, this.documents.decode(database, before));
+        this.documents.write(database, document, stored);
         if (attachments) this.attachments.replace(database, document._id, attachments);
       });
       return revision;
@@ -114,33 +110,16 @@ class LmdbStore implements ArtifactStore {
   }
 
   async createMany(database: DatabaseName, documents: readonly StoredDocument[]): Promise<boolean[]> {
-    const created = new Array<boolean>(documents.length).fill(false);
-    const keys: string[] = [];
+    if (this.writes.refused) throw new StoreWriteError('the store is closed');
+    const keys = new Map<string, number>();
     const later: number[] = [];
-    const table = this.table(database);
-    const taken = new Set<string>();
-    const rows: Buffer[] = [];
-    let onDurable: (() => void) | undefined;
-    const written = this.writes.durable(() => {
-      for (const [index, document] of documents.entries()) {
-        const key = `${database} ${document._id}`;
-        if (this.queue.isBusy(key) || taken.has(key)) {
-          later.push(index);
-        } else if (!table.doesExist(Buffer.from(document._id))) {
-          this.write(database, document, encodeNewDocument(withoutShared(database, document)), rows);
-          created[index] = true;
-          taken.add(key);
-          keys.push(key);
-        }
-      }
-      onDurable = this.views.defer(rows);
-    });
-    const commit = written.then(() => onDurable?.());
-    this.queue.holdAll(
-      keys,
-      commit.catch(() => undefined),
-    );
-    await commit;
+    for (const [index, { _id: id }] of documents.entries()) {
+      const key = `${database} ${id}`;
+      if (this.queue.isBusy(key) || keys.has(key)) later.push(index);
+      else keys.set(key, index);
+    }
+    const created = new Array<boolean>(documents.length).fill(false);
+    if (keys.size > 0) await this.createNow(database, documents, keys, created);
     // Those that somebody else was writing: again, when that is done.
     for (const index of later) created[index] = await this.createOne(database, documents[index] as StoredDocument);
     return created;
@@ -151,10 +130,10 @@ class LmdbStore implements ArtifactStore {
       const before = this.read(database, id);
       if (before === undefined) throw new NoDocumentError(id);
       if (revisionOf(before) !== revision) throw new DocumentConflictError(id);
-      await this.views.settled(database);
+      await this.settled(database);
       await this.writes.durable(() => {
-        this.views.remove(database, this.decode(database, before));
-        this.writes.note(this.table(database).remove(Buffer.from(id)));
+        this.documents.views.remove(database, this.documents.decode(database, before));
+        this.writes.note(this.documents.table(database).remove(Buffer.from(id)));
         this.attachments.removeAll(database, id);
       });
     });
@@ -164,22 +143,23 @@ class LmdbStore implements ArtifactStore {
     if (limit === 0) return [];
     const range: RangeOptions = { limit };
     if (after !== undefined) Object.assign(range, { start: Buffer.from(after), exclusiveStart: true });
+    this.checkOpen();
     // Read whole first: what decoding reads goes through the buffer that the range lends its values from.
-    const found = Array.from(this.table(database).getRange(range), ({ value }) => textOf(value));
-    return found.map((stored) => this.decode(database, stored));
+    const found = Array.from(this.documents.table(database).getRange(range), ({ value }) => textOf(value));
+    return found.map((stored) => this.documents.decode(database, stored));
   }
 
   async query(database: DatabaseName, query: ViewQuery): Promise<ViewRow[]> {
     if (query.limit === 0) return [];
     this.checkOpen();
-    const rows = this.views.query(query);
+    const rows = this.documents.views.query(query);
     if (query.includeDocs) for (const row of rows) this.addDocument(database, row);
     return rows;
   }
 
   async count(_database: DatabaseName, query: { view: ViewName; startKey: ViewKey; endKey: ViewKey }): Promise<number> {
     this.checkOpen();
-    return this.views.count(query);
+    return this.documents.views.count(query);
   }
 
   async getAttachment(database: DatabaseName, id: string, name: string): Promise<Attachment> {
@@ -191,53 +171,63 @@ class LmdbStore implements ArtifactStore {
     if (this.writes.refused) return;
     this.writes.refuse();
     await this.queue.idle();
-    await this.views.idle();
+    await this.creation.close();
     this.closed = true;
     await this.meta.remove(ownerKey);
     await this.root.close();
   }
 
+  /** Creates the documents with the indices `keys`, whose keys nobody uses, and notes in `created` which were not there. */
+  private async createNow(
+    database: DatabaseName,
+    documents: readonly StoredDocument[],
+    keys: ReadonlyMap<string, number>,
+    created: boolean[],
+  ): Promise<void> {
+    const indices = [...keys.values()];
+    const given =
+      indices.length === documents.length ? documents : indices.map((index) => documents[index] as StoredDocument);
+    const written = this.creation.create(database, given).then((answers) => {
+      // What is read from now on must have them.
+      this.root.resetReadTxn();
+      for (const [at, index] of indices.entries()) created[index] = answers[at] === true;
+    });
+    this.queue.holdAll(
+      [...keys.keys()],
+      written.catch(() => undefined),
+    );
+    await written;
+  }
+
   private async createOne(database: DatabaseName, document: StoredDocument): Promise<boolean> {
     return await this.queue.run(`${database} ${document._id}`, async () => {
-      if (this.table(database).doesExist(Buffer.from(document._id))) return false;
+      if (this.documents.has(database, document._id)) return false;
       const stored = encodeNewDocument(withoutShared(database, document));
-      await this.writes.durable(() => this.write(database, document, stored));
+      await this.writes.durable(() => this.documents.write(database, document, stored));
       return true;
     });
+  }
+
+  /** Resolves when the rows of a database's documents are in their views. Rejects with StoreWriteError. */
+  private async settled(database: DatabaseName): Promise<void> {
+    if (!this.documents.views.hasDeferred(database)) return;
+    await this.creation.merge();
+    this.root.resetReadTxn();
   }
 
   private checkOpen(): void {
     if (this.closed) throw new Error('the store is closed');
   }
 
-  private table(database: DatabaseName): Table {
-    this.checkOpen();
-    return this.documents.get(database) as Table;
-  }
-
   private read(database: DatabaseName, id: string): string | undefined {
-    const stored = this.table(database).getBinary(Buffer.from(id));
-    return stored?.toString('utf8');
-  }
-
-  private decode(database: DatabaseName, stored: string): StoredDocument {
-    const document = decodeDocument(stored);
-    const key = sharedRowKey(database, document);
-    const row = key && this.views.valueOf('activations', key, document._id);
-    if (row) addShared(document, JSON.parse(row) as JsonObject);
-    return document;
-  }
-
-  /** Rows that need not be in their views at once are added to `deferred`, if it is given. */
-  private write(database: DatabaseName, document: StoredDocument, stored: string, deferred?: Buffer[]): void {
-    this.writes.note(this.table(database).put(Buffer.from(document._id), Buffer.from(stored)));
-    this.views.add(database, document, deferred);
+    this.checkOpen();
+    return this.documents.read(database, id);
   }
 
   /** The row's document, or the one that its value names (CouchDB's linked documents). */
   private addDocument(database: DatabaseName, row: ViewRow): void {
     const linked = isJsonObject(row.value) ? row.value._id : undefined;
     const stored = this.read(database, typeof linked === 'string' ? linked : row.id);
-    if (stored !== undefined) row.doc = this.decode(database, stored);
+    if (stored !== undefined) row.doc = this.documents.decode(database, stored);
   }
 }

@@ -1,9 +1,9 @@
-import type { RangeOptions, RootDatabase } from 'lmdb';
+import type { RangeOptions } from 'lmdb';
 import type { JsonValue } from '../json.js';
 import type { DatabaseName, StoredDocument, ViewKey, ViewName, ViewQuery, ViewRow } from './artifact-store.js';
-import { DeferredRows } from './deferred-rows.js';
+import { DeferredRows, deferredWithin } from './deferred-rows.js';
 import { tableOptions, textOf } from './lmdb-table.js';
-import type { Table } from './lmdb-table.js';
+import type { Root, Table } from './lmdb-table.js';
 import type { LmdbWrites } from './lmdb-writes.js';
 import { parseRow, rangeOf, rowKey } from './view-key.js';
 import { emitRows, sharesValueOf, viewsOf } from './views.js';
@@ -18,17 +18,18 @@ const deferredView = 'activations-by-name';
 /** The views of the store in LMDB: a row is its key and the document's id (view-key.ts) → its value as JSON. */
 export class LmdbViews {
   private readonly tables = new Map<ViewName, Table>();
-  private readonly deferred: DeferredRows;
+  /** Rows of `deferredView` that are not there yet. */
+  private readonly deferredLog: Table;
 
   constructor(
-    root: RootDatabase<Uint8Array, Uint8Array>,
+    root: Root,
     private readonly writes: LmdbWrites,
   ) {
     for (const view of Object.values(viewsOf).flat()) {
       // A view may be named as a database is.
       this.tables.set(view, root.openDB(`view ${view}`, tableOptions));
     }
-    this.deferred = new DeferredRows(this.table(deferredView), root.openDB('deferred rows', tableOptions), writes);
+    this.deferredLog = root.openDB('deferred rows', tableOptions);
   }
 
   /** Writes a document's rows as part of a durable write, but for those that it adds to `deferred`, if that is given. */
@@ -42,26 +43,21 @@ export class LmdbViews {
     }
   }
 
-  /** Keeps rows as part of a durable write until they are put into their view; what it returns is to be called once that has succeeded. */
-  defer(rows: readonly Buffer[]): () => void {
-    return this.deferred.add(rows);
+  /** What keeps rows until they are put into their view; one thread has it. */
+  deferredRows(): DeferredRows {
+    return new DeferredRows(this.table(deferredView), this.deferredLog, this.writes);
   }
 
-  /** Removes a document's rows as part of a durable write; they must be `settled`. */
+  /** Whether rows of a database's documents are not in their views yet. */
+  hasDeferred(database: DatabaseName): boolean {
+    return viewsOf[database].includes(deferredView) && this.deferredLog.getKeysCount({ limit: 1 }) > 0;
+  }
+
+  /** Removes a document's rows as part of a durable write; none may be deferred. */
   remove(database: DatabaseName, document: StoredDocument): void {
     for (const { view, key } of emitRows(database, document)) {
       this.writes.note(this.table(view).remove(rowKey(key, document._id)));
     }
-  }
-
-  /** Resolves when the rows of a database's documents are in their views. Rejects with StoreWriteError. */
-  async settled(database: DatabaseName): Promise<void> {
-    if (viewsOf[database].includes(deferredView)) await this.deferred.merged();
-  }
-
-  /** Resolves when nothing is being written. */
-  idle(): Promise<void> {
-    return this.deferred.idle();
   }
 
   /** A row's value as it is stored; undefined if there is no such row. */
@@ -107,7 +103,7 @@ export class LmdbViews {
   private deferredIn(view: ViewName, { start, end }: Range): Buffer[] {
     if (view !== deferredView) return [];
     const table = this.table(view);
-    return this.deferred.within(start, end).filter((row) => !table.doesExist(row));
+    return deferredWithin(this.deferredLog, start, end).filter((row) => !table.doesExist(row));
   }
 
   private shown(view: ViewName, key: (string | number)[], id: string, value: Uint8Array): JsonValue {

@@ -115,7 +115,8 @@ class MemoryStore implements SimulatedStore {
       const skip = query.skip ?? 0;
       const chosen = rows.slice(skip, query.limit === undefined ? undefined : skip + query.limit);
       return chosen.map(({ row, value }) => {
-        const found: ViewRow = { ...parseRow(row), value };
+        // What is undefined is not there in a stored row.
+        const found: ViewRow = { ...parseRow(row), value: JSON.parse(JSON.stringify(value)) as JsonValue };
         if (query.includeDocs) {
           const linked = isJsonObject(value) ? value._id : undefined;
           const stored = this.documents.get(`${database} ${typeof linked === 'string' ? linked : found.id}`);

@@ -121,17 +121,25 @@ function emitActivations(document: StoredDocument): EmittedRow[] {
   return [summary, byName];
 }
 
+/** Of every activation, so without copies. Absent fields are undefined, which JSON leaves out. */
 function activationRow(document: StoredDocument, start: number): JsonObject {
-  const { namespace, name, version, publish, annotations, activationId, cause, response } = document;
-  const row = present({ namespace, name, version, publish, annotations, activationId, start });
-  if (cause !== undefined) row.cause = cause;
+  const { namespace, name, version, publish, annotations, activationId, cause, end, response } = document;
   // A trigger's activation never ends: it is stored with `end: 0`.
-  if (typeof document.end === 'number' && document.end !== 0) {
-    row.end = document.end;
-    row.duration = document.duration ?? document.end - start;
-    if (isJsonObject(response) && response.statusCode !== undefined) row.statusCode = response.statusCode;
-  }
-  return row;
+  const ended = typeof end === 'number' && end !== 0;
+  const row: Record<string, JsonValue | undefined> = {
+    namespace,
+    name,
+    version,
+    publish,
+    annotations,
+    activationId,
+    start,
+    cause,
+    end: ended ? end : undefined,
+    duration: ended ? (document.duration ?? end - start) : undefined,
+    statusCode: ended && isJsonObject(response) ? response.statusCode : undefined,
+  };
+  return row as JsonObject;
 }
 
 /** `name`, or `pkg/name`: the package of the binding that was invoked, else of the action's path. */

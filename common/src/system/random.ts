@@ -4,6 +4,8 @@ import { randomFillSync } from 'node:crypto';
 export interface Random {
   /** `count` random bytes. */
   bytes(count: number): Uint8Array;
+  /** `count` random bytes as lower-case hex digits. */
+  hex(count: number): string;
   /** An integer, uniform over 0 ≤ x < 2^32. */
   uint32(): number;
 }
@@ -32,6 +34,11 @@ export const systemRandom: Random = {
     const start = take(count);
     return Uint8Array.prototype.slice.call(pool, start, start + count);
   },
+  hex(count) {
+    if (count > pool.length) return hexOf(this.bytes(count));
+    const start = take(count);
+    return pool.toString('hex', start, start + count);
+  },
   uint32: () => pool.readUInt32LE(take(4)),
 };
 
@@ -46,12 +53,14 @@ export function seededRandom(seed: number): Random {
     mixed = Math.imul(mixed, 0x735a2d97);
     return (mixed ^ (mixed >>> 15)) >>> 0;
   };
-  return {
-    uint32: next,
-    bytes(count) {
-      const out = new Uint8Array(count);
-      for (let i = 0; i < count; i++) out[i] = next() & 0xff;
-      return out;
-    },
+  const bytes = (count: number): Uint8Array => {
+    const out = new Uint8Array(count);
+    for (let i = 0; i < count; i++) out[i] = next() & 0xff;
+    return out;
   };
+  return { uint32: next, bytes, hex: (count) => hexOf(bytes(count)) };
+}
+
+function hexOf({ buffer, byteOffset, length }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, length).toString('hex');
 }

@@ -57,7 +57,7 @@ export class GpuWorkloads {
     const { namespace } = workload;
     const own = (await this.list()).filter((one) => one.namespace === namespace);
     if (own.length >= maxWorkloads) throw tooManyWorkloads(own.length, maxWorkloads);
-    const added = { id: Buffer.from(this.random.bytes(8)).toString('hex'), ...workload };
+    const added = { id: this.random.hex(8), ...workload };
     await this.store.put('gpu', { _id: prefix + added.id, ...added });
     await this.show(added);
     return added;

@@ -92,12 +92,13 @@ export class InFlight {
     this.check(identity, beginning, count, use);
   }
 
-  /** The activation has completed, or was not sent after all. */
-  end(activationId: string): void {
+  /** The activation has completed, or was not sent after all. False if it is known to have needed no GPU. */
+  end(activationId: string): boolean {
     const activation = this.activations.get(activationId);
-    if (activation === undefined) return;
+    if (activation === undefined) return true;
     this.activations.delete(activationId);
     this.release(activationId, activation);
+    return activation.gpu !== undefined;
   }
 
   private async beginLater(

@@ -231,8 +231,8 @@ export class Dispatcher implements InvokeService {
   private acknowledge(message: AcknowledgementMessage): void {
     if ('instance' in message) {
       const activationId = completedActivation(message);
-      this.dependencies.inFlight.end(activationId);
-      this.dependencies.gpu?.ended(activationId, hasSucceeded(message));
+      const mayHaveGpu = this.dependencies.inFlight.end(activationId);
+      if (mayHaveGpu) this.dependencies.gpu?.ended(activationId, hasSucceeded(message));
       this.dependencies.onCompleted?.(activationId, message);
     }
     // A result that is too large for a message is in the record only.

@@ -57,7 +57,7 @@ export async function endActivation(
   // By the monotonic clock, so that a step of the wall clock makes no run longer or end before it began.
   const endMs = startMs + Math.round(context.clock.monotonicMs() - start.monotonicMs);
   const times = { startMs, endMs, waitMs: Math.max(0, startMs - acceptedMs), ...load };
-  const record = activationRecord(message, { ...action }, times, response, timedOut);
+  const record = activationRecord(message, action, times, response, timedOut);
   // The answer may be ahead of the record by 50 ms; where the store lags behind, it waits for the record.
   const answersFirst = context.records.lagMs < longestLagMs;
   const answersWithEnd = message.blocking && answersFirst && (await isThere(logs, context.clock));

@@ -52,7 +52,7 @@ export class MsContainers {
   }
 
   private async open(): Promise<MsContainer> {
-    const id = Buffer.from(this.random.bytes(4)).toString('hex');
+    const id = this.random.hex(4);
     let holder: Holder;
     try {
       holder = await this.hold();

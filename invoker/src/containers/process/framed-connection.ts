@@ -64,6 +64,7 @@ export class FramedConnection implements Connection, FrameHandler {
   private readonly pending = new Map<number, Pending>();
   private readonly forgotten = new Set<number>();
   private readonly unlogged = new Set<Pending>();
+  private unsent: Buffer[] = [];
   private nextId = 1;
   private greeted = false;
   private leaving = false;
@@ -191,11 +192,15 @@ export class FramedConnection implements Connection, FrameHandler {
 
   /** Writes a frame; while other runs are under way, together with those that come in the same turn. */
   private send(frame: Buffer): void {
-    if (this.pending.size > 1 && this.socket.writableCorked === 0) {
-      this.socket.cork();
-      this.clock.defer(() => this.socket.uncork());
+    if (this.pending.size <= 1 && this.unsent.length === 0) {
+      this.socket.write(frame);
+      return;
     }
-    this.socket.write(frame);
+    if (this.unsent.push(frame) > 1) return;
+    this.clock.defer(() => {
+      this.socket.write(Buffer.concat(this.unsent));
+      this.unsent = [];
+    });
   }
 
   private answer(type: number, id: number, payload: Buffer, lengthBytes: number): void {
@@ -245,7 +250,7 @@ export class FramedConnection implements Connection, FrameHandler {
     this.pending.delete(id);
     this.forgotten.add(id);
     if (this.forgotten.size > maxForgotten) this.break('it does not answer cancelled runs');
-    if (this.state === 'open') this.socket.write(encodeFrame(types.cancel, id, '{}'));
+    if (this.state === 'open') this.send(encodeFrame(types.cancel, id, '{}'));
     this.settle(entry, { type: 'timeout' });
     this.clock.defer(() => this.finishLogs(entry));
   }

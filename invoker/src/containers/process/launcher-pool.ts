@@ -71,7 +71,7 @@ export class LauncherPool {
     const { slots, random, launcherPath, tag, cgroups } = this.options;
     const slot = slots.take();
     if (slot === undefined) throw new ProvisioningError('There are too many containers already.');
-    const id = Buffer.from(random.bytes(8)).toString('hex');
+    const id = random.hex(8);
     try {
       const process = launcherPath === undefined ? undefined : startLauncher(launcherPath, tag, cgroups.makeWords(id));
       return { id, slot, process };

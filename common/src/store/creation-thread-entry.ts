@@ -1,0 +1,58 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
+import type { StoredDocument } from './artifact-store.js';
+import type { ThreadAnswer, ThreadRequest } from './creation-thread.js';
+import { encodeNewDocument } from './document-codec.js';
+import { LmdbDocuments } from './lmdb-documents.js';
+import { openRoot } from './lmdb-table.js';
+import { LmdbWrites } from './lmdb-writes.js';
+import { withoutShared } from './shared-fields.js';
+
+/** The thread that CreationThread starts. */
+const port = parentPort as MessagePort;
+const root = openRoot(workerData as string);
+const writes = new LmdbWrites();
+const documents = new LmdbDocuments(root, writes);
+const deferred = documents.views.deferredRows();
+
+port.on('message', (request: ThreadRequest | undefined) => {
+  if (request !== undefined) void answer(request);
+  else void deferred.idle().then(close);
+});
+
+async function answer(request: ThreadRequest): Promise<void> {
+  const { number } = request;
+  try {
+    const created = request.type === 'create' ? await create(request) : await merge();
+    port.postMessage({ number, created } satisfies ThreadAnswer);
+  } catch (error) {
+    port.postMessage({ number, problem: (error as Error).message } satisfies ThreadAnswer);
+  }
+}
+
+async function create({ database, documents: json }: ThreadRequest & { type: 'create' }): Promise<boolean[]> {
+  const given = JSON.parse(json) as StoredDocument[];
+  const created: boolean[] = [];
+  const rows: Buffer[] = [];
+  let onDurable: (() => void) | undefined;
+  await writes.durable(() => {
+    for (const document of given) {
+      const isNew = !documents.has(database, document._id);
+      if (isNew) documents.write(database, document, encodeNewDocument(withoutShared(database, document)), rows);
+      created.push(isNew);
+    }
+    onDurable = deferred.add(rows);
+  });
+  onDurable?.();
+  return created;
+}
+
+async function merge(): Promise<boolean[]> {
+  await deferred.merged();
+  return [];
+}
+
+async function close(): Promise<void> {
+  await root.close();
+  port.close();
+}

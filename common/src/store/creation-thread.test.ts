@@ -1,0 +1,23 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { CreationThread } from './creation-thread.js';
+import { StoreWriteError } from './store-error.js';
+
+let folder: string;
+
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+test('a thread that cannot start fails what it was asked for, and the next one does it', async () => {
+  folder = await mkdtemp(join(tmpdir(), 'gpuwhisk-thread-'));
+  const path = join(folder, 'store');
+  await writeFile(path, 'no folder');
+  const thread = new CreationThread(path);
+  const asked = [thread.create('activations', [{ _id: 'a' }]), thread.merge()];
+  for (const each of asked) await expect(each).rejects.toBeInstanceOf(StoreWriteError);
+  await rm(path);
+  await expect(thread.create('activations', [{ _id: 'a' }, { _id: 'b' }])).resolves.toEqual([true, true]);
+  await expect(thread.create('activations', [{ _id: 'b' }, { _id: 'c' }])).resolves.toEqual([false, true]);
+  await thread.close();
+});
