@@ -49,6 +49,11 @@ export function resultBoundsFor(system: ResultBounds, own: UserLimits): ResultBo
   };
 }
 
+/** The largest payload of a namespace whose limits document is `own`, bytes: of its bounds what every invocation asks for. */
+export function maxPayloadBytesFor(system: Config['limits'], own: UserLimits): number {
+  return cappedBytes(own.maxPayloadSize, system.maxPayloadBytes);
+}
+
 /** The bounds for a namespace whose limits document is `own`. */
 export function boundsFor(system: Config['limits'], own: UserLimits): LimitBounds {
   return {
@@ -70,7 +75,7 @@ export function boundsFor(system: Config['limits'], own: UserLimits): LimitBound
     ),
     maxInstances: own.concurrentInvocations ?? system.concurrentInvocations,
     maxParametersBytes: cappedBytes(own.maxParameterSize, system.maxParametersBytes),
-    maxPayloadBytes: cappedBytes(own.maxPayloadSize, system.maxPayloadBytes),
+    maxPayloadBytes: maxPayloadBytesFor(system, own),
   };
 }
 

@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
+import { maxPayloadBytesFor } from '@gpuwhisk/common/entities/limits';
 import type { ActionResolver, ResolvedAction } from '../actions/action-resolver.js';
 import type { ApiContext } from '../api/dependencies.js';
-import { boundsOf } from '../api/dependencies.js';
 import { checkInvocable, invocationAnswer, readInvokeOptions } from '../api/invocation.js';
+import type { InvokeOptions } from '../api/invocation.js';
 import { acceptsJson } from '../http/accept.js';
 import { writeAnswer, writeError } from '../http/answer.js';
 import type { Answer } from '../http/answer.js';
@@ -12,13 +13,14 @@ import { transactionIdOf } from '../http/transaction.js';
 import type { Identities } from '../identities.js';
 
 const prefix = '/api/v1/namespaces/';
-const noQuery = new URLSearchParams();
+/** Queries whose meaning is remembered: most callers ask in the same words. */
+const rememberedQueries = 100;
 
 /** A warm invocation: its caller and action are in the caches. */
 interface WarmInvocation {
   identity: Identity;
   resolved: ResolvedAction;
-  query: URLSearchParams;
+  query: string;
 }
 
 /**
@@ -50,7 +52,7 @@ function recognise(
       : { namespace, packageName: path.slice(0, packageEnd), name: path.slice(packageEnd + 1) };
   const resolved = resolver.cached(identity, name);
   if (resolved === undefined || !acceptsJson(request.headers.accept)) return undefined;
-  return { identity, resolved, query: question < 0 ? noQuery : new URLSearchParams(url.slice(question + 1)) };
+  return { identity, resolved, query: question < 0 ? '' : url.slice(question + 1) };
 }
 
 /**
@@ -72,6 +74,15 @@ export function createInvokeRoute(
       }
     }
   };
+  const known = new Map<string, InvokeOptions>();
+  const optionsOf = (query: string): InvokeOptions => {
+    const before = known.get(query);
+    if (before !== undefined) return before;
+    const options = readInvokeOptions(new URLSearchParams(query), context.config.blockingWaitMs);
+    if (known.size >= rememberedQueries) known.clear();
+    known.set(query, options);
+    return options;
+  };
   const answer = async (
     request: IncomingMessage,
     response: ServerResponse,
@@ -81,9 +92,9 @@ export function createInvokeRoute(
     try {
       const admitted = context.throttles.admit(identity);
       if (admitted !== undefined) await admitted;
-      const { maxPayloadBytes } = boundsOf(context, identity);
+      const maxPayloadBytes = maxPayloadBytesFor(context.config.limits, identity.limits);
       checkDeclaredLength(request, maxPayloadBytes);
-      const { blocking, waitMs, result } = readInvokeOptions(query, context.config.blockingWaitMs);
+      const { blocking, waitMs, result } = optionsOf(query);
       const body = await readBody(request, maxPayloadBytes);
       checkContentType(request.headers['content-type'], body.length);
       const payload = parseArguments(body);

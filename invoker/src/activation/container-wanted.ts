@@ -13,8 +13,22 @@ export interface ContainerWanted {
   batch: number;
 }
 
+/** What the last caller of an action wanted, where it wanted nothing of its own. */
+const usual = new WeakMap<RunnableAction, ContainerWanted>();
+
 /** The container that an activation of the action needs. */
 export function containerWanted(message: ActivationMessage, action: RunnableAction): ContainerWanted {
+  if (message.initArgs.length > 0 || message.gpuNeed !== undefined || message.gpu !== undefined) {
+    return wantedBy(message, action);
+  }
+  const before = usual.get(action);
+  if (before?.namespace === message.user.namespace.name) return before;
+  const wanted = wantedBy(message, action);
+  usual.set(action, wanted);
+  return wanted;
+}
+
+function wantedBy(message: ActivationMessage, action: RunnableAction): ContainerWanted {
   const { action: reference, initArgs, revision, user } = message;
   // What a container got at its initialization may differ from binding to binding.
   const binding = initArgs.length > 0 ? (reference.binding ?? '') : '';

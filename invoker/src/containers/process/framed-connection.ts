@@ -65,6 +65,8 @@ export class FramedConnection implements Connection, FrameHandler {
   private readonly forgotten = new Set<number>();
   private readonly unlogged = new Set<Pending>();
   private unsent: Buffer[] = [];
+  /** Runs whose last output can be read by the end of this turn. */
+  private readonly printed: Pending[] = [];
   private nextId = 1;
   private greeted = false;
   private leaving = false;
@@ -228,7 +230,11 @@ export class FramedConnection implements Connection, FrameHandler {
     if (entry.type === types.run) this.busyMs += runTimeMs(payload, this.clock.monotonicMs() - entry.sentMs);
     // What was flushed before the frame is readable now, and is read before deferred work.
     if (entry.leavesLogs) this.finishLogs(entry);
-    else this.clock.defer(() => this.finishLogs(entry));
+    else if (this.printed.push(entry) === 1) {
+      this.clock.defer(() => {
+        for (const each of this.printed.splice(0)) this.finishLogs(each);
+      });
+    }
   }
 
   private helloFrame(payload: Buffer): void {
