@@ -39,6 +39,8 @@ async function create({ database, documents: json }: ThreadRequest & { type: 'cr
   const created: boolean[] = [];
   const rows: Buffer[] = [];
   let onDurable: (() => void) | undefined;
+  // What the server's thread has written must be seen.
+  root.resetReadTxn();
   await writes.durable(() => {
     for (const document of given) {
       const isNew = !documents.has(database, document._id);
