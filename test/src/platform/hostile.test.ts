@@ -8,12 +8,12 @@ import { getPriority, networkInterfaces } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { JsonValue } from '@gpuwhisk/common/json';
-import { hasPython, isolationLack } from './machine.js';
+import { hasPython, networkLack } from './machine.js';
 import { alive, descendants, remainingCgroups } from './process-traces.js';
 import { startPlatform, until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
 
-const suite = isolationLack === undefined ? describe : describe.skip;
+const suite = networkLack === undefined ? describe : describe.skip;
 const python = hasPython ? test : test.skip;
 const repository = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
 /** A clone below /tmp is seen there: the path to the runtimes, and nothing else of it. */
@@ -33,7 +33,8 @@ const anything = `async function main({ script }) {
   }
 }`;
 
-suite(`a hostile function${isolationLack ? ` (skipped: ${isolationLack})` : ''}`, () => {
+// Without rules for the network the platform refuses to start where isolation is required.
+suite(`a hostile function${networkLack ? ` (skipped: ${networkLack})` : ''}`, () => {
   let platform: RunningPlatform;
   let service: Server;
   let secretFile: string;
