@@ -203,6 +203,7 @@ test('nothing of all that is left behind', async () => {
   expect(remainingCgroups(dead).filter((folder) => !stillNeeded.has(folder))).toEqual([]);
   const after = state();
   expect(after.openFiles).toBeLessThanOrEqual(before.openFiles + 5);
-  expect(after.memoryMiB).toBeLessThan(before.memoryMiB + 300);
+  // What is garbage by now goes when a heap is looked after the next time.
+  await until('the memory is given back', () => state().memoryMiB < before.memoryMiB + 300, 60_000);
   expect(platform.output()).not.toMatch(/"level":(50|60)/);
 });
