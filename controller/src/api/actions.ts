@@ -19,7 +19,7 @@ import { wantsExtraLogging } from '../http/transaction.js';
 import { booleanParameter } from '../http/query.js';
 import { listEntities, listRows } from './collections.js';
 import type { ApiContext } from './dependencies.js';
-import { boundsOf, gpuBoundsOf } from './dependencies.js';
+import { boundsOf, gpuBoundsOf, maxPayloadBytesOf } from './dependencies.js';
 import {
   actionNameParameter,
   codeParameter,
@@ -140,7 +140,7 @@ async function invokeAction(context: ApiContext, call: IdentifiedCall): Promise<
   const name = actionNameOf(call);
   const { request, identity, transactionId } = call;
   await context.throttles.admit(identity);
-  const { maxPayloadBytes } = boundsOf(context, identity);
+  const maxPayloadBytes = maxPayloadBytesOf(context, identity);
   checkDeclaredLength(request, maxPayloadBytes);
   const options = readInvokeOptions(call.query, context.config.blockingWaitMs);
   const body = await readBody(request, maxPayloadBytes);

@@ -2,7 +2,7 @@ import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import type { StartMarks } from '@gpuwhisk/common/bus/start-marks';
 import type { Config } from '@gpuwhisk/common/config';
-import { boundsFor } from '@gpuwhisk/common/entities/limits';
+import { boundsFor, maxPayloadBytesFor } from '@gpuwhisk/common/entities/limits';
 import type { LimitBounds } from '@gpuwhisk/common/entities/limits';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { LogRing } from '@gpuwhisk/common/log-ring';
@@ -98,6 +98,11 @@ export interface ApiContext extends ControllerDependencies {
 /** What the caller's actions may ask for. */
 export function boundsOf(context: ApiContext, identity: Identity): LimitBounds {
   return boundsFor(context.config.limits, identity.limits);
+}
+
+/** The largest payload that the caller may send, bytes. */
+export function maxPayloadBytesOf(context: ApiContext, identity: Identity): number {
+  return maxPayloadBytesFor(context.config.limits, identity.limits);
 }
 
 /** What those of the caller's actions may ask for that have annotation `gpu`. */

@@ -11,7 +11,7 @@ import { postAction } from '../triggers/post-action.js';
 import { TriggerFires } from '../triggers/trigger-fires.js';
 import { readTriggerPut } from '../triggers/trigger-put.js';
 import { listEntities } from './collections.js';
-import { boundsOf } from './dependencies.js';
+import { boundsOf, maxPayloadBytesOf } from './dependencies.js';
 import type { ApiContext } from './dependencies.js';
 import {
   errorResponses,
@@ -53,7 +53,7 @@ async function fireTrigger(context: ApiContext, fires: TriggerFires, call: Ident
   entityNameOf(call, 'triggerName');
   await context.throttles.admitFire(identity);
   const { id } = ownTrigger(call);
-  const { maxPayloadBytes } = boundsOf(context, identity);
+  const maxPayloadBytes = maxPayloadBytesOf(context, identity);
   checkDeclaredLength(request, maxPayloadBytes);
   const body = await readBody(request, maxPayloadBytes);
   checkContentType(request.headers['content-type'], body.length);

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
-import { maxPayloadBytesFor } from '@gpuwhisk/common/entities/limits';
 import type { ActionResolver, ResolvedAction } from '../actions/action-resolver.js';
 import type { ApiContext } from '../api/dependencies.js';
+import { maxPayloadBytesOf } from '../api/dependencies.js';
 import { checkInvocable, invocationAnswer, readInvokeOptions } from '../api/invocation.js';
 import type { InvokeOptions } from '../api/invocation.js';
 import { acceptsJson } from '../http/accept.js';
@@ -92,7 +92,7 @@ export function createInvokeRoute(
     try {
       const admitted = context.throttles.admit(identity);
       if (admitted !== undefined) await admitted;
-      const maxPayloadBytes = maxPayloadBytesFor(context.config.limits, identity.limits);
+      const maxPayloadBytes = maxPayloadBytesOf(context, identity);
       checkDeclaredLength(request, maxPayloadBytes);
       const { blocking, waitMs, result } = optionsOf(query);
       const body = await readBody(request, maxPayloadBytes);

@@ -3,7 +3,7 @@ import { authenticationRequired, isApiError, noSuchEntity } from '@gpuwhisk/comm
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { ResolvedAction } from '../actions/action-resolver.js';
 import type { ApiContext } from '../api/dependencies.js';
-import { boundsOf } from '../api/dependencies.js';
+import { maxPayloadBytesOf } from '../api/dependencies.js';
 import { checkInvocable } from '../api/invocation.js';
 import { knownError, writeAnswer } from '../http/answer.js';
 import type { Answer } from '../http/answer.js';
@@ -118,7 +118,7 @@ async function answerWebAction(
   { request, method, headers, url, transactionId }: WebCall,
   { owner, resolved, annotations }: WebAction,
 ): Promise<Answer> {
-  const { maxPayloadBytes } = boundsOf(context, owner);
+  const maxPayloadBytes = maxPayloadBytesOf(context, owner);
   checkDeclaredLength(request, maxPayloadBytes);
   const isOptions = method === 'OPTIONS';
   if (isOptions && !annotations.customOptions) return { status: 200, body: '', contentType: null };
