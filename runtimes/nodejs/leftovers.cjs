@@ -52,7 +52,7 @@ class Leftovers {
   #mask = process.umask();
   #handles = new Set(process._getActiveHandles());
   #resources = process.getActiveResourcesInfo().length;
-  #descriptors = this.#listDescriptors();
+  #descriptors = this.#settledDescriptors();
   #threads = this.#countThreads();
   #emitters;
 
@@ -77,6 +77,27 @@ class Leftovers {
 
   #listDescriptors() {
     return fs.readdirSync('/proc/self/fd').join();
+  }
+
+  /** Looks again while another thread has a file open for a moment, as the C library's allocator has once in a process. */
+  #settledDescriptors() {
+    let descriptors = this.#listDescriptors();
+    for (let tries = 0; tries < 100; tries += 1) {
+      const before = descriptors;
+      descriptors = this.#listDescriptors();
+      if (descriptors === before) break;
+    }
+    return descriptors;
+  }
+
+  /** Whether the open descriptors are those that were, or are so in a moment. */
+  async #areDescriptorsBack() {
+    const deadlineMs = performance.now() + lookingMs;
+    while (this.#listDescriptors() !== this.#descriptors) {
+      if (performance.now() >= deadlineMs) return false;
+      await new Promise((resolve) => nextTurn(resolve));
+    }
+    return true;
   }
 
   /** Ends all that can be ended, and waits up to half a second for it; resolves with 0 if there was nothing to wait for. */
@@ -110,7 +131,7 @@ class Leftovers {
     const { resources } = await this.#settle(lookingMs);
     if (resources.length !== this.#resources)
       left.push(`something that goes on (${[...new Set(resources)].join(', ')})`);
-    if (this.#listDescriptors() !== this.#descriptors) left.push('descriptors');
+    if (!(await this.#areDescriptorsBack())) left.push('descriptors');
     if (this.#countThreads() !== this.#threads) left.push('threads');
     const adopted = this.#siblings !== undefined && childrenOf(process.ppid) !== this.#siblings;
     if (adopted || childrenOf(process.pid) !== '') left.push('processes');

@@ -344,6 +344,28 @@ describe('the Node.js runtime', () => {
     }
   }
 
+  test.each([
+    ['that another thread has open for a moment', 'true', ''],
+    ['that stays', 'false', 'descriptors'],
+  ])('a descriptor %s', (_, closes, left) => {
+    const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-leftovers-'));
+    try {
+      const code = `const fs = require('fs');
+        const { Leftovers } = require(${JSON.stringify(join(runtimesDir, 'nodejs', 'leftovers.cjs'))});
+        const leftovers = new Leftovers([], []);
+        const fd = fs.openSync('/');
+        leftovers.differences().then((left) => console.log(left.join()));
+        const close = async () => {
+          for (let hop = 0; hop < 20; hop += 1) await undefined;
+          fs.closeSync(fd);
+        };
+        if (${closes}) void close();`;
+      expect(execFileSync(process.execPath, ['-e', code], { cwd: folder, encoding: 'utf8' }).trim()).toBe(left);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
   test('modules that are to be loaded ahead are, and one that is missing shows in the log', async () => {
     const runtime = new RuntimeProcess(launch, { GPUWHISK_IMPORTS: 'node:zlib no-such-module' });
     try {
