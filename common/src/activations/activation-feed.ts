@@ -1,6 +1,7 @@
 import type { Delivery, MessageBus, Subscription } from '../bus/message-bus.js';
 import type { ActivationMessage } from '../messages.js';
 import { readActivationMessage } from '../messages-codec.js';
+import { ShortLivedMap } from '../short-lived-map.js';
 import { RecentIds } from './recent-ids.js';
 
 /** Told of each activation once per life, however often its message comes. */
@@ -18,7 +19,7 @@ const rememberedIds = 10_000;
 
 /** Takes activations from a topic within capacity, and filters messages that come twice. */
 export class ActivationFeed {
-  private readonly inFlight = new Map<string, Delivery[]>();
+  private readonly inFlight = new ShortLivedMap<string, Delivery[]>();
   private readonly finished = new RecentIds(rememberedIds);
   private subscription: Subscription | undefined;
 
@@ -63,7 +64,7 @@ export class ActivationFeed {
 
   /** The messages of activations in hand, each once. */
   held(): ActivationMessage[] {
-    return [...this.inFlight.values()].map((deliveries) => deliveries[0]?.message as unknown as ActivationMessage);
+    return this.inFlight.values().map((deliveries) => deliveries[0]?.message as unknown as ActivationMessage);
   }
 
   /** The message that came last for an activation in hand, of those that no earlier life may have had. */

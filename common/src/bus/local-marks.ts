@@ -1,3 +1,4 @@
+import { ShortLivedMap } from '../short-lived-map.js';
 import type { Clock } from '../system/clock.js';
 import type { Disk } from '../system/disk.js';
 import type { Random } from '../system/random.js';
@@ -22,7 +23,7 @@ const topic = 'marks';
 /** Durable notes, on this machine, that work on messages began that are kept elsewhere. */
 export class LocalMarks {
   /** Marks that are held, by id: ending them forgets them. */
-  private readonly held = new Map<string, Delivery[]>();
+  private readonly held = new ShortLivedMap<string, Delivery[]>();
   private readonly earlier = new Set<string>();
 
   private constructor(

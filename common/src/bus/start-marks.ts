@@ -1,3 +1,4 @@
+import { ShortLivedMap } from '../short-lived-map.js';
 import type { AppendLog, LogEntry } from './append-log.js';
 
 /** The log stream that start marks are in. */
@@ -9,14 +10,14 @@ export const markStream = 'marks';
  */
 export class StartMarks {
   /** Marks of messages that are not done. */
-  private readonly current = new Set<string>();
+  private readonly current = new ShortLivedMap<string, true>();
   private readonly earlier = new Set<string>();
   private log: AppendLog | undefined;
 
   /** Takes an entry of an earlier life. */
   restore(entry: LogEntry): void {
     const id = Buffer.from(entry.payload).toString('utf8');
-    this.current.add(id);
+    this.current.set(id, true);
     this.earlier.add(id);
   }
 
@@ -33,7 +34,7 @@ export class StartMarks {
     const log = this.log;
     if (!log) throw new Error('the log is not open');
     const position = log.append(markStream, id);
-    this.current.add(id);
+    this.current.set(id, true);
     return () => log.synced(position);
   }
 

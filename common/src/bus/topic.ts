@@ -1,4 +1,5 @@
 import type { JsonObject } from '../json.js';
+import { ShortLivedMap } from '../short-lived-map.js';
 import type { Delivery, TopicOptions } from './message-bus.js';
 
 /** A message that some group needs still, linked to its neighbours in order of offset. */
@@ -45,7 +46,7 @@ export class Group {
   /** The next message to deliver for the first time; all behind it are undelivered too. */
   cursor: PendingMessage | undefined;
   undelivered = 0;
-  readonly inHand = new Map<number, PendingMessage>();
+  readonly inHand = new ShortLivedMap<number, PendingMessage>();
   /** Were in hand of an earlier subscriber: delivered first, in order of offset. */
   again = new Map<number, PendingMessage>();
   handler: ((delivery: Delivery) => void) | undefined;

@@ -1,10 +1,11 @@
+import { ShortLivedMap } from '../short-lived-map.js';
 import type { Clock } from '../system/clock.js';
 import type { Holds } from './cluster-state.js';
 
 /** The holders of one key. */
 interface Holders {
   /** Tokens and when their time is over, monotonic ms. */
-  expiries: Map<string, number>;
+  expiries: ShortLivedMap<string, number>;
   /** No hold is over before this, monotonic ms. */
   noneOverBeforeMs: number;
 }
@@ -14,7 +15,7 @@ interface Holders {
  * however many hold.
  */
 export class EmbeddedHolds implements Holds {
-  private readonly keys = new Map<string, Holders>();
+  private readonly keys = new ShortLivedMap<string, Holders>();
 
   constructor(private readonly clock: Clock) {}
 
@@ -23,7 +24,7 @@ export class EmbeddedHolds implements Holds {
     const expiresMs = nowMs + ttlMs;
     let holders = this.keys.get(key);
     if (holders === undefined) {
-      holders = { expiries: new Map(), noneOverBeforeMs: expiresMs };
+      holders = { expiries: new ShortLivedMap(), noneOverBeforeMs: expiresMs };
       this.keys.set(key, holders);
     } else if (expiresMs < holders.noneOverBeforeMs) {
       holders.noneOverBeforeMs = expiresMs;
@@ -47,13 +48,13 @@ export class EmbeddedHolds implements Holds {
   }
 
   tokens(key: string): string[] {
-    return this.count(key) === 0 ? [] : [...(this.keys.get(key)?.expiries.keys() ?? [])];
+    return this.count(key) === 0 ? [] : (this.keys.get(key)?.expiries.keys() ?? []);
   }
 
   private forgetOver(holders: Holders, nowMs: number): void {
     if (nowMs < holders.noneOverBeforeMs) return;
     let earliestMs = Infinity;
-    for (const [token, expiresMs] of holders.expiries) {
+    for (const [token, expiresMs] of holders.expiries.entries()) {
       if (expiresMs <= nowMs) holders.expiries.delete(token);
       else if (expiresMs < earliestMs) earliestMs = expiresMs;
     }

@@ -1,6 +1,8 @@
+import { ShortLivedMap } from '../short-lived-map.js';
+
 /** Work on one key at a time, in the order asked for; different keys do not wait for each other. */
 export class KeyQueue {
-  private readonly last = new Map<string, Promise<void>>();
+  private readonly last = new ShortLivedMap<string, Promise<void>>();
 
   /** Whether work on `key` is under way. */
   isBusy(key: string): boolean {

@@ -5,6 +5,7 @@ import type { ApiError } from '@gpuwhisk/common/errors';
 import type { GpuNeed } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
+import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import type { Awaitable, ClusterState, Holds } from '@gpuwhisk/common/state/cluster-state';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { throttleMetrics } from '@gpuwhisk/common/throttle-metrics';
@@ -62,7 +63,7 @@ export class InFlight {
   private readonly holds: Holds;
   private readonly gpus: GpuInFlight;
   private readonly metrics: ThrottleMetrics;
-  private readonly activations = new Map<string, Counted>();
+  private readonly activations = new ShortLivedMap<string, Counted>();
   private sweepAtMs = 0;
 
   constructor(private readonly dependencies: InFlightDependencies) {
@@ -143,7 +144,7 @@ export class InFlight {
   /** Forgets activations whose completion was lost. */
   private sweep(nowMs: number): void {
     this.sweepAtMs = nowMs + sweepMs;
-    for (const [activationId, { lostMs }] of this.activations) {
+    for (const [activationId, { lostMs }] of this.activations.entries()) {
       if (lostMs > nowMs) continue;
       this.end(activationId);
       this.metrics.forcedCompletion();

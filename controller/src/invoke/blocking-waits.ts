@@ -3,6 +3,7 @@ import { activationDocumentId, readActivation } from '@gpuwhisk/common/entities/
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { InvokeOutcome } from './invoke-service.js';
@@ -33,7 +34,7 @@ export interface BlockingWaitsDependencies {
 
 /** Callers who wait for the results of their activations. */
 export class BlockingWaits {
-  private readonly waits = new Map<string, Wait>();
+  private readonly waits = new ShortLivedMap<string, Wait>();
   private isLooking = false;
 
   constructor(private readonly dependencies: BlockingWaitsDependencies) {}
@@ -82,7 +83,7 @@ export class BlockingWaits {
 
   /** All that wait get their ids. */
   close(): void {
-    for (const activationId of [...this.waits.keys()]) this.give(activationId);
+    for (const activationId of this.waits.keys()) this.give(activationId);
   }
 
   private give(activationId: string): void {
@@ -104,7 +105,8 @@ export class BlockingWaits {
     clock.setBackgroundTimer(lookEndedMs, () => {
       this.isLooking = false;
       const nowMs = clock.monotonicMs();
-      for (const [activationId, wait] of this.waits) if (wait.lookAtMs <= nowMs) void this.look(activationId, wait);
+      for (const [activationId, wait] of this.waits.entries())
+        if (wait.lookAtMs <= nowMs) void this.look(activationId, wait);
       this.lookLater();
     });
   }

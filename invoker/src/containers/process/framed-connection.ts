@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream';
+import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Call, CallLimits, InitRequest, Outcome, RunRequest } from '../container-factory.js';
 import { deferred } from './connection.js';
@@ -41,6 +42,8 @@ interface Pending {
   /** First the time-out, then the wait for the log frame. */
   timer: Timer | undefined;
   answered: boolean;
+  /** Its log frame came. */
+  ended: boolean;
   logged: boolean;
 }
 
@@ -61,9 +64,10 @@ export class FramedConnection implements Connection, FrameHandler {
   canBatch = false;
   canUnload = false;
   endsLate = false;
-  private readonly pending = new Map<number, Pending>();
+  private readonly pending = new ShortLivedMap<number, Pending>();
   private readonly forgotten = new Set<number>();
-  private readonly unlogged = new Set<Pending>();
+  /** Answered by what is being read. */
+  private unlogged: Pending[] = [];
   private unsent: Buffer[] = [];
   /** Runs whose last output can be read by the end of this turn. */
   private readonly printed: Pending[] = [];
@@ -82,7 +86,7 @@ export class FramedConnection implements Connection, FrameHandler {
     const reader = new FrameReader(this);
     socket.on('data', (chunk: Buffer) => {
       reader.push(chunk);
-      if (this.unlogged.size > 0) this.awaitLogFrames();
+      if (this.unlogged.length > 0) this.awaitLogFrames();
     });
     socket.on('error', (error: Error) => this.break(`its socket failed: ${error.message}`));
     socket.on('end', () => this.break('it closed its socket'));
@@ -169,6 +173,7 @@ export class FramedConnection implements Connection, FrameHandler {
       logs: deferred(),
       timer: undefined,
       answered: false,
+      ended: false,
       logged: false,
     };
     const call: Call = { outcome: entry.outcome.promise, logs: entry.logs.promise };
@@ -215,7 +220,7 @@ export class FramedConnection implements Connection, FrameHandler {
     entry.timer?.cancel();
     entry.timer = undefined;
     if (entry.type === types.init) entry.leavesLogs = type === types.result;
-    this.unlogged.add(entry);
+    this.unlogged.push(entry);
     entry.outcome.resolve(outcomeOf(entry, type, payload, lengthBytes));
   }
 
@@ -226,7 +231,7 @@ export class FramedConnection implements Connection, FrameHandler {
       return;
     }
     this.pending.delete(id);
-    this.unlogged.delete(entry);
+    entry.ended = true;
     if (entry.type === types.run) this.busyMs += runTimeMs(payload, this.clock.monotonicMs() - entry.sentMs);
     // What was flushed before the frame is readable now, and is read before deferred work.
     if (entry.leavesLogs) this.finishLogs(entry);
@@ -263,9 +268,9 @@ export class FramedConnection implements Connection, FrameHandler {
 
   private awaitLogFrames(): void {
     for (const entry of this.unlogged) {
-      entry.timer = this.clock.setTimer(logWaitMs, () => this.finishLogs(entry));
+      if (!entry.ended) entry.timer = this.clock.setTimer(logWaitMs, () => this.finishLogs(entry));
     }
-    this.unlogged.clear();
+    this.unlogged = [];
   }
 
   private settle(entry: Pending, outcome: Outcome): void {
