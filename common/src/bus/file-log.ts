@@ -141,7 +141,7 @@ class FileLog implements AppendLog {
     if (failure) throw failure;
   }
 
-  /** Flushes at the end of this turn of the event loop, so that all that is handled in it shares one sync. */
+  /** Flushes at the end of this turn of the event loop, so that all that is handled in it shares one write. */
   private hurry(): void {
     if (this.writing || this.scheduled === 'now') return;
     this.scheduled?.cancel();
@@ -176,7 +176,6 @@ class FileLog implements AppendLog {
     const { file, segment } = await this.activeFor(group);
     const isNew = segment.bytes === 0;
     await file.append(isNew ? this.withHeader(group) : group.chunks);
-    await file.sync();
     segment.bytes += group.bytes + (isNew ? fileHeaderBytes : 0);
     this.syncedPosition = group.lastPosition;
   }

@@ -9,7 +9,7 @@ export interface Outcome {
   reject: (error: Error) => void;
 }
 
-/** Entries that go out in one write and one sync. */
+/** Entries that go out in one write. */
 export interface Group {
   chunks: Uint8Array[];
   bytes: number;

@@ -1,13 +1,14 @@
+import { constants } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 
 /** A file opened for appending and reading. */
 export interface DiskFile {
-  /** Appends the chunks in order, in one write where the system can. */
+  /** Appends the chunks in order; resolves when they would survive a power loss. */
   append(chunks: readonly Uint8Array[]): Promise<void>;
   /** Reads up to `length` bytes at `offset`; fewer only at the end of the file. */
   read(offset: number, length: number): Promise<Uint8Array>;
-  /** Returns when all that was appended would survive a power loss. */
+  /** Resolves when what was done to the file would survive a power loss. */
   sync(): Promise<void>;
   /** Cuts the file to `length` bytes. */
   truncate(length: number): Promise<void>;
@@ -40,6 +41,10 @@ async function syncFolder(folder: string): Promise<void> {
 function parentOf(path: string): string {
   return path.slice(0, Math.max(1, path.lastIndexOf('/')));
 }
+
+/** A write returns when what it wrote is on the disk: one call, and one wait for a thread, instead of two. */
+const { O_RDWR, O_CREAT, O_APPEND, O_DSYNC } = constants;
+const appending = O_RDWR | O_CREAT | O_APPEND | O_DSYNC;
 
 class SystemFile implements DiskFile {
   constructor(private readonly handle: FileHandle) {}
@@ -87,7 +92,7 @@ export const systemDisk: Disk = {
       () => true,
       () => false,
     );
-    const handle = await open(path, 'a+');
+    const handle = await open(path, appending);
     if (!existed) {
       try {
         await syncFolder(parentOf(path));

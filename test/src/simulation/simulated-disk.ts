@@ -136,7 +136,14 @@ export class SimulatedDisk implements Disk {
       if (!found) throw new Error(`EBADF: '${path}' was removed`);
       return found;
     };
+    const sync = async (): Promise<void> => {
+      const bytes = content().bytes.length;
+      await this.pass();
+      this.failIfPlanned('sync');
+      content().syncedBytes = Math.max(content().syncedBytes, bytes);
+    };
     return {
+      sync,
       append: async (chunks) => {
         const appended = Buffer.concat(chunks);
         // The bytes reach the page cache piece by piece: a crash meanwhile finds any part of them.
@@ -145,16 +152,11 @@ export class SimulatedDisk implements Disk {
         await this.pass();
         this.failIfPlanned('append');
         content().bytes = Buffer.concat([content().bytes, appended.subarray(first)]);
+        await sync();
       },
       read: async (offset, length) => {
         await this.pass();
         return Uint8Array.from(content().bytes.subarray(offset, offset + length));
-      },
-      sync: async () => {
-        const bytes = content().bytes.length;
-        await this.pass();
-        this.failIfPlanned('sync');
-        content().syncedBytes = Math.max(content().syncedBytes, bytes);
       },
       truncate: async (length) => {
         await this.pass();
