@@ -178,6 +178,20 @@ describe('the Docker factory', () => {
     await until('its removal', () => engine.containers.size === 0, withinMs);
   });
 
+  test('does not find an engine that answers again unhealthy for a call from before', async () => {
+    const engine = await openEngine();
+    const factory = await openFactory(engine, { timeouts: { callMs: 5000, pauseMs: 100, pullMs: 100 } });
+    const container = await factory.create(foreign);
+    engine.on(/create|pause/, () => undefined);
+    const early = expect(factory.create(spec)).rejects.toThrow('did not answer');
+    await expect(container.pause()).rejects.toThrow('did not answer');
+    expect(factory.health).toBe('unhealthy');
+    await until('the engine healthy', () => factory.health === 'healthy', withinMs);
+    await early;
+    expect(factory.health).toBe('healthy');
+    await container.destroy();
+  });
+
   test('keeps a container that the engine refused to pause', async () => {
     const engine = await openEngine();
     engine.on(/\/pause$/, (_, response) => {

@@ -50,6 +50,7 @@ export class Engine {
   health: EngineHealth = 'healthy';
   private readonly client: EngineClient;
   private closed = false;
+  private recoveries = 0;
 
   constructor(
     socketPath: string,
@@ -211,10 +212,14 @@ export class Engine {
   }
 
   private async guarded<Answer>(work: () => Promise<Answer>): Promise<Answer> {
+    const { recoveries } = this;
     try {
       return await work();
     } catch (error) {
-      if (error instanceof EngineError && error.isUnreachable) this.failed(error.message);
+      // What was asked for before the engine answered again says nothing of it now.
+      if (error instanceof EngineError && error.isUnreachable && recoveries === this.recoveries) {
+        this.failed(error.message);
+      }
       throw error;
     }
   }
@@ -231,6 +236,7 @@ export class Engine {
       if (this.closed) return;
       this.client.callForBytes({ method: 'GET', path: '/_ping', timeoutMs: probeTimeoutMs }).then(
         () => {
+          this.recoveries += 1;
           this.health = 'healthy';
           this.onHealth('healthy', 'It answers again.');
         },
