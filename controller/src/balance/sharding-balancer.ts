@@ -1,5 +1,6 @@
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { actionId } from '@gpuwhisk/common/entities/action-codec';
+import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { randomFraction } from '@gpuwhisk/common/system/random';
@@ -43,7 +44,7 @@ interface Given {
  */
 export class ShardingBalancer {
   private readonly slots = new Map<number, MemorySlots>();
-  private readonly given = new Map<string, Given>();
+  private readonly given = new ShortLivedMap<string, Given>();
   private sweepAtMs = 0;
 
   constructor(private readonly dependencies: ShardingBalancerDependencies) {}
@@ -92,7 +93,7 @@ export class ShardingBalancer {
   /** Frees the slots of activations whose completion was lost. */
   private sweep(nowMs: number): void {
     this.sweepAtMs = nowMs + sweepMs;
-    for (const [activationId, { instance, lostMs }] of this.given) {
+    for (const [activationId, { instance, lostMs }] of this.given.entries()) {
       if (lostMs > nowMs) continue;
       this.ended(activationId);
       this.dependencies.onLost?.(instance);

@@ -3,8 +3,8 @@ import { activationDocumentId, readActivation } from '@gpuwhisk/common/entities/
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
-import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { InvokeOutcome } from './invoke-service.js';
 

@@ -1,5 +1,6 @@
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Delivery } from '@gpuwhisk/common/bus/message-bus';
+import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import { OffsetRanges } from './offset-ranges.js';
 
 /** A message that a reader has fetched. */
@@ -34,7 +35,7 @@ export class GroupProgress {
   private doneAbove = new OffsetRanges();
   private waiting: FetchedMessage[] = [];
   private waitingFrom = 0;
-  private readonly inHand = new Map<number, FetchedMessage>();
+  private readonly inHand = new ShortLivedMap<number, FetchedMessage>();
   /** Were in hand of an earlier subscriber, in order of offset. */
   private again: FetchedMessage[] = [];
   private redeliveredBelow = 0;
