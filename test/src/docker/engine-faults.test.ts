@@ -86,12 +86,31 @@ describe('the Docker factory', () => {
     expect(engine.containers.size).toBe(0);
   });
 
-  test('gives up at its end what has not said hello', async () => {
+  test.each([
+    ['which the engine is starting', true],
+    ['which the engine has started', false],
+  ])('gives up at its end what has not said hello, %s', async (_, isStarting) => {
     const engine = await openEngine({ 'gpuwhisk.protocol': 'framed' });
+    let go: (() => void) | undefined;
+    engine.on(/\/start$/, (_request, response, id) => {
+      go = () => {
+        engine.containers.set(id, { running: true });
+        response.end('{}');
+      };
+      return undefined;
+    });
     const factory = await openFactory(engine);
     const refused = expect(factory.create(spec)).rejects.toThrow('the factory was closed');
-    await until('its start', () => engine.calls.some((call) => call.endsWith('/start')), withinMs);
-    await factory.close();
+    await until('its start', () => go !== undefined, withinMs);
+    const looks = (): number => engine.calls.filter((call) => call.endsWith('/json')).length;
+    const before = looks();
+    if (!isStarting) {
+      go?.();
+      await until('its hello is waited for', () => looks() > before + 1, withinMs);
+    }
+    const closing = factory.close();
+    if (isStarting) go?.();
+    await closing;
     await refused;
     expect(engine.containers.size).toBe(0);
   });

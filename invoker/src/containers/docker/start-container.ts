@@ -56,6 +56,8 @@ async function startFramed(made: MadeContainer, socket: RuntimeSocket): Promise<
   const watching = watchStart(made, failure.resolve);
   const close = (): void => failure.resolve('the factory was closed');
   made.closing.addEventListener('abort', close);
+  // While the engine started it.
+  if (made.closing.aborted) close();
   const logs = new LogCollector(clock, { sentinels: false });
   let connected: RuntimeStreams | undefined;
   void socket.streams.then((streams) => {
