@@ -16,7 +16,7 @@ describe('a planted bug is found', () => {
       );
       expect(output).not.toContain('unhandled');
     },
-    120_000,
+    600_000,
   );
 
   test('and the seed that is printed finds it again', async () => {
@@ -26,7 +26,7 @@ describe('a planted bug is found', () => {
     expect(again.exitCode).toBe(1);
     expect(again.output).toContain(first.output.trim());
     expect(again.output).toContain('BROKEN');
-  }, 120_000);
+  }, 600_000);
 
   test('and an unknown one is refused', async () => {
     const { exitCode, output } = await runSeeds('--planted', 'nothing');
