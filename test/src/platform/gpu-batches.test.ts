@@ -68,9 +68,9 @@ def main_batch(requests):
     await api.putAction('verbose', code, { kind: 'python:default', annotations: { gpu } });
     await api.invoke('verbose');
     // While one is held the others gather.
-    const held = api.invoke('verbose', { holdS: 1 });
+    const held = await api.submit('verbose', { holdS: 1 });
     const answers = await Promise.all([100, 9_000_000, 200, 300].map((bytes) => api.invoke('verbose', { bytes })));
-    await held;
+    await api.record(held);
     const records = await Promise.all(answers.map(({ activationId }) => api.record(activationId)));
     expect(records.map(({ response }) => response.success)).toEqual([true, false, true, true]);
     expect(JSON.stringify(records[1]?.response.result)).toContain('exceeded the allowed length');
