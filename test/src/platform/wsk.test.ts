@@ -56,7 +56,7 @@ test("the README's lines", async () => {
     'wsk action invoke hello --result --param name you',
     'wsk activation list',
   ]);
-  expect(readme).toContain(`--auth ${platform.auth}"`);
+  expect(readme).toContain(`\nexport WHISK_APIHOST=http://127.0.0.1:3233\nexport WHISK_AUTH=${platform.auth}\n`);
   const outputs = [];
   for (const line of lines) {
     outputs.push(await wsk(line.replace('examples/', join(repository, 'examples/')).replace('wsk ', '')));
