@@ -112,6 +112,8 @@ export class RuntimeProcess {
 
   private async ask(type: number, body: object): Promise<Answer> {
     const id = this.nextId++;
+    // As the platform does: an answer that is read together with the hello may be seen before what was printed ahead of it.
+    await this.frame((frame) => frame.type === 1);
     this.socket.write(encodeFrame(type, id, JSON.stringify(body)));
     const answer = await this.frame((frame) => frame.id === id && (frame.type === 4 || frame.type === 5));
     await this.frame((frame) => frame.id === id && frame.type === 6);
