@@ -5,6 +5,7 @@ const leastRemovals = 1000;
  * A map whose entries come and go by the thousand a second, as those of activations in flight. V8's own replaces its table
  * after every few dozen removals and has the old table refer to the new one. Once one of them is in the old generation,
  * every later table, and what was in it, survives all collections of the young one: here they are never linked for long.
+ * Source: V8, src/objects/ordered-hash-table.cc, Rehash and SetNextTable.
  */
 export class ShortLivedMap<Key, Value> {
   private map = new Map<Key, Value>();

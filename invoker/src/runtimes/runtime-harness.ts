@@ -46,6 +46,7 @@ export class RuntimeProcess {
   private waiting: (() => void)[] = [];
   private gone = false;
   private nextId = 1;
+  private hello: Promise<Frame> | undefined;
 
   get pid(): number | undefined {
     return this.child.pid;
@@ -113,7 +114,7 @@ export class RuntimeProcess {
   private async ask(type: number, body: object): Promise<Answer> {
     const id = this.nextId++;
     // As the platform does: an answer that is read together with the hello may be seen before what was printed ahead of it.
-    await this.frame((frame) => frame.type === 1);
+    await (this.hello ??= this.frame((frame) => frame.type === 1));
     this.socket.write(encodeFrame(type, id, JSON.stringify(body)));
     const answer = await this.frame((frame) => frame.id === id && (frame.type === 4 || frame.type === 5));
     await this.frame((frame) => frame.id === id && frame.type === 6);
