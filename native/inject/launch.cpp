@@ -72,8 +72,8 @@ std::vector<char *> pointers(std::vector<std::string> &texts) {
   throw Failure("not-ready", "The pre-warmer did not become ready: " + why);
 }
 
-void receive_hello(Launched &launched, int64_t deadline_us) {
-  pollfd channel{launched.control.get(), POLLIN, 0};
+void receive_hello(Launched &launched, int control_socket, int64_t deadline_us) {
+  pollfd channel{control_socket, POLLIN, 0};
   int64_t left_ms = std::max<int64_t>(0, (deadline_us - now_us()) / 1000);
   int count = poll(&channel, 1, static_cast<int>(left_ms));
   if (count < 0) throw_errno("poll");
@@ -85,7 +85,7 @@ void receive_hello(Launched &launched, int64_t deadline_us) {
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof control;
-  ssize_t length = recvmsg(launched.control.get(), &message, MSG_CMSG_CLOEXEC);
+  ssize_t length = recvmsg(control_socket, &message, MSG_CMSG_CLOEXEC);
   if (length != sizeof launched.hello) fail_start(launched.pid, "it ended before it was (see its standard error).");
   if (launched.hello.version != GW_VERSION) fail_start(launched.pid, "it speaks another version.");
   if (cmsghdr *header = CMSG_FIRSTHDR(&message); header && header->cmsg_type == SCM_RIGHTS) {
@@ -101,8 +101,8 @@ Launched launch(const LaunchOptions &options) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) throw_errno("socketpair");
   Descriptor ours(ends[0]), theirs(ends[1]);
-  Launched launched{0, Shared<gw_state>("gpuwhisk-state"), Shared<gw_mailbox>("gpuwhisk-mailbox"), std::move(ours),
-                    Descriptor(), Descriptor(memfd_create("gpuwhisk-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING)), {}};
+  Launched launched{0, Shared<gw_state>("gpuwhisk-state"), Shared<gw_mailbox>("gpuwhisk-mailbox"), Descriptor(),
+                    Descriptor(memfd_create("gpuwhisk-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING)), {}};
   if (!launched.snapshot) throw_errno("memfd_create");
   std::vector<std::string> words{options.program};
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
@@ -116,7 +116,7 @@ Launched launch(const LaunchOptions &options) {
     become(options, arguments.data(), variables.data(), theirs.get(), launched.state.file(), launched.mailbox.file(),
            launched.snapshot.get(), parent);
   theirs.reset();
-  receive_hello(launched, deadline_us);
+  receive_hello(launched, ours.get(), deadline_us);
   while (__atomic_load_n(&launched.state->ready, __ATOMIC_ACQUIRE) != GW_READY) {
     if (now_us() > deadline_us) fail_start(launched.pid, "no safe point in time.");
     usleep(200);

@@ -42,7 +42,7 @@ struct Launched {
   pid_t pid;
   Shared<gw_state> state;
   Shared<gw_mailbox> mailbox;
-  Descriptor control, userfault, snapshot; // `snapshot`: an empty memory file, which it has as GW_SNAPSHOT_FD.
+  Descriptor userfault, snapshot; // `snapshot`: an empty memory file, which it has as GW_SNAPSHOT_FD.
   gw_hello hello;
 };
 

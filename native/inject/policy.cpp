@@ -116,6 +116,8 @@ Verdict decide(const Policy &policy, const Target &target, const user_regs_struc
   case SYS_prlimit64:
     if (registers.rdi != 0 && static_cast<pid_t>(registers.rdi) != target.pid()) return {Verdict::refuse, EPERM, "prlimit"};
     return {Verdict::allow_and_replace, 0, changed_setting};
+  case SYS_fcntl:
+  case SYS_ioctl:
   case SYS_setrlimit:
   case SYS_chdir:
   case SYS_fchdir:

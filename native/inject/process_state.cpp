@@ -34,15 +34,20 @@ bool can_be_handled(int signal) { return signal != SIGKILL && signal != SIGSTOP;
 } // namespace
 
 ProcessState::ProcessState(const Target &target, Remote &remote)
-    : target_(target), remote_(remote), threads_(target.threads()), signals_(signals()), registered_(registered()) {
+    : target_(target), remote_(remote), threads_(target.threads()), registered_(registered()) {
+  for (int thread : threads_) statuses_.push_back(target_.open_thread_status(thread));
+  signals_ = signals();
   std::vector<gw_call> asked;
   for (int descriptor : target_.descriptors()) {
     descriptors_[descriptor] = target_.descriptor_link(descriptor);
     asked.push_back(make_call(SYS_fcntl, static_cast<uint64_t>(descriptor), F_GETFL));
+    asked.push_back(make_call(SYS_fcntl, static_cast<uint64_t>(descriptor), F_GETFD));
   }
   remote_.run(asked);
-  for (const gw_call &call : asked)
-    if (call.result >= 0) flags_[static_cast<int>(call.arguments[0])] = static_cast<uint64_t>(call.result);
+  for (size_t i = 0; i < asked.size(); i += 2)
+    if (asked[i].result >= 0 && asked[i + 1].result >= 0)
+      flags_[static_cast<int>(asked[i].arguments[0])] = {static_cast<uint64_t>(asked[i].result),
+                                                         static_cast<uint64_t>(asked[i + 1].result)};
   const Resident &resident = remote_.resident();
   auto *handlers = reinterpret_cast<Handler *>(resident.shared->arguments);
   std::vector<gw_call> calls;
@@ -62,9 +67,17 @@ ProcessState::Registered ProcessState::registered() const {
 }
 
 ProcessState::Signals ProcessState::signals() const {
-  std::string status = target_.read_status();
-  return {field(status, "\nSigPnd:"), field(status, "\nShdPnd:"), field(status, "\nSigIgn:"),
-          field(status, "\nSigCgt:")};
+  Signals now;
+  // A signal that is directed at one thread is pending for that one alone.
+  for (const Descriptor &thread : statuses_) {
+    std::string status = Target::read_thread_status(thread);
+    now.pending += field(status, "\nSigPnd:");
+    if (&thread != &statuses_.front()) continue; // The rest is the same for all.
+    now.shared_pending = field(status, "\nShdPnd:");
+    now.ignored = field(status, "\nSigIgn:");
+    now.caught = field(status, "\nSigCgt:");
+  }
+  return now;
 }
 
 void ProcessState::plan_handlers(std::vector<gw_call> &calls) {
@@ -91,8 +104,10 @@ void ProcessState::plan(std::vector<gw_call> &calls) {
   for (const auto &[descriptor, link] : descriptors_)
     if (open.erase(descriptor) == 0 || target_.descriptor_link(descriptor) != link)
       throw Failure("unrestorable", "The function closed or replaced descriptor " + std::to_string(descriptor) + ".");
-  for (const auto &[descriptor, flags] : flags_)
-    calls.push_back(make_call(SYS_fcntl, static_cast<uint64_t>(descriptor), F_SETFL, flags));
+  for (const auto &[descriptor, flags] : flags_) {
+    calls.push_back(make_call(SYS_fcntl, static_cast<uint64_t>(descriptor), F_SETFL, flags.status));
+    calls.push_back(make_call(SYS_fcntl, static_cast<uint64_t>(descriptor), F_SETFD, flags.own));
+  }
   for (int descriptor : open) calls.push_back(make_call(SYS_close, static_cast<uint64_t>(descriptor)));
   changed_ = changed_ || !open.empty();
 

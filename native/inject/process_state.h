@@ -34,7 +34,7 @@ private:
   };
   Registered registered() const;
   struct Signals {
-    std::string pending, shared_pending, ignored, caught;
+    std::string pending, shared_pending, ignored, caught; // `pending`: of each thread.
     bool operator==(const Signals &) const = default;
   };
   Signals signals() const;
@@ -44,9 +44,13 @@ private:
   Remote &remote_;
   std::map<int, std::string> descriptors_; // Number: what it refers to.
   std::set<int> threads_;
+  std::vector<Descriptor> statuses_; // Of the threads, in /proc.
   Signals signals_;
   Registered registered_;
-  std::map<int, uint64_t> flags_; // Of descriptors: O_NONBLOCK and the like.
+  struct Flags {
+    uint64_t status, own; // O_NONBLOCK and the like; FD_CLOEXEC.
+  };
+  std::map<int, Flags> flags_; // Of descriptors.
   stack_t signal_stack_{};
   bool changed_ = true;
   struct Handler { // As the kernel has it.

@@ -65,7 +65,7 @@ void Remote::run_part(std::span<gw_call> calls) {
     }
     if (!stop->at_signal(SIGTRAP) || get_registers(resident_.worker).rip != resident_.script_end)
       throw Failure("unrestorable", "The pre-warmer left the list of system calls.");
-    std::memcpy(calls.data(), resident_.shared->calls, calls.size_bytes());
+    for (size_t i = 0; i < calls.size(); i++) calls[i].result = resident_.shared->calls[i].result;
     return;
   }
 }

@@ -152,6 +152,10 @@ Counts Target::counts() const { return read_stat(stat_.get()).counts; }
 std::string Target::read_file(const char *name) const {
   return read_whole(open_at(folder(), name, O_RDONLY).get(), name);
 }
+Descriptor Target::open_thread_status(int thread) const {
+  return open_at(tasks_.get(), (std::to_string(thread) + "/status").c_str(), O_RDONLY);
+}
+std::string Target::read_thread_status(const Descriptor &status) { return read_whole(status.get(), "task/TID/status"); }
 std::set<int> Target::descriptors() const { return numbers_in(fds_.get(), "list the descriptors of the process"); }
 std::set<int> Target::threads() const { return numbers_in(tasks_.get(), "list the threads of the process"); }
 

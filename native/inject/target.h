@@ -43,6 +43,9 @@ public:
   std::string read_maps() const;
   std::string read_status() const;
   std::string read_file(const char *name) const;
+  /** The file /proc/PID/task/THREAD/status, open; and the text of one. */
+  Descriptor open_thread_status(int thread) const;
+  static std::string read_thread_status(const Descriptor &status);
   /** Throws "gone" as check_identity does. */
   Counts counts() const;
   /** The names in /proc/PID/fd and /proc/PID/task, as numbers. */

@@ -41,8 +41,9 @@ void gw_open_channel(struct gw_channel *channel) {
   if (fcntl(GW_STATE_FD, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) < 0) gw_fail("seal the state page", errno);
   channel->state = map(GW_STATE_FD, sizeof(struct gw_state), PROT_READ);
   channel->mailbox = map(GW_MAILBOX_FD, sizeof(struct gw_mailbox), PROT_READ | PROT_WRITE);
-  // Not for processes that a function starts.
-  if (fcntl(GW_CONTROL_FD, F_SETFD, FD_CLOEXEC) < 0 || fcntl(GW_SNAPSHOT_FD, F_SETFD, FD_CLOEXEC) < 0) gw_fail("FD_CLOEXEC", errno);
+  // Not for processes that the warm-up or a function starts.
+  if (fcntl(GW_CONTROL_FD, F_SETFD, FD_CLOEXEC) < 0 || fcntl(GW_SNAPSHOT_FD, F_SETFD, FD_CLOEXEC) < 0)
+    gw_fail("FD_CLOEXEC", errno);
   close(GW_STATE_FD);
   close(GW_MAILBOX_FD);
   // A huge page would be written back whole for one byte.
@@ -89,25 +90,9 @@ void gw_say_hello(struct gw_hello *hello, const struct gw_channel *channel) {
   }
   if (sendmsg(GW_CONTROL_FD, &message, MSG_NOSIGNAL) != (ssize_t)sizeof *hello) gw_fail("greet the proxy", errno);
   if (userfault >= 0) close(userfault);
+  close(GW_CONTROL_FD);
 }
 
 void gw_raise_ready(struct gw_channel *channel) {
   __atomic_store_n(&channel->writable_state->ready, GW_READY, __ATOMIC_RELEASE);
-}
-
-int gw_receive_code(void) {
-  char byte;
-  struct iovec body = {&byte, 1};
-  union {
-    char bytes[CMSG_SPACE(sizeof(int))];
-    struct cmsghdr aligned;
-  } control;
-  struct msghdr message = {
-      .msg_iov = &body, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
-  if (recvmsg(GW_CONTROL_FD, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1) return -1;
-  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-  if (!header || header->cmsg_type != SCM_RIGHTS) return -1;
-  int object;
-  memcpy(&object, CMSG_DATA(header), sizeof object);
-  return object;
 }

@@ -1,11 +1,13 @@
 // The system call filter of a pre-warmer: one, static, on every thread, before Ready. It cannot be removed, so that
 // what depends on the function at hand is left to the proxy (SECCOMP_RET_TRACE), which sees the call before it is
-// made; with no proxy attached such a call fails with ENOSYS.
+// made; with no proxy attached such a call fails with ENOSYS. So do calls that are not on the list of system_calls.h.
 #define _GNU_SOURCE
 #include "../system_calls.h"
 #include "prewarmer.h"
 
+#include <asm/sockios.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -22,7 +24,7 @@
 // No function needs these: EPERM. They reach other processes or the kernel, or leave what no rollback removes.
 static const int denied[] = {
     // tracing and other processes
-    SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, NR_pidfd_getfd, SYS_pidfd_send_signal,
+    SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, NR_pidfd_getfd, NR_pidfd_send_signal,
     NR_process_madvise, NR_process_mrelease, SYS_move_pages, SYS_migrate_pages, SYS_perf_event_open,
     // mounts, namespaces, privileges
     SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, NR_open_tree, NR_move_mount, NR_fsopen, NR_fsconfig,
@@ -61,6 +63,12 @@ static const int refused_advice[] = {8 /* MADV_FREE */, 102 /* MADV_GUARD_INSTAL
 // Advice that stays with a mapping, and that no list of mappings shows: the proxy decides.
 static const int lasting_advice[] = {MADV_DONTFORK, MADV_MERGEABLE, 18 /* MADV_WIPEONFORK */};
 
+// Commands that change what a descriptor refers to, which the pre-warmer's pipes are shared by: an owner and a signal, leases,
+// the size of a pipe. No list shows them all: the proxy decides.
+static const int lasting_commands[] = {F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ,
+                                       1036 /* F_SET_RW_HINT */, 1038 /* F_SET_FILE_RW_HINT */};
+static const int lasting_requests[] = {FIOSETOWN, SIOCSPGRP};
+
 // Options of arch_prctl that change the process for good: faulting CPUID, tagged addresses, shadow stacks.
 static const int refused_arch[] = {0x1012, 0x4002, 0x5001, 0x5002, 0x5003, 0x5004};
 
@@ -80,7 +88,7 @@ static const int families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
 #define TRACE RETURN(SECCOMP_RET_TRACE)
 #define ALLOW RETURN(SECCOMP_RET_ALLOW)
 
-enum { MAX_INSTRUCTIONS = 512 };
+enum { MAX_INSTRUCTIONS = 512 + MAX_LISTED };
 
 struct program {
   struct sock_filter code[MAX_INSTRUCTIONS];
@@ -168,6 +176,8 @@ void gw_install_filter(int trace_mappings) {
   EMIT(DENY);
   answer_value(program, SYS_madvise, 2, refused_advice, COUNT(refused_advice), SECCOMP_RET_ERRNO | EINVAL);
   answer_value(program, SYS_madvise, 2, lasting_advice, COUNT(lasting_advice), SECCOMP_RET_TRACE);
+  answer_value(program, SYS_fcntl, 1, lasting_commands, COUNT(lasting_commands), SECCOMP_RET_TRACE);
+  answer_value(program, SYS_ioctl, 1, lasting_requests, COUNT(lasting_requests), SECCOMP_RET_TRACE);
   answer_value(program, SYS_arch_prctl, 0, refused_arch, COUNT(refused_arch), SECCOMP_RET_ERRNO | EPERM);
   if (trace_mappings) answer_each(program, mapping, COUNT(mapping), SECCOMP_RET_TRACE);
   else trace_executable(program);
@@ -177,7 +187,8 @@ void gw_install_filter(int trace_mappings) {
   EMIT(RETURN(SECCOMP_RET_ERRNO | ENOSYS));
   answer_each(program, denied, COUNT(denied), SECCOMP_RET_ERRNO | EPERM);
   answer_each(program, traced, COUNT(traced), SECCOMP_RET_TRACE);
-  EMIT(ALLOW);
+  if (program->length + MAX_LISTED > MAX_INSTRUCTIONS) gw_fail("system call filter", E2BIG);
+  program->length += allow_listed(program->code + program->length);
   struct sock_fprog installed = {whole.length, whole.code};
   long result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &installed);
   if (result != 0) gw_fail("system call filter", result < 0 ? errno : EBUSY);

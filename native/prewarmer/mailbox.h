@@ -11,7 +11,7 @@
 // What a pre-warmer is started with. The last is for the proxy, which maps it there, for reading only, and closes it.
 enum { GW_CONTROL_FD = 3, GW_STATE_FD = 4, GW_MAILBOX_FD = 5, GW_SNAPSHOT_FD = 6 };
 enum { GW_EXIT_SETUP = 125 }; // The exit status of a pre-warmer that cannot start.
-enum { GW_VERSION = 2, GW_READY = 1, GW_BUSY = 2 };
+enum { GW_VERSION = 3, GW_READY = 1, GW_BUSY = 2 };
 enum { GW_MAX_CALLS = 1000, GW_ARGUMENTS_BYTES = 8 << 20, GW_ENTRY_BYTES = 256, GW_MESSAGE_BYTES = 2048 };
 
 // The state page.
@@ -51,12 +51,14 @@ struct gw_mailbox {
   uint32_t request, status;
   uint64_t result, result_length; // Where the function's answer lies.
   uint64_t environment_length;    // NAME=value texts, each NUL-ended, before the argument.
+  int64_t code;                   // For GW_LOAD: the descriptor of the function's code, a sealed memory file.
   char entry[GW_ENTRY_BYTES];
   char message[GW_MESSAGE_BYTES]; // What went wrong, for a status that is not GW_DONE.
   char arguments[GW_ARGUMENTS_BYTES];
 };
 
-// Sent to the proxy over the control socket when the pre-warmer is ready, with the userfaultfd if there is one.
+// Sent to the proxy over the control socket when the pre-warmer is ready, with the userfaultfd if there is one. The
+// pre-warmer closes its end then: a function that shut it down, or set options of it, would leave that to the next one.
 struct gw_hello {
   uint32_t version;
   int32_t worker;             // The thread that is parked, and that runs functions.

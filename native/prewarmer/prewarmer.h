@@ -41,9 +41,6 @@ int gw_make_cuda_context(void);
 // Has the driver give up what functions left on the device (GW_CUDA_RESET). Returns 0, or the driver's error.
 int gw_reset_device(void);
 
-// The function's code: a descriptor of a sealed memory file, whose contents the proxy has checked; -1 if none came.
-int gw_receive_code(void);
-
 void gw_raise_ready(struct gw_channel *channel);
 
 #endif

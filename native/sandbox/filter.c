@@ -1,4 +1,5 @@
-// The system call filter (seccomp, classic BPF): a deny list of what reaches beyond the sandbox, answered EPERM.
+// The system call filter (seccomp, classic BPF): what is on the list of system_calls.h is allowed. Of the rest, calls that
+// reach beyond the sandbox are answered EPERM, as they are without privileges, and others ENOSYS.
 #define _GNU_SOURCE
 #include "../system_calls.h"
 #include "sandbox.h"
@@ -43,8 +44,15 @@ static const int denied[] = {
 // Address families that a function may use: the others reach the hypervisor or rarely tested kernel code.
 static const int families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
 
-enum { DENIED = sizeof denied / sizeof *denied, FAMILIES = sizeof families / sizeof *families };
-enum { MAX_INSTRUCTIONS = DENIED * 2 + FAMILIES + 32 };
+// Linux, with 32-bit addresses or the name of an old release; and the question which one it is.
+static const unsigned personalities[] = {0, 0x8, 0x20000, 0x20008, 0xffffffff};
+
+enum {
+  DENIED = sizeof denied / sizeof *denied,
+  FAMILIES = sizeof families / sizeof *families,
+  PERSONALITIES = sizeof personalities / sizeof *personalities,
+};
+enum { MAX_INSTRUCTIONS = DENIED * 2 + FAMILIES + PERSONALITIES + MAX_LISTED + 64 };
 
 static const unsigned namespace_flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
                                         CLONE_NEWNET | CLONE_NEWCGROUP | 0x80 /* CLONE_NEWTIME */;
@@ -77,6 +85,11 @@ void install_filter(bool traces) {
     EMIT(EQUAL((unsigned)denied[i], 0, 1));
     EMIT(DENY);
   }
+  if (traces) {
+    EMIT(EQUAL(SYS_ptrace, 1, 0));
+    EMIT(EQUAL(SYS_userfaultfd, 0, 1));
+    EMIT(ALLOW);
+  }
   // clone3 takes its flags in memory, out of the filter's sight; ENOSYS makes C libraries use clone.
   EMIT(EQUAL(NR_clone3, 0, 1));
   EMIT(RETURN(SECCOMP_RET_ERRNO | ENOSYS));
@@ -90,14 +103,17 @@ void install_filter(bool traces) {
   EMIT(EQUAL(TIOCSTI, 0, 1));
   EMIT(DENY);
   EMIT(ALLOW);
-  EMIT(EQUAL(SYS_socket, 1, 0));
-  EMIT(ALLOW);
+  EMIT(EQUAL(SYS_personality, 0, PERSONALITIES + 3));
   EMIT(LOAD_ARG(0));
-  for (int i = 0; i < FAMILIES; i++) {
-    EMIT(EQUAL((unsigned)families[i], (unsigned char)(FAMILIES - i), 0));
-  }
+  for (int i = 0; i < PERSONALITIES; i++) EMIT(EQUAL(personalities[i], (unsigned char)(PERSONALITIES - i), 0));
+  EMIT(DENY);
+  EMIT(ALLOW);
+  EMIT(EQUAL(SYS_socket, 0, FAMILIES + 3));
+  EMIT(LOAD_ARG(0));
+  for (int i = 0; i < FAMILIES; i++) EMIT(EQUAL((unsigned)families[i], (unsigned char)(FAMILIES - i), 0));
   EMIT(RETURN(SECCOMP_RET_ERRNO | EAFNOSUPPORT));
   EMIT(ALLOW);
+  length += allow_listed(code + length);
 #undef EMIT
   struct sock_fprog program = {length, code};
   if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) < 0) fail("filter", errno, "seccomp");

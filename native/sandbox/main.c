@@ -250,8 +250,10 @@ int main(int count, char **words) {
   }
   if (group != NULL && !joined) join_group(group->args[0], child);
   if (find_step(&spec, OP_VETH) != NULL) build_network(&spec, child);
-  int proc_folder = find_step(&spec, OP_WATCH) == NULL ? -1 : receive_proc(channel[0]);
+  struct watched watched = {.proc_folder = -1};
+  if (find_step(&spec, OP_WATCH) != NULL) watched.proc_folder = receive_proc(channel[0]);
   await_mark(channel[0], 'b');
+  if (watched.proc_folder >= 0) watch_tmpfs(&spec, child, &watched);
   send_mark(channel[0], 'j');
   if ((spec.namespaces & CLONE_NEWUSER) && !early_user) {
     await_mark(channel[0], 'u');
@@ -263,5 +265,5 @@ int main(int count, char **words) {
   }
   close(SOCKET_FD);
   // The channel stays open: its end tells init that the launcher is gone.
-  return supervise(&spec, child, proc_folder);
+  return supervise(&spec, child, &watched);
 }

@@ -19,7 +19,7 @@ enum { LAST_POSSIBLE_CAPABILITY = 63 };
 static const struct {
   const char *word;
   int resource;
-} limits[] = {{"nofile", RLIMIT_NOFILE}, {"nproc", RLIMIT_NPROC}, {"core", RLIMIT_CORE}, {"data", RLIMIT_DATA}};
+} limits[] = {{"nofile", RLIMIT_NOFILE}, {"nproc", RLIMIT_NPROC}, {"core", RLIMIT_CORE}, {"data", RLIMIT_DATA}, {"fsize", RLIMIT_FSIZE}};
 
 void map_ids(const struct spec *spec, pid_t child) {
   char path[64], map[64];
@@ -76,5 +76,8 @@ void drop_privileges(const struct spec *spec) {
   struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0, 0, 0}};
   if (syscall(SYS_capset, &header, none) < 0) fail("capabilities", errno, "capset");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail("no-new-privs", errno, "prctl");
-  if (find_step(spec, OP_FILTER) != NULL) install_filter(find_step(spec, OP_TRACES) != NULL);
+  if (find_step(spec, OP_FILTER) == NULL) return;
+  bool traces = find_step(spec, OP_TRACES) != NULL;
+  install_filter(traces);
+  if (find_step(spec, OP_WATCH) != NULL) forbid_uncounted_memory(traces);
 }

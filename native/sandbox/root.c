@@ -103,7 +103,14 @@ static void mount_tmpfs(const struct spec *spec, const struct step *step) {
   inside(spec, step->args[0], target);
   make_parents(target);
   if (mkdir(target, 0755) < 0 && errno != EEXIST) fail("mount", errno, target);
-  snprintf(options, sizeof options, "mode=1777,size=%s", step->args[1]);
+  const char *size = step->args[1], *inodes = step->args[2];
+  if (strcmp(step->args[3], "own") == 0) {
+    // Without root this process is in the user namespace already, where it is the inner user.
+    uid_t owner = !spec->has_id ? geteuid() : geteuid() == 0 ? spec->outer : spec->inner;
+    snprintf(options, sizeof options, "mode=700,uid=%u,gid=%u,size=%s,nr_inodes=%s", owner, owner, size, inodes);
+  } else {
+    snprintf(options, sizeof options, "mode=1777,size=%s,nr_inodes=%s", size, inodes);
+  }
   if (mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0) fail("mount", errno, target);
 }
 
@@ -121,7 +128,7 @@ static void mask(const struct spec *spec, const struct step *step) {
   if (lstat(path, &found) < 0) return; // Nothing there to hide.
   if (S_ISDIR(found.st_mode)) {
     // Writable for root, who may have to place binds in it.
-    if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=256k,mode=555") < 0)
+    if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=256k,nr_inodes=1k,mode=555") < 0)
       fail("mount", errno, path);
   } else if (mount("/dev/null", path, NULL, MS_BIND, NULL) < 0) {
     fail("mount", errno, path);
@@ -157,7 +164,7 @@ void build_root(const struct spec *spec) {
   const struct step *root = find_step(spec, OP_ROOT);
   if (root == NULL) fail("spec", 0, "a mount namespace without a root");
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("mount", errno, "making mounts private");
-  if (mount("tmpfs", root->args[0], "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m") < 0)
+  if (mount("tmpfs", root->args[0], "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m,nr_inodes=8k") < 0)
     fail("mount", errno, "mounting the root");
   for (int i = 0; i < spec->count; i++) {
     const struct step *step = &spec->steps[i];

@@ -33,7 +33,7 @@ enum operation {
   OP_ID,         // user and group inside, user and group outside
   OP_ROOT,       // an empty folder of the host to build the root on
   OP_OWN,        // path: made if absent and given to the outer id
-  OP_TMPFS,      // path inside, size in bytes
+  OP_TMPFS,      // path inside, size in bytes, inodes, own | shared: whose it is, the sandbox's user's or everybody's
   OP_BIND,       // source, path inside, ro | rw | dev
   OP_LINK,       // target, path inside
   OP_PROC,       // mount a new /proc; where the PID namespace is shared, one that shows the sandbox's own processes
@@ -104,6 +104,9 @@ void yield_to_platform(void);
 // filter.c
 void install_filter(bool traces);
 
+// shared_memory.c
+void forbid_uncounted_memory(bool traces);
+
 // init.c
 _Noreturn void run_init(const struct spec *spec, int launcher);
 
@@ -118,6 +121,13 @@ void end_group(const struct spec *spec);
 int hold(uid_t user);
 
 // supervise.c
-int supervise(const struct spec *spec, pid_t child, int proc_folder);
+// What the watch on a sandbox's memory looks at, where there is no control group to count it.
+struct watched {
+  int proc_folder;
+  int tmpfs[8];
+  int tmpfs_count;
+};
+void watch_tmpfs(const struct spec *spec, pid_t child, struct watched *watched);
+int supervise(const struct spec *spec, pid_t child, const struct watched *watched);
 
 #endif

@@ -19,7 +19,7 @@ static const struct {
     {"make-dir", OP_MAKE_DIR, 1},       {"write", OP_WRITE, 2},         {"join", OP_JOIN, 1},
     {"join-dir", OP_JOIN_DIR, 1},       {"oom-count", OP_OOM_COUNT, 1}, {"oom-event", OP_OOM_EVENT, 1},
     {"watch", OP_WATCH, 1},             {"namespace", OP_NAMESPACE, 1}, {"id", OP_ID, 2},
-    {"root", OP_ROOT, 1},               {"own", OP_OWN, 1},             {"tmpfs", OP_TMPFS, 2},
+    {"root", OP_ROOT, 1},               {"own", OP_OWN, 1},             {"tmpfs", OP_TMPFS, 4},
     {"bind", OP_BIND, 3},               {"link", OP_LINK, 2},           {"proc", OP_PROC, 0},
     {"mask", OP_MASK, 1},               {"veth", OP_VETH, 4},           {"rlimit", OP_RLIMIT, 2},
     {"join-pid", OP_JOIN_PID, 1},       {"domain", OP_DOMAIN, 0},

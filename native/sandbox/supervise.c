@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,6 +42,29 @@ static int memory_event(const struct spec *spec) {
   snprintf(path, sizeof path, "%s/cgroup.event_control", step->args[0]);
   if (write_file(path, text) < 0) return -1;
   return event;
+}
+
+// Remembers the sandbox's file systems in memory, which exist by now; its processes cannot replace them.
+void watch_tmpfs(const struct spec *spec, pid_t child, struct watched *watched) {
+  for (int i = 0; (spec->namespaces & CLONE_NEWNS) && i < spec->count; i++) {
+    const struct step *step = &spec->steps[i];
+    if (step->op != OP_TMPFS) continue;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "/proc/%d/root%s", child, step->args[0]);
+    if (watched->tmpfs_count == sizeof watched->tmpfs / sizeof *watched->tmpfs) fail("spec", 0, "too many tmpfs");
+    int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) fail("watch", errno, path);
+    watched->tmpfs[watched->tmpfs_count++] = folder;
+  }
+}
+
+static long tmpfs_bytes(const struct watched *watched) {
+  long bytes = 0;
+  for (int i = 0; i < watched->tmpfs_count; i++) {
+    struct statfs info;
+    if (fstatfs(watched->tmpfs[i], &info) == 0) bytes += (long)(info.f_blocks - info.f_bfree) * info.f_bsize;
+  }
+  return bytes;
 }
 
 // Private resident memory of all the sandbox's processes, bytes.
@@ -124,7 +149,7 @@ static bool handle_command(const struct spec *spec, pid_t child) {
   return true;
 }
 
-int supervise(const struct spec *spec, pid_t child, int proc_folder) {
+int supervise(const struct spec *spec, pid_t child, const struct watched *watched) {
   sigset_t handled;
   sigemptyset(&handled);
   sigaddset(&handled, SIGTERM);
@@ -152,7 +177,7 @@ int supervise(const struct spec *spec, pid_t child, int proc_folder) {
       exhausted = true;
       kill_sandbox(spec, child);
     }
-    if (limit > 0 && resident_bytes(proc_folder) > limit) {
+    if (limit > 0 && resident_bytes(watched->proc_folder) + tmpfs_bytes(watched) > limit) {
       exhausted = true;
       kill_sandbox(spec, child);
     }

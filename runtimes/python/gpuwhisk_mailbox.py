@@ -16,6 +16,7 @@ class Mailbox(ctypes.Structure):
         ("result", ctypes.c_char_p),
         ("result_length", ctypes.c_uint64),
         ("environment_length", ctypes.c_uint64),
+        ("code", ctypes.c_int64),
         ("entry", ctypes.c_char * ENTRY_BYTES),
         ("message", ctypes.c_char * MESSAGE_BYTES),
         ("arguments", ctypes.c_char * ARGUMENTS_BYTES),

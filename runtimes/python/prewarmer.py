@@ -169,7 +169,7 @@ def main():
     rehearse()
     guest = Guest(
         channel.mailbox.contents,
-        lambda: gpuwhisk_mailbox.read_code(library.gw_receive_code()),
+        lambda: gpuwhisk_mailbox.read_code(channel.mailbox.contents.code),
         library.gw_reset_device,
     )
     guest.runtime.marks = runtime.launch_marks()

@@ -92,7 +92,7 @@ for (const [way, environment] of [
     });
 
     test.each([
-      ['closes what it did not open', 'close(3)', 'closed or replaced descriptor 3'],
+      ['closes what it did not open', 'close(2)', 'closed or replaced descriptor 2'],
       ['unmaps a library', 'munmap((void *)((long)stdout & ~4095L), 4096); *(volatile int *)0 = 1', 'unmapped'],
       [
         'writes over constants',

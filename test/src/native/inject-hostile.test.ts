@@ -194,6 +194,16 @@ onThisMachine('hostile shared objects', () => {
       [EPERM, ENOSYS, 97],
     ));
 
+  test('system calls that are on no list are unknown', () =>
+    expectEach(
+      {
+        quota: 'syscall(443, -1, -1, -1, -1)',
+        modules: 'syscall(461, -1, -1, -1)',
+        later: 'syscall(500, -1)',
+      },
+      [ENOSYS],
+    ));
+
   test('memory that looks as it was and may be gone later is not had', () =>
     expectEach(
       {
@@ -286,6 +296,105 @@ onThisMachine('hostile shared objects', () => {
     );
     expect(await prewarmer.run(eats, 0, { memoryMiB: 64 })).toMatchObject({ kind: 'result', result: '{"eat":12}' });
     expect((await prewarmer.unload()).ready).toBe(true);
+    await expectNextRunsRight();
+  });
+
+  const once = (statement: string, ...headers: string[]) =>
+    object(`#define _GNU_SOURCE
+      #include <fcntl.h>
+      #include <pthread.h>
+      #include <signal.h>
+      #include <stdint.h>
+      #include <stdio.h>
+      #include <string.h>
+      #include <sys/ioctl.h>
+      #include <sys/socket.h>
+      #include <sys/syscall.h>
+      #include <unistd.h>
+      ${headers.map((header) => `#include ${header}`).join('\n')}
+      const char *gpuwhisk_main(const char *json) { ${statement} }`);
+
+  test.each([
+    ['shuts down', 'shutdown(file, SHUT_RDWR);'],
+    ['wants credentials of', 'setsockopt(file, SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int));'],
+    ['writes to', 'for (int i = 0; i < 1000; i++) send(file, "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL);'],
+  ])('one that %s every socket that it finds leaves nothing of it', async (_name, statement) => {
+    // Not its output, which is the socket of the tests' runner.
+    const code = once(`for (int file = 3; file < 64; file++) { ${statement} } return "{}";`);
+    expect(await prewarmer.run(code)).toMatchObject({ kind: 'result' });
+    expect(await prewarmer.unload()).toMatchObject({ ready: true });
+    await expectNextRunsRight();
+  });
+
+  async function expectReplaced(code: Buffer, reason: string): Promise<void> {
+    const own = await TestPrewarmer.launch();
+    try {
+      expect(await own.run(code)).toMatchObject({ kind: 'result', result: '{}' });
+      expect(await own.unload()).toMatchObject({ ready: false, replace: expect.stringContaining(reason) });
+    } finally {
+      await own.end();
+    }
+  }
+
+  test.each([
+    ['to its process', 'kill(getpid(), SIGUSR1);'],
+    ['to its thread', 'syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGUSR1);'],
+    ['to the other thread', 'syscall(SYS_tgkill, getpid(), getpid(), SIGUSR1);'],
+  ])('a signal %s that is pending is not left to the next function', async (_name, statement) => {
+    const block = 'sigset_t all; sigfillset(&all); sigprocmask(SIG_BLOCK, &all, 0);';
+    await expectReplaced(once(`${block} ${statement} return "{}";`), 'pending signals');
+  });
+
+  async function expectAsBefore(code: Buffer): Promise<void> {
+    const before = prewarmer.state();
+    expect(await prewarmer.run(code)).toMatchObject({ kind: 'result' });
+    expect(await prewarmer.unload()).toMatchObject({ ready: true });
+    expect(prewarmer.state()).toEqual(before);
+  }
+
+  test.each([
+    ['an owner', 'fcntl(1, F_SETOWN, getpid());'],
+    ['another owner', 'struct f_owner_ex owner = {F_OWNER_PID, getpid()}; fcntl(2, F_SETOWN_EX, &owner);'],
+    ['an owner by ioctl', 'int own = getpid(); ioctl(1, FIOSETOWN, &own);'],
+    ['a signal', 'fcntl(1, F_SETSIG, SIGUSR2);'],
+    ['a size', 'int ends[2]; pipe(ends); fcntl(ends[0], F_SETPIPE_SZ, 4096);'],
+  ])('a pre-warmer whose descriptors got %s is replaced', (_name, statement) =>
+    expectReplaced(once(`${statement} return "{}";`, '<asm/sockios.h>'), 'changed a setting'),
+  );
+
+  test('a descriptor that is left open for other programs is closed to them again', async () => {
+    const code = once('fcntl(6, F_SETFD, 0); for (int i = 0; i < 3; i++) fcntl(i, F_SETFD, FD_CLOEXEC); return "{}";');
+    await expectAsBefore(code);
+  });
+
+  test('no more of a message is read than the mailbox has room for, whatever is written there meanwhile', async () => {
+    // Where it lies, /proc says; the message stands before 8 MiB of arguments.
+    const code = object(`#define _GNU_SOURCE
+      #include <pthread.h>
+      #include <stdio.h>
+      #include <string.h>
+      #include <unistd.h>
+      static char *volatile area;
+      static void *flood(void *nothing) {
+        // From behind the list of calls on: request, status (1: not loaded), and so on up to the message.
+        for (;;) { ((volatile unsigned *)area)[1] = 1; for (int i = 2048; i < 2432; i++) ((volatile char *)area)[i] = 'x'; }
+        return nothing;
+      }
+      const char *gpuwhisk_main(const char *json) {
+        FILE *maps = fopen("/proc/self/maps", "r"); static char line[512]; unsigned long start = 0, end = 0;
+        while (fgets(line, sizeof line, maps)) if (strstr(line, "gpuwhisk-mailbox")) sscanf(line, "%lx-%lx", &start, &end);
+        fclose(maps);
+        area = (char *)start + 64000;
+        memset(area + 300, 'x', end - start - 64300);
+        static pthread_t thread; pthread_create(&thread, 0, flood, 0);
+        usleep(2000);
+        return 0;
+      }`);
+    for (let round = 0; round < 10; round += 1) {
+      const outcome = await prewarmer.run(code);
+      expect(outcome).toMatchObject({ kind: 'load', ready: true });
+      expect(outcome.message.length).toBeLessThanOrEqual(2048);
+    }
     await expectNextRunsRight();
   });
 

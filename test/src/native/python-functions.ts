@@ -9,6 +9,8 @@ import { pythonPairLaunch } from '@gpuwhisk/invoker/runtimes/python-runtime';
 import { findPython } from '@gpuwhisk/invoker/runtimes/find-python';
 import type { Python } from '@gpuwhisk/invoker/runtimes/find-python';
 import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import { hostJobs } from '@gpuwhisk/invoker/runtimes/host-job';
 import { installRequirements } from '@gpuwhisk/invoker/runtimes/install-requirements';
 import { digestOf, injector } from './native-functions.js';
 
@@ -28,8 +30,9 @@ export function proxyLaunch(scratch: string): RuntimeLaunch {
 /** A folder with numpy, installed if need be; undefined where it cannot be had. */
 export async function folderWithNumpy(): Promise<string | undefined> {
   if (!python) return undefined;
+  const installation = { run: hostJobs(systemClock), maxBytes: Infinity, dataDir: cacheDir };
   try {
-    return (await installRequirements(join(cacheDir, 'packages'), python, ['numpy'])).folder;
+    return (await installRequirements(join(cacheDir, 'packages'), python, ['numpy'], installation)).folder;
   } catch (error) {
     console.log(`Without numpy: ${String(error).slice(0, 200)}`);
     return undefined;
