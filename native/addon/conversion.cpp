@@ -67,7 +67,6 @@ inject::LaunchOptions launch_options(const Napi::Object &options) {
 
 inject::InjectOptions inject_options(const Napi::Object &options) {
   inject::InjectOptions result;
-  result.digest = text(options, "digest");
   result.entry = text(options, "entry", "gpuwhisk_main");
   result.environment = texts(options, "environment");
   if (flag(options, "sharedObject", true)) result.check = inject::check_object;

@@ -8,7 +8,7 @@ namespace gpuwhisk::inject {
 
 /**
  * Something that could not be done. `code` is for programs: "not-ready", "gone" (the process has ended),
- * "digest", "payload", "policy", "unrestorable" (replace the process) or "system"; what() is for people.
+ * "payload", "policy", "unrestorable" (replace the process) or "system"; what() is for people.
  */
 class Failure : public std::runtime_error {
 public:

@@ -1,8 +1,9 @@
-// A function's code in a memory file that nobody can change any more, checked against its digest.
+// A function's code in a memory file of its process that cannot be changed any more.
 #pragma once
 
 #include "descriptor.h"
 #include "elf_object.h"
+#include "remote.h"
 
 #include <string>
 #include <sys/stat.h>
@@ -11,16 +12,16 @@ namespace gpuwhisk::inject {
 
 class Payload {
 public:
-  /** Copies `code` into a memory file and seals it. */
-  explicit Payload(Bytes code);
+  /**
+   * Has the process, which is stopped, make a memory file, and fills and seals that: the mailbox names its descriptor
+   * there. Throws "system" if the file cannot be made.
+   */
+  Payload(Bytes code, const Target &target, Remote &remote);
   ~Payload();
   Payload(const Payload &) = delete;
   Payload &operator=(const Payload &) = delete;
 
-  /** Throws "digest" unless the SHA-256 of what the memory file now holds is `digest` (hexadecimal). */
-  void check_digest(const std::string &digest) const;
   Bytes bytes() const { return {static_cast<const std::byte *>(mapped_), length_}; }
-  int file() const { return file_.get(); }
   const struct stat &identity() const { return identity_; }
 
 private:

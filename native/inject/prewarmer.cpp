@@ -10,7 +10,6 @@
 #include <cstring>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <utility>
 
@@ -24,23 +23,6 @@ constexpr size_t max_result_bytes = 64 << 20; // As of a frame of the runtime pr
 Resident resident_of(const Launched &launched) {
   const gw_hello &hello = launched.hello;
   return {hello.worker, hello.script, hello.script_end, hello.mailbox, 0, launched.mailbox.get()};
-}
-
-void send_object(int control, int object) {
-  char byte = 'o';
-  iovec body{&byte, 1};
-  alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &body;
-  message.msg_iovlen = 1;
-  message.msg_control = space;
-  message.msg_controllen = sizeof space;
-  cmsghdr *header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &object, sizeof object);
-  if (sendmsg(control, &message, MSG_NOSIGNAL | MSG_DONTWAIT) != 1) throw_errno("hand over the function");
 }
 
 } // namespace
@@ -128,16 +110,19 @@ Outcome Prewarmer::inject(Bytes code, const InjectOptions &options, const CallOp
   std::vector<Stage> stages;
   Watch watch(stages);
   address(&options.environment, first);
-  auto payload = std::make_unique<Payload>(code);
-  if (options.check) options.check(payload->bytes());
-  payload->check_digest(options.digest);
+  if (code.empty()) throw Failure("payload", "The function has no code.");
+  if (options.check) options.check(code);
   watch.stage("integrity");
   attach();
   watch.stage("attach");
-  payload_ = std::move(payload);
-  run_ = std::make_unique<Run>(stops_, target_, resident_, *payload_, options.policy, threads_);
   save_context(resident_.worker, parked_);
-  send_object(launched_.control.get(), payload_->file());
+  try {
+    payload_ = std::make_unique<Payload>(code, target_, remote_);
+  } catch (...) {
+    end(); // It stands still, away from its safe point.
+    throw;
+  }
+  run_ = std::make_unique<Run>(stops_, target_, resident_, *payload_, options.policy, threads_);
   std::memcpy(resident_.shared->entry, options.entry.c_str(), options.entry.size() + 1);
   limit_memory(options.memory_bytes);
   watch.stage("checkpoint");
@@ -216,24 +201,27 @@ Outcome Prewarmer::conclude(const Ending &ending, std::vector<Stage> stages) {
 
 void Prewarmer::read_result(Outcome &outcome) {
   gw_mailbox &mailbox = *resident_.shared;
-  mailbox.message[sizeof mailbox.message - 1] = '\0';
+  // Threads of the function may write there meanwhile: each field is read once, and no text beyond its field.
+  uint32_t status = __atomic_load_n(&mailbox.status, __ATOMIC_RELAXED);
+  uint64_t length = __atomic_load_n(&mailbox.result_length, __ATOMIC_RELAXED);
+  uint64_t result = __atomic_load_n(&mailbox.result, __ATOMIC_RELAXED);
   outcome.kind = "load";
-  outcome.message = mailbox.message;
-  if (mailbox.status == GW_REFUSED) outcome.kind = "refused";
-  if (mailbox.status == GW_NO_BATCH) outcome.kind = "no-batch";
-  if (mailbox.status == GW_NO_RESULT) outcome.message = "The function returned no text.";
-  if (mailbox.status != GW_DONE) return;
+  outcome.message.assign(mailbox.message, sizeof mailbox.message);
+  outcome.message.resize(std::min(outcome.message.find('\0'), sizeof mailbox.message));
+  if (status == GW_REFUSED) outcome.kind = "refused";
+  if (status == GW_NO_BATCH) outcome.kind = "no-batch";
+  if (status == GW_NO_RESULT) outcome.message = "The function returned no text.";
+  if (status != GW_DONE) return;
   outcome.kind = "result";
   outcome.called = requested_ & GW_CALL;
   if (!outcome.called) return;
-  uint64_t length = mailbox.result_length;
   if (length > max_result_bytes) {
     outcome.kind = "load";
     outcome.message = "The result is larger than 64 MiB.";
     return;
   }
   outcome.result.resize(length);
-  if (target_.try_read(mailbox.result, outcome.result.data(), length)) return;
+  if (target_.try_read(result, outcome.result.data(), length)) return;
   outcome.kind = "load";
   outcome.message = "The result cannot be read.";
 }

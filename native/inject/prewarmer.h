@@ -24,7 +24,6 @@ struct Stage {
 };
 
 struct InjectOptions {
-  std::string digest;                // SHA-256 of the code, as registered.
   std::string entry = "gpuwhisk_main";
   std::function<void(Bytes)> check;  // Throws "payload" for code that is not to be loaded at all.
   std::vector<std::string> environment; // NAME=value, set before the code is loaded.
@@ -69,7 +68,7 @@ public:
   int landlock() const { return launched_.hello.landlock; }
 
   /**
-   * Loads a function, and with `first` calls it in the same go. Throws "not-ready", "digest" or "payload" with the
+   * Loads a function, and with `first` calls it in the same go. Throws "not-ready" or "payload" with the
    * pre-warmer untouched, "unrestorable" or "gone" if it must be replaced.
    */
   Outcome inject(Bytes code, const InjectOptions &options, const CallOptions *first);

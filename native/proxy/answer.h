@@ -5,12 +5,11 @@
 
 namespace gpuwhisk::proxy {
 
-/** The answer to a request: JSON if `ok`, otherwise the text of the error. */
+/** The answer to a request: what the function returned if `ok`, otherwise the text of the error. */
 struct Answer {
   bool ok;
   std::string text;
+  bool of_several = false; // The parts of a batch's answer.
 };
-
-inline constexpr const char *no_dictionary = "The action did not return a dictionary or array."; // OpenWhisk's text.
 
 } // namespace gpuwhisk::proxy

@@ -10,7 +10,9 @@ namespace gpuwhisk::proxy {
 
 inline constexpr uint32_t max_payload_bytes = 64 << 20;
 
-enum class Type : uint8_t { hello = 1, init = 2, run = 3, result = 4, error = 5, log = 6, cancel = 7, bye = 8, unload = 9, check = 10 };
+enum class Type : uint8_t {
+  hello = 1, init = 2, run = 3, result = 4, error = 5, log = 6, cancel = 7, bye = 8, unload = 9, check = 10, results = 11
+};
 
 struct Frame {
   Type type;

@@ -10,7 +10,6 @@
 // tracer: it starts the pre-warmer, and everything that touches it happens there, in order.
 #include "../inject/failure.h"
 #include "frames.h"
-#include "json.h"
 #include "service.h"
 
 #include <condition_variable>
@@ -72,10 +71,14 @@ private:
 }
 
 void answer(const Frame &request, const proxy::Answer &answer, int64_t us) {
-  std::string error = answer.ok ? "" : "{\"error\":" + proxy::quote(answer.text) + "}";
+  Type type = !answer.ok ? Type::error : answer.of_several ? Type::results : Type::result;
   std::string log = request.type == Type::run ? "{\"us\":" + std::to_string(us) + "}" : "{}";
-  proxy::write_frames({{answer.ok ? Type::result : Type::error, request.id, answer.ok ? answer.text : error},
-                       {Type::log, request.id, log}});
+  proxy::write_frames({{type, request.id, answer.text}, {Type::log, request.id, log}});
+}
+
+/** Whether it can stand in JSON as it is. */
+bool is_plain(std::string_view kind) {
+  return kind.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:._-/") == kind.npos;
 }
 
 constexpr std::string_view libraries_variable = "GPUWHISK_LIBRARIES=", scratch_variable = "GPUWHISK_SCRATCH=",
@@ -136,9 +139,9 @@ proxy::Answer serve_one(proxy::Service &service, const Frame &request) {
   proxy::Service service(given.launch, kind.starts_with("native:"), given.policy, given.scratch);
   Inbox inbox;
   std::thread(read_frames, std::ref(inbox)).detach();
-  proxy::write_frames({{Type::hello, 0, "{\"version\":1,\"kind\":" + proxy::quote(kind) + ",\"pid\":" +
+  proxy::write_frames({{Type::hello, 0, "{\"version\":1,\"kind\":\"" + std::string(kind) + "\",\"pid\":" +
                                             std::to_string(service.pid()) +
-                                            ",\"batch\":true,\"unload\":true,\"endsLate\":true}"}});
+                                            ",\"parts\":true,\"batch\":true,\"unload\":true,\"endsLate\":true}"}});
   while (!service.lost()) {
     Frame request = inbox.take();
     int64_t started_us = inject::now_us();
@@ -154,7 +157,7 @@ proxy::Answer serve_one(proxy::Service &service, const Frame &request) {
 } // namespace
 
 int main(int count, char **words) {
-  if (count < 3) {
+  if (count < 3 || !is_plain(words[1])) {
     std::fprintf(stderr, "usage: proxy KIND PREWARMER [ARGUMENT]...\n");
     return 2;
   }

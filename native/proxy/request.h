@@ -2,20 +2,13 @@
 #pragma once
 
 #include "../inject/prewarmer.h"
+#include "parts.h"
 
-#include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gpuwhisk::proxy {
-
-using Fields = std::map<std::string, std::string_view>;
-
-/** The fields of a payload. Throws inject::Failure if it is no JSON object. */
-Fields fields(std::string_view payload);
-
-/** What a field says that is a string; otherwise nothing. */
-std::string text(const Fields &fields, const char *name);
 
 /** What an init brings. */
 struct Init {
@@ -24,12 +17,12 @@ struct Init {
   bool batches = true; // Until a shared object turns out to take one request at a time.
 };
 
-/** Throws inject::Failure "payload", whose text is the answer, for code that cannot be read. */
-Init init_of(const Fields &given, bool shared_object, const inject::Policy &policy);
+Init init_of(const Parts &given, bool shared_object, const inject::Policy &policy);
 
-inject::CallOptions call_of(const Fields &given);
+/** The call that a run asks for. Several requests are given as one JSON array. */
+inject::CallOptions call_of(const Parts &given);
 
 /** Whether the deadline of a run has passed. */
-bool is_late(const Fields &given);
+bool is_late(const Parts &given);
 
 } // namespace gpuwhisk::proxy

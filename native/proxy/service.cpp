@@ -2,7 +2,6 @@
 
 #include "../inject/failure.h"
 #include "batch.h"
-#include "json.h"
 
 #include <cstdio>
 #include <unistd.h>
@@ -33,16 +32,11 @@ Service::Service(const inject::LaunchOptions &launch, bool shared_objects, injec
 
 Answer Service::init(std::string_view payload) {
   if (action_) return {false, twice};
-  Fields given = fields(payload);
-  try {
-    Init init = init_of(given, shared_objects_, policy_);
-    if (owner_ && *owner_ != init.owner) return {false, of_another};
-    owner_ = init.owner;
-    action_ = std::move(init);
-  } catch (const Failure &failure) {
-    if (failure.code != "payload") throw;
-    return {false, failure.what()};
-  }
+  Init init = init_of(parts_of(payload), shared_objects_, policy_);
+  if (init.code.empty()) return {false, no_code};
+  if (owner_ && *owner_ != init.owner) return {false, of_another};
+  owner_ = init.owner;
+  action_ = std::move(init);
   Answer loaded = inject(nullptr);
   if (loaded.ok) return {true, done};
   if (loaded.text == exited) loaded.text = exited_at_once;
@@ -52,12 +46,12 @@ Answer Service::init(std::string_view payload) {
 
 Answer Service::run(std::string_view payload) {
   if (!action_) return {false, no_code};
-  Fields given = fields(payload);
+  Parts given = parts_of(payload);
   // An interpreter deals with a batch by itself.
-  return shared_objects_ && given.contains("batch") ? run_batch(given) : run_one(given);
+  return shared_objects_ && !part(given, "batch").empty() ? run_batch(given) : run_one(given);
 }
 
-Answer Service::run_one(const Fields &given) {
+Answer Service::run_one(const Parts &given) {
   inject::CallOptions call = call_of(given);
   // After a failure the function is loaded anew, with the call.
   if (!prewarmer_.loaded()) return inject(&call);
@@ -65,17 +59,18 @@ Answer Service::run_one(const Fields &given) {
 }
 
 // All at once by the function's own entry for that; else one after the other, and each request's failure is its own.
-Answer Service::run_batch(const Fields &given) {
-  std::vector<std::string_view> values = requests_of(given);
+Answer Service::run_batch(const Parts &given) {
   if (action_->batches) {
     Answer together = run_one(given);
-    if (action_->batches) return together.ok ? entries_of(together.text, values.size()) : together;
+    if (action_->batches) return together;
   }
-  Fields alone = given;
-  alone.erase("batch");
+  Parts alone;
+  for (const auto &one : given)
+    if (one.first != "batch" && one.first != "value") alone.push_back(one);
+  alone.emplace_back("value", std::string_view());
   Entries entries;
-  for (std::string_view value : values) {
-    alone["value"] = value;
+  for (std::string_view value : all_parts(given, "value")) {
+    alone.back().second = value;
     if (lost_) entries.add({false, exited});
     else if (is_late(given)) entries.add({false, late});
     else entries.add(run_one(alone));
@@ -84,9 +79,7 @@ Answer Service::run_batch(const Fields &given) {
 }
 
 Answer Service::unload(std::string_view payload) {
-  Fields given = fields(payload);
-  auto thorough = given.find("thorough");
-  bool all = thorough != given.end() && thorough->second == "true";
+  bool all = part(parts_of(payload), "thorough") == "true";
   int64_t verify_us = 0;
   if (prewarmer_.loaded()) {
     Answer unloaded = attempt([&] {
@@ -135,8 +128,7 @@ Answer Service::explain(const inject::Outcome &outcome) const {
   if (!outcome.ready) say("The process of the function is given up: " + outcome.replace);
   if (outcome.ok()) {
     if (!outcome.ready) return {false, "The process of the function cannot serve on: " + outcome.replace};
-    if (!outcome.called || is_object_or_array(outcome.result)) return {true, outcome.result};
-    return {false, no_dictionary};
+    return {true, outcome.result};
   }
   if (outcome.kind == "refused" || (outcome.kind == "load" && !shared_objects_)) return {false, outcome.message};
   say(outcome.message);

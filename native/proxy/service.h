@@ -34,8 +34,8 @@ public:
   bool lost() const { return lost_; }
 
 private:
-  Answer run_one(const Fields &given);
-  Answer run_batch(const Fields &given);
+  Answer run_one(const Parts &given);
+  Answer run_batch(const Parts &given);
   Answer inject(const inject::CallOptions *first);
   Answer attempt(const std::function<inject::Outcome()> &work);
   Answer explain(const inject::Outcome &outcome) const;

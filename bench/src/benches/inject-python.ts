@@ -5,6 +5,8 @@ import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import type { Injector, LaunchedPrewarmer, Outcome } from '@gpuwhisk/invoker/containers/mscontainer/injector';
 import { pythonInjection, pythonPrewarmer } from '@gpuwhisk/invoker/containers/mscontainer/python-prewarmer';
 import { findPython, type Python } from '@gpuwhisk/invoker/runtimes/find-python';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import { hostJobs } from '@gpuwhisk/invoker/runtimes/host-job';
 import { installRequirements } from '@gpuwhisk/invoker/runtimes/install-requirements';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import { repositoryDir } from '../paths.js';
@@ -39,7 +41,8 @@ export class PythonPlace {
   static async find(temporaryDir: string): Promise<PythonPlace> {
     const python = await findPython(join(temporaryDir, 'python.json'));
     if (!python) throw new Error('There is no Python 3.8 or newer.');
-    const { folder } = await installRequirements(join(temporaryDir, 'packages'), python, ['numpy']);
+    const installation = { run: hostJobs(systemClock), maxBytes: Infinity, dataDir: temporaryDir };
+    const { folder } = await installRequirements(join(temporaryDir, 'packages'), python, ['numpy'], installation);
     return new PythonPlace(requireInjector(), python, folder, mkdtempSync(join(temporaryDir, 'functions-')));
   }
 

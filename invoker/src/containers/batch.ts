@@ -1,7 +1,7 @@
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { CallLimits, Outcome, RunRequest } from './container-factory.js';
 import { maxFrameBytes } from './process/frame-reader.js';
-import { oversizeOutcome } from './process/outcome.js';
+import { noDictionary, oversizeOutcome } from './process/outcome.js';
 
 /** Several requests of one action as one; all but their values is the first one's. */
 export function batchOf(requests: readonly [RunRequest, ...RunRequest[]]): RunRequest {
@@ -33,7 +33,7 @@ export function outcomesOf(outcome: Outcome, size: number, limits: CallLimits): 
     const text = JSON.stringify(entry);
     const bytes = Buffer.byteLength(text);
     if (bytes > limits.maxResultBytes) return oversizeOutcome(Buffer.from(text), limits.truncationBytes, bytes);
-    if (!isJsonObject(entry) && !Array.isArray(entry)) return { type: 'error', body: text };
+    if (!isJsonObject(entry) && !Array.isArray(entry)) return { type: 'error', error: noDictionary, body: '' };
     return { type: 'result', result: entry, bytes };
   });
 }

@@ -4,15 +4,23 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { InitRequest, RunRequest } from '../containers/container-factory.js';
+import { outcomesOf } from '../containers/batch.js';
+import type { InitRequest, Outcome, RunRequest } from '../containers/container-factory.js';
+import { resultsOutcome, unreadOutcome } from '../containers/process/outcome.js';
+import { encodeParts, initParts, runParts } from '../containers/process/parts.js';
 import type { RuntimeLaunch } from './runtime-catalog.js';
 
-/** A frame of the protocol, payload as text. */
+/** A frame of the protocol. */
 export interface Frame {
   type: number;
   id: number;
+  payload: Buffer;
+  /** The payload as text. */
   text: string;
 }
+
+const types = { hello: 1, init: 2, run: 3, result: 4, error: 5, log: 6, unload: 9, check: 10, results: 11 };
+const noLimits = { timeoutMs: Infinity, logLimitBytes: Infinity, maxResultBytes: Infinity, truncationBytes: 0 };
 
 /** The answer to an init or run, and what the process had printed when its log frame came. */
 export interface Answer {
@@ -24,8 +32,8 @@ export interface Answer {
 }
 
 /** One frame as bytes. */
-export function encodeFrame(type: number, id: number, text: string): Buffer {
-  const payload = Buffer.from(text);
+export function encodeFrame(type: number, id: number, content: string | Buffer): Buffer {
+  const payload = Buffer.from(content);
   const header = Buffer.alloc(9);
   header.writeUInt32LE(payload.length, 0);
   header.writeUInt8(type, 4);
@@ -83,25 +91,32 @@ export class RuntimeProcess {
     }
   }
 
-  init(request: Partial<InitRequest>): Promise<Answer> {
-    return this.ask(2, { name: 'a', main: 'main', binary: false, env: {}, ...request });
+  async init(request: Partial<InitRequest>): Promise<Answer> {
+    const whole: InitRequest = { name: 'a', main: 'main', binary: false, env: {}, ...request };
+    if (!(await this.takesParts())) return this.ask(types.init, JSON.stringify(whole));
+    const parts = initParts(whole);
+    if (typeof parts !== 'string') return this.ask(types.init, encodeParts(parts));
+    return { body: { error: parts }, isError: true, stdout: this.stdout, stderr: this.stderr };
   }
 
-  run(value: unknown, more: Partial<RunRequest> = {}): Promise<Answer> {
-    return this.ask(3, { value, activation_id: 'f'.repeat(32), deadline: '1000', ...more });
+  async run(value: unknown, more: Partial<RunRequest> = {}): Promise<Answer> {
+    const request = { value, activation_id: 'f'.repeat(32), deadline: '1000', ...more } as RunRequest;
+    const payload = (await this.takesParts()) ? encodeParts(runParts(request)) : JSON.stringify(request);
+    return this.ask(types.run, payload, request.batch);
   }
 
-  unload(thorough = false): Promise<Answer> {
-    return this.ask(9, thorough ? { thorough } : {});
+  async unload(thorough = false): Promise<Answer> {
+    if (await this.takesParts()) return this.ask(types.unload, encodeParts(thorough ? [['thorough', 'true']] : []));
+    return this.ask(types.unload, JSON.stringify(thorough ? { thorough } : {}));
   }
 
-  check(): Promise<Answer> {
-    return this.ask(10, {});
+  async check(): Promise<Answer> {
+    return this.ask(types.check, (await this.takesParts()) ? '' : '{}');
   }
 
   /** Sends a frame as it is. */
-  send(type: number, id: number, text: string): void {
-    this.socket.write(encodeFrame(type, id, text));
+  send(type: number, id: number, content: string | Buffer): void {
+    this.socket.write(encodeFrame(type, id, content));
   }
 
   /** Kills the process and removes its folder. */
@@ -111,15 +126,24 @@ export class RuntimeProcess {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  private async ask(type: number, body: object): Promise<Answer> {
+  /** As the platform does: an answer that is read together with the hello may be seen before what was printed ahead of it. */
+  private async takesParts(): Promise<boolean> {
+    const { text } = await (this.hello ??= this.frame(({ type }) => type === types.hello));
+    return (JSON.parse(text) as { parts?: boolean }).parts === true;
+  }
+
+  private async ask(type: number, content: string | Buffer, batch?: string): Promise<Answer> {
     const id = this.nextId++;
-    // As the platform does: an answer that is read together with the hello may be seen before what was printed ahead of it.
-    await (this.hello ??= this.frame((frame) => frame.type === 1));
-    this.socket.write(encodeFrame(type, id, JSON.stringify(body)));
-    const answer = await this.frame((frame) => frame.id === id && (frame.type === 4 || frame.type === 5));
-    await this.frame((frame) => frame.id === id && frame.type === 6);
+    const isUnread = await this.takesParts();
+    this.socket.write(encodeFrame(type, id, content));
+    const answers = [types.result, types.error, types.results];
+    const answer = await this.frame((frame) => frame.id === id && answers.includes(frame.type));
+    await this.frame((frame) => frame.id === id && frame.type === types.log);
     await new Promise((resolve) => setImmediate(resolve)); // What is readable now is handled first.
-    return { body: JSON.parse(answer.text), isError: answer.type === 5, stdout: this.stdout, stderr: this.stderr };
+    const printed = { stdout: this.stdout, stderr: this.stderr };
+    const isError = answer.type === types.error;
+    if (!isUnread || (type !== types.run && !isError)) return { body: JSON.parse(answer.text), isError, ...printed };
+    return { ...bodyOf(answer, batch), ...printed };
   }
 
   private receive(bytes: Buffer): void {
@@ -127,8 +151,9 @@ export class RuntimeProcess {
     while (this.received.length >= 9) {
       const end = 9 + this.received.readUInt32LE(0);
       if (this.received.length < end) break;
-      const text = this.received.toString('utf8', 9, end);
-      this.frames.push({ type: this.received.readUInt8(4), id: this.received.readUInt32LE(5), text });
+      const payload = Buffer.from(this.received.subarray(9, end));
+      const [type, id] = [this.received.readUInt8(4), this.received.readUInt32LE(5)];
+      this.frames.push({ type, id, payload, text: payload.toString() });
       this.received = this.received.subarray(end);
     }
     this.wake();
@@ -139,4 +164,17 @@ export class RuntimeProcess {
     this.waiting = [];
     for (const resolve of waiting) resolve();
   }
+}
+
+/** What the platform makes of an answer that the runtime has not read itself. */
+function bodyOf({ type, payload, text }: Frame, batch: string | undefined): Pick<Answer, 'body' | 'isError'> {
+  if (type === types.error) return { body: { error: text }, isError: true };
+  const outcome = type === types.results ? resultsOutcome(payload) : unreadOutcome(text, payload.length);
+  const bodies = (batch === undefined ? [outcome] : outcomesOf(outcome, Number(batch), noLimits)).map(
+    (one: Outcome): unknown => (one.type === 'result' ? one.result : one.type === 'error' ? one.error : one),
+  );
+  if (batch !== undefined) return { body: bodies, isError: false };
+  return outcome.type === 'result'
+    ? { body: bodies[0], isError: false }
+    : { body: { error: bodies[0] }, isError: true };
 }

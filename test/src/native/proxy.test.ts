@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { nativePrewarmerPath, proxyPath } from '@gpuwhisk/invoker/containers/mscontainer/injector';
+import { encodeParts } from '@gpuwhisk/invoker/containers/process/parts';
 import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
 import { compileObject, digestOf, echoSource, injector } from './native-functions.js';
 
@@ -29,8 +30,11 @@ onThisMachine('the proxy as a runtime', () => {
 
   test('greets, loads, and runs', async () => {
     expect((await init(compileObject(echoSource))).body).toEqual({ ok: true });
-    const hello = { version: 1, kind: 'native:1', pid: expect.any(Number), batch: true, unload: true, endsLate: true };
-    expect(JSON.parse(runtime.frames[0]?.text ?? '')).toEqual(hello);
+    const can = { parts: true, batch: true, unload: true, endsLate: true };
+    expect(JSON.parse(runtime.frames[0]?.text ?? '')).toEqual({
+      ...{ version: 1, kind: 'native:1', pid: expect.any(Number) },
+      ...can,
+    });
     expect((await runtime.run({ a: 'ü☃' }, soon())).body).toEqual({ got: { a: 'ü☃' }, count: 1 });
     expect((await runtime.run({}, soon())).body).toEqual({ got: {}, count: 2 });
     expect(await runtime.init({ code: 'x' })).toMatchObject({
@@ -82,7 +86,7 @@ onThisMachine('the proxy as a runtime', () => {
   });
 
   test('ends after its answer when the pre-warmer cannot be restored', async () => {
-    await init(compileObject(body('if (strstr(json, "go")) { close(3); abort(); } return "{}";')));
+    await init(compileObject(body('if (strstr(json, "go")) { close(2); abort(); } return "{}";')));
     const lost = await runtime.run({ go: 1 }, soon());
     expect(lost).toMatchObject({ isError: true, stderr: expect.stringContaining('is given up') });
     expect(await runtime.exited).toBe(1);
@@ -122,7 +126,7 @@ onThisMachine('the proxy as a runtime', () => {
     const alone = body(`
       if (strstr(json, "die")) *(volatile int *)8 = 1;
       if (strstr(json, "text")) return "none";
-      if (strstr(json, "lost")) { close(3); abort(); }
+      if (strstr(json, "lost")) { close(2); abort(); }
       if (strstr(json, "late")) for (;;);
       static int count;
       snprintf(text, 99, "{\\"got\\":%s,\\"count\\":%d,\\"batch\\":%d}", json, ++count, getenv("__OW_BATCH") != NULL);
@@ -146,10 +150,8 @@ onThisMachine('the proxy as a runtime', () => {
         'The action did not return a dictionary or array.',
       ]);
       for (const wrong of ['few', 'object']) {
-        expect(await batch([{ [wrong]: 1 }, {}])).toMatchObject({
-          isError: true,
-          body: { error: 'The action was given 2 requests and returned no array of as many results.' },
-        });
+        const error = 'The action was given 2 requests and returned no array of as many results.';
+        expect((await batch([{ [wrong]: 1 }, {}])).body).toEqual([error, error]);
       }
       expect(await batch([{ die: 1 }, {}])).toMatchObject({
         isError: true,
@@ -195,12 +197,25 @@ onThisMachine('the proxy as a runtime', () => {
       ]);
       expect(await runtime.exited).toBe(1);
     });
+  });
 
-    test('that are no array end the proxy', async () => {
-      await init(compileObject(alone));
-      runtime.send(3, 9, JSON.stringify({ value: {}, batch: '1', ...soon() }));
-      expect(await runtime.exited).toBe(70);
-    });
+  test.each([
+    ['JSON', Buffer.from('{"value":{}}')],
+    ['a name without bytes', encodeParts([['value', '{}']]).subarray(0, 9)],
+    ['a length beyond the end', Buffer.concat([encodeParts([['value', '{}']]), Buffer.from([1, 0, 0, 0])])],
+  ])('a payload that is no list of parts ends it: %s', async (_, payload) => {
+    await init(compileObject(echoSource));
+    runtime.send(3, 9, payload);
+    expect(await runtime.exited).toBe(70);
+    expect(runtime.stderr).toContain('Protocol violation: The payload is no list of parts.');
+  });
+
+  test('a variable with a null byte in it is left out', async () => {
+    const code = compileObject(
+      body('snprintf(text, 99, "[\\"%s\\"]", getenv("GIVEN") ? "there" : "not"); return text;'),
+    );
+    await init(code, { env: { GIVEN: 'a\0OTHER=b' } });
+    expect((await runtime.run({}, soon())).body).toEqual(['not']);
   });
 
   test.each<[string, () => Promise<{ isError: boolean; body: unknown }>, RegExp]>([
@@ -220,7 +235,7 @@ onThisMachine('the proxy as a runtime', () => {
     );
     await init(code);
     const { pid } = (await runtime.run({}, soon())).body as { pid: number };
-    runtime.send(3, 99, JSON.stringify({ value: { on: 1 }, ...soon() }));
+    runtime.send(3, 99, encodeParts([['value', '{"on":1}'], ...Object.entries(soon())]));
     runtime.socket.end();
     await runtime.exited;
     const until = Date.now() + 10_000;

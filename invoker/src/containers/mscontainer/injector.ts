@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
+import { digestError } from '../code-digest.js';
 
 /** One step of an injection and the time it took. */
 export interface Stage {
@@ -71,7 +72,7 @@ export interface InjectOptions {
   first?: CallOptions;
 }
 
-/** What the addon's errors carry: see native/inject/failure.h. */
+/** What errors carry: `digest` for code that is not what was registered, else see native/inject/failure.h. */
 export type InjectFailureCode = 'not-ready' | 'gone' | 'digest' | 'payload' | 'policy' | 'unrestorable' | 'system';
 
 /** A pre-warmer as the addon holds it. */
@@ -111,5 +112,13 @@ export const proxyPath = builtPath('proxy');
 export function loadInjector(): Injector | undefined {
   const path = builtPath('inject.node');
   if (!existsSync(path)) return undefined;
-  return createRequire(import.meta.url)(path) as Injector;
+  const addon = createRequire(import.meta.url)(path) as Injector;
+  return {
+    ...addon,
+    async inject(target, payload, options) {
+      const wrong = digestError(payload, options.digest);
+      if (wrong !== undefined) throw Object.assign(new Error(wrong), { code: 'digest' satisfies InjectFailureCode });
+      return addon.inject(target, payload, options);
+    },
+  };
 }

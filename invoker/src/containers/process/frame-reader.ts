@@ -80,13 +80,14 @@ export class FrameReader {
   }
 }
 
-/** A frame with a JSON payload, ready to be written in one piece. */
-export function encodeFrame(type: number, id: number, payload: string): Buffer {
+/** A frame, ready to be written in one piece. */
+export function encodeFrame(type: number, id: number, payload: string | Buffer): Buffer {
   const length = Buffer.byteLength(payload);
   const frame = Buffer.allocUnsafe(headerBytes + length);
   frame.writeUInt32LE(length, 0);
   frame.writeUInt8(type, 4);
   frame.writeUInt32LE(id, 5);
-  frame.write(payload, headerBytes, 'utf8');
+  if (typeof payload === 'string') frame.write(payload, headerBytes, 'utf8');
+  else payload.copy(frame, headerBytes);
   return frame;
 }

@@ -7,7 +7,8 @@ import type { Connection, Deferred } from './connection.js';
 import { encodeFrame, FrameReader, maxFrameBytes } from './frame-reader.js';
 import type { FrameHandler } from './frame-reader.js';
 import type { LogCollector } from './log-collector.js';
-import { errorOutcome, oversizeOutcome, parseJson, resultOutcome } from './outcome.js';
+import { errorOutcome, oversizeOutcome, parseJson, resultOutcome, resultsOutcome, unreadOutcome } from './outcome.js';
+import { encodeParts, initParts, runParts } from './parts.js';
 
 const protocolVersion = 1;
 const types = {
@@ -21,13 +22,14 @@ const types = {
   bye: 8,
   unload: 9,
   check: 10,
+  results: 11,
   launcher: 240,
 } as const;
 /** How long the log frame may follow its answer, ms. */
 const logWaitMs = 2000;
 /** Bytes that are read of frames other than results. */
 const maxOtherBytes = 1024 * 1024;
-/** Identifiers of runs that timed out whose answers may still come. */
+/** Runs that timed out whose answers may still come. */
 const maxForgotten = 1024;
 const maxId = 0xffff_ffff;
 
@@ -64,8 +66,10 @@ export class FramedConnection implements Connection, FrameHandler {
   canBatch = false;
   canUnload = false;
   endsLate = false;
+  /** Payloads are lists of parts, and errors plain text: the runtime reads no JSON. */
+  private takesParts = false;
   private readonly pending = new ShortLivedMap<number, Pending>();
-  private readonly forgotten = new Set<number>();
+  private readonly forgotten = new Map<number, 'awaited' | 'answered'>();
   /** Answered by what is being read. */
   private unlogged: Pending[] = [];
   private unsent: Buffer[] = [];
@@ -73,6 +77,8 @@ export class FramedConnection implements Connection, FrameHandler {
   private readonly printed: Pending[] = [];
   private nextId = 1;
   private greeted = false;
+  /** The launcher has said whether the sandbox stands. */
+  private reported = false;
   private leaving = false;
   private state: 'open' | 'closed' | 'ended' = 'open';
   private lost: Outcome = { type: 'lost', oomKilled: false };
@@ -94,21 +100,27 @@ export class FramedConnection implements Connection, FrameHandler {
 
   init(request: InitRequest, limits: CallLimits): Call {
     this.logs.limit(limits.logLimitBytes);
-    return this.call(types.init, JSON.stringify(request), limits);
+    if (!this.takesParts) return this.call(types.init, JSON.stringify(request), limits);
+    const parts = initParts(request);
+    return typeof parts === 'string' ? refusal(parts) : this.call(types.init, encodeParts(parts), limits);
   }
 
   run(request: RunRequest, limits: CallLimits): Call {
     this.logs.limit(limits.logLimitBytes);
-    return this.call(types.run, JSON.stringify(request), limits);
+    const payload = this.takesParts ? encodeParts(runParts(request)) : JSON.stringify(request);
+    return this.call(types.run, payload, limits);
   }
 
   unload(thorough: boolean, limits: CallLimits): Call {
     this.logs.limit(limits.logLimitBytes);
-    return this.call(types.unload, JSON.stringify(thorough ? { thorough } : {}), limits);
+    const payload = this.takesParts
+      ? encodeParts(thorough ? [['thorough', 'true']] : [])
+      : JSON.stringify(thorough ? { thorough } : {});
+    return this.call(types.unload, payload, limits);
   }
 
   check(limits: CallLimits): Call {
-    return this.call(types.check, '{}', limits);
+    return this.call(types.check, this.takesParts ? '' : '{}', limits);
   }
 
   close(): void {
@@ -127,7 +139,7 @@ export class FramedConnection implements Connection, FrameHandler {
   }
 
   wanted(type: number, id: number): number {
-    if (type === types.result) {
+    if (type === types.result || type === types.results) {
       const limits = this.pending.get(id)?.limits;
       return limits ? Math.max(limits.maxResultBytes, limits.truncationBytes) : 0;
     }
@@ -138,6 +150,7 @@ export class FramedConnection implements Connection, FrameHandler {
     if (this.state !== 'open') return;
     switch (type) {
       case types.result:
+      case types.results:
       case types.error:
         this.answer(type, id, payload, lengthBytes);
         return;
@@ -148,11 +161,11 @@ export class FramedConnection implements Connection, FrameHandler {
         this.helloFrame(payload);
         return;
       case types.bye:
+        if (this.leaving) this.break('it said bye twice');
         this.leaving = true;
         return;
       case types.launcher:
-        if (this.greeted && payload.toString() !== 'ready') this.break('it sent a frame of the launcher');
-        else this.events.launcher(payload.toString());
+        this.launcherFrame(payload.toString());
         return;
       default:
         this.break(`it sent a frame of unknown type ${type}`);
@@ -163,7 +176,7 @@ export class FramedConnection implements Connection, FrameHandler {
     this.break(`it sent a frame of ${lengthBytes} bytes`);
   }
 
-  private call(type: number, body: string, limits: CallLimits): Call {
+  private call(type: number, body: string | Buffer, limits: CallLimits): Call {
     const entry: Pending = {
       type,
       leavesLogs: type === types.check,
@@ -184,9 +197,7 @@ export class FramedConnection implements Connection, FrameHandler {
     }
     const frame = encodeFrame(type, this.nextId, body);
     if (frame.length > maxFrameBytes) {
-      this.settle(entry, { type: 'error', error: `The request of ${frame.length} bytes is too long.`, body: '' });
-      entry.logs.resolve([]);
-      return call;
+      return refusal(`The request of ${frame.length} bytes is too long.`);
     }
     const id = this.nextId;
     this.nextId = id === maxId ? 1 : id + 1;
@@ -213,7 +224,8 @@ export class FramedConnection implements Connection, FrameHandler {
   private answer(type: number, id: number, payload: Buffer, lengthBytes: number): void {
     const entry = this.pending.get(id);
     if (!entry || entry.answered) {
-      if (!this.forgotten.has(id)) this.break(`it answered ${id}, which was not asked`);
+      if (this.forgotten.get(id) === 'awaited') this.forgotten.set(id, 'answered');
+      else this.break(`it answered ${id}, which was not asked`);
       return;
     }
     entry.answered = true;
@@ -221,13 +233,14 @@ export class FramedConnection implements Connection, FrameHandler {
     entry.timer = undefined;
     if (entry.type === types.init) entry.leavesLogs = type === types.result;
     this.unlogged.push(entry);
-    entry.outcome.resolve(outcomeOf(entry, type, payload, lengthBytes));
+    entry.outcome.resolve(this.outcomeOf(entry, type, payload, lengthBytes));
   }
 
   private logFrame(id: number, payload: Buffer): void {
     const entry = this.pending.get(id);
     if (!entry?.answered) {
-      if (!this.forgotten.has(id)) this.break(`it ended the logs of ${id}, which was not answered`);
+      if (this.forgotten.get(id) !== 'answered') this.break(`it ended the logs of ${id}, which was not answered`);
+      this.forgotten.delete(id);
       return;
     }
     this.pending.delete(id);
@@ -236,34 +249,62 @@ export class FramedConnection implements Connection, FrameHandler {
     // What was flushed before the frame is readable now, and is read before deferred work.
     if (entry.leavesLogs) this.finishLogs(entry);
     else if (this.printed.push(entry) === 1) {
-      this.clock.defer(() => {
+      this.onceRead(() => {
         for (const each of this.printed.splice(0)) this.finishLogs(each);
       });
     }
   }
 
+  /** The launcher reports once; that the sandbox is ready may overtake the runtime's hello or follow it. */
+  private launcherFrame(text: string): void {
+    if (this.reported || (this.greeted && text !== 'ready')) return this.break('it sent a frame of the launcher');
+    this.reported = true;
+    this.events.launcher(text);
+  }
+
   private helloFrame(payload: Buffer): void {
     const hello = parseJson(payload.toString()) as
-      Partial<Record<'version' | 'pid' | 'batch' | 'unload' | 'endsLate', unknown>> | null | undefined;
+      Partial<Record<'version' | 'pid' | 'parts' | 'batch' | 'unload' | 'endsLate', unknown>> | null | undefined;
     if (this.greeted || hello?.version !== protocolVersion) {
       this.break(`it sent the hello ${payload.toString('utf8', 0, 200)}`);
       return;
     }
     this.greeted = true;
     if (Number.isSafeInteger(hello.pid)) this.pid = hello.pid as number;
+    this.takesParts = hello.parts === true;
     this.canBatch = hello.batch === true;
     this.canUnload = hello.unload === true;
     this.endsLate = hello.endsLate === true;
     this.events.hello();
   }
 
+  private outcomeOf(entry: Pending, type: number, payload: Buffer, lengthBytes: number): Outcome {
+    const { takesParts } = this;
+    if (type === types.error) {
+      const text = payload.toString();
+      return takesParts ? { type: 'error', error: text, body: '' } : errorOutcome(text);
+    }
+    if (entry.type !== types.run) return { type: 'ok' };
+    const { maxResultBytes, truncationBytes } = entry.limits;
+    if (lengthBytes > maxResultBytes) return oversizeOutcome(payload, truncationBytes, lengthBytes);
+    if (type === types.results) return resultsOutcome(payload);
+    return takesParts ? unreadOutcome(payload.toString(), lengthBytes) : resultOutcome(payload.toString(), lengthBytes);
+  }
+
   private expire(id: number, entry: Pending): void {
     this.pending.delete(id);
-    this.forgotten.add(id);
+    this.forgotten.set(id, 'awaited');
     if (this.forgotten.size > maxForgotten) this.break('it does not answer cancelled runs');
     if (this.state === 'open') this.send(encodeFrame(types.cancel, id, '{}'));
     this.settle(entry, { type: 'timeout' });
-    this.clock.defer(() => this.finishLogs(entry));
+    this.onceRead(() => this.finishLogs(entry));
+  }
+
+  /** Calls `run` when what is readable now has been read. */
+  private onceRead(run: () => void): void {
+    // Streams that were held back are read in the turn after this one.
+    if (this.logs.catchUp()) this.clock.defer(() => this.clock.defer(run));
+    else this.clock.defer(run);
   }
 
   private awaitLogFrames(): void {
@@ -301,10 +342,7 @@ function runTimeMs(logPayload: Buffer, seenMs: number): number {
   return typeof told?.us === 'number' && told.us >= 0 ? Math.min(told.us / 1000, seenMs) : seenMs;
 }
 
-function outcomeOf(entry: Pending, type: number, payload: Buffer, lengthBytes: number): Outcome {
-  if (type === types.error) return errorOutcome(payload.toString());
-  if (entry.type !== types.run) return { type: 'ok' };
-  const { maxResultBytes, truncationBytes } = entry.limits;
-  if (lengthBytes > maxResultBytes) return oversizeOutcome(payload, truncationBytes, lengthBytes);
-  return resultOutcome(payload.toString(), lengthBytes);
+/** A call that is over before anything was sent. */
+function refusal(error: string): Call {
+  return { outcome: Promise.resolve({ type: 'error', error, body: '' }), logs: Promise.resolve([]) };
 }

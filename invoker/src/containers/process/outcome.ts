@@ -1,11 +1,17 @@
-import { isJsonObject, isNestedTooDeeply } from '@gpuwhisk/common/json';
+import { isJsonObject, isNestedTooDeeply, withoutHalfPairs } from '@gpuwhisk/common/json';
+import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Outcome } from '../container-factory.js';
 import { withoutPartialCharacter } from './log-collector.js';
+import { decodeParts } from './parts.js';
+
+/** OpenWhisk's text about a result that is no object or array. */
+export const noDictionary = 'The action did not return a dictionary or array.';
 
 /** Parses JSON; undefined if it is not, or nests so deeply that it could not be written again. */
 export function parseJson(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text);
+    // As it will be stored, so that an answer and its record say the same.
+    const value: unknown = JSON.parse(withoutHalfPairs(text));
     return isNestedTooDeeply(text) ? undefined : value;
   } catch {
     // An answer that is not JSON is an ordinary thing for a function to give; the caller reports it.
@@ -33,4 +39,23 @@ export function errorOutcome(text: string): Outcome {
   if (!isJsonObject(parsed) || parsed.error === undefined) return { type: 'error', body: text };
   const message = typeof parsed.error === 'string' ? parsed.error : JSON.stringify(parsed.error);
   return { type: 'error', error: message, body: text };
+}
+
+/** As resultOutcome, of a runtime that reads no JSON and passes on what the function returned. */
+export function unreadOutcome(text: string, bytes: number): Outcome {
+  const outcome = resultOutcome(text, bytes);
+  return outcome.type === 'error' ? { type: 'error', error: noDictionary, body: '' } : outcome;
+}
+
+/** The outcome of a batch whose requests such a runtime ran one after the other: an entry that is a text is an error. */
+export function resultsOutcome(payload: Buffer): Outcome {
+  const parts = decodeParts(payload);
+  if (parts === undefined) return { type: 'error', body: payload.toString() };
+  const result = parts.map(([name, bytes]): JsonValue => {
+    const text = bytes.toString();
+    if (name !== 'result') return text;
+    const one = unreadOutcome(text, bytes.length);
+    return one.type === 'result' ? one.result : noDictionary;
+  });
+  return { type: 'result', result, bytes: payload.length };
 }

@@ -1,0 +1,105 @@
+// Frames and output without end: what a function writes into the runtime's socket ends its container and no more, and
+// what it prints waits.
+import { expect, test } from '@jest/globals';
+import { Duplex, PassThrough } from 'node:stream';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import { encodeFrame } from '@gpuwhisk/invoker/containers/process/frame-reader';
+import { FramedConnection } from '@gpuwhisk/invoker/containers/process/framed-connection';
+import { LogCollector, truncationNotice } from '@gpuwhisk/invoker/containers/process/log-collector';
+
+const types = { hello: 1, result: 4, error: 5, log: 6, bye: 8, launcher: 240 };
+const limits = { timeoutMs: 20, logLimitBytes: 0, maxResultBytes: 1000, truncationBytes: 10 };
+const request = { name: 'a', main: 'main', binary: false, env: {} };
+
+function connected(): {
+  connection: FramedConnection;
+  broken: string[];
+  send(type: number, id?: number, text?: string): Promise<void>;
+} {
+  const socket = new Duplex({ read: () => undefined, write: (_, __, done) => done() });
+  const broken: string[] = [];
+  const logs = new LogCollector(systemClock, { sentinels: false });
+  const connection = new FramedConnection(socket, logs, systemClock, {
+    hello: () => undefined,
+    launcher: () => undefined,
+    broken: (reason) => broken.push(reason),
+  });
+  const send = async (type: number, id = 0, text = '{}'): Promise<void> => {
+    socket.push(encodeFrame(type, id, text));
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { connection, broken, send };
+}
+
+const hello = '{"version":1}';
+
+test.each([
+  ['hello', types.hello, hello],
+  ['bye', types.bye, '{}'],
+  ['the report that the sandbox is ready', types.launcher, 'ready'],
+])('a second %s breaks the connection, once', async (_, type, text) => {
+  const { broken, send } = connected();
+  if (type !== types.hello) await send(types.hello, 0, hello);
+  await send(type, 0, text);
+  expect(broken).toEqual([]);
+  for (let i = 0; i < 1000; i++) await send(type, 0, text);
+  expect(broken).toHaveLength(1);
+});
+
+test('the answer to a run that timed out is taken once', async () => {
+  const { connection, broken, send } = connected();
+  await send(types.hello, 0, hello);
+  expect(await connection.init(request, limits).outcome).toEqual({ type: 'timeout' });
+  await send(types.result, 1);
+  await send(types.log, 1);
+  expect(broken).toEqual([]);
+  await send(types.result, 1);
+  expect(broken).toEqual(['it answered 1, which was not asked']);
+});
+
+test.each([
+  ['a result', types.result],
+  ['an error', types.error],
+  ['the end of logs', types.log],
+])('%s that was not asked for breaks the connection', async (_, type) => {
+  const { broken, send } = connected();
+  await send(types.hello, 0, hello);
+  await send(type, 7);
+  expect(broken).toHaveLength(1);
+});
+
+const handled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test('a stream that goes on long after the limit is held back, and what it wrote before a cut is read', async () => {
+  const clock: Clock = { ...systemClock, now: () => 0 };
+  const prefix = '1970-01-01T00:00:00.000000000Z';
+  const logs = new LogCollector(clock, { sentinels: false });
+  const [out, err] = [new PassThrough(), new PassThrough()];
+  logs.attach(out, 'stdout');
+  logs.attach(err, 'stderr');
+  logs.limit(1000);
+  const MiB = Buffer.alloc(1024 * 1024, 'x\n');
+  out.write(MiB);
+  await handled();
+  expect(out.isPaused()).toBe(false);
+  out.write(MiB);
+  await handled();
+  expect([out.isPaused(), err.isPaused()]).toEqual([true, false]);
+  const beganMs = performance.now();
+  for (let i = 0; i < 3; i++) out.write(MiB);
+  while (out.readableLength + out.writableLength > 0 || out.isPaused()) await handled();
+  // 16 MiB a second.
+  expect(performance.now() - beganMs).toBeGreaterThan(150);
+  out.write(MiB);
+  await handled();
+  out.write('late\n');
+  expect([out.isPaused(), logs.catchUp()]).toEqual([true, true]);
+  await handled();
+  expect(out.readableLength).toBe(0);
+  expect(logs.cut().at(-1)).toContain(truncationNotice(1000));
+  out.write('next\n');
+  await handled();
+  expect(logs.cut()).toEqual([`${prefix} stdout: next`]);
+  expect(logs.catchUp()).toBe(false);
+});
