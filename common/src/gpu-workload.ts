@@ -16,6 +16,8 @@ export interface Workload {
   /** Epoch ms. */
   since: number;
   memoryMiB?: number;
+  /** Percent of the SMs that one which was started may use; absent: all. */
+  mpsPercent?: number;
   /** How much slower it may get, fraction 0–1. */
   maxDegradation: number;
   namespace?: string;

@@ -18,6 +18,8 @@ export interface Slice {
   /** First memory slot, −1 where the driver tells it only to root; and how many. */
   startSlot: number;
   slots: number;
+  /** Id of its GPU instance, which the driver names its capability files by. */
+  instance?: number;
   smCount: number;
   memoryMiB: number;
 }

@@ -33,14 +33,19 @@ static int send_request(const struct gwsim_connection *connection, enum gwsim_op
   return sent < 0 ? -1 : 0;
 }
 
+/** The first descriptor that came with a message, or -1; others are closed. */
 static int descriptor_in(struct msghdr *message) {
+  int first = -1;
   for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part != NULL; part = CMSG_NXTHDR(message, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    int descriptor;
-    memcpy(&descriptor, CMSG_DATA(part), sizeof descriptor);
-    return descriptor;
+    for (size_t at = 0; at + sizeof(int) <= part->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
+      int descriptor;
+      memcpy(&descriptor, CMSG_DATA(part) + at, sizeof descriptor);
+      if (first < 0) first = descriptor;
+      else close(descriptor);
+    }
   }
-  return -1;
+  return first;
 }
 
 // Answers of calls that were given up (their thread was ended) may still come: they are passed over.
@@ -57,13 +62,15 @@ static int receive_answer(const struct gwsim_connection *connection, uint32_t id
     if (size != 0) memset(answer, 0, size);
     ssize_t got = recvmsg(connection->descriptor, &message, MSG_CMSG_CLOEXEC);
     if (got < 0 && errno == EINTR) continue;
+    int passed = got < 0 ? -1 : descriptor_in(&message);
     if (got < (ssize_t)sizeof header) {
+      if (passed >= 0) close(passed);
       *gone = 1;
       return GWSIM_DISCONNECTED;
     }
-    int passed = descriptor_in(&message);
     if (header.id == id) {
       if (descriptor != NULL) *descriptor = passed;
+      else if (passed >= 0) close(passed);
       return header.status;
     }
     if (passed >= 0) close(passed);

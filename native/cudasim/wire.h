@@ -215,10 +215,16 @@ struct gwsim_mps_start {
   uint32_t multi_user;       // 1: its server is for all users; 0: for one at a time.
 };
 
+/** What an MPS server holds the clients to that connect from now on. */
 struct gwsim_mps_set {
-  uint32_t default_percent;  // 1–100: for clients that connect from now on.
-  int32_t pid;               // Only for this client when it connects again; 0: default_percent and limits are for all.
+  uint32_t percent;          // 1–100; 0: nothing is set, only asked.
+  uint32_t of_server;        // 1: of the server, which is started if none runs; 0: of the next one that starts.
   uint64_t limit_bytes[GWSIM_MAX_DEVICES]; // Pinned memory; 0: none.
+};
+
+struct gwsim_mps_settings {
+  uint32_t has_server;       // A server runs: the first client or a command has started it.
+  struct gwsim_mps_set next, server;
 };
 
 struct gwsim_mps_target {

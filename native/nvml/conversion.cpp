@@ -86,6 +86,7 @@ Napi::Value to_javascript(Napi::Env env, const Slice &slice) {
   object.Set("profile", slice.profile);
   object.Set("startSlot", number(env, slice.start_slot));
   object.Set("slots", number(env, slice.slots));
+  object.Set("instance", number(env, slice.instance));
   object.Set("smCount", number(env, slice.sm_count));
   object.Set("memoryMiB", number(env, static_cast<double>(slice.memory_mib)));
   return object;

@@ -6,6 +6,7 @@
 #include "pages.h"
 #include "ticker.h"
 
+#include <algorithm>
 #include <memory>
 #include <napi.h>
 
@@ -14,6 +15,8 @@ namespace {
 
 /** Events that Node's thread has not taken yet; beyond it clients are turned away. */
 constexpr size_t max_events = 256;
+/** More device memory than a process can have, bytes. */
+constexpr int64_t most_memory = int64_t{1} << 42;
 
 double number_at(const Napi::Object &object, const char *name) {
   Napi::Value value = object.Get(name);
@@ -154,18 +157,20 @@ private:
   // place(place): {taken, waits, spins, opened, memoryUsedBytes}
   Napi::Value place(const Napi::CallbackInfo &info) {
     const tokens_page &page = pages_->at(place_at(info, 0));
-    int64_t used = 0;
-    for (const int64_t &part : page.memory_used) used += __atomic_load_n(&part, __ATOMIC_RELAXED);
+    // Whatever a client has written there; the sum stays a number.
+    double used = 0;
+    for (const int64_t &part : page.memory_used)
+      used += static_cast<double>(std::clamp<int64_t>(__atomic_load_n(&part, __ATOMIC_RELAXED), 0, most_memory));
     Napi::Object result = Napi::Object::New(info.Env());
-    result.Set("taken", static_cast<double>(__atomic_load_n(&page.taken, __ATOMIC_RELAXED)));
+    result.Set("taken", static_cast<double>(plausible_blocks(__atomic_load_n(&page.taken, __ATOMIC_RELAXED))));
     result.Set("waits", __atomic_load_n(&page.waits, __ATOMIC_RELAXED));
     result.Set("spins", __atomic_load_n(&page.spins, __ATOMIC_RELAXED));
     result.Set("opened", __atomic_load_n(&page.opened, __ATOMIC_RELAXED));
-    result.Set("memoryUsedBytes", static_cast<double>(used));
+    result.Set("memoryUsedBytes", used);
     return result;
   }
 
-  // figures(): {ticks, repeated, jitterMs: {p50, p99, max}, scheduling}
+  // figures(): {ticks, repeated, silences, jitterMs: {p50, p99, max}, scheduling}
   Napi::Value figures(const Napi::CallbackInfo &info) {
     if (!ticker_) throw Napi::Error::New(info.Env(), "The token server is closed.");
     TickerFigures figures = ticker_->figures();
@@ -176,6 +181,7 @@ private:
     Napi::Object result = Napi::Object::New(info.Env());
     result.Set("ticks", static_cast<double>(figures.ticks));
     result.Set("repeated", static_cast<double>(figures.repeated));
+    result.Set("silences", static_cast<double>(figures.silences));
     result.Set("jitterMs", jitter);
     result.Set("scheduling", figures.scheduling);
     return result;

@@ -15,7 +15,7 @@ namespace {
 
 } // namespace
 
-Pages::Pages(size_t places) : files_(places), taken_(places) {
+Pages::Pages(size_t places) : files_(places), taken_(places), current_(places) {
   void *mapped =
       mmap(nullptr, places * TOKENS_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) fail("map the clients' pages");
@@ -40,6 +40,7 @@ void Pages::take(size_t place, const PageTerms &terms, int64_t now_ns) {
   tokens_page &page = base_[place];
   page.magic = TOKENS_MAGIC;
   page.generation = ++generations_;
+  current_[place].store(generations_, std::memory_order_relaxed);
   page.memory_cap = terms.memory_cap;
   page.context_bytes = terms.context_bytes;
   page.granted = page.budget = terms.granted;

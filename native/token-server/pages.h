@@ -36,6 +36,8 @@ public:
   /** A new page in a free place, with nothing granted. Throws std::system_error. */
   void take(size_t place, const PageTerms &terms, int64_t now_ns);
   void release(size_t place);
+  /** Of the client that has the place: its page is not asked, which the client may write. */
+  uint64_t generation(size_t place) const { return current_[place].load(std::memory_order_relaxed); }
   /** The descriptor for clients. */
   int file(size_t place) const { return files_[place].get(); }
 
@@ -43,6 +45,7 @@ private:
   tokens_page *base_;
   std::vector<inject::Descriptor> files_;
   std::vector<std::atomic<bool>> taken_;
+  std::vector<std::atomic<uint64_t>> current_;
   uint64_t generations_;
 };
 

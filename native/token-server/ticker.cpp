@@ -20,6 +20,13 @@ constexpr double ns_per_ms = 1e6;
 /** A budget that no client uses up in a period; sums of it and what was taken stay far from an overflow. */
 constexpr int64_t no_limit = INT64_MAX / 4;
 
+/** More than any GPU finishes: empty blocks, some 1.5 a ns. What a period uses beyond it is no launch, but a client's lie. */
+constexpr int64_t blocks_per_ms = 2'000'000;
+/** Requests that run as one, at most (docs/gpu.md). */
+constexpr uint32_t largest_batch = 1024;
+/** From when on a silence counts: clients measure theirs from the tick before. */
+constexpr int64_t silence_ns = TOKENS_SILENCE_NS * 9 / 10;
+
 template <typename T> T load(const T &field) { return __atomic_load_n(&field, __ATOMIC_RELAXED); }
 template <typename T, typename V> void store(T &field, V value) {
   __atomic_store_n(&field, static_cast<T>(value), __ATOMIC_RELAXED);
@@ -39,6 +46,8 @@ int64_t to_blocks(double budget) {
   if (!(budget < static_cast<double>(no_limit))) return std::isnan(budget) ? 1 : no_limit;
   return std::max<int64_t>(1, std::llround(budget));
 }
+
+int64_t plausible_blocks(int64_t taken) { return std::clamp<int64_t>(taken, 0, no_limit); }
 
 int64_t monotonic_ns() {
   timespec now;
@@ -92,17 +101,25 @@ void Ticker::tick(int64_t now_ns, int64_t due_ns) {
   // Unsigned, so that it may wrap around.
   board_.word(TICK) = static_cast<int32_t>(static_cast<uint32_t>(before) + 1);
   futex_wake(&board_.word(TICK));
+  bool silent = last_tick_ns_ != 0 && now_ns - last_tick_ns_ > silence_ns;
+  last_tick_ns_ = now_ns;
   std::lock_guard guard(lock_);
   figures_.ticks += 1;
+  if (silent) figures_.silences += 1;
   if (late) figures_.repeated += 1;
 }
 
-/** Of the page only the client's own fields are believed, and they can only hurt itself. */
+/** Of the page only the client's own fields are read, and bounded: it may have written anything there. */
 bool Ticker::serve(size_t place, int64_t now_ns, int64_t due_ns) {
   tokens_page &page = pages_.at(place);
   Seen &seen = seen_[place];
-  if (seen.generation != load(page.generation)) seen = {.generation = load(page.generation)};
-  int64_t taken = std::clamp<int64_t>(load(page.taken), 0, no_limit);
+  uint64_t generation = pages_.generation(place);
+  if (seen.generation != generation) {
+    seen = {};
+    seen.generation = generation;
+    seen.cycle_end_ns = now_ns;
+  }
+  int64_t taken = plausible_blocks(load(page.taken));
   bool held = observe(place, page, seen, taken, now_ns);
 
   int64_t budget = to_blocks(board_.at(Column::budget, place));
@@ -120,20 +137,39 @@ bool Ticker::serve(size_t place, int64_t now_ns, int64_t due_ns) {
 bool Ticker::observe(size_t place, const tokens_page &page, Seen &seen, int64_t taken, int64_t now_ns) {
   int64_t used = std::min(taken, seen.granted);
   uint32_t waits = load(page.waits);
-  board_.at(Column::used, place) = static_cast<double>(std::max<int64_t>(0, used - seen.used));
+  int64_t most = blocks_per_ms * std::max<int64_t>(1, period_ns_ / 1'000'000);
+  board_.at(Column::used, place) = static_cast<double>(std::clamp<int64_t>(used - seen.used, 0, most));
   bool held = waits != seen.waits || taken > seen.granted;
   board_.at(Column::held, place) = held;
   seen.used = used;
   seen.waits = waits;
-
-  int64_t since = load(page.running_since_ns);
-  board_.at(Column::runningMs, place) =
-      since > 0 && since < now_ns ? static_cast<double>(now_ns - since) / ns_per_ms : 0;
-  board_.at(Column::runningBatch, place) = load(page.running_batch);
-  board_.at(Column::cycleMs, place) = static_cast<double>(std::max<int64_t>(0, load(page.cycle_ns))) / ns_per_ms;
-  board_.at(Column::cycleBatch, place) = load(page.cycle_batch);
-  board_.at(Column::cycles, place) = static_cast<double>(__atomic_load_n(&page.cycles, __ATOMIC_ACQUIRE));
+  observe_cycles(place, page, seen, now_ns);
   return held;
+}
+
+/**
+ * Cycles follow each other: one that runs, or has just ended, began after the end of the one before. A cycle may have ended up
+ * to a period before it was seen.
+ */
+void Ticker::observe_cycles(size_t place, const tokens_page &page, Seen &seen, int64_t now_ns) {
+  auto batch = [](uint32_t told) { return static_cast<double>(std::clamp<uint32_t>(told, 1, largest_batch)); };
+  int64_t longest = now_ns - seen.cycle_end_ns + period_ns_;
+  uint64_t told = __atomic_load_n(&page.cycles, __ATOMIC_ACQUIRE);
+  if (told != seen.told) {
+    seen.told = told;
+    seen.cycles += 1;
+    seen.cycle_end_ns = now_ns;
+    seen.cycle_ms = static_cast<double>(std::clamp<int64_t>(load(page.cycle_ns), 0, longest)) / ns_per_ms;
+    seen.cycle_batch = batch(load(page.cycle_batch));
+    longest = period_ns_;
+  }
+  board_.at(Column::cycleMs, place) = seen.cycle_ms;
+  board_.at(Column::cycleBatch, place) = seen.cycle_batch;
+  board_.at(Column::cycles, place) = static_cast<double>(seen.cycles);
+  int64_t since = load(page.running_since_ns);
+  bool runs = since > 0 && since < now_ns;
+  board_.at(Column::runningMs, place) = runs ? static_cast<double>(std::min(now_ns - since, longest)) / ns_per_ms : 0;
+  board_.at(Column::runningBatch, place) = batch(load(page.running_batch));
 }
 
 void Ticker::note_jitter(int64_t jitter_ns) {

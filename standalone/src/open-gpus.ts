@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { ConfigError } from '@gpuwhisk/common/config';
-import type { Device } from '@gpuwhisk/common/gpu';
+import type { Device, Slice } from '@gpuwhisk/common/gpu';
 import type { Config } from '@gpuwhisk/common/config';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
@@ -98,7 +98,7 @@ async function openReal(options: OpenGpusOptions): Promise<NodeGpus> {
 async function startAgent(
   options: OpenGpusOptions,
   driver: GpuDriver,
-  access: (device: string, slice?: string) => GpuAccess,
+  access: (device: string, slice?: Slice) => GpuAccess,
   simulator?: string,
 ): Promise<NodeGpus> {
   const { invoker, state, clock, logger } = options;

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Bench, BenchContext, Measurement } from '../bench.js';
@@ -15,8 +16,6 @@ const measuredMs = 60_000;
 const settleMs = 10_000;
 const answerWithinMs = 60_000;
 const standIn = join(repositoryDir, 'native/build/cudasim');
-const operator =
-  '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
 
 /** What the GPU agent costs a platform at rest: a look every second at 8 devices with 50 processes. */
 export const agent: Bench = {
@@ -46,7 +45,7 @@ async function measure(context: BenchContext, name: string, gpus: string): Promi
   await sleep(measuredMs);
   const cpu = (ownS(platform.pid) - beforeS) / ((performance.now() - beganMs) / 1000);
   if (gpus !== 'none') {
-    const seen = (await devicesOf(platform)).reduce((sum, { workloads }) => sum + workloads.length, 0);
+    const seen = (await devicesOf(platform, dataDir)).reduce((sum, { workloads }) => sum + workloads.length, 0);
     if (seen !== processCount) throw new Error(`the agent saw ${seen} processes instead of ${processCount}`);
   }
   await platform.stop();
@@ -60,7 +59,7 @@ function ownS(pid: number): number {
 
 /** Starts clients of the devices' MPS daemons, each with a context; they wait until they are told more. */
 async function startProcesses({ cleanup }: BenchContext, platform: Server, dataDir: string): Promise<void> {
-  const devices = await devicesOf(platform);
+  const devices = await devicesOf(platform, dataDir);
   for (let number = 0; number < processCount; number++) {
     const { uuid } = devices[number % devices.length] as { uuid: string };
     const home = createHash('sha256').update(uuid).digest('hex').slice(0, 12);
@@ -81,7 +80,8 @@ async function startProcesses({ cleanup }: BenchContext, platform: Server, dataD
   }
 }
 
-async function devicesOf({ url }: Server): Promise<{ uuid: string; workloads: unknown[] }[]> {
+async function devicesOf({ url }: Server, dataDir: string): Promise<{ uuid: string; workloads: unknown[] }[]> {
+  const operator = readFileSync(join(dataDir, 'operator.key'), 'utf8').trim();
   const headers = { authorization: `Basic ${Buffer.from(operator).toString('base64')}` };
   const signal = AbortSignal.timeout(answerWithinMs);
   const response = await fetch(`${url}/api/v1/gpu/devices`, { headers, signal });

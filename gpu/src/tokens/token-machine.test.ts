@@ -3,7 +3,7 @@ import { columnsBytes, columnsOver, type ColumnName, type TokenColumns } from '.
 import { rememberedCycles } from './launch-cycles.js';
 import { windowPeriods } from './rate-window.js';
 import { learnedAfter } from './solo-rates.js';
-import { leastShare, TokenMachine } from './token-machine.js';
+import { emergencyPeriods, leastShare, TokenMachine } from './token-machine.js';
 
 const places = 8;
 const soloRate = 1000;
@@ -231,5 +231,17 @@ describe('the token machine', () => {
       }
     }
     expect(wrong).toEqual([]);
+  });
+
+  test('a client that says its cycles are long for ever holds its neighbours back for a sixth of the time', () => {
+    const node = contended();
+    let emergencies = 0;
+    const periods = 12_000;
+    for (let i = 0; i < periods; i += 1) {
+      node.cycle(0, i % 60 === 0 ? 1 : 60_000);
+      if (node.machine.stateOf(0) === 'EMERGENCY') emergencies += 1;
+    }
+    expect(emergencies).toBeGreaterThanOrEqual(emergencyPeriods);
+    expect(emergencies / periods).toBeLessThan(0.21);
   });
 });

@@ -7,6 +7,13 @@ import { SoloRates } from './solo-rates.js';
 export const growth = 1.3;
 /** What an emergency leaves to the neighbours at least, as a part of their solo rate. */
 export const leastShare = 0.05;
+/**
+ * Periods for which a client may be violated at a stretch, and the part of one that it regains in each other. It marks its
+ * cycles itself: those that stay long with its neighbours at `leastShare` for two seconds are not long because of them.
+ */
+export const emergencyPeriods = 400;
+const regainedPerPeriod = 1 / 5;
+
 /** Part by which launch cycles may grow (Dilu's η_violation), for most functions and for language models. */
 export const violations = { usual: 0.2, languageModel: 0.3 } as const;
 
@@ -17,9 +24,9 @@ export type TokenState = 'NONE' | 'EMERGENCY' | 'RECOVERY' | 'CONTENTION';
  * Issues every client its blocks for the next period: Dilu's algorithm 2, with these rules where it is silent. A GPU
  * is in EMERGENCY as long as any client, its owners, is violated; owners' limits are scaled to a sum of 1; neighbours
  * get min(request, last) / (1 + ΔT), with the largest ΔT and never below `leastShare`. A client whose last cycle is
- * long ago is no owner. A running cycle counts as soon as it is longer than it should be. Back in CONTENTION, those
- * without SLO regain their request step by step. Where nobody has an SLO, each is treated as the algorithm treats
- * those that have. Allocates nothing in step().
+ * long ago is no owner, nor is one that was for `emergencyPeriods` and has not regained them. A running cycle counts as
+ * soon as it is longer than it should be. Back in CONTENTION, those without SLO regain their request step by step. Where
+ * no function has an SLO, each is treated as the algorithm treats those that have. Allocates nothing in step().
  */
 export class TokenMachine {
   private readonly windows: RateWindows;
@@ -31,6 +38,8 @@ export class TokenMachine {
   private readonly last: Float64Array;
   /** ΔT of owners; 0 for the rest. */
   private readonly violated: Float64Array;
+  /** Periods for which it may still be violated. */
+  private readonly patience: Float64Array;
 
   constructor(private readonly columns: TokenColumns) {
     const places = columns.epoch.length;
@@ -41,13 +50,17 @@ export class TokenMachine {
     this.cyclesSeen = new Float64Array(places);
     this.last = new Float64Array(places);
     this.violated = new Float64Array(places);
+    this.patience = new Float64Array(places);
   }
 
   /** One period: reads what happened in the last one and writes `budget` and `soloRate` of every client. */
   step(): void {
     const { epoch } = this.columns;
     this.windows.advance();
-    for (let place = 0; place < epoch.length; place += 1) this.observe(place);
+    for (let place = 0; place < epoch.length; place += 1) {
+      this.observe(place);
+      this.tire(place);
+    }
     for (let place = 0; place < epoch.length; place += 1) if (epoch[place] !== 0) this.learn(place);
     for (let place = 0; place < epoch.length; place += 1) if (epoch[place] !== 0) this.issue(place);
   }
@@ -78,6 +91,7 @@ export class TokenMachine {
       this.cyclesSeen[place] = cycles[place]!;
       this.last[place] = request[place]!;
       this.violated[place] = 0;
+      this.patience[place] = emergencyPeriods;
     }
     if (epoch[place] === 0) return;
     this.windows.record(place, used[place]! > 0);
@@ -94,7 +108,13 @@ export class TokenMachine {
       cycles[place]! > 0 ? this.cycles.growth(place, cycleBatch[place]!, cycleMs[place]!) : 0,
       isRunning ? this.cycles.growth(place, runningBatch[place]!, runningMs[place]!) : 0,
     );
-    this.violated[place] = change > violation[place]! ? change : 0;
+    this.violated[place] = change > violation[place]! && this.patience[place]! >= 1 ? change : 0;
+  }
+
+  /** What its neighbours still bear. */
+  private tire(place: number): void {
+    const left = this.patience[place]! + (this.violated[place]! > 0 ? -1 : regainedPerPeriod);
+    this.patience[place] = Math.min(emergencyPeriods, left);
   }
 
   private learn(place: number): void {

@@ -1,4 +1,4 @@
-import type { Device } from '@gpuwhisk/common/gpu';
+import type { Device, Slice } from '@gpuwhisk/common/gpu';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
@@ -12,6 +12,7 @@ import type { ClientSettings, ShareEnforcer } from './enforcers/share-enforcer.j
 import type { Healer } from './healer.js';
 import type { Inventory } from './inventory.js';
 import type { Residents } from './residents.js';
+import type { ShareCeilings } from './share-ceilings.js';
 
 /** What access to devices is given with. */
 export interface DeviceAccessParts {
@@ -19,9 +20,10 @@ export interface DeviceAccessParts {
   residents: Residents;
   enforcer: ShareEnforcer;
   healer: Healer;
+  ceilings: ShareCeilings;
   clock: Clock;
   /** What a process needs to reach a device at all: its files, and the driver's libraries. */
-  access(device: string, slice?: string): GpuAccess;
+  access(device: string, slice?: Slice): GpuAccess;
 }
 
 /** How long a container that is to start waits for those to go that a fault has hit, ms, and how often it looks. */
@@ -42,7 +44,13 @@ export class DeviceAccess {
     const problem = first === undefined ? 'it has none' : gangProblem(this.parts.residents, grant, first.mode);
     if (problem !== undefined) throw unusable(`The GPUs cannot be had: ${problem}`);
     const own = await this.settingsFor(devices, grant);
-    const access = joinedAccess(grant.devices.map((uuid) => this.parts.access(uuid, grant.slice)));
+    // After the settings, which may have had another daemon started for these devices.
+    await this.parts.ceilings.starts(grant).catch((error: Error) => {
+      this.parts.ceilings.isOver(grant);
+      throw unusable(`GPU ${placesOf(grant).join(', ')} cannot be shared: ${error.message}`);
+    });
+    const slice = first?.slices.find(({ uuid }) => uuid === grant.slice);
+    const access = joinedAccess(grant.devices.map((uuid) => this.parts.access(uuid, slice)));
     const env = { ...access.env, CUDA_VISIBLE_DEVICES: placesOf(grant).join(','), ...own.env };
     const sockets = own.binds.map(({ path, write }) => ({ path, mode: write ? ('rw' as const) : ('ro' as const) }));
     // Its user may be the platform's own, which no function is to be: any will do, if it is the same for all.

@@ -1,5 +1,6 @@
 import { gpuDeciderTable, gpuWishTable } from '@gpuwhisk/common/gpu';
-import type { DeviceStatus, GpuWish, InHand, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
+import type { DeviceStatus, GpuWish, InHand, NodeStatus, Placement, Slice } from '@gpuwhisk/common/gpu';
+import { workloadTable } from '@gpuwhisk/common/gpu-workload';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
@@ -23,10 +24,11 @@ import type { Ending } from './healer.js';
 import type { HostProcesses } from './host/host-processes.js';
 import { EndedWorkloads } from './ended-workloads.js';
 import { Inventory } from './inventory.js';
-import { noteLaunches } from './launch-figures.js';
+import { LaunchNotes } from './launch-figures.js';
 import { NodeRow } from './node-row.js';
 import { Residents } from './residents.js';
 import { Sampler } from './sampler.js';
+import { ShareCeilings } from './share-ceilings.js';
 import { ShareMoves } from './share-moves.js';
 import { Spending } from './spending.js';
 
@@ -51,7 +53,7 @@ export interface GpuAgentOptions {
   logger: Logger;
   processes: HostProcesses;
   /** What a process needs to reach a device at all: its files, and the driver's libraries. */
-  access(device: string, slice?: string): GpuAccess;
+  access(device: string, slice?: Slice): GpuAccess;
   /** Time between two looks at the devices, ms; default 1000. */
   sampleMs?: number;
   /** What contexts take, which the agent measures; default: sizes of its own. */
@@ -69,7 +71,8 @@ export class GpuAgent implements GpuDesk {
   private readonly workloads: EndedWorkloads;
   private readonly row: NodeRow;
   private readonly moves: ShareMoves;
-  private readonly clients: ContainerClients;
+  private readonly ceilings: ShareCeilings;
+  private readonly launches: LaunchNotes;
   private readonly spending: Spending;
   private readonly accesses: DeviceAccess;
   private statuses: DeviceStatus[] = [];
@@ -93,11 +96,13 @@ export class GpuAgent implements GpuDesk {
     this.healer = new Healer({ inventory, residents, enforcer, blame, clock, logger, end });
     const { healer } = this;
     this.workloads = new EndedWorkloads(options);
-    const clients = (this.clients = new ContainerClients(enforcer, processes));
+    const clients = new ContainerClients(enforcer, processes);
+    this.launches = new LaunchNotes({ enforcer, residents, clients, healer, clock, logger });
     this.moves = new ShareMoves({ enforcer, residents, clients, logger });
+    const ceilings = (this.ceilings = new ShareCeilings({ ...options, inventory, residents }));
     this.row = new NodeRow(options, () => this.rowNow());
     this.spending = new Spending(options.state, clock);
-    this.accesses = new DeviceAccess({ inventory, residents, enforcer, healer, clock, access });
+    this.accesses = new DeviceAccess({ inventory, residents, enforcer, healer, ceilings, clock, access });
     const unbound = (): ReadonlySet<string> => this.hands.unbound();
     this.sampler = new Sampler({
       driver,
@@ -125,7 +130,9 @@ export class GpuAgent implements GpuDesk {
     });
     const wishes = await state.watch(gpuWishTable, (device, wish) => this.heed(device, wish));
     const decider = await state.watch(gpuDeciderTable, (_, epoch) => this.hear(epoch));
-    this.subscriptions.push(events, wishes, decider);
+    // A workload that was just registered connects within moments.
+    const workloads = await state.watch(workloadTable, () => void this.ceilings.look());
+    this.subscriptions.push(events, wishes, decider, workloads);
     for (const epoch of (await state.rows(gpuDeciderTable)).values()) this.hear(epoch);
     // What was wanted before this life still is; that something was put right was so then.
     for (const [device, wish] of await state.rows(gpuWishTable)) {
@@ -189,8 +196,14 @@ export class GpuAgent implements GpuDesk {
     return this.accesses.accessFor(grant);
   }
 
+  /** A container that was given access to its devices has not started. */
+  failed(grant: GpuGrant): void {
+    this.ceilings.isOver(grant);
+  }
+
   /** A container with a grant has started, which took `startMs`. */
   joined(container: Container, grant: GpuGrant, startMs: number): void {
+    this.ceilings.isOver(grant);
     this.residents.add(container, grant, startMs, (one) => {
       this.spending.left(one);
       this.row.writeSoon();
@@ -266,8 +279,9 @@ export class GpuAgent implements GpuDesk {
   private async look(): Promise<void> {
     this.statuses = await this.sampler.look();
     await this.workloads.look();
+    await this.ceilings.look();
     await this.moves.look();
-    await noteLaunches({ ...this.options, residents: this.residents, clients: this.clients });
+    await this.launches.look(this.statuses);
     await this.spending.tell(this.residents.all());
     await this.row.write();
   }

@@ -26,6 +26,8 @@ export interface GpuContainer {
   loadedMs: number | undefined;
   /** What it was last seen to have launched, where that is counted. */
   launches: LaunchFigures | undefined;
+  /** Looks in a row at which the device had not run what it said to have launched. */
+  unseenLaunches: number;
   /** It is on its way out: nobody is beside it any more. */
   ending: boolean;
 }
@@ -55,6 +57,7 @@ export class Residents {
       startMs,
       loadedMs: undefined,
       launches: undefined,
+      unseenLaunches: 0,
       ending: false,
     };
     this.containers.set(container.id, one);

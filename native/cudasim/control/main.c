@@ -58,7 +58,7 @@ static void make_fault(uint32_t device, const char *kind, uint64_t number, int32
 
 static void be_mps(const char *directory, uint32_t device, uint32_t percent, uint64_t limit_mib) {
   struct gwsim_mps_start start = {.devices = 1U << device, .instance = -1};
-  struct gwsim_mps_set set = {.default_percent = percent};
+  struct gwsim_mps_set set = {.percent = percent};
   char mark[GWSIM_PATH_LENGTH + 16];
   if (device >= GWSIM_MAX_DEVICES || strlen(directory) >= sizeof start.pipe_directory) exit(2);
   strcpy(start.pipe_directory, directory);

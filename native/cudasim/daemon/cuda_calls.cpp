@@ -39,10 +39,19 @@ bool is_held_by_mps(const Node &node, const Gpu &gpu) {
   return std::ranges::any_of(node.mps, [&](const MpsDaemon &daemon) { return (daemon.devices >> gpu.index() & 1) != 0; });
 }
 
+/** Another daemon's server is the one process that an exclusive device lets in. */
+bool is_held_by_other_server(const Node &node, const MpsDaemon &daemon, const Gpu &gpu) {
+  return std::ranges::any_of(node.mps, [&](const MpsDaemon &other) {
+    return &other != &daemon && other.settings.has_server != 0 && other.instance == daemon.instance &&
+           (other.devices >> gpu.index() & 1) != 0;
+  });
+}
+
 /** Why a process may not become a client of an MPS server, or success. */
 int32_t admit(Node &node, MpsDaemon &daemon, const Client &client, const Gpu &gpu, const Partition &partition,
               int32_t instance) {
   if ((daemon.devices >> gpu.index() & 1) == 0 || daemon.instance != instance) return mps_connection_failed;
+  if (gpu.compute_mode == GWSIM_EXCLUSIVE_PROCESS && is_held_by_other_server(node, daemon, gpu)) return mps_connection_failed;
   std::vector<Context *> contexts = node.contexts_of(daemon);
   if (contexts.empty()) daemon.faulted = false;
   if (daemon.faulted) return mps_server_not_ready;
@@ -60,16 +69,11 @@ int32_t admit_alone(Node &node, const Client &client, const Gpu &gpu) {
   return is_held_by_mps(node, gpu) || is_used_by_other_process(node, gpu, client) ? device_unavailable : success;
 }
 
-/** Percentage and limit of a client: it only lowers what the daemon has. */
+/** Percentage and limit of a client: it only lowers what the server has. The first client starts that. */
 void set_share(Context &context, const MpsDaemon &daemon, const gwsim_context_request &request) {
-  uint32_t percent = daemon.default_percent;
-  uint64_t limit = daemon.limit_bytes[context.gpu->index()];
-  if (auto own = daemon.overrides.find(context.client->pid); own != daemon.overrides.end()) {
-    percent = own->second.percent;
-    limit = own->second.limit_bytes[context.gpu->index()];
-  }
-  context.percent = request.percent == 0 ? percent : std::min(percent, request.percent);
-  context.limit_bytes = lesser_limit(limit, request.limit_bytes);
+  const gwsim_mps_set &server = daemon.settings.server;
+  context.percent = request.percent == 0 ? server.percent : std::min(server.percent, request.percent);
+  context.limit_bytes = lesser_limit(server.limit_bytes[context.gpu->index()], request.limit_bytes);
 }
 
 Context &add_context(Client &client, const Context &like) {
@@ -130,7 +134,10 @@ Reply create_context(Node &node, Client &client, const gwsim_context_request &re
   context.partition = partition;
   context.mps = daemon;
   context.was_mps = daemon != nullptr;
-  if (daemon != nullptr) set_share(context, *daemon, request);
+  if (daemon != nullptr) {
+    daemon->start_server();
+    set_share(context, *daemon, request);
+  }
   context.sm_limit = std::max(1U, partition->sm_count * context.percent / 100);
   context.own_bytes = own_bytes;
   Reply reply = describe(add_context(client, context));

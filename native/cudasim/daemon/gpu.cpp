@@ -104,7 +104,8 @@ std::optional<uint32_t> Gpu::free_start(const Profile &profile, int32_t wanted) 
   if (same >= profile.maximum) return {};
   if (compute_slices_used(instances_) + profile.compute_slices > compute_slices) return {};
   // As NVIDIA's driver chooses: the last, which leaves room for the large ones, which begin at 0.
-  for (uint32_t start : std::views::reverse(profile.starts)) {
+  for (auto next = profile.starts.rbegin(); next != profile.starts.rend(); ++next) {
+    uint32_t start = *next;
     if (wanted >= 0 && start != static_cast<uint32_t>(wanted)) continue;
     if (std::none_of(taken + start, taken + start + profile.slots, [](bool one) { return one; })) return start;
   }

@@ -62,16 +62,12 @@ Reply start_mps(Node &node, Client &connection, const gwsim_mps_start &request) 
 }
 
 Reply set_mps(Client &connection, const gwsim_mps_set &request) {
-  if (connection.mps == nullptr || request.default_percent < 1 || request.default_percent > 100)
-    throw Refusal{GWSIM_INVALID};
-  if (request.pid == 0) {
-    connection.mps->default_percent = request.default_percent;
-    std::ranges::copy(request.limit_bytes, connection.mps->limit_bytes);
-  } else {
-    connection.mps->overrides[request.pid] = {request.default_percent,
-                                              {std::begin(request.limit_bytes), std::end(request.limit_bytes)}};
-  }
-  return {};
+  if (connection.mps == nullptr || request.percent > 100) throw Refusal{GWSIM_INVALID};
+  MpsDaemon &daemon = *connection.mps;
+  if (request.percent == 0) return reply_with(daemon.settings);
+  if (request.of_server != 0) daemon.start_server();
+  (request.of_server != 0 ? daemon.settings.server : daemon.settings.next) = request;
+  return reply_with(daemon.settings);
 }
 
 Reply terminate_mps_client(Node &node, const gwsim_mps_target &request, const Strike &strike) {

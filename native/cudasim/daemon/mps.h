@@ -14,6 +14,7 @@ using Strike = std::function<void(Client &client, int32_t error)>;
 
 /** Registers the MPS daemon that this connection is. Throws Refusal. */
 Reply start_mps(Node &node, Client &connection, const gwsim_mps_start &request);
+/** Answers gwsim_mps_settings, as they are then. */
 Reply set_mps(Client &connection, const gwsim_mps_set &request);
 Reply terminate_mps_client(Node &node, const gwsim_mps_target &request, const Strike &strike);
 

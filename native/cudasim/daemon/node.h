@@ -23,13 +23,14 @@ struct MpsDaemon {
   uint32_t devices = 0; // Bits, by index.
   int32_t instance = -1;
   bool multi_user = false;
-  uint32_t default_percent = 100;
-  uint64_t limit_bytes[GWSIM_MAX_DEVICES] = {};
-  struct Override {
-    uint32_t percent;
-    std::vector<uint64_t> limit_bytes;
-  };
-  std::map<int32_t, Override> overrides; // By process.
+  /** What the next server starts with, and what the one that runs holds its clients to. */
+  gwsim_mps_settings settings{0, {100, 0, {}}, {100, 0, {}}};
+
+  /** Idempotent. */
+  void start_server() {
+    if (settings.has_server == 0) settings.server = settings.next;
+    settings.has_server = 1;
+  }
   /** A client's fault has hit all of them: nobody is let in until they are gone. */
   bool faulted = false;
 };

@@ -14,6 +14,7 @@
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <vector>
 
 namespace gpuwhisk::sim {
 namespace {
@@ -54,9 +55,24 @@ Descriptor listen_at(const std::string &path) {
   return listener;
 }
 
-/** One request, and the file that came with it, if any. */
+/** The files that came with a message. */
+std::vector<Descriptor> files_in(msghdr &message) {
+  std::vector<Descriptor> files;
+  for (cmsghdr *part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    for (size_t at = 0; at + sizeof(int) <= part->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
+      int number;
+      std::memcpy(&number, CMSG_DATA(part) + at, sizeof number);
+      files.emplace_back(number);
+    }
+  }
+  return files;
+}
+
+/** One request, and the file that came with it, if any. 0, as at the end of the connection, where more came than one. */
 ssize_t receive_with(int socket, std::array<char, max_request_bytes> &buffer, Descriptor &file) {
   iovec part{buffer.data(), buffer.size()};
+  // The kernel hands over as many as fit: with padding, two.
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
   msghdr message{};
   message.msg_iov = &part;
@@ -64,11 +80,10 @@ ssize_t receive_with(int socket, std::array<char, max_request_bytes> &buffer, De
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  const cmsghdr *came = got < 0 ? nullptr : CMSG_FIRSTHDR(&message);
-  if (came == nullptr || came->cmsg_level != SOL_SOCKET || came->cmsg_type != SCM_RIGHTS) return got;
-  int number;
-  std::memcpy(&number, CMSG_DATA(came), sizeof number);
-  file = Descriptor(number);
+  if (got < 0) return got;
+  std::vector<Descriptor> files = files_in(message);
+  if (files.size() > 1 || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return 0;
+  if (!files.empty()) file = std::move(files.front());
   return got;
 }
 

@@ -18,6 +18,8 @@ bool is_for_owner(gwsim_operation operation) { return operation >= GWSIM_SET_MIG
 } // namespace
 
 bool Server::serve(Session &session, const gwsim_header &header, std::string_view body, Descriptor file) {
+  bool known = header.operation >= GWSIM_HELLO && header.operation <= GWSIM_IPC_WITHDRAW;
+  if (!known) return session.greeted && send(session, header, {GWSIM_INVALID, {}, 0});
   auto operation = static_cast<gwsim_operation>(header.operation);
   if (session.greeted == (operation == GWSIM_HELLO)) return false;
   if (operation == GWSIM_RING) return true;

@@ -30,6 +30,8 @@ int32_t pid_in(const std::string &text) {
   return pid;
 }
 
+std::string percentage_text(const gwsim_mps_set &settings) { return std::to_string(settings.percent) + ".0\n"; }
+
 /** `512M`, `2G`; a number alone is bytes. */
 uint64_t bytes_in(const std::string &text) {
   uint64_t number = 0;
@@ -55,7 +57,6 @@ MpsControl::MpsControl(gwsim_connection connection, std::vector<Served> served, 
   for (const Served &one : served_) start.devices |= 1u << one.index;
   start.instance = served_.front().instance;
   start.multi_user = multi_user ? 1 : 0;
-  settings_.default_percent = 100;
   ask(connection_, GWSIM_MPS_START, &start, sizeof start, nullptr, 0, "start of an MPS daemon");
 }
 
@@ -67,11 +68,8 @@ std::vector<gwsim_process> MpsControl::clients() {
   return {processes.processes, processes.processes + std::min<uint32_t>(processes.count, GWSIM_MAX_PROCESSES)};
 }
 
-/** The first client starts it. It is this process: a stand-in has nothing to isolate. */
-bool MpsControl::server_runs() {
-  was_started_ = was_started_ || !clients().empty();
-  return was_started_;
-}
+/** The first client, or a command, starts it. It is this process: a stand-in has nothing to isolate. */
+bool MpsControl::server_runs() { return settings().has_server != 0; }
 
 void MpsControl::require_server(const std::string &pid) {
   if (!server_runs() || pid_in(pid) != getpid()) throw Refused("Server " + pid + " not found");
@@ -104,20 +102,33 @@ std::string MpsControl::table() {
   return text;
 }
 
-void MpsControl::publish() {
-  ask(connection_, GWSIM_MPS_SET, &settings_, sizeof settings_, nullptr, 0, "settings");
+gwsim_mps_settings MpsControl::settings(const gwsim_mps_set &changed) {
+  gwsim_mps_settings answer{};
+  ask(connection_, GWSIM_MPS_SET, &changed, sizeof changed, &answer, sizeof answer, "settings");
+  return answer;
 }
 
-std::string MpsControl::percentage_text() const { return std::to_string(settings_.default_percent) + ".0\n"; }
+gwsim_mps_set MpsControl::next() {
+  gwsim_mps_set set = settings().next;
+  set.of_server = 0;
+  return set;
+}
 
-std::string MpsControl::set_percentage(const std::string &text) {
+gwsim_mps_set MpsControl::of_server(const std::string &pid) {
+  require_server(pid);
+  gwsim_mps_set set = settings().server;
+  set.of_server = 1;
+  return set;
+}
+
+std::string MpsControl::set_percentage(gwsim_mps_set changed, const std::string &text) {
   double percent = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
   if (error != std::errc() || end != text.data() + text.size() || percent < 1 || percent > 100)
     throw Refused("Invalid percentage: " + text);
-  settings_.default_percent = static_cast<uint32_t>(percent);
-  publish();
-  return percentage_text();
+  changed.percent = static_cast<uint32_t>(percent);
+  settings(changed);
+  return percentage_text(changed);
 }
 
 /** By its place in the list that the daemon was started with, or by UUID. */
@@ -127,14 +138,21 @@ const Served &MpsControl::find_device(const std::string &name) const {
   throw Refused("Invalid device: " + name);
 }
 
-std::string MpsControl::set_limit(const std::string &device, const std::string &text) {
-  settings_.limit_bytes[find_device(device).index] = bytes_in(text);
-  publish();
+std::string MpsControl::set_limit(gwsim_mps_set changed, const std::string &device, const std::string &text) {
+  changed.limit_bytes[find_device(device).index] = bytes_in(text);
+  settings(changed);
   return "";
 }
 
-std::string MpsControl::limit_of(const std::string &device) {
-  uint64_t bytes = settings_.limit_bytes[find_device(device).index];
+void MpsControl::start_server() {
+  if (server_runs()) return;
+  gwsim_mps_set first = next();
+  first.of_server = 1;
+  settings(first);
+}
+
+std::string MpsControl::limit_in(const gwsim_mps_set &set, const std::string &device) const {
+  uint64_t bytes = set.limit_bytes[find_device(device).index];
   return bytes == 0 ? "Unlimited\n" : std::to_string(bytes >> 20) + "M\n";
 }
 
@@ -156,7 +174,7 @@ std::string MpsControl::run(const std::string &line) {
   const auto is = [&](const char *name, size_t arguments) { return command == name && words.size() == arguments + 1; };
   if (is("get_server_list", 0)) return server_runs() ? std::to_string(getpid()) + "\n" : "";
   if (is("get_server_status", 1)) return require_server(words[1]), status();
-  if (is("start_server", 2) && words[1] == "-uid") return was_started_ = true, "";
+  if (is("start_server", 2) && words[1] == "-uid") return start_server(), "";
   if (is("get_client_list", 1)) return client_list(words[1]);
   if (command == "get_device_client_list") return device_client_list();
   if (is("ps", 0)) return table();
@@ -165,14 +183,14 @@ std::string MpsControl::run(const std::string &line) {
     for (size_t i = 0; i < served_.size(); i++) rows += std::to_string(i) + "\t" + served_[i].uuid + "\n";
     return rows;
   }
-  if (is("get_default_active_thread_percentage", 0)) return percentage_text();
-  if (is("set_default_active_thread_percentage", 1)) return set_percentage(words[1]);
-  if (is("get_active_thread_percentage", 1)) return require_server(words[1]), percentage_text();
-  if (is("set_active_thread_percentage", 2)) return require_server(words[1]), set_percentage(words[2]);
-  if (is("get_default_device_pinned_mem_limit", 1)) return limit_of(words[1]);
-  if (is("set_default_device_pinned_mem_limit", 2)) return set_limit(words[1], words[2]);
-  if (is("get_device_pinned_mem_limit", 2)) return require_server(words[1]), limit_of(words[2]);
-  if (is("set_device_pinned_mem_limit", 3)) return require_server(words[1]), set_limit(words[2], words[3]);
+  if (is("get_default_active_thread_percentage", 0)) return percentage_text(next());
+  if (is("set_default_active_thread_percentage", 1)) return set_percentage(next(), words[1]);
+  if (is("get_active_thread_percentage", 1)) return percentage_text(of_server(words[1]));
+  if (is("set_active_thread_percentage", 2)) return set_percentage(of_server(words[1]), words[2]);
+  if (is("get_default_device_pinned_mem_limit", 1)) return limit_in(next(), words[1]);
+  if (is("set_default_device_pinned_mem_limit", 2)) return set_limit(next(), words[1], words[2]);
+  if (is("get_device_pinned_mem_limit", 2)) return limit_in(of_server(words[1]), words[2]);
+  if (is("set_device_pinned_mem_limit", 3)) return set_limit(of_server(words[1]), words[2], words[3]);
   if (is("terminate_client", 2)) return terminate(words[1], words[2]);
   if (is("set_default_client_priority", 1)) return priority_ = words[1] == "1", "";
   if (is("get_default_client_priority", 0)) return std::to_string(priority_) + "\n";

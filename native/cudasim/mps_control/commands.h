@@ -22,25 +22,27 @@ private:
   using Words = std::vector<std::string>;
   std::vector<gwsim_process> clients();
   bool server_runs();
+  void start_server();
   void require_server(const std::string &pid);
   std::string status();
   std::string table();
   std::string client_list(const std::string &server);
   std::string device_client_list();
-  std::string percentage_text() const;
-  std::string set_percentage(const std::string &text);
-  std::string set_limit(const std::string &device, const std::string &text);
-  std::string limit_of(const std::string &device);
+  std::string set_percentage(gwsim_mps_set settings, const std::string &text);
+  std::string set_limit(gwsim_mps_set settings, const std::string &device, const std::string &text);
+  std::string limit_in(const gwsim_mps_set &settings, const std::string &device) const;
   const Served &find_device(const std::string &name) const;
   std::string terminate(const std::string &server, const std::string &client);
-  void publish();
+  /** Sets what the next server, or the one that runs, has; nothing where the percentage is 0. Answers what both have. */
+  gwsim_mps_settings settings(const gwsim_mps_set &changed = {});
+  gwsim_mps_set next();
+  gwsim_mps_set of_server(const std::string &pid);
 
   gwsim_connection connection_;
   std::vector<Served> served_;
   std::string pipe_directory_;
-  gwsim_mps_set settings_{};
   int priority_ = 0;
-  bool was_started_ = false, has_quit_ = false;
+  bool has_quit_ = false;
 };
 
 } // namespace gpuwhisk::sim

@@ -53,6 +53,14 @@ bool write_all(int descriptor, const std::string &text) {
   return true;
 }
 
+/** Clients connect to the same directory, as other users: they are not to set their own share. */
+bool may_command(int caller) {
+  ucred who{};
+  socklen_t length = sizeof who;
+  if (getsockopt(caller, SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) return false;
+  return who.uid == geteuid() || who.uid == 0;
+}
+
 } // namespace
 
 int listen_at(const std::string &path) {
@@ -75,7 +83,7 @@ void serve(int listener, int watched, const std::function<std::optional<std::str
     setsockopt(caller, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     setsockopt(caller, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     std::optional<std::string> line = read_all(caller), text;
-    if (line) text = answer(*line);
+    if (line) text = may_command(caller) ? answer(*line) : "Permission denied: another user's daemon\n";
     if (text) write_all(caller, *text);
     close(caller);
     if (line && !text) return;

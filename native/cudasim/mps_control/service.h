@@ -13,7 +13,7 @@ int listen_at(const std::string &path);
 
 /**
  * Answers commands until `answer` returns nothing or `watched`, another descriptor, is hung up. A caller that says nothing for
- * five seconds is sent away.
+ * five seconds is sent away, and one of another user than this process's is refused, unless it is root.
  */
 void serve(int listener, int watched, const std::function<std::optional<std::string>(const std::string &)> &answer);
 

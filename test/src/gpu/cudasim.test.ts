@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { until } from '@gpuwhisk/common/system/until';
@@ -10,6 +10,32 @@ import type { StandIn } from './stand-in.js';
 
 const onThisMachine = existsSync(standIn.daemon) ? describe : describe.skip;
 const MiB = 1024 * 1024;
+/** Says hello 20 times, each time with as many open files beside a second request as its second argument says. */
+const senderOfFiles = `
+import array, os, socket, struct, sys
+path, count = sys.argv[1], int(sys.argv[2])
+for _ in range(20):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(10)
+    s.connect(path)
+    s.send(struct.pack('=IIiI', 1, 1, 0, 8) + struct.pack('=II', 1, 0))
+    s.recv(65536)
+    files = array.array('i', [os.open('/dev/null', os.O_RDONLY) for _ in range(count)])
+    s.sendmsg([struct.pack('=IIiI', 3, 2, 0, 20) + bytes(20)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
+    print(len(s.recv(65536)) > 0)
+    for file in files: os.close(file)
+`;
+/** Says hello and asks for the operation that its second argument says; prints the status. */
+const senderOfOperation = `
+import socket, struct, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.settimeout(10)
+s.connect(sys.argv[1])
+s.send(struct.pack('=IIiI', 1, 1, 0, 8) + struct.pack('=II', 1, 0))
+s.recv(65536)
+s.send(struct.pack('=IIiI', int(sys.argv[2]), 2, 0, 0))
+print(struct.unpack('=IIiI', s.recv(65536)[:16])[2])
+`;
 const quick = ['--context-ms', '2', '--module-ms', '0.1', '--first-launch-ms', '0.01'];
 
 onThisMachine('the stand-in driver', () => {
@@ -231,7 +257,8 @@ print(cuda.cuInit(0), cuda.cuGetExportTable(ctypes.byref(table), bytes(16)), tab
       const [faulty, neighbour] = [await ready(env), await ready(env)];
       const outside = await ready();
       expect((await faulty.tell('bad 100'))[0]).toBe('700');
-      expect(await neighbour.tell('sync')).toEqual(['700']);
+      // The one whose fault it is learns of it first.
+      await until(async () => (await neighbour.tell('sync'))[0] === '700');
       expect(await outside.tell('vecadd 100')).toEqual(['0', 'right']);
       expect((await client(env).tell('context'))[0]).toBe('807');
       await Promise.all([faulty.end(), neighbour.end()]);
@@ -265,6 +292,23 @@ print(cuda.cuInit(0), cuda.cuGetExportTable(ctypes.byref(table), bytes(16)), tab
       await ready();
       await expect(controlStandIn(sim.socket, 'cut', 0, 9)).rejects.toThrow('in use');
     });
+  });
+
+  test.each([1, 2, 5])('keeps none of %d files that come with a request', async (count) => {
+    const open = () => readdirSync(`/proc/${sim.pid}/fd`).length;
+    const before = open();
+    const stdout = await runProgram('python3', ['-c', senderOfFiles, sim.socket, String(count)], {
+      timeoutMs: 20_000,
+    });
+    // The connection ends where there is more than one.
+    expect(stdout.trim().split('\n')).toEqual(Array.from({ length: 20 }, () => (count === 1 ? 'True' : 'False')));
+    await until(() => open() <= before);
+  });
+
+  // Numbers that are none of the enumeration.
+  test.each([0, 0x8d0000])('answers operation %d, which there is none of', async (operation) => {
+    const args = ['-c', senderOfOperation, sim.socket, String(operation)];
+    expect(await runProgram('python3', args, { timeoutMs: 20_000 })).toBe('1\n');
   });
 
   test('a device that is lost takes its clients with it', async () => {

@@ -1,4 +1,5 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Device, ShareClass } from '@gpuwhisk/common/gpu';
@@ -57,9 +58,62 @@ describeOnStandIn('MPS', () => {
     const all = await start(100);
     expect(await thirty.ask('sms')).toEqual([32]);
     expect(await all.ask('sms')).toEqual([108]);
-    await command('set_default_active_thread_percentage 50');
+    await command('set_default_active_thread_percentage 50'); // The next server's.
+    expect(await (await start(100)).ask('sms')).toEqual([108]);
+    await command(`set_active_thread_percentage ${(await command('get_server_list')).trim()} 50`);
     expect(await all.ask('sms')).toEqual([108]);
     expect(await (await start(100)).ask('sms')).toEqual([54]);
+  });
+
+  test('a client that clears its variables gets no more than the ceiling on the server', async () => {
+    await enforcer.open(device);
+    const hold = (percent: number, memoryMiB: number) =>
+      enforcer.limitClients?.(device.uuid, undefined, { percent, memoryMiB });
+    const freeMiB = async (client: CudaClient): Promise<number> => ((await client.ask('free'))[0] ?? 0) / 2 ** 20;
+    const unbounded = { CUDA_VISIBLE_DEVICES: device.uuid, CUDA_MPS_PIPE_DIRECTORY: await pipe() };
+    await hold(30, 1024); // Before there is a server.
+    const first = await startWith(unbounded);
+    expect(await first.ask('sms')).toEqual([32]);
+    expect(await freeMiB(first)).toBeLessThanOrEqual(1024);
+    await hold(70, 4096);
+    const second = await startWith({ ...unbounded, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: '100' });
+    expect(await second.ask('sms')).toEqual([75]);
+    expect(await freeMiB(second)).toBeGreaterThan(2048);
+    expect(await freeMiB(second)).toBeLessThanOrEqual(4096);
+    expect(await first.ask('sms')).toEqual([32]);
+    expect(await (await start(10)).ask('sms')).toEqual([10]); // A client's own value only lowers it.
+    await hold(10, 1024);
+    expect(await (await startWith(unbounded)).ask('sms')).toEqual([10]);
+  });
+
+  test('another user cannot command the daemon, which root takes to try', async () => {
+    await enforcer.open(device);
+    const directory = await pipe();
+    if (process.getuid?.() !== 0) return;
+    for (const path of [home.machine.folder, directory, join(directory, 'control')]) chmodSync(path, 0o777);
+    const answerTo = (uid: number): string =>
+      spawnSync(standIn.mpsControl, [], {
+        uid,
+        env: { CUDA_MPS_PIPE_DIRECTORY: directory },
+        input: 'get_default_active_thread_percentage\n',
+        encoding: 'utf8',
+      }).stdout;
+    expect(answerTo(0)).toBe('100.0\n');
+    expect(answerTo(65_534)).toContain('Permission denied');
+  });
+
+  test('a second daemon gets no client onto a device that is exclusive', async () => {
+    await enforcer.open(device);
+    const first = await start(10);
+    const own = join(home.machine.folder, 'own');
+    const env = { CUDA_VISIBLE_DEVICES: device.uuid, CUDA_MPS_PIPE_DIRECTORY: own, CUDA_MPS_LOG_DIRECTORY: own };
+    await home.control('', env, ['-d']);
+    try {
+      await expect(startWith(env)).rejects.toThrow(/failed cuCtxCreate/);
+      expect(await first.ask('sms')).toEqual([10]);
+    } finally {
+      await home.control('quit', env);
+    }
   });
 
   test('a memory limit is what its client sees free', async () => {

@@ -22,6 +22,7 @@ export interface StandIn {
   /** For the daemon's socket and whatever else is short-lived. */
   folder: string;
   socket: string;
+  pid: number;
   /** Has a device meet a fault: `kind` and `xid` as native/cudasim/wire.h has them; `pid` 0: whoever runs. */
   fault(device: number, kind: keyof typeof faultKinds, xid?: number, pid?: number): Promise<void>;
   close(): Promise<void>;
@@ -75,6 +76,7 @@ export async function startStandIn(gpus: string, args: readonly string[] = []): 
   return {
     folder: home,
     socket,
+    pid: child.pid as number,
     async fault(device, kind, xid = 0, pid = 0) {
       const numbers = [operationNumber('GWSIM_FAULT'), device, faultKinds[kind], xid, pid].map(String);
       await runProgram('python3', ['-c', faultProgram, socket, ...numbers], { timeoutMs: 20_000 });

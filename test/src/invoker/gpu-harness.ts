@@ -3,7 +3,7 @@ import { gpuTable, gpuWishTable } from '@gpuwhisk/common/gpu';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
+import type { Container, GpuGrant } from '@gpuwhisk/invoker/containers/container-factory';
 import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { DeviceEvent, DeviceSample, GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
@@ -11,6 +11,7 @@ import { GpuDriverError } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
 import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
 import { ShareError } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
 import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
+import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-factory';
 import { grantOf } from '@gpuwhisk/invoker/gpu-agent/gpu-desk';
 import type { GpuUser } from '@gpuwhisk/invoker/gpu-agent/gpu-desk';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
@@ -41,6 +42,8 @@ export class GpuHarness {
   /** Processes of each device, by UUID. */
   processes: Record<string, DeviceSample['processes']> = {};
   driverFails = false;
+  /** Of each device, as the driver tells it. */
+  utilisation = 0.5;
   /** Process ids of the host that have ended. */
   readonly dead = new Set<number>();
   /** The container of each process. */
@@ -59,6 +62,9 @@ export class GpuHarness {
   readonly moved: { pid: number; share: Share; forAnother: boolean }[] = [];
   /** What each process has launched. */
   readonly launched = new Map<number, LaunchFigures>();
+  /** What the enforcer holds new clients of each place to, percent and MiB; places where it cannot. */
+  readonly ceilings = new Map<string, string>();
+  readonly unlimited = new Set<string>();
   readonly opened: string[] = [];
   readonly ended: string[] = [];
   unbound = new Set<string>();
@@ -135,6 +141,11 @@ export class GpuHarness {
     return container;
   }
 
+  /** A container as a pool has it made, which tells the agent itself. */
+  create(gpu: GpuGrant): Promise<Container> {
+    return toldToAgent(this.factory, this.agent, this.clock).create({ ...bareSpec(kind, 256), gpu });
+  }
+
   private driver(): GpuDriver {
     const refuse = (): Promise<never> => Promise.reject(new GpuDriverError('not here'));
     return {
@@ -158,7 +169,7 @@ export class GpuHarness {
   private sample(uuid: string): DeviceSample {
     const processes = this.processes[uuid] ?? [];
     const usedMemoryMiB = processes.reduce((sum, { memoryMiB }) => sum + memoryMiB, 0);
-    return { uuid, usedMemoryMiB, utilisation: 0.5, clockEvents: [], processes };
+    return { uuid, usedMemoryMiB, utilisation: this.utilisation, clockEvents: [], processes };
   }
 
   private enforcer(): ShareEnforcer {
@@ -183,6 +194,11 @@ export class GpuHarness {
             }),
       gangSettings: (devices) =>
         Promise.resolve({ env: { CUDA_VISIBLE_DEVICES: devices.map(({ uuid }) => uuid).join(',') }, binds: [] }),
+      limitClients: (uuid, _slice, { percent, memoryMiB }) => {
+        if (this.unlimited.has(uuid)) return Promise.reject(new ShareError('it does not hold them'));
+        this.ceilings.set(uuid, `${percent} % ${memoryMiB} MiB`);
+        return Promise.resolve();
+      },
       confirm: ({ pid }) => (this.escaped.has(pid) ? Promise.reject(new ShareError('no client')) : Promise.resolve()),
       adjust: ({ pid }, share, forAnother = false) => {
         if (!this.adjusts || !this.clients.includes(pid)) return Promise.reject(new ShareError('not here'));

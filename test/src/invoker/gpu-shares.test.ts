@@ -92,3 +92,31 @@ test('what a container has launched is in the row, as long as its process is the
   harness.clients.length = 0;
   expect(await shown()).toEqual([undefined, undefined]);
 });
+
+test('a process that counts launches which the device did not run is ended, and its action told', async () => {
+  const harness = await withTokens();
+  const [honest, liar] = [await harness.container(placementOf(1000), 7), await harness.container(placementOf(1000), 8)];
+  harness.clients.push(7, 8);
+  const launch = (pid: number, blocks: number): void => {
+    const { blocks: before = 0 } = harness.launched.get(pid) ?? {};
+    harness.launched.set(pid, { blocks: before + blocks, waits: 0, soloRate: 0, cycles: 0, cycleMs: 0, cycleBatch: 0 });
+  };
+  for (const utilisation of [0.5, 0.5, 0, 0.01, 0]) {
+    harness.utilisation = utilisation;
+    launch(7, 1000);
+    launch(8, 1e9);
+    await harness.look();
+  }
+  expect(harness.ended).toEqual([]);
+  for (const blocks of [1e9, 1e9, 1e9]) {
+    launch(7, 1000);
+    launch(8, blocks);
+    await harness.look();
+  }
+  expect(harness.ended).toEqual([liar.id]);
+  expect(harness.agent.endingOf(liar.id)).toMatchObject({
+    text: expect.stringContaining('did not run'),
+    byAction: true,
+  });
+  expect(harness.agent.endingOf(honest.id)).toBeUndefined();
+});

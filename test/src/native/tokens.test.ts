@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { availableParallelism, cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
@@ -62,6 +62,76 @@ const clientOf = (program: TokenProgram): NonNullable<ReturnType<TokenServer['cl
   return found;
 };
 const figuresOf = (program: TokenProgram): ReturnType<TokenServer['figuresOf']> => server.figuresOf(clientOf(program));
+
+/** Offsets of clients' fields in native/tokens/page.h. */
+const fields = {
+  generation: 16,
+  taken: 64,
+  waits: 144,
+  opened: 148,
+  cycles: 168,
+  cycleNs: 176,
+  batch: 192,
+  memory: 256,
+};
+
+/** Writes into a program's page, as a hostile function can. */
+function write(program: TokenProgram, field: keyof typeof fields, value: bigint): void {
+  const maps = readFileSync(`/proc/${program.pid}/maps`, 'utf8');
+  const page = /^([0-9a-f]+)-.*memfd:gpuwhisk-tokens/m.exec(maps)?.[1];
+  if (page === undefined) throw new Error('The program has no page.');
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigInt64LE(value);
+  const memory = openSync(`/proc/${program.pid}/mem`, 'r+');
+  try {
+    writeSync(memory, bytes, 0, field === 'batch' ? 4 : 8, Number.parseInt(page, 16) + fields[field]);
+  } finally {
+    closeSync(memory);
+  }
+}
+
+withCompiler('a program that writes nonsense into its page', () => {
+  const most = 2n ** 63n - 1n;
+
+  test('has figures that a client can have, and its server no problem', async () => {
+    const program = await client(shareOf(0.5));
+    for (const value of [most, -1n, -most]) {
+      for (const field of ['taken', 'waits', 'opened', 'cycles', 'cycleNs', 'memory', 'generation'] as const)
+        write(program, field, value);
+      const { ticks } = server.figures();
+      await until(() => server.figures().ticks > ticks + 3);
+      const figures = figuresOf(program);
+      expect([figures.taken >= 0, figures.taken <= 2 ** 62, figures.memoryUsedBytes >= 0]).toEqual([true, true, true]);
+      expect(figures.memoryUsedBytes).toBeLessThanOrEqual(32 * 2 ** 42);
+      expect([figures.cycleMs >= 0, figures.cycleMs < 60_000, figures.cycles < 1000]).toEqual([true, true, true]);
+      expect(figures.budget).toBe(500);
+      expect(server.problem()).toBeUndefined();
+    }
+  });
+
+  test('has a rate learned of it that a GPU can have', async () => {
+    const program = await client(shareOf(1, {}));
+    for (let blocks = 2n ** 40n; figuresOf(program).soloRate === 0; blocks += 2n ** 40n) {
+      write(program, 'taken', blocks);
+      const { ticks } = server.figures();
+      await until(() => server.figures().ticks > ticks);
+    }
+    expect(figuresOf(program).soloRate).toBeLessThan(10_500_000);
+    expect(figuresOf(program).soloRate).toBeGreaterThan(1_000_000);
+  });
+
+  test('has no cycle that is longer than since the one before', async () => {
+    const program = await client(shareOf(0.5));
+    await program.ask('cycle 1 20');
+    await until(() => figuresOf(program).cycles === 1);
+    write(program, 'cycleNs', 3_600_000_000_000n);
+    write(program, 'batch', 0xffff_ffffn);
+    write(program, 'cycles', 2n);
+    await until(() => figuresOf(program).cycles === 2);
+    expect(figuresOf(program).cycleMs).toBeLessThan(30_000);
+    expect(figuresOf(program).cycleBatch).toBeLessThanOrEqual(1024);
+  });
+});
 
 withCompiler('launches are counted', () => {
   const ways: Way[] = ['linked', 'dlsym', 'procaddress', 'procaddress-ptsz', 'procaddress-11'];

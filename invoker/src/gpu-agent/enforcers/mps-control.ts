@@ -1,5 +1,6 @@
 import { runProgram } from '../../runtimes/run-program.js';
 import { ShareError } from './share-enforcer.js';
+import type { ShareCeiling } from './share-enforcer.js';
 
 const timeoutMs = 10_000;
 
@@ -33,6 +34,8 @@ export interface MpsControl {
   /** Whether a fatal fault has hit the clients of one of the servers: it lets nobody in until they are gone. */
   isFaulted(servers: readonly number[]): Promise<boolean>;
   terminate(server: number, client: number): Promise<void>;
+  /** Holds clients of the servers that run, and of those that start later, to a ceiling; of each of so many devices. */
+  limit(ceiling: ShareCeiling, devices: number): Promise<void>;
   /** The daemon ends, and with it the servers. */
   quit(): Promise<void>;
 }
@@ -76,6 +79,27 @@ export function mpsControl(directories: MpsDirectories, { program, env }: MpsPro
       () => false,
     );
 
+  const servers = async (): Promise<number[]> => pidsIn(await ask('get_server_list'));
+
+  /** The commands that set a ceiling for the next server, or for one that runs; what they have set is read back. */
+  const setCeiling = async ({ percent, memoryMiB }: ShareCeiling, devices: number, server?: number): Promise<void> => {
+    const [name, of] = server === undefined ? ['default_', ''] : ['', `${server} `];
+    const limits = Array.from(
+      { length: devices },
+      (_, at) => `set_${name}device_pinned_mem_limit ${of}${at} ${memoryMiB}M`,
+    );
+    const said = await ask(
+      [
+        `set_${name}active_thread_percentage ${of}${percent}`,
+        ...limits,
+        `get_${name}active_thread_percentage ${of}`,
+      ].join('\n'),
+    );
+    const got = said.trim().split('\n').at(-1) ?? '';
+    if (Number.parseFloat(got) === percent) return;
+    throw new ShareError(`MPS at ${directories.pipe} does not hold its clients to ${percent} %: ${said.trim()}`);
+  };
+
   return {
     async start(visible) {
       const own = { CUDA_VISIBLE_DEVICES: visible };
@@ -89,7 +113,7 @@ export function mpsControl(directories: MpsDirectories, { program, env }: MpsPro
       }
     },
     answers,
-    servers: async () => pidsIn(await ask('get_server_list')),
+    servers,
     clients: async (server) => pidsIn(await ask(`get_client_list ${server}`)),
     async isFaulted(servers) {
       const commands = servers.map((server) => `get_server_status ${server}`);
@@ -98,6 +122,11 @@ export function mpsControl(directories: MpsDirectories, { program, env }: MpsPro
     async terminate(server, client) {
       const said = await ask(`terminate_client ${server} ${client}`);
       if (/not found|invalid|refused/i.test(said)) throw new ShareError(said.trim());
+    },
+    async limit(ceiling, devices) {
+      // The next server's first: one that starts meanwhile has it.
+      await setCeiling(ceiling, devices);
+      for (const server of await servers()) await setCeiling(ceiling, devices, server);
     },
     async quit() {
       await ask('quit');

@@ -7,6 +7,7 @@ import type { Device } from '@gpuwhisk/common/gpu';
 import { mpsControl } from './mps-control.js';
 import type { MpsControl, MpsDirectories, MpsProgram } from './mps-control.js';
 import { ShareError } from './share-enforcer.js';
+import type { ShareCeiling } from './share-enforcer.js';
 
 /** A control daemon of MPS that serves a device, a slice of one, or several devices together. */
 export interface MpsDaemon {
@@ -20,6 +21,8 @@ export interface MpsDaemon {
   /** Whether it is ours to end. */
   own: boolean;
   clientLimit: number;
+  /** What its clients were last held to. */
+  ceiling?: ShareCeiling;
 }
 
 const longestSocketPath = 107;

@@ -57,6 +57,14 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): ShareEnforcer {
       const uuids = devices.map(({ uuid }) => uuid);
       return settingsOf(await daemons.together(uuids), uuids, share);
     },
+    async limitClients(device, slice, { percent, memoryMiB }) {
+      const daemon = daemons.find(device, slice);
+      const { own, control, devices, ceiling } = daemon;
+      if (!own || (ceiling?.percent === percent && ceiling.memoryMiB === memoryMiB)) return;
+      delete daemon.ceiling; // Half of it may be set if this fails.
+      await control.limit({ percent, memoryMiB }, devices.length);
+      daemon.ceiling = { percent, memoryMiB };
+    },
     async confirm({ pid, device, slice }) {
       const daemon = daemons.find(device, slice);
       if ((await clientsOf(daemon)).some((client) => client.pid === pid)) return;

@@ -17,6 +17,14 @@ export interface ShareClient {
   slice?: string;
 }
 
+/** The most that a process which connects may get, whatever it asks for. */
+export interface ShareCeiling {
+  /** Percent of the SMs. */
+  percent: number;
+  /** Device memory of one process, MiB. */
+  memoryMiB: number;
+}
+
 /** A share was refused or the enforcer does not answer; `message` is for an operator. */
 export class ShareError extends Error {
   override name = 'ShareError';
@@ -39,6 +47,12 @@ export interface ShareEnforcer {
    * may be a client of any of them, from then on until the process has ended.
    */
   gangSettings(devices: readonly Device[], share: Share): Promise<ClientSettings>;
+  /**
+   * Holds every process that connects from now on to at most `ceiling`, on the enforcer's own side: a client's environment
+   * can only lower it. Those that are connected keep what they have. Nothing is done where somebody else runs the
+   * daemon. Absent where shares are not held by a server.
+   */
+  limitClients?(device: string, slice: string | undefined, ceiling: ShareCeiling): Promise<void>;
   /**
    * Rejects unless the process, which has made its CUDA context by now, is under its share: with MPS a process that does
    * not find its daemon gets the whole device without a word. To be asked once for each process before it serves.

@@ -103,6 +103,7 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
       for (const { uuid } of devices) gangs.add(uuid);
       return settings;
     },
+    ...(under?.limitClients && { limitClients: under.limitClients.bind(under) }),
     async confirm(client) {
       if (!gangs.has(client.device)) await clientFor(client);
       await under?.confirm(client);

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import type { Slice } from '@gpuwhisk/common/gpu';
 import { nvidiaAccess } from './device-files.js';
 
 let root: string;
@@ -29,7 +30,18 @@ function capability(path: string, minor: number): void {
   write(`dev/nvidia-caps/nvidia-cap${minor}`);
 }
 
-async function filesOf(uuid: string, slice?: string): Promise<string[]> {
+/** A slice that is this GPU instance. */
+const sliceOf = (instance?: number): Slice => ({
+  uuid: `MIG-${instance}`,
+  profile: '3g.20gb',
+  startSlot: 0,
+  slots: 4,
+  smCount: 42,
+  memoryMiB: 19_968,
+  ...(instance !== undefined && { instance }),
+});
+
+async function filesOf(uuid: string, slice?: Slice): Promise<string[]> {
   const { binds, env, libraries, oneUser } = (await nvidiaAccess(join(root, 'proc'), dev))(uuid, slice);
   expect([env, libraries, oneUser, binds.every(({ mode }) => mode === 'dev')]).toEqual([{}, [], false, true]);
   return binds.map(({ path }) => relative(dev, path)).sort();
@@ -43,15 +55,39 @@ test('a client sees the files of its own device and those of all clients, as far
   expect(await filesOf('GPU-b')).toEqual(['nvidia-uvm', 'nvidia0', 'nvidiactl']);
 });
 
-test('one of a slice sees the capabilities of instances of its device, and of no other', async () => {
+test('one of a slice sees the capabilities of its own instance, and of no other of its device', async () => {
   device('0000:07:00.0', 'GPU-a', 0);
   device('0000:0f:00.0', 'GPU-b', 1);
   capability('gpu0/mig/gi3', 12);
   capability('gpu0/mig/gi3/ci0', 13);
-  capability('gpu1/mig/gi9', 21);
-  capability('gpu1/mig/gi9/ci0', 22);
+  capability('gpu0/mig/gi4', 15);
+  capability('gpu0/mig/gi4/ci0', 16);
+  capability('gpu1/mig/gi3', 21);
+  capability('gpu1/mig/gi3/ci0', 22);
   expect(await filesOf('GPU-a')).toEqual(['nvidia0']);
-  expect(await filesOf('GPU-a', 'MIG-1')).toEqual(['nvidia-caps/nvidia-cap12', 'nvidia-caps/nvidia-cap13', 'nvidia0']);
+  expect(await filesOf('GPU-a', sliceOf(3))).toEqual([
+    'nvidia-caps/nvidia-cap12',
+    'nvidia-caps/nvidia-cap13',
+    'nvidia0',
+  ]);
+  expect(await filesOf('GPU-a', sliceOf(4))).toEqual([
+    'nvidia-caps/nvidia-cap15',
+    'nvidia-caps/nvidia-cap16',
+    'nvidia0',
+  ]);
+  expect(await filesOf('GPU-a', sliceOf(5))).toEqual(['nvidia0']);
+  expect(await filesOf('GPU-a', sliceOf())).toEqual(['nvidia0']);
+});
+
+test('the files of a device that was cut anew are those of now', async () => {
+  device('0000:07:00.0', 'GPU-a', 0);
+  capability('gpu0/mig/gi3', 12);
+  const access = await nvidiaAccess(join(root, 'proc'), dev);
+  const capabilities = (): string[] =>
+    access('GPU-a', sliceOf(3)).binds.flatMap(({ path }) => /nvidia-cap\d+$/.exec(path) ?? []);
+  expect(capabilities()).toEqual(['nvidia-cap12']);
+  capability('gpu0/mig/gi3', 30);
+  expect(capabilities()).toEqual(['nvidia-cap30']);
 });
 
 test('a device that the driver does not know, or cannot be read, has no file of its own', async () => {

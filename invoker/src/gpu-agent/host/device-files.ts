@@ -1,34 +1,32 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Slice } from '@gpuwhisk/common/gpu';
 import type { GpuAccess } from '../../containers/process/gpu-launch.js';
 
 /** Files of the driver that every client opens, beside those of its devices. */
 const common = ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools'];
 
 /**
- * What clients of NVIDIA's own driver need: the files of the device that they were given and no other's. The libraries are
- * the system's. The driver tells in /proc/driver/nvidia which file is whose.
+ * What clients of NVIDIA's own driver need: the files of the device that they were given and no other's, and those of one
+ * instance where it is cut. The libraries are the system's. The driver tells in /proc/driver/nvidia which file is whose.
  */
 export async function nvidiaAccess(
   proc = '/proc/driver/nvidia',
   dev = '/dev',
-): Promise<(device: string, slice?: string) => GpuAccess> {
+): Promise<(device: string, slice?: Slice) => GpuAccess> {
   const minors = new Map<string, string>();
-  const instances = new Map<string, string[]>();
-  for (const name of await names(join(proc, 'gpus'))) {
-    const text = await read(join(proc, 'gpus', name, 'information'));
+  for (const name of await readdir(join(proc, 'gpus')).catch(() => [])) {
+    const text = await readFile(join(proc, 'gpus', name, 'information'), 'utf8').catch(() => '');
     const uuid = /^GPU UUID:\s*(\S+)/m.exec(text)?.[1];
     const minor = /^Device Minor:\s*(\d+)/m.exec(text)?.[1];
-    if (uuid === undefined || minor === undefined) continue;
-    minors.set(uuid, minor);
-    instances.set(uuid, await instanceFiles(join(proc, 'capabilities', `gpu${minor}`, 'mig')));
+    if (uuid !== undefined && minor !== undefined) minors.set(uuid, minor);
   }
   return (device, slice) => {
     const minor = minors.get(device);
     const own = minor === undefined ? [] : [`nvidia${minor}`];
-    // Which of a device's instances a slice is the driver tells no user; each file is of this device at least.
-    const files = [...common, ...own, ...(slice === undefined ? [] : (instances.get(device) ?? []))];
+    const mig = join(proc, 'capabilities', `gpu${minor}`, 'mig');
+    const files = [...common, ...own, ...(slice?.instance === undefined ? [] : instanceFiles(mig, slice.instance))];
     return {
       env: {},
       binds: files
@@ -41,18 +39,32 @@ export async function nvidiaAccess(
   };
 }
 
-async function instanceFiles(folder: string): Promise<string[]> {
-  const files: string[] = [];
-  for (const instance of (await names(folder)).filter((name) => name.startsWith('gi'))) {
-    const parts = (await names(join(folder, instance))).filter((name) => name.startsWith('ci'));
-    for (const path of ['access', ...parts.map((name) => join(name, 'access'))]) {
-      const minor = /^DeviceFileMinor:\s*(\d+)/m.exec(await read(join(folder, instance, path)))?.[1];
-      if (minor !== undefined) files.push(`nvidia-caps/nvidia-cap${minor}`);
-    }
-  }
-  return files;
+/**
+ * Capability files of a GPU instance and its compute instances. Read at each start of a container, from memory of the
+ * kernel: a device that is cut anew gives the same ids to other files.
+ */
+function instanceFiles(mig: string, instance: number): string[] {
+  const folder = join(mig, `gi${instance}`);
+  const accesses = ['.', ...partsOf(folder)].map((name) => join(folder, name, 'access'));
+  return accesses.flatMap((path) => {
+    const minor = /^DeviceFileMinor:\s*(\d+)/m.exec(read(path))?.[1];
+    return minor === undefined ? [] : [`nvidia-caps/nvidia-cap${minor}`];
+  });
 }
 
-/** Empty where there is no such folder: no driver, or no MIG. */
-const names = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
-const read = (path: string): Promise<string> => readFile(path, 'utf8').catch(() => '');
+/** Empty where there is no such folder: no such instance any more. */
+function partsOf(folder: string): string[] {
+  try {
+    return readdirSync(folder).filter((name) => name.startsWith('ci'));
+  } catch {
+    return [];
+  }
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}

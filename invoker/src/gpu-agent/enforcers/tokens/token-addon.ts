@@ -32,6 +32,8 @@ export interface TickFigures {
   ticks: number;
   /** Periods whose decision came too late. */
   repeated: number;
+  /** Times that it said nothing for so long that clients may have gone on without it. */
+  silences: number;
   jitterMs: { p50: number; p99: number; max: number };
   scheduling: 'fifo' | 'nice' | 'usual';
 }
