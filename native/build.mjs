@@ -5,16 +5,33 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build, findCompiler, sourcesIn } from './compile.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const out = join(here, 'build');
+const isMain = process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href;
+/**
+ * `node native/build.mjs --sanitized`: into build/native-sanitized, for scripts/sanitized-tests.mjs. Programs and addons have
+ * AddressSanitizer and UBSan. What is loaded into programs of others, and what is traced and put back page by page, cannot
+ * have the former, whose shadow memory would be the function's, too: it has UBSan that ends in a trap.
+ */
+const sanitized = isMain && process.argv.includes('--sanitized');
+const out = sanitized ? join(here, '..', 'build', 'native-sanitized') : join(here, 'build');
 /** What the system call filters share. */
 const systemCalls = join(here, 'system_calls.h');
-const flags = ['-O2', '-Wall', '-Wextra', '-Werror', '-D_FORTIFY_SOURCE=2', '-fstack-protector-strong'];
+// Sanitizers take the compiler's warnings for code that it makes itself: the plain build has them.
+const commonFlags = [...(sanitized ? ['-O1'] : ['-O2', '-Wall', '-Wextra', '-Werror']), '-fstack-protector-strong'];
+const addressAndUndefined = sanitized ? ['-fsanitize=address,undefined', '-fno-sanitize-recover=all'] : [];
+const undefinedTraps = sanitized ? ['-fsanitize=undefined', '-fsanitize-undefined-trap-on-error'] : [];
+const moreFlags = sanitized ? ['-g', '-fno-omit-frame-pointer'] : ['-D_FORTIFY_SOURCE=2'];
 
-/** For what also goes into a shared object. */
+const flags = [...commonFlags, ...moreFlags, ...addressAndUndefined];
+/** For programs that load a library of ours. */
+const clientFlags = [...commonFlags, ...moreFlags, ...undefinedTraps];
+
+/** For what goes into addons, and into programs as well. */
 const sharedFlags = [...flags, '-fPIC', '-fvisibility=hidden'];
+/** For libraries that programs of others load. */
+const libraryFlags = [...clientFlags, '-fPIC', '-fvisibility=hidden'];
 
 /** For the resident code, which interpreters look up by name. */
-const residentFlags = [...flags, '-fPIC'];
+const residentFlags = [...clientFlags, '-fPIC'];
 
 /** Injection is written for one processor so far. */
 const canInject = process.platform === 'linux' && process.arch === 'x64';
@@ -26,6 +43,7 @@ function buildSandbox() {
     sources: sourcesIn(folder, '.c'),
     headers: [...sourcesIn(folder, '.h'), systemCalls],
     flags,
+    linkFlags: addressAndUndefined,
   });
 }
 
@@ -36,7 +54,7 @@ function buildSmallAddon(name) {
     target: join(out, `${name}.node`),
     sources: sourcesIn(folder, '.c'),
     headers: sourcesIn(folder, '.h'),
-    flags: [...sharedFlags, `-isystem${nodeHeaders()[0]}`, '-DNAPI_VERSION=8'],
+    flags: [...libraryFlags, `-isystem${nodeHeaders()[0]}`, '-DNAPI_VERSION=8'],
     linkFlags: ['-shared'],
   });
 }
@@ -61,7 +79,7 @@ function buildProxy() {
     sources: [...sourcesIn(core, '.cpp'), ...sourcesIn(folder, '.cpp')],
     headers: [...sourcesIn(core, '.h'), ...sourcesIn(folder, '.h'), join(here, 'prewarmer', 'mailbox.h')],
     flags: sharedFlags,
-    linkFlags: ['-pthread'],
+    linkFlags: ['-pthread', ...addressAndUndefined],
   });
 }
 
@@ -92,7 +110,7 @@ function buildAddon() {
     headers: [...sourcesIn(core, '.h'), ...sourcesIn(folder, '.h'), join(here, 'prewarmer', 'mailbox.h')],
     flags: sharedFlags,
     cppFlags: [...nodeHeaders().map((path) => `-isystem${path}`), '-DNAPI_CPP_EXCEPTIONS', '-DNAPI_VERSION=8'],
-    linkFlags: ['-shared', '-pthread'],
+    linkFlags: ['-shared', '-pthread', ...addressAndUndefined],
   });
 }
 
@@ -105,7 +123,7 @@ function buildNvml() {
     headers: [...sourcesIn(folder, '.h'), join(here, 'cudasim', 'include', 'nvml.h')],
     flags: sharedFlags,
     cppFlags: [...nodeHeaders().map((path) => `-isystem${path}`), '-DNAPI_CPP_EXCEPTIONS', '-DNAPI_VERSION=8'],
-    linkFlags: ['-shared', '-pthread', '-ldl'],
+    linkFlags: ['-shared', '-pthread', '-ldl', ...addressAndUndefined],
   });
 }
 
@@ -118,19 +136,21 @@ async function buildStandIn() {
     sources: sourcesIn(join(folder, 'daemon'), '.cpp'),
     headers,
     flags,
+    linkFlags: addressAndUndefined,
   });
   await build({
     target: join(out, 'cudasim', 'contention'),
     sources: ['contention/main.cpp', 'daemon/catalogue.cpp', 'daemon/sharing.cpp'].map((path) => join(folder, path)),
     headers: [...headers, join(here, '..', 'runtimes', 'cuda', 'gpuwhisk_models.h')],
     flags,
+    linkFlags: addressAndUndefined,
   });
   const wire = [...sourcesIn(folder, '.h'), ...sourcesIn(join(folder, 'include'), '.h')];
   await build({
     target: join(out, 'cudasim', 'libcuda.so.1'),
     sources: [join(folder, 'connection.c'), ...sourcesIn(join(folder, 'libcuda'), '.c')],
     headers: [...wire, ...sourcesIn(join(folder, 'libcuda'), '.h')],
-    flags: sharedFlags,
+    flags: libraryFlags,
     linkFlags: ['-shared', '-Wl,-Bsymbolic', '-Wl,-soname,libcuda.so.1'],
   });
   const runtime = join(folder, 'libcudart');
@@ -138,7 +158,7 @@ async function buildStandIn() {
     target: join(out, 'cudasim', 'libcudart.so.12'),
     sources: sourcesIn(runtime, '.c'),
     headers: [...wire, ...sourcesIn(runtime, '.h', '.map')],
-    flags: sharedFlags,
+    flags: libraryFlags,
     linkFlags: [
       ...['-shared', '-Wl,-Bsymbolic', '-Wl,-soname,libcudart.so.12', '-pthread', '-ldl'],
       `-Wl,--version-script=${join(runtime, 'symbols.map')}`,
@@ -148,21 +168,21 @@ async function buildStandIn() {
     target: join(out, 'cudasim', 'control'),
     sources: [join(folder, 'connection.c'), join(folder, 'control', 'main.c')],
     headers: wire,
-    flags: sharedFlags,
+    flags: libraryFlags,
   });
   const cuda = join(here, '..', 'runtimes', 'cuda');
   await build({
     target: join(out, 'cudasim', 'client'),
     sources: sourcesIn(join(folder, 'examples'), '.c'),
     headers: [join(folder, 'include'), join(folder, 'examples'), cuda].flatMap((path) => sourcesIn(path, '.h')),
-    flags: [...flags, `-I${join(folder, 'include')}`],
+    flags: [...clientFlags, `-I${join(folder, 'include')}`],
     linkFlags: [`-L${join(out, 'cudasim')}`, '-l:libcuda.so.1', '-ldl', '-lm'],
   });
   await build({
     target: join(out, 'cudasim', 'libnvidia-ml.so.1'),
     sources: [join(folder, 'connection.c'), ...sourcesIn(join(folder, 'libnvml'), '.cpp')],
     headers: [...wire, ...sourcesIn(join(folder, 'libnvml'), '.h')],
-    flags: sharedFlags,
+    flags: libraryFlags,
     // A library that is preloaded must not change what this one calls of itself.
     linkFlags: ['-shared', '-pthread', '-Wl,-Bsymbolic', '-Wl,-soname,libnvidia-ml.so.1'],
   });
@@ -170,7 +190,7 @@ async function buildStandIn() {
     target: join(out, 'cudasim', 'nvidia-cuda-mps-control'),
     sources: [join(folder, 'connection.c'), ...sourcesIn(join(folder, 'mps_control'), '.cpp')],
     headers: [...wire, ...sourcesIn(join(folder, 'mps_control'), '.h')],
-    flags: sharedFlags,
+    flags: libraryFlags,
   });
 }
 
@@ -182,7 +202,7 @@ function buildGpuBench() {
     target: join(out, 'gpu-bench'),
     sources: sourcesIn(folder, '.c'),
     headers: [...sourcesIn(folder, '.h'), ...sourcesIn(include, '.h')],
-    flags: [...flags, `-I${include}`],
+    flags: [...clientFlags, `-I${include}`],
     linkFlags: ['-ldl'],
   });
 }
@@ -194,7 +214,7 @@ function buildTokens() {
     target: join(out, 'tokens', 'libgpuwhisk-tokens.so'),
     sources: sourcesIn(folder, '.c'),
     headers: sourcesIn(folder, '.h', '.def'),
-    flags: [...sharedFlags, `-isystem${nodeHeaders()[0]}`],
+    flags: [...libraryFlags, `-isystem${nodeHeaders()[0]}`],
     linkFlags: ['-shared', '-Wl,-Bsymbolic', '-pthread', '-ldl'],
   });
 }
@@ -207,7 +227,7 @@ function buildTokenServer() {
     headers: [...sourcesIn(folder, '.h'), join(here, 'tokens', 'page.h'), join(here, 'inject', 'descriptor.h')],
     flags: sharedFlags,
     cppFlags: [...nodeHeaders().map((path) => `-isystem${path}`), '-DNAPI_CPP_EXCEPTIONS', '-DNAPI_VERSION=8'],
-    linkFlags: ['-shared', '-pthread'],
+    linkFlags: ['-shared', '-pthread', ...addressAndUndefined],
   });
 }
 
@@ -245,7 +265,7 @@ export async function buildNative() {
   return { built: true };
 }
 
-if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+if (isMain) {
   const { built, note } = await buildNative();
   console.log(note ?? (built ? 'The native parts are up to date.' : 'The native parts were not built.'));
 }

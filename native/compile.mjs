@@ -70,9 +70,11 @@ async function eachInParallel(items, work) {
 /**
  * Builds `target` from `sources` unless it is newer than they and `headers`. The language of the linker is 'cpp' if
  * any source is; objects are shared, so that a folder is compiled with the same flags for all that it goes into.
- * Throws with the compiler's words if it does not compile; the compilers must be there.
+ * `compilers` ({c, cpp}) are used in place of those found. Throws with the compiler's words if it does not compile; the
+ * compilers must be there.
  */
-export async function build({ target, sources, headers, flags, cppFlags = [], linkFlags = [] }) {
+export async function build({ target, sources, headers, flags, cppFlags = [], linkFlags = [], compilers: given }) {
+  const compilerOf = async (language) => given?.[language] ?? (await findCompiler(language));
   if (isFresh(target, [...sources, ...headers])) return;
   const objects = sources.map((source) =>
     join(dirname(target), 'objects', basename(dirname(source)), `${basename(source)}.o`),
@@ -80,10 +82,10 @@ export async function build({ target, sources, headers, flags, cppFlags = [], li
   await eachInParallel(sources.keys(), async (i) => {
     const isCpp = extname(sources[i]) === '.cpp';
     if (isFresh(objects[i], [sources[i], ...headers])) return;
-    const compiler = await findCompiler(isCpp ? 'cpp' : 'c');
+    const compiler = await compilerOf(isCpp ? 'cpp' : 'c');
     const standard = isCpp ? ['-std=c++20', ...cppFlags] : ['-std=gnu11'];
     await make(compiler, [...standard, ...flags, '-c', sources[i]], objects[i]);
   });
   const language = sources.some((source) => extname(source) === '.cpp') ? 'cpp' : 'c';
-  await make(await findCompiler(language), [...objects, ...linkFlags], target);
+  await make(await compilerOf(language), [...objects, ...linkFlags], target);
 }
