@@ -37,12 +37,17 @@ export async function buildImages(
   const version = python.version.replace(/\.\d+$/, '');
   const folder = join(engine.folder, 'base');
   mkdirSync(folder);
-  const files = makeRoot(folder, [process.execPath, '/bin/sh', '/bin/ln', '/bin/cp', '/bin/rm']);
+  const files = makeRoot(folder, [process.execPath, '/bin/sh', '/bin/ln', '/bin/cp', '/bin/rm', '/usr/sbin/nft']);
   const program = '/usr/local/bin/node';
   if (process.execPath !== program) symlinkSync(process.execPath, join(files, program));
   addCompiler(files);
   addPython(files, python.basePrefix, version);
-  const told = [`PYTHON_HOME=${python.basePrefix}`, `PYTHON_VERSION=${version}`, `NODE_PROGRAM=${process.execPath}`];
+  const told = [
+    `PYTHON_HOME=${python.basePrefix}`,
+    `PYTHON_VERSION=${version}`,
+    'PYTHON_PACKAGES=none',
+    `NODE_PROGRAM=${process.execPath}`,
+  ];
   if (java) {
     const home = dirname(javaTools(java));
     const jars = classPathOf(java).split(':');

@@ -28,6 +28,16 @@ const asking = `async function main() {
   return { namespaces: await answer.json() };
 }`;
 
+/** A function that tries to connect to the engines and to the host. */
+const reaching = `async function main({ places }) {
+  const attempt = ([host, port]) => new Promise((resolve) => {
+    const socket = require('node:net').connect({ host, port, timeout: 1000 });
+    const end = (how) => { socket.destroy(); resolve(how); };
+    socket.once('connect', () => end('connected')).once('timeout', () => end('dropped')).once('error', ({ code }) => end(code));
+  });
+  return { reached: await Promise.all(places.map(attempt)) };
+}`;
+
 /** Makes an account as the documentation says; resolves with its key. */
 async function makeAccount(url: string, operator: string): Promise<string> {
   const args = [wskadmin, '--apihost', url, '--auth', operator, 'user', 'create', 'carol'];
@@ -47,6 +57,21 @@ async function runFunctions(api: ApiClient): Promise<void> {
   }
   await api.putAction('asking', asking, { kind: 'nodejs:22', annotations: { 'provide-api-key': true } });
   expect((await api.invokeForResult('asking')).body).toEqual({ namespaces: ['carol'] });
+}
+
+/** CouchDB, Kafka, Redis and nginx, by their addresses in the other network, and its end at the host. */
+async function reachNone(api: ApiClient, backend: string): Promise<void> {
+  const places = [
+    [`${backend}.10`, 5984],
+    [`${backend}.10`, 6984],
+    [`${backend}.11`, 9092],
+    [`${backend}.12`, 6379],
+    [`${backend}.13`, 3233],
+    [`${backend}.1`, 22],
+  ];
+  await api.putAction('reaching', reaching, { kind: 'nodejs:22' });
+  const { body } = await api.invokeForResult('reaching', { places });
+  expect(body).toEqual({ reached: places.map(() => 'dropped') });
 }
 
 /** Ends a service's process as a crash would: the engine starts it again. */
@@ -79,13 +104,19 @@ export function composeCases(engine: () => DockerEngine, java: (() => Promise<Ru
         try {
           await cluster.compose('up', '-d');
           const url = await cluster.address();
-          const bothUp = async (): Promise<boolean> => {
+          const oneSaysBoth = async (): Promise<boolean> => {
             const answer = await fetch(`${url}/invokers/healthy/count`).catch(() => undefined);
             return answer?.status === 200 && (await answer.json()) === 2;
+          };
+          // The controllers are asked in turn, each several times.
+          const bothUp = async (): Promise<boolean> => {
+            for (let asked = 0; asked < 6; asked++) if (!(await oneSaysBoth())) return false;
+            return true;
           };
           await until('both invokers are up', bothUp, readyMs);
           const api = new ApiClient(url, await makeAccount(url, cluster.operator));
           await runFunctions(api);
+          await reachNone(api, cluster.backend);
 
           const isServed = async (): Promise<void> => {
             expect(await api.invokeForResult('hello0', { name: 'you' })).toMatchObject({
@@ -94,6 +125,8 @@ export function composeCases(engine: () => DockerEngine, java: (() => Promise<Ru
             });
           };
           await crash(cluster, 'controller0', isServed);
+          // A controller that has just begun learns within seconds which invokers are up; until then it has none to send to.
+          await until('the controller that is back knows both invokers', bothUp, readyMs);
           await crash(cluster, 'invoker0', isServed);
           await until('both invokers are up again', bothUp, readyMs);
           await isServed();

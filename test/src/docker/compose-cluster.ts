@@ -1,5 +1,6 @@
-import { execFile, spawnSync } from 'node:child_process';
-import { randomBytes, randomUUID } from 'node:crypto';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -7,6 +8,7 @@ import type { DockerEngine } from './docker-engine.js';
 import { engineImages } from './engine-images.js';
 
 const file = fileURLToPath(new URL('../../../docker/compose.yaml', import.meta.url));
+const makeSecrets = fileURLToPath(new URL('../../../docker/make-secrets.sh', import.meta.url));
 const callTimeoutMs = 120_000;
 const works = (command: string, args: readonly string[]): boolean => spawnSync(command, args).status === 0;
 
@@ -24,6 +26,8 @@ export const hasCompose = program !== undefined;
 export interface ComposeCluster {
   /** UUID:SECRET of the account that may make others. */
   operator: string;
+  /** The first three numbers of addresses of the network that the engines are in. */
+  backend: string;
   /** Runs `docker compose` on the file; resolves with what it prints. Rejects if it fails. */
   compose(...args: readonly string[]): Promise<string>;
   /** Address of nginx, once it is up. */
@@ -34,11 +38,19 @@ export interface ComposeCluster {
 
 /** The cluster of docker/compose.yaml, which is not started yet, with the images that stand for those of a registry. */
 export function composeCluster({ docker, socketPath, folder }: DockerEngine): ComposeCluster {
-  const operator = `${randomUUID()}:${randomBytes(32).toString('hex')}`;
+  const secrets = join(folder, 'cluster-secrets');
+  mkdirSync(secrets);
+  execFileSync(makeSecrets, [secrets]);
+  const lines = readFileSync(join(secrets, '.env'), 'utf8').trim().split('\n');
+  const made = Object.fromEntries(lines.map((line) => line.split(/=(.*)/, 2) as [string, string]));
+  // No other network's of this machine.
+  const backend = `10.${String(randomInt(20, 200))}.${String(randomInt(1, 250))}`;
   const settings = {
     ...engineImages,
-    COUCHDB_PASSWORD: randomBytes(16).toString('hex'),
-    OPERATOR_KEY: operator,
+    ...made,
+    BACKEND_PREFIX: backend,
+    INVOKER0_PORT: '0',
+    INVOKER1_PORT: '0',
     DOCKER_SOCKET: socketPath,
     DATA_FOLDER: join(folder, 'cluster'),
     // A free one.
@@ -52,7 +64,8 @@ export function composeCluster({ docker, socketPath, folder }: DockerEngine): Co
     return (await promisify(execFile)(command, [...words, '-f', file, ...args], options)).stdout;
   };
   return {
-    operator,
+    operator: made.OPERATOR_KEY ?? '',
+    backend,
     compose,
     address: async () => {
       const [, port] = /:(\d+)\s*$/.exec(await compose('port', 'nginx', '3233')) ?? [];

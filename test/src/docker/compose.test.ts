@@ -12,6 +12,10 @@ interface Service {
   command?: string[];
   depends_on?: string[];
   volumes?: string[];
+  network_mode?: string;
+  cap_add?: string[];
+  extra_hosts?: string[];
+  ports?: string[];
   networks?: string[] | Record<string, { aliases?: string[] }>;
 }
 
@@ -43,21 +47,44 @@ describe('the compose file', () => {
     );
     expect(processes.map(([name]) => name)).toEqual(['controller0', 'controller1', 'invoker0', 'invoker1']);
     for (const [name, { command, environment }] of processes) {
-      const config = loadConfig({ env: environment ?? {} });
+      const key = environment?.GPUWHISK_OPERATOR_KEY;
+      expect(key).toBe(command?.[0] === 'controller' ? 'the-operator_key' : undefined);
+      const valid = `00000000-0000-4000-8000-000000000000:${'a'.repeat(64)}`;
+      const config = loadConfig({
+        env: { ...environment, ...(key !== undefined && { GPUWHISK_OPERATOR_KEY: valid }) },
+      });
       expect(config).toMatchObject({
         containers: 'docker',
         kafka: { brokers: 'kafka:9092' },
-        docker: { network: 'gpuwhisk-functions' },
+        redis: { url: 'rediss://:the-redis_password@redis:6379/0' },
       });
-      expect(config.couchdb?.url).toBe('http://whisk:the-couchdb_password@couchdb:5984');
+      expect(config.docker.network).toBeUndefined();
+      expect(config.kafka).toMatchObject({
+        tls: { ca: '/etc/gpuwhisk/ca.crt' },
+        sasl: { mechanism: 'plain', username: 'gpuwhisk', password: 'the-kafka_password' },
+      });
+      const account = name.startsWith('invoker')
+        ? 'gpuwhisk-invoker:the-couchdb_invoker_password'
+        : 'whisk:the-couchdb_password';
+      expect(config.couchdb?.url).toBe(`https://${account}@couchdb:6984`);
       expect(command).toContain(`--name=${name}`);
     }
   });
 
-  test("keeps functions' containers away from the engines and the controllers", () => {
-    const inBoth = Object.entries(services).filter(([, one]) => networksOf(one).includes('functions'));
-    expect(inBoth.map(([name]) => name)).toEqual(['invoker0', 'invoker1', 'nginx']);
-    expect(networks).toMatchObject({ functions: { name: 'gpuwhisk-functions' } });
+  test('has invokers on the network of the host, where they set rules, and nothing else', () => {
+    const onHost = Object.entries(services).filter(([, one]) => one.network_mode === 'host');
+    expect(onHost.map(([name]) => name)).toEqual(['invoker0', 'invoker1']);
+    const engines = ['couchdb', 'kafka', 'redis', 'nginx'];
+    for (const [, { cap_add: added, extra_hosts: hosts = [] }] of onHost) {
+      expect(added).toEqual(['NET_ADMIN']);
+      const named = engines.map((name) => {
+        const { backend } = services[name]?.networks as Record<string, { ipv4_address?: string }>;
+        return `${name}:${backend?.ipv4_address}`;
+      });
+      expect(hosts).toEqual(named);
+    }
+    const published = Object.entries(services).filter(([, { ports }]) => ports !== undefined);
+    expect(published.map(([name]) => name)).toEqual(['nginx']);
   });
 
   test('names services, networks and volumes that it has', () => {

@@ -3,6 +3,7 @@ import { containerFactoryContract } from '../contract/container-factory.js';
 import { hasDocker, startDocker } from './docker-engine.js';
 import type { DockerEngine } from './docker-engine.js';
 import { makeGuestImages, openDockerFactory } from './docker-harness.js';
+import { isolationCases } from './isolation-cases.js';
 import { platformCases } from './platform-cases.js';
 import { foreignCases } from './foreign-cases.js';
 import { troubleCases } from './trouble-cases.js';
@@ -18,6 +19,7 @@ const startTimeoutMs = 120_000;
   afterAll(() => engine.stop(), startTimeoutMs);
 
   foreignCases(() => engine);
+  isolationCases(() => engine);
   troubleCases(() => engine);
   platformCases(() => engine);
   // Runtimes that speak frames need no network, which takes the engine longest.

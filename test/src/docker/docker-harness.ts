@@ -67,12 +67,11 @@ export async function openDockerFactory(
     clock: systemClock,
     socketPath: engine.socketPath,
     instance: 0,
-    network: engine.network,
     poolMemoryMiB: 4096,
     ...options,
     dataDir,
   });
-  const notes = await factory.start();
+  const { notes } = await factory.start();
   return {
     factory,
     dataDir,

@@ -98,6 +98,13 @@ const char *gpuwhisk_main(const char *json) {
     if (outcome.type !== 'result') throw new Error(JSON.stringify(outcome));
     return { result: outcome.result as JsonObject, logs: (await made.logs).map(textOf) };
   };
+  test('a nodejs function finds the packages that OpenWhisk has in its image', () =>
+    using(async (factory) => {
+      const container = await factory.create(kindOf('nodejs'));
+      await init(container, 'nodejs', 'exports.main = () => ({ found: typeof require("openwhisk") });');
+      expect((await call(container, {})).result).toEqual({ found: 'function' });
+    }));
+
   const kindOf = (family: keyof typeof codes): ContainerSpec => bareSpec(`blackbox:${images[family]}`, 256);
   const using = async (use: (factory: ContainerFactory) => Promise<void>): Promise<void> => {
     const { factory, close } = await openDockerFactory(engine, { network: 'none' });

@@ -20,7 +20,7 @@ export const engineImages = {
 /** What goes into the context of an image's Dockerfile, besides the files that lie there. */
 const contents: Record<keyof typeof engineImages, (context: string) => void> = {
   COUCHDB_IMAGE: (context) => {
-    for (const name of ['couchdb-server.cjs', 'node_modules']) {
+    for (const name of ['couchdb-server.cjs', 'couchdb-accounts.cjs', 'node_modules']) {
       cpSync(join(engines, name), join(context, name), { recursive: true });
     }
   },

@@ -56,11 +56,7 @@ export function platformCases(engine: () => DockerEngine): void {
       folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-docker-platform-'));
       const file = join(folder, 'runtimes.json');
       writeFileSync(file, JSON.stringify(manifest));
-      const settings = [
-        `docker.socket=${engine().socketPath}`,
-        `docker.network=${engine().network}`,
-        `docker.callTimeoutMs=${callTimeoutMs}`,
-      ];
+      const settings = [`docker.socket=${engine().socketPath}`, `docker.callTimeoutMs=${callTimeoutMs}`];
       platform = await startPlatform({
         flags: ['--containers', 'docker', '--runtimes', file, ...settings.flatMap((setting) => ['--set', setting])],
       });

@@ -18,7 +18,7 @@ export function serverCases(engine: () => DockerEngine): void {
     test(
       'is a controller and an invoker of a cluster, whose functions are containers beside them',
       async () => {
-        const { docker, socketPath, network } = engine();
+        const { docker, socketPath } = engine();
         // The databases and an account come with the controller of this machine.
         const cluster = await startCluster(1, 0);
         // The engine mounts sockets of this folder into functions' containers: it is called the same everywhere.
@@ -49,15 +49,9 @@ export function serverCases(engine: () => DockerEngine): void {
           const controller = await start('controller', [], ['gatewayPort=false']);
           const invoker = await start(
             'invoker',
-            ['--volume', `${socketPath}:/var/run/docker.sock`],
+            ['--cap-add', 'NET_ADMIN', '--volume', `${socketPath}:/var/run/docker.sock`],
             [
-              ...[
-                'containers=docker',
-                `docker.network=${network}`,
-                'stemCells=false',
-                'gpus=none',
-                'poolMemoryMiB=1024',
-              ],
+              ...['containers=docker', 'stemCells=false', 'gpus=none', 'poolMemoryMiB=1024'],
               'runtimesManifest=/opt/gpuwhisk/docker/runtimes.json',
             ],
           );

@@ -9,7 +9,8 @@ const plan: ContainerPlan = {
   spec: bareSpec('python:3.11', 512),
   labels: { 'gpuwhisk.platform': 'p' },
   env: { __OW_API_HOST: 'http://172.17.0.1:3233' },
-  network: 'bridge',
+  network: 'gpuwhisk-1',
+  writable: ['/action'],
   dns: [],
   poolMemoryMiB: 2048,
 };
@@ -41,6 +42,9 @@ describe('the request for a container', () => {
   test('has the limits that its memory stands for', () => {
     const { HostConfig, Env } = request();
     expect(HostConfig).toMatchObject({ CpuShares: 256, Memory: 512 * 1024 * 1024, MemorySwap: 512 * 1024 * 1024 });
+    const folder = 'rw,exec,nosuid,nodev,mode=1777,size=268435456,nr_inodes=65536';
+    expect(HostConfig).toMatchObject({ Tmpfs: { '/tmp': folder, '/action': folder }, ShmSize: 256 * 1024 * 1024 });
+    expect(HostConfig).toMatchObject({ CapDrop: ['ALL'], ReadonlyRootfs: true, IpcMode: 'private' });
     expect(HostConfig).not.toHaveProperty('DeviceRequests');
     expect(HostConfig).not.toHaveProperty('Binds');
     expect(Env).toEqual(['__OW_API_HOST=http://172.17.0.1:3233']);
@@ -67,12 +71,12 @@ describe('the request for a container', () => {
     );
   });
 
-  test("asks NVIDIA's runtime for the devices of the grant, and shares what MPS needs", () => {
+  test("asks NVIDIA's runtime for the devices of the grant, and shares no more than the pipe of MPS", () => {
     const { HostConfig, User, Env } = request({ spec: { ...plan.spec, gpu: grant }, gpu: nvidia });
     expect(HostConfig.DeviceRequests).toEqual([
       { Driver: 'nvidia', DeviceIDs: [uuid], Capabilities: [['gpu', 'compute', 'utility']] },
     ]);
-    expect(HostConfig).toMatchObject({ Binds: ['/data/mps/1:/data/mps/1'], IpcMode: 'host' });
+    expect(HostConfig).toMatchObject({ Binds: ['/data/mps/1:/data/mps/1'], IpcMode: 'private' });
     expect(User).toBe('65534:65534');
     expect(Env).toEqual(expect.arrayContaining(['CUDA_MPS_PIPE_DIRECTORY=/data/mps/1', 'GPUWHISK_CUDA=true']));
     const slice = request({ spec: { ...plan.spec, gpu: { ...grant, slice: 'MIG-1' } }, gpu: nvidia });

@@ -7,6 +7,8 @@ const openFiles = 1024;
 const pidsLimit = 1024;
 const cpuSharesOfAll = 1024;
 const minCpuShares = 2;
+/** Of files of a folder in memory: inodes are the kernel's memory, which an empty file takes a kilobyte of. */
+const bytesPerFile = 4096;
 /** What a container prints is read as it comes; the engine's own copy is for looking at, and bounded. */
 const keptLog = { 'max-size': '1m', 'max-file': '1' };
 /** Within a container, where the platform's socket is mounted. */
@@ -24,6 +26,8 @@ export interface ContainerPlan {
   labels: Readonly<Record<string, string>>;
   env: Readonly<Record<string, string>>;
   network: string;
+  /** Folders that it may write to, besides /tmp and /dev/shm. */
+  writable: readonly string[];
   dns: readonly string[];
   /** Memory of the whole pool, which processors are shared by; MiB. */
   poolMemoryMiB: number;
@@ -42,8 +46,11 @@ export interface ContainerPlan {
 
 /** The Engine API's request to make the container. */
 export function createRequest(plan: ContainerPlan): object {
-  const { image, spec, labels, network, dns, socket, command, gpu, shared } = plan;
+  const { image, spec, labels, network, dns, socket, command, gpu, shared, writable } = plan;
   const memoryBytes = spec.memoryMiB * MiB;
+  // What is in them counts against the memory, too.
+  const folderBytes = Math.floor(memoryBytes / 2);
+  const folder = `rw,exec,nosuid,nodev,mode=1777,size=${folderBytes},nr_inodes=${Math.floor(folderBytes / bytesPerFile)}`;
   const binds = [...(socket === undefined ? [] : [`${socket}:${socketInside}`]), ...gpuBinds(gpu)];
   return {
     Image: image,
@@ -61,12 +68,17 @@ export function createRequest(plan: ContainerPlan): object {
       PidsLimit: pidsLimit,
       NetworkMode: network,
       ...(dns.length > 0 && { Dns: dns }),
-      CapDrop: ['NET_RAW', 'NET_ADMIN'],
+      CapDrop: ['ALL'],
+      Privileged: false,
+      ReadonlyRootfs: true,
+      Tmpfs: Object.fromEntries(['/tmp', ...writable].map((path) => [path, folder])),
+      // Its own, whatever the engine's default is.
+      IpcMode: 'private',
+      ShmSize: folderBytes,
       SecurityOpt: ['no-new-privileges'],
       Ulimits: [{ Name: 'nofile', Soft: openFiles, Hard: openFiles }],
       LogConfig: { Type: 'json-file', Config: keptLog },
       ...(binds.length > 0 && { Binds: binds }),
-      ...(gpu?.oneUser && { IpcMode: 'host' }),
       ...(shared && { PidMode: shared.pidNamespace }),
       ...gpuDevices(spec, gpu),
     },

@@ -5,7 +5,7 @@ const stderrType = 2;
 
 /**
  * Splits what the engine sends of a container without a terminal: pieces with a header each, a byte that tells the stream
- * and, in its second half, the length. Both outputs end when `source` does.
+ * and, in its second half, the length. Both outputs end when `source` does, which waits for outputs that are full.
  */
 export function demultiplex(source: Duplex, head: Buffer, stdout: Writable, stderr: Writable): void {
   const splitter = new Splitter(stdout, stderr);
@@ -17,7 +17,16 @@ export function demultiplex(source: Duplex, head: Buffer, stdout: Writable, stde
     stderr.end();
   };
   splitter.push(head);
-  source.on('data', (chunk: Buffer) => splitter.push(chunk));
+  const isBlocked = (): boolean => stdout.writableNeedDrain || stderr.writableNeedDrain;
+  source.on('data', (chunk: Buffer) => {
+    splitter.push(chunk);
+    if (isBlocked()) source.pause();
+  });
+  for (const output of [stdout, stderr]) {
+    output.on('drain', () => {
+      if (!isBlocked()) source.resume();
+    });
+  }
   source.on('end', end);
   source.on('close', end);
   // A connection that broke has ended; whoever waits for the end asks the engine why.

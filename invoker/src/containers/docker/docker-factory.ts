@@ -1,19 +1,22 @@
 import { createHash } from 'node:crypto';
-import { mkdir, realpath, rm } from 'node:fs/promises';
+import { mkdir, readFile, realpath, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import { buildMemoryMiB, isNativeSource } from '../../runtimes/native-runtime.js';
 import type { Build } from '../../runtimes/runtime-catalog.js';
 import type { ContainerBody } from '../connected-container.js';
-import type { Container, ContainerFactory, ContainerSpec, Match } from '../container-factory.js';
+import type { Container, ContainerFactory, ContainerSpec, Match, StartReport } from '../container-factory.js';
 import { ProvisioningError, bareSpec } from '../container-factory.js';
 import { matchSpecs } from '../match-specs.js';
 import { MsContainers } from '../mscontainer/ms-containers.js';
 import { BuildCache } from '../process/build-cache.js';
+import { defaultEgress, nameServers } from '../process/egress.js';
 import type { SharedNamespace } from '../process/factory-options.js';
 import type { GpuAccess } from '../process/gpu-launch.js';
 import type { Holder } from '../process/holder.js';
 import { bounded, TooMuchWaits } from './bounded.js';
+import { openContainerNetwork } from './container-network.js';
+import type { ContainerNetwork } from './container-network.js';
 import { createRequest } from './create-request.js';
 import { startDockerHolder } from './docker-holder.js';
 import { Engine, defaultTimeouts } from './engine.js';
@@ -65,6 +68,8 @@ interface ImageBuild extends Build {
 export interface DockerContainerFactory extends ContainerFactory {
   /** Where containers reach what `serveContainers` serves, as `address:port`; undefined if they cannot. After start(). */
   readonly containerService: string | undefined;
+  /** As Firewall.denyNodes; does nothing where the network is the operator's. After start(). */
+  denyNodes(addresses: readonly string[]): Promise<void>;
   /** Whether the engine answers. */
   readonly health: Engine['health'];
 }
@@ -75,7 +80,6 @@ export function createDockerFactory(options: DockerFactoryOptions): DockerContai
 }
 
 class DockerFactory implements DockerContainerFactory {
-  containerService: string | undefined;
   private readonly engine: Engine;
   private readonly images: Images;
   private readonly removals: Removals;
@@ -87,6 +91,7 @@ class DockerFactory implements DockerContainerFactory {
   private readonly starts = new Set<Promise<Container>>();
   private readonly closing = new AbortController();
   private readonly platform: string;
+  private network: ContainerNetwork | undefined;
   private dataDir: string;
   private made = 0;
   /** Of the last pair: any of ours can hold. */
@@ -111,7 +116,15 @@ class DockerFactory implements DockerContainerFactory {
     return this.engine.health;
   }
 
-  async start(): Promise<string[]> {
+  get containerService(): string | undefined {
+    return this.network?.service;
+  }
+
+  async denyNodes(addresses: readonly string[]): Promise<void> {
+    await this.network?.denyNodes(addresses);
+  }
+
+  async start(): Promise<StartReport> {
     await this.engine.ping();
     await mkdir(this.dataDir, { recursive: true });
     this.dataDir = await realpath(this.dataDir);
@@ -121,8 +134,12 @@ class DockerFactory implements DockerContainerFactory {
     await this.removals.removeAll(await this.engine.list(`${labels.platform}=${this.platform}`));
     await rm(this.folder(), { recursive: true, force: true });
     await mkdir(this.folder(), { mode: 0o700 });
+    const { network: named, serveContainers: serve, egress = defaultEgress, dns = [] } = this.options;
+    const own = { engine: this.engine, platform: this.platform, named, serve };
+    const resolvers = dns.length > 0 ? dns : nameServers(await readFile('/etc/resolv.conf', 'utf8').catch(() => ''));
+    this.network = await openContainerNetwork({ ...own, egress, nameServers: resolvers });
     this.state = 'open';
-    return this.serve();
+    return { weaknesses: [...this.network.weaknesses], notes: [...this.network.notes] };
   }
 
   supports(kind: string): boolean {
@@ -149,6 +166,7 @@ class DockerFactory implements DockerContainerFactory {
     await Promise.allSettled(this.starts);
     await this.msContainers.close();
     await this.removals.close();
+    await this.closeNetwork();
     await rm(this.folder(), { recursive: true, force: true });
     this.engine.close();
   }
@@ -235,7 +253,8 @@ class DockerFactory implements DockerContainerFactory {
           spec,
           labels: { [labels.platform]: this.platform, [labels.kind]: spec.kind },
           env: { ...options.runtimeEnv, ...(start.injects && pairEnv) },
-          network: options.network,
+          network: this.network?.name ?? 'none',
+          writable: sort === 'build' ? [] : this.writableOf(image),
           dns: options.dns ?? [],
           poolMemoryMiB: options.poolMemoryMiB,
           ...(command && { command }),
@@ -257,7 +276,8 @@ class DockerFactory implements DockerContainerFactory {
     const closing = this.closing.signal;
     const load = this.loader(start);
     const msContainer = shared?.id;
-    const made = { id, engineId, spec, image, engine, clock, socket, closing, load, msContainer, remove };
+    const proxied = facts.labels[labels.traces] === 'true';
+    const made = { id, engineId, spec, image, engine, clock, socket, closing, load, msContainer, proxied, remove };
     const started = await startContainer(made);
     this.containers.set(id, started);
     if (this.state !== 'open') {
@@ -265,6 +285,13 @@ class DockerFactory implements DockerContainerFactory {
       throw new ProvisioningError('The container factory was closed.');
     }
     return started;
+  }
+
+  /** What an image's program writes to, besides /tmp. */
+  private writableOf(image: string): string[] {
+    return Object.entries(this.options.writable ?? {})
+      .filter(([prefix]) => image.startsWith(prefix))
+      .flatMap(([, paths]) => paths);
   }
 
   /** How code gets into a container: compiled first where its image says how. */
@@ -281,18 +308,11 @@ class DockerFactory implements DockerContainerFactory {
     await this.removals.remove(engineId);
   }
 
-  /** Listens where containers reach the host; says so if they do not. */
-  private async serve(): Promise<string[]> {
-    const { network, serveContainers } = this.options;
-    if (!serveContainers) return [];
-    const address = await this.engine.gateway(network);
-    if (address === undefined)
-      return [`Functions do not reach the platform's API: network '${network}' has no gateway.`];
+  private async closeNetwork(): Promise<void> {
     try {
-      this.containerService = `${address}:${await serveContainers(address)}`;
-      return [];
+      await this.network?.close();
     } catch (error) {
-      return [`Functions do not reach the platform's API at ${address}: ${(error as Error).message}.`];
+      this.options.logger?.warn(`The network of the containers could not be removed: ${(error as Error).message}`);
     }
   }
 

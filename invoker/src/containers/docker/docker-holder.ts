@@ -6,6 +6,7 @@ import type { Engine } from './engine.js';
 /** The engine's least. */
 const memoryBytes = 16 * 1024 * 1024;
 const user = '65534:65534';
+const holderPids = 16;
 
 /** What the container of a holder is made of. */
 export interface HolderPlan {
@@ -36,6 +37,8 @@ export async function startDockerHolder({ engine, name, image, labels, remove }:
       MemorySwap: memoryBytes,
       NetworkMode: 'none',
       ReadonlyRootfs: true,
+      IpcMode: 'private',
+      PidsLimit: holderPids,
       CapDrop: ['ALL'],
       SecurityOpt: ['no-new-privileges'],
     },

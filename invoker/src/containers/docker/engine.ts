@@ -34,6 +34,16 @@ export interface ImageFacts {
   labels: Readonly<Record<string, string>>;
 }
 
+/** What the engine says of a network. */
+export interface NetworkFacts {
+  /** `bridge`; `null` for the network `none`. */
+  driver: string;
+  /** The address of the host in it; undefined if it has none. */
+  gateway: string | undefined;
+  /** Its range of addresses, such as `172.18.0.0/16`; undefined if it has none. */
+  subnet: string | undefined;
+}
+
 interface InspectAnswer {
   State: { Running: boolean; OOMKilled: boolean; ExitCode: number; Pid: number };
   NetworkSettings: { Networks?: Record<string, { IPAddress?: string }> };
@@ -179,11 +189,24 @@ export class Engine {
     if (refusal !== undefined) throw new EngineError(refusal, 500);
   }
 
-  /** The address of the host in a network of the engine; undefined if the network has none, or is not there. */
-  async gateway(network: string): Promise<string | undefined> {
-    type Answer = { IPAM?: { Config?: { Gateway?: string }[] | null } };
-    const answer = await this.unlessMissing(this.call<Answer>({ method: 'GET', path: `/networks/${network}` }));
-    return answer?.IPAM?.Config?.find(({ Gateway }) => Gateway !== undefined && Gateway !== '')?.Gateway;
+  /** Undefined if there is no such network. */
+  async network(name: string): Promise<NetworkFacts | undefined> {
+    type Answer = { Driver: string; IPAM?: { Config?: { Gateway?: string; Subnet?: string }[] | null } };
+    const answer = await this.unlessMissing(this.call<Answer>({ method: 'GET', path: `/networks/${name}` }));
+    if (answer === undefined) return undefined;
+    const config = answer.IPAM?.Config?.find(({ Gateway }) => Gateway !== undefined && Gateway !== '');
+    // The engine's own may name the gateway with the length of its range.
+    return { driver: answer.Driver, gateway: config?.Gateway?.replace(/\/.*$/, ''), subnet: config?.Subnet };
+  }
+
+  /** Makes a network. `body` is the Engine API's. */
+  async createNetwork(body: object): Promise<void> {
+    await this.call({ method: 'POST', path: '/networks/create', body });
+  }
+
+  /** One that is not there counts as removed. */
+  async removeNetwork(name: string): Promise<void> {
+    await this.unlessMissing(this.call({ method: 'DELETE', path: `/networks/${name}` }));
   }
 
   close(): void {

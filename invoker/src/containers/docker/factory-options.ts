@@ -1,5 +1,6 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { GpuGrant } from '../container-factory.js';
+import type { EgressPolicy } from '../process/egress.js';
 import type { GpuAccess } from '../process/gpu-launch.js';
 import type { EngineTimeouts } from './engine.js';
 
@@ -22,10 +23,14 @@ export interface DockerFactoryOptions {
   dataDir: string;
   /** Of the invoker; begins the names of its containers, as OpenWhisk's do. */
   instance: number;
-  /** The engine's network that containers are in. */
-  network: string;
+  /** A network of the operator's that containers are in; absent: one of this platform's own, in which none reaches another. */
+  network?: string | undefined;
+  /** Folders, besides /tmp, that images write to, by the beginning of the image's name: they are memory, and empty at first. */
+  writable?: Readonly<Record<string, readonly string[]>>;
   /** Name servers of containers; none: the engine's. */
   dns?: readonly string[];
+  /** Where functions may connect to, in a network of the platform's own; rules of namespaces do not hold here. */
+  egress?: EgressPolicy;
   /** Memory of the pool, which processors are shared by. */
   poolMemoryMiB: number;
   /** Environment of every runtime, such as `__OW_API_HOST`. */

@@ -1,11 +1,13 @@
 import type { ImageFacts } from './engine.js';
 
-/** Labels of our images (the first three) and of the containers that are made of any. */
+/** Labels of our images (the first four) and of the containers that are made of any. */
 export const labels = {
   /** `framed`: its runtime connects to the mounted socket and speaks the framed protocol. Absent: `/init` and `/run`. */
   protocol: 'gpuwhisk.protocol',
   /** The program, a JSON list of words, that makes a container of it one that functions are injected into. */
   pair: 'gpuwhisk.pair',
+  /** `true`: functions are unloaded by a proxy, from outside of their process. */
+  traces: 'gpuwhisk.traces',
   /** The program, a JSON list of words, that makes a container of it one that compiles source which is no ELF file. */
   build: 'gpuwhisk.build',
   /** Which platform a container is of. */

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { PassThrough } from 'node:stream';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '@gpuwhisk/common/system/clock';
@@ -8,6 +9,8 @@ import { ProvisioningError } from '../container-factory.js';
 import { deferred } from '../process/connection.js';
 import { FramedConnection } from '../process/framed-connection.js';
 import { HttpConnection } from '../process/http-connection.js';
+import { lookFromOutside } from '../process/outside-look.js';
+import type { OutsideLook } from '../process/outside-look.js';
 import { LogCollector } from '../process/log-collector.js';
 import { demultiplex, textOfMultiplexed } from './demultiplex.js';
 import { DockerBody } from './docker-body.js';
@@ -32,6 +35,8 @@ export interface MadeContainer {
   load: ContainerBody['load'];
   /** As Container.msContainer. */
   msContainer: string | undefined;
+  /** As ContainerIdentity.proxied. */
+  proxied: boolean;
   /** As DockerParts.remove. */
   remove(): Promise<void>;
 }
@@ -94,6 +99,7 @@ async function startFramed(made: MadeContainer, socket: RuntimeSocket): Promise<
   if (reason === undefined) {
     // Nobody else connects.
     await socket.close();
+    if (container.wantsLook) container.seenBy(await lookAt(made, container.hostPid));
     return container;
   }
   for (const stream of Object.values(connected ?? {})) stream.destroy();
@@ -149,14 +155,21 @@ interface BuiltContainer {
 }
 
 async function build(made: MadeContainer): Promise<BuiltContainer> {
-  const { id, engineId, spec, engine, clock, load, msContainer } = made;
+  const { id, engineId, spec, engine, clock, load, msContainer, proxied } = made;
   const state = await engine.inspect(engineId);
   const pid = state?.pid ?? 0;
   const hostPid = pid === 0 ? undefined : pid;
   const body = new DockerBody({ engineId, engine, clock, hostPid, load, remove: () => made.remove() });
-  const container = new ConnectedContainer({ id, spec, sinceMs: clock.now(), msContainer }, body);
+  const container = new ConnectedContainer({ id, spec, sinceMs: clock.now(), msContainer, proxied }, body);
   body.belongTo(container);
   return { container, body, state };
+}
+
+/** The engine's process ids are those of this host only if it runs here: then the process's control group names the container. */
+async function lookAt({ engineId, clock }: MadeContainer, pid: number | undefined): Promise<OutsideLook | undefined> {
+  if (pid === undefined) return undefined;
+  const groups = await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '');
+  return groups.includes(engineId) ? lookFromOutside(pid, clock) : undefined;
 }
 
 /** Notices a container that ends before its runtime said anything. */

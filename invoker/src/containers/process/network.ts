@@ -1,6 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { EgressPolicy } from './egress.js';
 import { listFirewalls, raiseFirewall, removeFirewall } from './firewall.js';
 import type { Firewall } from './firewall.js';
 import { claim } from './network-claims.js';
@@ -35,6 +36,10 @@ export interface Veth {
 export interface ActionNetwork {
   /** Slots below maxSlots - 1. */
   veth(slot: number): Veth;
+  /** As Firewall.denyNodes. */
+  denyNodes(addresses: readonly string[]): Promise<void>;
+  /** Has the rules of a namespace hold for a slot's sandbox; resolves with the way to end that, or undefined if there are none. */
+  bind(slot: number, namespace: string): Promise<(() => Promise<void>) | undefined>;
   /** `address:port` of the host's service for sandboxes; undefined if none was wanted. */
   readonly service: string | undefined;
   /** Removes the rules and the service's address. */
@@ -76,6 +81,11 @@ export interface NetworkOptions {
   launcherPath: string;
   /** Listens on an address of the host and resolves with the port; sandboxes are let through to it. */
   serve?: (address: string) => Promise<number>;
+  egress: EgressPolicy;
+  /** Of sandboxes. */
+  nameServers: readonly string[];
+  /** As raiseFirewall's. */
+  firewallTools?: readonly string[] | undefined;
 }
 
 /** An address of the host's that only sandboxes are let through to, and the way to remove it. */
@@ -165,24 +175,32 @@ export async function openNetwork(options: NetworkOptions): Promise<ActionNetwor
     const serviceAddress = toAddress(block + (maxSlots - 1) * addressesPerSlot + 1);
     const { service, remove } = await openService(options, `${linkPrefix}host`, serviceAddress);
     undo.push(remove);
-    const firewall: Firewall = await raiseFirewall({
-      name,
-      linkPrefix,
-      range: `${toAddress(block)}/${32 - Math.log2(blockAddresses)}`,
-      ...(service && { service }),
-    });
+    const firewall: Firewall = await raiseFirewall(
+      {
+        name,
+        links: `${linkPrefix}*`,
+        nameServers: options.nameServers,
+        egress: options.egress,
+        range: `${toAddress(block)}/${32 - Math.log2(blockAddresses)}`,
+        ...(service && { service }),
+      },
+      options.firewallTools,
+    );
     undo.push(() => firewall.remove());
     await allowForwarding();
+    const linkOf = (slot: number): string => `${linkPrefix}${slot.toString(36)}`;
     return {
       veth(slot) {
         const base = block + slot * addressesPerSlot;
         return {
-          name: `${linkPrefix}${slot.toString(36)}`,
+          name: linkOf(slot),
           outside: toAddress(base + 1),
           inside: toAddress(base + 2),
           prefixLength: 30,
         };
       },
+      denyNodes: (addresses) => firewall.denyNodes(addresses),
+      bind: (slot, namespace) => firewall.bind(linkOf(slot), namespace),
       service: service && `${service.address}:${service.port}`,
       close,
     };

@@ -1,0 +1,219 @@
+import { readFile } from 'node:fs/promises';
+import type { EgressPolicy } from '../process/egress.js';
+import { listFirewalls, raiseFirewall, removeFirewall } from '../process/firewall.js';
+import { claim } from '../process/network-claims.js';
+import { findTool, runTool } from '../process/run-tool.js';
+import type { Engine, NetworkFacts } from './engine.js';
+import { labels } from './image-labels.js';
+
+/** Of the names of rules; the platform's digits follow. */
+const rulesPrefix = 'gpuwhisk_docker_';
+/** Of the names of bridges, which have at most 15 characters. */
+const bridgePrefix = 'gwd';
+const bridgeDigits = 10;
+
+/** The network that containers are in. */
+export interface ContainerNetwork {
+  /** The engine's name of it. */
+  readonly name: string;
+  /** Where containers reach what was served, as `address:port`; undefined if they do not. */
+  readonly service: string | undefined;
+  /** Measures of isolation that cannot be had here, and what functions can do for lack of each. */
+  readonly weaknesses: readonly string[];
+  /** Plain lines about what else containers lack. */
+  readonly notes: readonly string[];
+  /** As Firewall.denyNodes; does nothing in a network of the operator's. */
+  denyNodes(addresses: readonly string[]): Promise<void>;
+  /** Removes the rules, and a network that was made here. Containers must be gone. */
+  close(): Promise<void>;
+}
+
+/** What openContainerNetwork needs. */
+export interface ContainerNetworkOptions {
+  engine: Engine;
+  /** Twelve hexadecimal digits that tell the platform from others on this host. */
+  platform: string;
+  /** A network of the operator's; absent: one is made that only this platform's containers are in. */
+  named?: string | undefined;
+  /** Listens on an address of the host and resolves with the port; containers are let through to it. */
+  serve?: ((address: string) => Promise<number>) | undefined;
+  egress: EgressPolicy;
+  /** Of containers. */
+  nameServers: readonly string[];
+}
+
+/** Readies the network of a platform's containers. Rejects with EngineError. */
+export function openContainerNetwork(options: ContainerNetworkOptions): Promise<ContainerNetwork> {
+  return options.named === undefined ? openOwn(options) : openNamed(options, options.named);
+}
+
+/** What it lets through is the operator's business: rules for its bridge would be rules for other programs' containers, too. */
+async function openNamed({ engine, serve }: ContainerNetworkOptions, name: string): Promise<ContainerNetwork> {
+  const facts = await engine.network(name);
+  const notes: string[] = [];
+  let service: string | undefined;
+  if (facts?.driver !== 'null') {
+    notes.push(
+      `Containers are in network '${name}' (docker.network): whether they reach each other and this host is left to its settings.`,
+    );
+    service = await serveAt(facts?.gateway, name, serve, notes);
+  } else if (serve) notes.push(`Functions do not reach the platform's API: network '${name}' has no gateway.`);
+  const nothing = (): Promise<void> => Promise.resolve();
+  return { name, service, weaknesses: [], notes, denyNodes: nothing, close: nothing };
+}
+
+async function serveAt(
+  address: string | undefined,
+  network: string,
+  serve: ContainerNetworkOptions['serve'],
+  notes: string[],
+): Promise<string | undefined> {
+  if (!serve) return undefined;
+  if (address === undefined) {
+    notes.push(`Functions do not reach the platform's API: network '${network}' has no gateway.`);
+    return undefined;
+  }
+  try {
+    return `${address}:${await serve(address)}`;
+  } catch (error) {
+    notes.push(`Functions do not reach the platform's API at ${address}: ${(error as Error).message}.`);
+    return undefined;
+  }
+}
+
+/** A bridge of the platform's own, behind the rules that sandboxes are behind. */
+async function openOwn(options: ContainerNetworkOptions): Promise<ContainerNetwork> {
+  const { engine, platform, serve } = options;
+  const name = `gpuwhisk-${platform}`;
+  const bridge = bridgePrefix + platform.slice(0, bridgeDigits);
+  const facts = await ensureNetwork(engine, name, bridge, platform);
+  const [weaknesses, notes]: [string[], string[]] = [[], []];
+  const rules = rulesPrefix + platform;
+  const release = await claim(rules);
+  const service = await serveAt(facts.gateway, name, serve, notes);
+  let protection: Protection | undefined;
+  try {
+    protection = await protect(options, { name: rules, bridge, facts, served: service });
+  } catch (error) {
+    weaknesses.push(
+      `Containers reach each other, this host and what it reaches as the Docker engine lets them: ${(error as Error).message}.`,
+    );
+  }
+  return {
+    name,
+    service,
+    weaknesses,
+    notes,
+    denyNodes: async (addresses) => protection?.denyNodes(addresses),
+    async close() {
+      await protection?.remove();
+      await release?.();
+      await engine.removeNetwork(name);
+    },
+  };
+}
+
+/** The engine keeps containers of it apart, too, where it may set rules of its own. */
+async function ensureNetwork(engine: Engine, name: string, bridge: string, platform: string): Promise<NetworkFacts> {
+  const there = await engine.network(name);
+  if (there) return there;
+  await engine.createNetwork({
+    Name: name,
+    Driver: 'bridge',
+    CheckDuplicate: true,
+    EnableIPv6: false,
+    Labels: { [labels.platform]: platform },
+    Options: { 'com.docker.network.bridge.name': bridge, 'com.docker.network.bridge.enable_icc': 'false' },
+  });
+  const made = await engine.network(name);
+  if (!made) throw new Error(`The Docker engine made the network '${name}' and does not have it.`);
+  return made;
+}
+
+interface Protection {
+  denyNodes(addresses: readonly string[]): Promise<void>;
+  remove(): Promise<void>;
+}
+
+/** Frames between ports of a bridge pass no other hook of the host's. Without raw sockets a container has no other address. */
+const bridgeRules = (name: string, range: string): string => `table bridge ${name} {
+  chain forward {
+    type filter hook forward priority 0; policy accept;
+    ip saddr ${range} drop
+  }
+}
+`;
+
+/**
+ * Runtimes answer all that reach them: of the host's processes, those of the invoker's user. Other networks of the engine are
+ * not reached, whether or not it may set rules of its own.
+ */
+const hostRules = (name: string, bridge: string, uid: number): string => `table inet ${name}_o {
+  chain output {
+    type filter hook output priority -10; policy accept;
+    oifname "${bridge}" ct state new meta skuid != ${uid} drop
+  }
+  chain forward {
+    type filter hook forward priority -10; policy accept;
+    iifname "${bridge}" oifname "docker*" drop
+    iifname "${bridge}" oifname "br-*" drop
+  }
+}
+`;
+
+const removalOf = (family: string, name: string): string =>
+  `table ${family} ${name} {}\ndelete table ${family} ${name}\n`;
+const apartRemoval = (name: string): string => removalOf('bridge', name) + removalOf('inet', `${name}_o`);
+
+/** Removes the rules of platforms that were killed: their data folders may be gone, so that nothing else would. */
+async function removeUnclaimed(nft: string): Promise<void> {
+  const names = (await listFirewalls(rulesPrefix)).map((name) => name.replace(/_o$/, ''));
+  for (const name of new Set(names)) {
+    // Claimed meanwhile, so that a platform that starts now does not lose what it makes.
+    const release = await claim(name);
+    if (release === undefined) continue;
+    try {
+      await removeFirewall(name);
+      await runTool(nft, ['-f', '-'], apartRemoval(name));
+    } finally {
+      await release();
+    }
+  }
+}
+
+/** Rejects with the reason where that cannot be had. */
+async function protect(
+  { egress, nameServers }: ContainerNetworkOptions,
+  { name, bridge, facts, served }: { name: string; bridge: string; facts: NetworkFacts; served: string | undefined },
+): Promise<Protection> {
+  const { subnet } = facts;
+  const uid = process.getuid?.() ?? 0;
+  if (uid !== 0) throw new Error('rules of the host need root');
+  // Without containers it has no carrier, so that the system's list of interfaces with addresses lacks it.
+  if (!(await readFile('/proc/self/net/dev', 'utf8')).includes(`${bridge}:`)) {
+    throw new Error(`this process is not in the host's network, where the bridge ${bridge} is`);
+  }
+  if (subnet === undefined) throw new Error('the network has no range of addresses');
+  const nft = await findTool('nft');
+  if (nft === undefined) throw new Error('nft is not installed');
+  await removeUnclaimed(nft);
+  const [address = '', port = ''] = served?.split(':') ?? [];
+  const firewall = await raiseFirewall({
+    name,
+    links: bridge,
+    range: subnet,
+    ...{ egress, nameServers },
+    ...(served !== undefined && { service: { address, port: Number(port) } }),
+  });
+  const remove = async (): Promise<void> => {
+    await firewall.remove();
+    await runTool(nft, ['-f', '-'], apartRemoval(name));
+  };
+  try {
+    await runTool(nft, ['-f', '-'], apartRemoval(name) + bridgeRules(name, subnet) + hostRules(name, bridge, uid));
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+  return { denyNodes: (addresses) => firewall.denyNodes(addresses), remove };
+}
