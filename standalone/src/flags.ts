@@ -1,12 +1,11 @@
 import { ConfigError, loadConfig } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
 import { jsonOrText, readFlags, settingsFlags, settingsOf } from './settings-flags.js';
-import { whiskSystem } from './standalone-identities.js';
 import type { AccountLimits } from './standalone-identities.js';
 
 /** What standalone changes in the defaults of a cluster. */
 const standaloneDefaults = {
-  operators: [whiskSystem.subject],
+  recordTtlHours: 0,
   limits: {
     maxMemoryMiB: 4096,
     maxConcurrency: 500,
@@ -32,7 +31,7 @@ export const usage = `Usage: npm start -- [flags]
   --gpus auto|none|sim:MODELxN[,MODELxN]   the GPUs that are here (default auto), none, or simulated ones such as
                          sim:a100-40x4 (models: rtx3090, a100-40, a100-80, h100, h200)
   --runtimes FILE        runtimes manifest in OpenWhisk's shape (default runtimes/runtimes.json)
-  --require-isolation    refuse to start where the host forbids a measure of isolation
+  --allow-weak-isolation   start where the host forbids a measure of isolation, on other addresses than loopback, too
   --limits standalone|openwhisk   guest and whisk.system have limits of their own that leave room (default), or
                          those that OpenWhisk gives everybody: 60 invocations a minute, 30 at once, 60 fires
   --log-level LEVEL      trace, debug, info, warn (default), error, silent
@@ -48,7 +47,6 @@ const standaloneFlags = {
   containers: { type: 'string' },
   gpus: { type: 'string' },
   runtimes: { type: 'string' },
-  'require-isolation': { type: 'boolean' },
   limits: { type: 'string' },
   'log-level': { type: 'string' },
 } as const;
@@ -71,7 +69,6 @@ export function parseCommand(args: string[], env: NodeJS.ProcessEnv): Command {
   if (values.containers !== undefined) flags.containers = values.containers;
   if (values.gpus !== undefined) flags.gpus = values.gpus;
   if (values.runtimes !== undefined) flags.runtimesManifest = values.runtimes;
-  if (values['require-isolation']) flags.requireIsolation = true;
   if (values['log-level'] !== undefined) flags.logLevel = values['log-level'];
   const config = loadConfig({ base: standaloneDefaults, file: values.config, env, flags });
   if (values['print-config']) return { type: 'print-config', config };

@@ -12,6 +12,7 @@ export const settingsFlags = {
   kafka: { type: 'string' },
   config: { type: 'string' },
   set: { type: 'string', multiple: true },
+  'allow-weak-isolation': { type: 'boolean' },
   'print-config': { type: 'boolean' },
   help: { type: 'boolean' },
 } as const;
@@ -39,6 +40,7 @@ export function settingsOf(values: Values<typeof settingsFlags>): Record<string,
   if (values.data !== undefined) settings.dataDir = values.data;
   if (values.couchdb !== undefined) assign(settings, `couchdb.url=${values.couchdb}`);
   if (values['couchdb-prefix'] !== undefined) assign(settings, `couchdb.prefix=${values['couchdb-prefix']}`);
+  if (values['allow-weak-isolation']) settings.allowWeakIsolation = true;
   if (values.kafka !== undefined) assign(settings, `kafka.brokers=${values.kafka}`);
   return settings;
 }

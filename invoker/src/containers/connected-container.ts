@@ -1,6 +1,15 @@
-import type { Call, CallLimits, Container, ContainerSpec, InitRequest, RunRequest } from './container-factory.js';
+import type {
+  Call,
+  CallLimits,
+  Container,
+  ContainerSpec,
+  InitRequest,
+  Outcome,
+  RunRequest,
+} from './container-factory.js';
 import { deferred, refused } from './process/connection.js';
 import type { Connection } from './process/connection.js';
+import type { OutsideLook } from './process/outside-look.js';
 
 /** What makes a container of a runtime: whatever its processes run in. */
 export interface ContainerBody {
@@ -24,6 +33,11 @@ export interface ContainerIdentity {
   spec: ContainerSpec;
   /** Epoch ms. */
   sinceMs: number;
+  /**
+   * Whether its functions are unloaded by a proxy, from outside of their process, whose word is taken. Otherwise an unload
+   * counts only where `seenBy` has confirmed it.
+   */
+  proxied: boolean;
   /** The MSContainer whose PID namespace it shares; undefined if it has one of its own. */
   msContainer: string | undefined;
 }
@@ -34,18 +48,21 @@ export class ConnectedContainer implements Container {
   readonly spec: ContainerSpec;
   readonly msContainer: string | undefined;
   readonly sinceMs: number;
+  private readonly proxied: boolean;
   readonly exited: Promise<void>;
   private readonly exit = deferred<void>();
   private readonly destroyed = deferred<void>();
   private connection: Connection | undefined;
+  private look: OutsideLook | undefined;
   private state: 'live' | 'paused' | 'ending' | 'ended' = 'live';
   private initialized = false;
   private busy = 0;
 
   constructor(
-    { id, spec, msContainer, sinceMs }: ContainerIdentity,
+    { id, spec, msContainer, sinceMs, proxied }: ContainerIdentity,
     private readonly body: ContainerBody,
   ) {
+    this.proxied = proxied;
     this.id = id;
     this.spec = spec;
     this.msContainer = msContainer;
@@ -56,6 +73,16 @@ export class ConnectedContainer implements Container {
   /** Sets how the runtime is spoken with; once, before the container is used. */
   connect(connection: Connection): void {
     this.connection = connection;
+  }
+
+  /** Whether its runtime unloads by its own account only, so that a look from outside has to confirm it. */
+  get wantsLook(): boolean {
+    return !this.proxied && (this.connection?.canUnload ?? false);
+  }
+
+  /** Sets what an unload is confirmed by; before any code is loaded. */
+  seenBy(look: OutsideLook | undefined): void {
+    this.look = look;
   }
 
   /** Its processes have ended. */
@@ -95,7 +122,7 @@ export class ConnectedContainer implements Container {
   }
 
   get canUnload(): boolean {
-    return this.connection?.canUnload ?? false;
+    return (this.connection?.canUnload ?? false) && (this.proxied || this.look !== undefined);
   }
 
   get endsLate(): boolean {
@@ -105,7 +132,8 @@ export class ConnectedContainer implements Container {
   unload(thorough: boolean, limits: CallLimits): Call {
     if (!this.canUnload) return refused(`Container ${this.id} cannot unload.`);
     if (this.busy > 0) return refused(`Container ${this.id} cannot unload while it runs.`);
-    const call = this.begin((connection) => connection.unload(thorough, limits));
+    const told = this.begin((connection) => connection.unload(thorough, limits));
+    const call = { ...told, outcome: this.confirmed(told.outcome) };
     // What a refusal says is for the caller.
     void call.outcome.then(
       (outcome) => {
@@ -114,6 +142,16 @@ export class ConnectedContainer implements Container {
       () => undefined,
     );
     return call;
+  }
+
+  /** What the runtime says of an unload, unless something else is seen. */
+  private async confirmed(told: Promise<Outcome>): Promise<Outcome> {
+    const outcome = await told;
+    if (outcome.type !== 'ok' || this.look === undefined) return outcome;
+    const found = await this.look.differences();
+    if (found.length === 0) return outcome;
+    const error = `The action left what is seen from outside: ${found.join(', ')}.`;
+    return { type: 'error', error, body: JSON.stringify({ error }) };
   }
 
   check(limits: CallLimits): Call {

@@ -94,6 +94,8 @@ export interface CallLimits {
   maxResultBytes: number;
   /** Bytes that are kept of a longer one. */
   truncationBytes: number;
+  /** The namespace that the function runs for; absent where the platform itself runs something. */
+  forNamespace?: string;
 }
 
 /** An outcome at once, and the log lines (with OpenWhisk's prefixes) once they are collected; logs never rejects. */
@@ -159,10 +161,23 @@ export interface Container {
 /** How well a prewarmed container's spec serves a wanted one. */
 export type Match = 'exact' | 'subset' | 'none';
 
+/** Plain lines about the host, from the start of a factory. */
+export interface StartReport {
+  /** Measures of isolation that the host forbids, and what functions can do for lack of each. */
+  weaknesses: string[];
+  /** Other services to functions that the host lacks. */
+  notes: string[];
+}
+
+/** Measures of isolation are missing, or could not be tried; `message` says which and what to do. */
+export class IsolationError extends Error {
+  override name = 'IsolationError';
+}
+
 /** Makes containers of some sort. */
 export interface ContainerFactory {
-  /** Readies the host and removes what an earlier life left. Returns plain lines about measures that the host forbids. */
-  start(): Promise<string[]>;
+  /** Readies the host and removes what an earlier run left. Rejects with IsolationError if it cannot tell what the host allows. */
+  start(): Promise<StartReport>;
   /** Whether containers of this kind can be made here. */
   supports(kind: string): boolean;
   /**

@@ -61,7 +61,7 @@ export function createSimulatedFactory(options: SimulatedFactoryOptions): Simula
     start() {
       endAll();
       open = true;
-      return Promise.resolve([]);
+      return Promise.resolve({ weaknesses: [], notes: [] });
     },
     supports: (kind) => options.kinds.includes(kind),
     create: (spec) => make(spec, (options.unloading ?? 'all') === 'all'),

@@ -4,6 +4,7 @@ import { testBatches } from './store/batch-cases.js';
 import { testClosing } from './store/closing-cases.js';
 import { testDocuments } from './store/document-cases.js';
 import type { StoreHome, StoreUnderTest } from './store/documents.js';
+import { testExpiry } from './store/expiry-cases.js';
 import { testLists } from './store/list-cases.js';
 import { testViews } from './store/view-cases.js';
 
@@ -26,6 +27,7 @@ export function testArtifactStore(name: string, makeHome: () => Promise<StoreHom
     testBatches(held);
     testViews(held);
     testLists(held);
+    testExpiry(held);
     testAttachments(held);
     testClosing(held);
   });

@@ -98,6 +98,25 @@ export function testClusterState(name: string, makeHome: () => Promise<StateHome
         expect(await home.run(() => one.tokens('ns'))).toEqual([]);
       });
 
+      test('are listed with their keys and the time that is left, those of one name and not over', async () => {
+        const holds = home.one.holds('in [fl*ght');
+        await home.run(() => holds.hold('a "key"', 'one', 100_000));
+        await home.run(() => holds.hold('a "key"', 'two', 100_000));
+        await home.run(() => holds.hold('other', 'three', 5000));
+        await home.run(() => home.one.holds('in [fl*ght 2').hold('a "key"', 'four', 100_000));
+        await home.run(() => home.one.holds('in xflyyght').hold('a "key"', 'five', 100_000));
+        await home.pass(10_000);
+        const all = await home.run(() => home.other.holds('in [fl*ght').all());
+        expect(all.map(({ key, token }) => [key, token]).sort()).toEqual([
+          ['a "key"', 'one'],
+          ['a "key"', 'two'],
+        ]);
+        for (const { leftMs } of all) {
+          expect(leftMs).toBeGreaterThan(80_000);
+          expect(leftMs).toBeLessThanOrEqual(90_000);
+        }
+      });
+
       test('end by themselves when their time is over, each in its own', async () => {
         const holds = home.one.holds('inFlight');
         await home.run(() => holds.hold('ns', 'long', 100_000));

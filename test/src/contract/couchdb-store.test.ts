@@ -13,7 +13,7 @@ const timeoutMs = 20_000;
   let count = 0;
 
   beforeAll(async () => {
-    server = await startCouchdb();
+    server = await startCouchdb({ prefixes: ['contract'] });
   });
 
   afterAll(() => server.stop());
@@ -21,17 +21,47 @@ const timeoutMs = 20_000;
   const open = (prefix: string) => openCouchdbStore({ url: server.url, prefix, timeoutMs, clock: systemClock });
 
   testArtifactStore('the CouchDB store', async () => {
-    const prefix = `t${++count}_`;
+    const prefix = `contract${++count}_`;
     return {
       open: () => open(prefix),
       // PouchDB orders by UTF-16 units, and ends its list at U+FFFF; CouchDB orders by bytes.
-      listsAstralIds: false,
+      listsAstralIds: !server.isOwn,
       remove: async () => {
         for (const name of ['subjects', 'whisks', 'activations', 'gpu']) {
-          await fetch(`${server.url}/${prefix}${name}`, { method: 'DELETE' });
+          await server.request('DELETE', `${prefix}${name}`);
         }
       },
     };
+  });
+
+  const removeDatabases = (prefix: string) =>
+    Promise.all(['subjects', 'whisks', 'activations', 'gpu'].map((name) => server.request('DELETE', prefix + name)));
+
+  test("blocked namespaces are read by OpenWhisk's own view of them, which has a reduce function", async () => {
+    await server.request('PUT', 'contract_ow_subjects');
+    const map = 'function (doc) { if (doc.blocked) emit(doc.subject, 1); }';
+    const views = { blockedNamespaces: { map, reduce: '_sum' } };
+    await server.request('PUT', 'contract_ow_subjects/_design/namespaceThrottlings', { language: 'javascript', views });
+    const store = await open('contract_ow_');
+    await store.createMany(
+      'subjects',
+      ['alice', 'bob'].map((subject) => ({ _id: subject, subject, blocked: true })),
+    );
+    const everything = { view: 'blocked-namespaces', startKey: [], endKey: ['\uffff'] } as const;
+    expect((await store.query('subjects', everything)).map(({ key }) => key)).toEqual([['alice'], ['bob']]);
+    await store.close();
+    await removeDatabases('contract_ow_');
+  });
+
+  test('several that are opened on an empty server at once make its databases once', async () => {
+    for (let round = 0; round < 3; round++) {
+      const stores = await Promise.all(Array.from({ length: 6 }, () => open('contract_many_')));
+      const [first] = stores;
+      await first?.createMany('activations', [{ _id: 'guest/a' }]);
+      for (const store of stores) expect((await store.get('activations', 'guest/a'))._id).toBe('guest/a');
+      await Promise.all(stores.map((store) => store.close()));
+      await removeDatabases('contract_many_');
+    }
   });
 });
 

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Kafka, logLevel } from 'kafkajs';
+import type { Admin } from 'kafkajs';
 import type { Delivery } from '@gpuwhisk/common/bus/message-bus';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { systemClock } from '@gpuwhisk/common/system/clock';
@@ -58,6 +59,8 @@ import { until } from '../platform/running-platform.js';
     let bus: KafkaBus;
     let malformed: string[];
     let got: Delivery[];
+    /** Closed after the test, too. */
+    const others: KafkaBus[] = [];
 
     const open = (): KafkaBus =>
       new KafkaBus({
@@ -90,7 +93,10 @@ import { until } from '../platform/running-platform.js';
       await bus.ensureTopic('invoker0', durable);
     });
 
-    afterEach(() => bus.close());
+    afterEach(async () => {
+      await Promise.all([bus, ...others].map((one) => one.close()));
+      others.length = 0;
+    });
 
     test('what is no JSON object is skipped, counted and done, and does not hold up what follows', async () => {
       await takeAll();
@@ -124,27 +130,118 @@ import { until } from '../platform/running-platform.js';
       expect(found).toEqual([['messages', JSON.stringify(message)]]);
     });
 
-    test('topics have one partition, and the retention and segments of OpenWhisk', async () => {
-      await bus.ensureTopic('cacheInvalidation', { ...durable, durable: false });
-      await bus.ensureTopic('completed0', { ...durable, durable: false });
-      const admin = client.admin();
-      await admin.connect();
-      const settingsOf = async (topic: string): Promise<Record<string, string>> => {
-        const names = ['retention.ms', 'retention.bytes', 'segment.bytes'];
+    describe('settings of topics', () => {
+      let admin: Admin;
+
+      beforeEach(async () => {
+        admin = client.admin();
+        await admin.connect();
+      });
+
+      afterEach(() => admin.disconnect());
+
+      const settingsOf = async (topic: string, ...configNames: string[]): Promise<Record<string, string>> => {
         const { resources } = await admin.describeConfigs({
           includeSynonyms: false,
-          resources: [{ type: 2, name: topicPrefix + topic, configNames: names }],
+          resources: [{ type: 2, name: topicPrefix + topic, configNames }],
         });
         const entries = resources[0]?.configEntries ?? [];
         return Object.fromEntries(entries.map(({ configName, configValue }) => [configName, configValue]));
       };
-      const sizes = { 'retention.bytes': '1073741824', 'segment.bytes': '536870912' };
-      expect(await settingsOf('invoker0')).toEqual({ 'retention.ms': '172800000', ...sizes });
-      expect(await settingsOf('completed0')).toEqual({ 'retention.ms': '3600000', ...sizes });
-      expect(await settingsOf('cacheInvalidation')).toEqual({ 'retention.ms': '300000', ...sizes });
-      const { topics } = await admin.fetchTopicMetadata({ topics: [`${topicPrefix}invoker0`] });
-      expect(topics[0]?.partitions).toHaveLength(1);
+      const kept = {
+        'retention.ms': '-1',
+        'retention.bytes': '-1',
+        'flush.messages': '1',
+        'min.insync.replicas': '1',
+        'unclean.leader.election.enable': 'false',
+      };
+
+      test('topics have one partition; what waits is kept without limit, news as long as OpenWhisk keeps them', async () => {
+        await bus.ensureTopic('cacheInvalidation', { ...durable, durable: false });
+        await bus.ensureTopic('completed0', { ...durable, durable: false });
+        expect(await settingsOf('invoker0', ...Object.keys(kept))).toEqual(kept);
+        const news = ['retention.ms', 'retention.bytes', 'segment.bytes'];
+        const sizes = { 'retention.bytes': '1073741824', 'segment.bytes': '536870912' };
+        expect(await settingsOf('completed0', ...news)).toEqual({ 'retention.ms': '3600000', ...sizes });
+        expect(await settingsOf('cacheInvalidation', ...news)).toEqual({ 'retention.ms': '300000', ...sizes });
+        const { topics } = await admin.fetchTopicMetadata({ topics: [`${topicPrefix}invoker0`] });
+        expect(topics[0]?.partitions).toHaveLength(1);
+      });
+
+      test('those of a topic that is there are brought up to date, others that it has stay', async () => {
+        const configEntries = [
+          { name: 'retention.ms', value: '172800000' },
+          { name: 'retention.bytes', value: '1073741824' },
+          { name: 'max.message.bytes', value: '9000000' },
+          { name: 'compression.type', value: 'lz4' },
+        ];
+        await admin.createTopics({ topics: [{ topic: `${topicPrefix}invoker1`, numPartitions: 1, configEntries }] });
+        await bus.ensureTopic('invoker1', durable);
+        const more = { 'max.message.bytes': '9000000', 'compression.type': 'lz4' };
+        expect(await settingsOf('invoker1', ...Object.keys({ ...kept, ...more }))).toEqual({ ...kept, ...more });
+      });
+    });
+
+    test('what all groups are done with is deleted, and what is in hand stays', async () => {
+      await bus.close();
+      const inHand: Delivery[] = [];
+      const trimming = new KafkaBus({
+        ...seams,
+        connection: { brokers: [kafka.brokers], clientId: 'test' },
+        topicPrefix,
+        trimMs: 500,
+      });
+      bus = trimming;
+      await bus.ensureTopic('invoker0', durable);
+      await bus.subscribe('invoker0', 'invoker0', { maxInFlight: 10 }, (delivery) => {
+        if (delivery.message.n === 2) inHand.push(delivery);
+        else delivery.done();
+      });
+      const watcher = open();
+      others.push(watcher);
+      await watcher.ensureTopic('invoker0', durable);
+      const slow: Delivery[] = [];
+      await watcher.subscribe('invoker0', 'watcher', { maxInFlight: 10 }, (delivery) => slow.push(delivery));
+      for (let n = 0; n < 6; n++) await bus.send('invoker0', { n }).synced();
+      const oldest = async (): Promise<number> => {
+        const admin = client.admin();
+        await admin.connect();
+        const [offsets] = await admin.fetchTopicOffsets(`${topicPrefix}invoker0`);
+        await admin.disconnect();
+        return Number(offsets?.low);
+      };
+      await until('all came', () => slow.length === 6 && bus.lag('invoker0', 'invoker0') === 1);
+      slow[0]?.done();
+      await until('what both have done is gone', async () => (await oldest()) === 1);
+      for (const delivery of slow) delivery.done();
+      await until('what is before the one in hand is gone', async () => (await oldest()) === 2);
+      // As long as it takes to delete three times.
+      await new Promise((resolve) => setTimeout(resolve, 1500));
+      expect(await oldest()).toBe(2);
+      await watcher.close();
+      inHand[0]?.done();
+      await until('all is gone', async () => (await oldest()) === 6);
+    });
+
+    test('a group that brokers have forgotten gets what is left as what it may have seen', async () => {
+      for (let n = 0; n < 3; n++) await bus.send('invoker0', { n }).synced();
+      const admin = client.admin();
+      await admin.connect();
+      await admin.fetchTopicOffsets(`${topicPrefix}invoker0`);
+      await admin.deleteTopicRecords({
+        topic: `${topicPrefix}invoker0`,
+        partitions: [{ partition: 0, offset: '1' }],
+      });
       await admin.disconnect();
+      await bus.close();
+      bus = open();
+      await bus.ensureTopic('invoker0', durable);
+      await takeAll();
+      await until('they came', () => got.length === 2);
+      expect(got.map(({ message, redelivered }) => [message.n, redelivered])).toEqual([
+        [1, true],
+        [2, true],
+      ]);
     });
 
     test('a sender elsewhere learns how far the consumer is', async () => {

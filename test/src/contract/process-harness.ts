@@ -3,7 +3,7 @@ import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '@gpuwhisk/common/system/clock';
-import type { ContainerFactory } from '@gpuwhisk/invoker/containers/container-factory';
+import type { ContainerFactory, StartReport } from '@gpuwhisk/invoker/containers/container-factory';
 import { createMsContainerFactory } from '@gpuwhisk/invoker/containers/mscontainer/mscontainer-factory';
 import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/process-factory';
 import type {
@@ -11,6 +11,7 @@ import type {
   ProcessFactoryOptions,
 } from '@gpuwhisk/invoker/containers/process/factory-options';
 import type { RuntimeCatalog, RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import type { RunJob } from '@gpuwhisk/invoker/runtimes/sandbox-job';
 import { kind } from './container-calls.js';
 import { writeGuestProgram } from './guest-program.js';
 import { writeHttpGuestProgram } from './http-guest-program.js';
@@ -21,7 +22,8 @@ export const httpKind = 'http:1';
 /** Whether this process is root: most measures need it to be seen at their strictest. */
 export const isRoot = process.getuid?.() === 0;
 
-const launcherPath = fileURLToPath(new URL('../../../native/build/sandbox', import.meta.url));
+/** The launcher that is built. */
+export const launcherPath = fileURLToPath(new URL('../../../native/build/sandbox', import.meta.url));
 
 /** Whether the launcher is built (Linux with a C compiler). */
 export const hasLauncher = existsSync(launcherPath);
@@ -29,10 +31,14 @@ export const hasLauncher = existsSync(launcherPath);
 /** A factory in a folder of its own. */
 export interface ProcessHarness {
   factory: ContainerFactory;
+  /** What makes its processes: the factory itself, or what it is made over. */
+  processes: ProcessContainerFactory;
+  /** Runs a job as the factory does. */
+  runJob: RunJob;
   /** The platform's data folder. */
   dataDir: string;
   /** What start() said. */
-  notes: string[];
+  report: StartReport;
   close(): Promise<void>;
 }
 
@@ -88,7 +94,8 @@ export async function openProcessFactory(
   // What is bound keeps its modes, and the functions run as other users.
   chmodSync(guests, 0o755);
   const dataDir = options.dataDir ?? mkdtempSync(join(base, '.gpuwhisk-data-'));
-  const catalog = catalogOf(guests);
+  const taken: { run?: RunJob } = {};
+  const catalog = { ...catalogOf(guests), useSandboxes: (run: RunJob) => void (taken.run = run) };
   const processes = createProcessFactory({
     catalog,
     clock: systemClock,
@@ -97,11 +104,13 @@ export async function openProcessFactory(
     dataDir,
   });
   const factory = factoryOver(processes, catalog);
-  const notes = await factory.start();
+  const report = await factory.start();
   return {
     factory,
+    processes,
+    runJob: (job) => taken.run?.(job) ?? Promise.reject(new Error('The factory has not started.')),
     dataDir,
-    notes,
+    report,
     async close() {
       await factory.close();
       rmSync(guests, { recursive: true, force: true });

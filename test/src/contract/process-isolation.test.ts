@@ -1,15 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
 import { spec } from './container-calls.js';
 import { initialized, run } from './containers/cases.js';
 import { cgroupsOf, descendants } from '../platform/process-traces.js';
-import { hasLauncher, isRoot, openMsContainerFactory, openProcessFactory } from './process-harness.js';
+import { hasLauncher, isRoot, launcherPath, openMsContainerFactory, openProcessFactory } from './process-harness.js';
 import type { ProcessHarness } from './process-harness.js';
 
 const reason = !hasLauncher ? 'the sandbox launcher is not built' : !isRoot ? 'full isolation needs root' : undefined;
@@ -35,7 +36,7 @@ suite.each(Object.entries(sorts))(
 
     beforeAll(async () => {
       harness = await open();
-      expect(harness.notes).toEqual([]);
+      expect(harness.report).toEqual({ weaknesses: [], notes: [] });
       writeFileSync(join(harness.dataDir, 'secret'), 'secret');
       [hostile, victim] = await Promise.all([initialized(harness.factory), initialized(harness.factory)]);
       service = createServer((_, response) => response.end('secret'));
@@ -106,14 +107,35 @@ suite.each(Object.entries(sorts))(
       });
     });
 
-    test('fills /tmp only up to half its memory', async () => {
-      const script = `${fs} const block = Buffer.alloc(1 << 20, 1); const file = fs.openSync('/tmp/full', 'w');
+    test.each([
+      ['/tmp', 128],
+      ['/dev/shm', 128],
+      ['/action', 192],
+    ])('fills %s only up to its part of the memory, with files or with names', async (folder, boundMiB) => {
+      const script = `${fs} const block = Buffer.alloc(1 << 20, 1); const file = fs.openSync('${folder}/full', 'w');
       let written = 0; try { for (;;) written += fs.writeSync(file, block); } catch (error) {
-        fs.unlinkSync('/tmp/full'); return [error.code, written >> 20]; }`;
+        fs.closeSync(file); fs.unlinkSync('${folder}/full'); return [error.code, written >> 20]; }`;
       const [code, writtenMiB] = (await inside(hostile, script)) as [string, number];
       expect(code).toBe('ENOSPC');
-      expect(writtenMiB).toBeGreaterThan(120);
-      expect(writtenMiB).toBeLessThanOrEqual(128);
+      expect(writtenMiB).toBeGreaterThan(boundMiB - 8);
+      expect(writtenMiB).toBeLessThanOrEqual(boundMiB);
+      // Files without contents take memory of the kernel.
+      const names = `${fs} fs.mkdirSync('${folder}/many'); let made = 0;
+      try { for (;; made++) fs.closeSync(fs.openSync('${folder}/many/' + made, 'w')); } catch (error) {
+        fs.rmSync('${folder}/many', { recursive: true }); return [error.code, made]; }`;
+      const [why, made] = (await inside(hostile, names)) as [string, number];
+      expect(why).toBe('ENOSPC');
+      expect(made).toBeLessThanOrEqual(boundMiB * 256);
+    });
+
+    test('writes none of it to the disk of the host, and all of it counts as its memory', async () => {
+      const container = await initialized(harness.factory);
+      expect(readdirSync(join(harness.dataDir, 'sandboxes')).sort()).toEqual(['.etc', '.probe', '.root']);
+      const script = `${fs} const block = Buffer.alloc(100 << 20, 1);
+      for (const folder of ['/action', '/tmp', '/dev/shm']) fs.writeFileSync(folder + '/full', block); return 'written';`;
+      const outcome = await run(container, { do: 'script', script }).outcome;
+      expect(outcome).toEqual({ type: 'lost', oomKilled: true });
+      await container.destroy();
     });
 
     test('has no privileges and can get none', async () => {
@@ -127,6 +149,7 @@ suite.each(Object.entries(sorts))(
       const limits = (await inside(hostile, `${fs} return fs.readFileSync('/proc/self/limits', 'utf8');`)) as string;
       expect(limits).toMatch(/Max open files\s+1024\s+1024/);
       expect(limits).toMatch(/Max core file size\s+0\s+0/);
+      expect(limits).toMatch(/Max file size\s+268435456\s+268435456/);
     });
 
     test.each([
@@ -169,11 +192,30 @@ suite.each(Object.entries(sorts))(
       for (let i = 0; i < 1500; i++) { fs.mkdirSync('deeper'); process.chdir('deeper'); } return 0;`;
       expect(await inside(container, script)).toBe(0);
       await container.destroy();
-      const { readdirSync } = await import('node:fs');
       expect(readdirSync(join(harness.dataDir, 'sandboxes'))).not.toContain(container.id);
     });
   },
 );
+
+suite(`trials of the host${reason ? ` (skipped: ${reason})` : ''}`, () => {
+  test('a trial that is slow is repeated, and no measure is dropped', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-slow-'));
+    const slow = join(folder, 'sandbox');
+    // In the sandbox it is the trial's program.
+    const script = `[ "$1" = --true ] && exit 0
+      mkdir ${folder}/once 2>/dev/null && exec sleep 60
+      exec ${launcherPath} "$@"`;
+    writeFileSync(slow, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    const { report, close } = await openProcessFactory({ launcherPath: slow });
+    try {
+      expect(existsSync(join(folder, 'once'))).toBe(true);
+      expect(report).toEqual({ weaknesses: [], notes: [] });
+    } finally {
+      await close();
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
 
 /** What the container's processes may have of the processors when others want them too, beside `whole`, the default. */
 function processorPart(container: Container): number {

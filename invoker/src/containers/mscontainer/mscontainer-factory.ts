@@ -35,14 +35,14 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
 
   return {
     async start() {
-      const notes = await processes.start();
+      const report = await processes.start();
       try {
         await msContainers.start();
         sharing = true;
       } catch (error) {
         logger?.info(`Each container has a PID namespace of its own. ${(error as Error).message}`);
       }
-      return notes;
+      return report;
     },
     supports: (kind) => processes.supports(kind),
     async create(spec, ahead = false) {

@@ -14,10 +14,20 @@ const maxPrograms = 200;
 /** Builds at once, at most; others wait. */
 const maxBuilding = 2;
 
-/** A program in base64, or how its build failed and what was printed. */
-type Built = { program: string } | { outcome: Outcome; lines: string[] };
+const digestBytes = 32;
 
-/** Programs that were built from actions' code, each once, in files of `folder`. */
+/** A program in base64 with its SHA-256 (hexadecimal). */
+interface Program {
+  program: string;
+  digest: string;
+}
+/** What a build came to, or how it failed and what was printed. */
+type Built = Program | { outcome: Outcome; lines: string[] };
+
+/**
+ * Programs that were built from actions' code, each once, in files of `folder`: the program's SHA-256, then the program. One
+ * that does not have its digest any more is built again.
+ */
 export class BuildCache<Step extends Build> {
   private readonly underWay = new Map<string, Promise<Built>>();
   private readonly waiting: (() => void)[] = [];
@@ -37,7 +47,8 @@ export class BuildCache<Step extends Build> {
     const call = this.built(step, request, limits).then((built): Call => {
       if ('program' in built) {
         const { name, main, entry, env } = request;
-        return init({ name, main, code: built.program, binary: true, ...(entry !== undefined && { entry }), env });
+        const { program, digest } = built;
+        return init({ name, main, code: program, binary: true, digest, ...(entry !== undefined && { entry }), env });
       }
       return { outcome: Promise.resolve(built.outcome), logs: Promise.resolve(built.lines) };
     });
@@ -65,13 +76,14 @@ export class BuildCache<Step extends Build> {
   private async load(key: string, step: Step, request: InitRequest, limits: CallLimits): Promise<Built> {
     const file = join(this.folder, key);
     const kept = await readFile(file).catch(() => undefined);
-    if (kept) {
+    const program = kept?.subarray(digestBytes);
+    if (program && kept && sha256(program).equals(kept.subarray(0, digestBytes))) {
       const nowSeconds = this.clock.now() / 1000;
       await utimes(file, nowSeconds, nowSeconds);
-      return { program: kept.toString('base64') };
+      return asBuilt(program);
     }
     const built = await this.inTurn(() => this.build(step, request, limits));
-    if ('program' in built) await this.keep(file, Buffer.from(built.program, 'base64'));
+    if ('program' in built) await this.keep(file, built);
     return built;
   }
 
@@ -103,7 +115,7 @@ export class BuildCache<Step extends Build> {
       if (outcome.type !== 'ok') return { outcome, lines: await init.logs };
       const taken = await container.run(emptyRun, bounds).outcome;
       if (taken.type === 'result' && !Array.isArray(taken.result) && typeof taken.result.program === 'string') {
-        return { program: taken.result.program };
+        return asBuilt(Buffer.from(taken.result.program, 'base64'));
       }
       return { outcome: { type: 'error', error: 'The built program is too large.', body: '' }, lines: [] };
     } finally {
@@ -111,10 +123,10 @@ export class BuildCache<Step extends Build> {
     }
   }
 
-  private async keep(file: string, program: Buffer): Promise<void> {
+  private async keep(file: string, { program, digest }: Program): Promise<void> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     const partial = join(this.folder, `${partialPrefix}${randomUUID()}`);
-    await writeFile(partial, program);
+    await writeFile(partial, Buffer.concat([Buffer.from(digest, 'hex'), Buffer.from(program, 'base64')]));
     await rename(partial, file);
     const names = await readdir(this.folder);
     if (names.length <= maxPrograms) return;
@@ -126,6 +138,13 @@ export class BuildCache<Step extends Build> {
     await Promise.all(superfluous.map(({ name }) => rm(join(this.folder, name), { force: true })));
   }
 }
+
+const sha256 = (bytes: Buffer): Buffer => createHash('sha256').update(bytes).digest();
+
+const asBuilt = (program: Buffer): Program => ({
+  program: program.toString('base64'),
+  digest: sha256(program).toString('hex'),
+});
 
 const emptyRun = {
   value: {},

@@ -2,6 +2,8 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { RuntimeCatalog, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
 import type { Container, ContainerFactory, ContainerSpec, GpuGrant } from '../container-factory.js';
+import type { Cgroups } from './cgroups.js';
+import type { EgressPolicy } from './egress.js';
 import type { GpuAccess } from './gpu-launch.js';
 import type { Holder } from './holder.js';
 
@@ -22,10 +24,16 @@ export interface ProcessFactoryOptions {
    * the port. Called once, by start(), and only where sandboxes have a network.
    */
   serveSandboxes?: (address: string) => Promise<number>;
+  /** Where functions may connect to; default: defaultEgress. */
+  egress?: EgressPolicy;
+  /** Which of nft and iptables may set the rules; default: both, the first that is there. */
+  firewallTools?: readonly string[];
   /** IPv4 range that sandboxes' addresses are taken from. */
   networkRange?: string;
   /** Path of the sandbox launcher; default: the one that native/build.mjs builds. */
   launcherPath?: string;
+  /** Default: those that the host lets us have. */
+  cgroups?: Cgroups;
   /** What a container needs for its GPU; absent: none gets one. Rejects with ProvisioningError. */
   gpuAccess?: (grant: GpuGrant) => Promise<GpuAccess>;
   random?: Random;
@@ -54,4 +62,6 @@ export interface ProcessContainerFactory extends ContainerFactory {
   hold(): Promise<Holder>;
   /** Where sandboxes reach what `serveSandboxes` serves, as `address:port`; undefined if they cannot. After start(). */
   readonly sandboxService: string | undefined;
+  /** As Firewall.denyNodes; does nothing where sandboxes have no network. After start(). */
+  denyNodes(addresses: readonly string[]): Promise<void>;
 }

@@ -7,7 +7,7 @@ import type { Words } from './launcher-spec.js';
 export const innerId = 1000;
 
 const systemFolders = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix'];
-const devices = ['null', 'zero', 'full', 'random', 'urandom'];
+const devices = ['null', 'full', 'random', 'urandom'];
 const copiedFiles = [
   'ld.so.cache',
   'localtime',
@@ -23,8 +23,21 @@ const systemdResolv = '/run/systemd/resolve/resolv.conf';
 
 /** What all sandboxes of a host see of it, and where it is kept. */
 export interface HostView {
-  /** For a launcher's spec: the system's folders, /etc, /dev, /proc; `freshProc` false binds the host's /proc. */
-  words(options: { freshProc: boolean; shmBytes: number; tmpBytes: number }): Words;
+  /**
+   * For a launcher's spec: the system's folders, /etc, /dev, /proc; `freshProc` false binds the host's /proc. `zero`: whether
+   * there is a /dev/zero, of which shared memory can be mapped.
+   */
+  words(options: { freshProc: boolean; zero: boolean; shmBytes: number; tmpBytes: number }): Words;
+}
+
+const pageBytes = 4096;
+
+/**
+ * For a launcher's spec: a file system in memory, which counts as the sandbox's. It has an inode for each page: empty files
+ * and folders are bounded as their contents are.
+ */
+export function tmpfsWords(path: string, bytes: number, owner: 'own' | 'shared'): Words {
+  return ['tmpfs', path, String(bytes), String(Math.ceil(bytes / pageBytes)), owner];
 }
 
 async function exists(path: string): Promise<boolean> {
@@ -93,19 +106,17 @@ export async function prepareHostView(etcFolder: string): Promise<HostView> {
     ['/proc/self/fd/1', '/dev/stdout'],
     ['/proc/self/fd/2', '/dev/stderr'],
   ];
-  const dev = devices.flatMap((name) => ['bind', `/dev/${name}`, `/dev/${name}`, 'dev']);
+  const device = (name: string): Words => ['bind', `/dev/${name}`, `/dev/${name}`, 'dev'];
+  const dev = devices.flatMap(device);
   dev.push(...linked.flatMap(([target = '', path = '']) => ['link', target, path]));
   return {
-    words: ({ freshProc, shmBytes, tmpBytes }) => [
+    words: ({ freshProc, zero, shmBytes, tmpBytes }) => [
       ...system,
       ...(freshProc ? ['proc'] : ['bind', '/proc', '/proc', 'ro']),
       ...dev,
-      'tmpfs',
-      '/dev/shm',
-      String(shmBytes),
-      'tmpfs',
-      '/tmp',
-      String(tmpBytes),
+      ...(zero ? device('zero') : []),
+      ...tmpfsWords('/dev/shm', shmBytes, 'shared'),
+      ...tmpfsWords('/tmp', tmpBytes, 'shared'),
       'link',
       '/tmp',
       '/var/tmp',

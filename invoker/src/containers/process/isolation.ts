@@ -1,14 +1,19 @@
 import { access, constants } from 'node:fs/promises';
+import { IsolationError } from '../container-factory.js';
+import type { StartReport } from '../container-factory.js';
 import { noCgroups } from './cgroups.js';
 import type { Cgroups } from './cgroups.js';
-import { innerId } from './host-view.js';
+import { innerId, tmpfsWords } from './host-view.js';
 import type { HostView } from './host-view.js';
 import { launcherResult, sendSpec, startLauncher } from './launcher.js';
 import type { Words } from './launcher-spec.js';
 import type { ActionNetwork } from './network.js';
 
-const probeTimeoutMs = 5000;
+/** A trial that has not ended by then is repeated: the machine is busy, which says nothing of what it allows. */
+const trialTimeoutsMs = [2000, 10_000, 30_000];
 const maxProbes = 10;
+/** Errors of the kernel that pass (EAGAIN, ENOMEM, EINTR, EBUSY), as the launcher reports them. */
+const passing = /: (Resource temporarily unavailable|Cannot allocate memory|Interrupted system call|.* busy)$/;
 /** The slot that trials have. */
 export const probeSlot = 0;
 
@@ -36,15 +41,22 @@ export const noIsolation: Isolation = {
   network: undefined,
 };
 
+/** What a note says where sandboxes have no network; the reason follows. */
+export const noNetwork = "Functions reach neither the network nor the platform's API";
+
 const allNamespaces = ['user', 'mount', 'pid', 'ipc', 'uts', 'net', 'cgroup'];
 
 /** What a sandbox consists of besides its limits and its runtime. */
 export interface Frame {
   rootFolder: string;
+  /** The function's folder where it has no file system of its own. */
   actionFolder: string;
   outerId: number;
   slot: number;
+  /** Of /tmp, and as much of /dev/shm. */
   tmpBytes: number;
+  /** Of /action. */
+  actionBytes: number;
   view: HostView;
   /** A PID namespace to share with others, instead of one of its own; see canShare. */
   pidNamespace?: string | undefined;
@@ -57,14 +69,15 @@ export function frameWords(isolation: Isolation, frame: Frame): Words {
   const words: Words = own.flatMap((name) => ['namespace', name]);
   if (pidNamespace !== undefined) words.push('join-pid', pidNamespace, 'domain');
   if (isolation.ownUser) words.push('id', String(innerId), String(frame.outerId));
-  words.push('own', frame.actionFolder, 'hostname', 'action');
+  words.push('hostname', 'action');
   if (isolation.namespaces.has('mount')) {
     words.push('root', frame.rootFolder);
-    const { freshProc } = isolation;
-    words.push(...frame.view.words({ freshProc, shmBytes: frame.tmpBytes, tmpBytes: frame.tmpBytes }));
-    words.push('bind', frame.actionFolder, '/action', 'rw', 'cwd', '/action');
+    const { freshProc, cgroups } = isolation;
+    const { tmpBytes, actionBytes } = frame;
+    words.push(...frame.view.words({ freshProc, zero: cgroups.limitsMemory, shmBytes: tmpBytes, tmpBytes }));
+    words.push(...tmpfsWords('/action', actionBytes, 'own'), 'cwd', '/action');
   } else {
-    words.push('cwd', frame.actionFolder);
+    words.push('own', frame.actionFolder, 'cwd', frame.actionFolder);
   }
   if (isolation.filter) words.push('filter');
   if (isolation.network) {
@@ -74,11 +87,19 @@ export function frameWords(isolation: Isolation, frame: Frame): Words {
   return words;
 }
 
+interface Weakened {
+  isolation: Isolation;
+  /** What functions can do, or cannot do, from here on. */
+  lost: string;
+  /** Whether `lost` is a service to functions; else a measure of isolation. */
+  service?: true;
+}
+
 /** The isolation without a measure that failed, and what that means; undefined if nothing is left to do without. */
-function weaken(isolation: Isolation, measure: string): { isolation: Isolation; lost: string } | undefined {
+function weaken(isolation: Isolation, measure: string): Weakened | undefined {
   const fewer = (...names: string[]): ReadonlySet<string> =>
     new Set([...isolation.namespaces].filter((name) => !names.includes(name)));
-  const lose = (lost: string, changed: Partial<Isolation>): { isolation: Isolation; lost: string } => ({
+  const lose = (lost: string, changed: Partial<Isolation>): Weakened => ({
     isolation: { ...isolation, ...changed },
     lost,
   });
@@ -94,8 +115,7 @@ function weaken(isolation: Isolation, measure: string): { isolation: Isolation; 
       if (!isolation.freshProc) break;
       return lose("Functions see the host's /proc", { freshProc: false });
     case 'net':
-      if (isolation.network)
-        return lose("Functions reach neither the network nor the platform's API", { network: undefined });
+      if (isolation.network) return { ...lose(noNetwork, { network: undefined }), service: true };
       return lose('Functions have no network of their own', { namespaces: fewer('net') });
     case 'cgroup':
       if (isolation.cgroups === noCgroups) break;
@@ -130,18 +150,21 @@ export function canShare({ namespaces, ownUser, freshProc, filter, cgroups }: Is
   return process.getuid?.() === 0 && separate && ownUser && freshProc && filter && cgroups !== noCgroups;
 }
 
-/** Tries a sandbox; why it does not start, as a measure and a reason on lines of their own, or undefined. */
-export async function probe(
+/** How a trial ended; `undecided`: nothing is known of the measure, as the trial was slow or met a shortage that passes. */
+type Trial = { type: 'runs' } | { type: 'undecided' | 'forbidden'; measure: string; reason: string };
+
+async function tryOnce(
   path: string,
   tag: string,
   isolation: Isolation,
   frame: Frame,
-): Promise<string | undefined> {
+  timeoutMs: number,
+): Promise<Trial> {
   const { cgroups } = isolation;
   const id = 'probe';
   const process = startLauncher(path, tag, cgroups.makeWords(id));
   const ended = launcherResult(process);
-  const timer = setTimeout(() => process.child.kill('SIGKILL'), probeTimeoutMs);
+  const timer = setTimeout(() => process.child.kill('SIGKILL'), timeoutMs);
   const inside = isolation.namespaces.has('mount') ? '/run/probe' : path;
   sendSpec(process, [
     ...cgroups.limitWords(id, { memoryBytes: 64 * 1024 * 1024, pids: 16, givesWay: false }),
@@ -153,27 +176,58 @@ export async function probe(
   clearTimeout(timer);
   await cgroups.remove(id);
   const error = reports.find((report) => report.startsWith('error\n'));
-  if (error !== undefined) return error.slice('error\n'.length);
-  return status === 0 ? undefined : `exec\nthe trial program ended with status ${status}`;
+  if (error !== undefined) {
+    const [, measure = '', reason = ''] = error.split('\n');
+    return { type: passing.test(reason) ? 'undecided' : 'forbidden', measure, reason };
+  }
+  if (status === 0) return { type: 'runs' };
+  return status === null
+    ? { type: 'undecided', measure: 'exec', reason: `the trial was killed, or had not ended after ${timeoutMs} ms` }
+    : { type: 'forbidden', measure: 'exec', reason: `the trial program ended with status ${status}` };
 }
 
 /**
- * Tries a sandbox, dropping each measure that the host forbids, until one starts. `notes` says in plain lines what
- * was dropped and why.
+ * Tries a sandbox, and again if the trial was slow; the measure that the host forbids, and why, or undefined if the sandbox
+ * runs. Rejects with IsolationError if no trial told.
+ */
+export async function probe(
+  path: string,
+  tag: string,
+  isolation: Isolation,
+  frame: Frame,
+): Promise<{ measure: string; reason: string } | undefined> {
+  let reason = '';
+  for (const timeoutMs of trialTimeoutsMs) {
+    const trial = await tryOnce(path, tag, isolation, frame, timeoutMs);
+    if (trial.type === 'runs') return undefined;
+    if (trial.type === 'forbidden') return trial;
+    ({ reason } = trial);
+  }
+  throw new IsolationError(
+    `What isolation this host allows cannot be told: of ${trialTimeoutsMs.length} trials of a sandbox none ended (${reason}). Start again when the machine is less busy.`,
+  );
+}
+
+/**
+ * Tries a sandbox, dropping each measure that the host forbids, until one starts. The report says in plain lines what was
+ * dropped and why. Rejects with IsolationError as probe does.
  */
 export async function probeIsolation(
   path: string,
   tag: string,
   wanted: { cgroups: Cgroups; network: ActionNetwork | undefined },
   frame: Omit<Frame, 'slot'>,
-): Promise<{ isolation: Isolation; notes: string[] }> {
+): Promise<{ isolation: Isolation } & StartReport> {
+  const report: StartReport = { weaknesses: [], notes: [] };
   const executable = await access(path, constants.X_OK).then(
     () => true,
     () => false,
   );
   if (!executable) {
-    const note = 'Functions run without isolation, as the user of the platform: the sandbox launcher is not built.';
-    return { isolation: noIsolation, notes: [note] };
+    report.weaknesses.push(
+      'Functions run without isolation, as the user of the platform: no sandbox launcher is built.',
+    );
+    return { isolation: noIsolation, ...report };
   }
   let isolation: Isolation = {
     launcher: true,
@@ -183,17 +237,16 @@ export async function probeIsolation(
     filter: true,
     ...wanted,
   };
-  const notes: string[] = [];
   for (let tries = 0; tries < maxProbes; tries++) {
     const failure = await probe(path, tag, isolation, { ...frame, slot: probeSlot });
-    if (failure === undefined) return { isolation, notes };
-    const [measure = '', reason = ''] = failure.split('\n');
-    const weaker = weaken(isolation, measure);
-    notes.push(`${weaker?.lost ?? 'Functions run without isolation, as the user of the platform'}: ${reason}.`);
+    if (failure === undefined) return { isolation, ...report };
+    const weaker = weaken(isolation, failure.measure);
+    const lost = weaker?.lost ?? 'Functions run without isolation, as the user of the platform';
+    report[weaker?.service ? 'notes' : 'weaknesses'].push(`${lost}: ${failure.reason}.`);
     if (!weaker) break;
     isolation = weaker.isolation;
   }
-  return { isolation: noIsolation, notes };
+  return { isolation: noIsolation, ...report };
 }
 
 /** Plain lines about limits that are weaker than they should be. `root`: sandboxes have users of their own. */

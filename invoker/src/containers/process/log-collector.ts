@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 
 /** The line that OpenWhisk's runtimes print on both streams after each activation. */
 export const sentinel = 'XXX_THE_END_OF_A_WHISK_ACTIVATION_XXX';
@@ -9,9 +9,16 @@ const newline = 10;
 /** Kept before the first call says how much it wants, bytes. */
 const initialLimitBytes = 1024 * 1024;
 const timestampWidth = 30;
+/** Dropped between two cuts at full speed, bytes. */
+const freeDropBytes = 1024 * 1024;
+/** What is dropped beyond that, bytes a second and stream. */
+const droppedPerS = 16 * 1024 * 1024;
 
 interface Stream {
   name: 'stdout' | 'stderr';
+  readable: Readable;
+  /** Set while it is held back. */
+  held: Timer | undefined;
   /** Bytes after the last newline. */
   partial: Buffer[];
   partialBytes: number;
@@ -29,7 +36,8 @@ export function truncationNotice(limitBytes: number): string {
 
 /**
  * Lines of a container's stdout and stderr, with OpenWhisk's prefixes. Holds at most the limit of the call under
- * way (prefixes counted); what exceeds it is read and dropped, so that a program never blocks on a full pipe.
+ * way (prefixes counted). What exceeds it is read and dropped: the first 1 MiB at once, the rest at 16 MiB a second and
+ * stream, so that a program that prints without end waits for its pipe, and takes no time from others.
  */
 export class LogCollector {
   private readonly streams: Stream[] = [];
@@ -40,6 +48,10 @@ export class LogCollector {
   private readonly sentinels: boolean;
   private stampMs = -1;
   private stamp = '';
+  /** Since the last cut. */
+  private droppedBytes = 0;
+  /** Nothing is held back until the next cut. */
+  private catchingUp = false;
   private onSentinels: (() => void) | undefined;
   /** Time at which something was last read, on the clock's monotonic scale. */
   lastReadMs = 0;
@@ -56,6 +68,8 @@ export class LogCollector {
   attach(readable: Readable, name: 'stdout' | 'stderr'): void {
     const stream: Stream = {
       name,
+      readable,
+      held: undefined,
       partial: [],
       partialBytes: 0,
       skipping: false,
@@ -66,6 +80,16 @@ export class LogCollector {
     readable.on('data', (chunk: Buffer) => this.take(stream, chunk));
     // The end of a pipe by an error is its end all the same.
     readable.on('error', () => undefined);
+    readable.on('close', () => this.letGo(stream));
+  }
+
+  /** Reads on what was held back, until the next cut; whether something was. */
+  catchUp(): boolean {
+    const held = this.streams.filter((stream) => stream.held !== undefined);
+    if (held.length === 0) return false;
+    this.catchingUp = true;
+    for (const stream of held) this.letGo(stream);
+    return true;
   }
 
   /** Sets how many bytes are kept from now until the next cut; 0 keeps none. */
@@ -86,6 +110,8 @@ export class LogCollector {
     this.lines = [];
     this.bytes = 0;
     this.truncated = false;
+    this.droppedBytes = 0;
+    this.catchingUp = false;
     return lines;
   }
 
@@ -159,6 +185,8 @@ export class LogCollector {
 
   private drop(stream: Stream, chunk: Buffer): void {
     if (chunk.length === 0) return;
+    this.droppedBytes += chunk.length;
+    if (this.droppedBytes > freeDropBytes && !this.catchingUp) this.holdBack(stream, chunk.length);
     stream.partial = [];
     stream.partialBytes = 0;
     stream.skipping = chunk[chunk.length - 1] !== newline;
@@ -171,6 +199,19 @@ export class LogCollector {
     } else {
       stream.tail = Buffer.from(searched.subarray(-sentinelBytes.length + 1));
     }
+  }
+
+  private holdBack(stream: Stream, bytes: number): void {
+    if (stream.held !== undefined) return;
+    stream.readable.pause();
+    stream.held = this.clock.setTimer(Math.ceil((bytes * 1000) / droppedPerS), () => this.letGo(stream));
+  }
+
+  private letGo(stream: Stream): void {
+    if (stream.held === undefined) return;
+    stream.held.cancel();
+    stream.held = undefined;
+    stream.readable.resume();
   }
 
   private markSentinel(stream: Stream): void {

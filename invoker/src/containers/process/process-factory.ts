@@ -1,25 +1,28 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, realpath } from 'node:fs/promises';
+import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { systemRandom } from '@gpuwhisk/common/system/random';
+import { hostJobs } from '../../runtimes/host-job.js';
 import type { BuildStep, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
+import type { SandboxJob } from '../../runtimes/sandbox-job.js';
 import type { ConnectedContainer } from '../connected-container.js';
-import type { Container, ContainerSpec, Match } from '../container-factory.js';
-import { ProvisioningError, bareSpec } from '../container-factory.js';
+import type { Container, ContainerSpec, Match, StartReport } from '../container-factory.js';
+import { IsolationError, ProvisioningError, bareSpec } from '../container-factory.js';
 import { matchSpecs } from '../match-specs.js';
 import { BuildCache } from './build-cache.js';
 import { detectCgroups } from './detect-cgroups.js';
 import { connectRuntime } from './connect-runtime.js';
 import type { LaunchOptions, ProcessContainerFactory, ProcessFactoryOptions } from './factory-options.js';
+import { defaultEgress, nameServers } from './egress.js';
 import { launchWithGpu } from './gpu-launch.js';
 import { prepareHostView } from './host-view.js';
 import type { HostView } from './host-view.js';
 import { startHolder } from './holder.js';
 import type { Holder } from './holder.js';
-import { canShare, limitNotes, noIsolation, probe, probeIsolation, probeSlot } from './isolation.js';
+import { canShare, limitNotes, noIsolation, noNetwork, probe, probeIsolation, probeSlot } from './isolation.js';
 import type { Frame, Isolation } from './isolation.js';
 import { sendSpec, startBare } from './launcher.js';
 import type { SandboxProcess } from './launcher.js';
@@ -29,10 +32,14 @@ import { removeFolder, removeLeftovers } from './leftovers.js';
 import { LogCollector } from './log-collector.js';
 import { defaultNetworkRange, maxSlots, openNetwork } from './network.js';
 import type { ActionNetwork } from './network.js';
+import { lookFromOutside } from './outside-look.js';
 import { createProcessContainer } from './process-container.js';
+import { runSandboxJob } from './run-sandbox-job.js';
+import { ToolTimeoutError } from './run-tool.js';
 import { runtimeEnv, sandboxWords } from './sandbox-spec.js';
 import type { SandboxPlan } from './sandbox-spec.js';
 import { Slots } from './slots.js';
+import { Tenancy } from './tenancy.js';
 import { unsandboxed } from './unsandboxed.js';
 
 const MiB = 1024 * 1024;
@@ -64,8 +71,10 @@ class ProcessFactory implements ProcessContainerFactory {
   private firstId = 0;
   private closed = false;
   /** Why containers cannot share a PID namespace here; asked once. */
-  private sharing: Promise<string | undefined> | undefined;
+  private sharing: ReturnType<typeof probe> | undefined;
   private launchers: LauncherPool | undefined;
+  /** Launchers of jobs that run. */
+  private readonly jobs = new Set<SandboxProcess>();
 
   constructor(private readonly options: ProcessFactoryOptions) {
     const { dataDir, clock } = options;
@@ -74,7 +83,7 @@ class ProcessFactory implements ProcessContainerFactory {
     this.random = options.random ?? systemRandom;
   }
 
-  async start(): Promise<string[]> {
+  async start(): Promise<StartReport> {
     await mkdir(resolve(this.options.dataDir), { recursive: true });
     this.dataDir = await realpath(resolve(this.options.dataDir));
     const hash = createHash('sha256').update(this.dataDir).digest('hex').slice(0, 12);
@@ -82,30 +91,39 @@ class ProcessFactory implements ProcessContainerFactory {
     const block = Number.parseInt(hash.slice(0, 8), 16) % idBlocks;
     this.firstId = process.getuid?.() === 0 ? firstOuterId + block * maxSlots : 0;
     const { clock } = this.options;
-    const cgroups = await detectCgroups(this.tag, clock);
+    const cgroups = this.options.cgroups ?? (await detectCgroups(this.tag, clock));
     await removeLeftovers({ tag: this.tag, cgroups, sandboxesFolder: this.sandboxFolder(), clock });
     // Where there is no private root the functions' users must get through to their own folder.
     await mkdir(this.sandboxFolder(), { recursive: true, mode: 0o711 });
     for (const name of ['.root', '.probe']) await mkdir(this.sandboxFolder(name), { mode: 0o700 });
-    const notes: string[] = [];
+    this.options.catalog.useSandboxes?.((job) => this.runJob(job));
     if (process.platform !== 'linux') {
       this.launchers = this.openLaunchers();
-      return [`Functions run without isolation: there is no sandbox for ${process.platform}.`];
+      return {
+        weaknesses: [`Functions run without isolation: there is no sandbox for ${process.platform}.`],
+        notes: [],
+      };
     }
     this.view = await prepareHostView(this.sandboxFolder('.etc'));
-    this.network = await this.openNetwork(hash, notes);
+    const lacks: string[] = [];
+    this.network = await this.openNetwork(hash, lacks);
     const wanted = { cgroups, network: this.network };
     const probed = await probeIsolation(this.launcherPath, this.tag, wanted, this.probeFrame());
     this.isolation = probed.isolation;
-    notes.push(...probed.notes);
-    notes.push(...limitNotes(this.isolation, this.firstId > 0));
     this.launchers = this.openLaunchers();
     this.launchers.refill();
-    return notes;
+    return {
+      weaknesses: [...probed.weaknesses, ...limitNotes(this.isolation, this.firstId > 0)],
+      notes: [...lacks, ...probed.notes],
+    };
   }
 
   get sandboxService(): string | undefined {
     return this.isolation.network?.service;
+  }
+
+  async denyNodes(addresses: readonly string[]): Promise<void> {
+    await this.network?.denyNodes(addresses);
   }
 
   supports(kind: string): boolean {
@@ -140,13 +158,13 @@ class ProcessFactory implements ProcessContainerFactory {
     if (!canShare(this.isolation)) throw new Error('containers are not isolated well enough, or this is not root');
     const holder = await startHolder(this.launcherPath, this.tag, this.outerId(probeSlot));
     this.sharing ??= this.probeSharing(holder);
-    const failure = await this.sharing;
+    const failure = await this.sharing.catch((error: unknown) => error as Error);
     if (failure === undefined) return holder;
     await holder.end();
-    throw new Error(failure.split('\n').at(-1));
+    throw failure instanceof Error ? failure : new Error(failure.reason);
   }
 
-  private probeSharing({ pidNamespace }: Holder): Promise<string | undefined> {
+  private probeSharing({ pidNamespace }: Holder): ReturnType<typeof probe> {
     // Without a link to the host: the one of the trial before may not be gone yet.
     const isolation = { ...this.isolation, network: undefined };
     return probe(this.launcherPath, this.tag, isolation, { ...this.probeFrame(), slot: probeSlot, pidNamespace });
@@ -161,6 +179,25 @@ class ProcessFactory implements ProcessContainerFactory {
     return this.launch(this.openedLaunchers().take(), bareSpec('build', memoryMiB), launch);
   }
 
+  /** Runs a job in a sandbox; on a host without any, as the platform's user. */
+  private async runJob(job: SandboxJob): Promise<void> {
+    const launchers = this.openedLaunchers();
+    const { isolation, dataDir } = this;
+    if (!isolation.namespaces.has('mount')) return hostJobs(this.options.clock)(job);
+    const { id, slot, process: launcher } = launchers.take();
+    if (launcher === undefined) throw new ProvisioningError('No sandbox could be started.');
+    this.jobs.add(launcher);
+    try {
+      const frame = { ...this.probeFrame(), outerId: this.outerId(slot), slot };
+      await runSandboxJob(launcher, isolation, job, { id, frame, dataDir }, this.options.clock);
+    } finally {
+      this.jobs.delete(launcher);
+      await isolation.cgroups.remove(id);
+      this.slots.release(slot);
+      launchers.refill();
+    }
+  }
+
   prewarm(spec: ContainerSpec): Promise<Container> {
     return this.create(spec, true);
   }
@@ -172,22 +209,33 @@ class ProcessFactory implements ProcessContainerFactory {
   async close(): Promise<void> {
     this.closed = true;
     const containers = [...this.containers.values()].map((container) => container.destroy());
+    for (const job of this.jobs) job.child.kill('SIGTERM');
+    await Promise.all([...this.jobs].map(({ closed }) => closed));
     await Promise.all([this.launchers?.close(), ...containers]);
     await this.isolation.cgroups.close();
     await this.network?.close();
     this.network = undefined;
   }
 
-  private async openNetwork(hash: string, notes: string[]): Promise<ActionNetwork | undefined> {
+  private async openNetwork(hash: string, lacks: string[]): Promise<ActionNetwork | undefined> {
     const { actionNetwork, networkRange, serveSandboxes } = this.options;
     // Without the launcher, which the probe reports, there are no sandboxes to connect.
     if (!actionNetwork || !existsSync(this.launcherPath)) return undefined;
     const range = networkRange ?? defaultNetworkRange;
     try {
-      return await openNetwork({ hash, range, launcherPath: this.launcherPath, serve: serveSandboxes });
+      const resolvers = nameServers(await readFile(this.sandboxFolder('.etc/resolv.conf'), 'utf8'));
+      return await openNetwork({
+        ...{ hash, range, launcherPath: this.launcherPath, serve: serveSandboxes },
+        egress: this.options.egress ?? defaultEgress,
+        nameServers: resolvers,
+        firewallTools: this.options.firewallTools,
+      });
     } catch (error) {
+      if (error instanceof ToolTimeoutError) {
+        throw new IsolationError(`The network of functions cannot be made ready: ${error.message}. Start again.`);
+      }
       const reason = (error as Error).message.replace(/^error\nnet\n/, '').split('\n')[0];
-      notes.push(`Functions reach neither the network nor the platform's API: ${reason}.`);
+      lacks.push(`${noNetwork}: ${reason}.`);
       return undefined;
     }
   }
@@ -198,6 +246,7 @@ class ProcessFactory implements ProcessContainerFactory {
       actionFolder: this.sandboxFolder('.probe'),
       outerId: this.outerId(probeSlot),
       tmpBytes: MiB,
+      actionBytes: MiB,
       view: this.view,
     };
   }
@@ -261,19 +310,26 @@ class ProcessFactory implements ProcessContainerFactory {
     const logs = new LogCollector(clock, { sentinels: launch.protocol === 'http' });
     logs.attach(started.stdout, 'stdout');
     logs.attach(started.stderr, 'stderr');
+    const tenancy = new Tenancy(
+      async (namespace) => this.isolation.network?.bind(slot, namespace),
+      (namespace) => namespace in (this.options.egress?.namespaces ?? {}),
+    );
     const container = createProcessContainer({
       id,
       spec,
+      proxied: launch.traces === true,
       msContainer: options.shared?.id,
       process: started,
       hasLauncher: parked.process !== undefined,
       cgroups: this.isolation.cgroups,
       clock,
       load: (request, limits, init) =>
-        launch.build ? this.builds.init(launch.build, request, limits, init) : init(request),
+        tenancy.admit(limits.forNamespace, () =>
+          launch.build ? this.builds.init(launch.build, request, limits, init) : init(request),
+        ),
       release: async () => {
         this.containers.delete(id);
-        await Promise.all([this.isolation.cgroups.remove(id), removeFolder(folder)]);
+        await Promise.all([this.isolation.cgroups.remove(id), removeFolder(folder), tenancy.end()]);
         this.slots.release(slot);
       },
     });
@@ -291,12 +347,22 @@ class ProcessFactory implements ProcessContainerFactory {
       sendSpec(started, sandboxWords(this.isolation, this.plan(parked, spec, launch, options)));
     }
     const failure = await outcome;
-    if (failure === undefined) return container;
+    if (failure === undefined) {
+      await this.lookAt(container, parked.process !== undefined);
+      return container;
+    }
     await container.destroy();
     const printed = logs.cut().slice(-20).join('\n');
     throw new ProvisioningError(
       `A container for '${spec.kind}' did not start: ${failure}.${printed && `\n${printed}`}`,
     );
+  }
+
+  /** Without a launcher nothing keeps together what a runtime starts: it is not verified, and so not used again. */
+  private async lookAt(container: ConnectedContainer, hasLauncher: boolean): Promise<void> {
+    const { hostPid } = container;
+    if (!container.wantsLook || !hasLauncher || hostPid === undefined) return;
+    container.seenBy(await lookFromOutside(hostPid, this.options.clock));
   }
 
   private async startBare(folder: string, spec: ContainerSpec, launch: RuntimeLaunch): Promise<SandboxProcess> {

@@ -36,7 +36,7 @@ export interface SandboxPlan {
   id: string;
   spec: ContainerSpec;
   launch: RuntimeLaunch;
-  frame: Omit<Frame, 'tmpBytes'>;
+  frame: Omit<Frame, 'tmpBytes' | 'actionBytes'>;
   /** Never to be seen inside. */
   dataDir: string;
   /** Processes of the sandbox, threads included. */
@@ -54,10 +54,18 @@ export function sandboxWords(isolation: Isolation, plan: SandboxPlan): Words {
   const seen = mounts ? launch : unsandboxed(launch);
   const words: Words = [
     ...isolation.cgroups.limitWords(id, { memoryBytes, pids, givesWay }),
-    ...frameWords(isolation, { ...frame, tmpBytes: Math.floor(memoryBytes / 2) }),
+    ...frameWords(isolation, {
+      ...frame,
+      tmpBytes: Math.floor(memoryBytes / 2),
+      actionBytes: Math.floor((memoryBytes * 3) / 4),
+    }),
     ...(mounts ? bindWords(launch.binds, plan.dataDir) : []),
     ...['rlimit', 'nofile', String(openFiles), 'rlimit', 'core', '0'],
   ];
+  // Bounds files beyond the sandbox's own file systems: on one that it was given, or of a host without a private root. A GPU's
+  // driver reserves addresses with sparse files of hundreds of GiB; there the file systems of a private root must suffice.
+  const usesGpu = spec.cuda || spec.gpu !== undefined;
+  if (!mounts || !usesGpu) words.push('rlimit', 'fsize', String(memoryBytes));
   // Of a user of its own or in a namespace of its own; it would count the platform's processes otherwise.
   const platformUser = process.getuid?.() ?? 0;
   const ownUser = isolation.ownUser && (frame.outerId !== platformUser || isolation.namespaces.has('user'));

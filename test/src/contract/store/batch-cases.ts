@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { StoredDocument } from '@gpuwhisk/common/store/artifact-store';
-import { activation, newestFirst } from './documents.js';
+import { action, activation, newestFirst } from './documents.js';
 import type { StoreUnderTest } from './documents.js';
 
 /** Documents that are created many at a time. */
@@ -37,6 +37,22 @@ export function testBatches(held: StoreUnderTest): void {
       expect(Object.keys(await held.store.get('activations', whole._id)).sort()).toEqual(
         [...Object.keys(expected[0] as StoredDocument), '_rev'].sort(),
       );
+    });
+
+    test('halves of surrogate pairs are stored as U+FFFD, and nothing else changes', async () => {
+      const bad = ['\ud800', 'a\udc00b', '\ud83d\ud83d\ude00'];
+      const mended = ['\ufffd', 'a\ufffdb', '\ufffd\u{1f600}'];
+      const others = ['\\ud800', '\\\\\\ud800', '\u{1f600}', '\0'];
+      const of = (texts: string[]) => ({
+        response: { statusCode: 0, result: { texts: [...texts, ...others], [texts[0] as string]: 1 } },
+        annotations: [{ key: 'note', value: texts }],
+      });
+      await held.store.createMany('activations', [activation(1, 1, of(bad)), activation(2, 2)]);
+      expect(await held.store.get('activations', activation(1, 1)._id)).toMatchObject(of(mended));
+      const [, row] = await held.store.query('activations', newestFirst('activations', 'guest'));
+      expect(row?.value).toMatchObject({ annotations: [{ key: 'note', value: mended }] });
+      await held.store.put('whisks', action('hello', 1, { parameters: bad }));
+      expect((await held.store.get('whisks', 'guest/hello')).parameters).toEqual(mended);
     });
 
     test('of two batches at once with one document in both, one creates it', async () => {
