@@ -21,10 +21,8 @@ export async function ensureBuilt() {
   let state = currentState();
   if (state.install !== stamped.install || state.node !== stamped.node || !existsSync(join(root, 'node_modules'))) {
     console.log('Installing dependencies (once) ...');
-    run('npm', ['install', '--no-audit', '--no-fund'], 'npm install');
-    const after = currentState();
-    if (after.install !== state.install) console.error('Note: npm install changed package-lock.json.');
-    state = after;
+    run('npm', ['ci', '--no-audit', '--no-fund'], 'npm ci');
+    state = currentState();
     stamped.build = undefined;
   }
   if (state.build === stamped.build) return;
@@ -36,7 +34,19 @@ export async function ensureBuilt() {
     const { note } = await buildNative();
     if (note) console.log(note);
   }
+  await installActionPackages();
   writeStamp(currentState());
+}
+
+/** Packages that OpenWhisk's images bring for actions. A machine without a network builds without them and says so. */
+async function installActionPackages() {
+  const built = (name) => import(pathToFileURL(join(root, 'invoker', 'dist', 'runtimes', `${name}.js`)).href);
+  const { builtPackages, installImagePackages } = await built('image-packages');
+  const { findPython } = await built('find-python');
+  const runtimesDir = join(root, 'runtimes');
+  const folder = builtPackages(runtimesDir);
+  const notes = await installImagePackages(runtimesDir, folder, await findPython(join(folder, 'python.json')));
+  for (const note of notes) console.log(note);
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) await ensureBuilt();

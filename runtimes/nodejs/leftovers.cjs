@@ -6,7 +6,7 @@ const { EventEmitter } = require('events');
 const { performance } = require('perf_hooks');
 const { keepFolders } = require('./folders.cjs');
 
-const { setImmediate: nextTurn, clearTimeout, clearImmediate } = timers;
+const { setImmediate: nextTurn, setTimeout: nextMillisecond, clearTimeout, clearImmediate } = timers;
 const endingMs = 500;
 const lookingMs = 50;
 /** Timers are looked through for ended ones whenever there are so many more than after the last time. */
@@ -36,6 +36,14 @@ function trackTimers() {
 function sweep() {
   for (const timer of live) if (timer._destroyed) live.delete(timer);
   sweepAt = live.size + timersBetweenSweeps;
+}
+
+/**
+ * Resolves once the event loop's timer is not set any more. It stays set for timers that were cancelled, until it is set
+ * for a shorter one and that has fired. The platform looks at it from outside.
+ */
+function disarmed() {
+  return new Promise((resolve) => nextMillisecond(resolve, 1));
 }
 
 function stopTimers() {
@@ -100,8 +108,12 @@ class Leftovers {
     return true;
   }
 
-  /** Ends all that can be ended, and waits up to half a second for it; resolves with 0 if there was nothing to wait for. */
-  async end() {
+  /**
+   * Ends all that can be ended, and waits up to half a second for it; resolves with 0 if there was nothing to wait for.
+   * `usedModules`: built-in modules may have set timers of their own.
+   */
+  async end(usedModules) {
+    const hadTimers = live.size > 0 || usedModules;
     stopTimers();
     process.setUncaughtExceptionCaptureCallback(null);
     for (const { emitter, listeners } of this.#emitters) restoreListeners(emitter, listeners);
@@ -109,7 +121,9 @@ class Leftovers {
     process.umask(this.#mask);
     process.exitCode = undefined;
     this.#emptyFolders();
-    return (await this.#settle(endingMs)).turns;
+    const { turns } = await this.#settle(endingMs);
+    if (hadTimers || turns > 0) await disarmed();
+    return turns;
   }
 
   /** Ends what goes on and was not there before, and waits for it; resolves with what then goes on. */

@@ -6,10 +6,24 @@ const { setEnvironment } = require('./run-environment.cjs');
 
 const [, , zipLibrary, channelAddon] = process.argv;
 process.argv.length = 1;
+// As in OpenWhisk's image, also for what an action forks; what this process was started with is no action's business.
+process.execArgv.splice(0, Infinity, '--expose-gc');
 const { parse } = JSON;
 /** As it was before any action could replace it, and not one of those that an unload cancels. */
 const nextTurn = setImmediate;
 const allowConcurrent = (process.env.__OW_ALLOW_CONCURRENT ?? '').toLowerCase() === 'true';
+
+let collect;
+/** As --expose-gc has it: `gc()`, `gc(isMinor)`, `gc({ type, execution })`. */
+function gc(options) {
+  collect ??= require('./collector.cjs').exposeCollector();
+  // The collector's context is not to be reached: not by what it throws for odd values, nor by the promise that it returns.
+  const isDetailed = typeof options === 'object' && options !== null;
+  const wanted = isDetailed && { type: `${options.type ?? 'major'}`, execution: `${options.execution ?? 'sync'}` };
+  const collected = collect(wanted || options === true);
+  return collected && new Promise((resolve) => collected.then(() => resolve()));
+}
+globalThis.gc = gc;
 
 /** ready, starting, running or stopped: OpenWhisk's words, which its error texts show. */
 let status = 'ready';
@@ -274,14 +288,17 @@ if (process.env.GPUWHISK_TOKENS_SOCKET !== undefined && !allowConcurrent) {
 const isPrewarmer = process.env.GPUWHISK_PREWARM === 'true';
 const scratchFolders = (process.env.GPUWHISK_SCRATCH ?? '').split(':').filter(Boolean);
 delete process.env.GPUWHISK_PREWARM;
+// Read by Node.js when it started; images of OpenWhisk do not have it.
+delete process.env.NODE_PATH;
 delete process.env.GPUWHISK_SCRATCH;
 if (!isPrewarmer) {
   sayHello();
 } else {
   early = [];
   setFlags = require('v8').setFlagsFromString;
+  collect = require('./collector.cjs').exposeCollector();
   require('./prewarm.cjs')
-    .prewarm(scratchFolders)
+    .prewarm(scratchFolders, collect)
     .then((unload) => {
       unloadAction = unload;
       sayHello();

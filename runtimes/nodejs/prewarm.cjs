@@ -1,8 +1,6 @@
 'use strict';
 // Pre-warmers: what a first action would wait for is done ahead, and an action can be unloaded.
 const Module = require('module');
-const v8 = require('v8');
-const vm = require('vm');
 const { isBuiltin } = Module;
 const { performance } = require('perf_hooks');
 const { rareGlobals, hangDoors, watchCodeMakers } = require('./doors.cjs');
@@ -55,14 +53,6 @@ function watchRequests() {
   process.getBuiltinModule = watched.getBuiltinModule;
 }
 
-/** The collector, which no code of an action can reach. */
-function exposeCollector() {
-  v8.setFlagsFromString('--expose-gc');
-  const collect = vm.runInNewContext('gc');
-  v8.setFlagsFromString('--no-expose-gc');
-  return collect;
-}
-
 /** Brings about what Node.js makes when it is first used, so that it is there before anything is noted. */
 async function useAll() {
   for (const name of builtIns) require(name);
@@ -84,15 +74,14 @@ async function useAll() {
   await Promise.all(Array.from({ length: 8 }, () => require('fs/promises').stat('/')));
 }
 
-/** Readies this process; resolves with `unload`. An unload empties the working folder and `folders`. */
-async function prewarm(folders) {
+/** Readies this process; resolves with `unload`. An unload empties the working folder and `folders`. `collect` is the collector. */
+async function prewarm(folders, collect) {
   const { loadAction } = require('./load-action.cjs');
   for (const file of ['extract-archive', 'serialize-error']) require(`./${file}.cjs`);
   trackTimers();
   watchRequests();
   const rare = rareGlobals();
   await useAll();
-  const collect = exposeCollector();
   const lasting = watchLasting();
   const restoreSettings = noteSettings();
   const restoreEnvironment = keepEnvironment();
@@ -184,7 +173,7 @@ async function prewarm(folders) {
     let verifyMs = performance.now() - startedMs;
     unproved.push(unprovedToken);
     const left = whatStays(stays);
-    restored += await leftovers.end();
+    restored += await leftovers.end(doors.isUsed() || asked.size > 0);
     restoreSettings((module) => thorough || asked.has(module));
     restoreEnvironment();
     left.push(...forgetModules());

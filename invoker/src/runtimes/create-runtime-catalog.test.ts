@@ -12,13 +12,14 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { kindsOf, resolveKind } from '@gpuwhisk/common/runtimes';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { until } from '@gpuwhisk/common/system/until';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor } from './base-view.js';
+import { hostJobs } from './host-job.js';
 import { createRuntimeCatalog } from './create-runtime-catalog.js';
 import { pythonBinds } from './find-python.js';
 import type { Python } from './find-python.js';
@@ -37,21 +38,16 @@ describe('the manifest on a machine', () => {
         .map((entry) => [entry.kind, entry.stemCells[0]?.initialCount ?? 0]),
     );
 
-  test("the platform's own Node.js is the default and has the stem cells", () => {
-    const fitted = fitManifest(manifest, { nodeMajor: 20, versions: { python: '3.11' } });
+  test("the default Node.js is OpenWhisk's, as for a controller, which reads the manifest as it is", () => {
+    const fitted = fitManifest(manifest, { versions: { python: '3.11' } });
     expect(kindsOf(fitted)).toEqual(['nodejs:20', 'nodejs:22', 'nodejs:24', 'python:3.11']);
+    expect(resolveKind(manifest, 'nodejs:default')?.kind).toBe('nodejs:20');
     expect(resolveKind(fitted, 'nodejs:default')?.kind).toBe('nodejs:20');
     expect(stemCellsOf(fitted)).toEqual({ 'nodejs:20': 2, 'nodejs:22': 0, 'nodejs:24': 0, 'python:3.11': 1 });
   });
 
-  test('another Node.js leaves nodejs:22 the default', () => {
-    const fitted = fitManifest(manifest, { nodeMajor: 23, versions: { python: '3.11' } });
-    expect(resolveKind(fitted, 'nodejs:default')?.kind).toBe('nodejs:22');
-    expect(stemCellsOf(fitted)['nodejs:22']).toBe(2);
-  });
-
   test('Python is named by its minor version', () => {
-    const fitted = fitManifest(manifest, { nodeMajor: 20, versions: { python: '3.12' } });
+    const fitted = fitManifest(manifest, { versions: { python: '3.12' } });
     for (const given of ['python:3', 'Python:default', 'python:3.12']) {
       expect(resolveKind(fitted, given)?.kind).toBe('python:3.12');
     }
@@ -59,7 +55,7 @@ describe('the manifest on a machine', () => {
   });
 
   test('without Python its family is gone', () => {
-    expect(Object.keys(fitManifest(manifest, { nodeMajor: 20, versions: {} }).runtimes)).toEqual(['nodejs']);
+    expect(Object.keys(fitManifest(manifest, { versions: {} }).runtimes)).toEqual(['nodejs']);
   });
 });
 
@@ -110,8 +106,12 @@ describe('the catalog', () => {
     folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-catalog-'));
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
-  const create = (path: string): ReturnType<typeof createRuntimeCatalog> =>
-    createRuntimeCatalog({ runtimesDir, dataDir: join(folder, 'data'), clock: systemClock, env: { PATH: path } });
+  const create = async (path: string): ReturnType<typeof createRuntimeCatalog> => {
+    const dataDir = join(folder, 'data');
+    const catalog = await createRuntimeCatalog({ runtimesDir, dataDir, clock: systemClock, env: { PATH: path } });
+    catalog.useSandboxes(hostJobs(systemClock));
+    return catalog;
+  };
 
   /** A stand-in python3 that answers discovery as given and records its other calls. */
   function standIn(version: string, installs: string): string {
@@ -167,11 +167,34 @@ describe('the catalog', () => {
     expect(first.binds).toContainEqual({ source: packages, target: packages });
     expect(first.env.PYTHONPATH).toBe(packages);
     const calls = readFileSync(join(folder, 'calls'), 'utf8').split('\n');
-    expect(calls.filter((call) => call.startsWith('-m pip install'))).toHaveLength(1);
-    expect(calls[0]).toMatch(/--only-binary=:all: .* -- a==1 b$/);
+    const asked = calls.filter((call) => / -- a==1 b$/.test(call));
+    expect(asked).toEqual([expect.stringMatching(/^-m pip install .*--only-binary=:all: /)]);
     const later = await (await create(path)).launch('python:3.12', ['a==1', 'b']);
     expect(later.command).toEqual(first.command);
     expect(readFileSync(join(folder, 'calls'), 'utf8').split('\n')).toEqual(calls);
+  });
+
+  test("the packages of OpenWhisk's image are installed once, checked by digest, behind the interpreter's own", async () => {
+    const path = standIn('3.12.1', `echo "$@" >> ${folder}/calls; exit 0`);
+    const first = await (await create(path)).launch('python:3.12', []);
+    const packages = first.command.find((argument) => argument.includes('python-3.12-x-packages-')) ?? '';
+    expect(existsSync(packages)).toBe(true);
+    expect(first.binds).toContainEqual({ source: packages, target: packages });
+    const calls = readFileSync(join(folder, 'calls'), 'utf8');
+    expect(calls.match(/--require-hashes /g)).toHaveLength(1);
+    expect((await (await create(path)).launch('python:3.12', [])).command).toEqual(first.command);
+    expect(readFileSync(join(folder, 'calls'), 'utf8')).toBe(calls);
+  });
+
+  test('actions run without these packages where they cannot be installed, and the log tells', async () => {
+    const logger = { info: jest.fn(), warn: jest.fn() };
+    const path = standIn('3.12.1', 'echo "ERROR: no network" >&2; exit 1');
+    const dataDir = join(folder, 'data');
+    const options = { runtimesDir, dataDir, clock: systemClock, logger, env: { PATH: path } };
+    const launch = await (await createRuntimeCatalog(options)).launch('python:3.12', []);
+    expect(launch.command.join(' ')).not.toContain('-packages-');
+    expect(logger.warn).toHaveBeenCalledWith(expect.stringMatching(/^Actions do not find the packages .* no network$/));
+    expect(readdirSync(join(dataDir, 'runtimes')).filter((name) => name.startsWith('.partial'))).toEqual([]);
   });
 
   test('requirements that pip refuses give its last line, and leave nothing behind', async () => {
@@ -212,8 +235,8 @@ describe('a release of Node.js', () => {
   /** A stand-in npm whose package holds a node that says it is `version`. */
   function npm(version: string): string {
     const node = `"$p/node_modules/node-${process.platform}-${process.arch}/bin`;
-    const find = 'while [ $# -gt 0 ]; do [ "$1" = --prefix ] && p="$2"; shift; done';
-    const make = `mkdir -p ${node}"; printf '#!/bin/sh\\necho ${version}\\n' > ${node}/node"; chmod +x ${node}/node"`;
+    const find = 'while [ $# -gt 0 ]; do [ "$1" = --prefix ] && p="$2"; last="$1"; shift; done';
+    const make = `mkdir -p ${node}"; printf "#!/bin/sh\\necho ${version}\\n" > ${node}/node"; chmod +x ${node}/node"`;
     const program = join(folder, 'npm');
     writeFileSync(program, `#!/bin/sh\necho "$@" >> ${folder}/calls\n${find}\n${make}\n`);
     chmodSync(program, 0o755);
@@ -229,6 +252,34 @@ describe('a release of Node.js', () => {
     const call = readFileSync(join(folder, 'calls'), 'utf8');
     expect(call).toMatch(/^install --ignore-scripts .* node-[a-z0-9]+-[a-z0-9]+@22\n$/);
     expect(readdirSync(root)).toEqual(['nodejs-22']);
+  });
+
+  test('that is a default is fetched before the first call, and others are ahead of theirs', async () => {
+    const own = `nodejs:${process.versions.node.split('.')[0]}`;
+    const [other, third] = ['nodejs:22', 'nodejs:24', 'nodejs:26'].filter((kind) => kind !== own) as [string, string];
+    const [entry] = manifest.runtimes.nodejs ?? [];
+    const entries = [own, other, third].map((kind) => ({ ...entry, kind, default: kind === other, stemCells: [] }));
+    const manifestFile = join(folder, 'runtimes.json');
+    writeFileSync(manifestFile, JSON.stringify({ runtimes: { nodejs: entries } }));
+    const catalog = await createRuntimeCatalog({
+      ...{ runtimesDir, manifestFile, dataDir: folder, clock: systemClock, env: { PATH: '' } },
+      npm: npm('v${last##*@}.1.0'),
+    });
+    const fetched = (): string[] =>
+      existsSync(join(folder, 'calls')) ? (readFileSync(join(folder, 'calls'), 'utf8').match(/@\d+$/gm) ?? []) : [];
+    const tagOf = (kind: string): string => kind.replace('nodejs:', '@');
+    try {
+      await catalog.fetchDefaults();
+      expect(fetched()).toEqual([tagOf(other)]);
+      const { command } = await catalog.launch(other, []);
+      expect(command[0]).toBe(join(folder, 'runtimes', other.replace(':', '-'), 'bin', 'node'));
+      await catalog.prepare();
+      expect(fetched()).toEqual([tagOf(other), tagOf(third)]);
+      await catalog.launch(third, []);
+      expect(fetched()).toHaveLength(2);
+    } finally {
+      await catalog.close();
+    }
   });
 
   test('is given up when the platform stops: npm ends, and nothing is left', async () => {

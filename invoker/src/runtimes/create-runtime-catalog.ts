@@ -14,16 +14,20 @@ import type { Go, Jdk } from './find-toolchains.js';
 import { fitManifest } from './fit-manifest.js';
 import { GoPackages, goMinor } from './go-packages.js';
 import { goLaunch } from './go-runtime.js';
-import { canHaveGson, javaLaunch, prepareJava } from './java-runtime.js';
+import { builtPackages, findPackages, installPackages, nodePackages, pythonPackages } from './image-packages.js';
+import type { PackageSet } from './image-packages.js';
+import { canHaveGson, javaLaunch, prepareJava, withJavaPair } from './java-runtime.js';
 import { hasNative, nativeLaunch, nativeVersion } from './native-runtime.js';
 import type { NativeCompilers } from './native-runtime.js';
-import { nodeLaunch } from './node-runtime.js';
+import { nodeLaunch, withNodePair } from './node-runtime.js';
 import { fetchNodeRelease } from './node-release.js';
+import { ProgramError } from './run-program.js';
 import { removeAbandoned } from './partial-folders.js';
 import { executableKind, executableLaunch, imageOfKind, isExecutableKind } from './proxy-runtime.js';
 import { hasPythonPairs, pythonLaunch, pythonPairLaunch } from './python-runtime.js';
 import { RequirementsCache } from './requirements-cache.js';
 import type { RuntimeCatalog, RuntimeLaunch } from './runtime-catalog.js';
+import type { RunJob } from './sandbox-job.js';
 import { findInterpreter, interpreterLaunch } from './script-runtime.js';
 import type { Interpreter } from './script-runtime.js';
 import { SharedWork } from './shared-work.js';
@@ -47,6 +51,10 @@ export interface RuntimeCatalogOptions {
   logger?: { info(message: string): void; warn(message: string): void };
   /** Where to look for toolchains; the process's own environment if absent. */
   env?: NodeJS.ProcessEnv;
+  /** The npm that fetches releases of Node.js; default: that of this one. */
+  npm?: string;
+  /** Whether prepare() fetches releases of Node.js; default true. */
+  fetchesAll?: boolean;
 }
 
 /** The toolchains of a machine. */
@@ -113,7 +121,17 @@ function notesOn(missing: readonly string[], listed: RuntimeManifest, offered: R
 
 /** The runtimes of this machine. */
 export interface MachineCatalog extends RuntimeCatalog {
-  /** Does what takes long at a first use: compiles Go's packages, slowly, in the background. Never rejects. */
+  /** Gives the sandboxes that packages of actions are installed in; until then they cannot be. */
+  useSandboxes(run: RunJob): void;
+  /**
+   * Fetches the releases of Node.js that actions get without naming one, or that have stem cells, where they are not there: no
+   * caller's first call is to wait for that. Resolves once it is done, or has failed, which is logged. Never rejects.
+   */
+  fetchDefaults(): Promise<void>;
+  /**
+   * Does what takes long at a first use, in the background: fetches the other listed releases of Node.js, and compiles Go's
+   * packages, slowly. Never rejects.
+   */
   prepare(): Promise<void>;
   /** Ends what goes on in the background, and fetches of Node.js: they leave nothing. */
   close(): Promise<void>;
@@ -134,7 +152,6 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   ]);
   const ownMajor = Number(process.versions.node.split('.')[0]);
   const manifest = fitManifest(listed, {
-    nodeMajor: ownMajor,
     versions: {
       ...(python && { python: `3.${minorOf(python)}` }),
       ...(jdk && { java: String(jdk.major) }),
@@ -146,24 +163,63 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   const entries = new Map(Object.values(manifest.runtimes).flatMap((each) => each.map((entry) => [entry.kind, entry])));
   const launches = new SharedWork<RuntimeLaunch>(options.clock, failureKeptMs);
   const nodeReleases = new SharedWork<string>(options.clock, failureKeptMs);
+  const packageFolders = new SharedWork<string | undefined>(options.clock, failureKeptMs);
+  const pythons = new SharedWork<Python>(options.clock, failureKeptMs);
   const stop = new AbortController();
+  let runJob: RunJob = () =>
+    Promise.reject(new ProvisioningError('There are no sandboxes yet to install packages in.'));
   const packageSets = new RequirementsCache({
+    dataDir,
+    run: (job) => runJob(job),
     root: requirementsDir,
     maxBytes: (options.requirementsMiB ?? Infinity) * MiB,
+    maxSetBytes: (options.requirementsMiB ?? Infinity) * MiB,
     clock: options.clock,
     logger: options.logger,
   });
   const goPackages = go && new GoPackages(releasesDir, join(runtimesDir, 'go'), go);
   const info = (message: string): void => options.logger?.info(message);
 
-  async function launchNode(major: number): Promise<RuntimeLaunch> {
-    if (major === ownMajor) return withOwnPair(nodeLaunch(runtimesDir, await realpath(process.execPath)));
-    info(`Node.js ${major} is fetched for actions, once, if it is not there.`);
-    const fetch = (): Promise<string> => fetchNodeRelease(releasesDir, major, { stop: stop.signal });
-    return withOwnPair(nodeLaunch(runtimesDir, await nodeReleases.do(String(major), fetch)));
+  /** The folder of packages that OpenWhisk's image brings; undefined where they cannot be installed: the log tells. */
+  function imagePackages(set: PackageSet): Promise<string | undefined> {
+    return packageFolders.do(set.name, async () => {
+      const found = await findPackages([builtPackages(runtimesDir), releasesDir], set);
+      if (found !== undefined) return found;
+      info(`The packages ${set.name} are installed for actions, once.`);
+      try {
+        return await installPackages(releasesDir, set, stop.signal);
+      } catch (error) {
+        if (!(error instanceof ProgramError)) throw error;
+        options.logger?.warn(`Actions do not find the packages of OpenWhisk's image (${set.name}): ${error.lastLine}`);
+        return undefined;
+      }
+    });
   }
 
-  async function launchPython(found: Python, requirements: readonly string[]): Promise<RuntimeLaunch> {
+  async function nodeProgram(major: number): Promise<string> {
+    if (major === ownMajor) return realpath(process.execPath);
+    info(`Node.js ${major} is fetched for actions, once, if it is not there.`);
+    const { npm } = options;
+    const fetch = (): Promise<string> =>
+      fetchNodeRelease(releasesDir, major, { stop: stop.signal, ...(npm && { npm }) });
+    return nodeReleases.do(String(major), fetch);
+  }
+
+  async function launchNode(major: number): Promise<RuntimeLaunch> {
+    const [program, packages] = await Promise.all([nodeProgram(major), nodePackages(runtimesDir).then(imagePackages)]);
+    return withNodePair(nodeLaunch(runtimesDir, program, { packages }));
+  }
+
+  /** The interpreter with the packages of OpenWhisk's image behind its own. */
+  const withImagePackages = (interpreter: Python): Promise<Python> =>
+    pythons.do(interpreter.executable, async () => {
+      const folder = await imagePackages(await pythonPackages(runtimesDir, interpreter));
+      const folders = folder === undefined ? [] : [folder];
+      return { ...interpreter, packageFolders: [...interpreter.packageFolders, ...folders] };
+    });
+
+  async function launchPython(interpreter: Python, requirements: readonly string[]): Promise<RuntimeLaunch> {
+    const found = await withImagePackages(interpreter);
     const packages = requirements.length === 0 ? undefined : await packageSets.folder(found, requirements);
     const launch = pythonLaunch(runtimesDir, dataDir, found, packages);
     return hasPythonPairs() ? { ...launch, pair: pythonPairLaunch(runtimesDir, dataDir, found, packages) } : launch;
@@ -172,7 +228,7 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   async function launchJava(found: Jdk, memoryMiB: number): Promise<RuntimeLaunch> {
     info('The Java runtime is compiled for actions, once, if it is not there.');
     const folder = await prepareJava(releasesDir, join(runtimesDir, 'java'), found);
-    return withOwnPair(javaLaunch(folder, found, memoryMiB));
+    return withJavaPair(javaLaunch(folder, found, memoryMiB));
   }
 
   async function launchGo(found: Go, packages: GoPackages): Promise<RuntimeLaunch> {
@@ -180,7 +236,18 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
     return goLaunch(runtimesDir, await realpath(process.execPath), await packages.ready(), found);
   }
 
+  async function fetchNode(isWanted: (entry: RuntimeEntry) => boolean): Promise<void> {
+    const listed = (manifest.runtimes.nodejs ?? []).filter((entry) => entry.command === undefined && isWanted(entry));
+    for (const entry of listed) {
+      if (stop.signal.aborted) return;
+      await launchOf(entry, [], defaultMemoryMiB).catch((error: Error) => options.logger?.warn(error.message));
+    }
+  }
+
+  const isDefault = (entry: RuntimeEntry): boolean => entry.default || entry.stemCells.length > 0;
+
   async function prepare(): Promise<void> {
+    if (options.fetchesAll !== false) await fetchNode((entry) => !isDefault(entry) && !entry.deprecated);
     const startMs = options.clock.monotonicMs();
     try {
       if (!(await goPackages?.prebuild())) return;
@@ -214,10 +281,14 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   return {
     manifest,
     notes: notesOn(missing, listed, manifest),
+    fetchDefaults: () => fetchNode(isDefault),
     prepare,
     async close() {
       stop.abort();
-      await Promise.all([goPackages?.close(), nodeReleases.settled()]);
+      await Promise.all([goPackages?.close(), nodeReleases.settled(), packageFolders.settled()]);
+    },
+    useSandboxes(run) {
+      runJob = run;
     },
     supports: (kind) => isExecutableKind(kind) || entries.has(kind),
     launch(kind, requirements, memoryMiB = defaultMemoryMiB) {
@@ -231,11 +302,6 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
       return Promise.reject(new ProvisioningError(`The runtime '${kind}' is not available here.`));
     },
   };
-}
-
-/** A launch of a runtime that is a pre-warmer by itself. */
-function withOwnPair(launch: RuntimeLaunch): RuntimeLaunch {
-  return { ...launch, pair: { ...launch, env: { ...launch.env, GPUWHISK_PREWARM: 'true' } } };
 }
 
 function noImage(image: string): ProvisioningError {

@@ -2,15 +2,12 @@ import type { RuntimeEntry, RuntimeManifest } from '@gpuwhisk/common/runtimes';
 
 /** What was found on the machine. */
 export interface MachineRuntimes {
-  /** Major version of the platform's own Node.js. */
-  nodeMajor: number;
   /** Versions of the other families that the machine has, such as `{python: '3.11', java: '17'}`. */
   versions: Readonly<Record<string, string>>;
 }
 
 /**
- * The manifest as it holds on this machine: the platform's own Node.js is the default kind, where it is listed,
- * and has the stem cells; an entry such as `python:3` becomes the minor version that the machine has; entries of
+ * The manifest as it holds on this machine. Node.js is as it is listed, since any release can be fetched; an entry such as `python:3` becomes the minor version that the machine has; entries of
  * versions and families that it lacks are left out, unless they bring a command of their own.
  */
 export function fitManifest(manifest: RuntimeManifest, machine: MachineRuntimes): RuntimeManifest {
@@ -21,7 +18,7 @@ export function fitManifest(manifest: RuntimeManifest, machine: MachineRuntimes)
 }
 
 function fitFamily(family: string, entries: RuntimeEntry[], machine: MachineRuntimes): RuntimeEntry[] {
-  if (family === 'nodejs') return preferKind(entries, `nodejs:${machine.nodeMajor}`);
+  if (family === 'nodejs') return entries;
   const version = machine.versions[family];
   const fitted = entries.flatMap((entry) => {
     if (entry.command) return [entry];
@@ -32,15 +29,6 @@ function fitFamily(family: string, entries: RuntimeEntry[], machine: MachineRunt
   const kept = fitted.filter((entry, at) => fitted.findIndex((other) => other.kind === entry.kind) === at);
   if (kept.some((entry) => entry.default)) return kept;
   return kept.map((entry, at) => ({ ...entry, default: at === 0 }));
-}
-
-function preferKind(entries: RuntimeEntry[], kind: string): RuntimeEntry[] {
-  if (!entries.some((entry) => entry.kind === kind)) return entries;
-  const stemCells = entries.find((entry) => entry.default)?.stemCells ?? [];
-  return entries.map((entry) => {
-    const preferred = entry.kind === kind;
-    return { ...entry, default: preferred, stemCells: preferred ? stemCells : [] };
-  });
 }
 
 function withVersion(entry: RuntimeEntry, family: string, listed: string, version: string): RuntimeEntry {

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { access, chmod, copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { runInBackground } from './background-program.js';
 import type { Go } from './find-toolchains.js';
-import { partialPrefix } from './partial-folders.js';
+import { fillFolder, isThere } from './partial-folders.js';
 import { ProgramError, runProgram } from './run-program.js';
 
 const timeoutMs = 600_000;
@@ -57,7 +57,7 @@ export class GoPackages {
    * now; false also where `close` cut it short. Rejects with ProvisioningError.
    */
   async prebuild(): Promise<boolean> {
-    if (await exists(await this.folder())) return false;
+    if (await isThere(await this.folder())) return false;
     this.slow = !this.background.signal.aborted;
     try {
       await this.make();
@@ -93,17 +93,9 @@ export class GoPackages {
 
   private async build(): Promise<string> {
     const folder = await this.folder();
-    if (await exists(folder)) return folder;
-    await mkdir(this.root, { recursive: true });
-    const partial = await mkdtemp(join(this.root, partialPrefix));
     try {
-      await this.compile(partial);
-      await chmod(partial, 0o755);
-      await rename(partial, folder);
+      await fillFolder(folder, (partial) => this.compile(partial));
     } catch (error) {
-      await rm(partial, { recursive: true, force: true });
-      const { code } = error as NodeJS.ErrnoException;
-      if (code === 'ENOTEMPTY' || code === 'EEXIST') return folder; // Another process was first.
       if (!(error instanceof ProgramError)) throw error;
       throw new ProvisioningError(`Go could not be made ready: ${error.lastLine}`);
     }
@@ -129,11 +121,4 @@ export class GoPackages {
     }
     await Promise.all([rm(sources, { recursive: true }), rm(none, { recursive: true, force: true })]);
   }
-}
-
-function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }

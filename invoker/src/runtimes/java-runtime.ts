@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
-import { access, chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { copyFile, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor } from './base-view.js';
 import { findOnPath } from './find-on-path.js';
 import type { Jdk } from './find-toolchains.js';
-import { partialPrefix } from './partial-folders.js';
+import { fillFolder, isThere, partialPrefix } from './partial-folders.js';
 import { ProgramError, runProgram } from './run-program.js';
+import { withOwnPair } from './runtime-catalog.js';
 import type { RuntimeLaunch } from './runtime-catalog.js';
 
 const compileTimeoutMs = 60_000;
@@ -34,10 +35,9 @@ export async function prepareJava(root: string, guest: string, jdk: Jdk): Promis
   const sources = (await readdir(join(guest, 'gpuwhisk'))).sort().map((name) => join(guest, 'gpuwhisk', name));
   const folder = join(root, `java-${jdk.major}-${await keyOf(jdk, sources)}`);
   const archive = join(folder, 'classes.jsa');
-  if (await exists(archive)) return folder;
-  await mkdir(root, { recursive: true });
+  if (await isThere(archive)) return folder;
   try {
-    if (!(await exists(folder))) await compile(root, folder, jdk, sources);
+    await fillFolder(folder, (partial) => compile(partial, jdk, sources));
     // The archive remembers where the classes lay, so it is made in place.
     const partial = join(folder, `${partialPrefix}${process.pid}.jsa`);
     await runProgram(
@@ -53,25 +53,16 @@ export async function prepareJava(root: string, guest: string, jdk: Jdk): Promis
   return folder;
 }
 
-async function compile(root: string, folder: string, jdk: Jdk, sources: string[]): Promise<void> {
-  const partial = await mkdtemp(join(root, partialPrefix));
-  try {
-    const library = join(partial, 'gson.jar');
-    await provideGson(partial, library);
-    const classes = join(partial, 'classes');
-    const javac = ['-d', classes, '-cp', library, '-Xlint:all', '-Werror', '-encoding', 'UTF-8', ...sources];
-    await runProgram(join(jdk.home, 'bin', 'javac'), javac, { timeoutMs: compileTimeoutMs });
-    // Archived classes come from JARs only.
-    const jar = ['--create', '--file', join(partial, 'runtime.jar'), '-C', classes, '.'];
-    await runProgram(join(jdk.home, 'bin', 'jar'), jar, { timeoutMs: compileTimeoutMs });
-    await rm(classes, { recursive: true });
-    await chmod(partial, 0o755);
-    await rename(partial, folder);
-  } catch (error) {
-    await rm(partial, { recursive: true, force: true });
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error; // Another process was first.
-  }
+async function compile(folder: string, jdk: Jdk, sources: string[]): Promise<void> {
+  const library = join(folder, 'gson.jar');
+  await provideGson(folder, library);
+  const classes = join(folder, 'classes');
+  const javac = ['-d', classes, '-cp', library, '-Xlint:all', '-Werror', '-encoding', 'UTF-8', ...sources];
+  await runProgram(join(jdk.home, 'bin', 'javac'), javac, { timeoutMs: compileTimeoutMs });
+  // Archived classes come from JARs only.
+  const jar = ['--create', '--file', join(folder, 'runtime.jar'), '-C', classes, '.'];
+  await runProgram(join(jdk.home, 'bin', 'jar'), jar, { timeoutMs: compileTimeoutMs });
+  await rm(classes, { recursive: true });
 }
 
 async function provideGson(folder: string, target: string): Promise<void> {
@@ -114,6 +105,14 @@ export function javaLaunch(folder: string, jdk: Jdk, memoryMiB: number): Runtime
   };
 }
 
+/**
+ * A launch of Java with that of its pre-warmer, whose compiler threads are there from the start: one that comes later looks
+ * from outside like one that an action left.
+ */
+export function withJavaPair(launch: RuntimeLaunch): RuntimeLaunch {
+  return withOwnPair(launch, '-XX:-UseDynamicNumberOfCompilerThreads');
+}
+
 async function keyOf(jdk: Jdk, sources: string[]): Promise<string> {
   const hash = createHash('sha256').update(`${jdk.home} ${jdk.version} ${gson}`);
   for (const source of sources) hash.update(await readFile(source));
@@ -121,13 +120,6 @@ async function keyOf(jdk: Jdk, sources: string[]): Promise<string> {
 }
 
 async function firstExisting(paths: readonly string[]): Promise<string | undefined> {
-  for (const path of paths) if (await exists(path)) return path;
+  for (const path of paths) if (await isThere(path)) return path;
   return undefined;
-}
-
-function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }

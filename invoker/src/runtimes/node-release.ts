@@ -1,8 +1,8 @@
-import { access, chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { ProgramError, runProgram } from './run-program.js';
-import { partialPrefix } from './partial-folders.js';
+import { isThere, partialPrefix } from './partial-folders.js';
 
 const fetchTimeoutMs = 300_000;
 const versionTimeoutMs = 10_000;
@@ -19,7 +19,7 @@ export async function fetchNodeRelease(
 ): Promise<string> {
   const folder = join(root, `nodejs-${major}`);
   const program = join(folder, 'bin', 'node');
-  if (await exists(program)) return program;
+  if (await isThere(program)) return program;
   await mkdir(root, { recursive: true });
   const partial = await mkdtemp(join(root, partialPrefix));
   const name = `node-${process.platform}-${process.arch}`;
@@ -57,14 +57,7 @@ async function verify(program: string, major: number): Promise<void> {
 }
 
 /** npm as it came with this Node.js, or the one on the PATH. */
-async function findNpm(): Promise<string> {
+export async function findNpm(): Promise<string> {
   const own = join(dirname(process.execPath), 'npm');
-  return (await exists(own)) ? own : 'npm';
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
+  return (await isThere(own)) ? own : 'npm';
 }

@@ -41,6 +41,27 @@ const inline: RuntimeCase[] = [
   { name: 'global main', code: 'global.main = () => ({a: 1})', result: { a: 1 } },
   { name: 'sloppy globals', code: 'function main() { x = 1; return {x} }', result: { x: 1 } },
   {
+    name: "the collector, as OpenWhisk's --expose-gc gives it",
+    code: `let seen = new WeakRef({});
+      async function main() {
+        await new Promise((done) => setTimeout(done, 1));
+        global.gc();
+        const later = await gc({ execution: 'async' });
+        return { type: typeof gc, gone: seen.deref() === undefined, later: later === undefined, execArgv: process.execArgv };
+      }`,
+    result: { type: 'function', gone: true, later: true, execArgv: ['--expose-gc'] },
+  },
+  {
+    name: 'the collector in what it forks',
+    code: `const { fork } = require('child_process');
+      const fs = require('fs');
+      function main() {
+        fs.writeFileSync('child.js', 'process.send(typeof gc); process.disconnect()');
+        return new Promise((done) => fork('./child.js').on('message', (type) => done({ type })));
+      }`,
+    result: { type: 'function' },
+  },
+  {
     name: 'require',
     code: "const os = require('os'); function main() { return {a: typeof os.cpus} }",
     result: { a: 'function' },

@@ -1,5 +1,5 @@
-import { readdir, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { access, chmod, mkdir, mkdtemp, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 
 /** Names of folders that are being filled start with this. */
@@ -7,6 +7,36 @@ export const partialPrefix = '.partial-';
 
 /** Longer than any installation may take, so that one under way in another process is left alone; ms. */
 const abandonedMs = 1_800_000;
+
+/**
+ * Has a folder filled that is not there, under another name until it is whole. Gives whether this call did so: another process
+ * may have been first. Rejects as `fill` does; nothing of it stays then.
+ */
+export async function fillFolder(folder: string, fill: (partial: string) => Promise<void>): Promise<boolean> {
+  if (await isThere(folder)) return false;
+  await mkdir(dirname(folder), { recursive: true });
+  // As sandboxes see it: without links.
+  const partial = await mkdtemp(join(await realpath(dirname(folder)), partialPrefix));
+  try {
+    await fill(partial);
+    await chmod(partial, 0o755);
+    await rename(partial, folder);
+    return true;
+  } catch (error) {
+    await rm(partial, { recursive: true, force: true });
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error;
+    return false;
+  }
+}
+
+/** Whether there is a file or folder at this path. */
+export async function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
 
 /** Removes the folders below `root` that processes were filling when they ended. */
 export async function removeAbandoned(root: string, clock: Clock): Promise<void> {

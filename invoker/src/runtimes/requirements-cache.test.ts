@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { until } from '@gpuwhisk/common/system/until';
 import type { Python } from './find-python.js';
+import { hostJobs } from './host-job.js';
 import { RequirementsCache } from './requirements-cache.js';
 
 const KiB = 1024;
@@ -22,7 +23,7 @@ beforeEach(() => {
   laterMs = 0;
   const program = join(folder, 'python3');
   const script = `#!/bin/sh
-[ "$2" = pip ] || exit 0
+[ "$3" = install ] || exit 0
 echo "$*" >> ${folder}/installs
 while [ "$1" != --target ]; do shift; done
 mkdir "$2/package" && head -c ${40 * KiB} /dev/zero > "$2/package/data"`;
@@ -46,7 +47,14 @@ function cacheOf(maxBytes = 100 * KiB): RequirementsCache {
     now: () => systemClock.now() + laterMs,
     monotonicMs: () => systemClock.monotonicMs() + laterMs,
   };
-  return new RequirementsCache({ root, maxBytes, clock: shifted });
+  return new RequirementsCache({
+    root,
+    maxBytes,
+    clock: shifted,
+    dataDir: folder,
+    maxSetBytes: Infinity,
+    run: hostJobs(systemClock),
+  });
 }
 
 const installs = (): number => readFileSync(join(folder, 'installs'), 'utf8').trim().split('\n').length;

@@ -5,9 +5,12 @@ import type { Python } from './find-python.js';
 import { installRequirements, requirementsKey } from './install-requirements.js';
 import { namedByProcesses } from './named-by-processes.js';
 import { partialPrefix } from './partial-folders.js';
+import type { RunJob } from './sandbox-job.js';
 import { SharedWork } from './shared-work.js';
 
 const failureKeptMs = 30_000;
+/** Installations at once, at most; others wait. */
+const maxInstalling = 2;
 /** From when a folder is handed out until the process that uses it can be seen, at most. */
 const handoverMs = 600_000;
 
@@ -17,6 +20,12 @@ export interface RequirementsCacheOptions {
   root: string;
   /** What all folders may have together; what is in use is kept even beyond. */
   maxBytes: number;
+  /** What one set may have while it is installed. */
+  maxSetBytes: number;
+  /** The platform's data folder, which `root` lies in. */
+  dataDir: string;
+  /** Runs what installs packages. */
+  run: RunJob;
   clock: Clock;
   logger?: { info(message: string): void; warn(message: string): void } | undefined;
 }
@@ -31,6 +40,8 @@ export class RequirementsCache {
   private readonly removing = new Map<string, Promise<void>>();
   private readonly bytes = new Map<string, number>();
   private trimming: Promise<void> = Promise.resolve();
+  private readonly waiting: (() => void)[] = [];
+  private installing = 0;
 
   constructor(private readonly options: RequirementsCacheOptions) {
     this.installs = new SharedWork(options.clock, failureKeptMs);
@@ -44,7 +55,11 @@ export class RequirementsCache {
     this.handedOutMs.set(key, clock.monotonicMs());
     const install = (): Promise<string> =>
       this.installs.do(key, async () => {
-        const { folder, installed } = await installRequirements(root, python, requirements);
+        const { run, dataDir, maxSetBytes } = this.options;
+        const installation = { run, dataDir, maxBytes: maxSetBytes };
+        const { folder, installed } = await this.inTurn(() =>
+          installRequirements(root, python, requirements, installation),
+        );
         if (installed) {
           logger?.info(`Python packages were installed for actions: ${requirements.join(' ')}`);
           this.trim();
@@ -56,6 +71,18 @@ export class RequirementsCache {
     if (await this.touch(folder)) return folder;
     this.installs.forget(key, installed); // Somebody else has removed it.
     return install();
+  }
+
+  private async inTurn<T>(work: () => Promise<T>): Promise<T> {
+    if (this.installing >= maxInstalling) await new Promise<void>((resolve) => this.waiting.push(resolve));
+    else this.installing += 1;
+    try {
+      return await work();
+    } finally {
+      const next = this.waiting.shift();
+      if (next) next();
+      else this.installing -= 1;
+    }
   }
 
   /** Brings the folders within the bound in the background. */

@@ -1,4 +1,5 @@
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import type { RunJob } from './sandbox-job.js';
 
 /** A folder or file of the host that a sandbox sees. */
 export interface Bind {
@@ -50,6 +51,13 @@ export interface RuntimeLaunch {
   build?: BuildStep;
 }
 
+/** A launch of a runtime that is a pre-warmer by itself, which its program gets `flag` for. */
+export function withOwnPair(launch: RuntimeLaunch, flag: string): RuntimeLaunch {
+  const [program = '', ...words] = launch.command;
+  const pair = { ...launch, command: [program, flag, ...words], env: { ...launch.env, GPUWHISK_PREWARM: 'true' } };
+  return { ...launch, pair };
+}
+
 /** The runtimes that this machine can run. */
 export interface RuntimeCatalog {
   /** runtimes.json with what was found on the machine (Python's minor version, defaults). */
@@ -57,6 +65,8 @@ export interface RuntimeCatalog {
   /** Plain lines about runtimes that are missing here, for the start-up. */
   readonly notes: readonly string[];
   supports(kind: string): boolean;
+  /** Has packages installed in sandboxes from now on. Without it they cannot be. */
+  useSandboxes?(run: RunJob): void;
   /**
    * Readies the kind (fetching a Node.js release on first use) and the packages (installing them on first
    * use) and says how to start it in a sandbox of `memoryMiB` (default 256). Rejects with ProvisioningError.

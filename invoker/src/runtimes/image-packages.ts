@@ -1,0 +1,116 @@
+import { createHash } from 'node:crypto';
+import { copyFile, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { findNpm } from './node-release.js';
+import type { Python } from './find-python.js';
+import { fillFolder, isThere } from './partial-folders.js';
+import { ProgramError, runProgram } from './run-program.js';
+
+const installTimeoutMs = 300_000;
+
+/** A set of packages that OpenWhisk's image of a language brings, in pinned versions with their digests. */
+export interface PackageSet {
+  /** Name of its folder: it changes with the versions and with whatever else the packages depend on. */
+  name: string;
+  /** Fills an empty folder. Rejects with ProgramError. */
+  fill(folder: string, stop: AbortSignal | undefined): Promise<void>;
+}
+
+/** The packages of Node.js actions, which runtimes/nodejs/packages lists: folder `node_modules` below the set's folder. */
+export async function nodePackages(runtimesDir: string): Promise<PackageSet> {
+  const listed = join(runtimesDir, 'nodejs', 'packages');
+  const lock = await readFile(join(listed, 'package-lock.json'));
+  return {
+    name: `nodejs-packages-${digestOf(lock)}`,
+    async fill(folder, stop) {
+      for (const name of ['package.json', 'package-lock.json']) await copyFile(join(listed, name), join(folder, name));
+      const options = [
+        '--omit=dev',
+        '--ignore-scripts',
+        '--no-audit',
+        '--no-fund',
+        '--fetch-retries=1',
+        '--loglevel=error',
+      ];
+      await runProgram(await findNpm(), ['ci', ...options, '--prefix', folder], {
+        timeoutMs: installTimeoutMs,
+        ...(stop && { stop }),
+      });
+    },
+  };
+}
+
+/** The packages of Python actions, which runtimes/python/packages.txt lists, for one interpreter. */
+export async function pythonPackages(runtimesDir: string, python: Python): Promise<PackageSet> {
+  const listed = join(runtimesDir, 'python', 'packages.txt');
+  const text = await readFile(listed);
+  const version = python.version.replace(/\.\d+$/, '');
+  return {
+    name: `python-${version}-${python.platform}-packages-${digestOf(text)}`,
+    async fill(folder, stop) {
+      const options = [
+        '--only-binary=:all:',
+        '--require-hashes',
+        '--no-deps',
+        '--no-compile',
+        '--no-input',
+        '--retries=1',
+      ];
+      const program = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'];
+      await runProgram(python.installer, [...program, ...options, '--target', folder, '--requirement', listed], {
+        timeoutMs: installTimeoutMs,
+        env: { ...process.env, PIP_ROOT_USER_ACTION: 'ignore', PIP_NO_WARN_SCRIPT_LOCATION: '1' },
+        ...(stop && { stop }),
+      });
+      // Without compiled files beside them, each import of a process would compile the sources again.
+      await runProgram(python.executable, ['-I', '-m', 'compileall', '-q', '-j', '0', folder], {
+        timeoutMs: installTimeoutMs,
+        ...(stop && { stop }),
+      });
+    },
+  };
+}
+
+/** The folder of the set below one of `roots`, or undefined if none has it. */
+export async function findPackages(roots: readonly string[], { name }: PackageSet): Promise<string | undefined> {
+  for (const root of roots) if (await isThere(join(root, name))) return join(root, name);
+  return undefined;
+}
+
+/** Installs the set below `root` if it is not there, and resolves with its folder. Rejects with ProgramError. */
+export async function installPackages(root: string, set: PackageSet, stop?: AbortSignal): Promise<string> {
+  const folder = join(root, set.name);
+  await fillFolder(folder, (partial) => set.fill(partial, stop));
+  return folder;
+}
+
+/** Where a clone or a release keeps the sets that were installed when it was built. */
+export const builtPackages = (runtimesDir: string): string => join(dirname(runtimesDir), 'build', 'packages');
+
+/**
+ * Installs the sets of the languages that the machine has below `root`. Returns a line for each that failed, such as
+ * without a network; the invoker tries again when it starts.
+ */
+export async function installImagePackages(
+  runtimesDir: string,
+  root: string,
+  python: Python | undefined,
+): Promise<string[]> {
+  const sets = [await nodePackages(runtimesDir), ...(python ? [await pythonPackages(runtimesDir, python)] : [])];
+  const notes = await Promise.all(
+    sets.map(async (set) => {
+      try {
+        await installPackages(root, set);
+        return [];
+      } catch (error) {
+        if (!(error instanceof ProgramError)) throw error;
+        return [`The packages ${set.name} could not be installed: ${error.lastLine}`];
+      }
+    }),
+  );
+  return notes.flat();
+}
+
+function digestOf(lock: Buffer): string {
+  return createHash('sha256').update(lock).digest('hex').slice(0, 12);
+}
