@@ -13,6 +13,7 @@ import { problemOf } from '../containers/container-factory.js';
 import { batchLimits, batchOf, outcomesOf } from '../containers/batch.js';
 import { gpuUserOf } from '../gpu-agent/gpu-desk.js';
 import type { GpuUser } from '../gpu-agent/gpu-desk.js';
+import { sleep } from '@gpuwhisk/common/system/clock';
 import type { PoolJob } from '../pool/action-queue.js';
 import type { Disposition, PoolMember } from '../pool/pool-member.js';
 import { endActivation, momentOf } from './activation-end.js';
@@ -27,6 +28,8 @@ import type { RunnableAction } from './runnable-action.js';
 
 /** Containers that may turn a run away as shutting down before the activation fails. */
 const maxTries = 3;
+/** How often it is looked whether a run may begin, while none may, ms. */
+const fenceLookMs = 100;
 
 /** Ready to be run. */
 interface Prepared {
@@ -49,6 +52,7 @@ export interface RunEnd {
 export class ActivationRun implements PoolJob {
   readonly key: string;
   readonly namespace: string;
+  readonly codeOf: string;
   readonly spec: ContainerSpec;
   readonly batch: number;
   /** Who gets a GPU; undefined: it needs none. */
@@ -64,6 +68,7 @@ export class ActivationRun implements PoolJob {
     ({
       key: this.key,
       namespace: this.namespace,
+      codeOf: this.codeOf,
       spec: this.spec,
       batch: this.batch,
     } = containerWanted(message, action));
@@ -76,7 +81,7 @@ export class ActivationRun implements PoolJob {
 
   async ready({ container }: PoolMember): Promise<string | undefined> {
     try {
-      const content = this.context.unlockArguments(this.message.content, this.message.lockedArgs);
+      const content = this.unlockedContent();
       const init = await this.initRequest(content, container, undefined);
       if (init === undefined) return 'its code could not be read';
       const beganMs = this.context.clock.monotonicMs();
@@ -102,7 +107,12 @@ export class ActivationRun implements PoolJob {
   }
 
   async run(member: PoolMember, onInitialized: () => void, jobs: readonly PoolJob[]): Promise<Disposition> {
-    const { records } = this.context;
+    const { records, mayBegin } = this.context;
+    if (mayBegin?.() === false) {
+      await this.untilMayBegin(mayBegin);
+      // It has not begun: the next start runs it, or the controller that takes over.
+      if (this.context.isClosing()) return 'discard';
+    }
     if (records.isFull) {
       await records.room();
       // It has not begun: the next life runs it.
@@ -127,6 +137,10 @@ export class ActivationRun implements PoolJob {
     }
   }
 
+  private async untilMayBegin(mayBegin: () => boolean): Promise<void> {
+    while (!mayBegin() && !this.context.isClosing()) await sleep(this.context.clock, fenceLookMs);
+  }
+
   /**
    * Marks it as started and decrypts its arguments; undefined if it ended because that failed. At once where nobody is
    * promised that the mark is durable.
@@ -149,9 +163,15 @@ export class ActivationRun implements PoolJob {
     this.failNow(whiskError('Failed to provision resources to run the action.'));
   }
 
+  /** Throws LockedParameterError. */
+  private unlockedContent(): ActivationMessage['content'] {
+    const { content, lockedArgs, lockedIn } = this.message;
+    return this.context.unlockArguments(content, lockedArgs, lockedIn);
+  }
+
   private unlocked(): Prepared | undefined {
     try {
-      return { run: this, content: this.context.unlockArguments(this.message.content, this.message.lockedArgs) };
+      return { run: this, content: this.unlockedContent() };
     } catch (error) {
       this.failNow(whiskError((error as Error).message));
       return undefined;

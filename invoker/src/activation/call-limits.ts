@@ -13,7 +13,7 @@ export function callLimits(
   { limits }: RunnableAction,
 ): CallLimits {
   const results = resultBoundsFor(resultBounds, user.limits);
-  return { timeoutMs: limits.timeout, logLimitBytes: limits.logs * MiB, ...results };
+  return { timeoutMs: limits.timeout, logLimitBytes: limits.logs * MiB, ...results, forNamespace: user.namespace.name };
 }
 
 /** Those of a run whose code is loaded: one that only measures keeps nobody waiting for long. */

@@ -1,3 +1,4 @@
+import { ownerOf } from '@gpuwhisk/common/messages';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { ContainerSpec } from '../containers/container-factory.js';
 import { grantKey, grantOf } from '../gpu-agent/gpu-desk.js';
@@ -8,13 +9,15 @@ export interface ContainerWanted {
   /** Activations with the same key may share a container. */
   key: string;
   namespace: string;
+  /** As PoolJob.codeOf. */
+  codeOf: string;
   spec: ContainerSpec;
   /** How many may run as one. */
   batch: number;
 }
 
 /** What the last caller of an action wanted, where it wanted nothing of its own. */
-const usual = new WeakMap<RunnableAction, ContainerWanted>();
+const usual = new WeakMap<RunnableAction, ContainerWanted & { executeOnly: boolean }>();
 
 /** The container that an activation of the action needs. */
 export function containerWanted(message: ActivationMessage, action: RunnableAction): ContainerWanted {
@@ -22,8 +25,9 @@ export function containerWanted(message: ActivationMessage, action: RunnableActi
     return wantedBy(message, action);
   }
   const before = usual.get(action);
-  if (before?.namespace === message.user.namespace.name) return before;
-  const wanted = wantedBy(message, action);
+  const executeOnly = message.executeOnly === true;
+  if (before?.namespace === message.user.namespace.name && before.executeOnly === executeOnly) return before;
+  const wanted = { ...wantedBy(message, action), executeOnly };
   usual.set(action, wanted);
   return wanted;
 }
@@ -38,9 +42,11 @@ function wantedBy(message: ActivationMessage, action: RunnableAction): Container
   const batch = message.gpuNeed?.batch ?? 1;
   // A batch has one caller's rights.
   const caller = batch === 1 ? '' : ` ${user.subject}`;
+  const rights = message.executeOnly === true ? ' execute-only' : '';
   return {
-    key: `${namespace} ${reference.path}/${reference.name} ${revision} ${binding}${place}${caller}`,
+    key: `${namespace} ${reference.path}/${reference.name} ${revision} ${binding}${place}${caller}${rights}`,
     namespace,
+    codeOf: `${ownerOf(reference.path)}${rights}`,
     batch,
     spec: {
       kind: action.runtime,

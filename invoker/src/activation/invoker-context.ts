@@ -32,6 +32,8 @@ export interface InvokerContext {
   unlockArguments: UnlockArguments;
   /** Of this node's GPUs; absent: there are none. */
   gpu?: GpuDesk;
+  /** Absent: always. */
+  mayBegin?: () => boolean;
   /** The invoker is being stopped: containers end because of that. */
   isClosing(): boolean;
 }

@@ -11,6 +11,11 @@ export interface PoolJob {
   readonly key: string;
   /** The invocation namespace: containers that had code of one are never another's. */
   readonly namespace: string;
+  /**
+   * Whose code it is, and whether the invocation namespace may read it. A container that ran code of one is never given to
+   * code of another: the code that came first could read the one that follows.
+   */
+  readonly codeOf: string;
   readonly spec: ContainerSpec;
   /** Jobs of its key that may run together as one, at most; 1: it runs alone. */
   readonly batch: number;
@@ -71,6 +76,7 @@ export class ActionQueue {
   constructor(
     readonly key: string,
     readonly namespace: string,
+    readonly codeOf: string,
     readonly spec: ContainerSpec,
     /** Jobs that may run as one, at most. */
     readonly batch: number,

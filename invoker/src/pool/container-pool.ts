@@ -72,7 +72,7 @@ export class ContainerPool {
     }
     let queue = this.queues.get(job.key);
     if (queue === undefined) {
-      queue = new ActionQueue(job.key, job.namespace, job.spec, job.batch, firstStartMs);
+      queue = new ActionQueue(job.key, job.namespace, job.codeOf, job.spec, job.batch, firstStartMs);
       this.queues.set(job.key, queue);
     }
     queue.keepsWarm = job.keepsWarm;

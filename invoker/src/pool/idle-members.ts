@@ -39,6 +39,7 @@ export function enoughOf(idle: readonly IdleMember[], neededMiB: number, memoryO
 /** Whether a container of another action can, unloaded, serve `queue` as one that is made for it. */
 export function canServe(factory: ContainerFactory, { queue: from, member }: IdleMember, queue: ActionQueue): boolean {
   const { canUnload, spec } = member.container;
-  if (!canUnload || from === queue || from.namespace !== queue.namespace) return false;
+  if (!canUnload || from === queue) return false;
+  if (from.namespace !== queue.namespace || from.codeOf !== queue.codeOf) return false;
   return factory.match(spec, queue.spec) === 'exact';
 }

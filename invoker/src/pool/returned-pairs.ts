@@ -1,11 +1,14 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container, ContainerFactory, ContainerSpec, Match } from '../containers/container-factory.js';
+import type { PoolJob } from './action-queue.js';
 import type { Measure } from './memory-budget.js';
 import type { Keeping, WaitingPairs } from './waiting-pairs.js';
 
-interface Pair {
+/** Which code a container has run: see PoolJob. */
+export type Provenance = Pick<PoolJob, 'namespace' | 'codeOf'>;
+
+interface Pair extends Provenance {
   container: Container;
-  namespace: string;
   /** Monotonic ms at which it was returned. */
   sinceMs: number;
 }
@@ -14,8 +17,9 @@ const maxPerNamespace = 8;
 const maxInAll = 32;
 
 /**
- * Containers that have run an action and unloaded it: each for the actions of the namespace whose code it ran, and for no
- * other's. There is a bounded number; the one that waits longest makes room.
+ * Containers that have run an action and unloaded it: each for actions of the same provenance, that is invoked by the same
+ * namespace and with code of the same owner, and for no other's. There is a bounded number for each namespace and in all;
+ * the one that waits longest makes room.
  */
 export class ReturnedPairs implements WaitingPairs {
   /** Longest waiting first. */
@@ -28,8 +32,8 @@ export class ReturnedPairs implements WaitingPairs {
   ) {}
 
   /** Takes an unloaded container with its memory. */
-  put(container: Container, namespace: string): void {
-    this.pairs.push({ container, namespace, sinceMs: this.clock.monotonicMs() });
+  put(container: Container, { namespace, codeOf }: Provenance): void {
+    this.pairs.push({ container, namespace, codeOf, sinceMs: this.clock.monotonicMs() });
     this.keeping.watch.set(container, () => {
       if (this.has(container)) this.replace(container);
     });
@@ -43,10 +47,13 @@ export class ReturnedPairs implements WaitingPairs {
     return this.pairs.filter((pair) => pair.namespace === namespace).length + coming < maxPerNamespace;
   }
 
-  /** One of the namespace that matches so, the last returned first; the caller's from now on with its memory. */
-  take(namespace: string, wanted: ContainerSpec, match: Exclude<Match, 'none'>): Container | undefined {
+  /** One of that provenance that matches so, the last returned first; the caller's from now on with its memory. */
+  take({ namespace, codeOf }: Provenance, wanted: ContainerSpec, match: Exclude<Match, 'none'>): Container | undefined {
     const found = this.pairs.findLast(
-      (pair) => pair.namespace === namespace && this.factory.match(pair.container.spec, wanted) === match,
+      (pair) =>
+        pair.namespace === namespace &&
+        pair.codeOf === codeOf &&
+        this.factory.match(pair.container.spec, wanted) === match,
     );
     if (found !== undefined) this.drop(found.container);
     return found?.container;

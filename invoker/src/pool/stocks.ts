@@ -7,6 +7,7 @@ import { MemoryBudget } from './memory-budget.js';
 import type { DeviceBudget } from './memory-budget.js';
 import { Removals } from './removals.js';
 import { ReturnedPairs } from './returned-pairs.js';
+import type { Provenance } from './returned-pairs.js';
 import { StemCells } from './stem-cells.js';
 import type { StemCellOptions } from './stem-cells.js';
 import { Unloading } from './unloading.js';
@@ -39,11 +40,11 @@ export class Stocks implements Keeping {
   }
 
   /** A container that waits for an action like this one, the caller's from now on with its memory. */
-  take(namespace: string, spec: ContainerSpec): Container | undefined {
+  take(provenance: Provenance, spec: ContainerSpec): Container | undefined {
     return (
-      this.returned.take(namespace, spec, 'exact') ??
+      this.returned.take(provenance, spec, 'exact') ??
       this.stemCells.take(spec) ??
-      this.returned.take(namespace, spec, 'subset')
+      this.returned.take(provenance, spec, 'subset')
     );
   }
 

@@ -86,7 +86,7 @@ export class Supply implements Recipient {
         this.checkLater(queue);
         return;
       }
-      const ready = this.stocks.take(queue.namespace, spec);
+      const ready = this.stocks.take(queue, spec);
       if (ready !== undefined) {
         this.adopt(queue, ready);
         continue;
@@ -150,7 +150,7 @@ export class Supply implements Recipient {
   readyAnother(queue: ActionQueue, job: PoolJob): void {
     if (queue.readying || this.closing || queue.idleCount() > 0) return;
     const { namespace, spec } = queue;
-    const ready = this.stocks.take(namespace, spec);
+    const ready = this.stocks.take(queue, spec);
     if (ready === undefined && !this.stocks.memory.claim(spec)) return;
     queue.readying = true;
     const startedMs = this.clock.monotonicMs();

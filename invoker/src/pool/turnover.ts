@@ -132,7 +132,7 @@ export class Turnover {
       settle?.();
       if (isUnloaded) {
         if (target !== undefined && target.waiting.length > 0) this.recipient.adopt(target, member.container);
-        else this.stocks.returned.put(member.container, queue.namespace);
+        else this.stocks.returned.put(member.container, queue);
         this.trim(queue);
       }
       if (target !== undefined) this.recipient.grow(target);

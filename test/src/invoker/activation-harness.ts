@@ -78,6 +78,8 @@ export class ActivationHarness {
   markSyncMs = 0;
   recordMs = 0;
   closing = false;
+  /** Whether runs may begin. */
+  mayBegin = true;
   /** Which containers can unload, and whether they end runs that are late by themselves. */
   unloading: 'all' | 'none' = 'all';
   endsLate = false;
@@ -171,6 +173,7 @@ export class ActivationHarness {
       recordLevels: loadConfig(),
       unlockArguments: createArgumentUnlock({ keys: { 'aes-128': [key128] } }),
       isClosing: () => this.closing,
+      mayBegin: () => this.mayBegin,
     };
   }
 }

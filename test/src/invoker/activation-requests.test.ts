@@ -59,15 +59,24 @@ describe('what an activation asks of its container', () => {
   });
 
   test('decrypts arguments for the environment and the run', async () => {
-    const lock = createParameterLock({ current: 'aes-128', keys: { 'aes-128': [key128] } }, seededRandom(1));
-    const locked = lock([
+    const lock = createParameterLock(
+      { current: 'aes-128', keys: { 'aes-128': [key128] }, bound: true },
+      seededRandom(1),
+    );
+    const given = [
       { key: 'name', value: { first: 'Ada' } },
       { key: 'SECRET', value: 'shh' },
-    ]);
+    ];
+    const locked = lock(given, 'guest/hello');
     const content = { ...Object.fromEntries(locked.map(({ key, value }) => [key, value])), plain: 1 };
-    await harness.run({ content, initArgs: ['SECRET'], lockedArgs: { name: 'aes-128', SECRET: 'aes-128' } });
+    const arguments_ = { content, initArgs: ['SECRET'], lockedArgs: { name: 'aes-128', SECRET: 'aes-128' } };
+    await harness.run({ ...arguments_, lockedIn: { name: 'guest/hello', SECRET: 'guest/hello' } });
     expect(harness.inits[0]?.env).toHaveProperty('SECRET', 'shh');
     expect(harness.runs[0]?.value).toEqual({ name: { first: 'Ada' }, plain: 1 });
+    const moved = { name: 'guest/hello', SECRET: 'guest/other' };
+    const { response } = await harness.run({ ...arguments_, activationId: 'b', lockedIn: moved });
+    expect(response).toMatchObject({ statusCode: 3, result: { error: expect.stringContaining("'SECRET'") } });
+    expect(harness.runs).toHaveLength(1);
   });
 
   test('whose arguments cannot be decrypted is recorded so and never run', async () => {

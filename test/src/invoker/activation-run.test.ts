@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { readActivation } from '@gpuwhisk/common/entities/activation-codec';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { JsonValue } from '@gpuwhisk/common/json';
+import { sleep } from '@gpuwhisk/common/system/clock';
 import type { RunnableAction } from '@gpuwhisk/invoker/activation/runnable-action';
 import { ActivationHarness, action, annotation } from './activation-harness.js';
 
@@ -29,6 +30,16 @@ describe('an activation', () => {
     expect(annotation(record, 'start')).toBe('cold');
     expect(annotation(record, 'waitTime')).toBe(100);
     expect(annotation(record, 'timeout')).toBe(false);
+  });
+
+  test('does not begin while the cluster may have given its invoker up', async () => {
+    harness.mayBegin = false;
+    const stored = harness.submit();
+    await harness.base.runUntil(sleep(harness.clock, 10_000));
+    expect([harness.inits.length, harness.runs.length]).toEqual([0, 0]);
+    harness.mayBegin = true;
+    await harness.base.runUntil(stored);
+    expect(harness.runs).toHaveLength(1);
   });
 
   test('in a warm container has no initTime', async () => {

@@ -38,6 +38,8 @@ export interface JobOptions extends Partial<ContainerSpec> {
   disposition?: Disposition;
   /** Default: one of its own for each action. */
   namespace?: string;
+  /** Whose code it is. Default: the namespace's. */
+  codeOf?: string;
   readiesAhead?: boolean;
   /** Containers with a GPU that its namespace may have idle. Default: any number. */
   keepsWarm?: number;
@@ -52,8 +54,8 @@ export class PoolHarness {
   readonly pool: ContainerPool;
   /** Largest sum of memory of all containers seen when a job began, MiB. */
   mostMiB = 0;
-  /** Whose code containers have had. */
-  private readonly namespaces = new Map<string, string>();
+  /** Which namespaces containers ran code for, and whose code. */
+  private readonly provenances = new Map<string, string>();
 
   private constructor(
     options: Partial<PoolOptions>,
@@ -69,10 +71,10 @@ export class PoolHarness {
       unloading: 'none',
       guest: {
         init: ({ env }, _, container) => {
-          const { __OW_NAMESPACE: namespace = '' } = env;
-          const had = this.namespaces.get(container) ?? namespace;
-          if (had !== namespace) throw new Error(`a container of ${had} is loaded for ${namespace}`);
-          this.namespaces.set(container, namespace);
+          const provenance = `${env.__OW_NAMESPACE} with code of ${env.codeOf}`;
+          const had = this.provenances.get(container) ?? provenance;
+          if (had !== provenance) throw new Error(`a container of ${had} is loaded for ${provenance}`);
+          this.provenances.set(container, provenance);
           return { afterMs: initMs, then: { do: 'result', value: {} } };
         },
         run: ({ value }) => ({
@@ -113,7 +115,8 @@ export class PoolHarness {
   /** Submits a job of the action `key`. */
   submit(key: string, options: JobOptions = {}): Promise<Ended> {
     const { ms = 1, disposition = 'keep', memoryMiB = 128, concurrency = 1, namespace = key } = options;
-    const env = { __OW_NAMESPACE: namespace };
+    const { codeOf = namespace } = options;
+    const env = { __OW_NAMESPACE: namespace, codeOf };
     const gpu = options.gpu && { gpu: options.gpu };
     const spec = { ...bareSpec(options.kind ?? kind, memoryMiB), concurrency, imports: options.imports ?? [], ...gpu };
     return new Promise((resolve, reject) => {
@@ -121,6 +124,7 @@ export class PoolHarness {
         settle: resolve,
         key,
         namespace,
+        codeOf,
         spec,
         batch: options.batch ?? 1,
         slackMs: () => Infinity,

@@ -47,6 +47,31 @@ describe('a container whose action was idle for long', () => {
     expect(other.container).not.toBe(first.container);
   });
 
+  test.each([
+    ['another owner', 'vendor'],
+    ['another owner, for execution only', 'vendor execute-only'],
+  ])('never serves code of %s', async (_, codeOf) => {
+    const harness = await open();
+    const first = await harness.run('a', ours);
+    await harness.clock.runFor(idleMs + 2000);
+    const bound = await harness.run('bound', { ...ours, codeOf });
+    expect(bound.start).toBe('cold');
+    expect(bound.container).not.toBe(first.container);
+    // Each serves what has its own provenance.
+    expect((await harness.run('b', ours)).container).toBe(first.container);
+    await harness.clock.runFor(idleMs + 2000);
+    expect((await harness.run('bound2', { ...ours, codeOf })).container).toBe(bound.container);
+  });
+
+  test('of one owner never serves what is for execution only', async () => {
+    const harness = await open();
+    const readable = await harness.run('a', { ...ours, codeOf: 'vendor' });
+    await harness.clock.runFor(idleMs + 2000);
+    const closed = await harness.run('b', { ...ours, codeOf: 'vendor execute-only' });
+    expect(closed).toMatchObject({ start: 'cold' });
+    expect(closed.container).not.toBe(readable.container);
+  });
+
   test('is destroyed if nobody wants it for as long again', async () => {
     const harness = await open();
     await harness.run('a', ours);
@@ -145,10 +170,11 @@ describe('a container that idles with another action', () => {
     expect(await harness.run('b', ours)).toMatchObject({ start: 'injected', container: first.container });
   });
 
-  test('not if it is of another namespace, or of another size', async () => {
+  test("not if it is of another namespace, had another owner's code, or is of another size", async () => {
     const harness = await open();
     await harness.run('a', ours);
     await harness.clock.runFor(graceMs + 2000);
+    expect((await harness.run('bound', { ...ours, codeOf: 'vendor' })).start).toBe('cold');
     expect((await harness.run('o', { namespace: 'others' })).start).toBe('cold');
     expect((await harness.run('b', { ...ours, memoryMiB: 256 })).start).toBe('cold');
   });
@@ -203,6 +229,14 @@ describe('memory that somebody needs', () => {
     stop = true;
     await harness.clock.runUntil(work);
   });
+});
+
+test('memory that code of another owner needs comes from a container that is destroyed, not unloaded', async () => {
+  const harness = await open({ memoryMiB: 128 });
+  const first = await harness.run('a', ours);
+  const bound = await harness.run('bound', { ...ours, codeOf: 'vendor' });
+  expect(bound.start).toBe('cold');
+  expect(bound.container).not.toBe(first.container);
 });
 
 describe('a container whose action failed', () => {

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
+import { RefusedRecords, deleteRefused, listRefused, readRefused } from '@gpuwhisk/common/activations/refused-records';
 import { createLogger } from '@gpuwhisk/common/logging';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import { StoreRefusedError, StoreWriteError } from '@gpuwhisk/common/store/store-error';
@@ -18,6 +19,9 @@ describe('the record writer', () => {
   /** Refused, if it is larger than `largest`. */
   let poison: string | undefined;
   let largest: number;
+  /** Only refused while its JSON has this. */
+  let poisonIn: string;
+  let failingPuts: number;
   let stored: string[];
   let writer: RecordWriter;
 
@@ -28,14 +32,22 @@ describe('the record writer', () => {
     failures = 0;
     poison = undefined;
     largest = 0;
+    poisonIn = '';
+    failingPuts = 0;
     stored = [];
     store = storeLike(inner, {
       createMany(database, documents) {
         batches.push(documents.length);
         if (failures-- > 0) return Promise.reject(new StoreWriteError('disk full'));
-        const isRefused = documents.some((document) => document._id === poison && sizeOf(document) > largest);
+        const isRefused = documents.some(
+          (document) =>
+            document._id === poison && sizeOf(document) > largest && JSON.stringify(document).includes(poisonIn),
+        );
         if (isRefused) return Promise.reject(new StoreRefusedError('refused', largest > 0));
         return inner.createMany(database, documents);
+      },
+      put(...given) {
+        return failingPuts-- > 0 ? Promise.reject(new StoreWriteError('disk full')) : inner.put(...given);
       },
     });
     writer = new RecordWriter(store, clock, logger, { maxBatch: 3, gatherMs: 10, maxPendingBytes: 100_000 });
@@ -94,7 +106,60 @@ describe('the record writer', () => {
     poison = undefined;
     await clock.runFor(5000);
     expect(stored.at(-1)).toBe('b');
-    expect(writer.pending).toBe(0);
+    expect((await read('b')).text).toBe('record b');
+    expect([writer.pending, writer.refused]).toEqual([0, 0]);
+  });
+
+  test('a record that is refused for good is set aside; one without its contents stands in its place, and it is over', async () => {
+    poison = 'b';
+    poisonIn = '"bad"';
+    const contents = { logs: ['a line'], response: { statusCode: 2, result: { text: 'bad' } } };
+    writer.add({ _id: 'b', activationId: 'b', ...contents }, () => stored.push('b'));
+    add('a');
+    await clock.runFor(2000);
+    expect([...stored].sort()).toEqual(['a', 'b']);
+    expect([writer.pending, writer.pendingBytes, writer.isFull, writer.refused]).toEqual([0, 0, false, 1]);
+    const result = { error: 'The record was refused by the store.' };
+    expect(await read('b')).toMatchObject({ activationId: 'b', response: { statusCode: 2, result } });
+    const [kept] = await clock.runUntil(listRefused(store, { limit: 10 }));
+    expect(kept).toMatchObject({ id: 'b', reason: 'refused' });
+    expect(await clock.runUntil(readRefused(store, 'b'))).toMatchObject(contents);
+    expect(await clock.runUntil(deleteRefused(store, 'b'))).toBe(true);
+    expect(await clock.runUntil(listRefused(store, { limit: 10 }))).toEqual([]);
+  });
+
+  test('where the one in its place is refused as well, the record is only in the list, and it is over', async () => {
+    poison = 'b';
+    add('b');
+    await clock.runFor(5000);
+    expect([stored, writer.pending, writer.refused]).toEqual([['b'], 0, 1]);
+    await expect(read('b')).rejects.toThrow();
+    expect(await clock.runUntil(readRefused(store, 'b'))).toEqual({ _id: 'b', text: 'record b' });
+  });
+
+  test('a store that is out of order while a record is set aside loses nothing', async () => {
+    poison = 'b';
+    failingPuts = 3;
+    add('b');
+    await clock.runFor(900);
+    expect([stored, writer.pending]).toEqual([[], 1]);
+    await clock.runFor(5000);
+    expect([stored, writer.pending, writer.refused]).toEqual([['b'], 0, 1]);
+  });
+
+  test('of records that are refused the newest are kept', async () => {
+    const aside = new RefusedRecords(store, clock, logger, { maxRecords: 2, maxBytes: 5000 });
+    const listed = async (): Promise<string[]> =>
+      (await clock.runUntil(listRefused(store, { limit: 10 }))).map(({ id }) => id);
+    for (const id of ['a', 'd', 'c']) {
+      await clock.runUntil(aside.keep({ _id: id }, 'refused'));
+      await clock.runFor(100);
+    }
+    expect(await listed()).toEqual(['c', 'd']);
+    await clock.runUntil(aside.keep({ _id: 'large', text: 'x'.repeat(4980) }, 'refused'));
+    await clock.runFor(200);
+    expect(await listed()).toEqual(['large']);
+    expect(aside.count).toBe(4);
   });
 
   test('a store that fails for all is asked less, by one write at a time, until it answers again', async () => {

@@ -10,7 +10,7 @@ import { newDataDir, removeDataDir, startPlatform, until } from './running-platf
 import type { RunningPlatform } from './running-platform.js';
 import { manifestWithStemCells, prewarmersOf } from './stem-cells.js';
 
-const operator =
+const otherAuth =
   '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
 const caseMs = 120_000;
 
@@ -66,7 +66,7 @@ describe.each<[family: string, kind: string, code: () => string | Buffer, isHere
     const flags = ['--memory', '256', '--runtimes', manifest, '--set', 'pool.pauseGraceMs=300'];
     platform = await startPlatform({ dataDir, flags });
     const text = code();
-    for (const api of [platform.api, platform.api.as(operator)]) {
+    for (const api of [platform.api, platform.api.as(otherAuth)]) {
       for (const name of ['one', 'other']) await api.putAction(name, text, { kind });
       await api.putAction('late', text, { kind, limits: { timeout: 500 } });
     }
@@ -102,7 +102,7 @@ describe.each<[family: string, kind: string, code: () => string | Buffer, isHere
       const next = await run(platform.api, 'one');
       if (family !== 'nodejs') expect(next).toEqual({ result, start: 'injected' });
       else expect(next).toEqual({ result: { pid: expect.any(Number), started: expect.any(String) }, start: 'cold' });
-      const foreign = await run(platform.api.as(operator), 'one');
+      const foreign = await run(platform.api.as(otherAuth), 'one');
       expect(foreign.start).toBe('cold');
       expect(foreign.result).toEqual({ pid: expect.any(Number), started: expect.any(String) });
       expect(foreign.result).not.toEqual(result);
