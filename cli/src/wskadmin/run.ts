@@ -1,13 +1,22 @@
 import { WskError } from '../errors.js';
+import { dataFolderOf, isLoopback, readOperatorKey } from '../operator-key.js';
 import { defaultApiVersion, propertiesFile, readProperties, type Settings } from '../settings.js';
 import { createAdminClient } from './admin-client.js';
 import { parseGiven, takeOptions, UsageError, usageOf, type OptionSpec } from './arguments.js';
 import { exitCodes, type AdminCommand } from './command.js';
 import { dataCommands } from './data-commands.js';
 import { limitsCommands } from './limits-commands.js';
+import { refusedCommands } from './refused-commands.js';
+import { retireCommands } from './retire-commands.js';
 import { userCommands } from './user-commands.js';
 
-const commands: readonly AdminCommand[] = [...userCommands, ...limitsCommands, ...dataCommands];
+const commands: readonly AdminCommand[] = [
+  ...userCommands,
+  ...limitsCommands,
+  ...dataCommands,
+  ...refusedCommands,
+  ...retireCommands,
+];
 
 const globalOptions: readonly OptionSpec[] = [
   { names: ['--apihost'], type: 'text', help: 'the platform, such as http://localhost:3233' },
@@ -18,10 +27,11 @@ const globalOptions: readonly OptionSpec[] = [
 
 const summary = `usage: wskadmin [--apihost HOST] [--auth UUID:KEY] [-i] COMMAND ...
 
-${commands.map(({ words, help }) => `  ${words.join(' ').padEnd(16)}${help}`).join('\n')}
+${commands.map(({ words, help }) => `  ${words.join(' ').padEnd(20)}${help}`).join('\n')}
 
-Host and key come from these flags, else from WHISK_APIHOST and WHISK_ADMIN_AUTH, else from APIHOST and ADMIN_AUTH
-(or AUTH) of ~/.wskprops. The key must be an operator's; standalone's is that of whisk.system.`;
+Host and key come from these flags, else from WHISK_APIHOST and WHISK_ADMIN_AUTH, else from APIHOST and ADMIN_AUTH of
+~/.wskprops. The key must be an operator's. For a host on this machine it may be left out where a standalone server's data
+folder, .gpuwhisk here or GPUWHISK_DATA_DIR, has it.`;
 
 function settingsFrom(values: Map<string, unknown>, environment: NodeJS.ProcessEnv): Settings {
   const properties = readProperties(propertiesFile(environment));
@@ -30,17 +40,28 @@ function settingsFrom(values: Map<string, unknown>, environment: NodeJS.ProcessE
     return typeof value === 'string' ? value : undefined;
   };
   const apiHost = text('apihost') ?? environment['WHISK_APIHOST'] ?? properties.get('APIHOST') ?? '';
-  const key = properties.get('ADMIN_AUTH') ?? properties.get('AUTH') ?? '';
+  const given = text('auth') ?? environment['WHISK_ADMIN_AUTH'] ?? properties.get('ADMIN_AUTH');
   return {
     apiHost: apiHost.replace(/\/+$/, ''),
     apiVersion: defaultApiVersion,
-    auth: text('auth') ?? environment['WHISK_ADMIN_AUTH'] ?? key,
+    auth: given ?? keptKey(apiHost, environment) ?? properties.get('AUTH') ?? '',
     cert: properties.get('CERT') ?? '',
     key: properties.get('KEY') ?? '',
     insecure: values.get('insecure') === true,
     gatewayToken: '',
     gatewayTenant: '',
   };
+}
+
+/** The operator's key that this machine's standalone server keeps, if the request goes there and the key may be read. */
+function keptKey(apiHost: string, environment: NodeJS.ProcessEnv): string | undefined {
+  if (!isLoopback(apiHost)) return undefined;
+  try {
+    return readOperatorKey(dataFolderOf(environment));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
+    return undefined;
+  }
 }
 
 /** Runs one command line, without the leading `node wskadmin`, and returns its exit code. */

@@ -9,6 +9,14 @@ export interface WindowCounters {
   add(key: string, amount?: number): Awaitable<number>;
 }
 
+/** A hold that is not over. */
+export interface Held {
+  key: string;
+  token: string;
+  /** It ends by itself after so long. */
+  leftMs: number;
+}
+
 /** Who holds what: each key has holders, named by tokens, that count until they release it or their time is over. */
 export interface Holds {
   /** Holds `key` for at most `ttlMs`; a token that holds it already holds it for so long from now. Gives the number of holders. */
@@ -19,6 +27,8 @@ export interface Holds {
   count(key: string): Awaitable<number>;
   /** The holders of `key`, in no particular order. */
   tokens(key: string): Awaitable<string[]>;
+  /** The holders of all keys, in no particular order: takes as long as there are keys in the state. */
+  all(): Awaitable<Held[]>;
 }
 
 /** A right that one holder has at a time. */

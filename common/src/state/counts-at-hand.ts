@@ -89,5 +89,6 @@ function holdsAtHand(shared: Holds, own: Holds, onAway: OnAway): Holds {
     },
     count: (key) => either(shared.count(key), () => own.count(key), onAway),
     tokens: (key) => either(shared.tokens(key), () => own.tokens(key), onAway),
+    all: () => either(shared.all(), () => own.all(), onAway),
   };
 }

@@ -1,6 +1,6 @@
 import { ShortLivedMap } from '../short-lived-map.js';
 import type { Clock } from '../system/clock.js';
-import type { Holds } from './cluster-state.js';
+import type { Held, Holds } from './cluster-state.js';
 
 /** The holders of one key. */
 interface Holders {
@@ -49,6 +49,19 @@ export class EmbeddedHolds implements Holds {
 
   tokens(key: string): string[] {
     return this.count(key) === 0 ? [] : (this.keys.get(key)?.expiries.keys() ?? []);
+  }
+
+  all(): Held[] {
+    const nowMs = this.clock.monotonicMs();
+    return this.keys
+      .keys()
+      .filter((key) => this.count(key) > 0)
+      .flatMap((key) =>
+        (this.keys.get(key)?.expiries.entries() ?? []).map(([token, expiresMs]) => ({
+          ...{ key, token },
+          leftMs: expiresMs - nowMs,
+        })),
+      );
   }
 
   private forgetOver(holders: Holders, nowMs: number): void {

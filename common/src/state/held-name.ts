@@ -1,9 +1,9 @@
 import type { Logger } from '../logging.js';
 import { sleep } from '../system/clock.js';
 import type { Clock, Timer } from '../system/clock.js';
-import { StateUnavailableError } from './cluster-state.js';
 import type { ClusterState, Lease } from './cluster-state.js';
 import { InstanceIdError } from './instance-ids.js';
+import type { LifeFence } from './life-fence.js';
 
 /** What a name is held with. */
 export interface HeldNameOptions {
@@ -16,6 +16,10 @@ export interface HeldNameOptions {
   name: string;
   /** Of what only one process at a time can be: the next life of a process takes the name over at once. */
   holder: string;
+  /** Told each time that the name is confirmed to be this process's. */
+  fence?: LifeFence;
+  /** Whether this process was retired: asked where the cluster had lost the name. */
+  isRetired: () => Promise<boolean>;
   /** Another process has the name now. */
   onLost: () => void;
 }
@@ -26,23 +30,28 @@ export interface HeldName {
   close(): Promise<void>;
 }
 
-const leaseMs = 3000;
+/** How long a name is held without a renewal, ms. */
+export const nameLeaseMs = 3000;
 const renewMs = 1000;
+
+/** The lease of a process's name. */
+export const nameLease = (sort: string, name: string): string => `name ${sort} ${name}`;
+
 const retryMs = 100;
 /** A holder that is gone, or a state that has begun with nothing, lets the name go by then. */
-const waitMs = leaseMs + 2000;
+const waitMs = nameLeaseMs + 2000;
 
 /** Takes a name for the life of this process. Throws InstanceIdError where another process has it, and StateUnavailableError. */
 export async function holdName(options: HeldNameOptions): Promise<HeldName> {
-  const { state, clock, logger, sort, name, holder, onLost } = options;
-  const leaseName = `name ${sort} ${name}`;
+  const { state, clock, logger, sort, name, holder, fence, isRetired, onLost } = options;
+  const leaseName = nameLease(sort, name);
   let lease = await take();
   let closed = false;
   let timer: Timer;
 
   async function take(): Promise<Lease> {
     for (const untilMs = clock.monotonicMs() + waitMs; ;) {
-      const taken = await state.acquireLease(leaseName, holder, leaseMs);
+      const taken = await state.acquireLease(leaseName, holder, nameLeaseMs);
       if (taken !== undefined) return taken;
       if (clock.monotonicMs() >= untilMs) {
         throw new InstanceIdError(`'${name}' is the name of another process of the ${sort}, which runs`);
@@ -53,10 +62,16 @@ export async function holdName(options: HeldNameOptions): Promise<HeldName> {
 
   /** False: another process has the name. */
   async function keep(): Promise<boolean> {
-    if (await state.renewLease(lease, leaseMs)) return true;
-    const taken = await state.acquireLease(leaseName, holder, leaseMs);
+    if (await state.renewLease(lease, nameLeaseMs)) {
+      fence?.confirmed();
+      return true;
+    }
+    const taken = await state.acquireLease(leaseName, holder, nameLeaseMs);
     if (taken !== undefined) {
+      // Where that cannot be told, the name is taken again and the question asked again.
+      if (await isRetired()) return false;
       lease = taken;
+      fence?.confirmed();
       return true;
     }
     // A state that has begun with nothing gives no lease for a while, and knows no holder.
@@ -66,13 +81,13 @@ export async function holdName(options: HeldNameOptions): Promise<HeldName> {
   async function look(): Promise<void> {
     try {
       if (!(await keep()) && !closed) {
-        logger.fatal({ name }, `another process of the ${sort} has this one's name: this one ends`);
+        logger.fatal({ name }, `this process was retired, or another of the ${sort} has its name: it ends`);
         onLost();
         return;
       }
     } catch (error) {
-      if (!(error instanceof StateUnavailableError)) throw error;
-      logger.warn({ error: error.message }, 'the name of this process was not kept in the cluster');
+      // Of the state, or of the store where the retirement is.
+      logger.warn({ error: String(error) }, 'the name of this process was not kept in the cluster');
     }
     if (!closed) timer = clock.setBackgroundTimer(renewMs, () => void look());
   }

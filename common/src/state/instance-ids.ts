@@ -1,6 +1,7 @@
 import { sleep } from '../system/clock.js';
 import type { Clock, Timer } from '../system/clock.js';
 import type { ClusterState } from './cluster-state.js';
+import type { ProcessRegistry } from './process-registry.js';
 
 /** Thrown where a number cannot be had; `message` says why. */
 export class InstanceIdError extends Error {
@@ -11,11 +12,13 @@ export class InstanceIdError extends Error {
 export interface InstanceIdRequest {
   state: ClusterState;
   clock: Clock;
-  /** `invokers` or `controllers`: numbers are their own. */
-  sort: string;
-  /** Of one process of the cluster: it gets the same number each time. */
+  /** Which numbers belong to which data folders. */
+  registry: ProcessRegistry;
+  /** Of one process of the cluster at a time. */
   name: string;
-  /** The number that it had, should the cluster have forgotten. */
+  /** The id of its data folder, which gets the same number each time. */
+  holder: string;
+  /** The number that the folder had, should the cluster have forgotten. */
   hadBefore?: number;
 }
 
@@ -25,11 +28,12 @@ const retryMs = 100;
 const maxTries = 200;
 
 /**
- * The number of a process: the one that its name has, else the one that it had, else the smallest that no name has.
- * Throws InstanceIdError, and StateUnavailableError.
+ * The number of a process: the one that its data folder has, else the smallest that none has. A number stays with its folder,
+ * whose start marks tell what began under it. Throws InstanceIdError, StateUnavailableError, and the errors of the store.
  */
 export async function assignInstanceId(request: InstanceIdRequest): Promise<number> {
-  const { state, clock, sort, name } = request;
+  const { state, clock, name } = request;
+  const { sort } = request.registry;
   for (let tries = 0; tries < maxTries; tries++) {
     const lease = await state.acquireLease(`instances ${sort}`, `${name} ${process.pid}`, leaseMs);
     if (lease !== undefined) {
@@ -44,30 +48,61 @@ export async function assignInstanceId(request: InstanceIdRequest): Promise<numb
   throw new InstanceIdError(`'${name}' got no number among the ${sort}: others hold the right to give them out`);
 }
 
-async function assign({ state, sort, name, hadBefore }: InstanceIdRequest): Promise<number> {
-  const table = `instances ${sort}`;
-  const rows = await state.rows(table);
-  const own = rows.get(name);
-  if (typeof own === 'number') return own;
-  const owners = new Map([...rows].map(([owner, number]) => [number, owner]));
-  if (hadBefore !== undefined) {
-    const owner = owners.get(hadBefore);
-    if (owner !== undefined) {
+async function assign({ state, registry, name, holder, hadBefore }: InstanceIdRequest): Promise<number> {
+  const { sort } = registry;
+  const known = await registry.all();
+  const own = known.find((process) => process.holder === holder);
+  if (own?.retired !== undefined) {
+    throw new InstanceIdError(
+      `this data folder is that of number ${own.number} of the ${sort}, '${own.name}', which was retired: start with an empty one`,
+    );
+  }
+  if (own !== undefined && own.name !== name) {
+    // A copy of the folder may be in use under its name.
+    throw new InstanceIdError(
+      `this data folder is that of number ${own.number} of the ${sort}, '${own.name}': start it with --name ${own.name}`,
+    );
+  }
+  const namesake = known.find((process) => process.name === name && process.retired === undefined);
+  if (namesake !== undefined && namesake !== own) {
+    const command = `wskadmin ${sort.replace(/s$/, '')} retire ${name}`;
+    throw new InstanceIdError(
+      `'${name}' of the ${sort} has number ${namesake.number} with another data folder: start it with that one, or retire it (${command})`,
+    );
+  }
+  const number = own?.number ?? (await take());
+  await state.setRow(`instances ${sort}`, name, number);
+  return number;
+
+  async function take(): Promise<number> {
+    const rows = await state.rows(`instances ${sort}`);
+    // Those of releases that did not register are in the cluster's state only.
+    const owners = new Map([...rows].map(([owner, number]) => [number, owner]));
+    for (const process of known) owners.set(process.number, process.name);
+    const before = hadBefore ?? rows.get(name);
+    const owner = owners.get(before ?? -1);
+    if (hadBefore !== undefined && owner !== undefined && owner !== name) {
       throw new InstanceIdError(`number ${hadBefore} of the ${sort}, which '${name}' had, belongs to '${owner}' now`);
     }
+    const isTaken = (number: number): boolean => known.some((process) => process.number === number);
+    let number = typeof before === 'number' && !isTaken(before) ? before : 0;
+    while (isTaken(number) || (owners.has(number) && owners.get(number) !== name)) number++;
+    if (!(await registry.add({ number, name, holder }))) {
+      throw new InstanceIdError(`number ${number} of the ${sort} was given to another process meanwhile: start again`);
+    }
+    return number;
   }
-  let number = hadBefore ?? 0;
-  while (hadBefore === undefined && owners.has(number)) number++;
-  await state.setRow(table, name, number);
-  return number;
 }
 
 /** Less, with the time to connect again, than what a state that has begun with nothing waits before it gives a lease. */
 const tellMs = 1000;
 
+/** The table of when each process was last there, epoch ms by its own clock. */
+export const lifeSigns = (sort: string): string => `alive ${sort}`;
+
 /** Has the cluster know the number of a process for as long as it runs, should its state forget. */
 export function keepInstanceId(
-  { state, clock, sort, name }: InstanceIdRequest,
+  { state, clock, registry: { sort }, name }: InstanceIdRequest,
   number: number,
   onWarning: (warning: Error) => void,
 ): { close(): void } {
@@ -76,6 +111,7 @@ export function keepInstanceId(
   const tell = async (): Promise<void> => {
     try {
       await state.setRow(`instances ${sort}`, name, number);
+      await state.setRow(lifeSigns(sort), name, clock.now());
     } catch (error) {
       onWarning(error as Error);
     }

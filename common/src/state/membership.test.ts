@@ -7,6 +7,9 @@ import type { ClusterState } from './cluster-state.js';
 import { holdName } from './held-name.js';
 import type { HeldName } from './held-name.js';
 import { assignInstanceId, InstanceIdError } from './instance-ids.js';
+import { LifeFence } from './life-fence.js';
+import { ProcessRegistry } from './process-registry.js';
+import { simulatedStore } from '../store/simulated-store.js';
 import { embeddedState } from './embedded-state.js';
 import { Membership } from './membership.js';
 import { simulatedState } from './simulated-state.js';
@@ -59,14 +62,14 @@ test('members know each other until one goes, or is silent', async () => {
   expect([...(one?.members().keys() ?? [])].sort()).toEqual(['one', 'three']);
 });
 
+const store = () => simulatedStore({ clock: systemClock, random: seededRandom(1) });
+
 test('each name has a number of its own, and keeps it', async () => {
   const state = embeddedState(systemClock);
-  const numberOf = (name: string, hadBefore?: number): Promise<number> =>
+  const registry = new ProcessRegistry(store(), 'invokers');
+  const numberOf = (name: string, hadBefore?: number, holder = `folder of ${name}`): Promise<number> =>
     assignInstanceId({
-      state,
-      clock: systemClock,
-      sort: 'invokers',
-      name,
+      ...{ state, clock: systemClock, registry, name, holder },
       ...(hadBefore !== undefined && { hadBefore }),
     });
   expect(await Promise.all([numberOf('a'), numberOf('b')]).then((both) => both.sort())).toEqual([0, 1]);
@@ -77,8 +80,45 @@ test('each name has a number of its own, and keeps it', async () => {
   await state.deleteRow('instances invokers', 'a');
   await state.deleteRow('instances invokers', 'c');
   expect(await numberOf('c', 2)).toBe(2);
-  expect(await numberOf('d')).toBe(first);
-  await expect(numberOf('a', first)).rejects.toBeInstanceOf(InstanceIdError);
+  expect(await numberOf('d')).toBe(3);
+  expect(await numberOf('a')).toBe(first);
+  await expect(numberOf('renamed', first, 'folder of a')).rejects.toThrow('start it with --name a');
+  await expect(numberOf('e', first)).rejects.toBeInstanceOf(InstanceIdError);
+});
+
+test('a number is never given to another data folder, and a retired one to none', async () => {
+  const state = embeddedState(systemClock);
+  const registry = new ProcessRegistry(store(), 'invokers');
+  const numberOf = (name: string, holder: string): Promise<number> =>
+    assignInstanceId({ state, clock: systemClock, registry, name, holder });
+  expect([await numberOf('a', 'old'), await numberOf('b', 'other')]).toEqual([0, 1]);
+  await expect(numberOf('a', 'new')).rejects.toThrow(
+    "'a' of the invokers has number 0 with another data folder: start it with that one, or retire it (wskadmin invoker retire a)",
+  );
+  await registry.retire(0, { silentSinceMs: 1, takenOverBy: 0, isSettled: false });
+  await expect(numberOf('a', 'old')).rejects.toThrow("number 0 of the invokers, 'a', which was retired");
+  await expect(numberOf('renamed', 'old')).rejects.toThrow('which was retired');
+  expect(await numberOf('a', 'new')).toBe(2);
+  for (const name of ['a', 'b']) await state.deleteRow('instances invokers', name);
+  expect([await numberOf('c', 'third'), await numberOf('a', 'new')]).toEqual([3, 2]);
+});
+
+test('nothing begins after a silence of all engines until the name is confirmed', async () => {
+  const clock = movedClock();
+  const fence = new LifeFence(clock, 8000);
+  for (let second = 0; second < 20; second++) {
+    await clock.move(1000);
+    fence.heard();
+  }
+  expect(fence.isOpen).toBe(true);
+  await clock.move(8001);
+  // As one that wakes up: it is heard again before anything asks.
+  fence.heard();
+  expect(fence.isOpen).toBe(false);
+  fence.heard();
+  expect(fence.isOpen).toBe(false);
+  fence.confirmed();
+  expect(fence.isOpen).toBe(true);
 });
 
 describe('the name of a process', () => {
@@ -90,16 +130,30 @@ describe('the name of a process', () => {
     // One process whose way to the state can be cut.
     const cut = simulatedState(state, { clock, random: seededRandom(1) });
     const lost: string[] = [];
+    const retired = new Set<string>();
+    const store = { isAway: false };
+    const fence = new LifeFence(clock, 5000);
     const logger = createLogger({ level: 'silent' });
     const hold = (holder: string, sort = 'invokers', where: ClusterState = state): Promise<HeldName> =>
-      holdName({ state: where, clock, logger, sort, name: 'a', holder, onLost: () => lost.push(holder) });
+      holdName({
+        state: where,
+        clock,
+        logger,
+        sort,
+        name: 'a',
+        holder,
+        fence,
+        isRetired: () =>
+          store.isAway ? Promise.reject(new Error('the store is away')) : Promise.resolve(retired.has(holder)),
+        onLost: () => lost.push(holder),
+      });
     const passing = async <Result>(work: Promise<Result>): Promise<Result> => {
       let isOver = false;
       void work.finally(() => (isOver = true));
       while (!isOver) await clock.move(100);
       return work;
     };
-    return { clock, state, cut, lost, hold, passing };
+    return { clock, state, cut, lost, retired, store, fence, hold, passing };
   }
 
   test('is refused to another one for as long as the first is alive', async () => {
@@ -150,5 +204,35 @@ describe('the name of a process', () => {
     expect(lost).toEqual(['one']);
     await passing(first.close());
     await (await second).close();
+  });
+
+  test('is lost to a retirement that came while the cluster was out of reach', async () => {
+    const { clock, state, cut, lost, retired, hold, passing } = cluster();
+    const first = await passing(hold('one', 'invokers', cut));
+    cut.cutOff(true);
+    await clock.move(4000);
+    expect(await state.currentLease(lease)).toBeUndefined();
+    retired.add('one');
+    cut.cutOff(false);
+    await clock.move(3000);
+    expect(lost).toEqual(['one']);
+    await passing(first.close());
+  });
+
+  test('is not confirmed before the store has told whether there was a retirement meanwhile', async () => {
+    const { clock, cut, lost, retired, store, fence, hold, passing } = cluster();
+    const first = await passing(hold('one', 'invokers', cut));
+    cut.cutOff(true);
+    await clock.move(8000);
+    expect(fence.isOpen).toBe(false);
+    retired.add('one');
+    store.isAway = true;
+    cut.cutOff(false);
+    await clock.move(10_000);
+    expect([fence.isOpen, lost]).toEqual([false, []]);
+    store.isAway = false;
+    await clock.move(3000);
+    expect([fence.isOpen, lost]).toEqual([false, ['one']]);
+    await passing(first.close());
   });
 });

@@ -64,6 +64,7 @@ export function simulatedState(inner: ClusterState, options: SimulatedStateOptio
       release: (key, token) => ask(() => own.release(key, token)),
       count: (key) => ask(() => own.count(key)),
       tokens: (key) => ask(() => own.tokens(key)),
+      all: () => ask(() => own.all()),
     };
   };
   return {

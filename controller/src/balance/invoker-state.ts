@@ -44,6 +44,16 @@ export class InvokerState {
     return this.isEnabled && nowMs - this.heardMs < silentMs ? this.current : 'down';
   }
 
+  /** Nothing could be heard for so long, ms: its silence was none. */
+  excuse(ms: number): void {
+    this.heardMs += ms;
+  }
+
+  /** How long it has said nothing, ms. */
+  silenceMs(nowMs: number): number {
+    return nowMs - this.heardMs;
+  }
+
   /** It says that it is there; true if it was not. */
   heard({ name, isEnabled = true }: PingMessage, nowMs: number): boolean {
     const wasDown = this.health(nowMs) === 'down';

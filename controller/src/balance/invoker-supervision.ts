@@ -17,9 +17,13 @@ export interface SupervisionDependencies {
   instance: number;
   /** Sends an activation to an invoker whose end tells whether it works. */
   test: (invoker: number) => void;
+  /** Whether pings can be read now: a broker that is gone makes no invoker silent. Absent: always. */
+  isReadable?: () => boolean;
 }
 
-const topic = 'health';
+/** The topic of pings. */
+export const healthTopic = 'health';
+const topic = healthTopic;
 const maxInFlight = 1000;
 const maxPendingMessages = 10_000;
 /** How often an invoker that is not up is tested, ms. One that never was up is forgotten once it is silent. */
@@ -37,6 +41,8 @@ export class InvokerSupervision {
   private subscription: Subscription | undefined;
   private timer: Timer | undefined;
   private list: BalancedInvoker[] = [];
+  private openedMs = Infinity;
+  private lookedMs = 0;
 
   constructor(private readonly dependencies: SupervisionDependencies) {}
 
@@ -47,6 +53,7 @@ export class InvokerSupervision {
       this.take(delivery.message);
       delivery.done();
     });
+    this.openedMs = this.lookedMs = this.dependencies.clock.monotonicMs();
     this.look();
   }
 
@@ -68,6 +75,12 @@ export class InvokerSupervision {
     const nowMs = this.dependencies.clock.monotonicMs();
     const byNumber = [...this.states].sort(([one], [other]) => one - other);
     return Object.fromEntries(byNumber.map(([, state]) => [state.name, state.health(nowMs)]));
+  }
+
+  /** How long an invoker has said nothing, ms; one that was never heard, for as long as pings are listened to. */
+  silenceMs(invoker: number): number {
+    const nowMs = this.dependencies.clock.monotonicMs();
+    return this.states.get(invoker)?.silenceMs(nowMs) ?? nowMs - this.openedMs;
   }
 
   /** An activation of an invoker has ended, or did not in time. */
@@ -96,8 +109,13 @@ export class InvokerSupervision {
   }
 
   private look(): void {
-    const { clock } = this.dependencies;
+    const { clock, isReadable } = this.dependencies;
     const nowMs = clock.monotonicMs();
+    if (isReadable?.() === false) {
+      for (const state of this.states.values()) state.excuse(nowMs - this.lookedMs);
+      this.openedMs += nowMs - this.lookedMs;
+    }
+    this.lookedMs = nowMs;
     this.update();
     for (const [instance, state] of this.states) {
       const health = state.health(nowMs);

@@ -41,7 +41,17 @@ export class GpuInFlight {
     return typeof count === 'number' ? this.use(identity) : count.then(() => this.use(identity));
   }
 
-  release(key: string, activationId: string, need: GpuNeed): Awaitable<void> {
+  /** What each activation in flight asks for, of all namespaces; activations that need no GPU are not there. */
+  async needs(): Promise<Map<string, Pick<GpuNeed, 'gpus' | 'memoryMiB'>>> {
+    const needs = new Map<string, Pick<GpuNeed, 'gpus' | 'memoryMiB'>>();
+    for (const { token } of await this.holds.all()) {
+      const [activationId = '', gpus, memoryMiB] = token.split(' ');
+      needs.set(activationId, { gpus: Number(gpus), memoryMiB: Number(memoryMiB) / Number(gpus) });
+    }
+    return needs;
+  }
+
+  release(key: string, activationId: string, need: Pick<GpuNeed, 'gpus' | 'memoryMiB'>): Awaitable<void> {
     return this.holds.release(key, tokenOf(activationId, need));
   }
 
@@ -83,7 +93,7 @@ export class GpuInFlight {
 }
 
 /** A holder that tells what it holds: whoever sums up needs nothing else. */
-function tokenOf(activationId: string, { gpus, memoryMiB }: GpuNeed): string {
+function tokenOf(activationId: string, { gpus, memoryMiB }: Pick<GpuNeed, 'gpus' | 'memoryMiB'>): string {
   return `${activationId} ${gpus} ${gpus * memoryMiB}`;
 }
 

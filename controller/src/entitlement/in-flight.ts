@@ -14,14 +14,21 @@ import type { UserEvents } from '@gpuwhisk/common/user-events';
 import { GpuInFlight } from './gpu-in-flight.js';
 import type { GpuUse } from './gpu-in-flight.js';
 
-/** The holds of a namespace (its uuid): the ids of its activations in flight. */
+/** The holds of a namespace (its uuid): its activations in flight, by activationToken. */
 export function inFlightHolds(state: ClusterState): Holds {
   return state.holds('inFlight');
+}
+
+/** Names an activation in flight, whose it is, and the controller that counts it. */
+function activationToken(activationId: string, instance: number, namespace: string): string {
+  return `${activationId} ${instance} ${namespace}`;
 }
 
 /** What counts activations in flight. */
 export interface InFlightDependencies {
   state: ClusterState;
+  /** This controller's number; default 0. */
+  instance?: number;
   /** The limits of namespaces that have none of their own. */
   limits: Config['limits'];
   clock: Clock;
@@ -45,9 +52,17 @@ export interface Beginning {
 interface Counted {
   /** Whose it is. */
   key: string;
+  token: string;
   /** When its completion counts as lost, monotonic ms. */
   lostMs: number;
-  gpu: GpuNeed | undefined;
+  gpu: Pick<GpuNeed, 'gpus' | 'memoryMiB'> | undefined;
+}
+
+/** An activation that a controller counted before it was started again. */
+export interface EarlierActivation {
+  activationId: string;
+  /** The name of its namespace. */
+  namespace: string;
 }
 
 /** OpenWhisk's rule of when a completion that has not come never will: `max(time limit, 60 s)` · 2 + 1 min. */
@@ -65,8 +80,10 @@ export class InFlight {
   private readonly metrics: ThrottleMetrics;
   private readonly activations = new ShortLivedMap<string, Counted>();
   private sweepAtMs = 0;
+  private readonly instance: number;
 
   constructor(private readonly dependencies: InFlightDependencies) {
+    this.instance = dependencies.instance ?? 0;
     this.holds = inFlightHolds(dependencies.state);
     this.gpus = new GpuInFlight(dependencies.state, dependencies.limits);
     this.metrics = throttleMetrics(dependencies.metrics.registry);
@@ -86,8 +103,9 @@ export class InFlight {
     if (nowMs >= this.sweepAtMs) this.sweep(nowMs);
     const key = identity.namespace.uuid;
     const waitMs = completionWaitMs(timeoutMs);
-    this.activations.set(activationId, { key, lostMs: nowMs + waitMs, gpu });
-    const count = this.holds.hold(key, activationId, waitMs);
+    const token = activationToken(activationId, this.instance, identity.namespace.name);
+    this.activations.set(activationId, { key, token, lostMs: nowMs + waitMs, gpu });
+    const count = this.holds.hold(key, token, waitMs);
     const use = gpu && this.gpus.hold(identity, activationId, gpu, waitMs);
     if (typeof count !== 'number' || use instanceof Promise) return this.beginLater(identity, beginning, count, use);
     this.check(identity, beginning, count, use);
@@ -102,6 +120,29 @@ export class InFlight {
     return activation.gpu !== undefined;
   }
 
+  /**
+   * Counts from now on what controller number `instance`, by default this one, counted before its last start and did not
+   * see complete. Rejects with StateUnavailableError.
+   */
+  async takeOver(instance = this.instance): Promise<EarlierActivation[]> {
+    const [held, needs] = await Promise.all([this.holds.all(), this.gpus.needs()]);
+    const nowMs = this.dependencies.clock.monotonicMs();
+    const taken: EarlierActivation[] = [];
+    for (const { key, token, leftMs } of held) {
+      const [, activationId, owner, namespace] = /^(\S+) (\d+) (.*)$/.exec(token) ?? [];
+      if (activationId === undefined || namespace === undefined || Number(owner) !== instance) continue;
+      if (this.activations.has(activationId)) continue;
+      this.activations.set(activationId, { key, token, lostMs: nowMs + leftMs, gpu: needs.get(activationId) });
+      taken.push({ activationId, namespace });
+    }
+    return taken;
+  }
+
+  /** Whether this controller counts the activation as in flight. */
+  has(activationId: string): boolean {
+    return this.activations.has(activationId);
+  }
+
   private async beginLater(
     identity: Identity,
     beginning: Beginning,
@@ -111,8 +152,10 @@ export class InFlight {
     const { activationId, gpu } = beginning;
     const counted = await Promise.all([counting, using]);
     // It may have completed by then: its hold was asked to end before it began.
-    if (!this.activations.has(activationId)) this.release(activationId, { key: identity.namespace.uuid, gpu });
-    else this.check(identity, beginning, ...counted);
+    if (!this.activations.has(activationId)) {
+      const { uuid: key, name } = identity.namespace;
+      this.release(activationId, { key, token: activationToken(activationId, this.instance, name), gpu });
+    } else this.check(identity, beginning, ...counted);
   }
 
   private check(
@@ -132,12 +175,12 @@ export class InFlight {
     throw problem;
   }
 
-  private release(activationId: string, { key, gpu }: Pick<Counted, 'key' | 'gpu'>): void {
+  private release(activationId: string, { key, token, gpu }: Omit<Counted, 'lostMs'>): void {
     // Where it fails the holds end by themselves.
     const failed = (error: unknown): void => {
       this.dependencies.logger.error({ error: String(error) }, 'a completed activation still counts as in flight');
     };
-    this.holds.release(key, activationId)?.catch(failed);
+    this.holds.release(key, token)?.catch(failed);
     if (gpu !== undefined) this.gpus.release(key, activationId, gpu)?.catch(failed);
   }
 

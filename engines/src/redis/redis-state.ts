@@ -3,6 +3,7 @@ import type { JsonValue } from '@gpuwhisk/common/json';
 import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import type {
   ClusterState,
+  Held,
   Holds,
   Lease,
   RowListener,
@@ -67,7 +68,31 @@ class RedisState implements ClusterState {
       },
       count: async (key) => (await this.step(scripts.countHolders, [holders(key)], [])) as number,
       tokens: async (key) => (await this.step(scripts.listHolders, [holders(key)], [])) as string[],
+      all: () => this.allHolders(name),
     };
+  }
+
+  private async allHolders(name: string): Promise<Held[]> {
+    const beforeNames = this.key('hold');
+    // All keys of these holds begin so: `["name","`.
+    const pattern = (beforeNames + JSON.stringify([name]).slice(0, -1)).replace(/[\\*?[\]]/g, '\\$&') + ',*';
+    const held: Held[] = [];
+    const seen = new Set<string>();
+    for (let cursor = '0'; ;) {
+      const from = cursor;
+      const [next, keys] = await this.ask(() => this.redis.scan(from, 'MATCH', pattern, 'COUNT', 1000));
+      // A key may come twice.
+      for (const full of keys.filter((key) => !seen.has(key))) {
+        seen.add(full);
+        const [, key] = JSON.parse(full.slice(beforeNames.length)) as [string, string];
+        const found = (await this.step(scripts.listHoldersLeft, [full], [])) as string[];
+        for (let at = 0; at < found.length; at += 2) {
+          held.push({ key, token: found[at] ?? '', leftMs: Number(found[at + 1]) });
+        }
+      }
+      if (next === '0') return held;
+      cursor = next;
+    }
   }
 
   async acquireLease(name: string, holder: string, ttlMs: number): Promise<Lease | undefined> {

@@ -42,6 +42,13 @@ export const listHolders = script(`
 return redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. text(now), '+inf')
 `);
 
+/** KEYS holders. Gives those whose time is not over, each followed by how much of it is left, ms. */
+export const listHoldersLeft = script(`
+local found = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. text(now), '+inf', 'WITHSCORES')
+for at = 2, #found, 2 do found[at] = text(found[at] - now) end
+return found
+`);
+
 /**
  * The lease of KEYS[1] as it is now: holder and epoch, or nothing. After a step of the clock back it lasts no longer
  * than it was asked for.

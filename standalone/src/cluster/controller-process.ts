@@ -5,7 +5,7 @@ import { parseManifest } from '@gpuwhisk/common/runtimes';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { Membership } from '@gpuwhisk/common/state/membership';
 import { openHealthTest } from '@gpuwhisk/controller/balance/health-test';
-import { InvokerSupervision } from '@gpuwhisk/controller/balance/invoker-supervision';
+import { healthTopic, InvokerSupervision } from '@gpuwhisk/controller/balance/invoker-supervision';
 import { ShardingBalancer } from '@gpuwhisk/controller/balance/sharding-balancer';
 import { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes';
 import { openControllerNode } from '../controller-node.js';
@@ -34,7 +34,10 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
   const manifest = await readManifest(config);
   const name = `controller${instance}`;
   const test = await openHealthTest({ ...engines, kind: healthKind, memoryMiB: config.limits.minMemoryMiB });
-  const supervision = new InvokerSupervision({ bus, clock, logger, instance, test });
+  const supervision = new InvokerSupervision({
+    ...{ bus, clock, logger, instance, test },
+    isReadable: () => engines.isReadable(healthTopic),
+  });
   const members = new Membership({ state, clock, logger, table: 'controllers', name, value: null });
   const balancer = new ShardingBalancer({
     ...{ clock, random },
@@ -57,6 +60,11 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
       supervision.finished(message.instance.instance, message.isSystemError ? 'system error' : 'success');
     },
     invokersHealth: () => supervision.health(),
+    cluster: {
+      silenceMs: (invoker) => supervision.silenceMs(invoker),
+      controllers: () => new Set(members.members().keys()),
+      usableInvokers: () => supervision.invokers().flatMap(({ instance: at, isUsable }) => (isUsable ? [at] : [])),
+    },
     prewarmers: () => [],
   });
   opened.onClose(() => node.close());

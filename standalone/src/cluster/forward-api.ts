@@ -2,11 +2,12 @@ import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { pipeline } from 'node:stream';
 import type { HttpHandler } from '@gpuwhisk/common/system/network';
+import { fromSandbox } from '@gpuwhisk/controller/api/route';
 
 /** An answer of the API takes a blocking invocation and some. */
 const timeoutMs = 75_000;
 
-/** Passes on what functions in sandboxes ask of the platform's API, which is elsewhere. */
+/** Passes on what functions in sandboxes ask of the platform's API, which is elsewhere and is told that functions ask. */
 export function forwardApi(apiUrl: string): HttpHandler {
   const { protocol, hostname, port, host } = new URL(apiUrl);
   const send = protocol === 'https:' ? httpsRequest : httpRequest;
@@ -17,7 +18,10 @@ export function forwardApi(apiUrl: string): HttpHandler {
       response.writeHead(400).end();
       return;
     }
-    const onward = send({ hostname, port, path, method, headers: { ...headers, host } });
+    // A proxy in between drops the headers that `connection` names: a function could have it drop ours.
+    const passed = { ...headers, host, [fromSandbox]: 'true' };
+    delete passed.connection;
+    const onward = send({ hostname, port, path, method, headers: passed });
     onward.setTimeout(timeoutMs, () => onward.destroy(new Error('no answer')));
     onward.on('response', (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers);

@@ -26,7 +26,14 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
   // Functions may not reach the proxy itself, or not trust its certificate: they are told the address that passes requests on.
   const ofNode = { ...config };
   delete ofNode.apiHost;
-  const node = await openInvokerNode({ ...engines, config: ofNode, catalog, serveApi: forwardApi(apiHost) });
+  const node = await openInvokerNode({
+    ...engines,
+    config: ofNode,
+    catalog,
+    inCluster: true,
+    nodes: engines.nodes,
+    serveApi: forwardApi(apiHost),
+  });
   opened.onClose(() => node.close());
   const pings = new HealthPings(bus, clock, logger, {
     ...{ instance, userMemory: `${node.memoryMiB} MB`, instanceType: 'invoker', tags: [], dedicatedNamespaces: [] },

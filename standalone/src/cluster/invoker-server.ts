@@ -18,7 +18,7 @@ export function invokerHandler({ metrics, pings, auth }: InvokerServerOptions): 
     return auth !== undefined && given.length === expected.length && timingSafeEqual(given, expected);
   };
   return (request, response) => {
-    const text = (status: number, body: string, type = 'text/plain; charset=UTF-8'): void => {
+    const text = (status: number, body: string | Buffer, type = 'text/plain; charset=UTF-8'): void => {
       response.writeHead(status, { 'content-type': type }).end(body);
     };
     request.resume();

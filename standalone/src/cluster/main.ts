@@ -3,13 +3,15 @@ import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import { InstanceIdError } from '@gpuwhisk/common/state/instance-ids';
 import { StoreOpenError } from '@gpuwhisk/common/store/store-error';
 import { KafkaUnavailableError } from '@gpuwhisk/engines/kafka/kafka-errors';
+import { IsolationError } from '@gpuwhisk/invoker/containers/container-factory';
 import { EngineError } from '@gpuwhisk/invoker/containers/docker/engine-client';
 import { DataFolderError } from '../data-lock.js';
-import { IsolationError } from '../invoker-node.js';
 import { goFirst } from '../processor-priority.js';
 import type { ClusterProcess } from './cluster-process.js';
 import { startController } from './controller-process.js';
 import { parseClusterCommand, usage } from './flags.js';
+import { makeDatabases } from './make-databases.js';
+import { notifyReady } from './notify-ready.js';
 import { startInvoker } from './invoker-process.js';
 
 function stopOnSignals(serving: ClusterProcess, drainMs: number): void {
@@ -42,11 +44,16 @@ try {
   const command = parseClusterCommand(process.argv.slice(2), process.env);
   if (command.type === 'help') console.log(usage);
   else if (command.type === 'print-config') console.log(JSON.stringify(withoutSecrets(command.config), null, 2));
+  else if (command.type === 'databases') console.log(await makeDatabases(command.config));
   else {
     if (command.role === 'invoker') goFirst();
     const serving = await (command.role === 'controller' ? startController : startInvoker)(command.config);
     stopOnSignals(serving, command.config.drainMs);
     console.log(serving.line);
+    // It serves all the same: a unit that waits for the notice ends the start by itself.
+    await notifyReady(process.env).catch((error: unknown) =>
+      console.error(`systemd was not told that it serves: ${String(error)}`),
+    );
   }
 } catch (error) {
   console.error(explain(error));

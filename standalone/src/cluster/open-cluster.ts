@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
 import { join } from 'node:path';
 import type { TopicOptions } from '@gpuwhisk/common/bus/message-bus';
 import { LogRing } from '@gpuwhisk/common/log-ring';
@@ -10,26 +11,40 @@ import { countsAtHand } from '@gpuwhisk/common/state/counts-at-hand';
 import { holdName } from '@gpuwhisk/common/state/held-name';
 import { assignInstanceId, keepInstanceId } from '@gpuwhisk/common/state/instance-ids';
 import type { InstanceIdRequest } from '@gpuwhisk/common/state/instance-ids';
+import { LifeFence } from '@gpuwhisk/common/state/life-fence';
+import { ProcessRegistry } from '@gpuwhisk/common/state/process-registry';
+import { Membership } from '@gpuwhisk/common/state/membership';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { systemRandom } from '@gpuwhisk/common/system/random';
-import { openCouchdbStore } from '@gpuwhisk/engines/couchdb/couchdb-store';
 import { openBullJobs } from '@gpuwhisk/engines/bull/bull-jobs';
 import { openRedisState } from '@gpuwhisk/engines/redis/redis-state';
 import { lockDataFolder } from '../data-lock.js';
 import { queueLimits } from '../engines.js';
 import type { Engines } from '../engines.js';
 import { openBus } from '../open-bus.js';
+import { openCouchdb } from '../open-store.js';
 import type { Opened } from '../opened.js';
+import { addressesOfThisMachine } from '../platform-addresses.js';
 import type { ClusterConfig } from './flags.js';
 import { onDemandBus } from './on-demand-bus.js';
 
 const countedHereMs = 10_000;
+/** Redis and Kafka may both be silent for so long before nothing more begins, ms: less than a retirement asks for. */
+const fenceMs = 8000;
+/** A topic whose fetches, which take two seconds, are not answered for so long cannot be read, ms. */
+const unreadableMs = 4000;
 
 /** The engines of a cluster, and the number that this process has in it. */
 export interface ClusterEngines extends Engines {
   config: ClusterConfig;
   instance: number;
+  /** False while the cluster may have retired this process: nothing may begin then. */
+  mayBegin: () => boolean;
+  /** Addresses of the machines of the cluster that are there now, this one included. */
+  nodes(): readonly string[];
+  /** Whether brokers answer fetches from a topic that is consumed here. */
+  isReadable: (topic: string) => boolean;
 }
 
 /** Connects a process to its cluster. Rejects with the error of the engine that cannot be used. */
@@ -44,16 +59,21 @@ export async function openCluster(
   const logRing = new LogRing(process.stdout);
   const logger = createLogger({ level: config.logLevel, destination: logRing });
   const metrics = createMetrics();
-  const store = await openCouchdbStore({ ...config.couchdb, clock });
+  const store = await openCouchdb(config.couchdb, clock, logger);
   opened.onClose(() => store.close());
   const state = await openRedisState({
     ...config.redis,
     onWarning: (warning) => logger.warn({ error: warning.message }, 'Redis'),
   });
   opened.onClose(() => state.close());
-  const number = { state, clock, sort: `${role}s`, name: config.name };
+  const registry = new ProcessRegistry(store, `${role}s`);
+  const holder = await ownHolder(config);
+  const number = { state, clock, registry, name: config.name, holder };
+  const fence = new LifeFence(clock, fenceMs);
   const held = await holdName({
-    ...{ ...number, logger, holder: await ownHolder(config) },
+    ...{ state, clock, logger, sort: registry.sort, name: config.name, holder, fence },
+    isRetired: async () =>
+      (await registry.all()).some((other) => other.holder === holder && other.retired !== undefined),
     // As an operator would: what runs may end, nothing new is taken.
     onLost: () => process.kill(process.pid, 'SIGTERM'),
   });
@@ -63,12 +83,28 @@ export async function openCluster(
     logger.warn({ error: error.message }, 'the number of this process was not told to the cluster'),
   );
   opened.onClose(() => kept.close());
-  const connected = await openBus({ config, clock, random, logger, metrics });
+  const answeredMs = new Map<string, number>();
+  const connected = await openBus({
+    ...{ config, clock, random, logger, metrics },
+    onAnswer: (topic) => {
+      fence.heard();
+      answeredMs.set(topic, clock.monotonicMs());
+    },
+  });
   opened.onClose(() => connected.close());
   const { marks } = connected;
   const bus = onDemandBus(connected.bus, (topic) => topicOptions(config, topic));
+  const present = new Membership({
+    ...{ state, clock, logger, table: 'nodes', name: `${role} ${config.name}` },
+    value: [...addressesOfThisMachine(), ...(isIP(config.host) === 0 ? [] : [config.host])],
+  });
+  await present.open();
+  opened.onClose(() => present.close());
   const engines = {
+    nodes: () => [...present.members().values()].flat().filter((address) => typeof address === 'string'),
     ...{ config, instance, clock, random, logger, logRing, metrics, store, bus, marks },
+    mayBegin: () => fence.isOpen,
+    isReadable: (topic: string) => clock.monotonicMs() - (answeredMs.get(topic) ?? -Infinity) < unreadableMs,
     state: countsAtHand(state, clock, countedHere(clock, logger)),
   };
   if (role === 'invoker') return engines;
@@ -122,7 +158,7 @@ async function readIfThere(file: string): Promise<string> {
 
 /** The number of this process, which its data folder keeps, should the cluster have forgotten it. */
 async function ownNumber({ dataDir }: ClusterConfig, request: InstanceIdRequest): Promise<number> {
-  const file = join(dataDir, `${request.sort}.number`);
+  const file = join(dataDir, `${request.registry.sort}.number`);
   const kept = await readIfThere(file);
   const number = await assignInstanceId({
     ...request,

@@ -1,9 +1,12 @@
 // What happens in a cluster whose containers and pre-warmers are killed, whose links are cut, whose clocks step, and whose
 // invokers are slow. Functions tell outside that they run: what is accepted has one record, and ran once at most.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { missing, startCluster } from '../distributed/running-cluster.js';
 import { ApiClient } from '../platform/api-client.js';
 import type { ApiActivation } from '../platform/api-client.js';
@@ -94,7 +97,7 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
         before: [...(links.get(name)?.before ?? []), ...(clocks.get(name)?.before ?? [])],
         host: links.get(name)?.address,
       }),
-      set: [`apiHost=${counted.url}`, `maxQueuedActivations=${maxQueuedActivations}`],
+      set: [...[`apiHost=${counted.url}`, `maxQueuedActivations=${maxQueuedActivations}`], 'operators=["guest"]'],
       invokerSet: ['containers=mscontainer', 'stemCells=true'],
     });
     callers = cluster.controllers.map(({ url }) => new ApiClient(url, cluster.auth));
@@ -102,6 +105,7 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
     // Others are brought from outside, which namespaces do not reach.
     const kind = `nodejs:${process.versions.node.split('.')[0]}`;
     await anyone.putAction('load', toldCode, { kind, limits: { memory: 128 } });
+    load = startTraffic([], 'load', {});
     await anyone.putAction('onGpu', toldCode, { kind, annotations: { gpu: { memoryMiB: 1024 } } });
     await allServe();
   }, startMs);
@@ -271,4 +275,96 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
     },
     testMs,
   );
+
+  // The last ones: what is retired does not come back.
+  describe('whose machine never comes back', () => {
+    const admin = fileURLToPath(new URL('../../../cli/dist/wskadmin.js', import.meta.url));
+    const retire = async (sort: string, name: string): Promise<string> => {
+      const host = (callers[0] as ApiClient).url;
+      const args = [admin, '--apihost', host, '--auth', cluster.auth, sort, 'retire', name];
+      const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: waitMs }).catch(
+        (error: unknown) => error as { stdout: string },
+      );
+      return stdout.trim();
+    };
+    const isGone = (pid: number): boolean => {
+      try {
+        process.kill(pid, 0);
+        return false;
+      } catch {
+        return true;
+      }
+    };
+
+    test(
+      'an invoker is retired: its queue is run elsewhere, what it may have begun is recorded as stopped, nothing runs twice',
+      async () => {
+        const [first, second] = callers as [ApiClient, ApiClient];
+        expect(await retire('invoker', 'invoker-1')).toMatch(/^Failed to retire invoker \(.* is alive: /);
+        const { pid } = cluster.invokers[1] as { pid: number };
+        // More than one invoker can run at once.
+        const accepted = await Promise.all(
+          Array.from({ length: 30 }, (_, n) => (n % 2 === 0 ? first : second).submit('load', { ms: 3000 })),
+        );
+        const begun = (): number => counted.runs().filter(({ activationId }) => accepted.includes(activationId)).length;
+        await until('both have begun some', () => begun() > 10, waitMs);
+        link('invoker-1').cut();
+        // More than the other one can run: some of it goes to the one that is cut off, before its silence is noticed.
+        let isOver = false;
+        const submitting = [first, second].map(async (caller) => {
+          while (!isOver) {
+            accepted.push(await caller.submit('load', { ms: 1000 }));
+            await new Promise((resolve) => setTimeout(resolve, 100));
+          }
+        });
+        for (const caller of callers) await until('it is not counted', () => isHealthy(caller, 1), waitMs);
+        isOver = true;
+        await Promise.all(submitting);
+        // What it told of itself last may be a moment younger than its last ping.
+        let told = '';
+        const isRetired = async (): Promise<boolean> => {
+          told = await retire('invoker', 'invoker-1');
+          return !told.includes(' is alive: ');
+        };
+        await until('it is retired', isRetired, waitMs);
+        const counts = /moved (\d+), stopped (\d+)$/.exec(told);
+        expect(counts).not.toBeNull();
+        const [moved, stopped] = [Number(counts?.[1]), Number(counts?.[2])];
+        const failed = await expectKept(accepted);
+        expect(failed.map(({ response }) => response.result)).toEqual(
+          Array(stopped).fill({ error: 'The invoker stopped while the action ran.' }),
+        );
+        expect(moved).toBeGreaterThan(0);
+        expect(stopped).toBeGreaterThan(0);
+        expect(await retire('invoker', 'invoker-1')).toMatch(/^Retired invoker invoker-1 /);
+        link('invoker-1').mend();
+        await until('the process that is back has ended', () => isGone(pid), waitMs);
+        await until('its next life is refused', () => cluster.printed().includes('which was retired'), waitMs);
+        // It ran and recorded nothing more.
+        expect((await expectKept(accepted)).length).toBe(stopped);
+      },
+      testMs,
+    );
+
+    test(
+      'a controller is retired: sequences that it had begun are recorded as stopped',
+      async () => {
+        const [stays, goes] = callers as [ApiClient, ApiClient];
+        const components = ['/_/load', '/_/load'];
+        const put = await stays.request('PUT', '_/actions/twice?overwrite=true', {
+          exec: { kind: 'sequence', components },
+        });
+        expect(put.status).toBe(200);
+        expect(await retire('controller', 'controller-1')).toMatch(/^Failed to retire controller \(.* is alive: /);
+        load = startTraffic([stays], 'load', {});
+        const id = await goes.submit('twice', { ms: 20_000 });
+        link('controller-1').cut();
+        const gone = /^Retired controller controller-1 \(number \d+\): moved 0, stopped 1$/;
+        await until('it is retired', async () => gone.test(await retire('controller', 'controller-1')), waitMs);
+        const { response } = await stays.record(id);
+        expect(response.result).toEqual({ error: 'The controller stopped while the sequence ran.' });
+      },
+      testMs,
+    );
+  });
 });

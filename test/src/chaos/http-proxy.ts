@@ -4,18 +4,20 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 
 /**
- * What a proxy does with a request: `pass` it on, after `delayMs`; `hang`: never answer; answer with a status itself; or with a
+ * What a proxy does with a request: `pass` it on, after `delayMs`; `hang`: never answer; `break` the connection; answer with a status itself; or with a
  * body of its own, which `breaksOff` where it should go on.
  */
 export type Treatment =
   | 'pass'
   | 'hang'
+  | 'break'
   | { delayMs: number }
   | { status: number; error: string }
   | { status: number; type: string; body: string; breaksOff?: boolean };
 
 /** Stands between a platform and its CouchDB. */
 export interface HttpProxy {
+  /** With the name and password that the server's has. */
   url: string;
   /** Decides about each request; default: all pass. What hangs when that changes breaks off. */
   treat(how: (method: string, url: string) => Treatment): void;
@@ -24,15 +26,16 @@ export interface HttpProxy {
   close(): Promise<void>;
 }
 
-/** Starts a proxy of the HTTP server at `port` of this machine. */
-export async function startHttpProxy(port: number): Promise<HttpProxy> {
+/** Starts a proxy of the HTTP server at `target`. */
+export async function startHttpProxy(target: string): Promise<HttpProxy> {
+  const { hostname: host, port, username, password } = new URL(target);
   let treatment: (method: string, url: string) => Treatment = () => 'pass';
   const hanging = new Set<ServerResponse>();
   const seen: string[] = [];
 
   function pass(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const { method, url, headers } = incoming;
-    const onward = httpRequest({ host: '127.0.0.1', port, method, path: url, headers, agent: false }, (answer) => {
+    const onward = httpRequest({ host, port, method, path: url, headers, agent: false }, (answer) => {
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(outgoing);
     });
@@ -47,6 +50,7 @@ export async function startHttpProxy(port: number): Promise<HttpProxy> {
     const how = treatment(method, url);
     if (how === 'pass') pass(incoming, outgoing);
     else if (how === 'hang') hanging.add(outgoing);
+    else if (how === 'break') outgoing.destroy();
     else if ('delayMs' in how) setTimeout(() => pass(incoming, outgoing), how.delayMs);
     else if ('body' in how) {
       const { status, type, body, breaksOff = false } = how;
@@ -60,8 +64,9 @@ export async function startHttpProxy(port: number): Promise<HttpProxy> {
     }
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
+  const user = username === '' ? '' : `${username}:${password}@`;
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://${user}127.0.0.1:${(server.address() as AddressInfo).port}`,
     seen,
     treat(how) {
       treatment = how;

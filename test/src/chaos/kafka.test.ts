@@ -119,7 +119,8 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
       for (let n = 1; n < 10_000; n++) kept.push(bus.send('t', { n, text: 'x'.repeat(1000) }).synced());
     }).toThrow(SendBufferFullError);
     const outcomes = await Promise.allSettled(kept);
-    expect(outcomes.length).toBeGreaterThan(90);
+    // Half of the buffer: the rest is for other topics.
+    expect(outcomes.length).toBeGreaterThan(45);
     for (const outcome of outcomes) {
       expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(NotAcknowledgedError) });
     }

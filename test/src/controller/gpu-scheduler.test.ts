@@ -152,7 +152,7 @@ describe('the GPU scheduler', () => {
     await cluster.accept('a');
     await cluster.accept('b');
     await cluster.giveBack('a', 'no');
-    const text = await cluster.metrics.render();
+    const text = (await cluster.metrics.render()).toString();
     expect(text).toContain('gpuwhisk_gpu_decisions_total{outcome="placed"} 2');
     expect(text).toContain('gpuwhisk_gpu_decisions_total{outcome="returned"} 1');
     expect(text).toContain('gpuwhisk_gpu_waiting 1');

@@ -18,6 +18,7 @@ let durable: Durable;
 let supervision: InvokerSupervision;
 /** The invokers that were tested. */
 let tested: number[];
+let isReadable: boolean;
 
 beforeEach(async () => {
   clock = new SimulatedClock();
@@ -26,7 +27,12 @@ beforeEach(async () => {
   durable = await clock.runUntil(openDurable({ disk, folder: '/log', clock, random }));
   tested = [];
   const { bus } = durable;
-  supervision = new InvokerSupervision({ bus, clock, logger, instance: 0, test: (invoker) => tested.push(invoker) });
+  isReadable = true;
+  supervision = new InvokerSupervision({
+    ...{ bus, clock, logger, instance: 0 },
+    test: (invoker) => tested.push(invoker),
+    isReadable: () => isReadable,
+  });
   await clock.runUntil(supervision.open());
 });
 
@@ -63,6 +69,20 @@ test('an invoker is tested when it comes, up when that went well, and down when 
   expect(supervision.health()).toEqual({ 'invoker1/host1': 'unhealthy' });
   expect(tested).toEqual([1, 1]);
   again.close();
+});
+
+test('no invoker is down because pings cannot be read', async () => {
+  const pings = await startInvoker(1);
+  supervision.finished(1, 'success');
+  pings.close();
+  await clock.runFor(5000);
+  isReadable = false;
+  await clock.runFor(30_000);
+  expect(supervision.health()).toEqual({ 'invoker1/host1': 'up' });
+  expect(supervision.silenceMs(1)).toBeLessThan(8000);
+  isReadable = true;
+  await clock.runFor(6000);
+  expect(supervision.health()).toEqual({ 'invoker1/host1': 'down' });
 });
 
 test.each(['ping-older', 'ping', 'ping-newer'])('an OpenWhisk invoker counts by its %s', async (name) => {

@@ -303,6 +303,7 @@ function bound(of: ArtifactStore): ArtifactStore {
     list: of.list.bind(of),
     query: of.query.bind(of),
     count: of.count.bind(of),
+    expire: of.expire.bind(of),
     getAttachment: of.getAttachment.bind(of),
     close: of.close.bind(of),
   };

@@ -3,6 +3,7 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import { eventsTopic } from '@gpuwhisk/common/user-events';
+import { openRedisState } from '@gpuwhisk/engines/redis/redis-state';
 import { KafkaBus } from '@gpuwhisk/engines/kafka/kafka-bus';
 import { ApiClient } from '../platform/api-client.js';
 import { networkLack } from '../platform/machine.js';
@@ -102,11 +103,18 @@ const waitMs = 60_000;
       const asking = `async function main() {
         const { __OW_API_HOST: host, __OW_API_KEY: key } = process.env;
         const authorization = 'Basic ' + Buffer.from(key).toString('base64');
-        return { namespaces: await (await fetch(host + '/api/v1/namespaces', { headers: { authorization } })).json() };
+        const { status: metrics } = await fetch(host + '/metrics');
+        return {
+          namespaces: await (await fetch(host + '/api/v1/namespaces', { headers: { authorization } })).json(),
+          operators: (await fetch(host + '/api/v1/admin/prewarmers', { headers: { authorization } })).status,
+          metrics,
+        };
       }`;
       await caller(0).putAction('asking', asking, { annotations: { 'provide-api-key': true } });
       for (const each of callers) {
-        expect(await each.invokeForResult('asking')).toMatchObject({ status: 200, body: { namespaces: ['guest'] } });
+        // What is for operators is not there for functions.
+        const body = { namespaces: ['guest'], operators: 404, metrics: 404 };
+        expect(await each.invokeForResult('asking')).toMatchObject({ status: 200, body });
       }
     },
     testMs,
@@ -194,15 +202,30 @@ const waitMs = 60_000;
   );
 
   test(
-    'a controller is killed under load: the other goes on, and what was accepted ends',
+    'a controller is killed under load: the other goes on, what was accepted ends and counts as in flight no more',
     async () => {
       const [victim] = cluster.controllers;
       if (victim === undefined) throw new Error('no controller');
+      // These end while it is away.
+      await caller(0).putAction(
+        'second',
+        'function main() { return new Promise((end) => setTimeout(end, 1000, {})); }',
+      );
+      for (let n = 0; n < 3; n++) await caller(0).submit('second');
       const accepted = await submitUntil(new Promise((resolve) => setTimeout(resolve, 500)).then(() => kill(victim)));
       expect((await caller(1).invoke('load')).status).toBe(200);
       for (const id of accepted) await caller(1).record(id, waitMs);
       await untilUp(2);
       expect((await caller(0).invoke('load')).status).toBe(200);
+      const url = `redis://127.0.0.1:${cluster.redis.port}`;
+      const state = await openRedisState({ url, prefix: 'gpuwhisk:', timeoutMs: 2000 });
+      try {
+        await eventually('nothing counts as in flight', async () =>
+          (await state.holds('inFlight').all()).length === 0 ? true : undefined,
+        );
+      } finally {
+        await state.close();
+      }
     },
     testMs,
   );
