@@ -2,15 +2,19 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 import { ensureBuilt } from './build.mjs';
 import { missingForCluster, startCluster } from './local-cluster.mjs';
+import { installForCluster } from './test-system.mjs';
 
 const usage = `Usage: npm run cluster -- [flags]
 
   --controllers N   controllers to start, 1 to 20 (default 2)
   --invokers N      invokers to start, 1 to 20 (default 3)
   --set KEY=VALUE   any setting of all of them by its path, such as --set limits.maxTimeoutMs=600000; may be repeated
+  --install         installs what a cluster needs and this machine lacks: Redis, Java and Maven by apt-get, which takes root,
+                    Kafka by Maven, a server of CouchDB's protocol by npm; without it a terminal is asked
   --help            this text
 `;
 
@@ -21,12 +25,39 @@ function readFlags() {
         controllers: { type: 'string', default: '2' },
         invokers: { type: 'string', default: '3' },
         set: { type: 'string', multiple: true, default: [] },
+        install: { type: 'boolean' },
         help: { type: 'boolean' },
       },
     }).values;
   } catch (error) {
     console.error(`${error.message}\n\n${usage}`);
     process.exit(1);
+  }
+}
+
+/** Has the engines installed where they are missing, and that is asked for; ends the process where they stay so. */
+async function bringEngines() {
+  const missing = missingForCluster();
+  if (missing.length === 0) return;
+  const what = `Missing for a cluster: ${missing.join(', ')}.`;
+  if (!values.install && !(process.stdin.isTTY && (await isWanted(`${what} Install? [y/N] `)))) {
+    console.error(`${what} \`npm run cluster -- --install\` installs them on Debian.`);
+    process.exit(1);
+  }
+  console.log(`Installing ${missing.join(', ')} (once) ...`);
+  installForCluster();
+  const left = missingForCluster();
+  if (left.length === 0) return;
+  console.error(`Still missing for a cluster: ${left.join(', ')}.`);
+  process.exit(1);
+}
+
+async function isWanted(question) {
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(question)).trim());
+  } finally {
+    terminal.close();
   }
 }
 
@@ -41,13 +72,7 @@ if (!Object.values(counts).every((count) => Number.isInteger(count) && count >= 
   process.exit(1);
 }
 await ensureBuilt();
-const missing = missingForCluster();
-if (missing.length > 0) {
-  console.error(
-    `Missing for a cluster: ${missing.join(', ')}. \`npm run test:all -- guarantees\` brings them on Debian.`,
-  );
-  process.exit(1);
-}
+await bringEngines();
 
 const dir = mkdtempSync(join(tmpdir(), 'gpuwhisk-cluster-'));
 const starting = startCluster({

@@ -6,7 +6,7 @@ import { connect, createServer } from 'node:net';
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { hasKafka, startKafka } from './engines/kafka.mjs';
-import { hasRedis, startRedis } from './engines/redis.mjs';
+import { findsRedis, startRedis } from './engines/redis.mjs';
 import { root } from './fresh.mjs';
 
 const localhost = '127.0.0.1';
@@ -22,7 +22,7 @@ const hasSetpriv = spawnSync('sh', ['-c', 'command -v setpriv']).status === 0;
 export function missingForCluster() {
   return [
     ...(hasKafka() ? [] : ['Kafka']),
-    ...(hasRedis ? [] : ['redis-server']),
+    ...(findsRedis() ? [] : ['redis-server']),
     ...(existsSync(join(root, 'test', 'engines', 'node_modules', 'express-pouchdb')) ? [] : ["CouchDB's protocol"]),
   ];
 }
@@ -229,7 +229,15 @@ export async function startCluster({
     const invokers = Array.from({ length: invokerCount }, (_, at) =>
       member('invoker', `invoker-${at}`, [
         ...common(`invoker-${at}`),
-        ...settings([memory, 'gpus=none', 'prepareRuntimes=false', ...invokerSet]),
+        // Loopback throughout: the same as one server that listens there.
+        ...settings([
+          memory,
+          'gpus=none',
+          'prepareRuntimes=false',
+          'fetchRuntimes=false',
+          'allowWeakIsolation=true',
+          ...invokerSet,
+        ]),
         ...['--port', '0'],
       ]),
     );

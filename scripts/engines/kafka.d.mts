@@ -22,4 +22,24 @@ export function startKafka(options: {
   heapMiB?: number;
   /** Its protocol, default PLAINTEXT, and settings that this needs. */
   listener?: { protocol: string; lines: string[] };
+  /** Variables of its own. */
+  env?: Record<string, string>;
 }): Promise<RunningKafka>;
+
+/** Brokers that are one Kafka. */
+export interface RunningKafkas {
+  /** All of them, as a client wants it. */
+  brokers: string;
+  /** The broker with `node.id` i + 1 at i. */
+  nodes: RunningKafka[];
+  /** Starts those again that have ended. */
+  restart(...nodes: number[]): Promise<void>;
+}
+export function startKafkas(options: {
+  dir: string;
+  count: number;
+  /** Of each. */
+  heapMiB?: number;
+  /** Variables of broker number `node`, from 0 on. */
+  env?: (node: number) => Record<string, string>;
+}): Promise<RunningKafkas>;

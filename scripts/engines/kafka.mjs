@@ -1,10 +1,11 @@
 // A Kafka broker of one process (KRaft) from its Java packages, for tests and local clusters. Needs Java 17 and, once, Maven.
-import { spawn, spawnSync } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { randomBytes } from 'node:crypto';
 import { createConnection, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const pom = join(here, 'kafka-pom.xml');
@@ -62,17 +63,17 @@ function accepts(host, port) {
 }
 
 /** For one machine: few threads and partitions; a broker that was killed is let in again after one second, not nine. */
-const settings = (dir, host, port, controllerPort, own) => `process.roles=broker,controller
-node.id=1
-listeners=${own.protocol}://${host}:${port},CONTROLLER://${localhost}:${controllerPort}
+const settings = ({ dir, host, port, own, quorum, node }) => `process.roles=broker,controller
+node.id=${node + 1}
+listeners=${own.protocol}://${host}:${port},CONTROLLER://${localhost}:${quorum.ports[node]}
 advertised.listeners=${own.protocol}://${host}:${port}
 listener.security.protocol.map=${own.protocol}:${own.protocol},CONTROLLER:PLAINTEXT
 security.inter.broker.protocol=${own.protocol}
 ${own.lines.map((line) => `${line}\n`).join('')}controller.listener.names=CONTROLLER
-controller.quorum.voters=1@${localhost}:${controllerPort}
+controller.quorum.voters=${quorum.ports.map((at, index) => `${index + 1}@${localhost}:${at}`).join(',')}
 log.dirs=${join(dir, 'data')}
 auto.create.topics.enable=false
-offsets.topic.replication.factor=1
+offsets.topic.replication.factor=${quorum.ports.length}
 offsets.topic.num.partitions=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
@@ -82,10 +83,14 @@ num.network.threads=2
 num.io.threads=2
 background.threads=2
 log.index.size.max.bytes=1048576
+log.cleaner.dedupe.buffer.size=4194304
 group.initial.rebalance.delay.ms=0
-broker.session.timeout.ms=1000
+broker.session.timeout.ms=${quorum.ports.length === 1 ? 1000 : 3000}
 broker.heartbeat.interval.ms=250
 `;
+
+/** One that begins with a dash would be taken for a flag. */
+const newClusterId = () => randomBytes(16).toString('base64url').replace(/^-/, 'A');
 
 const java = (memory, program) => [
   ...memory,
@@ -97,22 +102,20 @@ const java = (memory, program) => [
   ...program,
 ];
 
-function format(dir, config) {
-  // One that begins with a dash would be taken for a flag.
-  const clusterId = randomBytes(16).toString('base64url').replace(/^-/, 'A');
+async function format(dir, config, clusterId) {
   const program = ['kafka.tools.StorageTool', 'format', '--cluster-id', clusterId, '--config', config];
-  const { status, stderr } = spawnSync('java', java(['-Xmx128m'], program), {
-    encoding: 'utf8',
-    timeout: formatTimeoutMs,
-  });
-  if (status !== 0) throw new Error(`Kafka's folder ${dir} could not be prepared: ${stderr}`);
+  try {
+    await promisify(execFile)('java', java(['-Xmx128m'], program), { timeout: formatTimeoutMs });
+  } catch (error) {
+    throw new Error(`Kafka's folder ${dir} could not be prepared: ${error.stderr || error.message}`, { cause: error });
+  }
 }
 
 /**
  * Starts a broker whose data lies in the folder `dir`, which is made where it is missing: what an earlier broker left there
  * is served again. It ends with this process.
- * @param {{dir: string, host?: string, port?: number, heapMiB?: number, listener?: {protocol: string, lines: string[]}}} options
- *   `host`: where clients reach it, an address of this machine (default 127.0.0.1). `port` 0 or absent: a free one. `listener`: its protocol (default PLAINTEXT), and settings that this needs.
+ * @param {{dir: string, host?: string, port?: number, heapMiB?: number, listener?: {protocol: string, lines: string[]}, env?: Record<string, string>, quorum?: {id: string, ports: number[]}, node?: number}} options
+ *   `host`: where clients reach it, an address of this machine (default 127.0.0.1). `port` 0 or absent: a free one. `listener`: its protocol (default PLAINTEXT), and settings that this needs. `env`: variables of the broker's besides ours. `quorum` and `node`: of several, see startKafkas.
  * @returns {Promise<{brokers: string, port: number, pid: number, stop(): Promise<void>, kill(): Promise<void>}>}
  *   `brokers` as a client wants it; `stop` has it end in order, `kill` at once.
  */
@@ -122,19 +125,23 @@ export async function startKafka({
   port = 0,
   heapMiB = 256,
   listener = { protocol: 'PLAINTEXT', lines: [] },
+  env = {},
+  quorum,
+  node = 0,
 }) {
   mkdirSync(dir, { recursive: true });
   const brokerPort = port === 0 ? await freePort() : port;
   const config = join(dir, 'server.properties');
-  writeFileSync(config, settings(dir, host, brokerPort, await freePort(), listener));
-  if (!existsSync(join(dir, 'data', 'meta.properties'))) format(dir, config);
+  const { id, ports } = quorum ?? { id: newClusterId(), ports: [await freePort()] };
+  writeFileSync(config, settings({ dir, host, port: brokerPort, own: listener, quorum: { ports }, node }));
+  if (!existsSync(join(dir, 'data', 'meta.properties'))) await format(dir, config, id);
 
   const logFile = join(dir, 'kafka.log');
   const log = openSync(logFile, 'a');
   const program = java([`-Xms${heapMiB}m`, `-Xmx${heapMiB}m`], ['kafka.Kafka', config]);
   // Where that is possible, the broker ends with us even if we are killed.
   const [command, args] = has('setpriv') ? ['setpriv', ['--pdeathsig', 'KILL', 'java', ...program]] : ['java', program];
-  const child = spawn(command, args, { stdio: ['ignore', log, log] });
+  const child = spawn(command, args, { stdio: ['ignore', log, log], env: { ...process.env, ...env } });
   closeSync(log);
   const exited = new Promise((resolve) => child.once('exit', resolve).once('error', resolve));
   const killNow = () => child.kill('SIGKILL');
@@ -162,5 +169,34 @@ export async function startKafka({
     pid: child.pid,
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),
+  };
+}
+
+/**
+ * Starts `count` brokers that are one Kafka. `env` gives the variables of broker number `node`, from 0 on.
+ * @param {{dir: string, count: number, heapMiB?: number, env?: (node: number) => Record<string, string>}} options
+ * @returns {Promise<{brokers: string, nodes: Awaited<ReturnType<typeof startKafka>>[], restart(...nodes: number[]): Promise<void>}>}
+ *   `nodes[i]` is the broker with node.id i + 1; `restart` starts those that have ended, where they were.
+ */
+export async function startKafkas({ dir, count, heapMiB = 192, env = () => ({}) }) {
+  const quorum = { id: newClusterId(), ports: [] };
+  const ports = [];
+  for (let node = 0; node < count; node++) {
+    quorum.ports.push(await freePort());
+    ports.push(await freePort());
+  }
+  const start = (node) =>
+    startKafka({ dir: join(dir, `broker${node}`), port: ports[node], heapMiB, env: env(node), quorum, node });
+  const nodes = await Promise.all(ports.map((_, node) => start(node)));
+  return {
+    brokers: nodes.map(({ brokers }) => brokers).join(','),
+    nodes,
+    async restart(...ended) {
+      await Promise.all(
+        ended.map(async (node) => {
+          nodes[node] = await start(node);
+        }),
+      );
+    },
   };
 }

@@ -5,8 +5,10 @@ import { createConnection, createServer } from 'node:net';
 
 const has = (command) => spawnSync('sh', ['-c', `command -v ${command}`]).status === 0;
 
-/** Whether there is a redis-server to start: npm run test:all installs Debian's. */
-export const hasRedis = has('redis-server');
+/** Whether there is a redis-server to start now: npm run test:all and npm run cluster -- --install install Debian's. */
+export const findsRedis = () => has('redis-server');
+/** Whether there was one when this was loaded. */
+export const hasRedis = findsRedis();
 
 const startMs = 20_000;
 const attempts = 5;

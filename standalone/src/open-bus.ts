@@ -4,7 +4,6 @@ import { openDurable } from '@gpuwhisk/common/bus/durable';
 import { LocalMarks } from '@gpuwhisk/common/bus/local-marks';
 import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { KafkaBus } from '@gpuwhisk/engines/kafka/kafka-bus';
-import { durableRetentionMs } from '@gpuwhisk/engines/kafka/topic-settings';
 import type { Engines } from './engines.js';
 import { kafkaConnection } from './kafka-connection.js';
 
@@ -13,7 +12,13 @@ export interface OpenedBus extends Pick<Engines, 'bus' | 'marks'> {
   close(): Promise<void>;
 }
 
-type BusParts = Pick<Engines, 'config' | 'clock' | 'random' | 'logger' | 'metrics'>;
+interface BusParts extends Pick<Engines, 'config' | 'clock' | 'random' | 'logger' | 'metrics'> {
+  /** A Kafka has answered a fetch from the topic. */
+  onAnswer?: (topic: string) => void;
+}
+
+/** Start marks are forgotten once their messages are done; after so long also those whose messages Kafka has lost. */
+const marksKeptMs = 366 * 24 * 3_600_000;
 
 /** The same trouble with a topic is logged once in so long, ms. */
 const sameTroubleMs = 10_000;
@@ -36,23 +41,24 @@ async function openLog({ config, clock, random, logger }: BusParts): Promise<Ope
 }
 
 async function openKafka(
-  { config, clock, random, logger, metrics }: BusParts,
+  { config, clock, random, logger, metrics, onAnswer }: BusParts,
   settings: NonNullable<BusParts['config']['kafka']>,
 ): Promise<OpenedBus> {
   const connection = await kafkaConnection(settings);
-  const { topicPrefix, replicationFactor } = settings;
+  const { topicPrefix, replicationFactor, flush } = settings;
   const marks = await LocalMarks.open({
     disk: systemDisk,
     folder: join(config.dataDir, 'marks'),
     clock,
     random,
-    keepMs: durableRetentionMs,
+    keepMs: marksKeptMs,
     onWarning: (warning) => logger.error({ err: warning }, 'the log of start marks has a problem'),
   });
   const counts = busMetrics(metrics.registry);
   const loggedMs = new Map<string, number>();
   const bus = new KafkaBus({
-    ...{ connection, clock, random, topicPrefix, replicationFactor },
+    ...{ connection, clock, random, topicPrefix, replicationFactor, flush },
+    ...(onAnswer && { onAnswer }),
     onCommitted: (activationId) => marks.forget(activationId),
     onMalformed: (topic, offset, reason) => {
       counts.malformed(topic);

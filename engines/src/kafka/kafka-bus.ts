@@ -5,12 +5,13 @@ import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { backoffMs } from './backoff.js';
-import { KafkaUnavailableError, isRefusal, protocolErrorType } from './kafka-errors.js';
+import { KafkaUnavailableError, isRefusal } from './kafka-errors.js';
 import { KafkaLink } from './kafka-link.js';
 import { KafkaTopic } from './kafka-topic.js';
 import type { TopicContext } from './kafka-topic.js';
 import type { KafkaConnection } from './kafkajs-cluster.js';
 import { topicSettings } from './topic-settings.js';
+import { setUpTopic } from './topic-setup.js';
 
 export interface KafkaBusOptions {
   /** How brokers are reached; `requestTimeoutMs` is 10 seconds where it is absent. */
@@ -21,6 +22,8 @@ export interface KafkaBusOptions {
   topicPrefix?: string;
   /** Copies of each message in the cluster, for topics that are created; default 1. */
   replicationFactor?: number;
+  /** Brokers acknowledge a durable message once it is on their disk, not only in their memory; default true. */
+  flush?: boolean;
   /** A larger message is refused; default 5 MiB. Topics are created with room for it. */
   maxMessageBytes?: number;
   /** Bytes of messages that no broker has acknowledged, of all topics together; default 64 MiB. More are refused. */
@@ -30,6 +33,10 @@ export interface KafkaBusOptions {
   /** How long brokers may be away when a topic is made, and when the bus is closed; default 30 s and 5 s. */
   openTimeoutMs?: number;
   closeTimeoutMs?: number;
+  /** Durable messages that all groups are done with are deleted so often; default 10 s. */
+  trimMs?: number;
+  /** Brokers have answered a fetch from the topic: they do every two seconds while it is consumed. */
+  onAnswer?: (topic: string) => void;
   /** What `onCommitted` is told of a message; absent: its `activationId`. */
   idOf?: TopicContext['idOf'];
   /** A durable message with an id was done by a group of this process, and will not come again. */
@@ -60,20 +67,23 @@ const refreshMs = 1000;
 export class KafkaBus implements MessageBus {
   private readonly topics = new Map<string, KafkaTopic>();
   private readonly context: TopicContext;
-  private refreshTimer: Timer | undefined;
+  /** For topics that are made. */
+  private readonly control: KafkaLink;
+  private readonly refreshTimers = new Map<KafkaTopic, Timer>();
   private closing: Promise<void> | undefined;
 
   constructor(private readonly options: KafkaBusOptions) {
     const { clock, random, idOf = activationIdOf, onCommitted, onMalformed, onLost, onTrouble } = options;
     const requestTimeoutMs = options.connection.requestTimeoutMs ?? 10_000;
     const openLink = (): KafkaLink => new KafkaLink({ ...options.connection, requestTimeoutMs });
+    this.control = openLink();
     this.context = {
       ...{ clock, random, openLink, requestTimeoutMs },
-      produce: openLink(),
-      control: openLink(),
       maxMessageBytes: options.maxMessageBytes ?? 5 * MiB,
       buffer: { bytes: 0, maxBytes: options.maxBufferedBytes ?? 64 * MiB },
       sendTimeoutMs: options.sendTimeoutMs ?? { durable: 30_000, inMemory: 120_000 },
+      trimMs: options.trimMs ?? 10_000,
+      onAnswer: (topic) => options.onAnswer?.(topic),
       idOf,
       onCommitted: (id) => onCommitted?.(id),
       onMalformed: (...args) => onMalformed?.(...args),
@@ -94,14 +104,21 @@ export class KafkaBus implements MessageBus {
     }
     const fullName = (this.options.topicPrefix ?? '') + name;
     const topic = new KafkaTopic(name, fullName, options, this.context);
-    await this.tryUntilOpen(async () => {
-      await this.create(name, fullName);
-      await topic.open();
-    });
-    this.checkOpen();
+    try {
+      await this.tryUntilOpen(async () => {
+        await this.setUp(name, fullName);
+        await topic.open();
+      });
+    } catch (error) {
+      topic.disconnect();
+      throw error;
+    }
     // It may have been asked for twice.
-    if (!this.topics.has(name)) this.topics.set(name, topic);
-    this.refreshTimer ??= this.setRefreshTimer();
+    if (this.closing !== undefined || this.topics.has(name)) topic.disconnect();
+    this.checkOpen();
+    if (this.topics.has(name)) return;
+    this.topics.set(name, topic);
+    this.setRefreshTimer(name, topic);
   }
 
   send(topic: string, message: JsonObject): Receipt {
@@ -131,7 +148,7 @@ export class KafkaBus implements MessageBus {
   }
 
   private async end(): Promise<void> {
-    this.refreshTimer?.cancel();
+    for (const refresh of this.refreshTimers.values()) refresh.cancel();
     const { clock } = this.context;
     const waitMs = this.options.closeTimeoutMs ?? 5000;
     const closed = Promise.all([...this.topics.values()].map((topic) => topic.close(waitMs)));
@@ -143,8 +160,8 @@ export class KafkaBus implements MessageBus {
       }),
     ]);
     timer?.cancel();
-    this.context.produce.close();
-    this.context.control.close();
+    for (const topic of this.topics.values()) topic.disconnect();
+    this.control.close();
     await closed;
   }
 
@@ -159,20 +176,23 @@ export class KafkaBus implements MessageBus {
     return topic;
   }
 
-  private create(name: string, topic: string): Promise<void> {
-    const { replicationFactor = 1 } = this.options;
-    const configEntries = topicSettings(name, this.context.maxMessageBytes);
-    return this.context.control.atController(async (broker) => {
-      try {
-        await broker.createTopics({
-          topics: [{ topic, numPartitions: 1, replicationFactor, configEntries }],
-          timeout: this.context.requestTimeoutMs,
-        });
-      } catch (error) {
-        const { errors = [error] } = error as { errors?: unknown[] };
-        if (protocolErrorType(errors[0]) !== 'TOPIC_ALREADY_EXISTS') throw errors[0];
-      }
+  /** Makes the topic, or brings its settings up to date. */
+  private async setUp(name: string, topic: string): Promise<void> {
+    const { replicationFactor = 1, flush = true } = this.options;
+    const { maxMessageBytes, requestTimeoutMs, onTrouble } = this.context;
+    const found = await setUpTopic(this.control, {
+      ...{ topic, replicationFactor, timeoutMs: requestTimeoutMs },
+      settings: (replicas) => topicSettings({ name, replicas, maxMessageBytes, flush }),
     });
+    if (found === undefined) return;
+    if (found.notUpdated) {
+      const { message } = found.notUpdated;
+      onTrouble(name, new Error(`the settings of topic '${topic}' could not be brought up to date: ${message}`));
+    }
+    if (found.replicas < replicationFactor) {
+      const text = `topic '${topic}' has ${found.replicas} copies of each message, not ${replicationFactor} (kafka.replicationFactor)`;
+      onTrouble(name, new Error(`${text}: add replicas with kafka-reassign-partitions.sh`));
+    }
   }
 
   private async tryUntilOpen(run: () => Promise<void>): Promise<void> {
@@ -193,18 +213,19 @@ export class KafkaBus implements MessageBus {
     }
   }
 
-  private setRefreshTimer(): Timer {
-    return this.context.clock.setBackgroundTimer(refreshMs, () => void this.refresh());
-  }
-
-  private async refresh(): Promise<void> {
-    for (const [name, topic] of this.topics) {
+  /** Each topic by itself: one whose leader is gone holds up no other. */
+  private setRefreshTimer(name: string, topic: KafkaTopic): void {
+    const refresh = async (): Promise<void> => {
       try {
         await topic.refresh();
       } catch (error) {
         this.context.onTrouble(name, error as Error);
       }
-    }
-    if (!this.closing) this.refreshTimer = this.setRefreshTimer();
+      if (!this.closing) this.setRefreshTimer(name, topic);
+    };
+    this.refreshTimers.set(
+      topic,
+      this.context.clock.setBackgroundTimer(refreshMs, () => void refresh()),
+    );
   }
 }

@@ -71,6 +71,17 @@ export class KafkaGroup {
     return this.progress.subscribed;
   }
 
+  /** All messages below are done, and brokers know it. */
+  get committedBelow(): number {
+    // The log may have become shorter since: then messages below come again.
+    return Math.min(this.committer?.committedBelow ?? 0, this.progress.doneBelow);
+  }
+
+  /** Tells brokers again how far it is. */
+  commitAgain(): void {
+    this.committer?.repeat();
+  }
+
   subscribe(maxInFlight: number, handler: (delivery: Delivery) => void): Subscription {
     const { progress } = this;
     progress.subscribe(maxInFlight, handler);

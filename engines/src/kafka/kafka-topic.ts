@@ -9,17 +9,13 @@ import type { KafkaLink } from './kafka-link.js';
 import type { KafkaRecord } from './kafkajs-cluster.js';
 import { Outgoing } from './outgoing.js';
 import { PendingBytes } from './pending-bytes.js';
-import { commit, fetchCommitted, groupsOf, logEnd, logStart } from './topic-offsets.js';
+import { commit, deleteBelow, fetchCommitted, groupsOf, logEnd, logStart } from './topic-offsets.js';
 import { TopicWriter } from './topic-writer.js';
 
 /** What all topics of a bus share. */
 export interface TopicContext {
   clock: Clock;
   random: Random;
-  /** For messages that are sent. */
-  produce: KafkaLink;
-  /** For everything else but reading. */
-  control: KafkaLink;
   openLink: () => KafkaLink;
   requestTimeoutMs: number;
   maxMessageBytes: number;
@@ -27,6 +23,10 @@ export interface TopicContext {
   buffer: { bytes: number; readonly maxBytes: number };
   /** A message is given up that is not acknowledged so long after it was sent, ms. */
   sendTimeoutMs: { durable: number; inMemory: number };
+  /** Messages that all groups are done with are deleted so often. */
+  trimMs: number;
+  /** Brokers have answered a fetch. */
+  onAnswer: (topic: string) => void;
   /** What `onCommitted` is told of a message; undefined: nothing. */
   idOf: (message: JsonObject) => string | undefined;
   /** That a group of this process is done with a message of a durable topic is committed. */
@@ -38,7 +38,13 @@ export interface TopicContext {
 
 const inMemoryReceipt: Receipt = { synced: () => Promise.resolve() };
 
-/** One topic of one partition: what this process sends there, and what it knows of the groups that consume it. */
+/** Brokers forget a group that has committed nothing for `offsets.retention.minutes`, a week by default. */
+const commitAgainMs = 3_600_000;
+
+/**
+ * One topic of one partition: what this process sends there, and what it knows of the groups that consume it. Its connections
+ * are its own: those of a topic whose leader is gone are given up again and again.
+ */
 export class KafkaTopic {
   private readonly writer: TopicWriter;
   /** By what brokers call them. */
@@ -49,6 +55,12 @@ export class KafkaTopic {
   /** A group that is new begins here. */
   private start = 0;
   private end = 0;
+  /** For messages that are sent. */
+  private readonly produce: KafkaLink;
+  /** For everything else but reading. */
+  private readonly control: KafkaLink;
+  private trimAtMs: number;
+  private commitAgainAtMs: number;
 
   constructor(
     /** Without the prefix. */
@@ -58,10 +70,15 @@ export class KafkaTopic {
     public options: TopicOptions,
     private readonly context: TopicContext,
   ) {
+    const nowMs = context.clock.monotonicMs();
+    this.trimAtMs = nowMs + context.trimMs;
+    this.commitAgainAtMs = nowMs + commitAgainMs;
+    this.produce = context.openLink();
+    this.control = context.openLink();
     this.writer = new TopicWriter({
       ...context,
       topic,
-      link: context.produce,
+      link: this.produce,
       onStored: (messages, baseOffset) => this.onStored(messages, baseOffset),
       onGivenUp: (messages, reason) => {
         this.confirm(messages);
@@ -72,7 +89,7 @@ export class KafkaTopic {
 
   /** Learns what brokers have; the topic must exist there. */
   async open(): Promise<void> {
-    const { control } = this.context;
+    const { control } = this;
     [this.start, this.end] = await Promise.all([logStart(control, this.topic), logEnd(control, this.topic)]);
     if (this.options.durable) await this.findGroups();
     else this.start = this.end;
@@ -89,7 +106,10 @@ export class KafkaTopic {
       throw new TopicFullError(this.name, pending, maxPendingMessages);
     }
     if (bytes > maxMessageBytes) throw new MessageTooLargeError(this.name, bytes, maxMessageBytes);
-    if (buffer.bytes + bytes > buffer.maxBytes) throw new SendBufferFullError(buffer.bytes, buffer.maxBytes);
+    // As much as is left free for others: a topic whose leader is away takes half of the buffer, and two take two thirds.
+    if (this.unconfirmedBytes + bytes > buffer.maxBytes - buffer.bytes) {
+      throw new SendBufferFullError(buffer.bytes, buffer.maxBytes);
+    }
     const timeoutMs = durable ? sendTimeoutMs.durable : sendTimeoutMs.inMemory;
     const outgoing = new Outgoing(value, bytes, clock.monotonicMs() + timeoutMs);
     this.unconfirmedMessages++;
@@ -122,12 +142,28 @@ export class KafkaTopic {
     return this.unconfirmedMessages + (group?.progress.lag(this.end) ?? this.end - this.start);
   }
 
-  /** Asks how far groups have come that are consumed elsewhere, where that may have changed. */
+  /** What is to be done now and then: to be called once a second, or less often. */
   async refresh(): Promise<void> {
+    if (this.options.durable) {
+      const nowMs = this.context.clock.monotonicMs();
+      if (nowMs >= this.commitAgainAtMs) {
+        this.commitAgainAtMs = nowMs + commitAgainMs;
+        for (const group of this.groups.values()) if (group.subscribed) group.commitAgain();
+      }
+      if (nowMs >= this.trimAtMs) {
+        this.trimAtMs = nowMs + this.context.trimMs;
+        await this.trim();
+      }
+    }
+    await this.learnFromElsewhere();
+  }
+
+  /** Asks how far groups have come that are consumed elsewhere, where that may have changed. */
+  private async learnFromElsewhere(): Promise<void> {
     const elsewhere = [...this.groups].filter(([, group]) => !group.subscribed);
     if (!this.options.durable || this.pendingMessages === 0) return;
     if (elsewhere.length === 0 && this.groups.size > 0) return;
-    const { control } = this.context;
+    const { control } = this;
     const [start, end] = await Promise.all([logStart(control, this.topic), logEnd(control, this.topic)]);
     this.start = start;
     this.end = Math.max(this.end, end);
@@ -143,6 +179,13 @@ export class KafkaTopic {
     for (const result of closed) {
       if (result.status === 'rejected') this.context.onTrouble(this.name, result.reason as Error);
     }
+    this.disconnect();
+  }
+
+  /** Ends its connections; what was asked and not answered fails. */
+  disconnect(): void {
+    this.produce.close();
+    this.control.close();
   }
 
   private get pendingMessages(): number {
@@ -161,10 +204,14 @@ export class KafkaTopic {
     const { context, name } = this;
     const group: KafkaGroup = new KafkaGroup({
       ...context,
+      control: this.control,
       topic: this.topic,
       group: this.options.durable ? id : undefined,
       onDone: (offset) => this.onDone(offset),
-      onFetched: (records, end) => this.onFetched(records, end),
+      onFetched: (records, end) => {
+        context.onAnswer(name);
+        this.onFetched(records, end);
+      },
       onMalformed: (offset, reason) => context.onMalformed(name, offset, reason),
       onLost: (from, to) => {
         // The log may be shorter than it was.
@@ -183,7 +230,7 @@ export class KafkaTopic {
       if (!group.begun) group.begin({ offset: this.start, metadata: '' }, 0);
       return;
     }
-    const { control } = this.context;
+    const { control } = this;
     const committed = await fetchCommitted(control, this.topic, id);
     const [start, end] = await Promise.all([logStart(control, this.topic), logEnd(control, this.topic)]);
     if (group.subscribed) return;
@@ -191,18 +238,34 @@ export class KafkaTopic {
     if (committed) group.begin(committed, end);
     else {
       await commit(control, this.topic, id, { offset: start, metadata: '' });
-      group.begin({ offset: start, metadata: '' }, 0);
+      // What was deleted was done by some group, which brokers have forgotten: this one may have seen the rest.
+      group.begin({ offset: start, metadata: '' }, start > 0 ? end : 0);
     }
   }
 
+  /** Deletes what all groups are done with, as far as brokers know that they are. */
+  private async trim(): Promise<void> {
+    const own = [...this.groups.values()].filter(({ subscribed }) => subscribed);
+    let below = Math.min(...own.map(({ committedBelow }) => committedBelow));
+    if (!Number.isFinite(below) || below <= this.start) return;
+    for (const id of await groupsOf(this.control, this.topic)) {
+      if (this.groups.get(id)?.subscribed) continue;
+      const committed = await fetchCommitted(this.control, this.topic, id);
+      if (committed) below = Math.min(below, committed.offset);
+    }
+    if (below <= this.start) return;
+    await deleteBelow(this.control, this.topic, below);
+    this.start = below;
+  }
+
   private async findGroups(): Promise<void> {
-    for (const id of await groupsOf(this.context.control, this.topic)) {
+    for (const id of await groupsOf(this.control, this.topic)) {
       if (!this.groups.has(id)) await this.learn(id, undefined);
     }
   }
 
   private async learn(id: string, group: KafkaGroup | undefined): Promise<void> {
-    const committed = await fetchCommitted(this.context.control, this.topic, id);
+    const committed = await fetchCommitted(this.control, this.topic, id);
     if (committed) (group ?? this.addGroup(id)).progress.learn(committed);
   }
 

@@ -30,7 +30,7 @@ interface PartitionAnswers<Partition> {
 }
 
 /** A broker with the requests that we use and kafkajs's types leave out or leave open. */
-export type KafkaBroker = Omit<Broker, 'fetch' | 'produce'> & {
+export type KafkaBroker = Omit<Broker, 'fetch' | 'produce' | 'metadata'> & {
   fetch(
     request: Parameters<Broker['fetch']>[0],
   ): Promise<PartitionAnswers<{ highWatermark: string; messages: KafkaRecord[] }>>;
@@ -53,6 +53,16 @@ export type KafkaBroker = Omit<Broker, 'fetch' | 'produce'> & {
     timeout: number;
   }): Promise<unknown>;
   listGroups(): Promise<{ groups: { groupId: string }[] }>;
+  metadata(topics: string[]): Promise<{ topicMetadata: { partitionMetadata: { replicas: number[] }[] }[] }>;
+  describeConfigs(request: { resources: { type: number; name: string }[] }): Promise<{
+    resources: { configEntries: { configName: string; configValue: string; configSource: number }[] }[];
+  }>;
+  alterConfigs(request: {
+    resources: { type: number; name: string; configEntries: { name: string; value: string }[] }[];
+  }): Promise<unknown>;
+  deleteRecords(request: {
+    topics: { topic: string; partitions: { partition: number; offset: string }[] }[];
+  }): Promise<unknown>;
 };
 
 type ClusterConstructor = new (options: object) => Cluster;

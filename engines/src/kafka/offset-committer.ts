@@ -60,6 +60,16 @@ export class OffsetCommitter {
     });
   }
 
+  /** Brokers know that all messages below are done. */
+  get committedBelow(): number {
+    return this.known?.offset ?? 0;
+  }
+
+  /** Commits again what is committed: brokers forget a group that has committed nothing for long. */
+  repeat(): void {
+    this.note(undefined);
+  }
+
   /** Commits what is done, with one try. Rejects where that fails: it comes again. */
   async close(): Promise<void> {
     this.closed = true;

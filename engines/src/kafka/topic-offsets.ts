@@ -53,6 +53,12 @@ export async function commit(
   );
 }
 
+/** Has brokers delete all messages below `offset`; they give back whole segments, some minutes later. */
+export async function deleteBelow(link: KafkaLink, topic: string, offset: number): Promise<void> {
+  const partitions = [{ partition: 0, offset: String(offset) }];
+  await link.atLeader(topic, (broker) => broker.deleteRecords({ topics: [{ topic, partitions }] }));
+}
+
 /** The groups that know anything of `topic` by their names: `topic` itself, and what begins with it and a dot. */
 export async function groupsOf(link: KafkaLink, topic: string): Promise<string[]> {
   const lists = await link.atEach((broker) => broker.listGroups());

@@ -1,0 +1,82 @@
+import { protocolErrorType } from './kafka-errors.js';
+import type { KafkaLink } from './kafka-link.js';
+import type { KafkaBroker } from './kafkajs-cluster.js';
+
+/** Kafka's number for resources that are topics. */
+const topicResource = 2;
+/** Kafka's number for settings that a topic has of its own. */
+const ofTopic = 1;
+/** The setting that an operator may have raised. */
+const largest = 'max.message.bytes';
+
+export interface TopicSetup {
+  /** With its prefix. */
+  topic: string;
+  replicationFactor: number;
+  /** The settings of a topic that has so many copies of each message. */
+  settings: (replicas: number) => Record<string, string>;
+  timeoutMs: number;
+}
+
+/** What was found of a topic that was there already. */
+export interface FoundTopic {
+  replicas: number;
+  /** Its settings could not be brought up to date. */
+  notUpdated?: Error;
+}
+
+/**
+ * Makes a topic of one partition. One that is there gets the settings that differ; its copies stay as many as they are.
+ * Undefined: it was made. Rejects with what kafkajs makes of the failure.
+ */
+export function setUpTopic(link: KafkaLink, setup: TopicSetup): Promise<FoundTopic | undefined> {
+  return link.atController(async (broker) => {
+    const { topic, replicationFactor, settings, timeoutMs } = setup;
+    const configEntries = Object.entries(settings(replicationFactor)).map(([name, value]) => ({ name, value }));
+    try {
+      await broker.createTopics({
+        topics: [{ topic, numPartitions: 1, replicationFactor, configEntries }],
+        timeout: timeoutMs,
+      });
+      return undefined;
+    } catch (error) {
+      const { errors = [error] } = error as { errors?: unknown[] };
+      if (protocolErrorType(errors[0]) !== 'TOPIC_ALREADY_EXISTS') throw errors[0];
+    }
+    const replicas = await replicasOf(broker, topic);
+    try {
+      await update(broker, topic, settings(replicas));
+      return { replicas };
+    } catch (error) {
+      // A broker that answers, and does not let us: the topic serves as it is.
+      if (protocolErrorType(error) === undefined) throw error;
+      return { replicas, notUpdated: error as Error };
+    }
+  });
+}
+
+async function replicasOf(broker: KafkaBroker, topic: string): Promise<number> {
+  const { topicMetadata } = await broker.metadata([topic]);
+  const replicas = topicMetadata[0]?.partitionMetadata[0]?.replicas.length;
+  if (replicas === undefined) throw new Error(`brokers do not tell where topic '${topic}' is`);
+  return replicas;
+}
+
+/** Kafka replaces all settings of the topic by those it is given: others are given as they are. */
+async function update(broker: KafkaBroker, topic: string, settings: Record<string, string>): Promise<void> {
+  const { resources } = await broker.describeConfigs({ resources: [{ type: topicResource, name: topic }] });
+  const found = resources[0]?.configEntries ?? [];
+  const now = new Map(found.map(({ configName, configValue }) => [configName, configValue]));
+  const own = found.filter(({ configSource }) => configSource === ofTopic);
+  const wanted = new Map(Object.entries(settings));
+  if (Number(now.get(largest)) > Number(wanted.get(largest))) wanted.delete(largest);
+  const isSet = ([name, value]: [string, string]): boolean =>
+    own.some((entry) => entry.configName === name && entry.configValue === value);
+  if ([...wanted].every(isSet)) return;
+  const kept = own.filter(({ configName }) => !wanted.has(configName));
+  const configEntries = [
+    ...kept.map(({ configName, configValue }) => ({ name: configName, value: configValue })),
+    ...[...wanted].map(([name, value]) => ({ name, value })),
+  ];
+  await broker.alterConfigs({ resources: [{ type: topicResource, name: topic, configEntries }] });
+}
