@@ -10,6 +10,24 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+const halfPairs = /\\\\|\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\u[dD][89a-fA-F][\da-fA-F]{2}/g;
+
+/**
+ * JSON with U+FFFD in place of each escaped half of a surrogate pair. Such a half is no character: JSON.stringify writes it
+ * as an escape, and parsers of other languages, CouchDB's among them, refuse the text.
+ */
+export function withoutHalfPairs(json: string): string {
+  if (!json.includes('\\ud') && !json.includes('\\uD')) return json;
+  return json.replace(halfPairs, (found) => (found.length === 6 ? '\ufffd' : found));
+}
+
+/** The value itself, or a copy without halves of surrogate pairs in its texts if it has any. */
+export function withoutHalfPairsIn<Value extends JsonValue>(value: Value): Value {
+  const json = JSON.stringify(value);
+  const mended = withoutHalfPairs(json);
+  return mended === json ? value : (JSON.parse(mended) as Value);
+}
+
 /**
  * Levels of arrays and objects that are accepted, as OpenWhisk's parser (spray-json) has it. JSON.parse takes any number, but
  * JSON.stringify recurses: what nests deeper could be read and never be written again.

@@ -1,15 +1,29 @@
 import type { Config } from '@gpuwhisk/common/config';
+import type { Logger } from '@gpuwhisk/common/logging';
+import { guest } from '@gpuwhisk/common/entities/well-known-accounts';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { openLmdbStore } from '@gpuwhisk/common/store/lmdb-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { openCouchdbStore } from '@gpuwhisk/engines/couchdb/couchdb-store';
-import { guest } from './standalone-identities.js';
 
 /** The store that the configuration asks for: CouchDB, or LMDB in `folder`. */
-export function openStore({ couchdb }: Config, folder: string, clock: Clock): Promise<ArtifactStore> {
-  if (couchdb) return openCouchdbStore({ ...couchdb, clock });
+export function openStore(
+  { couchdb }: Config,
+  folder: string,
+  { clock, logger }: { clock: Clock; logger: Logger },
+): Promise<ArtifactStore> {
+  if (couchdb) return openCouchdb(couchdb, clock, logger);
   outliveFailedCommits();
   return openLmdbStore(folder);
+}
+
+/** The store in a CouchDB; what of the server's configuration is known to harm is logged. */
+export function openCouchdb(
+  couchdb: NonNullable<Config['couchdb']>,
+  clock: Clock,
+  logger: Logger,
+): Promise<ArtifactStore> {
+  return openCouchdbStore({ ...couchdb, clock, onWarning: (warning) => logger.warn(`CouchDB: ${warning}`) });
 }
 
 /**

@@ -26,10 +26,17 @@ export async function backUp(options: BackupOptions): Promise<number> {
   const { server, prefix, databases, file, createdAt } = options;
   async function* documents(): AsyncGenerator<ArchivedDocument> {
     for (const database of databases) {
-      for await (const document of allDocuments(server, pathOf(prefix, database))) yield { database, document };
+      for await (const document of allDocuments(server, pathOf(prefix, database))) {
+        if (!isOfProcess(database, document)) yield { database, document };
+      }
     }
   }
   return writeArchive(file, { createdAt, databases }, documents());
+}
+
+/** Which number belongs to which data folder: another cluster has folders of its own. */
+function isOfProcess(database: string, { _id }: JsonObject): boolean {
+  return database === 'gpu' && textOf(_id).startsWith('process/');
 }
 
 /** Those of the databases that are there. Throws RefusedError, UnreachableError. */

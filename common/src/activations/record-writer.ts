@@ -4,6 +4,7 @@ import { sleep } from '../system/clock.js';
 import type { Clock } from '../system/clock.js';
 import type { Logger } from '../logging.js';
 import { approximateBytes, smallerRecord } from './record-size.js';
+import { RefusedRecords, standInRecords } from './refused-records.js';
 
 /** How records are gathered. */
 export interface RecordWriterOptions {
@@ -29,6 +30,8 @@ const defaults: RecordWriterOptions = {
 const firstRetryMs = 100;
 const longestRetryMs = 5000;
 const closeTimeoutMs = 5000;
+/** A record that was refused by itself so often is refused for good. */
+const maxRefusals = 4;
 
 interface Entry {
   document: StoredDocument;
@@ -41,8 +44,9 @@ interface Entry {
 /**
  * Writes activation records in batches, one after the other. A write that fails is tried again, ever more slowly and with
  * half the records, until the writer is closed; one that the store refuses for what it is, is tried apart from the others,
- * without its logs or result where it is too large. Nothing is dropped: whoever begins what ends with a record waits for
- * `room`, or refuses, while the writer `isFull`.
+ * without its logs or result where it is too large. A record that is refused for good is set aside (RefusedRecords), and one
+ * without its contents is stored in its place. Nothing is dropped: what ends with a record begins once there is `room`,
+ * or refuses, while the writer `isFull`.
  */
 export class RecordWriter {
   private queue: Entry[] = [];
@@ -57,6 +61,7 @@ export class RecordWriter {
   /** Records of the next write, at most: fewer after one that failed. */
   private batchSize: number;
   private waiting: (() => void)[] = [];
+  private readonly aside: RefusedRecords;
   private readonly options: RecordWriterOptions;
 
   constructor(
@@ -67,6 +72,12 @@ export class RecordWriter {
   ) {
     this.options = { ...defaults, ...options };
     this.batchSize = this.options.maxBatch;
+    this.aside = new RefusedRecords(store, clock, logger);
+  }
+
+  /** Records that were set aside since the start, as the store refuses them. */
+  get refused(): number {
+    return this.aside.count;
   }
 
   /** Records that are not yet durable. */
@@ -176,28 +187,61 @@ export class RecordWriter {
     return this.queue.splice(0, count);
   }
 
-  /** Goes on trying to write a record that the store refuses, smaller where that may help. */
+  /** Goes on with a record that the store refuses, apart from the others. */
   private writeApart(entry: Entry, refusal: StoreRefusedError): void {
     const work = this.retryApart(entry, refusal);
     this.apart.add(work);
     void work.finally(() => this.apart.delete(work));
   }
 
+  /** Tries to write a record again, smaller where that may help, until it is stored, set aside, or given up at the end. */
   private async retryApart(entry: Entry, refusal: unknown): Promise<void> {
     let problem = refusal;
     let retryMs = firstRetryMs;
+    let refusals = 0;
     while (problem !== undefined) {
-      const isTooLarge = problem instanceof StoreRefusedError && problem.tooLarge;
-      const smaller = isTooLarge ? smallerRecord(entry.document) : undefined;
+      const refused = problem instanceof StoreRefusedError ? problem : undefined;
+      const smaller = refused?.tooLarge === true ? smallerRecord(entry.document) : undefined;
+      if (refused !== undefined && smaller === undefined) refusals++;
       if (smaller !== undefined) entry.document = smaller;
-      else if (this.closed) {
-        this.settle([entry]);
-        return;
-      } else {
+      else if (refused !== undefined && refusals >= maxRefusals) return await this.setAside(entry, refused.message);
+      else if (this.closed) return this.settle([entry]);
+      else {
         await sleep(this.clock, retryMs);
         retryMs = Math.min(longestRetryMs, retryMs * 2);
       }
       problem = await this.tryWrite([entry]);
+    }
+  }
+
+  /** Sets a record aside, stores one without its contents in its place, and ends it, whether or not that is refused, too. */
+  private async setAside(entry: Entry, reason: string): Promise<void> {
+    if (!(await this.untilTaken(() => this.aside.keep(entry.document, reason)))) return this.settle([entry]);
+    for (const document of standInRecords(entry.document)) {
+      let isStored = false;
+      const create = async (): Promise<void> => {
+        await this.store.createMany('activations', [document]);
+        isStored = true;
+      };
+      if (!(await this.untilTaken(create))) return this.settle([entry]);
+      if (isStored) break;
+    }
+    this.settle([entry]);
+    if (!this.givenUp) entry.stored();
+  }
+
+  /** Writes until the store takes it or refuses it for good; false if the writer is closed before. */
+  private async untilTaken(write: () => Promise<void>): Promise<boolean> {
+    for (let retryMs = firstRetryMs; ; retryMs = Math.min(longestRetryMs, retryMs * 2)) {
+      try {
+        await write();
+        return true;
+      } catch (error) {
+        this.logger.error({ error: String(error) }, 'a record that is refused could not be set aside');
+        if (error instanceof StoreRefusedError) return true;
+        if (this.closed) return false;
+      }
+      await sleep(this.clock, retryMs);
     }
   }
 

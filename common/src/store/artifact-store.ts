@@ -76,7 +76,8 @@ export class DocumentConflictError extends Error {
  * Documents with revisions, views and attachments, as OpenWhisk uses CouchDB.
  *
  * A returned promise of a write resolves only once the write would survive a power loss. Reads see every
- * write whose promise has resolved. Documents returned belong to the caller.
+ * write whose promise has resolved. Documents returned belong to the caller. Half of a surrogate pair in a text is
+ * stored as U+FFFD.
  */
 export interface ArtifactStore {
   /** Throws NoDocumentError. */
@@ -99,6 +100,12 @@ export interface ArtifactStore {
   query(database: DatabaseName, query: ViewQuery): Promise<ViewRow[]>;
   /** The number of rows in the range, before skip and limit. */
   count(database: DatabaseName, query: Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>): Promise<number>;
+  /**
+   * Removes the activation records that ended before `beforeMs` (ms since the epoch) and their rows, some at a time: with each
+   * step of the iteration, which gives their number. What they took is free for others then, or by and by. Throws as other
+   * writes do.
+   */
+  expire(beforeMs: number): AsyncIterable<number>;
   /** Throws NoDocumentError. */
   getAttachment(database: DatabaseName, id: string, name: string): Promise<Attachment>;
   close(): Promise<void>;

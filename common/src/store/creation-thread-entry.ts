@@ -1,8 +1,9 @@
 import { getPriority, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
+import { withoutHalfPairs } from '../json.js';
 import type { StoredDocument } from './artifact-store.js';
-import type { ThreadAnswer, ThreadRequest } from './creation-thread.js';
+import type { ExpiredRecords, ThreadAnswer, ThreadRequest } from './creation-thread.js';
 import { encodeNewDocument } from './document-codec.js';
 import { LmdbDocuments } from './lmdb-documents.js';
 import { openRoot } from './lmdb-table.js';
@@ -27,6 +28,10 @@ port.on('message', (request: ThreadRequest | undefined) => {
 async function answer(request: ThreadRequest): Promise<void> {
   const { number } = request;
   try {
+    if (request.type === 'expire') {
+      port.postMessage({ number, expired: await expire(request) } satisfies ThreadAnswer);
+      return;
+    }
     const created = request.type === 'create' ? await create(request) : await merge();
     port.postMessage({ number, created } satisfies ThreadAnswer);
   } catch (error) {
@@ -35,7 +40,7 @@ async function answer(request: ThreadRequest): Promise<void> {
 }
 
 async function create({ database, documents: json }: ThreadRequest & { type: 'create' }): Promise<boolean[]> {
-  const given = JSON.parse(json) as StoredDocument[];
+  const given = JSON.parse(withoutHalfPairs(json)) as StoredDocument[];
   const created: boolean[] = [];
   const rows: Buffer[] = [];
   let onDurable: (() => void) | undefined;
@@ -56,6 +61,19 @@ async function create({ database, documents: json }: ThreadRequest & { type: 'cr
 async function merge(): Promise<boolean[]> {
   await deferred.merged();
   return [];
+}
+
+/** Removes the next records that have expired, and says how many, and where to go on. */
+async function expire({ beforeMs, from }: ThreadRequest & { type: 'expire' }): Promise<ExpiredRecords> {
+  // None of their rows may be put into its view later.
+  await deferred.merged();
+  root.resetReadTxn();
+  const { ids, next } = documents.views.expired(beforeMs, from);
+  let removed = 0;
+  await writes.durable(() => {
+    for (const id of ids) if (documents.remove('activations', id)) removed++;
+  });
+  return next === undefined ? { removed } : { removed, next };
 }
 
 async function close(): Promise<void> {

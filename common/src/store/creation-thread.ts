@@ -5,16 +5,27 @@ import { StoreWriteError } from './store-error.js';
 
 /** What the thread is asked for; `documents` is a JSON array. */
 export type ThreadRequest =
-  { number: number; type: 'create'; database: DatabaseName; documents: string } | { number: number; type: 'merge' };
+  | { number: number; type: 'create'; database: DatabaseName; documents: string }
+  | { number: number; type: 'merge' }
+  | { number: number; type: 'expire'; beforeMs: number; from: string };
 
-/** Its answer: which documents were created, or why it failed. */
-export type ThreadAnswer = { number: number; created: boolean[] } | { number: number; problem: string };
+/** Records that were removed, and the namespace where to go on; absent: there are no more. */
+export interface ExpiredRecords {
+  removed: number;
+  next?: string;
+}
+
+/** Its answer: which documents were created, which were removed, or why it failed. */
+export type ThreadAnswer =
+  | { number: number; created: boolean[] }
+  | { number: number; expired: ExpiredRecords }
+  | { number: number; problem: string };
 
 /** Its young generation: a batch of documents dies at once. */
 const maxYoungMiB = 48;
 
 interface Asked {
-  resolve: (created: boolean[]) => void;
+  resolve: (answer: Exclude<ThreadAnswer, { problem: string }>) => void;
   reject: (error: Error) => void;
 }
 
@@ -31,8 +42,16 @@ export class CreationThread {
   constructor(private readonly folder: string) {}
 
   /** Creates documents that are not there yet; true for those it did. Resolves once they are on disk. Rejects with StoreWriteError. */
-  create(database: DatabaseName, documents: readonly StoredDocument[]): Promise<boolean[]> {
-    return this.ask({ number: ++this.asks, type: 'create', database, documents: JSON.stringify(documents) });
+  async create(database: DatabaseName, documents: readonly StoredDocument[]): Promise<boolean[]> {
+    const request = { number: ++this.asks, type: 'create', database, documents: JSON.stringify(documents) } as const;
+    const answer = await this.ask(request);
+    return 'created' in answer ? answer.created : [];
+  }
+
+  /** Removes the first records from namespace `from` on that ended before `beforeMs`. Resolves once that is on disk. Rejects with StoreWriteError. */
+  async expire(beforeMs: number, from: string): Promise<ExpiredRecords> {
+    const answer = await this.ask({ number: ++this.asks, type: 'expire', beforeMs, from });
+    return 'expired' in answer ? answer.expired : { removed: 0 };
   }
 
   /** Resolves when all rows are in their views. Rejects with StoreWriteError. */
@@ -49,7 +68,7 @@ export class CreationThread {
     await once(worker, 'exit');
   }
 
-  private ask(request: ThreadRequest): Promise<boolean[]> {
+  private ask(request: ThreadRequest): Promise<Exclude<ThreadAnswer, { problem: string }>> {
     const worker = (this.worker ??= this.start());
     return new Promise((resolve, reject) => {
       this.asked.set(request.number, { resolve, reject });
@@ -82,8 +101,8 @@ export class CreationThread {
     this.asked.delete(answer.number);
     // Alone it does not keep the process from its end.
     if (this.asked.size === 0) worker.unref();
-    if ('created' in answer) asked?.resolve(answer.created);
-    else asked?.reject(new StoreWriteError(answer.problem));
+    if ('problem' in answer) asked?.reject(new StoreWriteError(answer.problem));
+    else asked?.resolve(answer);
   }
 }
 

@@ -53,4 +53,13 @@ export class LmdbDocuments {
     this.writes.note(this.table(database).put(Buffer.from(document._id), Buffer.from(stored)));
     this.views.add(database, document, deferred);
   }
+
+  /** Removes a document, without attachments, and its rows as part of a durable write; false if it is not there. */
+  remove(database: DatabaseName, id: string): boolean {
+    const stored = this.read(database, id);
+    if (stored === undefined) return false;
+    this.views.remove(database, this.decode(database, stored));
+    this.writes.note(this.table(database).remove(Buffer.from(id)));
+    return true;
+  }
 }

@@ -1,5 +1,5 @@
 import type { RangeOptions } from 'lmdb';
-import { isJsonObject } from '../json.js';
+import { isJsonObject, withoutHalfPairsIn } from '../json.js';
 import type { ProcessIdentity } from '../system/process-identity.js';
 import { isRunning, thisProcess } from '../system/process-identity.js';
 import type {
@@ -15,6 +15,7 @@ import type {
 } from './artifact-store.js';
 import { DocumentConflictError, NoDocumentError } from './artifact-store.js';
 import { CreationThread } from './creation-thread.js';
+import type { ExpiredRecords } from './creation-thread.js';
 import { encodeDocument, encodeNewDocument, revisionOf } from './document-codec.js';
 import { systemDisk } from '../system/disk.js';
 import { KeyQueue } from './key-queue.js';
@@ -89,11 +90,8 @@ class LmdbStore implements ArtifactStore {
     return this.documents.decode(database, stored);
   }
 
-  async put(
-    database: DatabaseName,
-    document: StoredDocument,
-    attachments?: readonly NamedAttachment[],
-  ): Promise<string> {
+  async put(database: DatabaseName, given: StoredDocument, attachments?: readonly NamedAttachment[]): Promise<string> {
+    const document = withoutHalfPairsIn(given);
     return await this.queue.run(`${database} ${document._id}`, async () => {
       const before = this.read(database, document._id);
       const previous = before === undefined ? undefined : revisionOf(before);
@@ -121,7 +119,8 @@ class LmdbStore implements ArtifactStore {
     const created = new Array<boolean>(documents.length).fill(false);
     if (keys.size > 0) await this.createNow(database, documents, keys, created);
     // Those that somebody else was writing: again, when that is done.
-    for (const index of later) created[index] = await this.createOne(database, documents[index] as StoredDocument);
+    for (const index of later)
+      created[index] = await this.createOne(database, withoutHalfPairsIn(documents[index] as StoredDocument));
     return created;
   }
 
@@ -165,6 +164,16 @@ class LmdbStore implements ArtifactStore {
   async getAttachment(database: DatabaseName, id: string, name: string): Promise<Attachment> {
     this.checkOpen();
     return this.attachments.get(database, id, name);
+  }
+
+  async *expire(beforeMs: number): AsyncIterable<number> {
+    for (let from: string | undefined = ''; from !== undefined;) {
+      if (this.writes.refused) throw new StoreWriteError('the store is closed');
+      const { removed, next }: ExpiredRecords = await this.creation.expire(beforeMs, from);
+      this.root.resetReadTxn();
+      yield removed;
+      from = next;
+    }
   }
 
   async close(): Promise<void> {

@@ -2,6 +2,7 @@ import type { RangeOptions } from 'lmdb';
 import type { JsonValue } from '../json.js';
 import type { DatabaseName, StoredDocument, ViewKey, ViewName, ViewQuery, ViewRow } from './artifact-store.js';
 import { DeferredRows, deferredWithin } from './deferred-rows.js';
+import { findExpired } from './lmdb-expiry.js';
 import { tableOptions, textOf } from './lmdb-table.js';
 import type { Root, Table } from './lmdb-table.js';
 import type { LmdbWrites } from './lmdb-writes.js';
@@ -41,6 +42,11 @@ export class LmdbViews {
         this.writes.note(this.table(view).put(row, value === undefined ? nothing : Buffer.from(JSON.stringify(value))));
       }
     }
+  }
+
+  /** Records that ended before `beforeMs`: findExpired. */
+  expired(beforeMs: number, from: string): { ids: string[]; next: string | undefined } {
+    return findExpired(this.table('activations'), beforeMs, from);
   }
 
   /** What keeps rows until they are put into their view; one thread has it. */

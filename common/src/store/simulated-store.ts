@@ -1,5 +1,5 @@
 import type { JsonValue } from '../json.js';
-import { isJsonObject } from '../json.js';
+import { isJsonObject, withoutHalfPairsIn } from '../json.js';
 import type { Clock } from '../system/clock.js';
 import type { Random } from '../system/random.js';
 import { randomFraction } from '../system/random.js';
@@ -16,6 +16,7 @@ import type {
 import { DocumentConflictError, NoDocumentError } from './artifact-store.js';
 import { decodeDocument, encodeDocument, encodeNewDocument, revisionOf } from './document-codec.js';
 import { StoreWriteError } from './store-error.js';
+import { hasExpired } from './expired.js';
 import { parseRow, rangeOf, rowKey } from './view-key.js';
 import { emitRows, sharesValueOf, viewsOf } from './views.js';
 
@@ -40,6 +41,9 @@ export function simulatedStore(options: SimulatedStoreOptions): SimulatedStore {
   return new MemoryStore(options);
 }
 
+/** Records that are removed at once. */
+const simulatedBatch = 3;
+
 class MemoryStore implements SimulatedStore {
   private readonly documents = new Map<string, string>();
   private readonly attachments = new Map<string, Map<string, Attachment>>();
@@ -58,7 +62,8 @@ class MemoryStore implements SimulatedStore {
     });
   }
 
-  put(database: DatabaseName, document: StoredDocument, attachments?: readonly NamedAttachment[]): Promise<string> {
+  put(database: DatabaseName, given: StoredDocument, attachments?: readonly NamedAttachment[]): Promise<string> {
+    const document = withoutHalfPairsIn(given);
     const key = `${database} ${document._id}`;
     const copies = attachments?.map(
       ({ name, contentType, bytes }) => [name, { contentType, bytes: Uint8Array.from(bytes) }] as const,
@@ -79,7 +84,7 @@ class MemoryStore implements SimulatedStore {
       documents.map((document) => {
         const key = `${database} ${document._id}`;
         if (this.documents.has(key)) return false;
-        this.documents.set(key, encodeNewDocument(document));
+        this.documents.set(key, encodeNewDocument(withoutHalfPairsIn(document)));
         return true;
       }),
     );
@@ -129,6 +134,16 @@ class MemoryStore implements SimulatedStore {
 
   count(database: DatabaseName, query: Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>): Promise<number> {
     return this.later(() => this.rowsIn(database, query).length);
+  }
+
+  async *expire(beforeMs: number): AsyncIterable<number> {
+    const everything = { view: 'activations', startKey: [], endKey: ['\uffff'] } as const;
+    const rows = await this.query('activations', everything);
+    const expired = rows.filter(({ key, value }) => hasExpired(value, Number(key[1]), beforeMs));
+    for (let at = 0; at < expired.length; at += simulatedBatch) {
+      const batch = expired.slice(at, at + simulatedBatch);
+      yield await this.write(() => batch.filter(({ id }) => this.documents.delete(`activations ${id}`)).length);
+    }
   }
 
   getAttachment(database: DatabaseName, id: string, name: string): Promise<Attachment> {

@@ -1,4 +1,4 @@
-import { isJsonObject } from '@gpuwhisk/common/json';
+import { isJsonObject, withoutHalfPairs } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
@@ -7,10 +7,10 @@ import { Turns } from './turns.js';
 
 /** A request of CouchDB's HTTP interface. */
 export interface CouchRequest {
-  /** Of the database, with its prefix. */
-  database: string;
+  /** Of the database, with its prefix; absent: the server itself is asked. */
+  database?: string;
   method?: 'GET' | 'PUT' | 'POST' | 'DELETE';
-  /** Below the database, encoded. */
+  /** Below the database or the server, encoded. */
   path?: string;
   query?: Record<string, JsonValue>;
   body?: JsonObject;
@@ -74,13 +74,14 @@ export function couchClient(url: string, timeoutMs: number, clock: Clock): Couch
   const underWay = new Set<(why: string) => void>();
 
   async function once({ database, method = 'GET', path, query = {}, body }: CouchRequest, signal: AbortSignal) {
-    const place = [address, encodeURIComponent(database), ...(path === undefined ? [] : [path])].join('/');
+    const below = [database === undefined ? undefined : encodeURIComponent(database), path];
+    const place = [address, ...below.filter((part) => part !== undefined)].join('/');
     const options = {
       method,
       headers,
       signal,
       redirect: 'error',
-      ...(body && { body: JSON.stringify(body) }),
+      ...(body && { body: withoutHalfPairs(JSON.stringify(body)) }),
     } as const;
     const response = await fetch(`${place}${queryText(query)}`, options).catch((error: Error) => {
       throw new CouchError(`it cannot be reached: ${String(error.cause ?? error.message)}`, 0);
@@ -89,7 +90,8 @@ export function couchClient(url: string, timeoutMs: number, clock: Clock): Couch
     if (response.ok && answer !== undefined) return answer;
     if (response.ok) throw new CouchError('the answer is incomplete', 0);
     const { reason, error } = (answer ?? {}) as JsonObject;
-    throw new CouchError(String(reason ?? error ?? `it answered ${response.status}`), response.status);
+    const text = String(reason ?? error ?? `it answered ${response.status}`);
+    throw new CouchError(text, response.status, typeof error === 'string' ? error : undefined);
   }
 
   async function tryAll(request: CouchRequest, signal: AbortSignal): Promise<JsonObject | JsonValue[]> {
@@ -99,9 +101,9 @@ export function couchClient(url: string, timeoutMs: number, clock: Clock): Couch
         return await once(request, signal);
       } catch (error) {
         const waitMs = retryAfterMs[attempt];
-        const status = error instanceof CouchError ? error.status : 0;
+        const { status = 0, word } = error instanceof CouchError ? error : {};
         const isFinal = !reads || waitMs === undefined || (status > 0 && status < 500);
-        if (isFinal || signal.aborted) throw new CouchError((error as Error).message, status);
+        if (isFinal || signal.aborted) throw new CouchError((error as Error).message, status, word);
         await sleep(clock, waitMs);
       }
     }

@@ -19,6 +19,9 @@ import { couchClient } from './couchdb-client.js';
 import type { CouchClient, CouchRequest } from './couchdb-client.js';
 import { designDocuments, viewPlaces } from './design-documents.js';
 import type { ViewPlace } from './design-documents.js';
+import { compactSparse, removeExpired } from './expiry.js';
+import { prepareDatabases } from './prepare-databases.js';
+import { serverWarnings } from './server-warnings.js';
 
 /** Which CouchDB, and which databases there. */
 export interface CouchdbOptions {
@@ -29,48 +32,25 @@ export interface CouchdbOptions {
   /** After which a request is given up, ms. */
   timeoutMs: number;
   clock: Clock;
+  /** Told at the start, a line each, what of the server's configuration is known to harm. */
+  onWarning?: (warning: string) => void;
 }
 
 /**
  * The store in a CouchDB server, in OpenWhisk's layout: databases of an OpenWhisk are used as they are, missing ones are
  * made, with the views that are asked for. Throws StoreOpenError.
  */
-export async function openCouchdbStore({ url, prefix, timeoutMs, clock }: CouchdbOptions): Promise<ArtifactStore> {
+export async function openCouchdbStore({ onWarning, ...options }: CouchdbOptions): Promise<ArtifactStore> {
+  const { url, prefix, timeoutMs, clock } = options;
   const client = couchClient(url, timeoutMs, clock);
   try {
-    for (const database of Object.keys(designDocuments) as DatabaseName[]) await prepare(client, prefix, database);
+    await prepareDatabases(client, prefix, clock);
+    if (onWarning) for (const warning of await serverWarnings(client)) onWarning(warning);
   } catch (error) {
     const { message } = error as Error;
     throw new StoreOpenError(`CouchDB at ${client.address} cannot be used: ${message}`, { cause: error });
   }
   return new CouchdbStore(client, prefix, clock);
-}
-
-/** Makes the database and its views where they are missing. Views that are there stay as they are. */
-async function prepare(client: CouchClient, prefix: string, database: DatabaseName): Promise<void> {
-  const name = prefix + database;
-  await unless(client, { database: name }, () => ({ database: name, method: 'PUT' }), 412);
-  for (const [design, document] of Object.entries(designDocuments[database])) {
-    const path = `_design/${design}`;
-    await unless(
-      client,
-      { database: name, path },
-      () => ({ database: name, path, method: 'PUT', body: { ...document } }),
-      409,
-    );
-  }
-}
-
-/** Sends `make` if there is nothing at `look`; that somebody else was faster (`taken`) is as well. */
-async function unless(client: CouchClient, look: CouchRequest, make: () => CouchRequest, taken: number): Promise<void> {
-  try {
-    await client.send(look);
-  } catch (error) {
-    if ((error as CouchError).status !== 404) throw error;
-    await client.send(make()).catch((refused: CouchError) => {
-      if (refused.status !== taken) throw refused;
-    });
-  }
 }
 
 class CouchdbStore implements ArtifactStore {
@@ -111,7 +91,7 @@ class CouchdbStore implements ArtifactStore {
     const first = new Map<string, StoredDocument>();
     for (const document of documents) if (!first.has(document._id)) first.set(document._id, document);
     const body = { docs: [...first.values()] };
-    const answer = await this.write({ database, method: 'POST', path: '_bulk_docs', body }).catch(refusal);
+    const answer = await this.write({ database, method: 'POST', path: '_bulk_docs', body });
     const refused = new Set<string>();
     for (const result of Array.isArray(answer) ? answer.filter(isJsonObject) : []) {
       if (result.error === 'conflict') refused.add(String(result.id));
@@ -175,6 +155,17 @@ class CouchdbStore implements ArtifactStore {
     return Number(total?.value ?? 0);
   }
 
+  async *expire(beforeMs: number): AsyncIterable<number> {
+    const ask = (request: CouchRequest) => this.ask({ ...request, database: 'activations' });
+    const view = (query: Record<string, JsonValue>) => this.rows('activations', 'activations', query);
+    let removed = 0;
+    for await (const count of removeExpired({ ask, view }, beforeMs)) {
+      removed += count;
+      yield count;
+    }
+    if (removed > 0) await compactSparse(ask, Object.keys(designDocuments.activations));
+  }
+
   async getAttachment(database: DatabaseName, id: string, name: string): Promise<Attachment> {
     // In the document, as text: asked for by itself, bytes of a text type would be read as characters.
     const document = await this.read(database, id, { attachments: true });
@@ -193,13 +184,15 @@ class CouchdbStore implements ArtifactStore {
   private async rows(database: DatabaseName, view: ViewName, query: Record<string, JsonValue>): Promise<JsonObject[]> {
     const place: ViewPlace = viewPlaces[view];
     const path = `_design/${place.design}/_view/${place.view}`;
-    const rows = place.counts ? { reduce: false, ...query } : query;
+    // Also of a view that has no reduce function here: OpenWhisk's of that name may have one.
+    const rows = { reduce: false, ...query };
     // Records come all the time: a list of them may be a little old rather than late.
     if (database !== 'activations') return rowsOf(await this.ask({ database, path, query: rows }));
     try {
       return rowsOf(await this.ask({ database, path, query: rows, timeoutMs: viewWaitMs }));
     } catch (error) {
-      if ((error as CouchError).status !== 0) throw error;
+      const { status } = error as CouchError;
+      if (status > 0 && status < 500) throw error;
       return rowsOf(await this.ask({ database, path, query: { ...rows, stale: 'ok' } }));
     }
   }
@@ -229,7 +222,12 @@ class CouchdbStore implements ArtifactStore {
       return await this.ask(request);
     } catch (error) {
       if (isConflict(error) || isMissing(error)) throw error;
-      throw new StoreWriteError(`CouchDB could not be written: ${(error as Error).message}`, { cause: error });
+      const { status, message, word } = error as CouchError;
+      // A 400 without CouchDB's word for it comes from something between, and may pass.
+      if (status === 413 || (status === 400 && word !== undefined)) {
+        throw new StoreRefusedError(`CouchDB refused documents: ${message}`, status === 413, { cause: error });
+      }
+      throw new StoreWriteError(`CouchDB could not be written: ${message}`, { cause: error });
     }
   }
 
@@ -253,13 +251,6 @@ function isMissing(error: unknown): boolean {
 const closeTimeoutMs = 5000;
 /** How long a list of activations waits for a view that is behind, ms; then it is what the view has. */
 const viewWaitMs = 5000;
-
-/** Of a write of several documents: CouchDB takes none of them, and would not later. */
-function refusal(error: Error): never {
-  const { status, message } = (error.cause ?? error) as CouchError;
-  if (status !== 400 && status !== 413) throw error;
-  throw new StoreRefusedError(`CouchDB refused documents: ${message}`, status === 413, { cause: error });
-}
 
 /** Of one of several documents. */
 function rowError(id: string, error: string, reason: string): StoreWriteError {

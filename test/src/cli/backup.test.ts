@@ -9,6 +9,7 @@ import type { CouchdbServer } from '../contract/couchdb-server.js';
 import { runBinary, withFolder } from './wsk-process.js';
 
 const binary = fileURLToPath(new URL('../../../bin/gpuwhisk', import.meta.url));
+const prefixes = ['from_', 'to_', 'many', 'used_', 'whole_', 'never_', 'nothing_', 'x_'];
 const code = Buffer.from('function main() { return { text: "\u00e4" }; }').toString('base64');
 const action = {
   entityType: 'action',
@@ -19,19 +20,11 @@ const action = {
 (hasCouchdb ? describe : describe.skip)('gpuwhisk backup and restore', () => {
   let couchdb: CouchdbServer;
   beforeAll(async () => {
-    couchdb = await startCouchdb();
+    couchdb = await startCouchdb({ prefixes });
   });
   afterAll(() => couchdb.stop());
 
-  const request = async (method: string, path: string, body?: object): Promise<Record<string, unknown>> => {
-    const headers = { 'content-type': 'application/json' };
-    const answer = await fetch(`${couchdb.url}/${path}`, {
-      method,
-      headers,
-      ...(body && { body: JSON.stringify(body) }),
-    });
-    return (await answer.json()) as Record<string, unknown>;
-  };
+  const request: CouchdbServer['request'] = (...parts) => couchdb.request(...parts);
   /** Databases with one subject, `actions` actions and one record. */
   const fill = async (prefix: string, actions = 1): Promise<void> => {
     for (const name of ['subjects', 'whisks', 'activations']) await request('PUT', `${prefix}${name}`);
@@ -66,6 +59,11 @@ const action = {
       expect(await idsIn('to_subjects')).toEqual(['alice']);
       expect(await idsIn('to_activations')).toEqual([]);
       expect(await run(folder, 'backup', 'from_', '--activations')).toMatchObject({ stdout: 'file: 4 documents\n' });
+      // What was learned is carried, not whose data folder has which number.
+      await request('PUT', 'from_gpu');
+      await request('PUT', 'from_gpu/learned', {});
+      await request('PUT', 'from_gpu/process%2Finvokers%2F00000', { number: 0, name: 'a', holder: 'folder' });
+      expect(await run(folder, 'backup', 'from_')).toMatchObject({ stdout: 'file: 4 documents\n', stderr: '' });
     }));
 
   test('carry more documents than one request takes', () =>
