@@ -1,20 +1,55 @@
+import { parseArgs } from 'node:util';
 import { runBackup } from './backup/run.js';
-import { WskError } from './errors.js';
+import { WskError, messageOf } from './errors.js';
 import { UsageError } from './migrate/options.js';
+import { dataFolderOf, readOperatorKey } from './operator-key.js';
 import { runMigrate } from './migrate/run.js';
 import { cliVersion } from './version.js';
 
+const operatorKeyHelp = `usage: gpuwhisk operator-key [--data DIR]
+
+Prints the key, UUID:SECRET, of /api/v1/admin and other routes for operators. The standalone server makes it at its first
+start and keeps it in operator.key of its data folder (DIR, else GPUWHISK_DATA_DIR, else .gpuwhisk), for its own user to
+read. A new one is made at the next start once the file is deleted.
+`;
+
 const usage = `usage: gpuwhisk COMMAND ...
 
-  migrate     copy everything from an OpenWhisk into this platform
-  backup      write what a CouchDB holds of this platform into a file
-  restore     write a backup into a CouchDB
-  controller  serve the API of a cluster
-  invoker     run a cluster's actions on this machine
-  --version   the version
+  migrate       copy everything from an OpenWhisk into this platform
+  backup        write what a CouchDB holds of this platform into a file
+  restore       write a backup into a CouchDB
+  controller    serve the API of a cluster
+  invoker       run a cluster's actions on this machine
+  databases     make what a cluster needs in CouchDB
+  operator-key  show the key that administers this machine's standalone server
+  --version     the version
 
 gpuwhisk COMMAND --help says more.
 `;
+
+/** Throws UsageError and WskError. */
+function showOperatorKey(words: readonly string[], environment: NodeJS.ProcessEnv): number {
+  const { help, data = dataFolderOf(environment) } = operatorKeyOptions(words);
+  if (help === true) {
+    process.stdout.write(operatorKeyHelp);
+    return 0;
+  }
+  try {
+    console.log(readOperatorKey(data));
+    return 0;
+  } catch (error) {
+    throw new WskError(`There is no operator's key to be read in '${data}': ${messageOf(error)}`);
+  }
+}
+
+function operatorKeyOptions(words: readonly string[]): { data?: string | undefined; help?: boolean | undefined } {
+  try {
+    const options = { data: { type: 'string' }, help: { type: 'boolean', short: 'h' } } as const;
+    return parseArgs({ args: [...words], options }).values;
+  } catch (error) {
+    throw new UsageError(messageOf(error));
+  }
+}
 
 /** Runs one command line, without the leading `node gpuwhisk`, and returns its exit code: 0, or 1. */
 export async function runGpuwhisk(commandLine: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
@@ -34,12 +69,16 @@ export async function runGpuwhisk(commandLine: readonly string[], environment: N
       case 'backup':
       case 'restore':
         return await runBackup(command, words, environment);
+      case 'operator-key':
+        return showOperatorKey(words, environment);
       default:
         throw new UsageError(`there is no command '${command}'`);
     }
   } catch (error) {
     if (!(error instanceof UsageError || error instanceof WskError)) throw error;
-    const help = ['migrate', 'backup', 'restore'].includes(command ?? '') ? `gpuwhisk ${command}` : 'gpuwhisk';
+    const help = ['migrate', 'backup', 'restore', 'operator-key'].includes(command ?? '')
+      ? `gpuwhisk ${command}`
+      : 'gpuwhisk';
     process.stderr.write(
       `error: ${error.message}\n${error instanceof UsageError ? `Run '${help} --help' for usage.\n` : ''}`,
     );

@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import Koa from 'koa';
+import type Router from '@koa/router';
 import type { RouterContext } from '@koa/router';
 import { createParameterLock } from '@gpuwhisk/common/entities/parameter-encryption';
-import { notAcceptable, uriTooLong } from '@gpuwhisk/common/errors';
+import { ApiError, notAcceptable, uriTooLong } from '@gpuwhisk/common/errors';
+import type { HttpHandler } from '@gpuwhisk/common/system/network';
 import { ActionCache } from './actions/action-cache.js';
 import { ActionResolver } from './actions/action-resolver.js';
 import { ActionWriter } from './actions/action-writer.js';
@@ -10,6 +12,7 @@ import { identityChanges } from './api/admin.js';
 import { createRouter, isApiPath, refuseUnrouted } from './api/create-router.js';
 import type { CallState } from './api/create-router.js';
 import type { ApiContext, ControllerDependencies } from './api/dependencies.js';
+import { fromSandbox, isForSandboxes } from './api/route.js';
 import type { Route } from './api/route.js';
 import { createRoutes } from './api/routes.js';
 import { Throttles } from './entitlement/throttles.js';
@@ -17,6 +20,8 @@ import { acceptsJson } from './http/accept.js';
 import { textAnswer, writeAnswer, writeError } from './http/answer.js';
 import { ClientGoneError, maxUriLength } from './http/body.js';
 import { logAnswered, transactionIdOf } from './http/transaction.js';
+import { authenticateNamespaces, authenticateOperators } from './authentication.js';
+import type { Authentication } from './authentication.js';
 import { Identities } from './identities.js';
 import { ComposingInvoker } from './invoke/composing-invoker.js';
 import { createInvokeRoute } from './invoke/invoke-route.js';
@@ -34,8 +39,10 @@ export type { ControllerDependencies } from './api/dependencies.js';
 
 /** The REST API. */
 export interface Controller {
-  /** Answers one HTTP request; never throws. */
+  /** Answers one HTTP request; never throws. What an invoker passes on for a function is answered as by `handleSandboxes`. */
   handle(request: IncomingMessage, response: ServerResponse): void;
+  /** Answers one HTTP request of a function; never throws. Operators' routes are not found there, with any key. */
+  handleSandboxes(request: IncomingMessage, response: ServerResponse): void;
   /** Answers one HTTP request to the API gateway, which listens apart; never throws. */
   handleGateway(request: IncomingMessage, response: ServerResponse): void;
   /** Who calls; `cached` answers at once. */
@@ -94,35 +101,10 @@ export function createController(dependencies: ControllerDependencies): Controll
     .subscribe(identityChanges, () => identities.forget())
     .catch((error: unknown) => logger.error({ err: error }, 'changes of identities will be seen late'));
   const routes = createRoutes(context);
-  const dispatch = createRouter(routes, identities).routes();
-
-  const app = new Koa<CallState>();
-  app.use(async (ctx) => {
-    const { req: request, res: response } = ctx;
-    ctx.respond = false;
-    const startedMs = clock.monotonicMs();
-    const transactionId = transactionIdOf(request, random);
-    const cors = isApiPath(ctx.path) ? 'api' : 'server';
-    try {
-      checkRequest(request, cors === 'api');
-      if (request.method === 'OPTIONS') {
-        writeAnswer(response, transactionId, textAnswer('OK'), cors);
-      } else {
-        ctx.state.call = { request, transactionId, query: new URLSearchParams(ctx.querystring) };
-        const routed = ctx as unknown as RouterContext<CallState>;
-        await dispatch(routed, () => refuseUnrouted(routed, identities));
-        if (ctx.state.answer === undefined) throw new Error(`no answer to ${request.method} ${ctx.path}`);
-        writeAnswer(response, transactionId, ctx.state.answer, cors);
-      }
-    } catch (error) {
-      if (!(error instanceof ClientGoneError)) writeError(response, error, transactionId, logger, cors);
-    }
-    logAnswered(logger, response, transactionId, clock.monotonicMs() - startedMs);
-  });
-
-  // Koa reports connections that broke while an answer was written.
-  app.on('error', (error: unknown) => logger.debug({ err: error }, 'a connection failed'));
-  const handle = app.callback();
+  const serve = (served: readonly Route[], authentication: Authentication) =>
+    createApp(dependencies, createRouter(served, authentication), authentication);
+  const outside = serve(routes, authenticateOperators(identities, config, logger));
+  const sandboxes = serve(routes.filter(isForSandboxes), authenticateNamespaces(identities));
   const answerWarmInvocation = createInvokeRoute(context, identities);
   const callWebAction = createWebCaller(context, identities);
   const answerWebAction = createWebHandler(context, callWebAction);
@@ -130,18 +112,21 @@ export function createController(dependencies: ControllerDependencies): Controll
   const registry = new ApiRegistry({ store, clock, random, logger, issuers });
   const gatewayUrl = dependencies.gatewayUrl ?? (() => undefined);
   const answerManagement = createManagementHandler(context, identities, { registry, issuers, gatewayUrl });
+  const answer = (request: IncomingMessage, response: ServerResponse, app: HttpHandler): void => {
+    if (vanityDomain !== undefined) {
+      request.url = vanityUrl(request.headers.host, request.url ?? '/', vanityDomain) ?? request.url;
+    }
+    if (
+      !answerWarmInvocation(request, response) &&
+      !answerManagement(request, response) &&
+      !answerWebAction(request, response)
+    )
+      app(request, response);
+  };
   return {
-    handle: (request, response) => {
-      if (vanityDomain !== undefined) {
-        request.url = vanityUrl(request.headers.host, request.url ?? '/', vanityDomain) ?? request.url;
-      }
-      if (
-        !answerWarmInvocation(request, response) &&
-        !answerManagement(request, response) &&
-        !answerWebAction(request, response)
-      )
-        void handle(request, response);
-    },
+    handle: (request, response) =>
+      answer(request, response, request.headers[fromSandbox] === undefined ? outside : sandboxes),
+    handleSandboxes: (request, response) => answer(request, response, sandboxes),
     handleGateway: createGateway({
       ...{ registry, callWebAction, clock, random, logger },
       countInWindow: (key, windowMs) => state.windowCounters(`gateway ${windowMs}`, windowMs).add(key),
@@ -152,6 +137,52 @@ export function createController(dependencies: ControllerDependencies): Controll
     composing,
     routes,
   };
+}
+
+/** Answers what is not answered before the router is asked. */
+function createApp(
+  { clock, random, logger }: ControllerDependencies,
+  router: Router<CallState>,
+  authentication: Authentication,
+): HttpHandler {
+  const dispatch = router.routes();
+  const app = new Koa<CallState>();
+  app.use(async (ctx) => {
+    const { req: request, res: response } = ctx;
+    ctx.respond = false;
+    const startedMs = clock.monotonicMs();
+    const transactionId = transactionIdOf(request, random);
+    let cors: 'api' | 'server' = 'server';
+    try {
+      if (isApiPath(pathOf(ctx))) cors = 'api';
+      checkRequest(request, cors === 'api');
+      if (request.method === 'OPTIONS') {
+        writeAnswer(response, transactionId, textAnswer('OK'), cors);
+      } else {
+        ctx.state.call = { request, transactionId, query: new URLSearchParams(ctx.querystring) };
+        const routed = ctx as unknown as RouterContext<CallState>;
+        await dispatch(routed, () => refuseUnrouted(routed, authentication));
+        if (ctx.state.answer === undefined) throw new Error(`no answer to ${request.method} ${ctx.path}`);
+        writeAnswer(response, transactionId, ctx.state.answer, cors);
+      }
+    } catch (error) {
+      if (!(error instanceof ClientGoneError)) writeError(response, error, transactionId, logger, cors);
+    }
+    logAnswered(logger, response, transactionId, clock.monotonicMs() - startedMs);
+  });
+  // Koa reports connections that broke while an answer was written.
+  app.on('error', (error: unknown) => logger.debug({ err: error }, 'a connection failed'));
+  const handle = app.callback();
+  return (request, response) => void handle(request, response);
+}
+
+/** The path that is asked for. Throws ApiError (400) where the request's target is a URL that cannot be read. */
+function pathOf(ctx: Koa.Context): string {
+  try {
+    return ctx.path;
+  } catch {
+    throw new ApiError(400, 'Illegal request-target.');
+  }
 }
 
 /** Refuses requests that no route would answer. Throws ApiError (406, 414). */

@@ -1,9 +1,12 @@
 import type { TopicOptions } from '@gpuwhisk/common/bus/message-bus';
 import type { Config } from '@gpuwhisk/common/config';
-import { showRecords } from '@gpuwhisk/common/activations/record-metrics';
+import { RecordExpiry } from '@gpuwhisk/common/activations/record-expiry';
+import { showExpiry, showRecords } from '@gpuwhisk/common/activations/record-metrics';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { completedTopic, completedTopicOptions, unplacedTopic } from '@gpuwhisk/common/messages';
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
+import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import { isApiError } from '@gpuwhisk/common/errors';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { openUserEvents } from '@gpuwhisk/common/user-events';
 import { GpuFence } from '@gpuwhisk/controller/balance/gpu-fence';
@@ -15,8 +18,13 @@ import { GpuWorkloads } from '@gpuwhisk/controller/balance/gpu-workloads';
 import { LeaseKeeper } from '@gpuwhisk/controller/balance/lease-keeper';
 import { createController } from '@gpuwhisk/controller/create-controller';
 import type { Controller } from '@gpuwhisk/controller/create-controller';
+import { readStoredAction } from '@gpuwhisk/controller/actions/action-cache';
+import { Retirements } from '@gpuwhisk/controller/cluster/retirements';
+import type { RetirementDependencies } from '@gpuwhisk/controller/cluster/retirements';
+import { EarlierActivations } from '@gpuwhisk/controller/entitlement/earlier-activations';
 import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
 import type { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes';
+import { storeManagementActions } from '@gpuwhisk/controller/gateway/management-actions';
 import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
 import type { DispatcherDependencies } from '@gpuwhisk/controller/invoke/dispatcher';
 import { whileDeciding } from '@gpuwhisk/controller/learned/deciding';
@@ -41,6 +49,8 @@ export interface ControllerNodeOptions extends Engines {
   onCompleted?: NonNullable<DispatcherDependencies['onCompleted']>;
   /** Of entities at other controllers; absent: there are none. */
   changes?: EntityChanges;
+  /** Who else is in the cluster; absent: there is none. */
+  cluster?: Pick<RetirementDependencies, 'silenceMs' | 'controllers' | 'usableInvokers'>;
   /** Names of invokers and their states. */
   invokersHealth: () => Record<string, string>;
   /** Containers that are ready for an action yet to come, as far as is known here. */
@@ -67,6 +77,8 @@ export function openControllerNode(options: ControllerNodeOptions): Promise<Cont
 
 /** Another controller decides about GPUs soon after the one that does was lost. */
 const sharedLease = { ttlMs: 2000, renewMs: 500 };
+
+const hourMs = 3_600_000;
 
 /** Activations that wait for a GPU. */
 function gpuTopicOptions(config: Config): TopicOptions {
@@ -136,23 +148,30 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   const { registry } = metrics;
   const userEvents = config.userEvents ? await openUserEvents({ bus, clock, registry, source: name }) : undefined;
   const told = userEvents ? { userEvents } : {};
+  const inFlight = new InFlight({ state, instance, limits: config.limits, clock, metrics, logger, ...told });
   const dispatcher = new Dispatcher({
-    ...{ bus, store, clock, random, logger, metrics, instance },
-    inFlight: new InFlight({ state, limits: config.limits, clock, metrics, logger, ...told }),
+    ...{ bus, store, clock, random, logger, metrics, instance, inFlight },
     chooseInvoker: options.chooseInvoker,
     ...(options.onCompleted && { onCompleted: options.onCompleted }),
     gpu: gpuScheduler,
     maxGpuShare: config.limits.maxGpuShare,
+    sharedPackagesExecuteOnly: config.sharedPackagesExecuteOnly,
   });
   await dispatcher.open();
   opened.onClose(() => dispatcher.close());
+  const earlier = new EarlierActivations({ inFlight, store, clock, logger });
+  await earlier.open();
+  opened.onClose(() => earlier.close());
   // Before what they work on.
   opened.onClose(() => jobs?.close());
   // Filled in once the port is known.
   const gateway: { url?: string | undefined } = {};
+  const retirements = options.cluster && openRetirements(options, options.cluster, { records, inFlight });
+  opened.onClose(() => retirements?.close());
   const controller = createController({
     ...options,
     ...told,
+    ...(retirements && { retirements }),
     ...{ records, gpuTable, gpuWorkloads, gpuWishes, gpuScheduler, learned },
     invoker: dispatcher,
     gatewayUrl: () => gateway.url,
@@ -169,6 +188,15 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     searches.open();
     opened.onClose(() => searches.close());
   }
+  if (config.recordTtlHours > 0) {
+    const expiry = new RecordExpiry({
+      ...{ store, clock, logger, state, holder: name },
+      times: { ttlMs: config.recordTtlHours * hourMs, firstMs: hourMs / 6, everyMs: hourMs },
+    });
+    showExpiry(registry, expiry);
+    expiry.open();
+    opened.onClose(() => expiry.close());
+  }
   return {
     controller,
     async listen() {
@@ -176,7 +204,13 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
       gateway.url = servers.gatewayUrl;
       return servers;
     },
-    start: () => controller.composing.open(),
+    async start() {
+      if (gateway.url !== undefined) {
+        const [kind, memoryMiB] = ['nodejs:default', config.limits.minMemoryMiB];
+        await storeManagementActions(store, clock, { kind, memoryMiB });
+      }
+      await controller.composing.open();
+    },
     async drain(drainMs) {
       // What runs has components to come, which need the invoker.
       await controller.composing.close(drainMs);
@@ -184,4 +218,26 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     },
     close: () => opened.close(),
   };
+}
+
+function openRetirements(
+  { bus, store, state, clock, logger, config, instance }: ControllerNodeOptions,
+  cluster: NonNullable<ControllerNodeOptions['cluster']>,
+  parts: Pick<RetirementDependencies, 'records' | 'inFlight'>,
+): Retirements {
+  return new Retirements({
+    ...{ bus, store, state, clock, logger, instance, recordLevels: config, topicOptions: queueLimits(config) },
+    ...cluster,
+    ...parts,
+    isIdempotent: async ({ action: { path, name }, revision }) => {
+      try {
+        const action = await readStoredAction(store, path, name);
+        return action.revision === revision && parameterValue(action.annotations, 'idempotent') === true;
+      } catch (error) {
+        // It is not there, or is no action any more.
+        if (isApiError(error)) return false;
+        throw error;
+      }
+    },
+  });
 }

@@ -17,20 +17,23 @@ import { Opened } from './opened.js';
 import type { NodeCatalog } from './node-containers.js';
 import { openGpus } from './open-gpus.js';
 import type { NodeGpus } from './open-gpus.js';
+import { PlatformAddresses, engineHosts } from './platform-addresses.js';
 import { stemCellConfigs } from './stem-cell-configs.js';
-
-/** The host forbids a measure of isolation that the configuration requires. */
-export class IsolationError extends Error {
-  override name = 'IsolationError';
-}
+import { refuseWeakIsolation } from './weak-isolation.js';
 
 /** What an invoker's node is made of. */
 export interface InvokerNodeOptions extends Engines {
   /** The invoker's number. */
   instance: number;
   catalog: NodeCatalog;
+  /** Whether it is one of a cluster's, which other machines send functions to. */
+  inCluster: boolean;
+  /** Addresses of the machines of the cluster that are there now. */
+  nodes(): readonly string[];
   /** Answers what functions ask of the platform's API. */
   serveApi: HttpHandler;
+  /** False while the cluster may have retired this invoker; absent: it never does. */
+  mayBegin?: () => boolean;
 }
 
 /** An invoker with its containers and GPUs. */
@@ -56,6 +59,8 @@ const MiB = 1024 * 1024;
 const maxInFlight = 2000;
 /** The start itself is over by then. */
 const prepareAfterMs = 15_000;
+/** How long a start waits for the runtimes that are fetched, ms; they go on being fetched. */
+const fetchWithinMs = 60_000;
 
 /** Opens an invoker that takes nothing yet. Throws IsolationError, and ConfigError for GPUs that cannot be had. */
 export function openInvokerNode(options: InvokerNodeOptions): Promise<InvokerNode> {
@@ -71,7 +76,7 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
   const runtimeEnv: Record<string, string> = {};
   const gpus: { opened?: NodeGpus } = {};
   const memoryMiB = config.poolMemoryMiB ?? Math.floor((totalmem() / MiB) * 0.6);
-  const { factory, service } = catalog.createFactory({
+  const { factory, service, denyNodes } = catalog.createFactory({
     instance,
     memoryMiB,
     runtimeEnv,
@@ -85,13 +90,14 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
       return server.port;
     },
   });
-  const [isolationNotes] = await Promise.all([factory.start(), bus.ensureTopic(topic, queueLimits(config))]);
+  const [report] = await Promise.all([factory.start(), bus.ensureTopic(topic, queueLimits(config))]);
   opened.onClose(() => factory.close());
-  if (config.requireIsolation && isolationNotes.length > 0) {
-    throw new IsolationError(
-      `Isolation is required, and this host lacks some:\n${isolationNotes.map((note) => `  ${note}`).join('\n')}`,
-    );
-  }
+  refuseWeakIsolation(config, report.weaknesses, options.inCluster);
+  const addresses = new PlatformAddresses({
+    ...{ hosts: engineHosts(config), nodes: options.nodes, deny: denyNodes, clock, logger },
+  });
+  opened.onClose(() => addresses.close());
+  await addresses.open();
   const nodeGpus = (gpus.opened = await openGpus({ config, invoker: topic, state, clock, logger }));
   opened.onClose(() => nodeGpus.close());
   const blacklist = new NamespaceBlacklist(store, clock, logger);
@@ -111,17 +117,23 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
     recordBounds: { maxPendingBytes: config.maxUnstoredBytes },
     ...(agent && { gpu: agent }),
     ...(userEvents && { userEvents }),
+    ...(options.mayBegin && { mayBegin: options.mayBegin }),
     unlockArguments: createArgumentUnlock(config.parameterStorage),
     defaultKind: (kind) => resolveKind(catalog.manifest, kind)?.kind,
   });
   return {
     gpus: nodeGpus.line,
-    notes: [...isolationNotes, ...catalog.notes],
+    notes: [...report.weaknesses, ...report.notes, ...catalog.notes],
     memoryMiB,
     prewarmers: () => invoker.prewarmers(),
     async start(apiUrl) {
       const reached = service();
       runtimeEnv.__OW_API_HOST = config.apiHost ?? (reached === undefined ? apiUrl : `http://${reached}`);
+      // An invoker that takes work can do it; one that cannot reach the registry serves all other kinds.
+      await Promise.race([
+        catalog.fetchDefaults(),
+        new Promise<void>((resolve) => clock.setBackgroundTimer(fetchWithinMs, resolve)),
+      ]);
       await invoker.start();
       if (!config.prepareRuntimes) return;
       const timer = clock.setBackgroundTimer(prepareAfterMs, () => void catalog.prepare());

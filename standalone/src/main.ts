@@ -1,15 +1,15 @@
 import { resolve } from 'node:path';
 import { ConfigError, withoutSecrets } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
+import { guest } from '@gpuwhisk/common/entities/well-known-accounts';
 import { KafkaUnavailableError } from '@gpuwhisk/engines/kafka/kafka-errors';
 import { systemClock } from '@gpuwhisk/common/system/clock';
+import { IsolationError } from '@gpuwhisk/invoker/containers/container-factory';
 import { EngineError } from '@gpuwhisk/invoker/containers/docker/engine-client';
 import { DataFolderError } from './data-lock.js';
 import { parseCommand, usage } from './flags.js';
-import { guest } from './standalone-identities.js';
 import type { AccountLimits } from './standalone-identities.js';
 import { StoreOpenError } from '@gpuwhisk/common/store/store-error';
-import { IsolationError } from './invoker-node.js';
 import { startPlatform } from './platform.js';
 import type { Platform } from './platform.js';
 import { goFirst } from './processor-priority.js';
@@ -28,6 +28,8 @@ function greet(platform: Platform): void {
       : 'Create and invoke a function, with a key from the database:',
     `  ${wsk} action create hello examples/hello/hello.js`,
     `  ${wsk} action invoke hello --result --param name you`,
+    '',
+    `Administer it with ./bin/wskadmin; ./bin/gpuwhisk operator-key shows the operator's key.`,
     '',
     'Ctrl-C stops.',
   ];

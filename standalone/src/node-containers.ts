@@ -1,5 +1,6 @@
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { ConfigError } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
@@ -30,6 +31,8 @@ export interface NodeCatalog {
   readonly manifest: RuntimeManifest;
   /** Plain lines about what is missing, for the start-up. */
   readonly notes: readonly string[];
+  /** Fetches what functions get that name no version, if it is not there. Never rejects. */
+  fetchDefaults(): Promise<void>;
   /** Does what takes long at a first use, in the background. Never rejects. */
   prepare(): Promise<void>;
   close(): Promise<void>;
@@ -41,6 +44,8 @@ export interface NodeFactory {
   factory: ContainerFactory;
   /** `address:port`; undefined if they do not. */
   service(): string | undefined;
+  /** Denies containers these addresses, in place of those of the call before. */
+  denyNodes(addresses: readonly string[]): Promise<void>;
 }
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -51,33 +56,44 @@ export function openCatalog(config: Config, logger: Logger): Promise<NodeCatalog
 }
 
 async function imageCatalog(config: Config, logger: Logger): Promise<NodeCatalog> {
+  // All containers come from one link, so that these rules would apply to none of them.
+  if (Object.keys(config.network.namespaces).length > 0) {
+    throw new ConfigError("'network.namespaces' is not available with containers of Docker.");
+  }
   const file = resolve(config.runtimesManifest ?? join(root, 'docker', 'runtimes.json'));
-  const { socket, network, dns, localImages, callTimeoutMs } = config.docker;
+  const { socket, network, writable, dns, localImages, callTimeoutMs } = config.docker;
   const catalog = await readImageCatalog(file, localImages);
   const nothing = (): Promise<void> => Promise.resolve();
   return {
     manifest: catalog.manifest,
     notes: catalog.notes,
+    fetchDefaults: nothing,
     prepare: nothing,
     close: nothing,
     createFactory({ instance, memoryMiB, runtimeEnv, gpuAccess, serve }) {
       const factory = createDockerFactory({
-        ...{ catalog, clock: systemClock, instance, network, dns, runtimeEnv, gpuAccess, logger },
+        ...{ catalog, clock: systemClock, instance, network, writable, dns, runtimeEnv, gpuAccess, logger },
+        egress: config.network,
         socketPath: socket,
         dataDir: config.dataDir,
         poolMemoryMiB: memoryMiB,
         serveContainers: serve,
         timeouts: { callMs: callTimeoutMs },
       });
-      return { factory, service: () => factory.containerService };
+      return {
+        factory,
+        service: () => factory.containerService,
+        denyNodes: (addresses) => factory.denyNodes(addresses),
+      };
     },
   };
 }
 
 async function machineCatalog(config: Config, logger: Logger): Promise<NodeCatalog> {
   const clock = systemClock;
-  const { dataDir, actionNetwork } = config;
+  const { dataDir, actionNetwork, network: egress } = config;
   const catalog = await createRuntimeCatalog({
+    fetchesAll: config.fetchRuntimes,
     runtimesDir: join(root, 'runtimes'),
     ...(config.runtimesManifest !== undefined && { manifestFile: resolve(config.runtimesManifest) }),
     dataDir,
@@ -88,14 +104,16 @@ async function machineCatalog(config: Config, logger: Logger): Promise<NodeCatal
   return {
     manifest: catalog.manifest,
     notes: catalog.notes,
+    fetchDefaults: () => catalog.fetchDefaults(),
     prepare: () => catalog.prepare(),
     close: () => catalog.close(),
     createFactory({ runtimeEnv, gpuAccess, serve }) {
-      const options = { catalog, clock, dataDir, actionNetwork, runtimeEnv, gpuAccess, serveSandboxes: serve };
+      const options = { catalog, clock, dataDir, actionNetwork, egress, runtimeEnv, gpuAccess, serveSandboxes: serve };
       const processes = createProcessFactory(options);
       return {
         factory: config.containers === 'process' ? processes : createMsContainerFactory({ processes, catalog, logger }),
         service: () => processes.sandboxService,
+        denyNodes: (addresses) => processes.denyNodes(addresses),
       };
     },
   };

@@ -15,6 +15,7 @@ import { openInvokerNode } from './invoker-node.js';
 import { openCatalog } from './node-containers.js';
 import { Opened } from './opened.js';
 import { openBus } from './open-bus.js';
+import { operatorKeyOf } from './operator-key.js';
 import { openStore, takesWellKnownAccounts } from './open-store.js';
 import { installAccounts } from './standalone-identities.js';
 import type { AccountLimits } from './standalone-identities.js';
@@ -49,10 +50,11 @@ export function startPlatform(config: Config, options: PlatformOptions): Promise
   return Opened.during((opened) => start(config, options, opened));
 }
 
-async function start(config: Config, options: PlatformOptions, opened: Opened): Promise<Platform> {
-  opened.onClose(lockDataFolder(config.dataDir));
+async function start(given: Config, options: PlatformOptions, opened: Opened): Promise<Platform> {
+  opened.onClose(lockDataFolder(given.dataDir));
   const clock = systemClock;
   const random = systemRandom;
+  const config = { ...given, operatorKey: given.operatorKey ?? operatorKeyOf(given.dataDir, random) };
   const logRing = new LogRing(process.stdout);
   const logger = createLogger({ level: config.logLevel, destination: logRing });
   const metrics = createMetrics();
@@ -61,7 +63,7 @@ async function start(config: Config, options: PlatformOptions, opened: Opened): 
   const catalogFound = openCatalog(config, logger);
   // It is looked at below; until then its failure must not count as unhandled.
   catalogFound.catch(() => undefined);
-  const store = await openStore(config, folder('store'), clock);
+  const store = await openStore(config, folder('store'), { clock, logger });
   opened.onClose(() => store.close());
   const messages = await openBus({ config, clock, random, logger, metrics });
   opened.onClose(() => messages.close());
@@ -85,8 +87,10 @@ async function start(config: Config, options: PlatformOptions, opened: Opened): 
     ...engines,
     instance,
     catalog,
+    inCluster: false,
+    nodes: () => [],
     serveApi: (request, response) => {
-      if (own.node) own.node.controller.handle(request, response);
+      if (own.node) own.node.controller.handleSandboxes(request, response);
       else response.writeHead(503).end();
     },
   });

@@ -2,6 +2,7 @@ import { actionToApi } from '@gpuwhisk/common/entities/action-codec';
 import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import { packageId } from '@gpuwhisk/common/entities/package-codec';
 import { mergeParameters } from '@gpuwhisk/common/entities/parameters';
+import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { defaultLimits, limitsProblem } from '@gpuwhisk/common/entities/limits';
 import { kindNotAuthorized, notAllowed } from '@gpuwhisk/common/errors';
 import { resolveKind } from '@gpuwhisk/common/runtimes';
@@ -47,6 +48,8 @@ interface WritableAction {
   /** `ns` or `ns/pkg`. */
   namespace: string;
   name: string;
+  /** Parameters of its package. */
+  inherited: readonly Parameter[];
   /** Writes it while its package, if it has one, stays there. */
   write<Result>(work: () => Promise<Result>): Promise<Result>;
 }
@@ -59,18 +62,18 @@ async function writableAction(context: ApiContext, call: IdentifiedCall): Promis
   const { namespace, packageName, name } = actionNameOf(call);
   if (packageName === undefined) {
     checkOwner(call, namespace, name);
-    return { namespace, name, write: (work) => work() };
+    return { namespace, name, inherited: [], write: (work) => work() };
   }
   checkOwner(call, namespace, packageName, name);
   const place = { namespace, name: packageName };
   const { packageWriter } = context;
-  await packageWriter.checkPlace(place);
-  return { namespace: packageId(place), name, write: (work) => packageWriter.writeInside(place, work) };
+  const { parameters: inherited } = await packageWriter.checkPlace(place);
+  return { namespace: packageId(place), name, inherited, write: (work) => packageWriter.writeInside(place, work) };
 }
 
 async function putAction(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
   const { config, clock } = context;
-  const { namespace, name, write } = await writableAction(context, call);
+  const { namespace, name, inherited, write } = await writableAction(context, call);
   // Code and both lists of parameters at their largest.
   const maxBodyBytes = config.limits.maxCodeBytes + 2 * config.limits.maxParametersBytes;
   const body = await readPutBody(call.request, maxBodyBytes);
@@ -104,6 +107,7 @@ async function putAction(context: ApiContext, call: IdentifiedCall): Promise<Ans
     ...{ manifest, bounds, gpuBounds },
     gpuNodes: context.gpuTable.nodes(),
     defaultLimits: defaultLimits(config.limits),
+    inherited,
     nowMs: clock.now(),
   };
   const written = await write(() => context.actionWriter.put(namespace, name, put, overwrite, merge));
@@ -192,7 +196,7 @@ export function actionRoutes(context: ApiContext): Route[] {
       summary: 'Actions of a namespace, last written first',
       parameters: [namespaceParameter, ...listParameters],
       responses: {
-        200: { description: 'Actions', schema: { arrayOf: 'ActionMeta' } },
+        200: { description: 'Actions', schema: { arrayOf: 'ActionMeta', count: 'actions' } },
         ...errorResponses(400, 401, 403, 500),
       },
       handle: (call: IdentifiedCall) => listEntities(context, call, 'actions'),
@@ -241,7 +245,7 @@ export function actionRoutes(context: ApiContext): Route[] {
       summary: 'Actions of a package',
       parameters: [namespaceParameter, packageNameParameter, ...listParameters],
       responses: {
-        200: { description: 'Actions', schema: { arrayOf: 'ActionMeta' } },
+        200: { description: 'Actions', schema: { arrayOf: 'ActionMeta', count: 'actions' } },
         ...errorResponses(400, 401, 403, 404, 500),
       },
       handle: (call: IdentifiedCall) => listPackageActions(context, call),

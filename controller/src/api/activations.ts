@@ -108,7 +108,7 @@ export function activationRoutes(context: ApiContext): Route[] {
       summary: 'Activations of a namespace, newest first',
       parameters: [namespaceParameter, ...listParameters, ...activationFilters],
       responses: {
-        200: { description: 'Activations', schema: { arrayOf: 'ActivationBrief' } },
+        200: { description: 'Activations', schema: { arrayOf: 'ActivationBrief', count: 'activations' } },
         ...errorResponses(400, 401, 403, 500),
       },
       handle: (call) => listActivations(context.store, call),

@@ -12,7 +12,6 @@ import { booleanParameter, parseInt32 } from '../http/query.js';
 import { identityChanges } from './admin.js';
 import type { ApiContext } from './dependencies.js';
 import { errorResponses, pathParameters, queryParameters } from './descriptions.js';
-import { forOperators } from './operators.js';
 import { apiRoot, pathParameter } from './route.js';
 import type { Call, IdentifiedCall, Route } from './route.js';
 
@@ -22,7 +21,8 @@ const maxRows = 1000;
 /** Bytes of documents that are created at once, at most. */
 const maxCreateBytes = 32 * 1024 * 1024;
 
-function countParameter(call: Call, name: string, otherwise: number, most: number): number {
+/** A whole number of the query, from 0 to `most`. Throws ApiError (400). */
+export function countParameter(call: Call, name: string, otherwise: number, most: number): number {
   const text = call.query.get(name);
   if (text === null) return otherwise;
   const value = parseInt32(text);
@@ -108,7 +108,7 @@ async function deleteDocument(context: ApiContext, call: IdentifiedCall): Promis
 
 /** Raw documents of the databases, and the log: for operators only. */
 export function adminDataRoutes(context: ApiContext): Route[] {
-  const shared = { access: 'identified', tag: 'Administration' } as const;
+  const shared = { access: 'operator', tag: 'Administration' } as const;
   const database = `${apiRoot}/admin/databases/{database}`;
   const databaseParameters = pathParameters({ database: 'subjects, whisks or activations' });
   const one = {
@@ -136,7 +136,7 @@ export function adminDataRoutes(context: ApiContext): Route[] {
         }),
       ],
       responses: { 200: { description: 'Rows', schema: 'DocumentRows' }, ...errors },
-      handle: forOperators(context, (call) => getRows(context, call)),
+      handle: (call: IdentifiedCall) => getRows(context, call),
     },
     {
       ...shared,
@@ -147,7 +147,7 @@ export function adminDataRoutes(context: ApiContext): Route[] {
       summary: 'Create documents as they are; those that are there already stay',
       body: { schema: 'NewDocuments', required: true },
       responses: { 200: { description: 'Whether each was created', schema: 'CreatedDocuments' }, ...errors },
-      handle: forOperators(context, (call) => createDocuments(context, call)),
+      handle: (call: IdentifiedCall) => createDocuments(context, call),
     },
     {
       ...shared,
@@ -156,7 +156,7 @@ export function adminDataRoutes(context: ApiContext): Route[] {
       operationId: 'getDocument',
       summary: 'A document as it is stored',
       responses: document,
-      handle: forOperators(context, (call) => getDocument(context, call)),
+      handle: (call: IdentifiedCall) => getDocument(context, call),
     },
     {
       ...shared,
@@ -166,7 +166,7 @@ export function adminDataRoutes(context: ApiContext): Route[] {
       summary: 'Store a document as it is, with an attachment inline; one that is there needs its _rev',
       body: { schema: 'Document', required: true },
       responses: revision,
-      handle: forOperators(context, (call) => putDocument(context, call)),
+      handle: (call: IdentifiedCall) => putDocument(context, call),
     },
     {
       ...shared,
@@ -176,7 +176,7 @@ export function adminDataRoutes(context: ApiContext): Route[] {
       summary: 'Delete a document and its attachments',
       parameters: [...one.parameters, ...queryParameters({ rev: 'Revision of the document' })],
       responses: revision,
-      handle: forOperators(context, (call) => deleteDocument(context, call)),
+      handle: (call: IdentifiedCall) => deleteDocument(context, call),
     },
     {
       ...shared,
@@ -189,12 +189,12 @@ export function adminDataRoutes(context: ApiContext): Route[] {
         grep: 'Only lines that contain this text',
       }),
       responses: { 200: { description: 'Lines', schema: 'LogLines' }, ...errors },
-      handle: forOperators(context, async ({ query }) => {
+      handle: async ({ query }: IdentifiedCall) => {
         const transactionId = query.get('transid') ?? undefined;
         const text = query.get('grep') ?? undefined;
         const wanted = { ...(transactionId !== undefined && { transactionId }), ...(text !== undefined && { text }) };
         return jsonAnswer({ lines: context.logRing?.find(wanted) ?? [] });
-      }),
+      },
     },
   ];
 }

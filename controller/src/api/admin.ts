@@ -1,7 +1,8 @@
-import { malformedContent, malformedPath } from '@gpuwhisk/common/errors';
+import { ApiError, malformedContent, malformedPath } from '@gpuwhisk/common/errors';
 import { namespaceNameProblem } from '@gpuwhisk/common/entities/names';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
+import type { ProcessSort } from '@gpuwhisk/common/state/process-registry';
 import { NamespaceLimits } from '../admin/namespace-limits.js';
 import { Subjects } from '../admin/subjects.js';
 import type { KeyRequest, Subject } from '../admin/subjects.js';
@@ -10,7 +11,6 @@ import { jsonAnswer } from '../http/answer.js';
 import { readPutBody } from '../http/put-fields.js';
 import type { ApiContext } from './dependencies.js';
 import { errorResponses, pathParameters, queryParameters } from './descriptions.js';
-import { forOperators } from './operators.js';
 import { apiRoot, pathParameter } from './route.js';
 import type { Call, IdentifiedCall, Route } from './route.js';
 
@@ -70,7 +70,7 @@ export function adminRoutes(context: ApiContext): Route[] {
   const subjects = new Subjects(store, random, changed);
   const limits = new NamespaceLimits(store, changed);
 
-  const shared = { access: 'identified', tag: 'Administration' } as const;
+  const shared = { access: 'operator', tag: 'Administration' } as const;
   const root = `${apiRoot}/admin`;
   const errors = errorResponses(400, 401, 403, 404, 409, 500);
   const subject = {
@@ -87,7 +87,6 @@ export function adminRoutes(context: ApiContext): Route[] {
     limits: { 200: { description: 'The limits of its own', schema: 'UserLimits' }, ...errors },
     deleted: { 200: { description: 'Deleted' }, ...errors },
   } as const;
-  const operators = (handle: (call: IdentifiedCall) => Promise<Answer>) => forOperators(context, handle);
   const subjectOf = (call: Call): string => pathParameter(call, 'subject');
   const namespaceOf = (call: Call): string => checkNamespace(pathParameter(call, 'namespace'));
   const blocking = (blocked: boolean): Route => ({
@@ -98,9 +97,28 @@ export function adminRoutes(context: ApiContext): Route[] {
     operationId: blocked ? 'blockSubject' : 'unblockSubject',
     summary: blocked ? 'Refuse the keys of a subject' : 'Accept the keys of a subject again',
     responses: answers.subject,
-    handle: operators(async (call) => subjectAnswer(await subjects.setBlocked(subjectOf(call), blocked))),
+    handle: async (call: IdentifiedCall) => subjectAnswer(await subjects.setBlocked(subjectOf(call), blocked)),
+  });
+  const retiring = (sort: ProcessSort, path: string, operationId: string): Route => ({
+    ...shared,
+    method: 'POST',
+    path: `${root}/${path}/{name}/retire`,
+    parameters: pathParameters({ name: 'Name of the process' }),
+    operationId,
+    summary: 'Settle what a process left that never comes back; asked again, it tells how far that is',
+    responses: {
+      200: { description: 'How far it is', schema: 'Retirement' },
+      ...errorResponses(401, 403, 404, 409, 503),
+    },
+    handle: async (call: IdentifiedCall) => {
+      if (context.retirements === undefined)
+        throw new ApiError(404, 'This platform is one process: there is nothing to retire.');
+      return jsonAnswer({ ...(await context.retirements.retire(sort, pathParameter(call, 'name'))) });
+    },
   });
   return [
+    retiring('invokers', 'invokers', 'retireInvoker'),
+    retiring('controllers', 'controllers', 'retireController'),
     {
       ...shared,
       ...subject,
@@ -108,7 +126,7 @@ export function adminRoutes(context: ApiContext): Route[] {
       operationId: 'getSubject',
       summary: 'A subject and its keys',
       responses: answers.subject,
-      handle: operators(async (call) => subjectAnswer(await subjects.get(subjectOf(call)))),
+      handle: async (call: IdentifiedCall) => subjectAnswer(await subjects.get(subjectOf(call))),
     },
     {
       ...shared,
@@ -118,7 +136,7 @@ export function adminRoutes(context: ApiContext): Route[] {
       summary: 'Give a subject, a new one if need be, a key for a namespace',
       body: { schema: 'KeyPut', required: true },
       responses: answers.key,
-      handle: operators(async (call) => jsonAnswer({ ...(await subjects.putKey(await readKeyRequest(call))) })),
+      handle: async (call: IdentifiedCall) => jsonAnswer({ ...(await subjects.putKey(await readKeyRequest(call))) }),
     },
     {
       ...shared,
@@ -128,10 +146,10 @@ export function adminRoutes(context: ApiContext): Route[] {
       summary: 'Delete a subject, or its key for one namespace',
       parameters: [...subject.parameters, ...queryParameters({ namespace: 'Delete only the key for this namespace' })],
       responses: answers.deleted,
-      handle: operators(async (call) => {
+      handle: async (call: IdentifiedCall) => {
         await subjects.delete(subjectOf(call), call.query.get('namespace') ?? undefined);
         return jsonAnswer({});
-      }),
+      },
     },
     blocking(true),
     blocking(false),
@@ -143,9 +161,8 @@ export function adminRoutes(context: ApiContext): Route[] {
       operationId: 'getNamespaceKeys',
       summary: 'The keys of a namespace, those of blocked subjects left out',
       responses: { 200: { description: 'Keys', schema: { arrayOf: 'NamespaceKey' } }, ...errors },
-      handle: operators(async (call) =>
+      handle: async (call: IdentifiedCall) =>
         jsonAnswer((await subjects.ofNamespace(namespaceOf(call))).map((owner) => ({ ...owner }))),
-      ),
     },
     {
       ...shared,
@@ -154,9 +171,7 @@ export function adminRoutes(context: ApiContext): Route[] {
       operationId: 'getPrewarmers',
       summary: 'The containers that are ready for an action yet to come',
       responses: { 200: { description: 'Containers', schema: { arrayOf: 'Prewarmer' } }, ...errorResponses(401, 403) },
-      handle: operators(async () =>
-        jsonAnswer(context.prewarmers().map((one) => ({ ...one, imports: [...one.imports] }))),
-      ),
+      handle: async () => jsonAnswer(context.prewarmers().map((one) => ({ ...one, imports: [...one.imports] }))),
     },
     {
       ...shared,
@@ -166,12 +181,12 @@ export function adminRoutes(context: ApiContext): Route[] {
       summary: 'Whose a key is',
       body: { schema: 'AuthKey', required: true },
       responses: answers.key,
-      handle: operators(async (call) => {
+      handle: async (call: IdentifiedCall) => {
         const authkey = textOf(await readObject(call), 'authkey') ?? '';
         const colon = authkey.indexOf(':');
         if (colon < 1) throw malformedContent("'authkey' must be a uuid and a key with a colon between");
         return jsonAnswer({ ...(await subjects.whois(authkey.slice(0, colon), authkey.slice(colon + 1))) });
-      }),
+      },
     },
     {
       ...shared,
@@ -180,7 +195,7 @@ export function adminRoutes(context: ApiContext): Route[] {
       operationId: 'getNamespaceLimits',
       summary: 'The limits that a namespace has of its own',
       responses: answers.limits,
-      handle: operators(async (call) => jsonAnswer(await limits.get(namespaceOf(call)))),
+      handle: async (call: IdentifiedCall) => jsonAnswer(await limits.get(namespaceOf(call))),
     },
     {
       ...shared,
@@ -190,7 +205,7 @@ export function adminRoutes(context: ApiContext): Route[] {
       summary: 'Set those limits that the body names; null removes one',
       body: { schema: 'UserLimits', required: true },
       responses: answers.limits,
-      handle: operators(async (call) => jsonAnswer(await limits.set(namespaceOf(call), await readObject(call)))),
+      handle: async (call: IdentifiedCall) => jsonAnswer(await limits.set(namespaceOf(call), await readObject(call))),
     },
     {
       ...shared,
@@ -199,10 +214,10 @@ export function adminRoutes(context: ApiContext): Route[] {
       operationId: 'deleteNamespaceLimits',
       summary: "Leave a namespace the system's limits",
       responses: answers.deleted,
-      handle: operators(async (call) => {
+      handle: async (call: IdentifiedCall) => {
         await limits.delete(namespaceOf(call));
         return jsonAnswer({});
-      }),
+      },
     },
   ];
 }

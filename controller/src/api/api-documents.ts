@@ -1,8 +1,9 @@
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { isJsonObject } from '@gpuwhisk/common/json';
-import { apiRoot } from './route.js';
+import { apiRoot, needsCredentials } from './route.js';
 import type { Route, RouteParameter, RouteResponse } from './route.js';
 import { schemas } from './schemas.js';
+import { object, whole } from './schemas/json-schema.js';
 
 const about = {
   title: 'gpuwhisk',
@@ -37,11 +38,14 @@ function withReferences(value: JsonValue, prefix: string): JsonValue {
   );
 }
 
-function responseSchema({ schema }: RouteResponse, prefix: string): JsonObject | undefined {
+/** Swagger knows no alternatives: there a list that may be counted is a list, as in OpenWhisk's document. */
+function responseSchema({ schema }: RouteResponse, prefix: string, alternatives: boolean): JsonObject | undefined {
   if (schema === undefined) return undefined;
   if (schema === 'strings') return { type: 'array', items: { type: 'string' } };
   if (typeof schema === 'string') return { $ref: prefix + schema };
-  return { type: 'array', items: { $ref: prefix + schema.arrayOf } };
+  const listed: JsonObject = { type: 'array', items: { $ref: prefix + schema.arrayOf } };
+  if (schema.count === undefined || !alternatives) return listed;
+  return { oneOf: [listed, object({ [schema.count]: whole('With count=true: how many there are') }, [schema.count])] };
 }
 
 function common(route: Route): JsonObject {
@@ -65,7 +69,7 @@ export function swaggerDocument(routes: readonly Route[]): JsonObject {
       parameters.push({ name: 'body', in: 'body', required, schema: { $ref: prefix + schema } });
     }
     const responses = Object.entries(route.responses).map(([status, response]) => {
-      const schema = responseSchema(response, prefix);
+      const schema = responseSchema(response, prefix, false);
       return [status, { description: response.description, ...(schema !== undefined && { schema }) }];
     });
     return {
@@ -74,7 +78,7 @@ export function swaggerDocument(routes: readonly Route[]): JsonObject {
       ...(route.body !== undefined && { consumes: ['application/json'] }),
       parameters,
       responses: Object.fromEntries(responses) as JsonObject,
-      ...(route.access === 'identified' && { security: [{ basicAuth: [] }] }),
+      ...(needsCredentials(route) && { security: [{ basicAuth: [] }] }),
     };
   });
   return {
@@ -100,7 +104,7 @@ export function openApiDocument(routes: readonly Route[]): JsonObject {
   });
   const paths = pathsOf(routes, (route) => {
     const responses = Object.entries(route.responses).map(([status, response]) => {
-      const schema = responseSchema(response, prefix);
+      const schema = responseSchema(response, prefix, true);
       return [status, { description: response.description, ...(schema !== undefined && { content: json(schema) }) }];
     });
     return {
@@ -110,7 +114,7 @@ export function openApiDocument(routes: readonly Route[]): JsonObject {
         requestBody: { required: route.body.required, content: json({ $ref: prefix + route.body.schema }) },
       }),
       responses: Object.fromEntries(responses) as JsonObject,
-      ...(route.access === 'identified' && { security: [{ basicAuth: [] }] }),
+      ...(needsCredentials(route) && { security: [{ basicAuth: [] }] }),
     };
   });
   return {

@@ -2,7 +2,7 @@ import Router from '@koa/router';
 import type { RouterContext } from '@koa/router';
 import { methodNotAllowed, noSuchRoute } from '@gpuwhisk/common/errors';
 import type { Answer } from '../http/answer.js';
-import type { Identities } from '../identities.js';
+import type { Authentication } from '../authentication.js';
 import { apiRoot } from './route.js';
 import type { Call, Route } from './route.js';
 
@@ -26,7 +26,7 @@ export function isApiPath(path: string): boolean {
 }
 
 /** A router of the table; what no route answers throws ApiError (401, 404, 405). */
-export function createRouter(routes: readonly Route[], identities: Identities): Router<CallState> {
+export function createRouter(routes: readonly Route[], authentication: Authentication): Router<CallState> {
   const router = new Router<CallState>({ strict: true, sensitive: true });
   for (const route of routes) {
     if (route.access === 'web') continue;
@@ -34,23 +34,32 @@ export function createRouter(routes: readonly Route[], identities: Identities): 
     const paths = route.trailingSlash === true ? [path, `${path}/`] : [path];
     for (const one of paths) {
       router.register(one, [route.method], async (ctx: Context) => {
-        ctx.state.answer = await answer(route, ctx, identities);
+        ctx.state.answer = await answer(route, ctx, authentication);
       });
     }
   }
   return router;
 }
 
-async function answer(route: RoutedRoute, ctx: Context, identities: Identities): Promise<Answer> {
+async function answer(route: RoutedRoute, ctx: Context, authentication: Authentication): Promise<Answer> {
   const call = { ...ctx.state.call, params: ctx.params };
-  if (route.access === 'open') return route.handle(call);
-  const identity = await identities.authenticate(call.request.headers.authorization);
-  return route.handle({ ...call, identity });
+  const { authorization } = call.request.headers;
+  switch (route.access) {
+    case 'open':
+    case 'outside':
+      return route.handle(call);
+    case 'identified':
+      return route.handle({ ...call, identity: await authentication.namespace(authorization) });
+    case 'viewer':
+      return route.handle({ ...call, ...(await authentication.viewer(authorization)) });
+    case 'operator':
+      return route.handle({ ...call, identity: await authentication.operator(authorization, call) });
+  }
 }
 
 /** Refuses a request that no route took. `matched`: the routes that have its path, with another method. */
-export async function refuseUnrouted(ctx: Context, identities: Identities): Promise<never> {
-  if (isApiPath(ctx.path)) await identities.authenticate(ctx.state.call.request.headers.authorization);
+export async function refuseUnrouted(ctx: Context, authentication: Authentication): Promise<never> {
+  if (isApiPath(ctx.path)) await authentication.viewer(ctx.state.call.request.headers.authorization);
   // As OpenWhisk has it: with a slash at its end, a path (but the root) is only there for the methods that it has.
   const matched = ctx.path !== '/' && ctx.path.endsWith('/') ? [] : (ctx.matched ?? []);
   const methods = new Set(matched.flatMap((layer) => layer.methods));

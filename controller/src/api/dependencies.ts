@@ -24,6 +24,7 @@ import type { GpuTable } from '../balance/gpu-table.js';
 import type { GpuWishes } from '../balance/gpu-wishes.js';
 import type { GpuWorkloads } from '../balance/gpu-workloads.js';
 import type { EntityChanges } from '../cluster/entity-changes.js';
+import type { Retirements } from '../cluster/retirements.js';
 import type { Throttles } from '../entitlement/throttles.js';
 import type { ComposingInvoker } from '../invoke/composing-invoker.js';
 import type { Identities } from '../identities.js';
@@ -71,6 +72,8 @@ export interface ControllerDependencies {
   logRing?: LogRing;
   /** Names of invokers and their states: `{"invoker0/0":"up"}`. */
   invokersHealth: () => Record<string, string>;
+  /** Of processes that never come back; absent: there is no cluster. */
+  retirements?: Pick<Retirements, 'retire'>;
   /** Containers that are ready for an action yet to come. */
   prewarmers: () => readonly Prewarmer[];
   /** Where the API gateway is reached from outside, `http://host:port`; absent or undefined: there is none. */

@@ -15,7 +15,7 @@ export function docsRoutes(routes: () => readonly Route[]): Route[] {
     {
       method: 'GET',
       path: `${apiRoot}/docs`,
-      access: 'open',
+      access: 'outside',
       operationId: 'getDocs',
       tag: 'Info',
       summary: 'Where the page about this API is',
@@ -25,7 +25,7 @@ export function docsRoutes(routes: () => readonly Route[]): Route[] {
     {
       method: 'GET',
       path: `${apiRoot}/docs/index.html`,
-      access: 'open',
+      access: 'outside',
       operationId: 'getDocsPage',
       tag: 'Info',
       summary: 'A page about this API',
@@ -36,7 +36,7 @@ export function docsRoutes(routes: () => readonly Route[]): Route[] {
       method: 'GET',
       path: `${apiRoot}/api-docs`,
       trailingSlash: true,
-      access: 'open',
+      access: 'outside',
       operationId: 'getSwagger',
       tag: 'Info',
       summary: 'This API as Swagger 2.0',
@@ -46,7 +46,7 @@ export function docsRoutes(routes: () => readonly Route[]): Route[] {
     {
       method: 'GET',
       path: `${apiRoot}/openapi.json`,
-      access: 'open',
+      access: 'outside',
       operationId: 'getOpenApi',
       tag: 'Info',
       summary: 'This API as OpenAPI 3.1',

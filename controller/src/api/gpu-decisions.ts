@@ -4,7 +4,7 @@ import { jsonAnswer } from '../http/answer.js';
 import type { ApiContext } from './dependencies.js';
 import { errorResponses } from './descriptions.js';
 import { apiRoot } from './route.js';
-import type { IdentifiedCall, Route } from './route.js';
+import type { ViewerCall, Route } from './route.js';
 
 /** Whose it is, and what was rejected for it. */
 interface Shown {
@@ -17,10 +17,9 @@ interface Shown {
 const stateWithReasons = /^(cordoned|draining|offline): .*/s;
 
 /** What waits for a GPU, and what was decided about activations that need one. */
-export function gpuDecisionRoutes({ gpuScheduler, config }: ApiContext): Route[] {
-  const shown = <One extends Shown>({ identity, query }: IdentifiedCall, all: readonly One[]): JsonObject[] => {
+export function gpuDecisionRoutes({ gpuScheduler }: ApiContext): Route[] {
+  const shown = <One extends Shown>({ identity, isOperator, query }: ViewerCall, all: readonly One[]): JsonObject[] => {
     const wanted = query.get('activation');
-    const isOperator = config.operators.includes(identity.subject);
     return all
       .filter(({ namespace }) => isOperator || namespace === identity.namespace.name)
       .filter(({ activationId }) => wanted === null || activationId === wanted)
@@ -33,7 +32,7 @@ export function gpuDecisionRoutes({ gpuScheduler, config }: ApiContext): Route[]
       });
   };
   const shared = {
-    access: 'identified',
+    access: 'viewer',
     tag: 'GPUs',
     method: 'GET',
     parameters: [
@@ -50,7 +49,7 @@ export function gpuDecisionRoutes({ gpuScheduler, config }: ApiContext): Route[]
         200: { description: 'In the order of their turn', schema: { arrayOf: 'GpuQueued' } },
         ...errorResponses(401, 500),
       },
-      handle: (call: IdentifiedCall) => Promise.resolve(jsonAnswer(shown(call, gpuScheduler.queued()))),
+      handle: (call: ViewerCall) => Promise.resolve(jsonAnswer(shown(call, gpuScheduler.queued()))),
     },
     {
       ...shared,
@@ -64,7 +63,7 @@ export function gpuDecisionRoutes({ gpuScheduler, config }: ApiContext): Route[]
         },
         ...errorResponses(401, 500),
       },
-      handle: (call: IdentifiedCall) => Promise.resolve(jsonAnswer(shown(call, gpuScheduler.decisions()))),
+      handle: (call: ViewerCall) => Promise.resolve(jsonAnswer(shown(call, gpuScheduler.decisions()))),
     },
   ];
 }

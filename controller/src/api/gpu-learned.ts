@@ -5,35 +5,33 @@ import type { LearnedFunction, LearnedQuota } from '../learned/learned-view.js';
 import { jsonAnswer } from '../http/answer.js';
 import type { ApiContext } from './dependencies.js';
 import { errorResponses, pathParameters } from './descriptions.js';
-import { forOperators } from './operators.js';
 import { apiRoot, pathParameter } from './route.js';
-import type { IdentifiedCall, Route } from './route.js';
+import type { IdentifiedCall, Route, ViewerCall } from './route.js';
 
 /** Stands for functions of other namespaces in a set. */
 const ofOthers = { function: '(of others)', version: '' };
 
 /** What was learned of functions, of sets of them, and the predictors learned from their runs. */
 export function gpuLearnedRoutes(context: ApiContext): Route[] {
-  const { learned, gpuTable, config } = context;
-  const isOperator = ({ identity }: IdentifiedCall): boolean => config.operators.includes(identity.subject);
-  const mayName = (call: IdentifiedCall, name: string): boolean =>
-    isOperator(call) || name.startsWith(`/${call.identity.namespace.name}/`);
+  const { learned, gpuTable } = context;
+  const mayName = (call: ViewerCall, name: string): boolean =>
+    call.isOperator || name.startsWith(`/${call.identity.namespace.name}/`);
   /** Of whom a call may read: undefined for all. */
-  const readable = (call: IdentifiedCall): ((name: string) => boolean) | undefined =>
-    isOperator(call) ? undefined : (name) => mayName(call, name);
-  const functions = (call: IdentifiedCall): JsonObject[] => {
+  const readable = (call: ViewerCall): ((name: string) => boolean) | undefined =>
+    call.isOperator ? undefined : (name) => mayName(call, name);
+  const functions = (call: ViewerCall): JsonObject[] => {
     const held = heldMemory(gpuTable.nodes());
     return learned.functions(readable(call)).map((one) => withMemory(one, held.get(one.function)));
   };
-  const quotas = (call: IdentifiedCall): JsonObject[] =>
-    learned.quotas(readable(call)).map((row) => quotaFor(row, (name) => mayName(call, name), isOperator(call)));
+  const quotas = (call: ViewerCall): JsonObject[] =>
+    learned.quotas(readable(call)).map((row) => quotaFor(row, (name) => mayName(call, name), call.isOperator));
   const forgets = (wasThere: boolean): ReturnType<typeof jsonAnswer> => {
     if (!wasThere) throw noSuchEntity();
     return jsonAnswer({ ok: true });
   };
-  const shared = { access: 'identified', tag: 'GPUs' } as const;
-  const lists = { ...shared, method: 'GET' } as const;
-  const deletes = { ...shared, method: 'DELETE' } as const;
+  const shared = { tag: 'GPUs' } as const;
+  const lists = { ...shared, access: 'viewer', method: 'GET' } as const;
+  const deletes = { ...shared, access: 'operator', method: 'DELETE' } as const;
   const forgotten = { 200: { description: 'It is forgotten' }, ...errorResponses(401, 403, 404, 500) } as const;
   const listOf = <Schema extends 'GpuLearnedFunction' | 'GpuQuota' | 'GpuModel'>(description: string, schema: Schema) =>
     ({ 200: { description, schema: { arrayOf: schema } }, ...errorResponses(401, 500) }) as const;
@@ -44,7 +42,7 @@ export function gpuLearnedRoutes(context: ApiContext): Route[] {
       operationId: 'getGpuFunctions',
       summary: 'What was learned of functions that need a GPU',
       responses: listOf('By function and kind of GPU', 'GpuLearnedFunction'),
-      handle: (call: IdentifiedCall) => Promise.resolve(jsonAnswer(functions(call))),
+      handle: (call: ViewerCall) => Promise.resolve(jsonAnswer(functions(call))),
     },
     {
       ...deletes,
@@ -53,9 +51,7 @@ export function gpuLearnedRoutes(context: ApiContext): Route[] {
       operationId: 'forgetGpuFunction',
       summary: 'Forget a function and all sets that it is in (operators)',
       responses: forgotten,
-      handle: forOperators(context, (call) =>
-        Promise.resolve(forgets(learned.forgetFunction(pathParameter(call, 'name')))),
-      ),
+      handle: (call: IdentifiedCall) => Promise.resolve(forgets(learned.forgetFunction(pathParameter(call, 'name')))),
     },
     {
       ...lists,
@@ -63,7 +59,7 @@ export function gpuLearnedRoutes(context: ApiContext): Route[] {
       operationId: 'getGpuQuotas',
       summary: 'The shares that were measured for functions that run together',
       responses: listOf('By set of functions and kind of GPU', 'GpuQuota'),
-      handle: (call: IdentifiedCall) => Promise.resolve(jsonAnswer(quotas(call))),
+      handle: (call: ViewerCall) => Promise.resolve(jsonAnswer(quotas(call))),
     },
     {
       ...deletes,
@@ -72,15 +68,16 @@ export function gpuLearnedRoutes(context: ApiContext): Route[] {
       operationId: 'forgetGpuQuota',
       summary: 'Forget what was measured of a set (operators)',
       responses: forgotten,
-      handle: forOperators(context, (call) => Promise.resolve(forgets(learned.forgetQuota(pathParameter(call, 'id'))))),
+      handle: (call: IdentifiedCall) => Promise.resolve(forgets(learned.forgetQuota(pathParameter(call, 'id')))),
     },
     {
       ...lists,
+      access: 'operator',
       path: `${apiRoot}/gpu/models`,
       operationId: 'getGpuModels',
       summary: 'The predictors of slowdowns that are in force (operators)',
       responses: { ...listOf('By kind of GPU', 'GpuModel'), ...errorResponses(403) },
-      handle: forOperators(context, () => Promise.resolve(jsonAnswer(learned.models().map((model) => ({ ...model }))))),
+      handle: () => Promise.resolve(jsonAnswer(learned.models().map((model) => ({ ...model })))),
     },
     {
       ...deletes,
@@ -89,10 +86,10 @@ export function gpuLearnedRoutes(context: ApiContext): Route[] {
       operationId: 'forgetGpuModel',
       summary: 'Forget a predictor and the runs that it was learned from (operators)',
       responses: forgotten,
-      handle: forOperators(context, (call) => {
+      handle: (call: IdentifiedCall) => {
         const mode = pathParameter(call, 'mode') as DeviceMode;
         return Promise.resolve(forgets(learned.forgetModel({ gpuType: pathParameter(call, 'gpuType'), mode })));
-      }),
+      },
     },
   ];
 }

@@ -1,4 +1,11 @@
-import { deviceWithoutMps, malformedContent, noGpu, noSuchDevice, noSuchEntity } from '@gpuwhisk/common/errors';
+import {
+  deviceWithoutMps,
+  gpuShareTooLarge,
+  malformedContent,
+  noGpu,
+  noSuchDevice,
+  noSuchEntity,
+} from '@gpuwhisk/common/errors';
 import type { Device, GpuWish, NodeStatus } from '@gpuwhisk/common/gpu';
 import type { Workload } from '@gpuwhisk/common/gpu-workload';
 import { isJsonObject } from '@gpuwhisk/common/json';
@@ -12,9 +19,8 @@ import { allWorkloads, devicesView, maySee } from './gpu-view.js';
 import type { Viewer } from './gpu-view.js';
 import { readNewWorkload, readProcess } from './gpu-workload-body.js';
 import type { NewWorkload } from './gpu-workload-body.js';
-import { forOperators } from './operators.js';
 import { apiRoot, pathParameter } from './route.js';
-import type { IdentifiedCall, Route } from './route.js';
+import type { IdentifiedCall, Route, ViewerCall } from './route.js';
 
 /** No body of this API is larger. */
 const maxBodyBytes = 16 * 1024;
@@ -54,12 +60,20 @@ function clientEnv({ node, device }: DevicePlace, { memoryMiB, mpsPercent }: New
   };
 }
 
+/** A workload that is to be started, within the share that its namespace may have. Throws ApiError (429). */
+function boundedWorkload(context: ApiContext, call: IdentifiedCall, asked: NewWorkload): NewWorkload {
+  const most = call.identity.limits.maxGpuShare ?? context.config.limits.maxGpuShare;
+  if (!asked.start || most === undefined) return asked;
+  if ((asked.mpsPercent ?? 0) > most) throw gpuShareTooLarge(asked.mpsPercent ?? 0, most);
+  return { ...asked, mpsPercent: asked.mpsPercent ?? most };
+}
+
 async function registerWorkload(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
   const { gpuTable, gpuWorkloads, clock } = context;
-  const asked = readNewWorkload(await readPutBody(call.request, maxBodyBytes));
+  const asked = boundedWorkload(context, call, readNewWorkload(await readPutBody(call.request, maxBodyBytes)));
   const place = devicePlace(gpuTable.nodes(), asked.device);
   const env = asked.start ? clientEnv(place, asked) : undefined;
-  const { name, pid, memoryMiB, maxDegradation, command } = asked;
+  const { name, pid, memoryMiB, mpsPercent, maxDegradation, command } = asked;
   const added = await gpuWorkloads.add({
     name,
     origin: asked.start ? 'started' : 'registered',
@@ -68,6 +82,7 @@ async function registerWorkload(context: ApiContext, call: IdentifiedCall): Prom
     ...(pid !== undefined && { pid }),
     since: clock.now(),
     ...(memoryMiB !== undefined && { memoryMiB }),
+    ...(mpsPercent !== undefined && { mpsPercent }),
     maxDegradation,
     namespace: call.identity.namespace.name,
     ...(command !== undefined && { command }),
@@ -92,19 +107,19 @@ async function setWish({ gpuTable, gpuWishes }: ApiContext, call: IdentifiedCall
 
 /** The GPUs of the cluster and what is on them. */
 export function gpuRoutes(context: ApiContext): Route[] {
-  const { gpuTable, gpuWorkloads, config } = context;
-  const viewerOf = ({ identity }: IdentifiedCall): Viewer => ({
+  const { gpuTable, gpuWorkloads } = context;
+  const viewerOf = ({ identity, isOperator }: ViewerCall): Viewer => ({
     namespace: identity.namespace.name,
-    isOperator: config.operators.includes(identity.subject),
+    isOperator,
   });
   const workloads = async (): Promise<Workload[]> => allWorkloads(gpuTable.nodes(), await gpuWorkloads.list());
   /** A registered workload that is the caller's to change. Throws ApiError (404). */
-  const ownWorkload = async (call: IdentifiedCall): Promise<Workload> => {
+  const ownWorkload = async (call: ViewerCall): Promise<Workload> => {
     const workload = await gpuWorkloads.get(pathParameter(call, 'id'));
     if (!maySee(viewerOf(call), workload)) throw noSuchEntity();
     return workload;
   };
-  const shared = { access: 'identified', tag: 'GPUs' } as const;
+  const shared = { access: 'viewer', tag: 'GPUs' } as const;
   const all = { ...shared, path: `${apiRoot}/gpu/workloads` };
   const one = { ...shared, path: `${all.path}/{id}`, parameters: pathParameters({ id: 'Id of the workload' }) };
   const workload = { 200: { description: 'The workload', schema: 'GpuWorkload' } } as const;
@@ -116,11 +131,11 @@ export function gpuRoutes(context: ApiContext): Route[] {
       operationId: 'getGpuDevices',
       summary: 'The GPUs and what is on them',
       responses: { 200: { description: 'Devices', schema: { arrayOf: 'GpuDevice' } }, ...errorResponses(401, 500) },
-      handle: async (call: IdentifiedCall) =>
-        jsonAnswer(devicesView(gpuTable.nodes(), await workloads(), viewerOf(call))),
+      handle: async (call: ViewerCall) => jsonAnswer(devicesView(gpuTable.nodes(), await workloads(), viewerOf(call))),
     },
     {
       ...shared,
+      access: 'operator',
       method: 'PUT',
       path: `${apiRoot}/gpu/devices/{uuid}`,
       parameters: pathParameters({ uuid: 'UUID of the device' }),
@@ -131,7 +146,7 @@ export function gpuRoutes(context: ApiContext): Route[] {
         200: { description: 'What is wanted of the device now', schema: 'GpuWish' },
         ...errorResponses(400, 401, 403, 404, 409, 500),
       },
-      handle: forOperators(context, (call) => setWish(context, call)),
+      handle: (call: IdentifiedCall) => setWish(context, call),
     },
     {
       ...all,
@@ -139,7 +154,7 @@ export function gpuRoutes(context: ApiContext): Route[] {
       operationId: 'getGpuWorkloads',
       summary: 'Processes on GPUs that are no functions',
       responses: { 200: { description: 'Workloads', schema: { arrayOf: 'GpuWorkload' } }, ...errorResponses(401, 500) },
-      handle: async (call: IdentifiedCall) => {
+      handle: async (call: ViewerCall) => {
         const shown = (await workloads()).filter((workload) => maySee(viewerOf(call), workload));
         return jsonAnswer(shown.map((workload): JsonObject => ({ ...workload })));
       },
@@ -160,7 +175,7 @@ export function gpuRoutes(context: ApiContext): Route[] {
       summary: 'Tell the process of a workload that was started',
       body: { schema: 'GpuWorkloadChanges', required: true },
       responses: { ...workload, ...errorResponses(400, 401, 404, 409, 500) },
-      handle: async (call: IdentifiedCall) => {
+      handle: async (call: ViewerCall) => {
         const told = readProcess(await readPutBody(call.request, maxBodyBytes));
         const { id } = await ownWorkload(call);
         return jsonAnswer({ ...(await gpuWorkloads.change(id, told)) });
@@ -172,7 +187,7 @@ export function gpuRoutes(context: ApiContext): Route[] {
       operationId: 'deleteGpuWorkload',
       summary: 'Forget a workload; its process goes on',
       responses: { ...workload, ...errorResponses(401, 404, 409, 500) },
-      handle: async (call: IdentifiedCall) => {
+      handle: async (call: ViewerCall) => {
         const workload = await ownWorkload(call);
         await gpuWorkloads.remove(workload.id);
         return jsonAnswer({ ...workload });

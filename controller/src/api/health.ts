@@ -21,7 +21,7 @@ export function healthRoutes(context: ApiContext): Route[] {
       method: 'GET',
       path: '/invokers',
       trailingSlash: true,
-      access: 'open',
+      access: 'outside',
       operationId: 'getInvokers',
       tag: 'Health',
       summary: 'The state of each invoker',
@@ -31,7 +31,7 @@ export function healthRoutes(context: ApiContext): Route[] {
     {
       method: 'GET',
       path: '/invokers/healthy/count',
-      access: 'open',
+      access: 'outside',
       operationId: 'countHealthyInvokers',
       tag: 'Health',
       summary: 'The number of invokers that are up',
@@ -41,7 +41,7 @@ export function healthRoutes(context: ApiContext): Route[] {
     {
       method: 'GET',
       path: '/invokers/ready',
-      access: 'open',
+      access: 'outside',
       operationId: 'getReadiness',
       tag: 'Health',
       summary: 'Whether all invokers are up',
@@ -57,7 +57,7 @@ export function healthRoutes(context: ApiContext): Route[] {
     {
       method: 'GET',
       path: '/metrics',
-      access: 'open',
+      access: 'outside',
       operationId: 'getMetrics',
       tag: 'Health',
       summary: 'Metrics in the Prometheus text format',

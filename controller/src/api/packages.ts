@@ -101,7 +101,7 @@ export function packageRoutes(context: ApiContext): Route[] {
       summary: 'Packages of a namespace, last written first; of another one those that it shares',
       parameters: [namespaceParameter, ...listParameters],
       responses: {
-        200: { description: 'Packages', schema: { arrayOf: 'Package' } },
+        200: { description: 'Packages', schema: { arrayOf: 'PackageMeta', count: 'packages' } },
         ...errorResponses(400, 401, 403, 500),
       },
       handle: (call: IdentifiedCall) => listPackages(context, call),

@@ -19,6 +19,11 @@ export interface IdentifiedCall extends Call {
   readonly identity: Identity;
 }
 
+/** A request of a namespace or of an operator. */
+export interface ViewerCall extends IdentifiedCall {
+  readonly isOperator: boolean;
+}
+
 /** A parameter of a route, as the API documents describe it. */
 export interface RouteParameter {
   name: string;
@@ -30,8 +35,8 @@ export interface RouteParameter {
 /** An answer of a route, as the API documents describe it. */
 export interface RouteResponse {
   description: string;
-  /** Absent: no JSON, or any. */
-  schema?: SchemaName | { arrayOf: SchemaName } | 'strings';
+  /** Absent: no JSON, or any. With `count` a list, or with query parameter `count` an object with a number of this name. */
+  schema?: SchemaName | { arrayOf: SchemaName; count?: string } | 'strings';
 }
 
 interface RouteDescription {
@@ -45,7 +50,8 @@ interface RouteDescription {
   parameters?: readonly RouteParameter[];
   /** The JSON body that is read. */
   body?: { schema: SchemaName; required: boolean };
-  responses: Readonly<Record<number, RouteResponse>>;
+  /** By status code; `default` stands for all others. */
+  responses: Readonly<Record<number, RouteResponse> & { default?: RouteResponse }>;
   /** The same resource with a slash at the end of the path. */
   trailingSlash?: boolean;
 }
@@ -54,10 +60,29 @@ interface RouteDescription {
 export type Route = RouteDescription &
   (
     | { access: 'open'; handle: (call: Call) => Answer | Promise<Answer> }
+    /** Open, and not served to sandboxes. */
+    | { access: 'outside'; handle: (call: Call) => Answer | Promise<Answer> }
     | { access: 'identified'; handle: (call: IdentifiedCall) => Answer | Promise<Answer> }
+    /** Namespaces and operators, which may see more. */
+    | { access: 'viewer'; handle: (call: ViewerCall) => Answer | Promise<Answer> }
+    /** Operators only: others get 403. Not served to sandboxes. */
+    | { access: 'operator'; handle: (call: IdentifiedCall) => Answer | Promise<Answer> }
     /** Answered before the router is asked: paths below it are free. */
     | { access: 'web' }
   );
+
+/** Whether callers of a route must say who they are. */
+export function needsCredentials({ access }: Route): boolean {
+  return access === 'identified' || access === 'viewer' || access === 'operator';
+}
+
+/** Header of requests that an invoker passes on for functions. It only takes rights away, so that any caller may send it. */
+export const fromSandbox = 'x-gpuwhisk-sandbox';
+
+/** Whether functions in sandboxes may ask for a route. */
+export function isForSandboxes({ access }: Route): boolean {
+  return access !== 'outside' && access !== 'operator';
+}
 
 /** Where the versioned API begins. */
 export const apiRoot = '/api/v1';

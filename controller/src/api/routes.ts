@@ -12,6 +12,7 @@ import { infoRoutes } from './info.js';
 import { namespaceRoutes } from './namespaces.js';
 import { packageRoutes } from './packages.js';
 import type { Route } from './route.js';
+import { refusedRecordRoutes } from './refused-records.js';
 import { ruleRoutes } from './rules.js';
 import { sdkRoutes } from './sdk.js';
 import { triggerRoutes } from './triggers.js';
@@ -27,6 +28,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...namespaceRoutes(context),
     ...adminRoutes(context),
     ...adminDataRoutes(context),
+    ...refusedRecordRoutes(context),
     ...gpuRoutes(context),
     ...gpuDecisionRoutes(context),
     ...gpuLearnedRoutes(context),

@@ -119,7 +119,7 @@ export function ruleRoutes(context: ApiContext): Route[] {
       summary: 'Rules of a namespace, last written first, without their status',
       parameters: [namespaceParameter, ...listParameters],
       responses: {
-        200: { description: 'Rules', schema: { arrayOf: 'RuleMeta' } },
+        200: { description: 'Rules', schema: { arrayOf: 'RuleMeta', count: 'rules' } },
         ...errorResponses(400, 401, 403, 500),
       },
       handle: (call: IdentifiedCall) => listEntities(context, call, 'rules'),

@@ -104,7 +104,7 @@ export function triggerRoutes(context: ApiContext): Route[] {
       summary: 'Triggers of a namespace, last written first',
       parameters: [namespaceParameter, ...listParameters],
       responses: {
-        200: { description: 'Triggers', schema: { arrayOf: 'TriggerMeta' } },
+        200: { description: 'Triggers', schema: { arrayOf: 'TriggerMeta', count: 'triggers' } },
         ...errorResponses(400, 401, 403, 500),
       },
       handle: (call: IdentifiedCall) => listEntities(context, call, 'triggers'),

@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { expect } from '@jest/globals';
 import { runWsk, withFolder, wskBinary } from '../cli/wsk-process.js';
 import type { WskResult } from '../cli/wsk-process.js';
-import { devicesOf, operatorAuth } from './gpu-functions.js';
+import { devicesOf } from './gpu-functions.js';
 import type { ShownDevice } from './gpu-functions.js';
 import { until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
@@ -29,10 +29,12 @@ export function operatorOf(platformOf: () => RunningPlatform): GpuOperator {
   const untilState = (at: number, state: string): Promise<number> =>
     until(`device ${at} is ${state}`, async () => (await stateOf(at)).state === state, soonMs);
   const wsk = (...words: string[]) =>
-    withFolder((directory) => runWsk(['--apihost', platformOf().url, '--auth', operatorAuth, ...words], { directory }));
+    withFolder((directory) =>
+      runWsk(['--apihost', platformOf().url, '--auth', platformOf().operatorAuth, ...words], { directory }),
+    );
   /** Starts `wsk gpu workload run`; resolves with the first line that the command prints. */
   async function startWorkload(...words: string[]): Promise<{ wsk: ChildProcess; line: string; ended: Promise<void> }> {
-    const flags = ['--apihost', platformOf().url, '--auth', operatorAuth];
+    const flags = ['--apihost', platformOf().url, '--auth', platformOf().operatorAuth];
     const started = spawn(wskBinary, [...flags, 'gpu', 'workload', 'run', ...words], {
       env: { PATH: process.env.PATH, HOME: platformOf().dataDir },
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -2,9 +2,6 @@ import { expect } from '@jest/globals';
 import { ApiClient } from './api-client.js';
 import type { RunningPlatform } from './running-platform.js';
 
-const operatorKey =
-  '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
-
 /** What the API for administration answers to the platform's operator. */
 export async function administer(
   platform: RunningPlatform,
@@ -15,7 +12,7 @@ export async function administer(
   const response = await fetch(`${platform.url}/api/v1/admin/${path}`, {
     method,
     headers: {
-      authorization: `Basic ${Buffer.from(operatorKey).toString('base64')}`,
+      authorization: `Basic ${Buffer.from(platform.operatorAuth).toString('base64')}`,
       'content-type': 'application/json',
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),

@@ -1,11 +1,14 @@
 // Functions that call the platform's API from inside their sandboxes, and nothing else of the host.
 import { spawnSync } from 'node:child_process';
+import { statSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { findTool } from '@gpuwhisk/invoker/containers/process/run-tool';
 import { hasPython, networkLack } from './machine.js';
 import { newDataDir, removeDataDir, startPlatform, until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
+import { otherAuth } from './stem-cells.js';
 
 const suite = networkLack === undefined ? describe : describe.skip;
 const python = hasPython ? test : test.skip;
@@ -75,6 +78,35 @@ suite(`the API within sandboxes${networkLack ? ` (skipped: ${networkLack})` : ''
   ])('%s is refused', async (_, key) => {
     const { body } = await platform.api.invokeForResult('caller', { action: 'greeter', key });
     expect(body).toMatchObject({ status: 401 });
+  });
+
+  test('a function reads nothing of operators, with whatever key', async () => {
+    const reader = `async function main({ paths, key }) {
+      const headers = key && { authorization: 'Basic ' + Buffer.from(key).toString('base64') };
+      const answers = paths.map(async (path) => (await fetch(process.env.__OW_API_HOST + path, { headers })).status);
+      return { statuses: await Promise.all(answers) };
+    }`;
+    await platform.api.putAction('reader', reader);
+    const paths = [
+      '/api/v1/admin/databases/subjects/documents?docs=true',
+      '/api/v1/admin/prewarmers',
+      '/api/v1/gpu/models',
+      '/api/v1/api-docs',
+      '/metrics',
+    ];
+    const read = async (key: string): Promise<unknown> =>
+      (await platform.api.invokeForResult('reader', { paths, key })).body.statuses;
+    expect(await read(otherAuth)).toEqual([404, 404, 404, 404, 404]);
+    expect(await read(platform.operatorAuth)).toEqual([401, 401, 401, 401, 404]);
+    // The same from outside.
+    const operator = platform.api.as(platform.operatorAuth);
+    expect((await operator.request('GET', '../admin/databases/subjects/documents?docs=true')).status).toBe(200);
+    const system = platform.api.as(otherAuth);
+    expect((await system.request('GET', '../admin/databases/subjects/documents?docs=true')).status).toBe(403);
+  });
+
+  test("the operator's key is in a file that only the platform's user may read", () => {
+    expect(statSync(join(platform.dataDir, 'operator.key')).mode & 0o777).toBe(0o600);
   });
 
   test('only its port is open', async () => {

@@ -26,6 +26,13 @@ export const adminSchemas = {
     maxParameterSize: text('Such as 1 MB'),
     maxActionInstances: whole('Containers of one action'),
   }),
+  Retirement: object({
+    name: text('Of the process that never comes back'),
+    number: whole('Which it had'),
+    moved: whole('Activations that run elsewhere'),
+    stopped: whole('Activations that it may have begun, recorded as stopped'),
+    isSettled: yesNo('Whether nothing is left'),
+  }),
   Subject: object(
     {
       subject: text('Name'),
@@ -54,6 +61,12 @@ export const adminSchemas = {
   CreatedDocuments: object({ created: list({ type: 'boolean' }, 'In the order of the documents') }),
   DocumentRows: object({
     rows: list({ type: 'object', description: 'id, key, value, and doc where asked for' }, 'Rows in order'),
+  }),
+  RefusedRecord: object({
+    id: text('namespace/activationId'),
+    refusedAt: whole('When it was set aside, ms since the epoch'),
+    reason: text("The store's words"),
+    bytes: whole('About what the record takes'),
   }),
   LogLines: object({ lines: list({ type: 'string' }, 'Lines of JSON, oldest first') }),
   ApiInfo: object({

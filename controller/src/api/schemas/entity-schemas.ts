@@ -89,6 +89,15 @@ export const entitySchemas = {
     },
     entityFields,
   ),
+  PackageMeta: object(
+    {
+      ...entity,
+      ...annotations,
+      binding: { description: 'The package that it binds; false where it is none' },
+      ...updated,
+    },
+    entityFields,
+  ),
   PackagePut: object({ ...entity, ...annotations, ...parameters, binding: ref('PackageBinding') }),
   PackageBinding: object({ namespace: text('Namespace of the package'), name: text('Name of the package') }),
   PackageAction: object({ name: text('Name'), version: text('Semantic version'), ...annotations }, ['name', 'version']),

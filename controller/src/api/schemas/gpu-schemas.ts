@@ -62,6 +62,7 @@ export const gpuSchemas = {
       processStart: whole('When that started, in clock ticks since the boot'),
       since: whole('When it was registered or first seen, epoch milliseconds'),
       memoryMiB: whole('Memory that it may hold or holds, MiB'),
+      mpsPercent: whole('Percent of the SMs that one which was started may use'),
       maxDegradation: { type: 'number', description: 'How much slower it may get, 0 to 1' },
       namespace: text('Whose it is; absent for one that was discovered'),
       command: text('What it runs'),
