@@ -26,7 +26,7 @@ export function readAction(document: StoredDocument): WhiskAction {
     namespace: asString(namespace, 'namespace malformed'),
     name: asString(name, 'entity name malformed'),
     exec: readStoredExec(document.exec),
-    parameters: readParameters(document.parameters),
+    parameters: readParameters(document.parameters, document._id),
     limits: readActionLimits(document.limits),
     version: asString(version, 'semantic version malformed'),
     publish: publish === true,

@@ -22,7 +22,7 @@ export function readPackage(document: StoredDocument): WhiskPackage {
     namespace: asString(namespace, 'namespace malformed'),
     name: asString(name, 'entity name malformed'),
     ...(bound !== undefined && { binding: bound }),
-    parameters: readParameters(document.parameters),
+    parameters: readParameters(document.parameters, document._id),
     version: asString(version, 'semantic version malformed'),
     publish: publish === true,
     annotations: readParameters(document.annotations),

@@ -3,6 +3,7 @@ import type { JsonObject, JsonValue } from '../json.js';
 import { seededRandom, systemRandom } from '../system/random.js';
 import { LockedParameterError, createArgumentUnlock, createParameterLock } from './parameter-encryption.js';
 import type { ParameterCipher } from './parameter-encryption.js';
+import type { Parameter } from './parameters.js';
 
 /** The keys of OpenWhisk's ParameterEncryptionTests. */
 const key128 = 'ra1V6AfOYAv0jCzEdufIFA==';
@@ -46,6 +47,9 @@ const vectors: [ParameterCipher, JsonValue, string][] = [
 const unlockOne = (cipher: string, value: JsonValue, from: Parameters<typeof createArgumentUnlock>[0] = { keys }) =>
   (createArgumentUnlock(from)({ p: value }, { p: cipher }) as JsonObject).p;
 
+const unlockBound = (cipher: string, value: JsonValue, documentId: string, key = 'p'): JsonValue | undefined =>
+  (createArgumentUnlock({ keys })({ [key]: value }, { [key]: cipher }, { [key]: documentId }) as JsonObject)[key];
+
 describe('values', () => {
   test.each(vectors)('%s of %j as Java has it', (cipher, value, stored) => {
     expect(unlockOne(cipher, stored)).toEqual(value);
@@ -53,40 +57,82 @@ describe('values', () => {
     const ivBytes = bytes.readUInt32BE();
     // The same IV gives the same text, byte by byte.
     const random = { ...systemRandom, bytes: () => bytes.subarray(4, 4 + ivBytes) };
-    const [locked] = createParameterLock({ current: cipher, keys }, random)([{ key: 'p', value }]);
-    expect(locked).toEqual({ key: 'p', value: stored, encryption: cipher });
+    const [locked] = createParameterLock({ current: cipher, keys, bound: false }, random)(
+      [{ key: 'p', value }],
+      'ns/a',
+    );
+    expect(locked).toMatchObject({ key: 'p', value: stored, encryption: cipher });
   });
 
   test.each(ciphers)('%s gives back any JSON, and never the same text twice', (current) => {
-    const lock = createParameterLock({ current, keys }, seededRandom(1));
+    const lock = createParameterLock({ current, keys, bound: true }, seededRandom(1));
     for (const value of [null, '', 'é', 1.5, [], { a: { b: [1] } }, 'x'.repeat(100_000)]) {
-      const [first, second] = lock([
-        { key: 'p', value },
-        { key: 'q', value },
-      ]);
+      const parameters = ['p', 'q'].map((key) => ({ key, value }));
+      const [first, second] = lock(parameters, 'ns/a');
       expect(first?.value).not.toEqual(second?.value);
-      expect(unlockOne(current, first?.value ?? null)).toEqual(value);
+      expect(unlockBound(current, first?.value ?? null, 'ns/a')).toEqual(value);
     }
   });
 
   test('that are encrypted already stay, and init parameters stay init parameters', () => {
     const stored = { key: 'old', value: 'text', encryption: 'aes-256' };
-    const lock = createParameterLock({ current: 'aes-128', keys }, seededRandom(1));
-    const [old, secret] = lock([stored, { key: 'env', value: 'v', init: true }]);
+    const lock = createParameterLock({ current: 'aes-128', keys, bound: true }, seededRandom(1));
+    const [old, secret] = lock([stored, { key: 'env', value: 'v', init: true }], 'ns/a');
     expect(old).toEqual(stored);
-    expect(secret).toEqual({ key: 'env', value: expect.any(String), init: true, encryption: 'aes-128' });
+    expect(secret).toEqual({
+      key: 'env',
+      value: expect.any(String),
+      init: true,
+      encryption: 'aes-128',
+      lockedIn: 'ns/a',
+    });
   });
 
   test.each(['off', 'noop'] as const)('stay as they are with %s', (current) => {
     const plain = [{ key: 'p', value: 'v' }];
-    expect(createParameterLock({ current, keys }, seededRandom(1))(plain)).toEqual(plain);
+    expect(createParameterLock({ current, keys, bound: true }, seededRandom(1))(plain, 'ns/a')).toEqual(plain);
   });
 });
 
+describe.each(ciphers)('a value of %s that is bound', (current) => {
+  const lock = createParameterLock({ current, keys, bound: true }, seededRandom(1));
+  const [{ value }] = lock([{ key: 'p', value: 'secret' }], 'ns/pkg/a') as [Parameter];
+
+  test('is read in its document and under its key only', () => {
+    expect(unlockBound(current, value, 'ns/pkg/a')).toBe('secret');
+    for (const elsewhere of ['ns/pkg/b', 'other/pkg/a', 'ns/pkg', '']) {
+      expect(() => unlockBound(current, value, elsewhere)).toThrow(LockedParameterError);
+    }
+    expect(() => unlockBound(current, value, 'ns/pkg/a', 'q')).toThrow(LockedParameterError);
+    // As OpenWhisk would read it.
+    expect(() => unlockOne(current, value)).toThrow(LockedParameterError);
+  });
+
+  test('stays as it is when it is stored again', () => {
+    const stored = { key: 'p', value, encryption: current };
+    expect(lock([stored], 'ns/pkg/a')).toEqual([stored]);
+  });
+});
+
+test.each(vectors)(
+  'what OpenWhisk stored with %s of %j is read in any document, and bound at the next write',
+  (cipher, value, stored) => {
+    expect(unlockBound(cipher, stored, 'ns/a')).toEqual(value);
+    const lock = createParameterLock({ current: 'aes-256', keys, bound: true }, seededRandom(1));
+    const [bound] = lock([{ key: 'p', value: stored, encryption: cipher }], 'ns/a') as [Parameter];
+    expect(bound).toMatchObject({ encryption: 'aes-256', lockedIn: 'ns/a' });
+    expect(unlockBound('aes-256', bound.value, 'ns/a')).toEqual(value);
+    expect(() => unlockBound('aes-256', bound.value, 'ns/b')).toThrow(LockedParameterError);
+  },
+);
+
 describe('keys', () => {
   const lockWith = (first: string): JsonValue => {
-    const lock = createParameterLock({ current: 'aes-128', keys: { 'aes-128': [first] } }, seededRandom(1));
-    return lock([{ key: 'p', value: 'secret' }])[0]?.value ?? null;
+    const lock = createParameterLock(
+      { current: 'aes-128', keys: { 'aes-128': [first] }, bound: false },
+      seededRandom(1),
+    );
+    return lock([{ key: 'p', value: 'secret' }], 'ns/a')[0]?.value ?? null;
   };
 
   test('rotate: the newest encrypts, the others still decrypt', () => {
@@ -105,7 +151,9 @@ describe('keys', () => {
   });
 
   test('of the current cipher must be there', () => {
-    expect(() => createParameterLock({ current: 'aes-256', keys: {} }, seededRandom(1))).toThrow('no key for aes-256');
+    expect(() => createParameterLock({ current: 'aes-256', keys: {}, bound: true }, seededRandom(1))).toThrow(
+      'no key for aes-256',
+    );
   });
 
   test.each([

@@ -6,7 +6,7 @@ import { mergeParameters } from './parameters.js';
 
 const malformedText = 'parameters malformed!';
 
-function readParameter(value: JsonValue): Parameter {
+function readParameter(value: JsonValue, documentId: string | undefined): Parameter {
   if (!isJsonObject(value)) throw new MalformedError(malformedText);
   const { key, init, encryption } = value;
   if (typeof key !== 'string' || value.value === undefined) throw new MalformedError(malformedText);
@@ -18,17 +18,21 @@ function readParameter(value: JsonValue): Parameter {
   if (encryption !== undefined && encryption !== null) {
     if (typeof encryption !== 'string') throw new MalformedError(malformedText);
     parameter.encryption = encryption;
+    if (documentId !== undefined) parameter.lockedIn = documentId;
   }
   return parameter;
 }
 
 /**
  * `[{"key","value","init"?,"encryption"?}]`; of two with one key the last counts, at the first's place.
- * Throws MalformedError.
+ * `documentId` is that of the document whose parameters they are. Throws MalformedError.
  */
-export function readParameters(value: JsonValue | undefined): Parameter[] {
+export function readParameters(value: JsonValue | undefined, documentId?: string): Parameter[] {
   if (!Array.isArray(value)) throw new MalformedError(malformedText);
-  return mergeParameters([], value.map(readParameter));
+  return mergeParameters(
+    [],
+    value.map((one) => readParameter(one, documentId)),
+  );
 }
 
 /** The size that limits apply to: keys and compact values, in bytes. */

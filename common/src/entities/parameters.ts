@@ -5,7 +5,10 @@ export interface Parameter {
   key: string;
   value: JsonValue;
   init?: boolean;
+  /** The cipher's name where the value is encrypted. */
   encryption?: string;
+  /** With `encryption`: id of the document that it is stored in, which its value may be bound to. Not stored itself. */
+  lockedIn?: string;
 }
 
 /** Looks an annotation or parameter up by key; undefined if absent. */

@@ -15,6 +15,7 @@ import type { JsonValue } from '@gpuwhisk/common/json';
 import { capacityProblem } from '@gpuwhisk/gpu/place/places';
 import { resolveKind } from '@gpuwhisk/common/runtimes';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import { acceptGiven } from '../given-parameters.js';
 import type { ActionPut } from './action-put.js';
 
 /** What a PUT is checked against, and what fills its gaps. */
@@ -26,6 +27,8 @@ export interface MergeContext {
   /** The cluster's GPUs, as far as they are known. */
   gpuNodes: readonly NodeStatus[];
   defaultLimits: ActionLimits;
+  /** Parameters of the action's package. */
+  inherited: readonly Parameter[];
   /** Epoch ms. */
   nowMs: number;
 }
@@ -45,7 +48,7 @@ export function makeAction(namespace: string, name: string, put: ActionPut, cont
     namespace,
     name,
     exec,
-    parameters: isSequence(exec) ? sequenceParameters(exec) : (put.parameters ?? []),
+    parameters: isSequence(exec) ? sequenceParameters(exec) : (givenParameters(put, [], context) ?? []),
     limits: { ...context.defaultLimits, ...put.limits },
     version: put.version ?? firstVersion,
     publish: put.publish ?? false,
@@ -65,7 +68,7 @@ export function updateAction(stored: WhiskAction, put: ActionPut, context: Merge
   return checked(put, context, {
     ...stored,
     exec,
-    parameters: mergedParameters(stored, put),
+    parameters: mergedParameters(stored, put, context),
     limits: { ...stored.limits, ...put.limits },
     version: put.version ?? bumpPatch(stored.version),
     publish: put.publish ?? stored.publish,
@@ -75,10 +78,19 @@ export function updateAction(stored: WhiskAction, put: ActionPut, context: Merge
 }
 
 /** A sequence's parameters are the platform's own: given ones are dropped, and they go with the sequence. */
-function mergedParameters(stored: WhiskAction, put: ActionPut): Parameter[] {
+function mergedParameters(stored: WhiskAction, put: ActionPut, context: MergeContext): Parameter[] {
+  const given = givenParameters(put, stored.parameters, context);
   if (put.exec !== undefined && isSequence(put.exec)) return sequenceParameters(put.exec);
-  if (!isSequence(stored.exec)) return put.parameters ?? stored.parameters;
-  return put.exec === undefined ? stored.parameters : (put.parameters ?? []);
+  if (!isSequence(stored.exec)) return given ?? stored.parameters;
+  return put.exec === undefined ? stored.parameters : (given ?? []);
+}
+
+function givenParameters(
+  { parameters }: ActionPut,
+  stored: readonly Parameter[],
+  { inherited }: MergeContext,
+): Parameter[] | undefined {
+  return parameters && acceptGiven(parameters, { stored, inherited });
 }
 
 /** What OpenWhisk's clients know a sequence by. */

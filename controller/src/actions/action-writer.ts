@@ -107,7 +107,7 @@ export class ActionWriter {
   private async write(action: WhiskAction, newExec: Exec | undefined, manifest: RuntimeManifest): Promise<WhiskAction> {
     const code = newExec === undefined ? undefined : this.codeToStore(newExec, manifest);
     const attachments = newExec === undefined ? undefined : code?.attachment === undefined ? [] : [code.attachment];
-    const locked = { ...action, parameters: this.lock(action.parameters) };
+    const locked = { ...action, parameters: this.lock(action.parameters, actionId(action)) };
     const referring =
       code === undefined ? locked : { ...locked, exec: { ...action.exec, code: code.reference } as Exec };
     this.cache.drop(action.namespace, action.name);

@@ -20,6 +20,7 @@ import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/a
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { KeyGate } from '@gpuwhisk/common/store/key-gate';
 import type { ActionWriter } from '../actions/action-writer.js';
+import { acceptGiven, hasEncrypted } from '../given-parameters.js';
 import { readStoredEntity } from '../stored-entity.js';
 import type { PackageCache } from './package-cache.js';
 import { packageContents } from './package-contents.js';
@@ -49,14 +50,18 @@ export class PackageWriter {
         if (stored !== undefined && stored.binding === undefined) throw packageNotBindable();
         await this.checkBinding(put.binding);
       }
-      return this.write(stored === undefined ? makePackage(name, put, nowMs) : updatePackage(stored, put, nowMs));
+      const accepted = hasEncrypted(put.parameters) ? await this.accept(put, stored) : put;
+      return this.write(
+        stored === undefined ? makePackage(name, accepted, nowMs) : updatePackage(stored, accepted, nowMs),
+      );
     });
   }
 
-  /** Refuses a package that is not there, or a binding, as a place of actions. Throws ApiError (400, 404, 409, 500). */
-  async checkPlace(name: PackageBinding): Promise<void> {
-    const { binding } = await this.cache.resolve(name);
-    if (binding !== undefined) throw notAllowedOnBinding();
+  /** The package as a place of actions. Throws ApiError (400, 404, 409, 500) where it is not there, or a binding. */
+  async checkPlace(name: PackageBinding): Promise<WhiskPackage> {
+    const found = await this.cache.resolve(name);
+    if (found.binding !== undefined) throw notAllowedOnBinding();
+    return found;
   }
 
   /** Writes an action of a package, which stays meanwhile. Throws as checkPlace and `write` do. */
@@ -108,10 +113,18 @@ export class PackageWriter {
     throw bindingToBinding();
   }
 
+  /** With encrypted parameters only where a GET has shown them. Throws ApiError (400). */
+  private async accept(put: PackagePut, stored: WhiskPackage | undefined): Promise<PackagePut> {
+    const binding = put.binding ?? stored?.binding;
+    const bound = binding && (await this.readIfThere(binding));
+    const known = { stored: stored?.parameters ?? [], inherited: bound?.parameters ?? [] };
+    return { ...put, parameters: acceptGiven(put.parameters ?? [], known) };
+  }
+
   private async write(written: WhiskPackage): Promise<WhiskPackage> {
     this.cache.drop(written);
     try {
-      const locked = { ...written, parameters: this.lock(written.parameters) };
+      const locked = { ...written, parameters: this.lock(written.parameters, packageId(written)) };
       const revision = await this.store.put('whisks', packageDocument(locked));
       this.cache.written({ ...locked, revision });
       // The caller gets back what it gave, not what is stored of it.
