@@ -10,7 +10,7 @@ test("activations are counted under OpenWhisk's names", async () => {
   metrics.activationStarted('nodejs:20', 'cold');
   metrics.activationStarted('nodejs:20', 'warm');
   metrics.activationStarted('nodejs:20', 'warm');
-  const lines = (await metrics.render()).split('\n');
+  const lines = (await metrics.render()).toString().split('\n');
   const labels = 'namespace="guest",initiator="caller",action="pkg/hello"';
   expect(lines).toEqual(
     expect.arrayContaining([
@@ -34,16 +34,59 @@ test("activations are counted under OpenWhisk's names", async () => {
 test("the caller is the action's namespace where it is not told", async () => {
   const metrics = createMetrics();
   metrics.activationEnded(action, { startMs: 0, endMs: 1, waitMs: 0 }, 0);
-  expect(await metrics.render()).toContain('namespace="guest",initiator="guest"');
+  expect((await metrics.render()).toString()).toContain('namespace="guest",initiator="guest"');
 });
 
-test('the number of series is bounded', async () => {
+const run = { startMs: 0, endMs: 1, waitMs: 0, initMs: 1 };
+const namesIn = (text: string): Set<string> =>
+  new Set([...text.matchAll(/action="([^"]*)"/g)].map(([, name]) => name ?? ''));
+const totalOf = (text: string, name: string): number =>
+  [...text.matchAll(new RegExp(`^${name}{.*} (\\d+)$`, 'gm'))].reduce((sum, [, count]) => sum + Number(count), 0);
+
+test('the number of series is bounded, those last used are kept, and nothing is lost of the sums', async () => {
   const metrics = createMetrics();
-  for (let number = 0; number < 5001; number++) {
-    metrics.activationEnded({ ...action, name: `a${number}` }, { startMs: 0, endMs: 1, waitMs: 0, initMs: 1 }, 0);
+  for (let number = 0; number < 5000; number++) {
+    metrics.activationEnded({ ...action, name: `a${number}` }, run, 0);
+    metrics.activationEnded({ ...action, name: 'a0' }, run, 3); // Always in use.
   }
-  const text = await metrics.render();
-  expect(text).not.toContain('action="pkg/a0"');
-  expect(text).toContain('action="pkg/a1"');
-  expect(text).toContain('action="pkg/a5000"');
+  const text = (await metrics.render()).toString();
+  const names = namesIn(text);
+  expect(names.size).toBe(501);
+  expect([names.has('pkg/a0'), names.has('pkg/a1'), names.has('pkg/a4999'), names.has('(other)')]).toEqual([
+    true,
+    false,
+    true,
+    true,
+  ]);
+  expect(totalOf(text, 'openwhisk_action_activations_total')).toBe(10_000);
+  expect(totalOf(text, 'openwhisk_action_status')).toBe(10_000);
+  for (const name of ['waitTime', 'initTime', 'duration'])
+    expect(totalOf(text, `openwhisk_action_${name}_seconds_count`)).toBe(10_000);
+});
+
+test('what ran since the last time is in the next text, whatever was written before', async () => {
+  const metrics = createMetrics();
+  metrics.activationEnded(action, run, 0);
+  await metrics.render();
+  metrics.activationEnded({ ...action, name: 'a "quoted"\\\n' }, run, 1);
+  metrics.activationEnded(action, run, 0);
+  const text = (await metrics.render()).toString();
+  expect(text).toContain('action="pkg/hello",kind="nodejs:20",memory="256"} 2');
+  expect(text).toContain('action="pkg/a \\"quoted\\"\\\\\\n",status="application_error"} 1');
+});
+
+test('writing the metrics of 5,000 actions leaves the event loop to others, and those that ask at once share it', async () => {
+  const metrics = createMetrics();
+  for (let number = 0; number < 5000; number++) metrics.activationEnded({ ...action, name: `a${number}` }, run, 0);
+  let [turns, isDone] = [0, false];
+  const count = (): void => {
+    turns++;
+    if (!isDone) setImmediate(count);
+  };
+  setImmediate(count);
+  const [one, two] = await Promise.all([metrics.render(), metrics.render()]);
+  isDone = true;
+  expect(one).toBe(two);
+  expect(one.length).toBeGreaterThan(1_000_000);
+  expect(turns).toBeGreaterThanOrEqual(5);
 });

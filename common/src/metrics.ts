@@ -1,5 +1,7 @@
 import { Counter, Registry } from 'prom-client';
 import { ActionMeasures, ActionMetrics } from './action-metrics.js';
+import { systemClock } from './system/clock.js';
+import type { Clock } from './system/clock.js';
 
 /** The action that an activation ran, as far as metrics name it. */
 export interface MeasuredAction {
@@ -27,18 +29,21 @@ export interface Metrics {
   activationStarted(kind: string, start: StartKind): void;
   /** An activation ended with `statusCode` (0 to 3). `initiator`: the calling namespace; default: the action's own. */
   activationEnded(action: MeasuredAction, times: MeasuredTimes, statusCode: number, initiator?: string): void;
-  /** The Prometheus text format. */
-  render(): Promise<string>;
+  /** The Prometheus text format. It is written in turns of a millisecond; several that ask at once get the same. */
+  render(): Promise<Buffer>;
   /** Content type of what render gives. */
   readonly contentType: string;
   /** For metrics of other parts. */
   readonly registry: Registry;
 }
 
+/** After which writing makes way for others, ms. */
+const turnMs = 1;
+
 /** Creates the metrics in a registry of their own. */
-export function createMetrics(): Metrics {
+export function createMetrics(clock: Pick<Clock, 'monotonicMs' | 'defer'> = systemClock): Metrics {
   const registry = new Registry();
-  const actions = new ActionMetrics(registry);
+  const actions = new ActionMetrics();
   const starts = new Counter({
     name: 'gpuwhisk_activation_starts_total',
     help: 'Runs by the state of their container',
@@ -57,18 +62,30 @@ export function createMetrics(): Metrics {
         initiator,
         action: slash < 0 ? action.name : `${action.namespace.slice(slash + 1)}/${action.name}`,
       };
-      return new ActionMeasures(labels, { ...labels, kind: action.kind, memory: String(action.limits.memory) });
+      return new ActionMeasures(labels, { kind: action.kind, memory: String(action.limits.memory) });
     });
   }
+
+  async function render(): Promise<Buffer> {
+    for (const { kind, start, count } of newStarts.values()) starts.inc({ kind, start }, count);
+    newStarts.clear();
+    const pieces: Buffer[] = [];
+    let sinceMs = clock.monotonicMs();
+    for (const piece of actions.pieces()) {
+      pieces.push(piece);
+      if (clock.monotonicMs() - sinceMs < turnMs) continue;
+      await new Promise<void>((resolve) => clock.defer(resolve));
+      sinceMs = clock.monotonicMs();
+    }
+    pieces.push(Buffer.from(await registry.metrics()));
+    return Buffer.concat(pieces);
+  }
+  let rendering: Promise<Buffer> | undefined;
 
   return {
     registry,
     contentType: registry.contentType,
-    render: () => {
-      for (const { kind, start, count } of newStarts.values()) starts.inc({ kind, start }, count);
-      newStarts.clear();
-      return registry.metrics();
-    },
+    render: () => (rendering ??= render().finally(() => (rendering = undefined))),
     activationStarted(kind, start) {
       const key = `${kind} ${start}`;
       const counted = newStarts.get(key);

@@ -2,7 +2,7 @@ import { Counter } from 'prom-client';
 import type { Registry } from 'prom-client';
 
 /** Namespaces whose refusals are counted apart; those of further ones count as `other`. */
-const maxNamespaces = 5000;
+const maxNamespaces = 1000;
 
 /** Counts refusals, under the names that OpenWhisk's user-events service gives them. */
 export interface ThrottleMetrics {
