@@ -302,3 +302,16 @@ test('the log is searched by transaction and text', async () => {
   expect((await lines('grep=ANOTHER')).every(({ transid }) => transid === 'another')).toBe(true);
   expect(await lines('grep=no+such+text')).toEqual([]);
 });
+
+test('deletes of one thing at once leave it deleted, and each has an answer', async () => {
+  for (let round = 0; round < 5; round++) {
+    await admin('PUT', 'limits/alice', { invocationsPerMinute: 7 });
+    await admin('PUT', 'subjects/carol', {});
+    for (const path of ['limits/alice', 'subjects/carol']) {
+      const deletes = await Promise.all(Array.from({ length: 8 }, () => admin('DELETE', path)));
+      const statuses = deletes.map(({ status }) => status);
+      expect(statuses).toContain(200);
+      expect(statuses.filter((status) => ![200, 404, 409].includes(status))).toEqual([]);
+    }
+  }
+});

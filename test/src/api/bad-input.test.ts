@@ -339,14 +339,21 @@ describe('bodies', () => {
     expect(api.logLines.filter((line) => line.includes('a request failed'))).toEqual([]);
   });
 
-  test('what is no HTTP is refused', async () => {
+  test.each([
+    ['what is no HTTP', 'this is no HTTP', /^HTTP\/1\.1 400 Bad Request/],
+    [
+      'a target that is a URL with half an address',
+      'GET http://[::1/ HTTP/1.1\r\nHost: x\r\nConnection: close',
+      /^HTTP\/1\.1 400 .*"error":"Illegal request-target\."/s,
+    ],
+  ])('%s is refused', async (_, text, expected) => {
     const answer = await new Promise<string>((resolve, reject) => {
-      let text = '';
-      const socket = connect(api.port, '127.0.0.1', () => socket.write('this is no HTTP\r\n\r\n'));
-      socket.on('data', (data) => (text += data.toString()));
-      socket.on('close', () => resolve(text));
+      let answered = '';
+      const socket = connect(api.port, '127.0.0.1', () => socket.write(`${text}\r\n\r\n`));
+      socket.on('data', (data) => (answered += data.toString()));
+      socket.on('close', () => resolve(answered));
       socket.on('error', reject);
     });
-    expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request/);
+    expect(answer).toMatch(expected);
   });
 });

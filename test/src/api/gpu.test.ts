@@ -160,6 +160,25 @@ describe('workloads', () => {
     expect([without.status, errorOf(without)]).toEqual([409, 'Device GPU-0 takes no MPS clients.']);
   });
 
+  test('that are to be started have no larger share than their namespace may', async () => {
+    const bounded = await startApi({ limits: { maxGpuShare: 50 } });
+    try {
+      const env = { CUDA_MPS_PIPE_DIRECTORY: '/run/mps/0', CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: '100' };
+      await setNode(bounded.state, nodeRow([a100('GPU-0')], [], { clientEnv: { 'GPU-0': env } }));
+      const start = (more: object): Promise<Reply> =>
+        bounded.request('POST', workloadsPath, { body: { name: 'train', start: true, ...more }, as: alice });
+      const tooLarge = await start({ mpsPercent: 70 });
+      expect([tooLarge.status, errorOf(tooLarge)]).toEqual([
+        429,
+        'Too large a share of a GPU requested (requested: 70, allowed: 50, limit: maxGpuShare).',
+      ]);
+      const started = await start({});
+      expect(started.json).toMatchObject({ mpsPercent: 50, env: { CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: '50' } });
+    } finally {
+      await bounded.close();
+    }
+  });
+
   test('that were found on a device are shown to operators, once each', async () => {
     const row = nodeRow([a100('GPU-0')]);
     row.status[0]!.processes = [
