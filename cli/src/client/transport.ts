@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs';
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import { exitCodes, messageOf, WskError } from '../errors.js';
+import { loadKeyPair } from './key-pair.js';
+import { mostRequests, redirected } from './redirect.js';
 import type { Settings } from '../settings.js';
 
 /** A request as it is sent. */
@@ -31,16 +32,10 @@ export type TlsOptions = Pick<
   'cert' | 'key' | 'rejectUnauthorized'
 >;
 
-/** @throws WskError if only one of certificate and key is configured, or one cannot be read. */
+/** @throws WskError if only one of certificate and key is configured, or they cannot be used. */
 export function tlsOptions(settings: Settings): TlsOptions {
   const { cert, key, insecure } = settings;
-  if (cert && key) {
-    try {
-      return { cert: readFileSync(cert), key: readFileSync(key), rejectUnauthorized: !insecure };
-    } catch (error) {
-      throw new WskError(`Unable to load the X509 key pair due to the following reason: ${messageOf(error)}`);
-    }
-  }
+  if (cert && key) return { ...loadKeyPair(cert, key), rejectUnauthorized: !insecure };
   const missing = key ? 'Cert' : cert ? 'Key' : undefined;
   if (missing && !insecure) {
     throw new WskError(`The ${missing} file is not configured. Please configure the missing ${missing} file.\n`);
@@ -49,15 +44,22 @@ export function tlsOptions(settings: Settings): TlsOptions {
 }
 
 /**
- * Sends one request and reads the whole answer.
+ * Sends one request, follows where its answer leads, and reads the whole last answer.
  * @throws WskError with exit code 3 if there is no answer.
  */
 export async function send(request: HttpRequest, tls: TlsOptions): Promise<HttpResponse> {
+  let current = request;
   try {
-    return await exchange(request, tls);
+    for (let sent = 1; ; sent++) {
+      const response = await exchange(current, tls);
+      const next = redirected(request, current, response);
+      if (next === undefined) return response;
+      current = next;
+      if (sent === mostRequests) throw new Error(`stopped after ${mostRequests} redirects`);
+    }
   } catch (error) {
-    const verb = request.method.charAt(0) + request.method.slice(1).toLowerCase();
-    const message = `${verb} "${request.url}": ${reasonOf(error, new URL(request.url))}`;
+    const verb = current.method.charAt(0) + current.method.slice(1).toLowerCase();
+    const message = `${verb} "${current.url}": ${reasonOf(error, new URL(current.url))}`;
     throw new WskError(message, { exitCode: exitCodes.network });
   }
 }

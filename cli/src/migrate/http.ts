@@ -52,6 +52,12 @@ const passing = new Set([429, 502, 503, 504]);
 /** What OpenWhisk says to the loser of two writers. */
 const concurrentModification = 'Concurrent modification to resource detected.';
 
+/** What is accepted, and what is sent. */
+interface Content {
+  accept: string;
+  body: string | undefined;
+}
+
 interface Reply {
   status: number;
   bytes: Buffer;
@@ -66,11 +72,16 @@ export function connectServer(options: ServerOptions): Server {
   const open = secure ? httpsRequest : httpRequest;
   const authorization = auth === undefined ? {} : { authorization: `Basic ${Buffer.from(auth).toString('base64')}` };
 
-  const once = (method: string, path: string, body: string | undefined): Promise<Reply> =>
+  const once = (method: string, path: string, { accept, body }: Content): Promise<Reply> =>
     new Promise((resolve, reject) => {
       const content =
         body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
-      const settings: RequestOptions = { method, agent, timeout: timeoutMs, headers: { ...authorization, ...content } };
+      const settings: RequestOptions = {
+        method,
+        agent,
+        timeout: timeoutMs,
+        headers: { accept, ...authorization, ...content },
+      };
       const outgoing = open(new URL(path, base), settings, (incoming: IncomingMessage) => {
         const chunks: Buffer[] = [];
         incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -82,11 +93,11 @@ export function connectServer(options: ServerOptions): Server {
       outgoing.end(body);
     });
 
-  const send = async (method: string, path: string, body?: string): Promise<Buffer> => {
+  const send = async (method: string, path: string, content: Content): Promise<Buffer> => {
     for (let attempt = 1; ; attempt += 1) {
       let failure: Error;
       try {
-        const { status, bytes } = await once(method, path, body);
+        const { status, bytes } = await once(method, path, content);
         if (status >= 200 && status < 300) return bytes;
         failure = new RefusedError(status, errorText(bytes.toString('utf8'), status));
         if (!passing.has(status) && failure.message !== concurrentModification) throw failure;
@@ -102,9 +113,11 @@ export function connectServer(options: ServerOptions): Server {
   return {
     base,
     user: auth?.split(':')[0] ?? '',
-    bytes: (path) => send('GET', path),
+    bytes: (path) => send('GET', path, { accept: '*/*', body: undefined }),
     async json(method, path, body) {
-      const bytes = await send(method, path, body === undefined ? undefined : JSON.stringify(body));
+      // Asked for by no type, CouchDB answers documents with attachments in parts (multipart/related).
+      const content = { accept: 'application/json', body: body === undefined ? undefined : JSON.stringify(body) };
+      const bytes = await send(method, path, content);
       if (bytes.length === 0) return null;
       try {
         return JSON.parse(bytes.toString('utf8')) as JsonValue;

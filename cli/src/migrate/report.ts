@@ -52,6 +52,11 @@ export class Report {
     this.problems.push({ type, name, reason });
   }
 
+  /** Part of something that was carried, and could not be. */
+  lack(type: EntityType, name: string, reason: string): void {
+    this.problems.push({ type, name, reason });
+  }
+
   /** Something that somebody has to know. */
   note(type: Remark['type'], name: string, reason: string): void {
     this.notes.push({ type, name, reason });

@@ -4,7 +4,7 @@ import { RefusedError } from './http.js';
 import { fullName, localName, type Collection, type Namespace } from './namespace.js';
 import type { EntityType, Report } from './report.js';
 import type { TargetKinds } from './target-kinds.js';
-import { isObject, textOf } from './values.js';
+import { isObject, objectsOf, textOf } from './values.js';
 
 /** The namespace of a key at the source, and that of a key at the target. */
 export interface Pair {
@@ -60,12 +60,31 @@ export class RestCarrier {
       const { exec } = load.body;
       const problem = isObject(exec) ? this.kinds.problem(textOf(exec.kind)) : undefined;
       if (problem !== undefined) this.report.fail(load.type, fullName(load.entity), problem);
-      else await this.place(load);
-      this.report.noteCiphers(fullName(load.entity), load.body.parameters);
+      else await this.placeWithoutSecrets(load);
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error;
       this.report.fail(load.type, fullName(load.entity), error.message);
     }
+  }
+
+  /** An API takes no value that another server has encrypted: such parameters stay behind, which is told. */
+  private async placeWithoutSecrets(load: Load): Promise<void> {
+    const given = objectsOf(load.body.parameters);
+    const locked = given.filter(({ encryption }) => textOf(encryption) !== '' && encryption !== 'noop');
+    if (load.body.parameters === undefined) return this.place(load);
+    const keys = new Set(locked.map(({ key }) => textOf(key)));
+    const open = (body: JsonObject): JsonObject => ({
+      ...body,
+      parameters: objectsOf(body.parameters)
+        .filter(({ key }) => !keys.has(textOf(key)))
+        // As OpenWhisk stores plain text where encryption is `noop`.
+        .map((one) => (one.encryption === 'noop' ? withoutCipher(one) : one)),
+    });
+    await this.place({ ...load, body: open(load.body), bodyOf: async (found) => open(await load.bodyOf(found)) });
+    if (keys.size === 0) return;
+    const names = [...keys].map((key) => `'${key}'`).join(', ');
+    const reason = `its encrypted parameters ${names} are to be given again, or migrated from CouchDB, which carries them`;
+    this.report.lack(load.type, fullName(load.entity), reason);
   }
 
   private async place(load: Load): Promise<void> {
@@ -121,6 +140,12 @@ export class RestCarrier {
       await pair.target.setRuleStatus(name, wanted);
     }
   }
+}
+
+function withoutCipher(parameter: JsonObject): JsonObject {
+  const plain = { ...parameter };
+  delete plain.encryption;
+  return plain;
 }
 
 /** `active` or `inactive` of a rule. */

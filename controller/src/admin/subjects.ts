@@ -137,9 +137,9 @@ export class Subjects {
   }
 }
 
-/** Throws a conflict of the store as ApiError (409), anything else as it is. */
+/** Throws a conflict of the store, or that the document went meanwhile, as ApiError (409), anything else as it is. */
 export function refuseConflict(error: unknown): never {
-  if (error instanceof DocumentConflictError) throw concurrentModification();
+  if (error instanceof DocumentConflictError || error instanceof NoDocumentError) throw concurrentModification();
   throw error;
 }
 

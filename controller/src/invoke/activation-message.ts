@@ -4,7 +4,7 @@ import type { ActionReference, ActivationMessage, TransactionIdJson } from '@gpu
 import type { InvokeRequest } from './invoke-service.js';
 
 /** What an action is given, and how. */
-export type Arguments = Pick<ActivationMessage, 'content' | 'initArgs' | 'lockedArgs'>;
+export type Arguments = Pick<ActivationMessage, 'content' | 'initArgs' | 'lockedArgs' | 'lockedIn'>;
 
 /** The payload of a request as it is. */
 export function bareArguments(payload: InvokeRequest['payload']): Arguments {
@@ -18,19 +18,22 @@ export function mergedArguments({ parameters }: WhiskAction, payload: InvokeRequ
   const content: JsonObject = {};
   const initArgs: string[] = [];
   const lockedArgs: JsonObject = {};
-  for (const { key, value, init, encryption } of parameters) {
+  let lockedIn: JsonObject | undefined;
+  for (const { key, value, init, encryption, lockedIn: documentId } of parameters) {
     content[key] = value;
     if (init === true) initArgs.push(key);
-    if (encryption !== undefined && !Object.hasOwn(payload, key)) lockedArgs[key] = encryption;
+    if (encryption === undefined || Object.hasOwn(payload, key)) continue;
+    lockedArgs[key] = encryption;
+    if (documentId !== undefined) (lockedIn ??= {})[key] = documentId;
   }
   Object.assign(content, payload);
-  return { content, initArgs, lockedArgs };
+  return { content, initArgs, lockedArgs, ...(lockedIn && { lockedIn }) };
 }
 
 /** The message that an activation is run by; `instance` is the controller's number. */
 export function activationMessage(
   request: InvokeRequest,
-  { content, initArgs, lockedArgs }: Arguments,
+  { content, initArgs, lockedArgs, lockedIn }: Arguments,
   { activationId, instance, nowMs }: { activationId: string; instance: number; nowMs: number },
 ): ActivationMessage {
   const { action, binding, identity, blocking, cause } = request;
@@ -48,6 +51,7 @@ export function activationMessage(
     initArgs,
     lockedArgs,
   };
+  if (lockedIn !== undefined) message.lockedIn = lockedIn;
   if (cause !== undefined) message.cause = cause;
   return message;
 }

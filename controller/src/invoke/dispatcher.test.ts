@@ -53,10 +53,12 @@ let inFlight: InFlight;
 let completed: string[];
 /** What receipts of the invoker's topic say from now on; undefined: they resolve. */
 let unsynced: Error | undefined;
+let executeOnly: boolean;
 beforeEach(async () => {
   sent = [];
   completed = [];
   unsynced = undefined;
+  executeOnly = false;
   bus = new EmbeddedBus({ clock: systemClock });
   for (const topic of ['invoker0', 'completed0']) {
     await bus.ensureTopic(topic, { durable: false, maxPendingMessages: 10, maxPendingBytes: 1e6 });
@@ -83,6 +85,9 @@ beforeEach(async () => {
   dispatcher = new Dispatcher({
     ...{ bus: failingBus, store, clock, random, inFlight, logger, instance: 0, chooseInvoker },
     onCompleted: (activationId) => completed.push(activationId),
+    get sharedPackagesExecuteOnly() {
+      return executeOnly;
+    },
   });
   await dispatcher.open();
 });
@@ -102,6 +107,15 @@ test('a message has the parameters below the arguments, and tells which are encr
       lockedArgs: { locked: 'aes-128' },
     },
   ]);
+});
+
+test('of execution only is an action of another namespace, where shared packages are', async () => {
+  const own = { ...request.identity, namespace: { ...request.identity.namespace, name: 'ns' } };
+  await dispatcher.invoke(request);
+  executeOnly = true;
+  await dispatcher.invoke(request);
+  await dispatcher.invoke({ ...request, identity: own });
+  expect(sent.map((message) => message.executeOnly)).toEqual([undefined, true, undefined]);
 });
 
 test('an array of arguments leaves the parameters out', async () => {

@@ -14,7 +14,7 @@ import type {
   CombinedMessage,
   CompletionMessage,
 } from '@gpuwhisk/common/messages';
-import { completedTopic } from '@gpuwhisk/common/messages';
+import { completedTopic, ownerOf } from '@gpuwhisk/common/messages';
 import { readAcknowledgement } from '@gpuwhisk/common/messages-codec';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Metrics } from '@gpuwhisk/common/metrics';
@@ -54,6 +54,8 @@ export interface DispatcherDependencies {
   gpu?: Pick<GpuScheduler, 'open' | 'check' | 'submit' | 'submitSample' | 'ended'>;
   /** Percent of a GPU that a run may have whose namespace has no such limit of its own; absent: all of it. */
   maxGpuShare?: number | undefined;
+  /** Whether actions of other namespaces are for execution only. Default false. */
+  sharedPackagesExecuteOnly?: boolean;
 }
 
 type Send = (message: ActivationMessage) => Receipt;
@@ -118,6 +120,10 @@ export class Dispatcher implements InvokeService {
     }
     const origin = { activationId, instance, nowMs: clock.now() };
     const message = activationMessage(request, mergedArguments(action, payload), origin);
+    const owner = ownerOf(action.namespace);
+    if (this.dependencies.sharedPackagesExecuteOnly === true && owner !== identity.namespace.name) {
+      message.executeOnly = true;
+    }
     // Registered before the message is sent: an embedded bus may deliver, run and acknowledge at once.
     const result = request.blocking
       ? this.waits.wait(identity.namespace.name, activationId, request.waitMs)

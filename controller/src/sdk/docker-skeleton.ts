@@ -29,15 +29,13 @@ A program that needs nothing but the C library can be an action as it is:
     wsk action invoke hello --result --param name Ada
 `;
 
-const dockerfile = `# Built apart, so that the image of the action holds no compiler.
-FROM alpine:3 AS build
-RUN apk add --no-cache gcc musl-dev
-COPY example.c /build/
-RUN gcc -O2 -static -o /build/exec /build/example.c
-
-# Its server runs /action/exec for every invocation.
-FROM openwhisk/dockerskeleton
-COPY --from=build /build/exec /action/exec
+// OpenWhisk's clients check that the first line names this image.
+const dockerfile = `FROM openwhisk/dockerskeleton
+# The image's server runs /action/exec for every invocation. The compiler leaves with the layer that needed it.
+COPY example.c /action/example.c
+RUN apk add --no-cache --virtual .compiler gcc libc-dev \\
+ && gcc -O2 -o /action/exec /action/example.c \\
+ && apk del .compiler
 `;
 
 const example = String.raw`#include <stdio.h>

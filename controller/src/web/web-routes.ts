@@ -31,7 +31,10 @@ export function webRoutes(): Route[] {
       actionNameParameter,
       extensionParameter,
     ],
-    responses: { 200: { description: 'What the action answers, with whatever status' } },
+    responses: {
+      200: { description: 'What the action answers' },
+      default: { description: 'What the action answers, with whatever status, or why it was not called' },
+    },
     ...(method === 'POST' && { body: { schema: 'ActionPayload', required: false } }),
   }));
 }

@@ -146,6 +146,13 @@ describeCases('activation get, logs, result', [
   },
   { wsk: 'activation get x status', code: 1, stderr: "error: Invalid field filter 'status'." },
   {
+    wsk: 'activation get 44794bd6aab74415b4e42a308d880e5b name --last',
+    answers: [[200, [record]]],
+    requests: lastThen('').slice(0, 1),
+    code: 1,
+    stderr: errorWithHint('Invalid argument(s): 44794bd6aab74415b4e42a308d880e5b. An activation ID is required.'),
+  },
+  {
     wsk: 'activation get --last name',
     answers: [summaries, [200, record]],
     requests: lastThen(''),

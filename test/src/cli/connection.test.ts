@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { generateKeyPairSync } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { join } from 'node:path';
@@ -13,6 +14,9 @@ function list(host: string, ...flags: string[]): Promise<WskResult> {
   return withFolder(async (directory) => {
     await writeFile(join(directory, 'cert.pem'), certificate);
     await writeFile(join(directory, 'key.pem'), privateKey);
+    const other = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+    await writeFile(join(directory, 'other.pem'), other.export({ type: 'pkcs8', format: 'pem' }));
+    await writeFile(join(directory, 'cut.pem'), privateKey.replace(/(KEY-----\n).{20}/, '$1'));
     return runWsk(['--apihost', host, '--auth', 'u:k', ...flags, 'action', 'list'], { directory });
   });
 }
@@ -62,10 +66,76 @@ describe('HTTPS with a self-signed certificate', () => {
     });
   });
 
-  test('a certificate that is not there is an error', async () => {
-    const result = await list(server.url, '-i', '--cert', 'none', '--key', 'none');
-    expect(result.code).toBe(1);
-    expect(result.stderr).toMatch(/^error: Unable to initialize server connection: Unable to load the X509 key pair/);
+  test.each([
+    ['none.pem', 'key.pem', 'open none.pem: no such file or directory'],
+    ['cert.pem', '.', 'read .: is a directory'],
+    ['key.pem', 'key.pem', 'tls: failed to find any PEM data in certificate input'],
+    ['cert.pem', 'cert.pem', 'tls: failed to find any PEM data in key input'],
+    ['cert.pem', 'other.pem', 'tls: private key does not match public key'],
+    ['cert.pem', 'cut.pem', 'tls: failed to parse private key'],
+  ])('the certificate %s with the key %s: %s', async (cert, key, reason) => {
+    const why = `Unable to load the X509 key pair due to the following reason: ${reason}`;
+    expect(await list(server.url, '-i', '--cert', cert, '--key', key)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: errorWithHint(`Unable to initialize server connection: ${why}`),
+    });
+  });
+});
+
+describe('redirects', () => {
+  let server: FakeOpenWhisk;
+  let other: FakeOpenWhisk;
+  beforeAll(async () => {
+    [server, other] = await Promise.all([startFakeOpenWhisk(), startFakeOpenWhisk()]);
+  });
+  afterAll(() => Promise.all([server.close(), other.close()]));
+
+  const run = (line: string): Promise<WskResult> =>
+    withFolder((directory) => runWsk(['--apihost', server.url, '--auth', 'u:k', ...line.split(' ')], { directory }));
+  const to = (location: string): Record<string, string> => ({ location });
+
+  test.each([301, 302, 303, 307, 308])('%s of a list is followed with the key', async (status) => {
+    server.expect([[status, {}, to(`${other.url}/elsewhere`)]]);
+    other.expect([[200, []]]);
+    expect(await run('action list')).toEqual({ code: 0, stdout: 'actions\n', stderr: '' });
+    expect(other.requests).toMatchObject([{ line: 'GET /elsewhere', headers: { authorization: 'Basic dTpr' } }]);
+  });
+
+  test.each([307, 308])('%s of an invocation keeps its method and body', async (status) => {
+    server.expect([
+      [status, {}, to('/moved')],
+      [202, { activationId: 'a' }],
+    ]);
+    expect(await run('action invoke hello --param name Ada')).toMatchObject({ code: 0, stderr: '' });
+    expect(server.requests[1]?.line).toBe('POST /moved {"name":"Ada"}');
+  });
+
+  test('301 of a creation is followed with GET and no body', async () => {
+    server.expect([
+      [301, {}, to('/moved')],
+      [200, {}],
+    ]);
+    await run('trigger create t');
+    expect(server.requests.map(({ line }) => line.split(' ')[0])).toEqual(['PUT', 'GET']);
+    expect(server.requests[1]).toMatchObject({ line: 'GET /moved', headers: { authorization: 'Basic dTpr' } });
+    expect(server.requests[1]?.headers['content-type']).toBeUndefined();
+  });
+
+  test('the key does not follow to another host', async () => {
+    server.expect([[308, {}, to(`${other.url.replace('localhost', '127.0.0.1')}/elsewhere`)]]);
+    other.expect([[200, []]]);
+    expect(await run('action list')).toMatchObject({ code: 0 });
+    expect(other.requests.map(({ line, headers }) => [line, headers.authorization])).toEqual([
+      ['GET /elsewhere', undefined],
+    ]);
+  });
+
+  test('a circle ends with the tenth request', async () => {
+    server.expect(Array.from({ length: 10 }, () => [301, {}, to('/again')]));
+    const { code, stderr } = await run('action list');
+    expect([code, server.requests.length]).toEqual([3, 10]);
+    expect(stderr).toContain(`Get "${server.url}/again": stopped after 10 redirects`);
   });
 });
 

@@ -3,8 +3,8 @@ import { createServer as createHttpsServer, type ServerOptions } from 'node:http
 import type { AddressInfo } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 
-/** A canned answer: status and body; a string goes out as it is, anything else as JSON. */
-export type Answer = [status: number, body: unknown];
+/** A canned answer: status, body (a string goes out as it is, anything else as JSON) and further headers. */
+export type Answer = [status: number, body: unknown, headers?: Record<string, string>];
 
 export interface RecordedRequest {
   /** `PUT /api/v1/namespaces/_/actions/hello?overwrite=false {"namespace":...}` */
@@ -35,9 +35,10 @@ export async function startFakeOpenWhisk(tls?: ServerOptions): Promise<FakeOpenW
       const line = `${request.method} ${request.url} ${Buffer.concat(chunks).toString()}`.trim();
       const name = tls && (request.socket as TLSSocket).getPeerCertificate().subject?.CN;
       requests.push({ line, headers: request.headers, ...(name ? { clientCertificate: String(name) } : {}) });
-      const [status, body] = answers.shift() ?? [200, {}];
+      const [status, body, more] = answers.shift() ?? [200, {}];
       const text = typeof body === 'string' ? body : JSON.stringify(body);
-      response.writeHead(status, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) });
+      const length = Buffer.byteLength(text);
+      response.writeHead(status, { 'Content-Type': 'application/json', 'Content-Length': length, ...more });
       response.end(text);
     });
   }

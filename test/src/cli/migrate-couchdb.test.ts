@@ -8,7 +8,7 @@ import { alice, bob, operator, startApi } from '../api/harness.js';
 import type { Api } from '../api/harness.js';
 import { startFakeCouchdb } from './fake-couchdb.js';
 import type { FakeCouchdb } from './fake-couchdb.js';
-import { fill, get, keyOf, large, migrateIn, put } from './migrate-harness.js';
+import { encryptParameter, fill, get, keyOf, large, migrateIn, put } from './migrate-harness.js';
 import { certificate, privateKey } from './self-signed.js';
 import type { WskResult } from './wsk-process.js';
 
@@ -46,6 +46,7 @@ const limits = { timeout: 60_000, memory: 256, logs: 10, concurrency: 1 };
 
 test('documents come over as they are, code and all, and a second run finds them equal', async () => {
   await fill(source);
+  await encryptParameter(source);
   await put(source, 'actions/bobs', { exec: { kind: 'nodejs:20', code: 'x' } }, bob);
   await couchdb.copy(source.store, prefix);
   couchdb.put(whisks, { _id: '_design/whisks.v2.1.0', views: {} });

@@ -2,7 +2,7 @@ import { expect } from '@jest/globals';
 import { createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import type { JsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { alice } from '../api/harness.js';
 import type { Account, Api } from '../api/harness.js';
 import { runBinary } from './wsk-process.js';
@@ -26,6 +26,13 @@ export function migrateIn(
 export async function put(api: Api, path: string, body: unknown, as = alice): Promise<void> {
   const reply = await api.request('PUT', `/api/v1/namespaces/_/${path}`, { body, as });
   expect([path, reply.status, reply.status === 200 ? '' : reply.text]).toEqual([path, 200, '']);
+}
+
+/** Has `actions/plain` of a filled server hold an encrypted parameter, as a server with a key stores it. */
+export async function encryptParameter({ store }: Api): Promise<void> {
+  const { parameters, ...document } = await store.get('whisks', 'alice/plain');
+  const secret = { key: 'secret', value: 'QUJD', encryption: 'aes-128' };
+  await store.put('whisks', { ...document, parameters: [secret, ...(parameters as JsonValue[])] });
 }
 
 /** Reads something of the caller's namespace. */
@@ -71,10 +78,7 @@ export async function fill(api: Api): Promise<void> {
   await put(api, 'actions/plain', {
     exec: { kind: 'nodejs:20', code: large, main: 'main' },
     limits: { memory: 128, timeout: 1234, logs: 1 },
-    parameters: [
-      { key: 'secret', value: 'QUJD', encryption: 'aes-128' },
-      { key: 'mode', value: { deep: [1, null] }, init: true },
-    ],
+    parameters: [{ key: 'mode', value: { deep: [1, null] }, init: true }],
     annotations: [
       { key: 'web-export', value: true },
       { key: 'provide-api-key', value: true },

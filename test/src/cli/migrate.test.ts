@@ -5,7 +5,17 @@ import { join } from 'node:path';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { alice, bob, hello, startApi } from '../api/harness.js';
 import type { Account, Api, Reply } from '../api/harness.js';
-import { documents, fill, get, keyOf, large, migrateIn, put, startFlakyProxy } from './migrate-harness.js';
+import {
+  documents,
+  encryptParameter,
+  fill,
+  get,
+  keyOf,
+  large,
+  migrateIn,
+  put,
+  startFlakyProxy,
+} from './migrate-harness.js';
 import type { WskResult } from './wsk-process.js';
 
 let folder: string;
@@ -36,7 +46,6 @@ describe('over the API', () => {
     expect(first.stdout).toBe(
       'package:    1 created\naction:     3 created\nbinding:    1 created\nsequence:   3 created\n' +
         'trigger:    2 created\nrule:       2 created\n\nNote:\n' +
-        '  namespace alice: has parameters encrypted with aes-128: the target needs the key (parameterStorage.keys)\n' +
         '  trigger alice/tick: its feed /alice/tools/packed has to be asked for events anew\n',
     );
     expect(await documents(target)).toEqual(await documents(source));
@@ -53,6 +62,29 @@ describe('over the API', () => {
     expect(second.stdout).toMatch(/^package: +1 equal already\naction: +3 equal already\n/);
     expect(second.stdout).toMatch(/sequence: +3 equal already\ntrigger: +2 equal already\nrule: +2 equal already\n/);
     expect(await target.store.list('whisks', { limit: 1000 })).toEqual(stored);
+  });
+
+  test('encrypted parameters stay behind, which is told, and what is given again stays', async () => {
+    await fill(source);
+    await encryptParameter(source);
+    const told =
+      "Not carried:\n  action alice/plain: its encrypted parameters 'secret' are to be given again, or migrated from " +
+      'CouchDB, which carries them\n';
+    const first = await carry();
+    expect(first).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/^package: +1 created\naction: +3 created\n/),
+    });
+    expect(first.stdout).toContain(told);
+    const mode = { key: 'mode', value: { deep: [1, null] }, init: true };
+    expect((await get(target, 'actions/plain')).parameters).toEqual([mode]);
+    const parameters = [mode, { key: 'secret', value: 'mine' }];
+    const path = '/api/v1/namespaces/_/actions/plain?overwrite=true';
+    await target.request('PUT', path, { body: { parameters, version: '2.0.7' } });
+    const second = await carry();
+    expect(second).toMatchObject({ code: 1, stdout: expect.stringMatching(/\naction: +3 equal already\n/) });
+    expect(second.stdout).toContain(told);
+    expect((await get(target, 'actions/plain')).parameters).toEqual(parameters);
   });
 
   test('a dry run says the same and changes nothing', async () => {

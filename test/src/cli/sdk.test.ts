@@ -2,10 +2,11 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { execFile } from 'node:child_process';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzipSync, gzipSync } from 'node:zlib';
+import { dockerSkeleton } from '@gpuwhisk/controller/sdk/docker-skeleton';
 import { describeCases, errorWithHint } from './cases.js';
 import { runWsk, withFolder } from './wsk-process.js';
 
@@ -23,14 +24,7 @@ beforeAll(async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  await withFolder(async (directory) => {
-    await mkdir(join(directory, 'dockerSkeleton'));
-    await writeFile(join(directory, 'dockerSkeleton', 'Dockerfile'), '# build\nFROM openwhisk/dockerskeleton\n');
-    await writeFile(join(directory, 'dockerSkeleton', 'buildAndPush.sh'), '#!/bin/sh\n');
-    await chmod(join(directory, 'dockerSkeleton', 'buildAndPush.sh'), 0o755);
-    await run('tar', ['czf', 'blackbox.tar.gz', 'dockerSkeleton'], { cwd: directory });
-    offered.set('blackbox.tar.gz', await readFile(join(directory, 'blackbox.tar.gz')));
-  });
+  offered.set('blackbox.tar.gz', dockerSkeleton());
   offered.set('OpenWhiskIOSStarterApp.zip', Buffer.from([0x50, 0x4b, 0, 0xff]));
 });
 afterAll(() => new Promise<void>((resolve) => server.close(() => resolve())));
@@ -43,7 +37,7 @@ test('sdk install docker unpacks the skeleton, once', () =>
     const stdout = 'The docker skeleton is now installed at the current directory.\n';
     expect(await wsk(directory, 'sdk install docker')).toEqual({ code: 0, stdout, stderr: '' });
     const skeleton = join(directory, 'dockerSkeleton');
-    expect(await readFile(join(skeleton, 'Dockerfile'), 'utf8')).toContain('FROM openwhisk/dockerskeleton');
+    expect(await readFile(join(skeleton, 'Dockerfile'), 'utf8')).toMatch(/^FROM openwhisk\/dockerskeleton\n/);
     expect((await stat(join(skeleton, 'buildAndPush.sh'))).mode & 0o111).toBe(0o111);
     const again = await wsk(directory, 'sdk install docker');
     const message =

@@ -1,9 +1,13 @@
 // OpenWhisk's WskAdminTests, and what else tools/admin/wskadmin does.
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { RefusedRecords } from '@gpuwhisk/common/activations/refused-records';
+import { createLogger } from '@gpuwhisk/common/logging';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import { systemNetwork } from '@gpuwhisk/common/system/network';
 import { actionPath, alice, hello, operator, startApi } from '../api/harness.js';
 import type { Api } from '../api/harness.js';
 import { runBinary } from './wsk-process.js';
@@ -201,6 +205,36 @@ test.each([
   expect(await wskadmin(...args)).toEqual(prints(text, 2));
 });
 
+test("the key of this machine's standalone server is found in its data folder, and sent to no other host", async () => {
+  const data = join(folder, 'data');
+  await mkdir(data);
+  await writeFile(join(data, 'operator.key'), `${operator.uuid}:${operator.key}\n`, { mode: 0o600 });
+  const environment = { GPUWHISK_DATA_DIR: data, HOME: folder };
+  const run = (...args: string[]) => runBinary(binary, args, { directory: folder, environment });
+  const get = ['user', 'get', 'alice-subject', '-ns', 'alice'];
+  expect(await run('--apihost', api.url, ...get)).toEqual(prints(`${alice.uuid}:${alice.key}\n`));
+  expect(await run('--apihost', `http://localhost:${api.port}`, ...get)).toEqual(
+    prints(`${alice.uuid}:${alice.key}\n`),
+  );
+  const gpuwhisk = fileURLToPath(new URL('../../../bin/gpuwhisk', import.meta.url));
+  const shown = (...args: string[]) =>
+    runBinary(gpuwhisk, ['operator-key', ...args], { directory: folder, environment: { HOME: folder } });
+  expect(await shown('--data', data)).toEqual(prints(`${operator.uuid}:${operator.key}\n`));
+  expect(await shown()).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining("'.gpuwhisk'") });
+  // Not loopback's, though it leads here.
+  const heard: (string | undefined)[] = [];
+  const other = await systemNetwork.listen(
+    (request, response) => {
+      heard.push(request.headers.authorization);
+      response.writeHead(401).end();
+    },
+    { host: '0.0.0.0', port: 0 },
+  );
+  await run('--apihost', `http://0.0.0.0:${other.port}`, ...get);
+  await other.close(0);
+  expect(heard).toEqual(['Basic']);
+});
+
 test('host and key come from flags, environment or properties; others than operators are refused', async () => {
   const refused = 'The supplied authentication is not authorized to access this resource.';
   const flags = ['--apihost', api.url, '--auth', `${alice.uuid}:${alice.key}`];
@@ -220,4 +254,33 @@ test('host and key come from flags, environment or properties; others than opera
   expect(nobody).toMatchObject({ code: 1, stdout: expect.stringContaining('connection refused') });
   expect(await wskadmin('--help')).toMatchObject({ code: 0, stdout: expect.stringContaining('user create') });
   expect(await wskadmin('user', 'list', '-h')).toMatchObject({ code: 0, stdout: expect.stringContaining('--pick') });
+});
+
+test('records that the store refuses are listed, read and deleted', async () => {
+  const aside = new RefusedRecords(api.store, systemClock, createLogger({ level: 'silent' }));
+  const record = { _id: 'alice/0a', activationId: '0a', response: { statusCode: 0, result: { text: '\ud800' } } };
+  await aside.keep(record, 'invalid UTF-8 JSON');
+  await aside.keep({ _id: 'alice/0b' }, 'no such records here');
+  const { code, stdout } = await wskadmin('refused', 'list');
+  expect(code).toBe(0);
+  expect(stdout.split('\n').map((line) => line.split('\t').filter((_, at) => at !== 1))).toEqual([
+    ['alice/0a', expect.stringMatching(/^\d+ bytes$/), 'invalid UTF-8 JSON'],
+    ['alice/0b', expect.stringMatching(/^\d+ bytes$/), 'no such records here'],
+    [''],
+  ]);
+  expect(JSON.parse((await wskadmin('refused', 'get', 'alice/0a')).stdout)).toEqual(record);
+  expect(await wskadmin('refused', 'delete', 'alice/0a', 'alice/0c', 'alice/0b')).toEqual(
+    prints(
+      [
+        'Refused record alice/0a deleted',
+        'Failed to delete alice/0c (The requested resource does not exist.)',
+        'Refused record alice/0b deleted\n',
+      ].join('\n'),
+      1,
+    ),
+  );
+  expect(await wskadmin('refused', 'list')).toEqual(prints(''));
+  expect(await wskadmin('refused', 'get', 'alice/0a')).toMatchObject({ code: 1 });
+  const refused = await api.request('GET', '/api/v1/admin/refused-records', { as: alice });
+  expect(refused.status).toBe(403);
 });

@@ -35,7 +35,7 @@ export const lacks: Record<Need, string | undefined> = {
     isForeign && CONFORMANCE_VANITY_DOMAIN === undefined ? 'CONFORMANCE_VANITY_DOMAIN is not set' : undefined,
 };
 
-/** OpenWhisk's well-known account of the catalog; standalone's operator. */
+/** OpenWhisk's well-known account of the catalog. */
 const whiskSystem =
   '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
 
@@ -61,7 +61,7 @@ export async function openHost(): Promise<Host> {
     return {
       user: await callerOf(CONFORMANCE_API_HOST, CONFORMANCE_AUTH),
       other: await callerOf(CONFORMANCE_API_HOST, CONFORMANCE_OTHER_AUTH),
-      operator: operator === undefined ? undefined : await callerOf(CONFORMANCE_API_HOST, operator),
+      operator: operator === undefined ? undefined : new Caller(CONFORMANCE_API_HOST, operator, ''),
       vanityDomain: CONFORMANCE_VANITY_DOMAIN,
       encrypting: () => Promise.reject(new Error('There is no server that encrypts parameters.')),
       close: () => Promise.resolve(closeConnections()),
@@ -69,12 +69,11 @@ export async function openHost(): Promise<Host> {
   }
   const vanityDomain = 'functions.test';
   const platform = await startPlatform({ flags: ['--set', `vanityDomain=${vanityDomain}`] });
-  const system = await callerOf(platform.url, whiskSystem);
   let encrypting: Promise<RunningPlatform> | undefined;
   return {
     user: await callerOf(platform.url, platform.auth),
-    other: system,
-    operator: system,
+    other: await callerOf(platform.url, whiskSystem),
+    operator: new Caller(platform.url, platform.operatorAuth, ''),
     vanityDomain,
     async encrypting() {
       encrypting ??= startPlatform({ flags: encryptionFlags });

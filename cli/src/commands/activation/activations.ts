@@ -34,21 +34,28 @@ export async function listActivations(client: Client, options: ListOptions): Pro
 export const lastFlag: FlagSpec = { name: 'last', short: 'l', type: 'bool', help: 'retrieves the last activation' };
 
 /**
- * Reads one activation, or the part of it that `suffix` (`/logs`, `/result`) names. With `--last` the arguments lack
- * the id.
+ * The arguments, of which there are at most `most`, with the id first: with `--last` that of the last activation.
  * @param what for the error messages: `activation`, `logs for activation`, `result for activation`.
+ * @throws WskError if there are too few or too many, or there is no activation yet.
  */
-export async function readActivation(
+export async function withLastId(
   { args, client, flags }: CommandContext,
   what: string,
-  suffix: string,
-  mostArgs = 1,
-): Promise<{ id: string; answer: Json }> {
-  const withId = flags.bool('last') ? [await lastId(client, what), ...args] : args;
-  checkArgs(withId, 1, mostArgs, 'An activation ID is required.');
-  const id = withId[0] ?? '';
+  most = 1,
+): Promise<[string, ...string[]]> {
+  // As in OpenWhisk's client, the first argument changes its place with the id that is put behind them.
+  const [first, ...others] = args;
+  const moved = first === undefined ? [] : [...others, first];
+  const withId = flags.bool('last') ? [await lastId(client, what), ...moved] : args;
+  checkArgs(withId, 1, most, 'An activation ID is required.');
+  const [id = '', ...more] = withId;
+  return [id, ...more];
+}
+
+/** Reads one activation, or the part of it that `suffix` (`/logs`, `/result`) names; `what` is for the error message. */
+export async function readActivation(client: Client, id: string, what: string, suffix = ''): Promise<Json> {
   try {
-    return { id, answer: await client.get(ownNamespace, `activations/${encodePath(id)}${suffix}`) };
+    return await client.get(ownNamespace, `activations/${encodePath(id)}${suffix}`);
   } catch (error) {
     throw wrapError(error, `Unable to get ${what} '${id}'`);
   }

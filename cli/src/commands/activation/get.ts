@@ -3,7 +3,7 @@ import { asMap, asNumber, asText, type Json, type JsonMap } from '../../json/jso
 import { activationShape, conform, hasMember, memberOf } from '../../shapes.js';
 import { stdout } from '../../terminal.js';
 import type { Command, CommandContext } from '../command.js';
-import { lastFlag, logLines, readActivation, stripStamp } from './activations.js';
+import { lastFlag, logLines, readActivation, stripStamp, withLastId } from './activations.js';
 import { formatLocalTime } from './format.js';
 
 /** Status codes by the words of `response.status`; records that are read alone carry no code. */
@@ -14,11 +14,10 @@ const statusCodes: Record<string, number> = {
 };
 
 async function get(context: CommandContext): Promise<void> {
-  const { args, flags } = context;
-  const field = args[flags.bool('last') ? 0 : 1];
+  const { flags, client } = context;
+  const [id, field] = await withLastId(context, 'activation', 2);
   if (field !== undefined && !hasMember(activationShape, field)) throw new WskError(`Invalid field filter '${field}'.`);
-  const { id, answer } = await readActivation(context, 'activation', '', 2);
-  const activation = withStatusCode(answer);
+  const activation = withStatusCode(await readActivation(client, id, 'activation'));
   if (flags.bool('summary')) {
     printSummary(activation);
   } else if (flags.bool('logs')) {

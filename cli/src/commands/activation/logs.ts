@@ -1,9 +1,11 @@
 import { stdout } from '../../terminal.js';
 import type { Command, CommandContext } from '../command.js';
-import { lastFlag, logLines, readActivation, stripStamp } from './activations.js';
+import { lastFlag, logLines, readActivation, stripStamp, withLastId } from './activations.js';
 
 async function logs(context: CommandContext): Promise<void> {
-  const { answer } = await readActivation(context, 'logs for activation', '/logs');
+  const what = 'logs for activation';
+  const [id] = await withLastId(context, what);
+  const answer = await readActivation(context.client, id, what, '/logs');
   const strip = context.flags.bool('strip');
   stdout.print(
     logLines(answer)

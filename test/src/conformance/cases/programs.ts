@@ -7,29 +7,17 @@ import { countWords, echo, greet, sleep } from '../functions.js';
 import { refused, valueOf } from '../trial.js';
 import { pairs } from './json-arguments.js';
 
-const calls = `async function call(method, path, body) {
-  const response = await fetch(process.env.__OW_API_HOST + '/api/v1/namespaces/_/' + path, {
-    method,
-    headers: {
-      authorization: 'Basic ' + Buffer.from(process.env.__OW_API_KEY).toString('base64'),
-      'content-type': 'application/json',
-    },
-    body: body && JSON.stringify(body),
-  });
-  return response.json();
-}`;
-
-const nested = `${calls}
+const nested = `const openwhisk = require('openwhisk');
 async function main({ payload, action }) {
-  const { response } = await call('POST', 'actions/' + action + '?blocking=true', { payload });
+  const { response } = await openwhisk().actions.invoke({ name: action, params: { payload }, blocking: true });
   return { binaryCount: response.result.count.toString(2) + ' (base 2)' };
 }`;
 
-const removesItself = `${calls}
+const removesItself = `const openwhisk = require('openwhisk');
 async function main({ name }) {
-  const actions = await call('GET', 'actions?limit=200');
-  console.log('action list has this many actions:', actions.length);
-  return { delete: (await call('DELETE', 'actions/' + name)).name === name };
+  const { actions } = openwhisk();
+  console.log('action list has this many actions:', (await actions.list({ limit: 200 })).length);
+  return { delete: (await actions.delete({ name })).name === name };
 }`;
 
 const untilDeadline = `function main({ forceHang }) {
