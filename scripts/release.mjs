@@ -1,7 +1,7 @@
 // npm run release -- [OUT.tgz]: packs what a server or a client needs to run, built, for machines of this platform that
 // have nothing but Node.js: one folder `gpuwhisk-<version>` with bin/, the packages and what they depend on.
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { ensureBuilt } from './build.mjs';
@@ -10,9 +10,10 @@ import { root } from './fresh.mjs';
 const timeoutMs = 300_000;
 const packages = ['common', 'gpu', 'engines', 'controller', 'invoker', 'standalone', 'cli'];
 const whole = ['bin', 'docker', 'runtimes', 'LICENSE', 'README.md', 'package-lock.json', '.npmrc'];
-/** Compiled tests, types and maps help nobody there. */
+/** Compiled tests, types and maps are of no use there; secrets of this clone's cluster must not leave it. */
 const isWanted = (path) =>
-  !/(\.d\.ts|\.map|\.tsbuildinfo|\.test\.js)$/.test(path) && !['objects', '__pycache__'].includes(basename(path));
+  !/(\.d\.ts|\.map|\.tsbuildinfo|\.test\.js)$/.test(path) &&
+  !['objects', '__pycache__', '.env', 'secrets'].includes(basename(path));
 
 function run(command, args, cwd) {
   const { status, stderr, error } = spawnSync(command, args, { cwd, encoding: 'utf8', timeout: timeoutMs });
@@ -27,6 +28,7 @@ const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const name = `gpuwhisk-${manifest.version}`;
 const out = resolve(process.argv[2] ?? join('build', `${name}.tgz`));
 await ensureBuilt();
+const { nodePackages } = await import('../invoker/dist/runtimes/image-packages.js');
 const parent = mkdtempSync(join(tmpdir(), 'gpuwhisk-release-'));
 try {
   const folder = join(parent, name);
@@ -39,6 +41,10 @@ try {
     copy(join(path, 'package.json'), folder);
   }
   copy(join('cli', 'bin'), folder);
+  // Python's depend on the machine: its invoker installs them when it starts.
+  const set = join('build', 'packages', (await nodePackages(join(root, 'runtimes'))).name);
+  if (!existsSync(join(root, set))) throw new Error(`The packages of Node.js actions (${set}) are not installed.`);
+  copy(set, folder);
   delete manifest.devDependencies;
   delete manifest.scripts;
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify({ ...manifest, workspaces: packages }, null, 2)}\n`);

@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { runBinary, wskBinary } from '../cli/wsk-process.js';
 import { until } from '../platform/running-platform.js';
@@ -22,6 +23,16 @@ const asking = `exports.main = async () => {
   return { namespaces: await (await fetch(host + '/api/v1/namespaces', { headers: { authorization } })).json() };
 };`;
 
+/** A function that tries to connect to the engines, as a hostile one would. */
+const reaching = `exports.main = async ({ places }) => {
+  const attempt = ([host, port]) => new Promise((resolve) => {
+    const socket = require('node:net').connect({ host, port, timeout: 1000 });
+    const end = (how) => { socket.destroy(); resolve(how); };
+    socket.once('connect', () => end('connected')).once('timeout', () => end('dropped')).once('error', ({ code }) => end(code));
+  });
+  return { reached: await Promise.all(places.map(attempt)) };
+};`;
+
 if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
   // Past Jest, which keeps what tests print.
   process.stderr.write(`Not tested: the playbooks on a machine with systemd: ${noDeployment}.\n`);
@@ -32,6 +43,7 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
   const at = (name: string) => join(folder, name);
   let machine: Machine;
   let auth: string;
+  let couchdbPort: number;
 
   const tar = (...args: string[]) => {
     const { status, stderr } = spawnSync('tar', args, { encoding: 'utf8' });
@@ -54,6 +66,21 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
   };
   const hello = async () => JSON.parse(await wsk('action', 'invoke', 'hello', '--result')) as unknown;
 
+  /** Of the server of CouchDB's protocol, by an authority that is there before the first deployment makes one. */
+  const signCertificate = () => {
+    const tls = join(at('secrets'), 'tls');
+    mkdirSync(tls, { recursive: true, mode: 0o700 });
+    const openssl = (...args: string[]) => {
+      const { status, stderr } = spawnSync('openssl', args, { encoding: 'utf8', cwd: tls });
+      if (status !== 0) throw new Error(`openssl: ${stderr}`);
+    };
+    const made = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2'];
+    openssl(...made, '-subj', '/CN=test', '-keyout', 'ca.key', '-out', 'ca.crt');
+    const signed = ['-CA', 'ca.crt', '-CAkey', 'ca.key', '-addext', `subjectAltName=IP:${machine.address}`];
+    const own = ['-addext', 'basicConstraints=CA:FALSE', '-keyout', at('couchdb.key'), '-out', at('couchdb.crt')];
+    openssl(...made, ...signed, '-subj', '/CN=couchdb', ...own);
+  };
+
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-deployment-'));
     const made = spawnSync(process.execPath, [join(root, 'scripts/release.mjs'), at('release.tgz')], {
@@ -64,8 +91,16 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
     machine = await startMachine();
     machine.run(`cp ${fileURLToPath(new URL('../../src/ansible/nvidia-smi.sh', import.meta.url))} /usr/bin/nvidia-smi`);
     machine.run('chmod 755 /usr/bin/nvidia-smi');
-    const couchdb = machine.start([process.execPath, join(root, 'test/engines/couchdb-server.cjs')]);
-    const port = await new Promise((resolve, reject) => {
+    signCertificate();
+    const accounts = ['COUCHDB_ACCOUNTS=1', 'COUCHDB_USER=admin', 'COUCHDB_PASSWORD=secret'];
+    // Its /tmp is its own.
+    for (const name of ['couchdb.crt', 'couchdb.key']) {
+      machine.run(`printf '%s' '${readFileSync(at(name), 'utf8')}' > /var/lib/test-${name}`);
+    }
+    const tls = ['COUCHDB_CERT=/var/lib/test-couchdb.crt', 'COUCHDB_KEY=/var/lib/test-couchdb.key'];
+    const server = [process.execPath, join(root, 'test/engines/couchdb-server.cjs'), '0', '', machine.address];
+    const couchdb = machine.start(['env', ...accounts, ...tls, ...server]);
+    couchdbPort = await new Promise((resolve, reject) => {
       couchdb.stdout?.once('data', (line) => resolve(Number(line)));
       couchdb.once('exit', () => reject(new Error('the CouchDB-protocol server ended')));
     });
@@ -81,7 +116,7 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
           ansible_python_interpreter: '/usr/bin/python3',
           gpuwhisk_release: at('release.tgz'),
           gpuwhisk_api_host: machine.address,
-          gpuwhisk_couchdb_url: `http://127.0.0.1:${String(port)}`,
+          gpuwhisk_couchdb_url: `https://admin:secret@${machine.address}:${String(couchdbPort)}`,
           gpuwhisk_settings: { gpu: { manage: { mps: true } } },
           gpu_mig_layout: { '0': ['3g.20gb', '3g.20gb'] },
           kafka_archive: at('kafka.tar'),
@@ -117,6 +152,8 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
       await run('deploy.yml');
       const secrets = join(folder, 'secrets');
       for (const name of readdirSync(secrets)) expect(statSync(join(secrets, name)).mode & 0o077).toBe(0);
+      for (const name of ['machine.key', 'machine.crt'])
+        expect(statSync(join(secrets, 'tls', name)).mode & 0o077).toBe(0);
       const digits = readFileSync(join(secrets, 'operator-uuid'), 'utf8').trim().toLowerCase();
       const uuid = digits.replace(/^(.{8})(.{4})(.{3})(.{3})(.{12})$/, '$1-$2-4$3-8$4-$5');
       const operator = `${uuid}:${readFileSync(join(secrets, 'operator-key'), 'utf8').trim()}`;
@@ -141,6 +178,40 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
   );
 
   test(
+    'engines are encrypted and want a password; functions reach none of them, and invokers have an account of their own',
+    async () => {
+      const { address } = machine;
+      const ca = '/etc/gpuwhisk/ca.crt';
+      const authority = readFileSync(join(at('secrets'), 'tls', 'ca.crt'), 'utf8');
+      expect(machine.run(`redis-cli --tls --cacert ${ca} -h ${address} ping 2>&1`)).toContain('NOAUTH');
+      expect(machine.run(`timeout 5 redis-cli -h ${address} ping 2>&1 || true`)).not.toContain('PONG');
+      const couchdb = `https://${address}:${String(couchdbPort)}/whisk_subjects`;
+      expect(machine.run(`curl -s -o /dev/null -w '%{http_code}' --cacert ${ca} ${couchdb}`)).toBe('401');
+      const kafka = {
+        clientId: 'test',
+        brokers: [`${address}:9092`],
+        logLevel: logLevel.NOTHING,
+        retry: { retries: 0 },
+      };
+      for (const ssl of [false, { ca: authority }]) {
+        const admin = new Kafka({ ...kafka, ssl }).admin();
+        await expect(admin.connect().then(() => admin.listTopics())).rejects.toThrow();
+        await admin.disconnect();
+      }
+      const invoker = machine.run('cat /etc/gpuwhisk/invoker.json');
+      expect(invoker).toContain('https://gpuwhisk-invoker:');
+      expect(invoker).not.toContain('admin:secret');
+
+      writeFileSync(at('reaching.js'), reaching);
+      await wsk('action', 'create', 'reaching', at('reaching.js'), '--kind', kind);
+      const places = [9092, 9093, 6379, couchdbPort, 10001, 12001].map((port) => [address, port]);
+      const answer = await wsk('action', 'invoke', 'reaching', '--result', '-p', 'places', JSON.stringify(places));
+      expect(JSON.parse(answer)).toEqual({ reached: places.map(() => 'dropped') });
+    },
+    caseMs,
+  );
+
+  test(
     'an upgrade puts another release in place, and its actions go on',
     async () => {
       mkdirSync(at('other'));
@@ -153,11 +224,15 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
       expect(machine.run("tr '\\0' ' ' < /proc/$(systemctl show -P MainPID gpuwhisk-invoker)/cmdline")).toContain(
         machine.run('readlink /opt/gpuwhisk/current').trim(),
       );
-      await until(
-        'an invoker is up again',
-        async () => JSON.stringify(await hello().catch(() => ({}))) !== '{}',
-        60_000,
-      );
+      // It ends once the invoker takes work: the next one would have been restarted by now.
+      const health = machine.run(`curl -s http://${machine.address}:10001/invokers`);
+      expect(Object.values(JSON.parse(health) as Record<string, string>)).toEqual(['up']);
+      expect(await hello()).toEqual({ greeting: expect.any(String) as unknown });
+      for (const unit of ['gpuwhisk-controller', 'gpuwhisk-invoker']) {
+        expect(machine.run(`systemctl show -P Type -P StatusText -P StartLimitIntervalUSec ${unit}`).trim()).toBe(
+          'notify\nIt serves.\n0',
+        );
+      }
     },
     caseMs,
   );
