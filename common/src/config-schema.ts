@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { shareClasses } from './gpu.js';
 import { keyBytesOf } from './entities/parameter-encryption.js';
 import type { ParameterCipher } from './entities/parameter-encryption.js';
+import { hasPublishedSecret } from './entities/well-known-accounts.js';
 import { tokenIssuerSchema } from './token-issuer.js';
 
 const MiB = 1024 * 1024;
@@ -15,6 +16,9 @@ function cipherKeys(cipher: ParameterCipher) {
   });
   return z.array(key).min(1).optional();
 }
+/** An address, or a block such as `10.0.0.0/8`. */
+const addresses = z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()])).default([]);
+const egressRules = { deny: addresses, allow: addresses };
 const storeLevel = z
   .enum(['STORE_ALWAYS', 'STORE_FAILURES', 'STORE_FAILURES_NOT_APPLICATION_ERRORS'])
   .default('STORE_ALWAYS');
@@ -65,6 +69,8 @@ export const configSchema = z.strictObject({
         .default(''),
       /** Copies of each message, in topics that do not exist yet. */
       replicationFactor: count.default(1),
+      /** Brokers have what was accepted on their disk when they acknowledge it; false: in their memory, from where it is written some seconds later. */
+      flush: z.boolean().default(true),
       /** Connections are encrypted. Paths of PEM files: who brokers' certificates are trusted from (default: those Node.js has), and ours. */
       tls: z
         .strictObject({ ca: z.string().optional(), cert: z.string().optional(), key: z.string().optional() })
@@ -102,8 +108,11 @@ export const configSchema = z.strictObject({
   runtimesManifest: z.string().optional(),
   /** pino level: trace, debug, info, warn, error, silent. */
   logLevel: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('warn'),
-  /** Refuse to start where the host forbids a measure of isolation. */
-  requireIsolation: z.boolean().default(false),
+  /**
+   * Start where the host forbids a measure of isolation. Absent: only a server of its own (no cluster) that listens on
+   * loopback does; false: none does.
+   */
+  allowWeakIsolation: z.boolean().optional(),
   /**
    * How containers that are made ahead start functions: by injection into warm processes (mscontainer), or as those that
    * are made when somebody waits (process). Or containers are those of a Docker engine on this host (docker).
@@ -114,8 +123,10 @@ export const configSchema = z.strictObject({
     .strictObject({
       /** Path of the engine's Unix socket. */
       socket: z.string().startsWith('/').default('/var/run/docker.sock'),
-      /** The engine's network that containers are in. */
-      network: z.string().min(1).default('bridge'),
+      /** A network of the engine's that containers are in; absent: one that the invoker makes, in which none reaches another. */
+      network: z.string().min(1).optional(),
+      /** Folders in memory that images write to, besides /tmp, by the beginning of the images' names: their root is read-only. */
+      writable: z.record(z.string(), z.array(z.string().startsWith('/'))).default({ 'openwhisk/': ['/action'] }),
       /** Name servers of containers; none: the engine's. */
       dns: z.array(z.string()).default([]),
       /** Beginnings of names of images that are never asked a registry for, unless the engine lacks them. */
@@ -131,6 +142,19 @@ export const configSchema = z.strictObject({
     .default('auto'),
   /** Sandboxes reach the network through NAT where the host allows it. */
   actionNetwork: z.boolean().default(true),
+  /**
+   * Where functions may not connect to, besides link-local addresses, the metadata of clouds and the platform's own nodes
+   * and engines; and what of all that they may. Of two rules about an address the namespace's come first, and `allow`
+   * before `deny`.
+   */
+  network: z
+    .strictObject({
+      ...egressRules,
+      namespaces: z.record(z.string(), z.strictObject(egressRules)).default({}),
+      /** TCP connections of a sandbox at a time, and eight times as many other flows; beyond it new ones are dropped. */
+      connections: z.number().int().positive().default(1024),
+    })
+    .prefault({}),
   /** Memory that containers may claim together, MiB; absent: 60 % of the host's. */
   poolMemoryMiB: count.optional(),
   /** Stem cells as runtimes.json configures them; false starts none. */
@@ -139,6 +163,8 @@ export const configSchema = z.strictObject({
   requirementsMiB: count.default(10_240),
   /** What takes long at the first use of a language is done ahead, in the background. */
   prepareRuntimes: z.boolean().default(true),
+  /** So are releases of Node.js fetched that are listed and not there; the default one is in any case. */
+  fetchRuntimes: z.boolean().default(true),
   limits: z
     .strictObject({
       minTimeoutMs: count.default(100),
@@ -185,6 +211,8 @@ export const configSchema = z.strictObject({
       current: z.enum(['off', 'noop', 'aes-128', 'aes-256']).default('off'),
       /** Keys in base64, the newest first: that one encrypts, all of them decrypt. */
       keys: z.strictObject({ 'aes-128': cipherKeys('aes-128'), 'aes-256': cipherKeys('aes-256') }).prefault({}),
+      /** A new value is readable in its own action or package only. false: as OpenWhisk does, for its invokers in a mixed cluster. */
+      bound: z.boolean().default(true),
     })
     .refine(({ current, keys }) => current === 'off' || current === 'noop' || keys[current] !== undefined, {
       error: 'the current cipher has no key',
@@ -194,12 +222,20 @@ export const configSchema = z.strictObject({
   sharedPackagesExecuteOnly: z.boolean().default(false),
   /** Tells of activations and limits in topic `events`, as OpenWhisk's `whisk.user-events.enabled`. */
   userEvents: z.boolean().default(false),
-  /** Subjects that may use /api/v1/admin. */
+  /** `uuid:secret` of the operator, which is in no database; absent: standalone makes one in its data folder, a cluster has none. */
+  operatorKey: z
+    .string()
+    .regex(/^[^\s:]+:[^\s:]{64}$/, { error: 'takes a uuid, a colon and a secret of 64 characters' })
+    .refine((key) => !hasPublishedSecret(key), { error: "its secret is one that OpenWhisk's sources publish" })
+    .optional(),
+  /** Subjects of the database that are operators too; a key that OpenWhisk's sources publish makes none. */
   operators: z.array(z.string()).default([]),
   /** Which records of blocking invocations are stored. */
   storeBlockingResultLevel: storeLevel,
   /** Which records of other invocations are stored. */
   storeNonBlockingResultLevel: storeLevel,
+  /** From its end until an activation's record may be removed, hours; 0: it is kept for ever. */
+  recordTtlHours: count.default(7 * 24),
   /** How long a blocking invocation waits, ms. */
   blockingWaitMs: count.default(60_000),
   /** Sequences and compositions that may run at once; more are answered 429. */

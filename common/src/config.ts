@@ -7,7 +7,7 @@ export type Config = z.infer<typeof configSchema>;
 
 /** The configuration as it may be shown: without its secrets. */
 export function withoutSecrets(config: Config): Config {
-  const { parameterStorage, couchdb, kafka, redis, invokerAuth } = config;
+  const { parameterStorage, couchdb, kafka, redis, invokerAuth, operatorKey } = config;
   const keys = Object.fromEntries(
     Object.entries(parameterStorage.keys).map(([cipher, all]) => [cipher, all?.map(() => '(hidden)')]),
   );
@@ -19,6 +19,7 @@ export function withoutSecrets(config: Config): Config {
     ...(kafka?.sasl && { kafka: { ...kafka, sasl: { ...kafka.sasl, password: '(hidden)' } } }),
     ...(redis && { redis: { ...redis, url: hidden(redis.url) } }),
     ...(invokerAuth !== undefined && { invokerAuth: '(hidden)' }),
+    ...(operatorKey !== undefined && { operatorKey: '(hidden)' }),
   };
 }
 

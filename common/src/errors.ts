@@ -125,6 +125,9 @@ export const notAuthorized = (...resources: string[]): ApiError =>
 /** 403: what only operators may do. */
 export const operatorsOnly = (): ApiError =>
   new ApiError(403, 'The supplied authentication is not authorized to access this resource.');
+/** 403: the operator's key, where a namespace is meant. */
+export const notOfNamespace = (): ApiError =>
+  new ApiError(403, "The operator's key administers the platform and has no namespace. Use the key of a namespace.");
 /** 403: the namespace's `allowedKinds` leaves the kind out. */
 export const kindNotAuthorized = (kind: string): ApiError =>
   new ApiError(403, `The supplied authentication is not authorized to access actions of kind '${kind}'.`);

@@ -72,6 +72,7 @@ describe('activation messages', () => {
     ['lockedArgs', []],
     ['cause', 1],
     ['traceContext', 'x'],
+    ['executeOnly', 'x'],
   ])('one whose %s is %j is refused', (path, value) => {
     expect(() => readActivationMessage(changed(message, path, value))).toThrow(MalformedError);
   });

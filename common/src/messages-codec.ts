@@ -28,6 +28,7 @@ export function readActivationMessage(message: JsonObject): ActivationMessage {
   if (typeof message.blocking !== 'boolean') throw new MalformedError('blocking malformed');
   checkOptional(message.cause, 'string', 'cause malformed');
   checkOptional(message.revision, 'string', 'revision malformed');
+  checkOptional(message.executeOnly, 'boolean', 'executeOnly malformed');
   checkOptional(message.traceContext, 'object', 'traceContext malformed');
   checkSample(message.sample);
   const { content = null, initArgs = [], lockedArgs = {} } = message;
@@ -36,6 +37,7 @@ export function readActivationMessage(message: JsonObject): ActivationMessage {
     throw new MalformedError('initArgs malformed');
   }
   if (!isJsonObject(lockedArgs)) throw new MalformedError('lockedArgs malformed');
+  checkOptional(message.lockedIn, 'object', 'lockedIn malformed');
   return withDefaults(message, { initArgs, lockedArgs, revision: '' }) as unknown as ActivationMessage;
 }
 

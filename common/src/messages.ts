@@ -16,6 +16,12 @@ export interface ActionReference {
   binding?: string;
 }
 
+/** The namespace that an action of `path`, `ns` or `ns/pkg`, belongs to. */
+export function ownerOf(path: string): string {
+  const end = path.indexOf('/');
+  return end < 0 ? path : path.slice(0, end);
+}
+
 /** Topic `invoker<N>`: run an action. */
 export interface ActivationMessage {
   transid: TransactionIdJson;
@@ -31,6 +37,10 @@ export interface ActivationMessage {
   /** Keys of `content` that go to `/init` as environment. */
   initArgs: string[];
   lockedArgs: JsonObject;
+  /** The invoking namespace may run the action's code and not read it. */
+  executeOnly?: true;
+  /** Ours: ids of the documents that the locked arguments are stored in. */
+  lockedIn?: JsonObject;
   cause?: string;
   traceContext?: JsonObject;
   /** What the action's annotation `gpu` asks for. */

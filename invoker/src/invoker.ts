@@ -66,6 +66,8 @@ export interface InvokerDependencies {
   defaultKind?: (kind: string) => string | undefined;
   /** Of this node's GPUs; absent: there are none. */
   gpu?: InvokerGpus;
+  /** False while the cluster may have given this invoker up: no run begins then. Absent: one may always. */
+  mayBegin?: () => boolean;
 }
 
 /** What an invoker asks of the agent of its GPUs. */
@@ -110,6 +112,7 @@ export class Invoker {
       isClosing: () => this.closing,
       ...(dependencies.userEvents && { userEvents: dependencies.userEvents }),
       ...(dependencies.gpu && { gpu: dependencies.gpu }),
+      ...(dependencies.mayBegin && { mayBegin: dependencies.mayBegin }),
     };
     const defaultKind = (kind: string): string | undefined => dependencies.defaultKind?.(kind);
     this.loader = new ActionLoader(store, clock, () => this.closing, defaultKind);
