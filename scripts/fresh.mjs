@@ -20,6 +20,8 @@ const sourceFolders = [
   'runtimes/native',
   'runtimes/cuda',
 ];
+/** Lists of packages that the build installs for actions. */
+const packageLists = ['runtimes/nodejs/packages/package-lock.json', 'runtimes/python/packages.txt'];
 const skipped = new Set(['node_modules', 'dist', 'build']);
 
 function listFiles(folder, files) {
@@ -52,7 +54,7 @@ export function currentState() {
   return {
     node: process.versions.modules,
     install: lock,
-    build: fingerprint([...sources, join(root, 'tsconfig.base.json')]),
+    build: fingerprint([...sources, ...['tsconfig.base.json', ...packageLists].map((name) => join(root, name))]),
   };
 }
 

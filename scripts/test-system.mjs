@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { installAnsible } from './engines/ansible.mjs';
 import { hasKafka, installKafka } from './engines/kafka.mjs';
+import { installSchemathesis } from './engines/schemathesis.mjs';
 import { root } from './fresh.mjs';
 
 const has = (command) => spawnSync('sh', ['-c', `command -v ${command}`]).status === 0;
@@ -19,6 +20,28 @@ const packages = [
   { name: 'libgoogle-gson-java', missing: () => has('javac') && !existsSync('/usr/share/java/gson.jar') },
 ];
 
+/** clang with libFuzzer, whose package has the version in its name. */
+function fuzzerPackages() {
+  if (hasFuzzer()) return [];
+  const ask = () => {
+    const { stdout } = spawnSync('apt-cache', ['depends', 'clang'], { encoding: 'utf8', timeout: 60_000 });
+    return /Depends: clang-(\d+)/.exec(stdout ?? '')?.[1];
+  };
+  let version = ask();
+  if (version === undefined) {
+    // A machine that has never asked for the list of packages.
+    spawnSync('apt-get', ['update', '-qq'], { stdio: 'ignore', timeout: 300_000 });
+    version = ask();
+  }
+  if (version === undefined) return [];
+  return ['clang', `libclang-rt-${version}-dev`].map((name) => ({ name, missing: () => !hasFuzzer() }));
+}
+
+const hasFuzzer = () => {
+  const { stdout } = spawnSync('clang++', ['-print-runtime-dir'], { encoding: 'utf8' });
+  return stdout !== null && existsSync(stdout.trim());
+};
+
 /** For the test of a deployment, which takes minutes. */
 const deploymentPackages = [
   { name: 'systemd-container', missing: () => !has('systemd-nspawn') },
@@ -26,41 +49,61 @@ const deploymentPackages = [
   { name: 'python3-apt', missing: () => spawnSync('/usr/bin/python3', ['-c', 'import apt']).status !== 0 },
 ];
 
+/** For a cluster on this machine. */
+const clusterPackages = [
+  { name: 'redis-server', missing: () => !has('redis-server') },
+  { name: 'default-jre-headless', missing: () => !has('java') },
+  { name: 'maven', missing: () => !has('mvn') && !hasKafka() },
+];
+
+/** Installs what `npm run cluster` needs and is missing; says what cannot be had, and why. */
+export function installForCluster() {
+  const names = installPackages(clusterPackages);
+  if (names.length > 0) console.error(`Not installed: ${names.join(', ')}; that takes root, apt-get and the network.`);
+  const reason = installKafka();
+  if (reason !== undefined) console.error(`Not installed: Kafka (${reason}).`);
+  if (!installEngines())
+    console.error("Not installed: the server of CouchDB's protocol (npm ci failed in test/engines).");
+}
+
 /** Installs what is missing where that can be done; says what stays missing. */
 export function prepareSystem() {
-  installPackages();
-  installEngines();
+  const deployment = process.env.TEST_DEPLOYMENT === '1' ? deploymentPackages : [];
+  const names = installPackages([...packages, ...fuzzerPackages(), ...deployment]);
+  if (names.length > 0) console.log(`Not installed: ${names.join(', ')}; tests that need them are skipped.`);
+  if (!installEngines()) console.log('Not installed: the servers of test/engines; tests that need them are skipped.');
   for (const [name, install] of [
     ['Kafka', installKafka],
     ['Ansible', installAnsible],
+    ['Schemathesis', installSchemathesis],
   ]) {
     const reason = install();
     if (reason !== undefined) console.log(`Not installed: ${name} (${reason}); tests that need it are skipped.`);
   }
 }
 
-/** The lock file pins the servers; they are no part of what npm start installs. */
+/** The lock file pins the servers; they are no part of what npm start installs. Returns whether they are there. */
 function installEngines() {
   const cwd = join(root, 'test', 'engines');
   const { dependencies } = JSON.parse(readFileSync(join(cwd, 'package.json'), 'utf8'));
-  if (Object.keys(dependencies).every((name) => existsSync(join(cwd, 'node_modules', name)))) return;
-  const { status } = spawnSync('npm', ['install', '--no-audit', '--no-fund'], {
+  if (Object.keys(dependencies).every((name) => existsSync(join(cwd, 'node_modules', name)))) return true;
+  const { status } = spawnSync('npm', ['ci', '--no-audit', '--no-fund'], {
     cwd,
     stdio: 'ignore',
     timeout: 300_000,
   });
-  if (status !== 0) console.log('Not installed: the servers of test/engines; tests that need them are skipped.');
+  return status === 0;
 }
 
-function installPackages() {
-  const wanted = process.env.TEST_DEPLOYMENT === '1' ? [...packages, ...deploymentPackages] : packages;
+/** Installs those packages that are missing; returns their names if it cannot. */
+function installPackages(wanted) {
   const names = wanted.filter(({ missing }) => missing()).map(({ name }) => name);
-  if (names.length === 0) return;
+  if (names.length === 0) return [];
   const options = { stdio: 'ignore', timeout: 300_000, env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } };
   const installed =
     process.getuid?.() === 0 &&
     (spawnSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...names], options).status === 0 ||
       (spawnSync('apt-get', ['update', '-qq'], options).status === 0 &&
         spawnSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...names], options).status === 0));
-  if (!installed) console.log(`Not installed: ${names.join(', ')}; tests that need them are skipped.`);
+  return installed ? [] : names;
 }

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { ensureBuilt } from './build.mjs';
 import { currentState, root } from './fresh.mjs';
+import { reasonAgainstSanitizers, runSanitized } from './sanitized-tests.mjs';
 import { prepareSystem } from './test-system.mjs';
 
 /** More failed files than this are no accident of a busy machine. */
@@ -96,6 +97,16 @@ if (failed.length > 0 && failed.length <= mostRepeated && patterns.length === 0)
   if (passed) console.log(`Passed the second time only: ${failed.join(', ')}`);
 }
 
+/** Native suites once more, on a build with sanitizers. */
+function holdsWithSanitizers() {
+  const reason = reasonAgainstSanitizers();
+  if (reason === undefined) return runSanitized();
+  console.log(`Not run with sanitizers: ${reason}.`);
+  return true;
+}
+const sanitized = !all || patterns.length > 0 || holdsWithSanitizers();
+if (!sanitized) console.error('The native suites fail on the build with sanitizers.');
+
 const allowed = new Set(JSON.parse(readFileSync(join(root, 'test', 'allowed-skips.json'), 'utf8')));
 const skipped = files
   .flatMap(({ tests }) => tests)
@@ -107,6 +118,6 @@ const passes = count(files, 'passed');
 const slowest = [...files].sort((one, other) => other.seconds - one.seconds).slice(0, 10);
 console.log(`Longest: ${slowest.map(({ path, seconds }) => `${path} ${seconds} s`).join(', ')}`);
 console.log(`${passes} passed, ${count(files, 'failed')} failed, ${skipped.length} skipped`);
-const good = passed && passes > 0 && unexpected.length === 0;
+const good = passed && sanitized && passes > 0 && unexpected.length === 0;
 if (good && patterns.length === 0 && !all) rememberPassed(files);
 process.exit(good ? 0 : 1);

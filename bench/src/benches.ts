@@ -4,6 +4,7 @@ import { cluster } from './benches/cluster.js';
 import { cold } from './benches/cold.js';
 import { cudasim } from './benches/cudasim.js';
 import { faashare } from './benches/faashare.js';
+import { floods } from './benches/floods.js';
 import { footprint } from './benches/footprint.js';
 import { inference } from './benches/inference.js';
 import { inject } from './benches/inject.js';
@@ -23,6 +24,7 @@ export const benches: Readonly<Record<string, Bench>> = {
   invoke,
   cluster,
   cold,
+  floods,
   footprint,
   inference,
   inject,

@@ -5,7 +5,7 @@ import { annotation, logTexts } from './api-client.js';
 import { badFunctions } from './bad-functions.js';
 import type { BadFunction } from './bad-functions.js';
 import { hasLauncher, hasPython, kinds } from './machine.js';
-import { alive, descendants, holdings, remainingCgroups, sandboxFolders } from './process-traces.js';
+import { alive, descendants, holdings, remainingCgroups, sandboxCount } from './process-traces.js';
 import type { Trace } from './process-traces.js';
 import { prewarmersOf } from './stem-cells.js';
 import { startPlatform, until } from './running-platform.js';
@@ -34,7 +34,7 @@ beforeAll(async () => {
   }
   await platform.api.putAction('wide', 'function main() { return {}; }', { limits: { concurrency: 2 } });
   await platform.api.invoke('wide');
-  await until('stem cells alone are there', () => sandboxFolders(platform.dataDir).length === stemCells(), 20_000);
+  await until('stem cells alone are there', () => sandboxCount(platform) === stemCells(), 20_000);
   await until('they are ready', async () => (await prewarmersOf(platform)).length === stemCells(), 20_000);
   before = state();
   sampler = setInterval(() => {
@@ -62,7 +62,7 @@ function state(): typeof before {
   return {
     ...holdings(platform.pid),
     processes: descendants(platform.pid).length,
-    sandboxes: sandboxFolders(platform.dataDir).length,
+    sandboxes: sandboxCount(platform),
   };
 }
 
@@ -193,7 +193,7 @@ test('nothing of all that is left behind', async () => {
   // Many times over, so that what is kept adds up.
   for (let i = 0; i < 5; i++) await platform.api.run('chatty');
   for (let i = 0; i < 15; i++) await platform.api.run(`bad-${tenMegabytes}`);
-  await until('idle containers are gone', () => sandboxFolders(platform.dataDir).length <= before.sandboxes, 30_000);
+  await until('idle containers are gone', () => sandboxCount(platform) <= before.sandboxes, 30_000);
   // Launchers that wait for a sandbox come and go with what is started.
   await until('their processes are gone', () => descendants(platform.pid).length <= before.processes + spareLaunchers);
   const living = alive([...seen.values()]);

@@ -41,7 +41,7 @@ const left: Record<string, Record<string, object>> = {
   let platform: RunningPlatform | undefined;
 
   beforeAll(async () => {
-    couchdb = await startCouchdb();
+    couchdb = await startCouchdb({ prefixes: ['new_', 'ow_'] });
   });
 
   afterEach(async () => {
@@ -56,15 +56,7 @@ const left: Record<string, Record<string, object>> = {
       flags: ['--stem-cells', 'false', '--couchdb', couchdb.url, '--couchdb-prefix', prefix],
     }));
 
-  const request = async (method: string, path: string, body?: object): Promise<Record<string, unknown>> => {
-    const headers = { 'content-type': 'application/json' };
-    const answer = await fetch(`${couchdb.url}/${path}`, {
-      method,
-      headers,
-      ...(body && { body: JSON.stringify(body) }),
-    });
-    return (await answer.json()) as Record<string, unknown>;
-  };
+  const request: CouchdbServer['request'] = (...parts) => couchdb.request(...parts);
 
   test('keeps there what is made, and finds it with a new data folder', async () => {
     const { api } = await start('new_');
@@ -95,6 +87,16 @@ const left: Record<string, Record<string, object>> = {
     expect(listed.body.map(({ activationId }) => activationId)).toContain(record.activationId);
     const document = await request('GET', `new_whisks/${encodeURIComponent('guest/utils/echo')}`);
     expect(Object.keys(document._attachments as object)).toHaveLength(1);
+  });
+
+  test('text with half a surrogate pair is answered, and recorded, with U+FFFD in its place', async () => {
+    const { api } = await start('new_');
+    const code = "function main() { console.log('\\ud800'); return { text: 'a\\ud800b', ['\\udc00']: 1 }; }";
+    await api.putAction('halves', code, { annotations: { note: '\ud83d' } });
+    const { record } = await api.run('halves');
+    expect(record.response.result).toEqual({ text: 'a\ufffdb', '\ufffd': 1 });
+    expect((await api.record(record.activationId)).response.result).toEqual(record.response.result);
+    expect((await api.invokeForResult('halves', {})).body).toEqual(record.response.result);
   });
 
   test("runs an OpenWhisk's actions for its users, whose keys stay the only ones", async () => {

@@ -4,11 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import openwhisk from 'openwhisk';
+import { whiskSystem } from '@gpuwhisk/common/entities/well-known-accounts';
 import { runWsk } from '../cli/wsk-process.js';
 import type { WskResult } from '../cli/wsk-process.js';
+import { networkLack } from './machine.js';
 import { newDataDir, removeDataDir, startAndFail, startPlatform } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
 
+const networked = networkLack === undefined ? test : test.skip;
 let platform: RunningPlatform;
 let client: openwhisk.Client;
 let folder: string;
@@ -64,6 +67,52 @@ test("the JavaScript client's routes: created, called, listed, deleted", async (
     statusCode: 502,
     message: expect.stringContaining("API deletion failure: API '/club' does not exist."),
   });
+});
+
+networked('the actions of /whisk.system/apimgmt, invoked', async () => {
+  const { uuid: id, key, namespace } = whiskSystem;
+  const { actions } = openwhisk({ apihost: platform.url, api_key: `${id}:${key}` });
+  const call = (name: string, params: object): Promise<unknown> =>
+    actions.invoke({ name: `apimgmt/${name}`, params, blocking: true, result: true });
+  const who = { __ow_user: namespace, accesstoken: 'AnAccessToken', spaceguid: 'ASpaceGuid' };
+  const url = `https://some.whisk.host/api/v1/web/${namespace}/default/greet.json`;
+  const endpoint = {
+    namespace,
+    gatewayBasePath: '/sys',
+    gatewayPath: '/path',
+    gatewayMethod: 'get',
+    apiName: 'System',
+  };
+  const action = { name: 'greet', namespace, backendUrl: url, backendMethod: 'get', authkey: 'secret' };
+  await call('createApi', { ...who, apidoc: { ...endpoint, action } });
+  const created = await call('createApi', { ...who, apidoc: { ...endpoint, gatewayPath: '/new', action } });
+  expect(created).toMatchObject({ apidoc: { basePath: '/sys', info: { title: 'System' } } });
+  const served = { url, namespace, action: 'greet' };
+  const paths = { '/path': { get: { 'x-openwhisk': served } }, '/new': { get: { 'x-openwhisk': served } } };
+  expect(await call('getApi', { ...who, basepath: '/sys' })).toMatchObject({
+    apis: [{ value: { apidoc: { paths } } }],
+  });
+  expect(await call('deleteApi', { ...who, basepath: '/sys' })).toEqual({});
+  expect(await call('getApi', { ...who, basepath: '/sys' })).toEqual({ apis: [] });
+
+  const refusal = (name: string, params: object): Promise<unknown> =>
+    call(name, params).then(
+      () => undefined,
+      ({ error }: { error: openwhisk.Activation<openwhisk.Dict> }) => error.response?.result.error,
+    );
+  expect(await refusal('getApi', {})).toBe('Invalid authentication.');
+  expect(await refusal('createApi', {})).toBe('A valid auth key is required.');
+  expect(await refusal('createApi', who)).toBe('apidoc is required.');
+  expect(await refusal('deleteApi', who)).toBe('basepath is required.');
+  expect(await refusal('deleteApi', { ...who, basepath: '/sys' })).toBe(
+    "API deletion failure: API '/sys' does not exist.",
+  );
+  expect(await refusal('getApi', { ...who, __ow_user: 'guest' })).toBe('The namespace guest is not that of the key.');
+  // They are of whisk.system only, and no web actions.
+  await expect(client.actions.invoke({ name: `/${namespace}/apimgmt/getApi` })).rejects.toMatchObject({
+    statusCode: 403,
+  });
+  expect((await fetch(`${platform.url}/api/v1/web/${namespace}/apimgmt/getApi.text`)).status).toBe(404);
 });
 
 test('wsk api: created with a path parameter, listed, exported, deleted, imported again', async () => {

@@ -33,6 +33,8 @@ async function outcome(
   return platform.api.run('gopher', payload);
 }
 
+/** Each file in `builds` begins with the program's. */
+const sha256Bytes = 32;
 const programs = (): string[] => readdirSync(join(dataDir, 'builds')).filter((name) => !name.startsWith('.'));
 
 const map = 'map[string]interface{}';
@@ -192,7 +194,7 @@ func main() {
       await outcome(code);
       const kept = programs();
       const [built = ''] = kept.filter((name) => !before.includes(name));
-      const program = readFileSync(join(dataDir, 'builds', built));
+      const program = readFileSync(join(dataDir, 'builds', built)).subarray(sha256Bytes);
       for (const given of [code, program, zip({ exec: program })]) {
         await platform.api.putAction('twin', given, { kind: 'go:default' });
         const { record } = await platform.api.run('twin');

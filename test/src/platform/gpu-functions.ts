@@ -8,9 +8,6 @@ import { standInFolder } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import type { RunningPlatform } from './running-platform.js';
 
 const include = fileURLToPath(new URL('../../../native/cudasim/include', import.meta.url));
-/** `uuid:key` of whisk.system, which is an operator with standalone's configuration. */
-export const operatorAuth =
-  '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
 const compileTimeoutMs = 60_000;
 const requestTimeoutMs = 10_000;
 
@@ -165,7 +162,7 @@ export interface ShownDevice extends Omit<DeviceStatus, 'processes'> {
 }
 
 /** The devices of a platform, as an operator sees them. */
-export async function devicesOf({ url }: RunningPlatform): Promise<ShownDevice[]> {
+export async function devicesOf({ url, operatorAuth }: RunningPlatform): Promise<ShownDevice[]> {
   const authorization = `Basic ${Buffer.from(operatorAuth).toString('base64')}`;
   const signal = AbortSignal.timeout(requestTimeoutMs);
   const response = await fetch(`${url}/api/v1/gpu/devices`, { headers: { authorization }, signal });

@@ -4,7 +4,7 @@ import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { annotation } from './api-client.js';
-import { compileGpuFunction, devicesOf, operatorAuth } from './gpu-functions.js';
+import { compileGpuFunction, devicesOf } from './gpu-functions.js';
 import { operatorOf } from './gpu-operator.js';
 import { hasPython } from './machine.js';
 import { startPlatform, until } from './running-platform.js';
@@ -71,7 +71,9 @@ time.sleep(100)
       const pid = Number(line);
       expect(pid).toBeGreaterThan(1);
       const listed = async (): Promise<{ name: string; pid?: number; processStart?: number }[]> =>
-        JSON.parse(JSON.stringify((await platform.api.as(operatorAuth).request('GET', '../gpu/workloads')).body));
+        JSON.parse(
+          JSON.stringify((await platform.api.as(platform.operatorAuth).request('GET', '../gpu/workloads')).body),
+        );
       const own = async () => (await listed()).find(({ name }) => name === 'orphan');
       await until('its process is told', async () => (await own())?.pid === pid, soonMs);
       expect((await own())?.processStart).toBeGreaterThan(0);

@@ -17,7 +17,7 @@ import { pidJar, pidSources } from './pid-functions.js';
 import { secretFunction } from './secret-functions.js';
 import { newDataDir, removeDataDir, startPlatform, until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
-import { manifestWithStemCells, operator, prewarmersOf } from './stem-cells.js';
+import { manifestWithStemCells, otherAuth, prewarmersOf } from './stem-cells.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
 const dataDir = newDataDir();
@@ -141,7 +141,7 @@ test.each(families)(
 test.each(families)(
   'what a function of %s leaves in one namespace is not found from another one',
   async (family) => {
-    const other = platform.api.as(operator);
+    const other = platform.api.as(otherAuth);
     const kind = `${family}:default`;
     const { code: source, main } = secretFunction(family, await launchOf(family));
     const options = { kind, ...(main !== undefined && { main }) };

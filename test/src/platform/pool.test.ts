@@ -1,7 +1,7 @@
 // More functions than memory holds, and functions that rest: all of them run, in containers that come and go.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { hasLauncher } from './machine.js';
-import { descendants, sandboxFolders } from './process-traces.js';
+import { descendants, sandboxCount } from './process-traces.js';
 import { startPlatform, until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
 
@@ -26,7 +26,7 @@ test('actions that do not fit at once take turns', async () => {
   for (const name of actions)
     await platform.api.putAction(name, `function main() { return { name: '${name}' }; }`, small);
   let most = 0;
-  const sampler = setInterval(() => (most = Math.max(most, sandboxFolders(platform.dataDir).length)), 5);
+  const sampler = setInterval(() => (most = Math.max(most, sandboxCount(platform))), 20);
   for (let round = 0; round < 3; round++) {
     const answers = await Promise.all(actions.map((name) => platform.api.invokeForResult(name)));
     expect(answers.map(({ status, body }) => ({ status, ...body }))).toEqual(
@@ -65,7 +65,7 @@ test('containers that idle for long are removed', async () => {
   const runtimes = () => descendants(platform.pid).filter(({ command }) => command.includes('main.cjs'));
   await platform.api.invoke('ticking');
   expect(runtimes().length).toBeGreaterThan(0);
-  await until('no container is left', () => sandboxFolders(platform.dataDir).length === 0, 15_000);
+  await until('no container is left', () => sandboxCount(platform) === 0, 15_000);
   await until('nor a process of one', () => runtimes().length === 0);
   expect((await platform.api.invokeForResult('ticking')).body).toMatchObject({ runs: 1 });
 });

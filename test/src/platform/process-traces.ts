@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** A process and the folders of the control groups it was in. */
@@ -93,9 +93,20 @@ export function remainingCgroups(traces: readonly Trace[]): string[] {
   return [...new Set(traces.flatMap(({ cgroups }) => cgroups))].filter((folder) => existsSync(folder));
 }
 
-/** Names of the sandboxes that a platform has folders of. */
-export function sandboxFolders(dataDir: string): string[] {
-  return readdirSync(join(dataDir, 'sandboxes')).filter((name) => !name.startsWith('.'));
+function mountNamespaceOf(pid: number): string {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/mnt`);
+  } catch {
+    return ''; // The process ended.
+  }
+}
+
+/** How many sandboxes a platform has: each has a mount namespace, or else a folder. */
+export function sandboxCount({ pid, dataDir }: { pid: number; dataDir: string }): number {
+  const own = mountNamespaceOf(pid);
+  const others = descendants(pid).map((trace) => mountNamespaceOf(trace.pid));
+  const namespaces = new Set(others.filter((name) => name !== '' && name !== own));
+  return namespaces.size + readdirSync(join(dataDir, 'sandboxes')).filter((name) => !name.startsWith('.')).length;
 }
 
 /** What the server itself holds. Its memory is counted without the pages of its database, which the kernel can drop. */

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,6 +14,8 @@ export interface RunningPlatform {
   url: string;
   /** `uuid:key` of the guest, as the platform printed it. */
   auth: string;
+  /** `uuid:secret` of the operator, as the platform's data folder has it. */
+  operatorAuth: string;
   pid: number;
   dataDir: string;
   api: ApiClient;
@@ -31,6 +33,8 @@ export interface PlatformOptions {
   /** Default: a new folder. */
   dataDir?: string;
   flags?: string[];
+  /** A command that starts the platform's, which follows: `unshare -m`. */
+  before?: string[];
   /** Whether it is started as a service is, apart from this process's session. */
   leadsSession?: boolean;
 }
@@ -52,11 +56,23 @@ export function removeDataDir(dataDir: string): void {
   rmSync(join(dataDir, '..'), { recursive: true, force: true });
 }
 
-function launch({ dataDir = newDataDir(), flags = [], leadsSession = false }: PlatformOptions) {
+function launch({ dataDir = newDataDir(), flags = [], before = [], leadsSession = false }: PlatformOptions) {
   // Neither Jest's options nor settings of whoever runs the tests.
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('GPUWHISK_'));
   const env = { ...Object.fromEntries(inherited), NODE_OPTIONS: '', GPUWHISK_PREPARE_RUNTIMES: 'false' };
-  const child = spawn(process.execPath, [main, '--port', '0', '--data', dataDir, ...flags], {
+  const [program = '', ...args] = [
+    ...before,
+    process.execPath,
+    main,
+    '--port',
+    '0',
+    '--data',
+    dataDir,
+    '--set',
+    'fetchRuntimes=false',
+    ...flags,
+  ];
+  const child = spawn(program, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: leadsSession,
     env,
@@ -108,6 +124,7 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Runn
   return {
     url,
     auth,
+    operatorAuth: readFileSync(join(dataDir, 'operator.key'), 'utf8').trim(),
     pid: child.pid ?? 0,
     dataDir,
     api: new ApiClient(url, auth),

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { ApiActivation, ApiClient } from './api-client.js';
 import { annotation, logTexts } from './api-client.js';
-import { sandboxFolders } from './process-traces.js';
+import { sandboxCount } from './process-traces.js';
 import { newDataDir, removeDataDir, startPlatform, until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
 
@@ -105,7 +105,7 @@ test('killed in the middle: each has one record, and no component is run for it 
   const late = await api.invoke('naps', { ms: 20_000 }, 'blocking=true&timeout=500');
   expect(late.status).toBe(202);
   // Five naps and the conductor.
-  await until('they run', () => sandboxFolders(dataDir).length >= 6);
+  await until('they run', () => sandboxCount(platform) >= 6);
   await new Promise((done) => setTimeout(done, 300));
   await platform.end('SIGKILL');
   expect(await lost).toBe('cut off');

@@ -11,23 +11,26 @@ const own = fileURLToPath(new URL('../../../runtimes/runtimes.json', import.meta
 /** A runtime may be compiled before its first stem cell starts. */
 const readyMs = 60_000;
 
-/** The operator's `uuid:key`. */
-export const operator =
+/** Another namespace's `uuid:key`: whisk.system's. */
+export const otherAuth =
   '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
 
 /** The containers that are ready for an action yet to come. */
-export async function prewarmersOf({ api }: RunningPlatform): Promise<Prewarmer[]> {
-  const { status, body } = await api.as(operator).request<Prewarmer[]>('GET', '../admin/prewarmers');
+export async function prewarmersOf({ api, operatorAuth }: RunningPlatform): Promise<Prewarmer[]> {
+  const { status, body } = await api.as(operatorAuth).request<Prewarmer[]>('GET', '../admin/prewarmers');
   if (status !== 200) throw new Error(`Listing them was answered with ${status}.`);
   return body;
 }
 
-/** Writes the repository's manifest with a stem cell for each kind of these families, and none for others. */
+/** Writes the repository's manifest with a stem cell for the default of each of these families, and none for other kinds. */
 export function manifestWithStemCells(folder: string, families: readonly string[]): string {
   const manifest = JSON.parse(readFileSync(own, 'utf8')) as { runtimes: Record<string, JsonObject[]> };
   for (const [family, entries] of Object.entries(manifest.runtimes)) {
     const stemCells = families.includes(family) ? [{ initialCount: 1, memory: '256 MB' }] : [];
-    manifest.runtimes[family] = entries.map((entry) => ({ ...entry, stemCells }));
+    manifest.runtimes[family] = entries.map((entry) => ({
+      ...entry,
+      stemCells: entry.default === true ? stemCells : [],
+    }));
   }
   mkdirSync(folder, { recursive: true });
   const file = join(folder, 'runtimes.json');

@@ -77,7 +77,7 @@ test('the lines that the platform prints for its user to type', async () => {
   const typed = platform
     .output()
     .split('\n')
-    .filter((line) => line.includes('./bin/wsk'));
+    .filter((line) => line.includes('./bin/wsk --'));
   expect(typed).toHaveLength(2);
   const [, ...words] = (typed[1] ?? '').trim().split(' ');
   expect(await wsk(words, [])).toEqual(printed('{\n    "greeting": "Hello, you!"\n}\n'));

@@ -3,8 +3,15 @@ import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Ledger } from './ledger.js';
 import { withoutRevision } from './observers.js';
 
-/** Compares what the store has to what was seen. No process may be running. */
-export async function auditStore(store: Pick<ArtifactStore, 'get'>, ledger: Ledger): Promise<void> {
+/**
+ * Compares what the store has to what was seen, and resolves with the ids of the records that it has. Records may expire
+ * `ttlMs` after their end; undefined: never. No process may be recording.
+ */
+export async function auditStore(
+  store: Pick<ArtifactStore, 'get'>,
+  ledger: Ledger,
+  ttlMs: number | undefined,
+): Promise<string[]> {
   const known = [...ledger.byActivation];
   const found = await Promise.all(
     known.map(([id, { namespace }]) =>
@@ -17,6 +24,7 @@ export async function auditStore(store: Pick<ArtifactStore, 'get'>, ledger: Ledg
   found.forEach((document, index) => {
     const id = known[index]?.[0] ?? '';
     if (document !== undefined) ledger.recorded(withoutRevision(document));
-    else ledger.check(!ledger.records.has(id), `the record of ${id} vanished`);
+    else ledger.check(!ledger.isRecordDue(id, ttlMs), `the record of ${id} vanished`);
   });
+  return known.flatMap(([id], index) => (found[index] === undefined ? [] : [id]));
 }

@@ -56,6 +56,7 @@ export function storeLike(store: ArtifactStore, changes: Partial<ArtifactStore>)
     list: (database, options) => store.list(database, options),
     query: (database, query) => store.query(database, query),
     count: (database, query) => store.count(database, query),
+    expire: (beforeMs) => store.expire(beforeMs),
     getAttachment: (database, id, name) => store.getAttachment(database, id, name),
     close: () => store.close(),
     ...changes,

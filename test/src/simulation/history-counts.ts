@@ -19,12 +19,14 @@ export interface HistoryCounts {
   crashedStarts: number;
   stops: number;
   damage: number;
+  /** Records that were there before they expired. */
+  expired: number;
 }
 
 /** Sums up what callers and containers saw; `faults`: what was done to the platform. */
 export function countsOf(
   ledger: Ledger,
-  faults: Pick<HistoryCounts, 'crashes' | 'crashedStarts' | 'stops' | 'damage'>,
+  faults: Pick<HistoryCounts, 'crashes' | 'crashedStarts' | 'stops' | 'damage' | 'expired'>,
 ): HistoryCounts {
   const calls = [...ledger.calls.values()];
   const answered = (type: string): number => calls.filter(({ answer }) => answer?.type === type).length;

@@ -63,7 +63,7 @@ class History {
   /** Faults have stopped. */
   private calm = false;
   private flipped = 0;
-  private readonly counts = { crashes: 0, crashedStarts: 0, stops: 0, damage: 0 };
+  private readonly counts = { crashes: 0, crashedStarts: 0, stops: 0, damage: 0, expired: 0 };
 
   constructor(
     seed: number,
@@ -89,6 +89,7 @@ class History {
     await this.stop();
     await this.rise();
     await this.settle();
+    await this.outliveRecords();
     await this.stop();
     await this.audit();
     this.ledger.checkEnd();
@@ -187,7 +188,7 @@ class History {
     const observed = observedStore(this.store, ledger);
     const store = troubledStore(observed, { state: () => this.storeState, clock: this.clock, random: this.random });
     const { disk, clock, random, bug } = this;
-    const { size, busFaults, failingStarts } = this.plan;
+    const { size, expiry, busFaults, failingStarts } = this.plan;
     this.containers = createSimulatedFactory({
       clock: bug.containerClock?.(clock) ?? clock,
       random,
@@ -198,7 +199,7 @@ class History {
     });
     const factory = observedFactory(this.containers, ledger, clock, random);
     const gpus = this.plan.gpus === 0 ? undefined : { hardware: this.hardware, bounds: this.plan.gpuBounds };
-    startPlatform({ disk, store, factory, clock, random, ledger, size, busFaults, gpus, bug }).then(
+    startPlatform({ disk, store, factory, clock, random, ledger, size, expiry, busFaults, gpus, bug }).then(
       (platform) => {
         if (life !== ledger.life) return;
         this.platform = platform;
@@ -293,8 +294,23 @@ class History {
     }
   }
 
-  private async audit(): Promise<void> {
-    await this.base.runUntil(auditStore(this.store, this.ledger));
+  /** Waits until every record has expired. */
+  private async outliveRecords(): Promise<void> {
+    const { expiry } = this.plan;
+    if (expiry === undefined) return;
+    await this.advance(expiry.ttlMs / 2);
+    await this.audit();
+    await this.advance(expiry.ttlMs / 2 + expiry.firstMs + 2 * expiry.everyMs);
+    const left = await this.audit();
+    this.ledger.check(left.length === 0, `${left.length} records do not expire`);
+    this.counts.expired = this.ledger.records.size;
     this.throwIfBroken();
+  }
+
+  /** The ids of the records that are there. */
+  private async audit(): Promise<string[]> {
+    const found = await this.base.runUntil(auditStore(this.store, this.ledger, this.plan.expiry?.ttlMs));
+    this.throwIfBroken();
+    return found;
   }
 }

@@ -6,6 +6,7 @@ import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import type { Outcome, RunRequest } from '@gpuwhisk/invoker/containers/container-factory';
 import { comparable, needsGpu } from './ledger-entries.js';
+import { epochMs } from './simulated-clock.js';
 import type { Call, Life, Run } from './ledger-entries.js';
 import { recordProblem } from './record-problem.js';
 
@@ -33,6 +34,7 @@ export class Ledger {
   /** Placements that the agent refused, and requests that ran in batches of several. */
   gpuRefusals = 0;
   batched = 0;
+  private readonly recordedMs = new Map<string, number>();
   private readonly runs = new Map<string, Run[]>();
   private readonly marked = new Map<string, Set<number>>();
   private readonly openRuns = new Set<Run>();
@@ -180,6 +182,7 @@ export class Ledger {
       return;
     }
     this.records.set(id, document);
+    this.recordedMs.set(id, Math.min(this.nowMs(), this.endedMs(document)));
     const { statusCode, result } = document.response as JsonObject;
     this.note(`${this.nameOf(id)} is recorded: ${String(statusCode)} ${JSON.stringify(result ?? null)}`);
     const call = this.byActivation.get(id);
@@ -200,6 +203,12 @@ export class Ledger {
         this.check(lateMs <= graceMs, `${call.transactionId} was recorded ${lateMs} ms after its answer`);
       }
     }
+  }
+
+  /** Whether a record must be there: it was stored, and less than `ttlMs` have passed (undefined: no matter how long ago). */
+  isRecordDue(id: string, ttlMs: number | undefined): boolean {
+    const recordedMs = this.recordedMs.get(id);
+    return recordedMs !== undefined && this.nowMs() - recordedMs < (ttlMs ?? Infinity);
   }
 
   /** Promises about time, to be checked at any moment. */
@@ -225,6 +234,11 @@ export class Ledger {
       const excused = this.answerOutranItsRecord(call) || this.excuseOneLoss();
       this.check(excused, `${call.transactionId} was ${call.answer.type} and has no record`);
     }
+  }
+
+  /** When an activation ended by its record, in the time of `nowMs`. */
+  private endedMs({ start, end }: StoredDocument): number {
+    return Math.max(Number(start), Number(end)) - epochMs;
   }
 
   private openRun(activationId: string): Run | undefined {

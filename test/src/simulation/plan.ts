@@ -1,5 +1,6 @@
 import type { BusFaults } from '@gpuwhisk/common/bus/simulated-bus';
 import { defaultBusFaults } from '@gpuwhisk/common/bus/simulated-bus';
+import type { RecordExpiryTimes } from '@gpuwhisk/common/activations/record-expiry';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import type { GpuBounds } from './simulated-gpus.js';
@@ -25,6 +26,8 @@ export interface Plan {
   downMs: number;
   busFaults: BusFaults | undefined;
   size: PlatformSize;
+  /** When records expire; undefined: never. */
+  expiry: RecordExpiryTimes | undefined;
   /** GPUs of the machine. */
   gpus: number;
   gpuBounds: GpuBounds;
@@ -40,9 +43,13 @@ export function choosePlan(random: Random): Plan {
   if (oneOf(true, false, false, false, false, false)) faults.push('flip');
   const gpus = oneOf(0, 0, 0, 1, 2);
   if (gpus > 0) faults.push(...sometimes('device', 'lease'));
+  const events = oneOf(20, 40, 60, 150);
+  // A wall clock that is set makes records older or younger than they are.
+  const expires = events >= 40 && !faults.includes('clock');
   const stemCell = { spec: bareSpec(kind, 128), initialCount: oneOf(1, 2) };
   return {
-    events: oneOf(20, 40, 60, 150),
+    events,
+    expiry: expires ? { ttlMs: 60_000, firstMs: 2000, everyMs: 5000 } : undefined,
     meanGapMs: oneOf(5, 30, 150),
     burstShare: oneOf(0, 0.1, 0.3),
     longestBurst: oneOf(3, 12),

@@ -82,6 +82,11 @@ export const plantedBugs: Record<string, PlantedBug> = {
     },
   },
 
+  /** Records expire before their time. */
+  'early-expiry': {
+    store: (store) => storeLike(store, { expire: (beforeMs) => store.expire(beforeMs + 20_000) }),
+  },
+
   /** Some results are acknowledged twice, the first time wrongly. */
   'double-acknowledgement': {
     bus: (bus) => {

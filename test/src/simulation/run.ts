@@ -26,18 +26,22 @@ if (bug === undefined) {
 const first = Number(values.seed ?? values.from);
 const count = values.seed === undefined ? Number(values.seeds) : 1;
 
-/** A failure of one seed, with the command that shows it. */
-function report(seed: number, reason: string, trace: readonly string[] = []): never {
-  if (values.seed !== undefined || values.trace) for (const line of trace) console.log(line);
+/** Prints a failure of one seed, with the command that shows it, and ends the process. */
+async function report(seed: number, reason: string, trace: readonly string[] = []): Promise<never> {
   const planted = values.planted === undefined ? '' : ` --planted ${values.planted}`;
-  console.log(`seed ${seed} failed: ${reason}`);
-  console.log(`again: node test/dist/simulation/run.js --seed ${seed}${planted}`);
+  const lines = [
+    ...(values.seed !== undefined || values.trace ? trace : []),
+    `seed ${seed} failed: ${reason}`,
+    `again: node test/dist/simulation/run.js --seed ${seed}${planted}`,
+  ];
+  // An exit would cut what a pipe has not taken yet.
+  await new Promise((written) => process.stdout.write(`${lines.join('\n')}\n`, written));
   process.exit(1);
 }
 
 let seed = first;
 process.on('unhandledRejection', (reason) => {
-  report(seed, `unhandled rejection: ${reason instanceof Error ? reason.stack : String(reason)}`);
+  void report(seed, `unhandled rejection: ${reason instanceof Error ? reason.stack : String(reason)}`);
 });
 
 const totals: Partial<HistoryCounts> = {};
@@ -50,8 +54,8 @@ for (; seed < first + count; seed++) {
       totals[name] = (totals[name] ?? 0) + value;
     }
   } catch (error) {
-    if (error instanceof BrokenPromiseError) report(seed, error.message, error.trace);
-    report(seed, error instanceof Error ? (error.stack ?? error.message) : String(error));
+    if (error instanceof BrokenPromiseError) await report(seed, error.message, error.trace);
+    await report(seed, error instanceof Error ? (error.stack ?? error.message) : String(error));
   }
 }
 const seconds = (performance.now() - startedMs) / 1000;

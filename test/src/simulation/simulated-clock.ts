@@ -8,7 +8,7 @@ interface Pending {
 }
 
 /** Where simulated time starts, epoch ms. */
-const epochMs = 1_700_000_000_000;
+export const epochMs = 1_700_000_000_000;
 
 /**
  * A clock that stands still until it is stepped. Between two timers everything that was started (promises,

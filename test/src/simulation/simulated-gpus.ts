@@ -46,7 +46,7 @@ export interface SimulatedGpuParts {
 
 /** An agent and a scheduler, put together as standalone does. */
 export interface SimulatedGpus {
-  agent: InvokerGpus & Pick<GpuAgent, 'joined' | 'accessFor'>;
+  agent: InvokerGpus & Pick<GpuAgent, 'joined' | 'failed' | 'accessFor'>;
   scheduler: GpuScheduler;
   /** Nothing waits for a GPU or holds what it was promised of one. */
   isIdle(): boolean;
@@ -150,6 +150,7 @@ function deskOf(agent: GpuAgent): Desk {
     ended: (user) => agent.ended(user),
     endingOf: (container) => agent.endingOf(container),
     joined: (container, grant, startMs) => agent.joined(container, grant, startMs),
+    failed: (grant) => agent.failed(grant),
     accessFor: (grant) => agent.accessFor(grant),
   };
 }

@@ -1,3 +1,5 @@
+import { RecordExpiry } from '@gpuwhisk/common/activations/record-expiry';
+import type { RecordExpiryTimes } from '@gpuwhisk/common/activations/record-expiry';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
 import type { Durable } from '@gpuwhisk/common/bus/durable';
@@ -61,6 +63,8 @@ export interface PlatformParts {
   random: Random;
   ledger: Ledger;
   size: PlatformSize;
+  /** Undefined: records do not expire. */
+  expiry: RecordExpiryTimes | undefined;
   /** Undefined: messages come at once and once. */
   busFaults: BusFaults | undefined;
   /** Undefined: the machine has no GPU. */
@@ -131,6 +135,10 @@ export async function startPlatform(parts: PlatformParts): Promise<SimulatedPlat
     ...(gpus && { gpu: gpus.agent }),
   });
   await invoker.start();
+  const expiry =
+    parts.expiry &&
+    new RecordExpiry({ store: broken, clock, logger, state, holder: 'controller0', times: parts.expiry });
+  expiry?.open();
   return {
     dispatcher,
     damage: durable.damage,
@@ -150,6 +158,7 @@ export async function startPlatform(parts: PlatformParts): Promise<SimulatedPlat
       ledger.check(pending <= maxInFlight + copies, `the feed holds ${pending} of ${maxInFlight} activations`);
     },
     async close(drainMs) {
+      await expiry?.close();
       await gpus?.scheduler.close();
       await invoker.close(drainMs);
       await dispatcher.close();

@@ -19,6 +19,7 @@ test(`${seeds} histories of calls and faults keep every promise`, async () => {
   expect(totals.crashedStarts).toBeGreaterThan(seeds / 20);
   expect(totals.batched).toBeGreaterThan(seeds / 10);
   expect(totals.gpuRefusals).toBeGreaterThan(seeds / 10);
+  expect(totals.expired).toBeGreaterThan(seeds * 2);
   expect(totals.damage).toBeGreaterThan(seeds / 10);
 }, 600_000);
 

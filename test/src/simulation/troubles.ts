@@ -34,6 +34,9 @@ export function troubledStore(
     list: (database, options) => through(() => inner.list(database, options)),
     query: (database, query) => through(() => inner.query(database, query)),
     count: (database, query) => through(() => inner.count(database, query)),
+    async *expire(beforeMs) {
+      for await (const removed of inner.expire(beforeMs)) yield await through(() => Promise.resolve(removed));
+    },
     getAttachment: (database, id, name) => through(() => inner.getAttachment(database, id, name)),
     close: () => inner.close(),
   };
