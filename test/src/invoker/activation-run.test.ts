@@ -153,7 +153,7 @@ describe('an activation', () => {
     expect(each).toMatchObject([
       cut(10_000, 'é'.repeat(50)),
       cut(311, `{"text":"${'x'.repeat(91)}`),
-      { statusCode: 2, result: { error: expect.stringContaining('valid JSON') } },
+      { statusCode: 2, result: { error: 'The action did not return a dictionary or array.' } },
       { statusCode: 2, result: { error: 'short' } },
     ]);
     for (const response of await responsesTo(long)) expect(response).toMatchObject(cut(10_002, `"${'é'.repeat(49)}`));
