@@ -27,7 +27,7 @@ function deviceOf(random: Random, uuid: string): Device {
     ...{ uuid: `${uuid}/${at}`, profile: '1g.10gb', startSlot: at, slots: 1, smCount: 14, memoryMiB: 9856 },
   }));
   return {
-    ...{ uuid, index: 0, name: 'NVIDIA A100', type: pick(random, ['a100', 'a100', 'h100']), smCount: 108 },
+    ...{ uuid, index: 0, name: 'NVIDIA A100', type: pick(random, ['a100', 'a100', 'a100', 'h100']), smCount: 108 },
     ...{ memoryMiB: pick(random, [16_000, 40_000, 80_000, NaN]), mode, slices, simulated: true },
   };
 }
@@ -64,11 +64,8 @@ class SimulatedNode {
   disturb(random: Random): void {
     const status = pick(random, this.status);
     const device = this.devices.find(({ uuid }) => uuid === status.uuid)!;
-    status.health = pick(random, [
-      { state: 'healthy', reasons: [] },
-      { state: 'healthy', reasons: [] },
-      { state: 'cordoned', reasons: ['an operator'] },
-    ]);
+    const isCordoned = random.uint32() % 8 === 0;
+    status.health = isCordoned ? { state: 'cordoned', reasons: ['an operator'] } : { state: 'healthy', reasons: [] };
     const slice = device.slices.length > 0 ? { slice: pick(random, device.slices).uuid } : {};
     status.processes = pick(random, [[], [{ pid: 7, memoryMiB: 3000, ...slice }]]);
     status.usedMemoryMiB = pick(random, [0, 0, 500, 5000]);
@@ -135,7 +132,7 @@ function requestIn(random: Random): PlacementRequest {
   };
   const batch = number % 5 === 0 ? 3 : 1;
   return {
-    ...{ action: `/${namespace}/f${number}`, namespace, share, gpus: number === 7 ? 2 : 1, batch },
+    ...{ action: `/${namespace}/f${number}`, namespace, share, gpus: number === 4 || number === 7 ? 2 : 1, batch },
     isolation: (['shared', 'namespace', 'namespace', 'exclusive'] as const)[(number >> 1) % 4]!,
     ...(batch > 1 && { subject: pick(random, ['s', 't']) }),
     ...(number % 6 === 1 && { isBounded: true }),
