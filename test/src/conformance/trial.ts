@@ -158,6 +158,11 @@ export class Trial {
     return this.host.operator;
   }
 
+  /** Has an entity of the user's, `actions/x` and the like, removed after the case if it is there. */
+  removes(path: string): void {
+    this.made.push({ caller: this.user, path });
+  }
+
   /** Has something done after the case, before what it put is removed. */
   atEnd(ending: () => Promise<unknown>): void {
     this.endings.push(ending);
