@@ -125,6 +125,8 @@ async function get(context: CommandContext): Promise<void> {
 
 async function buildInfo(context: CommandContext): Promise<{ info: JsonMap; error?: unknown }> {
   try {
+    // Before the host is looked at, as OpenWhisk's client does.
+    validTls(context.settings);
     return { info: asMap(await context.client.info()) };
   } catch (error) {
     return { info: new Map(Object.entries({ build: 'Unknown', buildno: 'Unknown' })), error };
