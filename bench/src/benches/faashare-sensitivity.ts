@@ -1,4 +1,4 @@
-import { defaultExploration, type Exploration } from '@gpuwhisk/gpu/quota/expected-improvement';
+import { defaultExploration, type Exploration } from '@gpuwhisk/gpu/share/expected-improvement';
 import { runAll, type Figures } from '../replay/experiments/compare.js';
 import { gainOver, maxOf } from '../replay/experiments/compare.js';
 import { explorations, extremes, outcomeText, searchAll } from '../replay/experiments/exploration.js';

@@ -1,6 +1,6 @@
 import type { Random } from '@gpuwhisk/common/system/random';
 import { randomFraction } from '@gpuwhisk/common/system/random';
-import type { ShareCurve } from '@gpuwhisk/gpu/quota/priors';
+import type { ShareCurve } from '@gpuwhisk/gpu/share/priors';
 import { readTable } from '../data/csv.js';
 
 /** How slow a model was at each share with one batch size. */

@@ -2,8 +2,8 @@ import { performance } from 'node:perf_hooks';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { randomFraction } from '@gpuwhisk/common/system/random';
 import type { WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
-import { QuotaTable } from '@gpuwhisk/gpu/quota/quota-table';
-import type { QuotaJob } from '@gpuwhisk/gpu/quota/quotas';
+import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
+import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
 import { medianOf } from '../bench.js';
 import type { Measurement } from '../bench.js';
 

@@ -1,5 +1,5 @@
 import type { IdleInstance, Task } from '@gpuwhisk/gpu/policies/policy';
-import { classAtOrAbove } from '@gpuwhisk/gpu/place/share-of';
+import { classAtOrAbove } from '@gpuwhisk/gpu/share/share-of';
 
 /** That processes stay after their runs, as the platform's do, until their memory is needed. */
 export interface KeptInstances {

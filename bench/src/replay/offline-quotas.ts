@@ -1,12 +1,12 @@
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
 import { capacityModel } from '@gpuwhisk/gpu/predict/capacity-model';
 import type { SlowdownPredictor } from '@gpuwhisk/gpu/predict/slowdown-predictor';
-import type { Exploration } from '@gpuwhisk/gpu/quota/expected-improvement';
-import { predictedPrior } from '@gpuwhisk/gpu/quota/priors';
-import { classSpace, defaultHyper, propose, type SearchProblem } from '@gpuwhisk/gpu/quota/quota-search';
-import { QuotaTable } from '@gpuwhisk/gpu/quota/quota-table';
-import type { QuotaJob } from '@gpuwhisk/gpu/quota/quotas';
-import type { MeasuredPoint } from '@gpuwhisk/gpu/quota/surrogate';
+import type { Exploration } from '@gpuwhisk/gpu/share/expected-improvement';
+import { predictedPrior } from '@gpuwhisk/gpu/share/priors';
+import { classSpace, defaultHyper, propose, type SearchProblem } from '@gpuwhisk/gpu/share/quota-search';
+import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
+import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
+import type { MeasuredPoint } from '@gpuwhisk/gpu/share/surrogate';
 import { normal } from './simulator.js';
 import type { GpuTruth } from './truth.js';
 import type { CatalogueEntry } from './workloads/catalogue.js';

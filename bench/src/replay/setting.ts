@@ -3,8 +3,8 @@ import type { SlowdownPredictor } from '@gpuwhisk/gpu/predict/slowdown-predictor
 import { defaultBestEffortMs } from '@gpuwhisk/gpu/order/earliest-deadline';
 import { faashare } from '@gpuwhisk/gpu/policies/faashare';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import type { Exploration } from '@gpuwhisk/gpu/quota/expected-improvement';
-import type { Quotas } from '@gpuwhisk/gpu/quota/quotas';
+import type { Exploration } from '@gpuwhisk/gpu/share/expected-improvement';
+import type { Quotas } from '@gpuwhisk/gpu/share/quotas';
 import { makePolicy, type PolicyNeeds } from '@gpuwhisk/gpu/policies/registry';
 import type { Arrivals } from './arrivals.js';
 import { drawJobs, type JobMix } from './jobs.js';

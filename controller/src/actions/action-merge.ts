@@ -12,7 +12,7 @@ import { readWarm } from '@gpuwhisk/common/entities/warm';
 import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
 import type { NodeStatus } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
-import { capacityProblem } from '@gpuwhisk/gpu/place/places';
+import { capacityProblem } from '@gpuwhisk/gpu/view/places';
 import { resolveKind } from '@gpuwhisk/common/runtimes';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { acceptGiven } from '../given-parameters.js';

@@ -1,7 +1,7 @@
 import type { DeviceMode, NodeStatus } from '@gpuwhisk/common/gpu';
 import { noSuchEntity } from '@gpuwhisk/common/errors';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import type { LearnedFunction, LearnedQuota } from '../learned/learned-view.js';
+import type { LearnedFunction, LearnedQuota } from '../gpu/learning/learned-view.js';
 import { jsonAnswer } from '../http/answer.js';
 import type { ApiContext } from './dependencies.js';
 import { errorResponses, pathParameters } from './descriptions.js';

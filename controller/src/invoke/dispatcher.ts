@@ -25,7 +25,7 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import type { GpuScheduler } from '../balance/gpu-scheduler.js';
+import type { GpuScheduler } from '../gpu/scheduler/gpu-scheduler.js';
 import type { InFlight } from '../entitlement/in-flight.js';
 import { withinShare } from '../entitlement/gpu-share-bound.js';
 import { activationMessage, mergedArguments } from './activation-message.js';

@@ -6,8 +6,8 @@ import type { NodeStatus } from '@gpuwhisk/common/gpu';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { placeLeastLoaded, placesToKeep } from './least-loaded.js';
 import type { PlacementView } from './least-loaded.js';
-import { settleReservations } from './occupancy.js';
-import type { Reservation } from './occupancy.js';
+import { settleReservations } from '../view/occupancy.js';
+import type { Reservation } from '../view/occupancy.js';
 import { walkCluster } from './random-cluster.js';
 import type { PlacerOnTrial } from './random-cluster.js';
 

@@ -2,9 +2,9 @@ import { describe, expect, test } from '@jest/globals';
 import type { Device, DeviceMode, DeviceStatus, NodeStatus, Resident, Share } from '@gpuwhisk/common/gpu';
 import { placeLeastLoaded, placesToKeep } from './least-loaded.js';
 import type { PlacementChoice, PlacementRequest, PlacementView } from './least-loaded.js';
-import { occupancyOf, settleReservations } from './occupancy.js';
-import type { Reservation } from './occupancy.js';
-import { capacityProblem, placesOf } from './places.js';
+import { occupancyOf, settleReservations } from '../view/occupancy.js';
+import type { Reservation } from '../view/occupancy.js';
+import { capacityProblem, placesOf } from '../view/places.js';
 
 const shareOf = (percent: 10 | 20 | 50 | 100, memoryMiB: number): Share => ({
   shareClass: percent,

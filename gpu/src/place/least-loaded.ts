@@ -1,12 +1,12 @@
 import { mpsClientLimit } from '@gpuwhisk/common/gpu';
 import type { GpuIsolation, NodeStatus, Placement, Rejection, Share } from '@gpuwhisk/common/gpu';
-import { byPlace, occupancyOf } from './occupancy.js';
-import type { Occupant, Reservation } from './occupancy.js';
-import { holdsToShares } from './share-of.js';
+import { byPlace, occupancyOf } from '../view/occupancy.js';
+import type { Occupant, Reservation } from '../view/occupancy.js';
+import { holdsToShares } from '../share/share-of.js';
 import { mayShare } from './isolation.js';
 import type { Tenant } from './isolation.js';
-import { gangKey, placeId, placesOf } from './places.js';
-import type { Place } from './places.js';
+import { gangKey, placeId, placesOf } from '../view/places.js';
+import type { Place } from '../view/places.js';
 
 /** What a function asks of a device. */
 export interface PlacementRequest {

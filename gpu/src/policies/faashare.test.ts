@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
-import type { Quotas } from '../quota/quotas.js';
+import type { Quotas } from '../share/quotas.js';
 import { faashare } from './faashare.js';
 import type { FaashareNeeds } from './faashare.js';
 import type { Decision, Policy, RunningTask, SchedulingEvent, Snapshot, Task } from './policy.js';

@@ -1,6 +1,6 @@
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
-import type { Quotas } from '../quota/quotas.js';
+import type { Quotas } from '../share/quotas.js';
 import { faashare } from './faashare.js';
 import { faashareLiteral } from './faashare-literal.js';
 import { baselines } from './baselines/baselines.js';

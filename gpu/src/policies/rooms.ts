@@ -1,6 +1,6 @@
 import { mpsClientLimit } from '@gpuwhisk/common/gpu';
 import type { Rejection } from '@gpuwhisk/common/gpu';
-import { holdsToShares } from '../place/share-of.js';
+import { holdsToShares } from '../share/share-of.js';
 import type { GpuState, Snapshot, Task } from './policy.js';
 
 /** A GPU as a policy fills it: what runs there and what it has put there so far. */

@@ -1,6 +1,6 @@
 import type { ObservedRun } from '../policies/policy.js';
 import type { CoLocated, WorkloadFeatures } from '../predict/slowdown-predictor.js';
-import { jobId } from '../quota/quota-key.js';
+import { jobId } from '../share/quota-key.js';
 
 /** A neighbour that was there all the time: one run, or one after the other of the same function at the same share. */
 export type Neighbour = Pick<ObservedRun['beside'][number], 'task' | 'share'>;

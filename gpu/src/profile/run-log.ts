@@ -1,5 +1,5 @@
 import type { GpuState, ObservedRun, Task } from '../policies/policy.js';
-import { jobId } from '../quota/quota-key.js';
+import { jobId } from '../share/quota-key.js';
 
 /** A run on one GPU, or on several. */
 export interface LoggedRun {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import type { LearnedFunction, LearnedQuota } from '@gpuwhisk/controller/learned/learned-view';
+import type { LearnedFunction, LearnedQuota } from '@gpuwhisk/controller/gpu/learning/learned-view';
 import { a100, nodeRow, setNode } from './gpu-nodes.js';
 import { alice, bob, operator, startApi } from './harness.js';
 import type { Account, Api } from './harness.js';

@@ -15,11 +15,11 @@ import { createMetrics } from '@gpuwhisk/common/metrics';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { GpuFence } from '@gpuwhisk/controller/balance/gpu-fence';
-import { GpuHandover } from '@gpuwhisk/controller/balance/gpu-handover';
-import { GpuScheduler } from '@gpuwhisk/controller/balance/gpu-scheduler';
-import { GpuTable } from '@gpuwhisk/controller/balance/gpu-table';
-import { Learned } from '@gpuwhisk/controller/learned/learned';
+import { GpuFence } from '@gpuwhisk/controller/gpu/handover/gpu-fence';
+import { GpuHandover } from '@gpuwhisk/controller/gpu/handover/gpu-handover';
+import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
+import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
+import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
 import { a100, nodeRow, setNode } from '../api/gpu-nodes.js';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
 

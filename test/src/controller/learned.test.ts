@@ -8,8 +8,8 @@ import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artif
 import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
-import { Learned } from '@gpuwhisk/controller/learned/learned';
-import type { LearnedParts } from '@gpuwhisk/controller/learned/learned';
+import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
+import type { LearnedParts } from '@gpuwhisk/controller/gpu/learning/learned';
 import { trainModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
 import { SimulatedClock } from '../simulation/simulated-clock.js';

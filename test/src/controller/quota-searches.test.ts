@@ -1,7 +1,7 @@
 // Searches for shares on idle GPUs, on a simulated clock: real work, crashes, functions that must not be run.
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { LearnedQuota } from '@gpuwhisk/controller/learned/learned-view';
-import type { QuotaSearchesParts } from '@gpuwhisk/controller/search/quota-searches';
+import type { LearnedQuota } from '@gpuwhisk/controller/gpu/learning/learned-view';
+import type { QuotaSearchesParts } from '@gpuwhisk/controller/gpu/search/quota-searches';
 import { GpuCluster, actionNamed, identity } from './gpu-cluster.js';
 import { SimulatedNode } from './simulated-node.js';
 

@@ -3,8 +3,8 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { InvokeRequest, InvokeService } from '@gpuwhisk/controller/invoke/invoke-service';
-import { SampleRunner } from '@gpuwhisk/controller/search/sample-runner';
-import type { SharedSample } from '@gpuwhisk/controller/search/sample-runner';
+import { SampleRunner } from '@gpuwhisk/controller/gpu/search/sample-runner';
+import type { SharedSample } from '@gpuwhisk/controller/gpu/search/sample-runner';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
 import { actionNamed, identity } from './gpu-cluster.js';
 

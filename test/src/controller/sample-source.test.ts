@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { noSuchEntity } from '@gpuwhisk/common/errors';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import { SampleSource } from '@gpuwhisk/controller/search/sample-source';
+import { SampleSource } from '@gpuwhisk/controller/gpu/search/sample-source';
 import { actionNamed, identity } from './gpu-cluster.js';
 
 const job = { function: '/alice/f', version: '0.0.1', batch: 1 };

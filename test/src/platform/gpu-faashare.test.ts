@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Decision, GpuQueued, GpuRecord } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import type { LearnedFunction } from '@gpuwhisk/controller/learned/learned-view';
+import type { LearnedFunction } from '@gpuwhisk/controller/gpu/learning/learned-view';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { runWsk } from '../cli/wsk-process.js';

@@ -1,6 +1,6 @@
 // What the platform learns of functions on a simulated GPU, over a restart.
 import { afterAll, expect, test } from '@jest/globals';
-import type { LearnedFunction } from '@gpuwhisk/controller/learned/learned-view';
+import type { LearnedFunction } from '@gpuwhisk/controller/gpu/learning/learned-view';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { runWsk } from '../cli/wsk-process.js';

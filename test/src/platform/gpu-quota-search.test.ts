@@ -1,7 +1,7 @@
 // Searches for shares on an idle simulated GPU: a pair that ran together gets better ones, over a crash and work in between.
 import { afterAll, expect, test } from '@jest/globals';
 import type { GpuRecord } from '@gpuwhisk/common/gpu';
-import type { LearnedQuota } from '@gpuwhisk/controller/learned/learned-view';
+import type { LearnedQuota } from '@gpuwhisk/controller/gpu/learning/learned-view';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { annotation } from './api-client.js';

@@ -1,8 +1,8 @@
 import { randomFraction, seededRandom, type Random } from '@gpuwhisk/common/system/random';
-import { defaultExploration, type Exploration } from '@gpuwhisk/gpu/quota/expected-improvement';
-import { vaguePrior } from '@gpuwhisk/gpu/quota/priors';
-import { bestOf, defaultHyper, propose, type SearchProblem } from '@gpuwhisk/gpu/quota/quota-search';
-import type { MeasuredPoint } from '@gpuwhisk/gpu/quota/surrogate';
+import { defaultExploration, type Exploration } from '@gpuwhisk/gpu/share/expected-improvement';
+import { vaguePrior } from '@gpuwhisk/gpu/share/priors';
+import { bestOf, defaultHyper, propose, type SearchProblem } from '@gpuwhisk/gpu/share/quota-search';
+import type { MeasuredPoint } from '@gpuwhisk/gpu/share/surrogate';
 import { drawSet, leastSum, slowdownAt, sumAt, type Surface } from '../../benches/quota-surfaces.js';
 import { percentile } from '../../statistics.js';
 import { normal } from '../simulator.js';

@@ -1,5 +1,5 @@
 import { shareClasses } from '@gpuwhisk/common/gpu';
-import { classAtOrAbove } from '../../place/share-of.js';
+import { classAtOrAbove } from '../../share/share-of.js';
 import type { SlowdownPredictor } from '../../predict/slowdown-predictor.js';
 import type { GpuState, Task } from '../policy.js';
 import type { PolicyNeeds } from '../registry.js';

@@ -1,0 +1,151 @@
+import { isRecorded } from '@gpuwhisk/common/activations/is-recorded';
+import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
+import type { Delivery, MessageBus, Subscription } from '@gpuwhisk/common/bus/message-bus';
+import { MalformedError } from '@gpuwhisk/common/entities/malformed';
+import type { Logger } from '@gpuwhisk/common/logging';
+import { readUnplacedMessage } from '@gpuwhisk/common/messages-codec';
+import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { GpuHandover } from './gpu-handover.js';
+import type { WaitingActivation } from '../scheduler/gpu-queue.js';
+import type { LeaseKeeper } from './lease-keeper.js';
+
+/** What a GpuIntake is made of. */
+export interface GpuIntakeDependencies {
+  bus: MessageBus;
+  store: ArtifactStore;
+  recordLevels: RecordLevels;
+  /** The right to decide. */
+  lease: Pick<LeaseKeeper, 'epoch'>;
+  clock: Clock;
+  logger: Logger;
+  /** To the controller that decides; absent: this one does. */
+  handover?: GpuHandover;
+  /** Of what this controller has accepted and not placed. It bounds what waits. */
+  topic: string;
+  /** Whether an activation that comes has ended, or runs where another copy of it was sent. */
+  isSettled(message: ActivationMessage): boolean;
+  /** A sample that is not run where it was sent, for a reason: it does not wait. */
+  dropSample(message: ActivationMessage, reason: string): void;
+  /** One that is to be placed here; `done` ends the message that keeps it. */
+  enqueue(message: UnplacedMessage, done: () => void): void;
+}
+
+/** Before an activation that could not be handed to another controller is sent again, ms. */
+const sendAgainMs = 1000;
+
+/**
+ * Takes up what waits for a GPU: from this controller's own topic and, while it decides, from the one of all controllers.
+ * What another is to decide goes there.
+ */
+export class GpuIntake {
+  /** Those who wait here and came from the topic that all controllers share. */
+  private readonly fromOthers = new Set<string>();
+  private subscription: Subscription | undefined;
+  /** Counts the times in which this controller decided without a break. */
+  private term = 0;
+  private closed = false;
+
+  constructor(private readonly dependencies: GpuIntakeDependencies) {}
+
+  /** The topic must exist. */
+  async open(): Promise<void> {
+    const { bus, topic } = this.dependencies;
+    this.subscription = await bus.subscribe(topic, topic, { maxInFlight: Infinity }, (delivery) => {
+      const message = this.read(delivery);
+      if (message === undefined) return;
+      const done = (): void => delivery.done();
+      if (!this.dependencies.handover?.isElsewhere) this.take(message, delivery.redelivered, done, 'own');
+      else this.sendOn(delivery.redelivered ? { ...message, seenBefore: true } : message, done);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    await this.subscription?.close();
+  }
+
+  /** From the topic that all controllers share. */
+  takeOfOthers(delivery: Delivery): void {
+    const message = this.read(delivery);
+    if (message === undefined) return;
+    const { activationId } = message.activation;
+    this.fromOthers.add(activationId);
+    const done = (): void => {
+      this.fromOthers.delete(activationId);
+      delivery.done();
+    };
+    this.take(message, delivery.redelivered, done, 'shared');
+  }
+
+  /** This controller decides no more, or begins anew to: what is looked up still is nothing for it. */
+  termEnded(): void {
+    this.term++;
+  }
+
+  /** Another controller decides about one that has waited here. */
+  handOver({ message, refusals, done }: WaitingActivation): void {
+    // What came from the topic of all comes from there again.
+    if (this.fromOthers.delete(message.activationId)) return;
+    this.sendOn({ activation: refusals.length === 0 ? message : { ...message, gpuRefusals: [...refusals] } }, done);
+  }
+
+  /** What is no activation that waits for a GPU is said, and skipped. */
+  private read(delivery: Delivery): UnplacedMessage | undefined {
+    try {
+      const message = readUnplacedMessage(delivery.message);
+      if (message.activation.sample === undefined) return message;
+      this.dependencies.dropSample(message.activation, message.refused ?? 'its invoker was started again');
+      delivery.done();
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof MalformedError)) throw error;
+      this.dependencies.logger.warn({ reason: error.message }, 'a message that waits for no GPU was skipped');
+      delivery.done();
+      return undefined;
+    }
+  }
+
+  /** Sends an activation to the controller that decides, for as long as it takes. */
+  private sendOn(message: UnplacedMessage, done: () => void): void {
+    const { handover, logger, clock } = this.dependencies;
+    const failed = (error: unknown): void => {
+      if (this.closed) return;
+      logger.error({ error: String(error) }, 'an activation could not be handed to the controller that decides');
+      clock.setBackgroundTimer(sendAgainMs, () => this.sendOn(message, done));
+    };
+    try {
+      handover?.send(message).synced().then(done, failed);
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  private take(message: UnplacedMessage, redelivered: boolean, done: () => void, topic: 'own' | 'shared'): void {
+    const { gpu } = message.activation;
+    // An earlier life, or one that decided before, may have sent it to an invoker already.
+    const isOld =
+      redelivered || message.seenBefore || (gpu !== undefined && gpu.epoch !== this.dependencies.lease.epoch);
+    // After a crash both this topic and an invoker's may have it.
+    if (this.dependencies.isSettled(message.activation)) done();
+    else if (isOld) void this.takeUnlessSent(message, done, topic);
+    else this.dependencies.enqueue(message, done);
+  }
+
+  private async takeUnlessSent(message: UnplacedMessage, done: () => void, topic: 'own' | 'shared'): Promise<void> {
+    const { isSettled, enqueue, handover } = this.dependencies;
+    const { activation } = message;
+    const { term } = this;
+    const isOver = (): boolean => this.closed || this.term !== term;
+    await handover?.fence.passed(isOver);
+    const isSent =
+      !isOver() && (handover?.fence.isInHand(activation) || (await isRecorded(this.dependencies, activation)));
+    if (this.closed) return;
+    if (isSent || isSettled(activation)) done();
+    else if (!isOver()) enqueue(message, done);
+    else if (topic === 'own') this.sendOn({ ...message, seenBefore: true }, done);
+    // What came from the topic of all comes from there again, to whoever decides by now.
+    else this.fromOthers.delete(activation.activationId);
+  }
+}

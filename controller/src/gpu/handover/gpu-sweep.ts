@@ -1,0 +1,80 @@
+import { activationDocumentId } from '@gpuwhisk/common/entities/activation-codec';
+import type { Logger } from '@gpuwhisk/common/logging';
+import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
+import type { GpuPlacer } from '../scheduler/gpu-placer.js';
+import type { GpuTable } from '../scheduler/gpu-table.js';
+
+export interface GpuSweepDependencies {
+  store: ArtifactStore;
+  table: GpuTable;
+  clock: Clock;
+  logger: Logger;
+  placer: Pick<GpuPlacer, 'isEntitled' | 'unended'>;
+  /** The run of an activation is over. */
+  ended: (activationId: string) => void;
+}
+
+/** How often it is looked, ms; what was placed since the last look is left for the next one. */
+const sweepMs = 10_000;
+/** Records that are asked for in one look, at most. */
+const maxAsked = 100;
+
+/**
+ * Finds activations that have ended without the decider having heard of it (another controller's news are lost while the
+ * cluster's state is away), so that what they had of a GPU is given out again: no invoker has them, and they are recorded.
+ */
+export class GpuSweep {
+  private timer: Timer | undefined;
+  private closed = false;
+
+  constructor(private readonly dependencies: GpuSweepDependencies) {}
+
+  open(): void {
+    this.timer = this.dependencies.clock.setBackgroundTimer(sweepMs, () => {
+      void this.sweep().finally(() => {
+        if (!this.closed) this.open();
+      });
+    });
+  }
+
+  close(): void {
+    this.closed = true;
+    this.timer?.cancel();
+  }
+
+  private async sweep(): Promise<void> {
+    const { table, clock, placer, ended, logger } = this.dependencies;
+    if (!placer.isEntitled) return;
+    const inHand = new Set(
+      table
+        .nodes()
+        .flatMap(({ residents, inHand: held = [] }) => [
+          ...residents.flatMap(({ activations }) => activations),
+          ...held.map(({ activationId }) => activationId),
+        ]),
+    );
+    const before = clock.now() - sweepMs;
+    const asked = placer
+      .unended()
+      .filter(({ activationId, placement }) => placement.at <= before && !inHand.has(activationId));
+    try {
+      for (const { activationId, namespace } of asked.slice(0, maxAsked)) {
+        if (await this.isRecorded(namespace, activationId)) ended(activationId);
+      }
+    } catch (error) {
+      logger.warn({ error: String(error) }, 'activations whose end was not heard of could not be looked up');
+    }
+  }
+
+  private async isRecorded(namespace: string, activationId: string): Promise<boolean> {
+    try {
+      await this.dependencies.store.get('activations', activationDocumentId(namespace, activationId));
+      return true;
+    } catch (error) {
+      if (error instanceof NoDocumentError) return false;
+      throw error;
+    }
+  }
+}

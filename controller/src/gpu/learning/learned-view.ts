@@ -1,0 +1,96 @@
+import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import type { FunctionProfile } from '@gpuwhisk/gpu/profile/function-profiles';
+import { median } from '@gpuwhisk/gpu/profile/kept-runs';
+import type { WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
+import { rowKey } from '@gpuwhisk/gpu/share/quota-key';
+import type { QuotaRow } from '@gpuwhisk/gpu/share/quota-row';
+import type { SearchedSet, SearchState } from '../search/search-view.js';
+
+/** What was learned of a function on one kind of GPU, as operators and owners see it. Times in ms. */
+export interface LearnedFunction {
+  /** `/namespace/action`. */
+  function: string;
+  version: string;
+  gpuType: string;
+  mode: DeviceMode;
+  /** Fractions of the whole GPU; absent: its processes were not seen. */
+  features?: WorkloadFeatures;
+  /** `measured`: it ran alone; else its time alone was worked out from runs beside others. */
+  batches: LearnedBatch[];
+}
+
+/** What was learned of a size of batch. */
+export interface LearnedBatch {
+  batch: number;
+  soloMs?: number;
+  measured: boolean;
+  startMs?: number;
+  runs: number;
+  /** Times the time alone, medians of the last warm runs beside others; `predicted` with what was known at their ends. */
+  slowdown?: { predicted: number; measured: number; runs: number };
+}
+
+/** What was measured of a set on one kind of GPU. */
+export interface LearnedQuota {
+  /** Names it where it is to be deleted. */
+  id: string;
+  gpuType: string;
+  mode: DeviceMode;
+  /** Absent: nothing was measured. */
+  driverMajor?: number;
+  /** `problem`: why a search must not run it. */
+  jobs: { function: string; version: string; problem?: string }[];
+  /** The best first: shares in percent and slowdowns, by job. */
+  points: { shares: number[]; slowdowns: number[]; measurements: number }[];
+  search: SearchState;
+}
+
+/** A predictor in force. */
+export interface LearnedModel {
+  gpuType: string;
+  mode: DeviceMode;
+  version: number;
+  /** Runs that it was learned from. */
+  sampleCount: number;
+}
+
+/** What is shown of a profile; times are medians, ms. */
+export function functionView({ batches, ...profile }: FunctionProfile): LearnedFunction {
+  const { function: name, version, gpuType, mode, features } = profile;
+  return {
+    ...{ function: name, version, gpuType, mode, ...(features !== undefined && { features }) },
+    batches: batches.map(({ batch, soloMs, isAlone, startMs, beside = [] }) => {
+      const [solo, start] = [median(soloMs), median(startMs)];
+      const predicted = median(beside.map((run) => run.predicted));
+      const measured = median(beside.map((run) => run.measured));
+      return {
+        ...{ batch, measured: isAlone, runs: soloMs.length },
+        ...(solo !== undefined && { soloMs: solo }),
+        ...(start !== undefined && { startMs: start }),
+        ...(predicted !== undefined &&
+          measured !== undefined && { slowdown: { predicted, measured, runs: beside.length } }),
+      };
+    }),
+  };
+}
+
+/** What is shown of a measured set, and of the search for its shares if there is one. */
+export function quotaView(row: QuotaRow, searched?: SearchedSet): LearnedQuota {
+  const { gpuType, mode, driverMajor, jobs, points } = row;
+  const stage = row.searched ? 'done' : 'none';
+  return {
+    ...{ id: rowKey(row), gpuType, mode, driverMajor, search: searched?.search ?? { stage } },
+    jobs: jobs.map(({ function: name, version }, at) => {
+      const problem = searched?.jobs[at]?.problem;
+      return { function: name, version, ...(problem !== undefined && { problem }) };
+    }),
+    points: points.map(({ shares, slowdowns, samples }) => ({
+      ...{ shares: [...shares], slowdowns: [...slowdowns], measurements: samples.length },
+    })),
+  };
+}
+
+/** A set of which nothing was measured yet. */
+export function unmeasuredView({ key: id, gpuType, mode, jobs, search }: SearchedSet): LearnedQuota {
+  return { id, gpuType, mode, jobs: [...jobs], points: [], search };
+}

@@ -1,0 +1,281 @@
+import type { Config } from '@gpuwhisk/common/config';
+import type { Decision, NodeStatus } from '@gpuwhisk/common/gpu';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { Metrics } from '@gpuwhisk/common/metrics';
+import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
+import { readProfile } from '@gpuwhisk/gpu/profile/profile-codec';
+import { decodeModel, encodeModel } from '@gpuwhisk/gpu/predict/model-codec';
+import { PredictorTable, modelName } from '@gpuwhisk/gpu/predict/slowdown-model';
+import type { ModelKey, SlowdownModel } from '@gpuwhisk/gpu/predict/slowdown-model';
+import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
+import { readQuotaRow } from '@gpuwhisk/gpu/share/quota-row-codec';
+import { SetDemands } from '@gpuwhisk/gpu/share/set-demands';
+import { decodeWantedSet, encodeWantedSet } from '@gpuwhisk/gpu/share/wanted-set-codec';
+import { rowKey } from '@gpuwhisk/gpu/share/quota-key';
+import { DecisionRing } from './decision-ring.js';
+import type { LeaseKeeper } from '../handover/lease-keeper.js';
+import { forgottenChannel, isForgotten } from './forgotten.js';
+import type { Forgotten } from './forgotten.js';
+import { LearnedStore } from './learned-store.js';
+import type { LearnedKind } from './learned-document.js';
+import { learningMetrics } from './learning-metrics.js';
+import type { LearningMetrics } from './learning-metrics.js';
+import type { SaveCounts, TakeText } from './learned-store.js';
+import { MeasuredRuns } from './measured-runs.js';
+import { learnFromLook, typesOf } from './sightings.js';
+import { SampleCurves } from './sample-curves.js';
+import { functionView, quotaView, unmeasuredView } from './learned-view.js';
+import type { SearchedSet } from '../search/search-view.js';
+import type { LearnedFunction, LearnedModel, LearnedQuota } from './learned-view.js';
+
+/** What learning is done with. */
+export interface LearnedParts {
+  store: ArtifactStore;
+  clock: Clock;
+  random: Random;
+  logger: Logger;
+  metrics: Metrics;
+  /** The controller's number: each has decisions of its own. */
+  instance: number;
+  options: Pick<Config['gpu'], 'learning'>;
+  /** The right to decide: who has it writes what all controllers share. Absent: there is one controller. */
+  lease?: Pick<LeaseKeeper, 'epoch'>;
+  /** Tells controllers what an operator has had forgotten; absent: there is one. */
+  state?: Pick<ClusterState, 'publish' | 'subscribe'>;
+}
+
+/** Decisions that are kept, and of how many there is a document. */
+const [keptDecisions, segmentSize] = [1000, 50];
+
+/**
+ * All that is learned: profiles of functions, measured runs, predictors, shares of sets, and what was decided. It is in
+ * memory, as of the last life's documents at the start, and written to the store in the background.
+ */
+export class Learned {
+  readonly profiles: FunctionProfiles;
+  readonly predictors = new PredictorTable();
+  /** Those that predictors are learned from. */
+  readonly runs: MeasuredRuns;
+  readonly table: QuotaTable;
+  readonly curves: SampleCurves;
+  /** Sets that were formed and not searched for. */
+  readonly demands: SetDemands;
+  readonly decisions: DecisionRing;
+  readonly metrics: LearningMetrics;
+  /** Major versions by device and slice: as many as there are. */
+  private readonly drivers = new Map<string, number>();
+  private searches: () => readonly SearchedSet[] = () => [];
+  private readonly documents: LearnedStore;
+  private subscription: StateSubscription | undefined;
+
+  private constructor(private readonly parts: LearnedParts) {
+    const documents = (this.documents = new LearnedStore({
+      ...parts,
+      saveMs: parts.options.learning.saveMs,
+      // Decisions are each controller's own.
+      mayWrite: (kind) => kind === 'decisions' || parts.lease === undefined || parts.lease.epoch !== undefined,
+    }));
+    const keep = <Value extends ModelKey>(
+      kind: LearnedKind,
+      name: string,
+      value: Value | undefined,
+      encode: (value: Value) => string = JSON.stringify,
+    ): void => {
+      if (value === undefined) return documents.remove({ kind, name });
+      const { gpuType, mode } = value;
+      documents.save({ kind, name }, () => ({ gpuType, mode, text: encode(value) }));
+    };
+    this.profiles = new FunctionProfiles({
+      onChange: ({ function: name, gpuType, mode }, profile) => {
+        keep('profile', `${gpuType}/${mode} ${name}`, profile);
+      },
+      onVersion: (name, version) => {
+        this.table.sawVersion(name, version);
+        this.curves.sawVersion(name, version);
+      },
+    });
+    this.runs = new MeasuredRuns(parts.random, ({ gpuType, mode }, text) =>
+      documents.save({ kind: 'samples', name: modelName({ gpuType, mode }) }, () => ({ gpuType, mode, text: text() })),
+    );
+    this.curves = new SampleCurves((name, curve) => keep('curve', name, curve));
+    this.demands = new SetDemands((name, wanted) => keep('demand', name, wanted, encodeWantedSet));
+    this.table = new QuotaTable({
+      predictorOf: ({ type, mode }) => this.predictors.predictor({ gpuType: type, mode }),
+      onChange: (name, row) => keep('quota', name, row),
+    });
+    this.metrics = learningMetrics(parts.metrics.registry, this);
+    const { instance } = parts;
+    this.decisions = new DecisionRing(keptDecisions, segmentSize, (segment) =>
+      documents.save({ kind: 'decisions', name: `${instance}/${segment}` }, () => ({
+        text: JSON.stringify(this.decisions.segment(segment)),
+      })),
+    );
+  }
+
+  /** Takes up what earlier lives have learned; where the store fails that is done later. */
+  static async open(parts: LearnedParts): Promise<Learned> {
+    const learned = new Learned(parts);
+    learned.subscription = await parts.state?.subscribe(forgottenChannel, (message) => {
+      if (isForgotten(message) && message.from !== parts.instance) learned.forget(message);
+    });
+    await learned.documents.open({
+      ...learned.takers(),
+      decisions: (text, name) => {
+        const [instance, segment] = name.split('/').map(Number);
+        if (instance === parts.instance) learned.decisions.restore(segment ?? 0, JSON.parse(text) as Decision[]);
+      },
+    });
+    return learned;
+  }
+
+  /** This controller decides from now on: takes up what another one has learned meanwhile, as `open` does. */
+  async takeOver(): Promise<void> {
+    // Decisions are each controller's own.
+    await this.documents.open({ ...this.takers(), decisions: () => undefined });
+  }
+
+  /** A node's agent has told what is there. What was measured with an earlier driver is forgotten. */
+  seen(node: NodeStatus): void {
+    const major = driverMajor(node.driver);
+    for (const device of node.devices) {
+      for (const type of typesOf(device)) this.table.sawDriver(type, major);
+      for (const { uuid } of [device, ...device.slices]) this.drivers.set(uuid, major);
+    }
+    learnFromLook(this.profiles, node);
+  }
+
+  /** The major version of the driver that a device or slice has, by its UUID; 0: not known. */
+  driverOf(uuid: string): number {
+    return this.drivers.get(uuid) ?? 0;
+  }
+
+  /** A new predictor; returns whether it was taken over. */
+  put(model: SlowdownModel): boolean {
+    const { gpuType, mode } = model;
+    if (!this.predictors.put(model)) return false;
+    this.documents.save({ kind: 'model', name: modelName(model) }, () => ({ gpuType, mode, text: encodeModel(model) }));
+    return true;
+  }
+
+  /** How many functions, measured sets and predictors are known. */
+  counts(): { functions: number; quotas: number; models: number } {
+    return { functions: this.profiles.size, quotas: this.table.size, models: this.predictors.size };
+  }
+
+  /** What is known of the functions that are wanted, by `/namespace/action`; absent: all. */
+  functions(wants?: (name: string) => boolean): LearnedFunction[] {
+    const all = this.profiles.all();
+    return (wants === undefined ? all : all.filter((one) => wants(one.function))).map(functionView);
+  }
+
+  /** What was measured of sets that have one of the functions that are wanted, and of those to be measured; absent: of all. */
+  quotas(wants?: (name: string) => boolean): LearnedQuota[] {
+    const isWanted = ({ jobs }: { jobs: readonly { function: string }[] }): boolean =>
+      wants === undefined || jobs.some((job) => wants(job.function));
+    const searches = new Map(this.searches().map((one) => [one.key, one]));
+    const measured: LearnedQuota[] = [];
+    for (const row of this.table.rows()) {
+      const key = rowKey(row);
+      if (isWanted(row)) measured.push(quotaView(row, searches.get(key)));
+      searches.delete(key);
+    }
+    return [...measured, ...[...searches.values()].filter(isWanted).map(unmeasuredView)];
+  }
+
+  /** Who tells of the searches for shares, from now on. */
+  showSearches(searches: () => readonly SearchedSet[]): void {
+    this.searches = searches;
+  }
+
+  /** The predictors in force that were learned. */
+  models(): LearnedModel[] {
+    return this.predictors.list().map(({ gpuType, mode, version, sampleCount }) => ({
+      ...{ gpuType, mode, version, sampleCount },
+    }));
+  }
+
+  /** What became of documents. */
+  get writes(): Readonly<SaveCounts> {
+    return this.documents.counts;
+  }
+
+  /** Forgets a function, `/namespace/action`, and all sets that it is in; returns whether anything was known of it. */
+  forgetFunction(name: string): boolean {
+    return this.forgetEverywhere({ what: 'function', name });
+  }
+
+  /** Forgets what was measured of a set, by its id; returns whether there was anything. */
+  forgetQuota(id: string): boolean {
+    return this.forgetEverywhere({ what: 'quota', name: id });
+  }
+
+  /** Forgets a predictor and the runs that it was learned from; returns whether there was anything. */
+  forgetModel(key: ModelKey): boolean {
+    return this.forgetEverywhere({ what: 'model', name: modelName(key) });
+  }
+
+  /** The controller that decides knows it, too, and has the documents. */
+  private forgetEverywhere(forgotten: Forgotten): boolean {
+    const { state, instance, logger } = this.parts;
+    const wasThere = this.forget(forgotten);
+    state?.publish(forgottenChannel, { ...forgotten, from: instance }).catch((error: unknown) => {
+      logger.error({ ...forgotten, error: String(error) }, 'other controllers were not told what is to be forgotten');
+    });
+    return wasThere;
+  }
+
+  private forget({ what, name }: Forgotten): boolean {
+    if (what === 'quota') return this.table.forget(name);
+    if (what === 'function') {
+      this.table.sawVersion(name, undefined);
+      this.curves.sawVersion(name, undefined);
+      return this.profiles.forget(name);
+    }
+    const wasThere = [this.predictors.deleteNamed(name), this.runs.forget(name)].includes(true);
+    this.documents.remove({ kind: 'model', name });
+    this.documents.remove({ kind: 'samples', name });
+    return wasThere;
+  }
+
+  /** Resolves once what was learned by now is written, or that has failed: it is tried again. */
+  saved(): Promise<void> {
+    return this.documents.flush();
+  }
+
+  /** Writes what is not written yet. */
+  async close(): Promise<void> {
+    await this.subscription?.close();
+    await this.documents.close();
+  }
+
+  /** What was learned before; where more has been learned since, both count. */
+  private takers(): Record<Exclude<LearnedKind, 'decisions'>, TakeText> {
+    const { profiles, table } = this;
+    return {
+      profile: (text, _, isChanged) => {
+        const profile = readProfile(JSON.parse(text));
+        if (isChanged) profiles.merge(profile);
+        else profiles.restore(profile);
+      },
+      samples: (text, _, isChanged) => this.runs.restore(text, isChanged),
+      demand: (text) => this.demands.restore(decodeWantedSet(text)),
+      curve: (text) => this.curves.restore(JSON.parse(text)),
+      model: (text) => void this.predictors.put(decodeModel(text)),
+      quota: (text, _, isChanged) => {
+        const row = readQuotaRow(JSON.parse(text));
+        if (isChanged) table.merge(row);
+        else table.restore(row);
+      },
+    };
+  }
+}
+
+/** The major version of a driver, `550.54.14`; 0 where it is not known. */
+function driverMajor(driver: string | undefined): number {
+  const major = Number.parseInt(driver ?? '', 10);
+  return Number.isInteger(major) ? major : 0;
+}

@@ -1,0 +1,82 @@
+import { Counter, Gauge } from 'prom-client';
+import type { Registry } from 'prom-client';
+import type { QuotaChoice } from '@gpuwhisk/gpu/share/quotas';
+import type { Learned } from './learned.js';
+
+/** Whether something measured was believed. */
+export type Taken = 'taken' | 'refused';
+
+/** What learning counts. */
+export interface LearningMetrics {
+  /** A measured run was offered to the predictors. */
+  sampled(outcome: Taken): void;
+  /** A measured set was offered to the table of shares. */
+  measured(outcome: Taken): void;
+  /** A predictor was learned anew, and is no worse than the one before. */
+  trained(outcome: Taken): void;
+  /** An attempt to search for the shares of a set is over. */
+  searched(outcome: 'done' | 'interrupted' | 'failed'): void;
+  /** The table was asked for the shares of a set. */
+  asked(source: QuotaChoice['source']): void;
+}
+
+/** The metrics of what is learned, in `registry`. */
+export function learningMetrics(registry: Registry, learned: Learned): LearningMetrics {
+  const registers = [registry];
+  const samples = new Counter({
+    name: 'gpuwhisk_gpu_samples_total',
+    help: 'Measured runs beside others that were offered to the predictors',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const sets = new Counter({
+    name: 'gpuwhisk_gpu_measured_sets_total',
+    help: 'Measured sets that were offered to the table of shares',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const models = new Counter({
+    name: 'gpuwhisk_gpu_models_total',
+    help: 'Predictors that were learned anew: taken, or refused as they predict worse',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const choices = new Counter({
+    name: 'gpuwhisk_gpu_quota_choices_total',
+    help: 'Sets whose shares were asked for, by where they came from',
+    labelNames: ['source'],
+    registers,
+  });
+  const searches = new Counter({
+    name: 'gpuwhisk_gpu_quota_searches_total',
+    help: 'Attempts to search for the shares of a set on an idle GPU: done, interrupted by work, or failed',
+    labelNames: ['outcome'],
+    registers,
+  });
+  new Gauge({
+    name: 'gpuwhisk_gpu_learned',
+    help: 'What is known: functions, measured sets, predictors',
+    labelNames: ['kind'],
+    registers,
+    collect() {
+      for (const [kind, count] of Object.entries(learned.counts())) this.set({ kind }, count);
+    },
+  });
+  new Counter({
+    name: 'gpuwhisk_gpu_learned_writes_total',
+    help: 'Documents of what was learned: saved, failed and to be tried again, or dropped as too many waited or another controller decides',
+    labelNames: ['outcome'],
+    registers,
+    collect() {
+      this.reset();
+      for (const [outcome, count] of Object.entries(learned.writes)) this.inc({ outcome }, count);
+    },
+  });
+  return {
+    sampled: (outcome) => samples.inc({ outcome }),
+    measured: (outcome) => sets.inc({ outcome }),
+    trained: (outcome) => models.inc({ outcome }),
+    searched: (outcome) => searches.inc({ outcome }),
+    asked: (source) => choices.inc({ source }),
+  };
+}

@@ -1,0 +1,123 @@
+import type { GpuNeed, GpuQueued, Rejection } from '@gpuwhisk/common/gpu';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import type { PlacementRequest } from '@gpuwhisk/gpu/place/least-loaded';
+import { inTurn } from '@gpuwhisk/gpu/order/earliest-deadline';
+import { shareOf } from '@gpuwhisk/gpu/share/share-of';
+
+/** An activation that waits for a GPU. */
+export interface WaitingActivation {
+  message: ActivationMessage;
+  need: GpuNeed;
+  request: PlacementRequest;
+  /** Monotonic ms: how long it waits does not depend on a clock that is set. */
+  arrivedMs: number;
+  /** Absent: best effort, from the beginning or since its deadline has passed. */
+  sloMs: number | undefined;
+  /** Why agents refused it so far. */
+  refusals: readonly string[];
+  /** By node that refused it, when, monotonic ms: what is known from before is out of date. */
+  refusedAtMs: ReadonlyMap<string, number>;
+  /** Ends the message that keeps it. */
+  done: () => void;
+}
+
+/** What an activation asks of a device. */
+export function requestOf({ action, user }: ActivationMessage, need: GpuNeed): PlacementRequest {
+  return {
+    action: `/${action.path}/${action.name}`,
+    namespace: user.namespace.name,
+    ...(need.batch > 1 && { subject: user.subject }),
+    share: shareOf(need),
+    gpus: need.gpus,
+    isolation: need.isolation,
+    ...(need.maxShareClass !== undefined && { isBounded: true }),
+    batch: need.batch,
+  };
+}
+
+/** Activations that wait for a GPU, each once. */
+export class GpuQueue {
+  private readonly waiting = new Map<string, WaitingActivation>();
+  /** As a policy has decided last: turns by id, and what each was not put on. */
+  private turns = new Map<string, number>();
+  private rejected = new Map<string, Rejection[]>();
+
+  get size(): number {
+    return this.waiting.size;
+  }
+
+  has(activationId: string): boolean {
+    return this.waiting.has(activationId);
+  }
+
+  /** In no particular order. */
+  [Symbol.iterator](): IterableIterator<WaitingActivation> {
+    return this.waiting.values();
+  }
+
+  /** Adds one; a message that comes twice ends with the first. */
+  add(one: WaitingActivation): void {
+    const id = one.message.activationId;
+    const known = this.waiting.get(id);
+    if (known === undefined) this.waiting.set(id, one);
+    else this.waiting.set(id, { ...known, done: () => [known, one].forEach(({ done }) => done()) });
+  }
+
+  remove({ message }: WaitingActivation): void {
+    this.waiting.delete(message.activationId);
+    this.rejected.delete(message.activationId);
+  }
+
+  /** Ends one that waits, if it does. */
+  end(activationId: string): void {
+    const found = this.waiting.get(activationId);
+    found?.done();
+    if (found !== undefined) this.remove(found);
+  }
+
+  /** Makes one best effort. */
+  demote(one: WaitingActivation): void {
+    this.waiting.set(one.message.activationId, { ...one, sloMs: undefined });
+  }
+
+  /** Those whose SLO has passed. */
+  late(nowMs: number): WaitingActivation[] {
+    return [...this.waiting.values()].filter(({ arrivedMs, sloMs }) => nowMs - arrivedMs > (sloMs ?? Infinity));
+  }
+
+  /** Those that have waited for as long as anybody may. */
+  spent(nowMs: number, maxWaitMs: number): WaitingActivation[] {
+    return [...this.waiting.values()].filter(({ arrivedMs }) => nowMs - arrivedMs >= maxWaitMs);
+  }
+
+  /** A policy has decided in which order they wait, and why each does; `ofOne`: it has looked at one of them only. */
+  decided(order: readonly string[], rejected: readonly ({ task: string } & Rejection)[], ofOne: boolean): void {
+    this.turns = new Map(order.map((id, at) => [id, at]));
+    if (!ofOne) this.rejected = new Map();
+    for (const { task, ...rejection } of rejected) {
+      const known = this.rejected.get(task);
+      if (known === undefined) this.rejected.set(task, [rejection]);
+      else known.push(rejection);
+    }
+  }
+
+  /** All of them in the order of their turn; those who came since a policy has decided are last. */
+  described(nowMs: number): GpuQueued[] {
+    const turnOf = ({ message }: WaitingActivation): number => this.turns.get(message.activationId) ?? this.turns.size;
+    const ordered = this.inTurn(nowMs).sort((one, other) => turnOf(one) - turnOf(other));
+    return ordered.map(({ message, request, need, arrivedMs, sloMs, refusals }, at) => ({
+      ...{ activationId: message.activationId, action: request.action, namespace: request.namespace },
+      ...{
+        position: at + 1,
+        waitedMs: Math.max(0, Math.floor(nowMs - arrivedMs)),
+        ...(sloMs !== undefined && { sloMs }),
+      },
+      ...{ memoryMiB: need.memoryMiB, gpus: need.gpus, refusals: [...refusals] },
+      rejected: this.rejected.get(message.activationId) ?? [],
+    }));
+  }
+
+  inTurn(nowMs: number): WaitingActivation[] {
+    return inTurn([...this.waiting.values()], nowMs);
+  }
+}

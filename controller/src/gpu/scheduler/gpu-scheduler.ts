@@ -1,0 +1,302 @@
+import { RecentIds } from '@gpuwhisk/common/activations/recent-ids';
+import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
+import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
+import type { Receipt } from '@gpuwhisk/common/bus/message-bus';
+import type { Config } from '@gpuwhisk/common/config';
+import { gpuRefused, noGpu, noSuchGpu, overloaded, sampleNotRun } from '@gpuwhisk/common/errors';
+import type { Decision, GpuNeed, GpuQueued, Placement } from '@gpuwhisk/common/gpu';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { Metrics } from '@gpuwhisk/common/metrics';
+import { unplacedTopic } from '@gpuwhisk/common/messages';
+import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { PlacementChoice } from '@gpuwhisk/gpu/place/least-loaded';
+import { capacityProblem } from '@gpuwhisk/gpu/view/places';
+import type { SchedulingEvent } from '@gpuwhisk/gpu/policies/policy';
+import { gpuMetrics } from '@gpuwhisk/common/gpu-metrics';
+import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
+import { isCopyOf } from '../handover/gpu-fence.js';
+import type { SampleRun } from '../../invoke/invoke-service.js';
+import { GpuEvents } from './gpu-events.js';
+import type { GpuHandover } from '../handover/gpu-handover.js';
+import { GpuIntake } from '../handover/gpu-intake.js';
+import { GpuPass } from './gpu-pass.js';
+import { GpuPlacer } from './gpu-placer.js';
+import type { GpuPlacerDependencies } from './gpu-placer.js';
+import { GpuPolicy } from './gpu-policy.js';
+import type { SampledPlace } from './gpu-policy.js';
+import { GpuQueue, requestOf } from './gpu-queue.js';
+import type { WaitingActivation } from './gpu-queue.js';
+import { GpuSweep } from '../handover/gpu-sweep.js';
+import { GpuRefuser } from './gpu-refuser.js';
+import type { OnRefused } from './gpu-refuser.js';
+
+/** Told of GPUs and MIG instances, by UUID, that work has come for; undefined: for any, somebody waits. */
+export type OnWanted = (gpus: readonly string[] | undefined) => void;
+
+/** What a GpuScheduler is made of. */
+export interface GpuSchedulerDependencies extends GpuPlacerDependencies {
+  store: ArtifactStore;
+  records: RecordWriter;
+  /** Which records are stored. */
+  recordLevels: RecordLevels;
+  logger: Logger;
+  metrics: Metrics;
+  /** The controller's number: what waits is in topic `gpu<number>`. */
+  instance: number;
+  options: Config['gpu'];
+  /** To the controller that decides; absent: this one does. */
+  handover?: GpuHandover;
+}
+
+/** How often an activation that was given back is decided again. */
+const maxAgain = 3;
+/** So many ids of activations that have ended, at least, are remembered. */
+const rememberedIds = 10_000;
+/** How often it is looked whether somebody waits in vain, ms. */
+const lookMs = 250;
+
+/**
+ * Sends activations that need a GPU to the invoker that has one for them. Those that must wait, and those that agents
+ * gave back, are in a durable topic meanwhile: each is done there when an invoker's topic has it or its end is recorded.
+ */
+export class GpuScheduler {
+  private readonly queue = new GpuQueue();
+  private readonly placer: GpuPlacer;
+  /** Absent: the earliest deadline first, to the least loaded GPU. */
+  private readonly policy: GpuPolicy | undefined;
+  private readonly topic: string;
+  private readonly metrics: GpuMetrics;
+  /** Activations that have ended: no copy of theirs may run. */
+  private readonly over = new RecentIds(rememberedIds);
+  private readonly refuser: GpuRefuser;
+  private readonly passes: GpuPass;
+  private readonly intake: GpuIntake;
+  private readonly sweep: GpuSweep;
+  private readonly events = new GpuEvents();
+  private onWanted: OnWanted = () => undefined;
+  private passSet = false;
+  private lookSet = false;
+  private closed = false;
+
+  constructor(private readonly dependencies: GpuSchedulerDependencies) {
+    this.placer = new GpuPlacer(dependencies);
+    const { placer } = this;
+    const { clock, learned, options } = dependencies;
+    if (options.policy !== 'least-loaded') {
+      this.policy = new GpuPolicy({ placer, clock, learned, options });
+    }
+    this.topic = unplacedTopic(dependencies.instance);
+    this.metrics = gpuMetrics(dependencies.metrics.registry, () => this.queue.size);
+    const parts = { ...dependencies, queue: this.queue, placer: this.placer, metrics: this.metrics };
+    this.refuser = new GpuRefuser({ ...parts, over: this.over });
+    const onPlaced = ({ slice, devices }: Placement): void => this.onWanted(slice === undefined ? devices : [slice]);
+    const isOver = (activationId: string): boolean => this.over.has(activationId);
+    this.passes = new GpuPass({ ...parts, policy: this.policy, refuser: this.refuser, isOver, onPlaced });
+    // What is heard of so late says nothing about how long it ran.
+    const ended = (activationId: string): void => this.ended(activationId, false);
+    this.sweep = new GpuSweep({ ...dependencies, placer, ended });
+    this.intake = new GpuIntake({
+      ...dependencies,
+      topic: this.topic,
+      isSettled: (message) => this.isSettled(message),
+      dropSample: (message, reason) => {
+        this.policy?.returned(message.activationId);
+        this.refuser.dropSample(message, reason);
+      },
+      enqueue: (unplaced, done) => this.enqueue(unplaced, done),
+    });
+    dependencies.table.onRow((node) => {
+      for (const lost of this.placer.settle(node)) this.policy?.lost(lost);
+      this.policy?.seen(node);
+      this.passSoon({ kind: 'timer' });
+    });
+  }
+
+  /** Takes up what waits; the topic must exist. */
+  async open(onRefused: OnRefused): Promise<void> {
+    this.refuser.tell(onRefused);
+    await this.intake.open();
+    if (this.dependencies.handover !== undefined) this.sweep.open();
+    await this.dependencies.handover?.open({
+      take: (delivery) => this.intake.takeOfOthers(delivery),
+      lost: () => this.handOver(),
+      ended: (activationId, succeeded) => this.ended(activationId, succeeded),
+      refused: onRefused,
+    });
+  }
+
+  /** Leaves what waits to the next life. */
+  async close(): Promise<void> {
+    this.closed = true;
+    this.passes.close();
+    this.sweep.close();
+    await this.dependencies.handover?.close();
+    await this.intake.close();
+  }
+
+  /** Activations that wait. */
+  get waiting(): number {
+    return this.queue.size;
+  }
+
+  /** Activations that were sent to a GPU and have not ended, as far as is known here. */
+  get reserved(): number {
+    return this.placer.reserved;
+  }
+
+  /** Those who wait, in the order of their turn. */
+  queued(): GpuQueued[] {
+    return this.queue.described(this.dependencies.clock.monotonicMs());
+  }
+
+  /** The last decisions, the last one first. */
+  decisions(): Decision[] {
+    return this.placer.decisions();
+  }
+
+  /** Refuses what no GPU of the cluster can serve. Throws ApiError (503). */
+  check(need: GpuNeed): void {
+    const nodes = this.dependencies.table.nodes();
+    if (!nodes.some(({ devices }) => devices.length > 0)) throw noGpu();
+    const problem = capacityProblem(nodes, need);
+    if (problem !== undefined) throw noSuchGpu(problem);
+    if (this.closed || (!this.placer.isEntitled && this.dependencies.handover === undefined)) throw overloaded();
+  }
+
+  /** Sends an activation to an invoker, or has it wait. Throws TopicFullError, or another Error if the log has failed. */
+  submit(message: ActivationMessage, need: GpuNeed): Receipt {
+    const { handover } = this.dependencies;
+    if (handover?.isElsewhere) return handover.send({ activation: message });
+    const request = requestOf(message, need);
+    // Those who wait have their turn first, and a policy looks at all of them together.
+    const isFree = this.queue.size === 0 && this.policy === undefined;
+    const choice: PlacementChoice = isFree ? this.placer.place(request) : { rejected: [] };
+    if (choice.placement !== undefined) return this.passes.send(message, need, request, choice);
+    const unplaced: UnplacedMessage = { activation: message };
+    const receipt = this.dependencies.bus.send(this.topic, unplaced as unknown as JsonObject);
+    this.placer.note(message, choice, this.queue.size === 0 ? 'it waits' : 'it waits behind others');
+    return receipt;
+  }
+
+  /**
+   * Sends a sample to the GPU that it is to be measured on. Throws ApiError (503) where that has no room for it, work waits
+   * or another controller decides, TopicFullError, or another Error if the log has failed.
+   */
+  submitSample(message: ActivationMessage, need: GpuNeed, sample: SampleRun): Receipt {
+    const { policy, placer } = this;
+    if (policy === undefined || this.queue.size > 0 || this.closed || !placer.isEntitled) throw overloaded();
+    const { request, choice } = policy.placeSample(message, need, sample);
+    if (choice.placement === undefined) {
+      const { reason = 'it is not there' } = choice.rejected.find(({ what }) => what === sample.gpu) ?? {};
+      throw sampleNotRun(reason);
+    }
+    try {
+      const { maxMs } = sample;
+      return placer.send({ ...message, sample: { maxMs } }, need, request, choice, 'a sample was placed');
+    } catch (error) {
+      policy.returned(message.activationId);
+      throw error;
+    }
+  }
+
+  /** The GPUs that samples could be measured on; none where no policy decides, or another controller does. */
+  sampledPlaces(): SampledPlace[] {
+    return this.placer.isEntitled ? (this.policy?.sampledPlaces() ?? []) : [];
+  }
+
+  /** Has `listener` told when work comes for GPUs. */
+  tellWanted(listener: OnWanted): void {
+    this.onWanted = listener;
+  }
+
+  /** An activation's run is over; whether it has succeeded decides whether its time counts. */
+  ended(activationId: string, succeeded: boolean): void {
+    this.over.add(activationId);
+    this.dependencies.handover?.ended(activationId, succeeded);
+    const { slice, devices = [] } = this.placer.placementOf(activationId) ?? {};
+    const gpu = slice ?? devices[0];
+    this.placer.ended(activationId);
+    this.policy?.ended(activationId, succeeded);
+    // Its invoker had it from an earlier life, and ended it.
+    this.queue.end(activationId);
+    this.passSoon(gpu === undefined ? { kind: 'timer' } : { kind: 'completion', task: activationId, gpu });
+  }
+
+  /** Another controller decides from now on: it gets what waits here. */
+  private handOver(): void {
+    this.policy?.handedOver();
+    this.intake.termEnded();
+    for (const waiting of [...this.queue]) {
+      this.queue.remove(waiting);
+      this.intake.handOver(waiting);
+    }
+  }
+
+  /** Whether an activation that comes has ended, or runs where another copy of it was sent. */
+  private isSettled(message: ActivationMessage): boolean {
+    const { activationId } = message;
+    if (this.over.has(activationId)) return true;
+    const sent = this.placer.placementOf(activationId);
+    return sent !== undefined && !isCopyOf(message, sent);
+  }
+
+  private enqueue({ activation: given, refused }: UnplacedMessage, done: () => void): void {
+    const { gpu: placement, gpuRefusals = [], ...message } = given;
+    const { activationId, gpuNeed: need } = message;
+    if (need === undefined) throw new Error(`activation ${activationId} waits for a GPU and asks for none`);
+    const { clock } = this.dependencies;
+    const waiting: WaitingActivation = {
+      message,
+      need,
+      request: requestOf(message, need),
+      // It may have arrived in an earlier life.
+      arrivedMs: clock.monotonicMs() - Math.max(0, clock.now() - message.transid[1]),
+      sloMs: need.sloMs,
+      refusals: gpuRefusals,
+      refusedAtMs: new Map(),
+      done,
+    };
+    // It comes back from where it was sent.
+    if (placement !== undefined) {
+      this.placer.returned(activationId);
+      this.policy?.returned(activationId);
+    }
+    if (refused !== undefined) {
+      waiting.refusals = [...gpuRefusals, refused];
+      if (placement) waiting.refusedAtMs = new Map([[placement.invoker, this.dependencies.clock.monotonicMs()]]);
+      this.metrics.decided('returned');
+      this.placer.note(message, { rejected: [] }, `its agent refused: ${refused}`);
+    }
+    this.queue.add(waiting);
+    if (waiting.refusals.length > maxAgain)
+      this.refuser.refuse(waiting, gpuRefused(waiting.refusals.length, refused ?? ''));
+    // One that comes back may have left room where it was.
+    else this.passSoon(refused === undefined ? { kind: 'arrival', task: activationId } : { kind: 'timer' });
+  }
+
+  private passSoon(event: SchedulingEvent): void {
+    if (this.queue.size === 0) return;
+    this.events.add(event);
+    if (this.passSet) return;
+    this.passSet = true;
+    this.dependencies.clock.defer(() => {
+      this.passSet = false;
+      this.pass();
+    });
+  }
+
+  /** Places those whose turn it is and for whom there is room, and ends those who waited in vain. */
+  private pass(): void {
+    if (this.closed) return;
+    this.passes.run(this.events.take());
+    if (this.queue.size > 0) this.onWanted(undefined);
+    if (this.queue.size === 0 || this.lookSet) return;
+    this.lookSet = true;
+    this.dependencies.clock.setBackgroundTimer(lookMs, () => {
+      this.lookSet = false;
+      this.passSoon({ kind: 'timer' });
+    });
+  }
+}

@@ -1,0 +1,59 @@
+import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
+import type { GpuState, RunningTask, Task } from '@gpuwhisk/gpu/policies/policy';
+import type { PlacementView } from '@gpuwhisk/gpu/place/least-loaded';
+import { byPlace, occupancyOf } from '@gpuwhisk/gpu/view/occupancy';
+import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';
+import { placeId, placesOf } from '@gpuwhisk/gpu/view/places';
+import type { Place } from '@gpuwhisk/gpu/view/places';
+
+/** A place as a policy sees it, with who is there. */
+export interface SeenPlace {
+  place: Place;
+  occupants: Occupant[];
+  gpu: GpuState;
+}
+
+/** What is known of an activation that runs. */
+export type KnownRun = (activationId: string) => Pick<RunningTask, 'task' | 'startedAt'> | undefined;
+
+/** The healthy places of a view, as policies see them. */
+export function seenPlaces(view: PlacementView, known: KnownRun): SeenPlace[] {
+  const reservations = byPlace(view.reservations);
+  return placesOf(view.nodes).flatMap((place) => {
+    if (place.status?.health.state !== 'healthy') return [];
+    const id = placeId(place);
+    const here = reservations.get(id) ?? [];
+    const { occupants, foreignMiB } = occupancyOf(place, here);
+    const { node, device, slice } = place;
+    const gpu: GpuState = {
+      ...{ id, node: node.invoker, type: gpuTypeOf(device, slice), mode: device.mode },
+      memoryMiB: Math.max(0, place.capacityMiB - foreignMiB),
+      running: occupants
+        .filter(({ users }) => users > 0)
+        .map((one) => runningIn(one, activationsIn(place, one, here), known, view.at)),
+      idle: occupants
+        .filter(({ users, action }) => users === 0 && action !== undefined)
+        .map(({ action = '', namespace = '', shareClass, memoryMiB }) => ({
+          ...{ function: action, namespace, share: shareClass / 100, memoryMiB },
+        })),
+    };
+    return [{ place, occupants, gpu }];
+  });
+}
+
+/** What runs in an instance as its agent tells, and what was sent there since. */
+function activationsIn({ node }: Place, { id, container }: Occupant, here: readonly Reservation[]): string[] {
+  const told = node.residents.find((one) => one.container === container)?.activations ?? [id];
+  const sent = here.filter(({ reuses, ended }) => reuses === id && !ended).map(({ activationId }) => activationId);
+  return [...told, ...sent];
+}
+
+function runningIn(occupant: Occupant, activations: readonly string[], known: KnownRun, at: number): RunningTask {
+  const { id, action = '', namespace = '', memoryMiB, shareClass } = occupant;
+  const run = activations.map(known).find((one) => one !== undefined);
+  const unknown: Task = {
+    ...{ id, function: action, version: '', namespace, batch: 1, gpus: 1, arrivedAt: at, class: 'inference' },
+    memoryMiB,
+  };
+  return { task: { ...(run?.task ?? unknown), memoryMiB }, share: shareClass / 100, startedAt: run?.startedAt ?? at };
+}

@@ -1,0 +1,219 @@
+import type { Config } from '@gpuwhisk/common/config';
+import { isApiError } from '@gpuwhisk/common/errors';
+import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import type { JsonValue } from '@gpuwhisk/common/json';
+import type { JobAttempt, JobBody, JobHandler, Jobs } from '@gpuwhisk/common/jobs/jobs';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { quotaSearchBody, quotaSearchJob, quotaSearchKind } from '@gpuwhisk/gpu/share/search-job';
+import type { QuotaSearchRequest } from '@gpuwhisk/gpu/share/search-job';
+import type { WantedSet } from '@gpuwhisk/gpu/share/set-demands';
+import type { GpuScheduler } from '../scheduler/gpu-scheduler.js';
+import type { Learned } from '../learning/learned.js';
+import { unlessAborted } from './abortable.js';
+import { IdleGpus } from './idle-gpus.js';
+import { SampleMeasures } from './sample-measures.js';
+import type { SampleRunner } from './sample-runner.js';
+import type { Sample, SampleSource } from './sample-source.js';
+import { SearchBoard } from './search-board.js';
+
+/** What searches are made with. */
+export interface QuotaSearchesParts {
+  learned: Learned;
+  jobs: Jobs;
+  scheduler: Pick<GpuScheduler, 'sampledPlaces' | 'tellWanted' | 'waiting'>;
+  source: Pick<SampleSource, 'of'>;
+  runner: Pick<SampleRunner, 'alone' | 'together'>;
+  clock: Clock;
+  random: Random;
+  logger: Logger;
+  options: Config['gpu']['search'];
+}
+
+const lookMs = 1000;
+/** Searches at once here, each on a GPU of its own. */
+const concurrency = 4;
+/** For one attempt, ms. */
+const timeoutMs = 15 * 60_000;
+/** How long an attempt waits for its GPU, ms, and how often it looks. */
+const [idleWaitMs, idleLookMs] = [30_000, 250];
+/** After a search has failed, ms, until the next one for its set. */
+const afterFailureMs = 10 * 60_000;
+
+/**
+ * Looks for the shares that serve sets best which were formed often (FaaShare's online phase, section VII-B): on GPUs that
+ * idle it runs samples of their functions together, one job a set, until real work wants the GPU.
+ */
+export class QuotaSearches {
+  private readonly idle = new IdleGpus();
+  private readonly board: SearchBoard;
+  /** By GPU that a search has, the set's key. */
+  private readonly searched = new Map<string, string>();
+  /** Sets whose job runs here. */
+  private readonly here = new Set<string>();
+  private handler: JobHandler | undefined;
+  private readonly measures: SampleMeasures;
+  private timer: Timer | undefined;
+  private isLooking = false;
+  private closed = false;
+
+  constructor(private readonly parts: QuotaSearchesParts) {
+    this.board = new SearchBoard(parts.jobs, parts.learned, parts.source);
+    this.measures = new SampleMeasures({ ...parts, maxSampleMs: parts.options.maxSampleMs });
+  }
+
+  /** From now on takes up jobs and looks for idle GPUs, while this controller decides. */
+  open(): void {
+    const { scheduler, learned } = this.parts;
+    scheduler.tellWanted((gpus) => this.wanted(gpus));
+    learned.showSearches(() => this.board.all(this.searched, this.here));
+    this.lookLater();
+  }
+
+  /** Looks no more; the jobs go on until they are closed. */
+  close(): void {
+    this.closed = true;
+    this.timer?.cancel();
+  }
+
+  /** Work has come for GPUs, or waits for any of them: searches give way at once. */
+  private wanted(gpus: readonly string[] | undefined): void {
+    const nowMs = this.parts.clock.monotonicMs();
+    const places = gpus ?? this.parts.scheduler.sampledPlaces().map(({ gpu }) => gpu.id);
+    this.idle.busy(places, nowMs);
+    for (const gpu of places) if (this.searched.has(gpu)) this.parts.jobs.interrupt(resourceOf(gpu));
+  }
+
+  private lookLater(): void {
+    this.timer = this.parts.clock.setBackgroundTimer(lookMs, () => {
+      this.look();
+      this.lookLater();
+    });
+  }
+
+  private look(): void {
+    const { scheduler, clock, logger } = this.parts;
+    const places = scheduler.sampledPlaces();
+    this.idle.look(places, scheduler.waiting > 0, clock.monotonicMs());
+    if (this.isLooking) return;
+    this.isLooking = true;
+    this.handleWhere(places.length > 0)
+      .then(() => this.submitNext())
+      // The next look tries again.
+      .catch((error: unknown) => logger.info({ reason: String(error) }, 'no search for shares was begun'))
+      .finally(() => (this.isLooking = false));
+  }
+
+  /** Jobs run here only while this controller sees GPUs that it decides about. */
+  private async handleWhere(isDecider: boolean): Promise<void> {
+    const { jobs } = this.parts;
+    if (this.closed || isDecider === (this.handler !== undefined)) return;
+    if (isDecider) {
+      const body: JobBody = (payload, attempt) => this.search(payload, attempt);
+      this.handler = jobs.handle(quotaSearchKind, { concurrency, timeoutMs }, body);
+      return;
+    }
+    const { handler } = this;
+    this.handler = undefined;
+    await handler?.close();
+  }
+
+  /** Has the sets searched for that were asked for most, on GPUs that nobody uses. */
+  private async submitNext(): Promise<void> {
+    const { learned, clock, options } = this.parts;
+    if (this.handler === undefined) return;
+    const pending = await this.board.refresh();
+    for (const [gpu, key] of this.searched) if (!pending.has(key) && !this.here.has(key)) this.searched.delete(gpu);
+    const now = clock.now();
+    for (const wanted of learned.demands.list()) {
+      if (wanted.asked < options.minAsked || this.closed) return;
+      if (pending.has(wanted.key)) continue;
+      if (!learned.table.wantsSearch(wanted.set, wanted.gpuType, wanted.mode)) learned.demands.forget(wanted.key);
+      else if (!this.board.hasFailedSince(wanted.key, now - afterFailureMs)) await this.submit(wanted, now);
+    }
+  }
+
+  private async submit(wanted: WantedSet, now: number): Promise<void> {
+    const { learned, jobs, clock, options } = this.parts;
+    const samples = await this.board.samplesOf(wanted, now);
+    if (samples === undefined) return;
+    const memoryMiB = samples.reduce((sum, sample) => sum + sample.memoryMiB, 0);
+    const place = this.idle
+      .since(options.idleMs, clock.monotonicMs())
+      .find(({ gpu }) => isFor(wanted, gpu) && gpu.memoryMiB >= memoryMiB && !this.searched.has(gpu.id));
+    if (place === undefined || this.closed) return;
+    const gpu = place.gpu.id;
+    // Before it runs; the next look forgets it if it was not taken.
+    this.searched.set(gpu, wanted.key);
+    await jobs.submit(quotaSearchJob({ ...wanted, gpu }));
+    learned.demands.restart(wanted.key);
+  }
+
+  /** The body of a job. */
+  private async search(payload: JsonValue, attempt: JobAttempt): Promise<void> {
+    const { set, gpu, gpuType, mode } = payload as unknown as QuotaSearchRequest;
+    const { learned, logger, jobs } = this.parts;
+    const { signal } = attempt;
+    const { key } = quotaSearchJob({ set, gpu, gpuType, mode, maxSlowdowns: set.map(() => Infinity) });
+    this.searched.set(gpu, key);
+    this.here.add(key);
+    try {
+      const samples: Sample[] = [];
+      for (const job of set) {
+        const sample = await this.parts.source.of(job);
+        // Its owner has changed it: nobody asks for this set any more.
+        if (typeof sample === 'string') {
+          logger.info({ function: job.function, reason: sample }, 'a search for shares was given up');
+          return;
+        }
+        samples.push(sample);
+      }
+      await this.whenIdle(gpu, signal);
+      const on = { gpu, gpuType, mode, signal };
+      for (const sample of samples) await this.measures.profile(sample, on);
+      await learned.saved();
+      const { profiles } = learned.curves;
+      await quotaSearchBody({
+        table: learned.table,
+        priorOf: (job) => profiles.priorOf(job, gpuType, mode, learned.predictors.predictor({ gpuType, mode })),
+        hyperOf: () => profiles.hyperOf(gpuType, mode),
+        driverMajorOf: (one) => learned.driverOf(one),
+        saved: () => learned.saved(),
+        measure: (_, shares) => this.measures.together(set, samples, shares, on),
+        random: this.parts.random,
+      })(payload, attempt);
+      learned.demands.forget(key);
+      learned.metrics.searched('done');
+      logger.info({ set: key, gpu }, 'a search for shares has ended');
+    } catch (error) {
+      // It is no fault of the samples that they could not be run there now.
+      if (isApiError(error) && error.status === 503) jobs.interrupt(resourceOf(gpu));
+      learned.metrics.searched(signal.aborted ? 'interrupted' : 'failed');
+      throw error;
+    } finally {
+      this.here.delete(key);
+    }
+  }
+
+  /** Waits until a GPU has idled for long enough and nothing is there; gives it up where that takes too long. */
+  private async whenIdle(gpu: string, signal: AbortSignal): Promise<void> {
+    const { clock, scheduler, options, jobs } = this.parts;
+    const untilMs = clock.monotonicMs() + idleWaitMs;
+    for (;;) {
+      const nowMs = clock.monotonicMs();
+      const place = this.idle.since(options.idleMs, nowMs).find((one) => one.gpu.id === gpu);
+      const isEmpty = scheduler.sampledPlaces().some((one) => one.gpu.id === gpu && one.gpu.running.length === 0);
+      if (place !== undefined && isEmpty) return;
+      if (nowMs >= untilMs) {
+        jobs.interrupt(resourceOf(gpu));
+        throw new Error(`${gpu} is in use`);
+      }
+      await unlessAborted(signal, () => new Promise<void>((done) => void clock.setBackgroundTimer(idleLookMs, done)));
+    }
+  }
+}
+
+const resourceOf = (gpu: string): string => `gpu/${gpu}`;
+const isFor = (wanted: WantedSet, gpu: { type: string; mode: DeviceMode }): boolean =>
+  wanted.gpuType === gpu.type && wanted.mode === gpu.mode;
