@@ -1,4 +1,4 @@
-import { needMiB } from '../policies/rooms.js';
+import { needMiB } from '../place/room.js';
 import { add, copyOf, hasRoom, memberOf, outlookOf, remove } from './sub-queue.js';
 import type { Member, SubQueue } from './sub-queue.js';
 

@@ -25,7 +25,7 @@ export function joinIfBetter(queue: SubQueue, task: Task, prospect: Prospect, mi
   add(tried, member);
   const after = outlookOf(tried);
   if (after.late > before.late) return false;
-  if (queue.clients > 0) {
+  if (queue.busy > 0) {
     if (after.lastAt > Math.max(prospect.horizonAt, before.lastAt)) return false;
     const isBetter = after.rate >= before.rate + minGain && !isDear(member, before, after, prospect);
     if (!isBetter && canWait(member, before)) return false;

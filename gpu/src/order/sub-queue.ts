@@ -1,8 +1,8 @@
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import { deadlineAt } from '../policies/policy.js';
 import type { GpuState, RunningTask, Task } from '../policies/policy.js';
-import { needMiB, obstacle, occupy } from '../policies/rooms.js';
-import type { Room } from '../policies/rooms.js';
+import { emptyRoomOf, obstacle, occupy, vacate } from '../place/room.js';
+import type { Room } from '../place/room.js';
 import type { Progress } from './progress.js';
 import type { SetPredictions } from './set-predictions.js';
 
@@ -61,17 +61,23 @@ export function firstQueueOn(room: Room, predictions: SetPredictions, at: number
 
 /** Spelled out: copying the fields of one object into another takes ten times as long, and every decision makes dozens. */
 function queueIn(
-  { gpu, freeMiB, load, clients }: Room,
+  room: Room,
   predictions: SetPredictions,
   startsAt: number,
   running: readonly RunningTask[],
   residents: Member[] | undefined,
 ): SubQueue {
   return {
-    gpu,
-    freeMiB,
-    load,
-    clients,
+    gpu: room.gpu,
+    load: room.load,
+    mode: room.mode,
+    health: room.health,
+    capacityMiB: room.capacityMiB,
+    availableMiB: room.availableMiB,
+    clients: room.clients,
+    busy: room.busy,
+    workloads: room.workloads,
+    staying: room.staying,
     predictions,
     startsAt,
     running,
@@ -105,7 +111,7 @@ export function residentsOf(queue: SubQueue): Member[] {
 
 /** A sub-queue that has a GPU to itself from `startsAt` on. */
 export function laterQueueOn({ gpu, predictions }: SubQueue, startsAt: number): SubQueue {
-  return queueIn({ gpu, freeMiB: gpu.memoryMiB, load: 0, clients: 0 }, predictions, startsAt, [], []);
+  return queueIn(emptyRoomOf(gpu), predictions, startsAt, [], []);
 }
 
 /** A copy that can be filled without the original's changing. */
@@ -171,9 +177,7 @@ export function add(queue: SubQueue, member: Member): void {
 
 export function remove(queue: SubQueue, member: Member): void {
   queue.members.splice(queue.members.indexOf(member), 1);
-  queue.freeMiB += needMiB(member.task, queue.gpu);
-  queue.load -= member.share;
-  queue.clients -= 1;
+  vacate(queue, member.task, member.share);
   queue.outlook = undefined;
 }
 

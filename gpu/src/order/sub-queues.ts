@@ -1,6 +1,6 @@
 import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { Task, TaskRejection } from '../policies/policy.js';
-import { gangFor, obstacle, roomsToKeep } from '../policies/rooms.js';
+import { gangFor, obstacle, roomsToKeep } from '../place/room.js';
 import type { Holdings } from './holdings.js';
 import { joinIfBetter } from './joining.js';
 import type { Prospect } from './joining.js';
@@ -130,7 +130,7 @@ export class FirstQueues {
   /** The sub-queues that a task can be put into, the best one first. */
   private fitting(task: Task): SubQueue[] {
     const fit: { queue: SubQueue; load: number; isWarm: boolean }[] = [];
-    const isLastEmpty = this.queues.filter(({ clients }) => clients === 0).length === 1;
+    const isLastEmpty = this.queues.filter(({ busy }) => busy === 0).length === 1;
     for (const queue of this.queues) {
       const problem = this.kept.has(queue) ? keptForAnother : (obstacle(queue, task) ?? this.closed(queue));
       if (problem !== undefined) {
@@ -141,17 +141,19 @@ export class FirstQueues {
       const load = queue.load + share;
       const { maxLoad, maxLoadOver } = this.options;
       const isOver = this.holdings.isOver(task, share) && load > maxLoadOver;
-      if (queue.clients === 0 && isLastEmpty && this.holdings.isFarOver(task, share)) {
+      if (queue.busy === 0 && isLastEmpty && this.holdings.isFarOver(task, share)) {
         this.reject(task, queue, keptForOthers);
         continue;
       }
-      if (queue.clients > 0 && (load > maxLoad || isOver)) {
+      if (queue.busy > 0 && (load > maxLoad || isOver)) {
         this.reject(task, queue, { reason: 'its SMs are given away', numbers: { load: queue.load, share } });
         continue;
       }
       fit.push({ queue, load, isWarm: load <= 1 && isWarmOn(queue.gpu, task) });
     }
-    fit.sort((a, b) => Number(b.isWarm) - Number(a.isWarm) || a.load - b.load || b.queue.freeMiB - a.queue.freeMiB);
+    fit.sort(
+      (a, b) => Number(b.isWarm) - Number(a.isWarm) || a.load - b.load || b.queue.availableMiB - a.queue.availableMiB,
+    );
     return fit.map(({ queue }) => queue);
   }
 
@@ -171,7 +173,7 @@ const keptForAnother = { reason: 'kept for one that waits for longer', numbers: 
 /** Why a task does not pass beside what is in a sub-queue. */
 function foreseen(queue: SubQueue): Pick<Rejection, 'reason' | 'numbers'> {
   const { rate } = outlookOf(queue);
-  return { reason: 'a deadline would be missed, or too little gained', numbers: { beside: queue.clients, rate } };
+  return { reason: 'a deadline would be missed, or too little gained', numbers: { beside: queue.busy, rate } };
 }
 
 /**

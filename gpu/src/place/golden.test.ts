@@ -5,47 +5,38 @@ import { expect, test } from '@jest/globals';
 import type { NodeStatus } from '@gpuwhisk/common/gpu';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { placeLeastLoaded, placesToKeep } from './least-loaded.js';
-import type { PlacementView } from './least-loaded.js';
-import { settleReservations } from '../view/occupancy.js';
-import type { Reservation } from '../view/occupancy.js';
+import type { PlacementLimits } from './least-loaded.js';
+import { Ledger } from '../view/ledger.js';
+import type { Occupant } from '../view/occupancy.js';
 import { walkCluster } from './random-cluster.js';
 import type { PlacerOnTrial } from './random-cluster.js';
 
 const seeds = Array.from({ length: 60 }, (_, at) => at + 1);
 
-function leastLoaded(): PlacerOnTrial {
-  const rows = new Map<string, NodeStatus>();
-  let reservations: Reservation[] = [];
-  const view = (kept: ReadonlySet<string>): PlacementView => ({
-    nodes: [...rows.values()].sort((one, other) => (one.invoker < other.invoker ? -1 : 1)),
-    ...{ reservations, kept, epoch: 1, at: 0 },
-  });
+function leastLoaded(ledger = new Ledger()): PlacerOnTrial {
+  const limits = (kept: ReadonlySet<string>): PlacementLimits => ({ kept, isOpen: () => true });
   return {
-    heard(node) {
-      rows.set(node.invoker, node);
-      reservations = settleReservations(reservations, node);
-    },
-    silent: (invoker) => void rows.delete(invoker),
+    heard: (node) => void ledger.heard(node, 0),
+    silent: (invoker) => ledger.silent(invoker),
     place(activationId, request, kept) {
-      const choice = placeLeastLoaded(view(kept), request);
+      const choice = placeLeastLoaded(ledger, request, limits(kept), { epoch: 1, at: 0 });
       const { placement, reuses } = choice;
       const { action, namespace, subject, isolation } = request;
       if (placement !== undefined) {
-        reservations.push({
-          ...{ activationId, action, namespace, isolation, placement, ended: false },
-          ...(subject !== undefined && { subject }),
-          ...(reuses !== undefined && { reuses }),
-        });
+        ledger.hold(
+          {
+            ...{ activationId, action, namespace, isolation, placement, ended: false },
+            ...(subject !== undefined && { subject }),
+            ...(reuses !== undefined && { reuses }),
+          },
+          Infinity,
+        );
       }
       return choice;
     },
-    placesToKeep: (request, kept) => placesToKeep(view(kept), request),
-    ended(id) {
-      reservations = reservations.map((one) => (one.activationId === id ? { ...one, ended: true } : one));
-    },
-    returned(id) {
-      reservations = reservations.filter(({ activationId }) => activationId !== id);
-    },
+    placesToKeep: (request, kept) => placesToKeep(ledger, request, limits(kept)),
+    ended: (id) => ledger.end(id),
+    returned: (id) => ledger.release(id),
   };
 }
 
@@ -68,4 +59,40 @@ test('the least loaded place is found where it was', () => {
   // For a change that is meant to change them, and says why.
   if (process.env['GOLDEN_UPDATE'] === '1') writeFileSync(kept, `${JSON.stringify(found, undefined, 2)}\n`);
   expect(found).toEqual(JSON.parse(readFileSync(kept, 'utf8')));
+});
+
+/** The accounts, with those who are on each place in the order of their names. */
+function countedIn(ledger: Ledger): unknown {
+  const byId = (all: readonly object[]): unknown =>
+    (all as readonly Occupant[]).toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  return ledger.accounts().map(({ occupants, staying, ...sums }) => ({
+    ...{ ...sums, occupants: byId(occupants), staying: byId(staying) },
+  }));
+}
+
+test('accounts that are kept up to date are those that are counted from nothing', () => {
+  for (const seed of seeds.slice(0, 20)) {
+    const kept = new Ledger();
+    const rows = new Map<string, NodeStatus>();
+    const placer = leastLoaded(kept);
+    const watched: PlacerOnTrial = {
+      ...placer,
+      heard(node) {
+        rows.set(node.invoker, node);
+        placer.heard(node);
+      },
+      silent(invoker) {
+        rows.delete(invoker);
+        placer.silent(invoker);
+      },
+    };
+    walkCluster(seededRandom(seed), watched, 200, () => {
+      const fresh = new Ledger();
+      for (const account of kept.accounts()) {
+        for (const one of kept.heldOn(account.id)) fresh.hold({ ...one }, Infinity);
+      }
+      for (const row of rows.values()) fresh.heard(row, 0);
+      expect(countedIn(kept)).toEqual(countedIn(fresh));
+    });
+  }
 });

@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Device, DeviceMode, DeviceStatus, NodeStatus, Resident, Share } from '@gpuwhisk/common/gpu';
-import { placeLeastLoaded, placesToKeep } from './least-loaded.js';
-import type { PlacementChoice, PlacementRequest, PlacementView } from './least-loaded.js';
-import { occupancyOf, settleReservations } from '../view/occupancy.js';
+import { Ledger } from '../view/ledger.js';
+import * as leastLoaded from './least-loaded.js';
+import type { PlacementChoice, PlacementRequest } from './placement-request.js';
 import type { Reservation } from '../view/occupancy.js';
-import { capacityProblem, placesOf } from '../view/places.js';
+import { capacityProblem } from '../view/places.js';
 
 const shareOf = (percent: 10 | 20 | 50 | 100, memoryMiB: number): Share => ({
   shareClass: percent,
@@ -35,8 +35,9 @@ const resident = (container: string, on: string, changes: Partial<Resident> = {}
   ...changes,
 });
 
-const request = (changes: Partial<PlacementRequest> = {}): PlacementRequest => ({
-  ...{ action: '/alice/a', namespace: 'alice', share: shareOf(20, 1000), gpus: 1, isolation: 'namespace', batch: 1 },
+const request = ({ share = shareOf(20, 1000), ...changes }: Partial<PlacementRequest> = {}): PlacementRequest => ({
+  ...{ action: '/alice/a', namespace: 'alice', gpus: 1, isolation: 'namespace', isBounded: false, batch: 1 },
+  ...{ share, memoryMiB: share.memoryMiB },
   ...changes,
 });
 
@@ -46,10 +47,34 @@ const reservation = (on: string, changes: Partial<Reservation> = {}): Reservatio
   ...changes,
 });
 
+interface PlacementView {
+  nodes: NodeStatus[];
+  reservations: Reservation[];
+  kept: ReadonlySet<string>;
+  only?: ReadonlySet<string>;
+}
+
 const view = (nodes: NodeStatus[], changes: Partial<PlacementView> = {}): PlacementView => ({
-  ...{ nodes, reservations: [], kept: new Set<string>(), epoch: 3, at: 99 },
+  ...{ nodes, reservations: [], kept: new Set<string>() },
   ...changes,
 });
+
+function ledgerOf({ nodes, reservations }: Pick<PlacementView, 'nodes' | 'reservations'>): Ledger {
+  const ledger = new Ledger();
+  for (const one of nodes) ledger.heard(one, 0);
+  for (const one of reservations) ledger.hold({ ...one }, Infinity);
+  return ledger;
+}
+
+const isOpen = (): boolean => true;
+
+function placeLeastLoaded({ kept, only, ...there }: PlacementView, asked: PlacementRequest): PlacementChoice {
+  const limits = { kept, isOpen, ...(only && { only }) };
+  return leastLoaded.placeLeastLoaded(ledgerOf(there), asked, limits, { epoch: 3, at: 99 });
+}
+
+const placesToKeep = ({ kept, ...there }: PlacementView, asked: PlacementRequest): string[] =>
+  leastLoaded.placesToKeep(ledgerOf(there), asked, { kept, isOpen });
 
 /** What a place was not taken for. */
 const why = ({ rejected }: PlacementChoice, what: string): string | undefined =>
@@ -98,7 +123,7 @@ describe('the least loaded place', () => {
     const given = view([one], { reservations: [reservation('G0')] });
     const choice = placeLeastLoaded(given, request({ share: shareOf(20, 20_000) }));
     expect(choice.rejected).toEqual([
-      { what: 'G0', reason: 'too little free memory', numbers: { freeMiB: 18_000, idleMiB: 0, needMiB: 20_000 } },
+      { what: 'G0', reason: 'too little free memory', numbers: { availableMiB: 18_000, needMiB: 20_000 } },
     ]);
   });
 
@@ -119,7 +144,7 @@ describe('the least loaded place', () => {
       status: [status('G0', { usedMemoryMiB: 11_000 })],
     });
     const choice = placeLeastLoaded(view([leaking]), request({ share: shareOf(20, 27_001) }));
-    expect(choice.rejected[0]).toMatchObject({ numbers: { freeMiB: 27_000 } });
+    expect(choice.rejected[0]).toMatchObject({ numbers: { availableMiB: 27_000 } });
   });
 
   test('has one whose share is bounded run only where it is held to it, and kept nothing elsewhere', () => {
@@ -222,11 +247,12 @@ describe('the least loaded place', () => {
     const second = reservation('G0', { activationId: 'second', placement: place, reuses: 'first' });
     const made = { action: '/alice/a', share: large, memoryMiB: 30_000, activations: ['first'] };
     const row = node([device('G0')], [resident('c', 'G0', made)]);
-    const settled = settleReservations([first, second], row);
-    expect(settled.map(({ reuses }) => reuses)).toEqual([undefined, 'c']);
-    const later = node([device('G0')], [resident('c', 'G0', { ...made, activations: [] })]);
-    const [place0] = placesOf([later]);
-    expect(occupancyOf(place0!, [settled[1]!]).occupants.map(({ id, users }) => [id, users])).toEqual([['c', 1]]);
+    const ledger = ledgerOf({ nodes: [row], reservations: [first, second] });
+    ledger.heard(row, 1);
+    expect(Array.from(ledger.heldOn('G0'), ({ reuses }) => reuses)).toEqual([undefined, 'c']);
+    ledger.end('first');
+    ledger.heard(node([device('G0')], [resident('c', 'G0', { ...made, activations: [] })]), 2);
+    expect(ledger.account('G0')?.occupants.map(({ id, users }) => [id, users])).toEqual([['c', 1]]);
   });
 
   test('names what idles and has to go, pre-warmers first and no more than needed', () => {
@@ -405,21 +431,33 @@ test('reservations whose runs are over go when the agent tells what is there, un
   const running = reservation('G0', { activationId: 'r' });
   const over = reservation('G0', { activationId: 'o', ended: true });
   const shown = reservation('G0', { activationId: 's', ended: true });
-  const elsewhere = reservation('G9', { activationId: 'e', ended: true });
-  elsewhere.placement = { ...elsewhere.placement, invoker: 'invoker9' };
   const one = node([device('G0')], [resident('c', 'G0', { activations: ['s'] })]);
-  expect(settleReservations([running, over, shown, elsewhere], one)).toEqual([running, shown, elsewhere]);
+  const ledger = ledgerOf({ nodes: [node([device('G0')])], reservations: [running, over, shown] });
+  ledger.heard(one, 1);
+  expect(Array.from(ledger.heldOn('G0'), ({ activationId }) => activationId)).toEqual(['r', 's']);
+});
+
+test('a placement whose node is silent stays given out, until its run should have ended', () => {
+  const ledger = ledgerOf({ nodes: [node([device('G0')])], reservations: [] });
+  ledger.hold(reservation('G0'), 5000);
+  ledger.silent('invoker0');
+  expect([ledger.accounts(), ledger.unended().length]).toEqual([[], 1]);
+  expect(ledger.heard(node([device('G1')], [], { invoker: 'invoker1' }), 4000)).toEqual([]);
+  ledger.heard(node([device('G0')]), 4500);
+  expect(ledger.account('G0')).toMatchObject({ availableMiB: 18_000, busy: 1 });
+  expect(ledger.heard(node([device('G1')], [], { invoker: 'invoker1' }), 5500)).toEqual(['given']);
+  expect(ledger.account('G0')).toMatchObject({ availableMiB: 38_000, busy: 0 });
 });
 
 test('a place has what is on it, and nothing of its neighbours', () => {
   const one = node([device('G0'), device('G1')], [resident('c', 'G0')]);
   const given = [reservation('G1'), reservation('G0', { activationId: 'x' })];
-  const [first, second] = placesOf([one]).map((place) => occupancyOf(place, given).occupants);
-  expect(first?.map(({ container, memoryMiB }) => [container, memoryMiB])).toEqual([
+  const ledger = ledgerOf({ nodes: [one], reservations: given });
+  expect(ledger.account('G0')?.occupants.map(({ container, memoryMiB }) => [container, memoryMiB])).toEqual([
     ['c', 1000],
     [undefined, 20_000],
   ]);
-  expect(second?.map(({ memoryMiB }) => memoryMiB)).toEqual([20_000]);
+  expect(ledger.account('G1')?.occupants.map(({ memoryMiB }) => memoryMiB)).toEqual([20_000]);
 });
 
 describe('what no device can ever serve', () => {

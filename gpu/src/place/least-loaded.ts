@@ -1,290 +1,261 @@
-import { mpsClientLimit } from '@gpuwhisk/common/gpu';
-import type { GpuIsolation, NodeStatus, Placement, Rejection, Share } from '@gpuwhisk/common/gpu';
-import { byPlace, occupancyOf } from '../view/occupancy.js';
-import type { Occupant, Reservation } from '../view/occupancy.js';
+import type { Placement, Rejection } from '@gpuwhisk/common/gpu';
+import type { Ledger, PlaceAccount } from '../view/ledger.js';
+import type { Occupant } from '../view/occupancy.js';
+import { gangKey } from '../view/places.js';
+import { refusing, refusalOf } from './fact-filters.js';
 import { holdsToShares } from '../share/share-of.js';
-import { mayShare } from './isolation.js';
-import type { Tenant } from './isolation.js';
-import { gangKey, placeId, placesOf } from '../view/places.js';
-import type { Place } from '../view/places.js';
+import { instanceFor, reclaimable, unwantedOn } from './instances.js';
+import type { PlacementChoice, PlacementRequest } from './placement-request.js';
 
-/** What a function asks of a device. */
-export interface PlacementRequest {
-  /** `/namespace/action` of its code, and the namespace that it runs for. */
-  action: string;
-  namespace: string;
-  /** Where requests run as one: whose it is. An instance serves one subject then; absent: all of the namespace. */
-  subject?: string;
-  share: Share;
-  /** Devices that it needs, of one node and alike. */
-  gpus: number;
-  isolation: GpuIsolation;
-  /** Its namespace may have no more than its share, so that it runs only where it is held to that. */
-  isBounded?: true;
-  /** Activations that one instance runs together, at most. */
-  batch: number;
+/** What limits where one activation may go, besides facts of the places. */
+export interface PlacementLimits {
+  /** Places, by id, that are kept for one that waits for longer. */
+  kept: ReadonlySet<string>;
+  /** Places, by id, that a policy chose: no other will do; absent: any will. */
+  only?: ReadonlySet<string>;
+  /** Whether a node may be chosen: it is heard of, also since it has refused the activation. */
+  isOpen(invoker: string): boolean;
 }
 
-/** What a placement is decided on, and stamped with. */
-export interface PlacementView {
-  nodes: readonly NodeStatus[];
-  reservations: readonly Reservation[];
-  /** Places, by UUID, that are kept for one that waits for longer. */
-  kept: ReadonlySet<string>;
-  /** Places, by UUID, that a policy chose: no other will do; absent: any will. */
-  only?: ReadonlySet<string>;
+/** What a placement is stamped with. */
+export interface PlacementStamp {
   /** Of the decider's lease. */
   epoch: number;
   /** Epoch ms. */
   at: number;
 }
 
-/** Where to, or why not. */
-export interface PlacementChoice {
-  placement?: Placement;
-  /** The occupant whose instance it will run in. */
-  reuses?: string;
-  rejected: Rejection[];
-}
+/** Alternatives that a decision keeps. */
+export const mostRejections = 8;
 
 /** A place that would do. */
 interface Candidate {
-  place: Place;
-  /** Requests of what runs there, as fractions of its SMs. */
-  load: number;
-  freeMiB: number;
-  reuses: Occupant | undefined;
-  reclaim: string[];
+  account: PlaceAccount;
+  /** The instance that the request would run in. */
+  joined: Occupant | undefined;
+  /** The place would have given more than its SMs away. */
+  isFull: boolean;
+  /** Idle instances have to go. */
+  reclaims: boolean;
 }
 
 /**
  * The place with the least share given away of those with room for the memory, an instance of the function that idles
  * there before all others while the SMs suffice. Idle instances of other functions are in nobody's way: they are named
- * to be removed where their memory is needed. A function that fits nowhere is refused with what each place lacks.
+ * to be removed where their memory is needed. A function that fits nowhere is refused with what places lack.
  */
-export function placeLeastLoaded(view: PlacementView, request: PlacementRequest): PlacementChoice {
-  const { candidates, rejected } = judgeAll(view, request, true);
-  const warm = request.gpus > 1 ? idleGang(candidates, request.gpus) : undefined;
-  if (request.gpus > 1 && warm === undefined) return decide(view, request, judgeAll(view, request, false));
-  return decide(view, request, { candidates, rejected }, warm);
-}
-
-/** What each place is worth. */
-interface Judged {
-  candidates: Candidate[];
-  rejected: Rejection[];
-}
-
-/** `reuses`: whether it may run in an instance that is there. */
-function judgeAll(view: PlacementView, request: PlacementRequest, reuses: boolean): Judged {
-  const rejected: Rejection[] = [];
-  const candidates: Candidate[] = [];
-  const reservations = byPlace(view.reservations);
-  for (const place of placesOf(view.nodes)) {
-    const judged =
-      view.only?.has(placeId(place)) === false
-        ? { reason: 'another one was chosen', numbers: {} }
-        : judge(place, reservations.get(placeId(place)) ?? [], view.kept, request, reuses);
-    if ('place' in judged) candidates.push(judged);
-    else rejected.push({ what: placeId(place), ...judged });
-  }
-  return { candidates, rejected };
-}
-
-function decide(
-  view: PlacementView,
+export function placeLeastLoaded(
+  ledger: Ledger,
   request: PlacementRequest,
-  { candidates, rejected }: Judged,
-  chosen = choose(candidates, request),
+  limits: PlacementLimits,
+  stamp: PlacementStamp,
 ): PlacementChoice {
-  for (const candidate of candidates) {
-    if (chosen?.includes(candidate)) continue;
-    const numbers = { load: candidate.load, freeMiB: candidate.freeMiB };
-    const reason = chosen === undefined ? `${request.gpus} alike are needed on one node` : 'another one has more left';
-    rejected.push({ what: placeId(candidate.place), reason, numbers });
-  }
-  const first = chosen?.[0];
-  if (chosen === undefined || first === undefined) return { rejected };
-  const { node, slice } = first.place;
-  const reclaim = [...new Set(chosen.flatMap((one) => one.reclaim))];
-  const placement: Placement = {
-    invoker: node.invoker,
-    devices: chosen.map((one) => one.place.device.uuid),
-    ...(slice !== undefined && { slice: slice.uuid }),
-    share: request.share,
-    ...(reclaim.length > 0 && { reclaim }),
-    ...(first.reuses !== undefined && first.reuses.users > 0 && { joins: true }),
-    ...(first.place.device.simulated && { simulated: true }),
-    at: view.at,
-    epoch: view.epoch,
-    version: node.version,
-  };
-  return { placement, ...(first.reuses !== undefined && { reuses: first.reuses.id }), rejected };
-}
-
-/** The places to keep for a request that nothing can be found for: those that have most to give of what could serve it. */
-export function placesToKeep(view: PlacementView, request: PlacementRequest): string[] {
-  const could = placesOf(view.nodes)
-    .filter((place) => place.status?.health.state === 'healthy' && place.capacityMiB >= request.share.memoryMiB)
-    .filter((place) => !view.kept.has(placeId(place)) && (request.gpus === 1 || place.slice === undefined))
-    .filter(({ device }) => !request.isBounded || holdsToShares(device.mode))
-    .map((place) => {
-      const { occupants, foreignMiB } = occupancyOf(place, view.reservations);
-      const busyMiB = sum(occupants.filter((one) => one.users > 0).map((one) => one.memoryMiB));
-      return { place, leftMiB: place.capacityMiB - foreignMiB - busyMiB };
-    })
-    .sort((one, other) => other.leftMiB - one.leftMiB);
-  const gang = could.find(
-    ({ place }) => could.filter((one) => gangKey(one.place) === gangKey(place)).length >= request.gpus,
-  );
-  if (gang === undefined) return [];
-  const alike = could.filter((one) => gangKey(one.place) === gangKey(gang.place));
-  return alike.slice(0, request.gpus).map((one) => placeId(one.place));
-}
-
-function judge(
-  place: Place,
-  reservations: readonly Reservation[],
-  kept: ReadonlySet<string>,
-  request: PlacementRequest,
-  reuses: boolean,
-): Candidate | Pick<Rejection, 'reason' | 'numbers'> {
-  const { share, gpus } = request;
-  const health = place.status?.health;
-  if (health === undefined) return { reason: 'nothing is known of it', numbers: {} };
-  if (health.state !== 'healthy') {
-    return { reason: [health.state, health.reasons.join('; ')].filter(Boolean).join(': '), numbers: {} };
-  }
-  if (request.isBounded && !holdsToShares(place.device.mode)) {
-    return { reason: 'nothing holds it to the share that its namespace may have', numbers: {} };
-  }
-  if (gpus > 1 && place.device.mode === 'mig') return { reason: 'it is cut into slices', numbers: {} };
-  if (place.capacityMiB < share.memoryMiB) {
-    return { reason: 'too small', numbers: { capacityMiB: place.capacityMiB, needMiB: share.memoryMiB } };
-  }
-  if (kept.has(placeId(place))) return { reason: 'kept for one that waits for longer', numbers: {} };
-  const workloads = place.status?.processes.filter(({ container }) => container === undefined).length ?? 0;
-  if (gpus > 1 && place.device.mode === 'mps' && workloads > 0) {
-    return { reason: 'workloads are clients of its MPS server', numbers: { workloads } };
-  }
-  const { occupants, foreignMiB } = occupancyOf(place, reservations);
-  const busy = occupants.filter((one) => one.users > 0);
-  const reused = reuses ? instanceFor(occupants, request) : undefined;
-  const unwanted = occupants.filter((one) => one !== reused && !mayShare(place.device.mode, tenant(one), request));
-  const staying = unwanted.filter(cannotGo);
-  if (staying.length > 0) {
-    return { reason: 'isolation: it is shared with others', numbers: { others: staying.length } };
-  }
-  if (place.device.mode === 'exclusive' && reused === undefined && busy.length > 0) {
-    return { reason: 'it serves one process at a time', numbers: { running: busy.length } };
-  }
-  if (place.device.mode === 'mps' && reused === undefined && occupants.length >= mpsClientLimit) {
-    return { reason: 'it has as many clients as MPS serves', numbers: { clients: occupants.length } };
-  }
-  const freeMiB = place.capacityMiB - foreignMiB - sum(occupants.map((one) => one.memoryMiB));
-  const reclaimed = reused === undefined ? reclaim(occupants, unwanted, share.memoryMiB - freeMiB) : unwanted;
-  if (reclaimed === undefined) {
-    const idleMiB = sum(occupants.filter((one) => one.users === 0).map((one) => one.memoryMiB));
-    return { reason: 'too little free memory', numbers: { freeMiB, idleMiB, needMiB: share.memoryMiB } };
-  }
+  const chosen = request.gpus > 1 ? gangFor(ledger, request, limits) : one(bestOf(ledger, request, limits));
+  const rejected = alternatives(ledger, request, limits, chosen);
+  if (chosen === undefined) return { rejected };
+  const { joined } = chosen[0]!;
   return {
-    place,
-    load: sum(busy.map((one) => one.smRequest)),
-    freeMiB,
-    reuses: reused,
-    reclaim: reclaimed.flatMap((one) => one.container ?? []),
+    placement: placementOf(chosen, request, stamp),
+    ...(joined !== undefined && { reuses: joined.id }),
+    rejected,
   };
 }
 
-/** One that runs, or that the agent has not named yet, cannot be removed. */
-function cannotGo({ users, container }: Occupant): boolean {
-  return users > 0 || container === undefined;
+function one(candidate: Candidate | undefined): Candidate[] | undefined {
+  return candidate && [candidate];
 }
 
-/** Whether isolation forbids a request a place for as long as those are there who cannot be removed. */
-export function isClosedTo({ device }: Place, occupants: readonly Occupant[], request: PlacementRequest): boolean {
-  return occupants.some((one) => cannotGo(one) && !mayShare(device.mode, tenant(one), request));
+/** The places that a request may be considered for. */
+function accountsFor(ledger: Ledger, { only }: PlacementLimits): Iterable<PlaceAccount> {
+  if (only === undefined) return ledger.accounts();
+  return Array.from(only, (id) => ledger.account(id)).filter((account) => account !== undefined);
 }
 
-function tenant({ gang = [], ...occupant }: Occupant): Tenant {
-  return { ...occupant, gpus: Math.max(1, gang.length) };
+/** The best candidate for work of one device. */
+function bestOf(ledger: Ledger, request: PlacementRequest, limits: PlacementLimits): Candidate | undefined {
+  // Instances first: while the SMs suffice, no other place is better.
+  let best: Candidate | undefined;
+  for (const account of ledger.withInstances(request)) {
+    if (limits.only?.has(account.id) === false) continue;
+    const joined = instanceFor(account.occupants, request);
+    if (joined === undefined) continue;
+    const candidate = candidateAt(account, request, limits, joined);
+    if (candidate !== undefined && isBetter(candidate, best)) best = candidate;
+  }
+  if (best?.isFull === false) return best;
+  for (const account of accountsFor(ledger, limits)) {
+    if (cannotBeat(account, request, best)) continue;
+    const candidate = candidateAt(account, request, limits, undefined);
+    if (candidate !== undefined && isBetter(candidate, best)) best = candidate;
+  }
+  return best;
 }
 
-function isInstanceOf(occupant: Occupant, { action, namespace, subject, share, gpus }: PlacementRequest): boolean {
-  const isCallers = occupant.namespace === namespace && occupant.subject === subject;
-  const isSame = occupant.action === action && isCallers && (occupant.gang?.length ?? 1) === gpus;
-  return isSame && occupant.shareClass === share.shareClass && occupant.memoryMiB >= share.memoryMiB;
+/** Whether a new instance on a place is certainly no better than `best`, by numbers alone. */
+function cannotBeat(
+  account: PlaceAccount,
+  { share, memoryMiB }: PlacementRequest,
+  best: Candidate | undefined,
+): boolean {
+  if (account.availableMiB < memoryMiB) return true;
+  if (best === undefined) return false;
+  const isFull = account.load + share.smRequest > 1;
+  if (isFull !== best.isFull) return isFull;
+  if (best.joined !== undefined) return true;
+  if (best.reclaims) return false;
+  const { load, freeMiB } = best.account;
+  return account.freeMiB < memoryMiB || account.load > load || (account.load === load && account.freeMiB < freeMiB);
 }
 
-/** An instance that idles, or else one that runs a batch while the next one gathers. */
-function instanceFor(occupants: readonly Occupant[], request: PlacementRequest): Occupant | undefined {
-  const instances = occupants.filter((one) => isInstanceOf(one, request));
-  const idle = instances.find((one) => one.users === 0 && one.container !== undefined);
-  const most = request.batch > 1 ? 2 * request.batch : 0;
-  return idle ?? instances.find((one) => one.users < most);
+/** A place with its facts; undefined if one of them refuses, or it may not be chosen. */
+function candidateAt(
+  account: PlaceAccount,
+  request: PlacementRequest,
+  { kept, isOpen }: PlacementLimits,
+  joined: Occupant | undefined,
+): Candidate | undefined {
+  if (!isOpen(account.place.node.invoker) || kept.has(account.id)) return undefined;
+  if (refusing(account, request, joined) !== undefined) return undefined;
+  const lacks = joined === undefined && account.freeMiB < request.memoryMiB;
+  return {
+    account,
+    joined,
+    isFull: account.load + request.share.smRequest > 1,
+    reclaims: lacks || unwantedOn(account, request, joined).length > 0,
+  };
+}
+
+function isBetter(candidate: Candidate, best: Candidate | undefined): boolean {
+  return best === undefined || compare(candidate, best) < 0;
+}
+
+/** Below 0 if `a` goes before `b`. */
+function compare(a: Candidate, b: Candidate): number {
+  return (
+    Number(a.isFull) - Number(b.isFull) ||
+    Number(a.joined === undefined) - Number(b.joined === undefined) ||
+    Number(a.reclaims) - Number(b.reclaims) ||
+    a.account.load - b.account.load ||
+    b.account.freeMiB - a.account.freeMiB ||
+    a.account.order - b.account.order
+  );
+}
+
+/** Places for work of several devices: of an instance that idles on all of its own, else the best that are alike. */
+function gangFor(ledger: Ledger, request: PlacementRequest, limits: PlacementLimits): Candidate[] | undefined {
+  for (const reuses of [true, false]) {
+    const candidates: Candidate[] = [];
+    for (const account of accountsFor(ledger, limits)) {
+      const joined = reuses ? instanceFor(account.occupants, request) : undefined;
+      const candidate = candidateAt(account, request, limits, joined);
+      if (candidate !== undefined) candidates.push(candidate);
+    }
+    const gang = reuses ? idleGang(candidates, request.gpus) : alike(candidates.sort(compare), request.gpus);
+    if (gang !== undefined) return gang;
+  }
+  return undefined;
 }
 
 /** The candidates that are all devices of one instance. */
 function idleGang(candidates: readonly Candidate[], gpus: number): Candidate[] | undefined {
-  for (const { reuses } of candidates) {
-    const alike = reuses === undefined ? [] : candidates.filter((one) => one.reuses?.id === reuses.id);
-    if (alike.length === gpus) return alike;
+  for (const { joined } of candidates) {
+    if (joined === undefined) continue;
+    const gang = candidates.filter((other) => other.joined?.id === joined.id);
+    if (gang.length === gpus) return gang;
   }
   return undefined;
 }
 
-/** What idles and goes so that `lackingMiB` more are free, `unwanted` in any case; undefined if that is not enough. */
-function reclaim(
-  occupants: readonly Occupant[],
-  unwanted: readonly Occupant[],
-  lackingMiB: number,
-): Occupant[] | undefined {
-  const gone = [...unwanted];
-  let lacking = lackingMiB - sum(gone.map((one) => one.memoryMiB));
-  const idle = occupants.filter((one) => one.users === 0 && one.container !== undefined && !gone.includes(one));
-  // What saves the least time of loading for its memory; where that is not known, what has no action yet, the largest first.
-  const savedPerMiB = ({ loadMs = 0, memoryMiB }: Occupant): number => loadMs / memoryMiB;
-  idle.sort(
-    (one, other) =>
-      savedPerMiB(one) - savedPerMiB(other) ||
-      Number(one.action !== undefined) - Number(other.action !== undefined) ||
-      other.memoryMiB - one.memoryMiB,
-  );
-  for (const one of idle) {
-    if (lacking <= 0) break;
-    gone.push(one);
-    lacking -= one.memoryMiB;
-  }
-  return lacking <= 0 ? gone : undefined;
-}
-
-/** The best of those that are alike and on one node, as many as are needed; undefined if there are not as many. */
-function choose(candidates: readonly Candidate[], { gpus, share }: PlacementRequest): Candidate[] | undefined {
-  const rank = (one: Candidate): number[] => [
-    Number(one.load + share.smRequest > 1),
-    Number(one.reuses === undefined),
-    Number(one.reclaim.length > 0),
-    one.load,
-    -one.freeMiB,
-  ];
-  const ranked = candidates
-    .map((candidate) => ({ candidate, rank: rank(candidate) }))
-    .sort((one, other) => compare(one.rank, other.rank))
-    .map(({ candidate }) => candidate);
-  if (gpus === 1) return ranked.slice(0, 1).length === 1 ? ranked.slice(0, 1) : undefined;
-  for (const { place } of ranked) {
-    const alike = ranked.filter((one) => gangKey(one.place) === gangKey(place));
-    if (alike.length >= gpus) return alike.slice(0, gpus);
+/** The first candidates that are alike and on one node, as many as are needed. */
+function alike(candidates: readonly Candidate[], gpus: number): Candidate[] | undefined {
+  for (const { account } of candidates) {
+    const gang = candidates.filter((other) => gangKey(other.account.place) === gangKey(account.place));
+    if (gang.length >= gpus) return gang.slice(0, gpus);
   }
   return undefined;
 }
 
-function compare(one: readonly number[], other: readonly number[]): number {
-  for (const [at, value] of one.entries()) {
-    const difference = value - (other[at] ?? 0);
-    if (difference !== 0) return difference;
-  }
-  return 0;
+function placementOf(chosen: readonly Candidate[], request: PlacementRequest, stamp: PlacementStamp): Placement {
+  const { account, joined } = chosen[0]!;
+  const { node, slice, device } = account.place;
+  const reclaim = new Set(chosen.flatMap((candidate) => reclaimedAt(candidate, request)));
+  return {
+    invoker: node.invoker,
+    devices: chosen.map((candidate) => candidate.account.place.device.uuid),
+    ...(slice !== undefined && { slice: slice.uuid }),
+    share: request.share,
+    ...(reclaim.size > 0 && { reclaim: [...reclaim] }),
+    ...(joined !== undefined && joined.users > 0 && { joins: true }),
+    ...(device.simulated && { simulated: true }),
+    at: stamp.at,
+    epoch: stamp.epoch,
+    version: node.version,
+  };
 }
 
-const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
+/** The containers that go from a place. */
+function reclaimedAt({ account, joined, reclaims }: Candidate, request: PlacementRequest): string[] {
+  if (!reclaims) return [];
+  const unwanted = unwantedOn(account, request, joined);
+  const lackingMiB = request.memoryMiB - account.freeMiB;
+  const gone = joined === undefined ? reclaimable(account.occupants, unwanted, lackingMiB) : unwanted;
+  return gone.flatMap(({ container }) => container ?? []);
+}
+
+/**
+ * Why the places that were not chosen were not: first those that would have done, by their rank, then others. Of a large
+ * cluster only the first places are looked at.
+ */
+function alternatives(
+  ledger: Ledger,
+  request: PlacementRequest,
+  limits: PlacementLimits,
+  chosen: readonly Candidate[] | undefined,
+): Rejection[] {
+  const able: Candidate[] = [];
+  const refused: Rejection[] = [];
+  let looked = 0;
+  for (const account of ledger.accounts()) {
+    if (!limits.isOpen(account.place.node.invoker)) continue;
+    if (chosen?.some((candidate) => candidate.account === account)) continue;
+    looked += 1;
+    if (looked > mostRejections) break;
+    const joined = instanceFor(account.occupants, request);
+    const refusal =
+      limits.only?.has(account.id) === false
+        ? { reason: 'another one was chosen', numbers: {} }
+        : limits.kept.has(account.id)
+          ? { reason: 'kept for one that waits for longer', numbers: {} }
+          : refusalOf(account, request, joined);
+    if (refusal !== undefined) refused.push({ what: account.id, ...refusal });
+    else {
+      const candidate = candidateAt(account, request, limits, joined);
+      if (candidate !== undefined) able.push(candidate);
+    }
+  }
+  const reason = chosen === undefined ? `${request.gpus} alike are needed on one node` : 'another one has more left';
+  const others = able.sort(compare).map(({ account: { id, load, freeMiB } }) => ({
+    ...{ what: id, reason },
+    numbers: { load, freeMiB },
+  }));
+  return [...others, ...refused];
+}
+
+/** The places to keep for a request that nothing can be found for: those that have most to give of what could serve it. */
+export function placesToKeep(ledger: Ledger, request: PlacementRequest, { kept, isOpen }: PlacementLimits): string[] {
+  const could: { account: PlaceAccount; leftMiB: number }[] = [];
+  for (const account of ledger.accounts()) {
+    if (!isOpen(account.place.node.invoker) || kept.has(account.id)) continue;
+    if (account.health?.state !== 'healthy' || account.capacityMiB < request.memoryMiB) continue;
+    if (request.gpus > 1 && account.place.slice !== undefined) continue;
+    if (request.isBounded && !holdsToShares(account.mode)) continue;
+    const busyMiB = account.occupants.reduce((sum, { users, memoryMiB }) => sum + (users > 0 ? memoryMiB : 0), 0);
+    could.push({ account, leftMiB: account.capacityMiB - account.foreignMiB - busyMiB });
+  }
+  could.sort((one, other) => other.leftMiB - one.leftMiB);
+  for (const { account } of could) {
+    const gang = could.filter((other) => gangKey(other.account.place) === gangKey(account.place));
+    if (gang.length >= request.gpus) return gang.slice(0, request.gpus).map((other) => other.account.id);
+  }
+  return [];
+}

@@ -2,7 +2,7 @@ import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { Device, DeviceStatus, NodeStatus, Placement, Resident, Share, Slice } from '@gpuwhisk/common/gpu';
 import { randomFraction } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
-import type { PlacementChoice, PlacementRequest } from './least-loaded.js';
+import type { PlacementChoice, PlacementRequest } from './placement-request.js';
 
 /** What decides about placements and is told how they fare. */
 export interface PlacerOnTrial {
@@ -135,7 +135,7 @@ function requestIn(random: Random): PlacementRequest {
     ...{ action: `/${namespace}/f${number}`, namespace, share, gpus: number === 4 || number === 7 ? 2 : 1, batch },
     isolation: (['shared', 'namespace', 'namespace', 'exclusive'] as const)[(number >> 1) % 4]!,
     ...(batch > 1 && { subject: pick(random, ['s', 't']) }),
-    ...(number % 6 === 1 && { isBounded: true }),
+    ...{ isBounded: number % 6 === 1, memoryMiB: share.memoryMiB },
   };
 }
 

@@ -11,7 +11,7 @@ import {
 } from '../order/sub-queue.js';
 import type { Member, SubQueue } from '../order/sub-queue.js';
 import type { Decision, Policy, Snapshot, Start, Task } from './policy.js';
-import { gangFor, needMiB, roomsOf } from './rooms.js';
+import { gangFor, needMiB, roomsOf } from '../place/room.js';
 import type { PolicyNeeds } from './registry.js';
 
 /** ε: what the memory of two groups may differ by, as a part of a GPU's. */
@@ -64,7 +64,7 @@ function partition(tasks: readonly Task[], gpus: readonly SubQueue[], at: number
   const left = tasks.filter((task) => needMiB(task, largest.gpu) <= largest.gpu.memoryMiB);
   while (left.length > 0) {
     const queue = laterQueueOn(largest, at);
-    while (left[0] !== undefined && needMiB(left[0], largest.gpu) <= queue.freeMiB) {
+    while (left[0] !== undefined && needMiB(left[0], largest.gpu) <= queue.availableMiB) {
       add(queue, executing(left.shift()!, queue));
     }
     // To the next sub-queue, which is another GPU's.
@@ -113,13 +113,13 @@ function exchange(first: SubQueue, second: SubQueue, queues: readonly SubQueue[]
     const { endsAt } = outlookOf(queue);
     const late = members.find((member) => endsAt[queue.members.indexOf(member)]! > member.deadline);
     if (late === undefined) continue;
-    const to = queues.find((one) => one !== from && needMiB(late.task, gpu) <= one.freeMiB);
+    const to = queues.find((one) => one !== from && needMiB(late.task, gpu) <= one.availableMiB);
     if (to === undefined) continue;
     remove(from, late);
     add(to, late);
     return;
   }
-  if (one.freeMiB < 0 || other.freeMiB < 0) return;
+  if (one.availableMiB < 0 || other.availableMiB < 0) return;
   const before = outlookOf(first).sumAt + outlookOf(second).sumAt;
   if (outlookOf(one).sumAt + outlookOf(other).sumAt >= before) return;
   Object.assign(first, one);
@@ -136,13 +136,13 @@ function swapped(queue: SubQueue, leaving: readonly Member[], coming: readonly M
 /** A GPU that has room for all of a sub-queue gets it, the one with the fewest tasks first; else each task finds its own. */
 function startQueues(queues: readonly SubQueue[], gpus: readonly SubQueue[]): Start[] {
   return queues.flatMap(({ members }) => {
-    const byClients = [...gpus].sort((one, other) => one.clients - other.clients);
-    const together = byClients.find((gpu) => {
+    const byBusy = [...gpus].sort((one, other) => one.busy - other.busy);
+    const together = byBusy.find((gpu) => {
       const tried = copyOf(gpu);
       return members.every((member) => hasRoom(tried, member.task) && (add(tried, member), true));
     });
     return members.flatMap((member) => {
-      const gpu = together ?? byClients.find((one) => hasRoom(one, member.task));
+      const gpu = together ?? byBusy.find((one) => hasRoom(one, member.task));
       if (gpu === undefined) return [];
       add(gpu, member);
       const reason = together === undefined ? 'there is room for it' : 'there is room for its sub-queue';

@@ -16,7 +16,7 @@ import type { Quotas } from '../share/quotas.js';
 import { admit } from '../admit/admission.js';
 import type { Admission } from './least-loaded.js';
 import type { Decision, ObservedRun, Policy, SchedulingEvent, Snapshot, Start, Task } from './policy.js';
-import { roomsOf } from './rooms.js';
+import { roomsOf } from '../place/room.js';
 import type { PolicyNeeds } from './registry.js';
 
 /** Runs whose end may be awaited, to correct what they were charged. */

@@ -48,7 +48,7 @@ describe('the policy least-loaded', () => {
     const gpus = [gpu('g0', { running: [running('r', 0.1, { memoryMiB: 9500 })] })];
     const { starts, order, rejected } = decide({ gpus, waiting: [task('t')] });
     expect([starts, order]).toEqual([[], ['t']]);
-    const numbers = { freeMiB: 500, needMiB: 1000 };
+    const numbers = { availableMiB: 500, needMiB: 1000 };
     expect(rejected).toEqual([{ task: 't', what: 'g0', reason: 'too little free memory', numbers }]);
   });
 

@@ -1,8 +1,8 @@
 import { inTurn, isOverdue } from '../order/earliest-deadline.js';
 import type { Decision, Policy, Snapshot, Start, Task, TaskRejection } from './policy.js';
 import { deadlineAt } from './policy.js';
-import { gangFor, obstacle, occupy, roomsOf, roomsToKeep } from './rooms.js';
-import type { Room } from './rooms.js';
+import { gangFor, obstacle, occupy, roomsOf, roomsToKeep } from '../place/room.js';
+import type { Room } from '../place/room.js';
 
 /** What becomes of a task whose SLO cannot be met any more: it runs as best effort, or is refused. */
 export type Admission = 'best-effort' | 'refuse';
@@ -62,7 +62,9 @@ function place(
   const isFull = (room: Room): number => Number(room.load + share > 1);
   const isCold = ({ gpu }: Room): number =>
     Number(!gpu.idle?.some((one) => one.function === task.function && one.namespace === task.namespace));
-  fit.sort((a, b) => isFull(a) - isFull(b) || isCold(a) - isCold(b) || a.load - b.load || b.freeMiB - a.freeMiB);
+  fit.sort(
+    (a, b) => isFull(a) - isFull(b) || isCold(a) - isCold(b) || a.load - b.load || b.availableMiB - a.availableMiB,
+  );
   const gang = gangFor(fit, task);
   const [first, ...others] = gang ?? [];
   if (first === undefined || gang === undefined) return undefined;

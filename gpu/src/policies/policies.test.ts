@@ -4,7 +4,7 @@ import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import type { Decision, Policy, Snapshot } from './policy.js';
 import { pick, randomTask, unreliable, walk } from './random-world.js';
 import { makePolicy, policies } from './registry.js';
-import { needMiB } from './rooms.js';
+import { needMiB } from '../place/room.js';
 import { dividedSms, gpuOf, taskOf } from './testing.js';
 
 const seeds = Array.from({ length: 6 }, (_, at) => at + 1);

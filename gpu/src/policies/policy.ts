@@ -1,4 +1,5 @@
-import type { DeviceMode, GpuAnnotation, Rejection } from '@gpuwhisk/common/gpu';
+import type { DeviceMode, GpuAnnotation, GpuIsolation, Rejection } from '@gpuwhisk/common/gpu';
+import type { Account } from '../place/account.js';
 import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
 
 /** A batch of requests of one function that waits or runs. Times in ms, on the clock of the snapshot. */
@@ -30,7 +31,9 @@ export interface Task {
   share?: number;
   /** The largest share that it may have, and only where it is held to it; absent: 1. */
   maxShare?: number;
-  /** GPUs that it may be put on, by id, as isolation and failed attempts leave them; absent: all. */
+  /** Who may share an MPS server with it; absent: everybody who allows it. */
+  isolation?: GpuIsolation;
+  /** GPUs that it may be put on, by id, as failed attempts leave them; absent: all. */
   allowed?: ReadonlySet<string>;
 }
 
@@ -64,6 +67,8 @@ export interface GpuState {
   running: readonly RunningTask[];
   /** Absent: none. */
   idle?: readonly IdleInstance[];
+  /** What is known of who is there beyond `running` and `idle`; absent: nothing. */
+  facts?: Pick<Account, 'availableMiB' | 'clients' | 'busy' | 'workloads' | 'staying'>;
 }
 
 /** All that a policy decides on. */

@@ -1,5 +1,4 @@
-import type { GpuIsolation, Placement, Resident } from '@gpuwhisk/common/gpu';
-import { placeId } from './places.js';
+import type { GpuIsolation, NodeStatus, Placement, Resident } from '@gpuwhisk/common/gpu';
 import type { Place } from './places.js';
 
 /** A placement that was given out, for as long as the node's agent may not show it. */
@@ -28,7 +27,8 @@ export interface Occupant {
   namespace?: string;
   subject?: string;
   isolation?: GpuIsolation;
-  /** All of its devices, where it has several. */
+  /** Devices that it uses together, and which where there are several. */
+  gpus: number;
   gang?: readonly string[];
   shareClass: number;
   smRequest: number;
@@ -39,58 +39,61 @@ export interface Occupant {
   users: number;
 }
 
-/** Who is on a place, and the memory that nobody of them accounts for, MiB. */
-export interface Occupancy {
-  occupants: Occupant[];
-  foreignMiB: number;
+/** Someone on a place, and what its agent told of them; `users` is counted anew with every change. */
+export interface ShownOccupant {
+  occupant: Occupant;
+  activations: readonly string[];
 }
 
 /** The places that a placement is on, by UUID. */
-const placeIdsOf = ({ slice, devices }: Placement): string[] => (slice === undefined ? devices : [slice]);
+export const placeIdsOf = ({ slice, devices }: Placement): readonly string[] =>
+  slice === undefined ? devices : [slice];
 
-/** Reservations by the places that they are on. */
-export function byPlace(reservations: readonly Reservation[]): ReadonlyMap<string, Reservation[]> {
-  const places = new Map<string, Reservation[]>();
-  for (const one of reservations) {
-    for (const id of placeIdsOf(one.placement)) {
-      const there = places.get(id);
-      if (there === undefined) places.set(id, [one]);
-      else there.push(one);
-    }
+/** The residents of a node by the place that they are on. */
+export function shownByPlace({ residents }: Pick<NodeStatus, 'residents'>): ReadonlyMap<string, ShownOccupant[]> {
+  const places = new Map<string, ShownOccupant[]>();
+  for (const resident of residents) {
+    const id = resident.slice ?? resident.device;
+    const shown = { occupant: describe(resident), activations: resident.activations };
+    const there = places.get(id);
+    if (there === undefined) places.set(id, [shown]);
+    else there.push(shown);
   }
   return places;
 }
 
-/** What is on a place: the agent's residents, and what was given out that it does not show yet. */
-export function occupancyOf(place: Place, reservations: readonly Reservation[]): Occupancy {
-  const id = placeId(place);
-  const residents = place.node.residents.filter((one) => (one.slice ?? one.device) === id);
-  const here = reservations.filter(
-    ({ placement }) => placement.invoker === place.node.invoker && placeIdsOf(placement).includes(id),
-  );
-  const ended = new Set(here.filter((one) => one.ended).map((one) => one.activationId));
-  const shown = new Set(residents.flatMap((resident) => resident.activations));
-  const occupants = residents.map((resident): Occupant => ({
-    ...describe(resident),
-    users: resident.activations.filter((one) => !ended.has(one)).length,
-  }));
-  /** By container, and by what runs in it. */
-  const byUser = new Map(
-    residents.flatMap(({ container, activations }, at) => [container, ...activations].map((id) => [id, occupants[at]])),
-  );
-  const unshown = here.filter((one) => !shown.has(one.activationId));
-  // Those that have an instance of their own come first: others may count on it.
-  for (const one of [...unshown].sort((a, b) => Number(a.reuses !== undefined) - Number(b.reuses !== undefined))) {
-    const instance =
-      one.reuses === undefined ? undefined : (byUser.get(one.reuses) ?? occupants.find((other) => isSame(other, one)));
-    if (instance !== undefined) instance.users += Number(!one.ended);
-    else {
-      const occupant = promised(one);
-      occupants.push(occupant);
-      byUser.set(occupant.id, occupant);
-    }
+/** All that hold memory of a place: those that its agent shows, and what was given out (`here`) that it does not show yet. */
+export function occupantsOf(shown: readonly ShownOccupant[], here: Iterable<Reservation>): Occupant[] {
+  const occupants = shown.map(({ occupant, activations }) => {
+    occupant.users = activations.length;
+    return occupant;
+  });
+  let unshown: Reservation[] | undefined;
+  for (const one of here) {
+    const at = shown.findIndex(({ activations }) => activations.includes(one.activationId));
+    if (at < 0) (unshown ??= []).push(one);
+    else if (one.ended) occupants[at]!.users -= 1;
   }
-  return { occupants, foreignMiB: foreignMiB(place, occupants) };
+  if (unshown === undefined) return occupants;
+  // Those that have an instance of their own come first: others may count on it.
+  if (unshown.length > 1) unshown.sort((a, b) => Number(a.reuses !== undefined) - Number(b.reuses !== undefined));
+  for (const one of unshown) {
+    const instance = one.reuses === undefined ? undefined : instanceOf(shown, occupants, one.reuses, one);
+    if (instance === undefined) occupants.push(promised(one));
+    else instance.users += Number(!one.ended);
+  }
+  return occupants;
+}
+
+/** The instance that a reservation counts on: by container or by an activation in it, else one that is the same. */
+function instanceOf(
+  shown: readonly ShownOccupant[],
+  occupants: readonly Occupant[],
+  id: string,
+  reservation: Reservation,
+): Occupant | undefined {
+  const known = shown.find(({ occupant, activations }) => occupant.id === id || activations.includes(id))?.occupant;
+  return known ?? occupants.find((one) => one.id === id) ?? occupants.find((one) => isSame(one, reservation));
 }
 
 function isSame(occupant: Occupant, { action, namespace, subject, placement }: Reservation): boolean {
@@ -113,11 +116,12 @@ function promised({
   return {
     ...{ id, action, namespace, isolation, shareClass, smRequest, memoryMiB, users: Number(!ended) },
     ...(subject !== undefined && { subject }),
+    gpus: devices.length,
     ...(devices.length > 1 && { gang: devices }),
   };
 }
 
-function describe(resident: Resident): Omit<Occupant, 'users'> {
+function describe(resident: Resident): Occupant {
   const { container, action, namespace, subject, isolation, gang, share, memoryMiB, loadMs } = resident;
   return {
     id: container,
@@ -128,39 +132,21 @@ function describe(resident: Resident): Omit<Occupant, 'users'> {
     ...(isolation !== undefined && { isolation }),
     ...(gang !== undefined && { gang }),
     ...(loadMs !== undefined && { loadMs }),
+    gpus: Math.max(1, gang?.length ?? 1),
     shareClass: share.shareClass,
     smRequest: share.smRequest,
     memoryMiB,
+    users: 0,
   };
 }
 
 /** Memory of processes that are not ours, and what is in use beyond all that is charged. */
-function foreignMiB({ status, slice }: Place, occupants: readonly Occupant[]): number {
+export function foreignMiB({ status, slice }: Pick<Place, 'status' | 'slice'>, heldMiB: number): number {
   if (status === undefined) return 0;
-  const others = sum(
-    status.processes
-      .filter((one) => one.container === undefined && one.slice === slice?.uuid)
-      .map((one) => one.memoryMiB),
-  );
+  let others = 0;
+  for (const one of status.processes) {
+    if (one.container === undefined && one.slice === slice?.uuid) others += one.memoryMiB;
+  }
   // What is in use is told of whole devices only.
-  if (slice !== undefined) return others;
-  return Math.max(others, status.usedMemoryMiB - sum(occupants.map((one) => one.memoryMiB)));
-}
-
-const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
-
-/**
- * What is left of the reservations on a node once its agent has told what is there: one whose run is over goes unless
- * the agent still shows it as running. What was promised has a container by then.
- */
-export function settleReservations(reservations: readonly Reservation[], node: Place['node']): Reservation[] {
-  const containerOf = new Map(
-    node.residents.flatMap(({ container, activations }) => activations.map((id) => [id, container])),
-  );
-  return reservations.flatMap((one) => {
-    if (one.placement.invoker !== node.invoker) return [one];
-    if (one.ended && !containerOf.has(one.activationId)) return [];
-    const container = one.reuses === undefined ? undefined : containerOf.get(one.reuses);
-    return [container === undefined ? one : { ...one, reuses: container }];
-  });
+  return slice !== undefined ? others : Math.max(others, status.usedMemoryMiB - heldMiB);
 }

@@ -8,7 +8,7 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { isOverdue } from '@gpuwhisk/gpu/order/earliest-deadline';
-import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/place/least-loaded';
+import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/place/placement-request';
 import type { SchedulingEvent } from '@gpuwhisk/gpu/policies/policy';
 import type { GpuPlacer } from './gpu-placer.js';
 import type { GpuPolicy } from './gpu-policy.js';

@@ -1,16 +1,20 @@
 import type { Config } from '@gpuwhisk/common/config';
 import type { MessageBus, Receipt } from '@gpuwhisk/common/bus/message-bus';
+import { gpuRowTtlMs } from '@gpuwhisk/common/gpu';
 import type { Decision, GpuNeed, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { placeLeastLoaded, placesToKeep } from '@gpuwhisk/gpu/place/least-loaded';
-import type { PlacementChoice, PlacementRequest, PlacementView } from '@gpuwhisk/gpu/place/least-loaded';
+import type { PlacementLimits as LedgerLimits } from '@gpuwhisk/gpu/place/least-loaded';
+import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/place/placement-request';
+import { Ledger } from '@gpuwhisk/gpu/view/ledger';
+import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { Learned } from '../learning/learned.js';
 import type { GpuTable } from './gpu-table.js';
 import type { LeaseKeeper } from '../handover/lease-keeper.js';
-import { Reservations } from './reservations.js';
+import { completionWaitMs } from '../../entitlement/in-flight.js';
 
 /** What a GpuPlacer is made of. */
 export interface GpuPlacerDependencies {
@@ -38,10 +42,12 @@ const noLimits: PlacementLimits = { kept: new Set(), refusedAtMs: new Map() };
 
 /** Decides where activations run, remembers what it has given out, and sends them there. */
 export class GpuPlacer {
-  private readonly reservations: Reservations;
+  private readonly ledger = new Ledger();
 
   constructor(private readonly dependencies: GpuPlacerDependencies) {
-    this.reservations = new Reservations(dependencies.clock);
+    const { table, clock } = dependencies;
+    for (const node of table.nodes()) this.ledger.heard(node, clock.monotonicMs());
+    table.onGone((invoker) => this.ledger.silent(invoker));
   }
 
   /** Whether it may decide now. */
@@ -56,7 +62,7 @@ export class GpuPlacer {
 
   /** What was given out to activations that have not ended, as far as is known here; the oldest first. */
   unended(): Reservation[] {
-    return this.reservations.all().filter(({ ended }) => !ended);
+    return this.ledger.unended();
   }
 
   /** The last decisions, the last one first. */
@@ -65,12 +71,14 @@ export class GpuPlacer {
   }
 
   place(request: PlacementRequest, limits = noLimits): PlacementChoice {
-    return this.isEntitled ? placeLeastLoaded(this.view(limits), request) : { rejected: [] };
+    const { lease, clock } = this.dependencies;
+    if (lease.epoch === undefined) return { rejected: [] };
+    return placeLeastLoaded(this.ledger, request, this.limitsOf(limits), { epoch: lease.epoch, at: clock.now() });
   }
 
   /** The places to keep for a request that nothing can be found for. */
   placesToKeep(request: PlacementRequest, limits: PlacementLimits): string[] {
-    return placesToKeep(this.view(limits), request);
+    return placesToKeep(this.ledger, request, this.limitsOf(limits));
   }
 
   /** Sends an activation where it was placed. Throws TopicFullError, or another Error if the log has failed. */
@@ -85,13 +93,13 @@ export class GpuPlacer {
     if (placement === undefined) throw new Error('nothing was chosen');
     const placed: ActivationMessage = { ...message, gpu: placement };
     // Before it is sent: an embedded bus may deliver, run and acknowledge at once.
-    this.reservations.add(message.activationId, request, need, placement, reuses);
+    this.hold(message.activationId, request, need, placement, reuses);
     try {
       const receipt = this.dependencies.bus.send(placement.invoker, placed as unknown as JsonObject);
       this.note(message, choice, reason);
       return receipt;
     } catch (error) {
-      this.reservations.drop(message.activationId);
+      this.ledger.release(message.activationId);
       throw error;
     }
   }
@@ -126,40 +134,60 @@ export class GpuPlacer {
 
   /** Where an activation was sent that has not ended, as far as is known here. */
   placementOf(activationId: string): Placement | undefined {
-    return this.reservations.placementOf(activationId);
+    return this.ledger.placementOf(activationId);
   }
 
   /** An activation's run is over. */
   ended(activationId: string): void {
-    this.reservations.end(activationId);
+    this.ledger.end(activationId);
   }
 
   /** An agent gave an activation back. */
   returned(activationId: string): void {
-    this.reservations.drop(activationId);
+    this.ledger.release(activationId);
   }
 
   /** A node's agent has told what is there. Gives the activations that should have ended by now and have not. */
   settle(node: NodeStatus): string[] {
-    return this.reservations.settle(node);
+    return this.ledger.heard(node, this.dependencies.clock.monotonicMs());
   }
 
-  /** The nodes that have been heard of since they refused; `refusedAtMs` has by node when, monotonic ms. */
-  heardSince(refusedAtMs: ReadonlyMap<string, number>): ReadonlySet<string> {
-    const nodes = this.dependencies.table.nodes((invoker) => refusedAtMs.get(invoker) ?? -Infinity);
-    return new Set(nodes.map(({ invoker }) => invoker));
+  /** The accounts of the places of nodes that are heard of, and were since they refused (by node, monotonic ms). */
+  accounts(refusedAtMs: ReadonlyMap<string, number> = new Map()): PlaceAccount[] {
+    const isOpen = this.isOpen(refusedAtMs);
+    return this.ledger.accounts().filter(({ place }) => isOpen(place.node.invoker));
   }
 
-  /** All that a placement is decided on. */
-  view({ kept, only, refusedAtMs }: PlacementLimits = noLimits): PlacementView {
-    const { table, clock, lease } = this.dependencies;
-    return {
-      nodes: table.nodes((invoker) => refusedAtMs.get(invoker) ?? -Infinity),
-      reservations: this.reservations.all(),
-      kept,
-      ...(only && { only }),
-      epoch: lease.epoch ?? 0,
-      at: clock.now(),
+  /** What was given out on a place, by its id. */
+  heldOn(id: string): Iterable<Reservation> {
+    return this.ledger.heldOn(id);
+  }
+
+  private isOpen(refusedAtMs: ReadonlyMap<string, number>): (invoker: string) => boolean {
+    const silentMs = this.dependencies.clock.monotonicMs() - gpuRowTtlMs;
+    return (invoker) => {
+      const seenMs = this.ledger.seenMs(invoker);
+      return seenMs >= silentMs && seenMs >= (refusedAtMs.get(invoker) ?? -Infinity);
     };
+  }
+
+  private limitsOf({ kept, only, refusedAtMs }: PlacementLimits): LedgerLimits {
+    return { kept, ...(only && { only }), isOpen: this.isOpen(refusedAtMs) };
+  }
+
+  private hold(
+    activationId: string,
+    { action, namespace, subject, isolation }: PlacementRequest,
+    { timeoutMs }: GpuNeed,
+    placement: Placement,
+    reuses: string | undefined,
+  ): void {
+    const reservation: Reservation = {
+      ...{ activationId, action, namespace, isolation, placement },
+      ...(subject !== undefined && { subject }),
+      ...(reuses !== undefined && { reuses }),
+      ended: false,
+    };
+    this.ledger.hold(reservation, this.dependencies.clock.monotonicMs() + completionWaitMs(timeoutMs));
   }
 }

@@ -3,7 +3,7 @@ import type { GpuNeed, NodeStatus, Share } from '@gpuwhisk/common/gpu';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/place/least-loaded';
+import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/place/placement-request';
 import { classAtOrAbove, shareOf } from '@gpuwhisk/gpu/share/share-of';
 import type { GpuState, Policy, SchedulingEvent, Start, Task, TaskRejection } from '@gpuwhisk/gpu/policies/policy';
 import { isWarmOn } from '@gpuwhisk/gpu/order/sub-queue';
@@ -15,7 +15,6 @@ import { Feedback } from '../learning/feedback.js';
 import type { Learned } from '../learning/learned.js';
 import { featuresOf, hasStrangers } from '../learning/sightings.js';
 import type { WaitingActivation } from './gpu-queue.js';
-import { AllowedPlaces } from './allowed-places.js';
 import { seenPlaces } from './gpu-snapshot.js';
 import type { SeenPlace } from './gpu-snapshot.js';
 import { liveQuotas } from '../learning/live-quotas.js';
@@ -70,17 +69,18 @@ export class GpuPolicy {
 
   /** Decides about those that wait, after `event`. */
   decide(waiting: readonly WaitingActivation[], event: SchedulingEvent): PolicyDecision {
-    const view = this.parts.placer.view();
-    const places = seenPlaces(view, (id) => this.runs.get(id));
-    const allowed = new AllowedPlaces(places, (refusedAtMs) => this.parts.placer.heardSince(refusedAtMs));
+    const at = this.parts.clock.now();
+    const places = this.seenPlaces(at);
     const nowMs = this.parts.clock.monotonicMs();
     const byId = new Map(waiting.map((one) => [one.message.activationId, one]));
     const tasks = waiting.map((one): Task => {
-      const arrivedAt = this.arrivals.of(one, view.at, nowMs);
-      return { ...this.taskOf(one, arrivedAt), allowed: allowed.of(one.request, one.refusedAtMs) };
+      const arrivedAt = this.arrivals.of(one, at, nowMs);
+      const { refusedAtMs } = one;
+      const allowed = refusedAtMs.size > 0 && new Set(this.parts.placer.accounts(refusedAtMs).map(({ id }) => id));
+      return { ...this.taskOf(one, arrivedAt), ...(allowed && { allowed }) };
     });
     const gpus = places.map(({ gpu }) => gpu);
-    const decision = this.policy.decide({ at: view.at, gpus, waiting: tasks }, event);
+    const decision = this.policy.decide({ at, gpus, waiting: tasks }, event);
     const gpuOf = new Map(gpus.map((gpu) => [gpu.id, gpu]));
     const taskOf = new Map(tasks.map((task) => [task.id, task]));
     return {
@@ -108,7 +108,7 @@ export class GpuPolicy {
     const asked = requestOf(message, need);
     const share = shareClass / 100;
     const request = { ...asked, share: { ...asked.share, shareClass, smRequest: share, smLimit: share } };
-    const places = seenPlaces(placer.view(), (one) => this.runs.get(one));
+    const places = this.seenPlaces(clock.now());
     const place = places.find(({ gpu }) => gpu.id === id);
     if (place === undefined) return { request, choice: { rejected: [] } };
     const choice = placer.place(request, { kept: new Set(), only: new Set([id]), refusedAtMs: new Map() });
@@ -130,7 +130,7 @@ export class GpuPolicy {
   /** The GPUs that samples could be measured on. */
   sampledPlaces(): SampledPlace[] {
     const isSample = (id: string): boolean => this.runs.get(id)?.isSample === true;
-    return seenPlaces(this.parts.placer.view(), (id) => this.runs.get(id)).map(({ place, gpu }) => ({
+    return this.seenPlaces(this.parts.clock.now()).map(({ place, gpu }) => ({
       gpu,
       isFree: !hasStrangers(place.status) && gpu.running.every(({ task }) => isSample(task.id)),
     }));
@@ -164,6 +164,16 @@ export class GpuPolicy {
     this.parts.learned.seen(node);
   }
 
+  private seenPlaces(at: number): SeenPlace[] {
+    const { placer } = this.parts;
+    return seenPlaces(
+      placer.accounts(),
+      (id) => placer.heldOn(id),
+      (id) => this.runs.get(id),
+      at,
+    );
+  }
+
   private taskOf({ message, need, request, sloMs }: WaitingActivation, arrivedAt: number): Task {
     const identity = {
       ...{ function: request.action, version: message.action.version ?? '', batch: need.batch },
@@ -175,7 +185,7 @@ export class GpuPolicy {
     const features = featuresOf(seen, need.features);
     return {
       ...{ id: message.activationId, ...identity, namespace: request.namespace, gpus: need.gpus },
-      ...{ memoryMiB: need.memoryMiB, class: need.class },
+      ...{ memoryMiB: need.memoryMiB, class: need.class, isolation: request.isolation },
       ...(sloMs !== undefined && { sloMs }),
       ...(isFixed && { share: shareOf(need).smLimit }),
       ...(need.maxShareClass !== undefined && { maxShare: need.maxShareClass / 100 }),

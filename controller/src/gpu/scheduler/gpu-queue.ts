@@ -1,6 +1,6 @@
 import type { GpuNeed, GpuQueued, Rejection } from '@gpuwhisk/common/gpu';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
-import type { PlacementRequest } from '@gpuwhisk/gpu/place/least-loaded';
+import type { PlacementRequest } from '@gpuwhisk/gpu/place/placement-request';
 import { inTurn } from '@gpuwhisk/gpu/order/earliest-deadline';
 import { shareOf } from '@gpuwhisk/gpu/share/share-of';
 
@@ -28,9 +28,10 @@ export function requestOf({ action, user }: ActivationMessage, need: GpuNeed): P
     namespace: user.namespace.name,
     ...(need.batch > 1 && { subject: user.subject }),
     share: shareOf(need),
+    memoryMiB: need.memoryMiB,
     gpus: need.gpus,
     isolation: need.isolation,
-    ...(need.maxShareClass !== undefined && { isBounded: true }),
+    isBounded: need.maxShareClass !== undefined,
     batch: need.batch,
   };
 }

@@ -11,7 +11,7 @@ import type { Metrics } from '@gpuwhisk/common/metrics';
 import { unplacedTopic } from '@gpuwhisk/common/messages';
 import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
-import type { PlacementChoice } from '@gpuwhisk/gpu/place/least-loaded';
+import type { PlacementChoice } from '@gpuwhisk/gpu/place/placement-request';
 import { capacityProblem } from '@gpuwhisk/gpu/view/places';
 import type { SchedulingEvent } from '@gpuwhisk/gpu/policies/policy';
 import { gpuMetrics } from '@gpuwhisk/common/gpu-metrics';

@@ -1,44 +1,47 @@
 import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
 import type { GpuState, RunningTask, Task } from '@gpuwhisk/gpu/policies/policy';
-import type { PlacementView } from '@gpuwhisk/gpu/place/least-loaded';
-import { byPlace, occupancyOf } from '@gpuwhisk/gpu/view/occupancy';
+import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';
-import { placeId, placesOf } from '@gpuwhisk/gpu/view/places';
 import type { Place } from '@gpuwhisk/gpu/view/places';
 
-/** A place as a policy sees it, with who is there. */
+/** A place as a policy sees it. */
 export interface SeenPlace {
   place: Place;
-  occupants: Occupant[];
   gpu: GpuState;
 }
 
 /** What is known of an activation that runs. */
 export type KnownRun = (activationId: string) => Pick<RunningTask, 'task' | 'startedAt'> | undefined;
 
-/** The healthy places of a view, as policies see them. */
-export function seenPlaces(view: PlacementView, known: KnownRun): SeenPlace[] {
-  const reservations = byPlace(view.reservations);
-  return placesOf(view.nodes).flatMap((place) => {
-    if (place.status?.health.state !== 'healthy') return [];
-    const id = placeId(place);
-    const here = reservations.get(id) ?? [];
-    const { occupants, foreignMiB } = occupancyOf(place, here);
-    const { node, device, slice } = place;
-    const gpu: GpuState = {
-      ...{ id, node: node.invoker, type: gpuTypeOf(device, slice), mode: device.mode },
-      memoryMiB: Math.max(0, place.capacityMiB - foreignMiB),
-      running: occupants
-        .filter(({ users }) => users > 0)
-        .map((one) => runningIn(one, activationsIn(place, one, here), known, view.at)),
-      idle: occupants
-        .filter(({ users, action }) => users === 0 && action !== undefined)
-        .map(({ action = '', namespace = '', shareClass, memoryMiB }) => ({
-          ...{ function: action, namespace, share: shareClass / 100, memoryMiB },
-        })),
-    };
-    return [{ place, occupants, gpu }];
-  });
+/** The healthy ones of `accounts` as policies see them at `at` (epoch ms); `heldOn`: what was given out on a place. */
+export function seenPlaces(
+  accounts: readonly PlaceAccount[],
+  heldOn: (id: string) => Iterable<Reservation>,
+  known: KnownRun,
+  at: number,
+): SeenPlace[] {
+  return accounts
+    .filter(({ health }) => health?.state === 'healthy')
+    .map((account) => {
+      const { id, place, occupants, foreignMiB } = account;
+      const { availableMiB, clients, busy, workloads, staying } = account;
+      const { node, device, slice } = place;
+      const here = [...heldOn(id)];
+      const gpu: GpuState = {
+        ...{ id, node: node.invoker, type: gpuTypeOf(device, slice), mode: device.mode },
+        memoryMiB: Math.max(0, place.capacityMiB - foreignMiB),
+        running: occupants
+          .filter(({ users }) => users > 0)
+          .map((one) => runningIn(one, activationsIn(place, one, here), known, at)),
+        idle: occupants
+          .filter(({ users, action }) => users === 0 && action !== undefined)
+          .map(({ action = '', namespace = '', shareClass, memoryMiB }) => ({
+            ...{ function: action, namespace, share: shareClass / 100, memoryMiB },
+          })),
+        facts: { availableMiB, clients, busy, workloads, staying },
+      };
+      return { place, gpu };
+    });
 }
 
 /** What runs in an instance as its agent tells, and what was sent there since. */

@@ -14,6 +14,7 @@ interface Row {
 export class GpuTable {
   private readonly rows = new Map<string, Row>();
   private readonly listeners = new Set<(node: NodeStatus) => void>();
+  private readonly goneListeners = new Set<(invoker: string) => void>();
   private subscription: StateSubscription | undefined;
 
   constructor(
@@ -38,6 +39,11 @@ export class GpuTable {
     this.listeners.add(listener);
   }
 
+  /** Calls `listener`, which must not throw, with the name of every node whose row is taken out of the table. */
+  onGone(listener: (invoker: string) => void): void {
+    this.goneListeners.add(listener);
+  }
+
   /** The nodes whose agents are heard of, by name; `sinceMs` (monotonic): only those heard of since then. */
   nodes(sinceMs: (invoker: string) => number = () => -Infinity): NodeStatus[] {
     const silentMs = this.clock.monotonicMs() - gpuRowTtlMs;
@@ -51,6 +57,7 @@ export class GpuTable {
   private take(invoker: string, value: JsonValue | undefined): void {
     if (value === undefined) {
       this.rows.delete(invoker);
+      for (const listener of this.goneListeners) listener(invoker);
       return;
     }
     const node = value as unknown as NodeStatus;

@@ -16,7 +16,7 @@ export const elasticflow: GreedyRule = {
       ? a.arrivedAt + (a.sloMs ?? 0) - b.arrivedAt - (b.sloMs ?? 0)
       : (a.soloMs ?? Number.MAX_VALUE) - (b.soloMs ?? Number.MAX_VALUE);
   },
-  offer: (_, { clients }) => (clients > 0 ? 'it is not free' : { share: 1, cost: 0 }),
+  offer: (_, { busy }) => (busy > 0 ? 'it is not free' : { share: 1, cost: 0 }),
 };
 
 function canMeet({ arrivedAt, sloMs, soloMs = 0, startMs = 0 }: Task, at: number): boolean {

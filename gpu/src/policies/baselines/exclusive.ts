@@ -4,5 +4,5 @@ import type { GreedyRule } from './greedy.js';
 export const exclusive: GreedyRule = {
   name: 'exclusive',
   compare: (a, b) => a.arrivedAt - b.arrivedAt,
-  offer: (_, { clients }) => (clients > 0 ? 'it is not free' : { share: 1, cost: 0 }),
+  offer: (_, { busy }) => (busy > 0 ? 'it is not free' : { share: 1, cost: 0 }),
 };

@@ -1,8 +1,8 @@
 import type { Admission } from '../least-loaded.js';
 import { deadlineAt } from '../policy.js';
 import type { Decision, Policy, Snapshot, Start, Task, TaskRejection } from '../policy.js';
-import { gangFor, obstacle, occupy, roomsOf } from '../rooms.js';
-import type { Room } from '../rooms.js';
+import { gangFor, obstacle, occupy, roomsOf } from '../../place/room.js';
+import type { Room } from '../../place/room.js';
 
 /** A GPU with all who run there or were put there in this decision. */
 export interface Seat extends Room {

@@ -8,6 +8,6 @@ export function mpsEqual(slots: number): GreedyRule {
   return {
     name: 'mps-equal',
     compare: (a, b) => a.arrivedAt - b.arrivedAt,
-    offer: (_, { clients }) => (clients >= slots ? 'it has as many as it serves' : { share: 1, cost: clients }),
+    offer: (_, { busy }) => (busy >= slots ? 'it has as many as it serves' : { share: 1, cost: busy }),
   };
 }
