@@ -128,11 +128,24 @@ public:
   }
 
 private:
+  /** Until there is something to read, or the end of the connection. Aborts if the daemon hangs. */
+  void await_answer() {
+    uint64_t deadline_ns = monotonic_ns() + answer_limit_ms * 1'000'000ULL;
+    pollfd readable{socket_, POLLIN, 0};
+    while (true) {
+      uint64_t now_ns = monotonic_ns();
+      int left_ms = now_ns < deadline_ns ? static_cast<int>((deadline_ns - now_ns) / 1'000'000) : 0;
+      int ready = poll(&readable, 1, left_ms);
+      if (ready > 0) return;
+      // libFuzzer's alarm, which looks for the time limit of an input, interrupts poll with EINTR.
+      if (ready == 0 || errno != EINTR) std::abort();
+    }
+  }
+
   /** Takes answers up to that of `id`; returns the file that came with it, or -1. */
   int receive(uint32_t id) {
     for (;;) {
-      pollfd readable{socket_, POLLIN, 0};
-      if (poll(&readable, 1, answer_limit_ms) != 1) std::abort(); // It hangs.
+      await_answer();
       gwsim_header header;
       alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
       iovec part{&header, sizeof header};
