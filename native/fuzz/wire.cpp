@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <thread>
 
@@ -16,6 +17,8 @@ using namespace gpuwhisk::sim;
 namespace {
 
 constexpr int answer_limit_ms = 10'000;
+// Of libFuzzer's alarm, every 6 s by itself. At 20 ms, a wait without a retry after EINTR aborts within the first second.
+constexpr suseconds_t alarm_us = 20'000;
 const std::string socket_path = "wire"; // In the working folder.
 
 void serve() {
@@ -33,6 +36,8 @@ void start() {
   int input[2]; // Its standard input, which never ends.
   if (pipe(input) < 0 || dup2(input[0], STDIN_FILENO) < 0) std::abort();
   std::thread(serve).detach();
+  itimerval often{{0, alarm_us}, {0, alarm_us}};
+  if (setitimer(ITIMER_REAL, &often, nullptr) < 0) std::abort();
 }
 
 class Bytes {
