@@ -40,8 +40,9 @@ struct Served {
 
   void await_ticks(int count) {
     int32_t before = board.word(TICK);
-    for (int waited_ms = 0; board.word(TICK) - before < count; waited_ms++) {
-      demand(waited_ms < tick_limit_ms);
+    uint64_t deadline_ns = monotonic_ns() + tick_limit_ms * 1'000'000ULL;
+    while (board.word(TICK) - before < count) {
+      demand(monotonic_ns() < deadline_ns);
       usleep(100);
     }
   }
