@@ -40,7 +40,7 @@ struct Served {
 
   void await_ticks(int count) {
     int32_t before = board.word(TICK);
-    uint64_t deadline_ns = monotonic_ns() + tick_limit_ms * 1'000'000ULL;
+    int64_t deadline_ns = monotonic_ns() + tick_limit_ms * 1'000'000LL;
     while (board.word(TICK) - before < count) {
       demand(monotonic_ns() < deadline_ns);
       usleep(100);
