@@ -31,6 +31,7 @@ import { triggerCases } from './cases/triggers.js';
 import { unreadableCases } from './cases/unreadable.js';
 import { webActionCases } from './cases/web-actions.js';
 import { webAnswerCases } from './cases/web-answers.js';
+import { wskActionCases } from './cases/wsk-actions.js';
 import { wskArgumentCases } from './cases/wsk-arguments.js';
 import { wskPropertyCases } from './cases/wsk-properties.js';
 import type { ConformanceCase } from './conformance-case.js';
@@ -71,5 +72,6 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...documentCases,
   ...languageCases,
   ...wskPropertyCases,
+  ...wskActionCases,
   ...wskArgumentCases,
 ];
