@@ -29,8 +29,9 @@ A program that needs nothing but the C library can be an action as it is:
     wsk action invoke hello --result --param name Ada
 `;
 
-// OpenWhisk's clients check that the first line names this image.
-const dockerfile = `FROM openwhisk/dockerskeleton
+// OpenWhisk's own test of its client looks for this image in the second line.
+const dockerfile = `# An action of a program that is compiled into its image.
+FROM openwhisk/dockerskeleton
 # The image's server runs /action/exec for every invocation. The compiler leaves with the layer that needed it.
 COPY example.c /action/example.c
 RUN apk add --no-cache --virtual .compiler gcc libc-dev \\

@@ -37,7 +37,7 @@ test('sdk install docker unpacks the skeleton, once', () =>
     const stdout = 'The docker skeleton is now installed at the current directory.\n';
     expect(await wsk(directory, 'sdk install docker')).toEqual({ code: 0, stdout, stderr: '' });
     const skeleton = join(directory, 'dockerSkeleton');
-    expect(await readFile(join(skeleton, 'Dockerfile'), 'utf8')).toMatch(/^FROM openwhisk\/dockerskeleton\n/);
+    expect(await readFile(join(skeleton, 'Dockerfile'), 'utf8')).toMatch(/^# .*\nFROM openwhisk\/dockerskeleton\n/);
     expect((await stat(join(skeleton, 'buildAndPush.sh'))).mode & 0o111).toBe(0o111);
     const again = await wsk(directory, 'sdk install docker');
     const message =

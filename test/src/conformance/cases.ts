@@ -33,7 +33,11 @@ import { webActionCases } from './cases/web-actions.js';
 import { webAnswerCases } from './cases/web-answers.js';
 import { wskActionCases } from './cases/wsk-actions.js';
 import { wskArgumentCases } from './cases/wsk-arguments.js';
+import { wskApiCases } from './cases/wsk-api.js';
+import { wskBasicCases } from './cases/wsk-basics.js';
+import { wskEntityCases } from './cases/wsk-entities.js';
 import { wskPropertyCases } from './cases/wsk-properties.js';
+import { wskSdkCases } from './cases/wsk-sdk.js';
 import type { ConformanceCase } from './conformance-case.js';
 
 /** All cases, by area. */
@@ -72,6 +76,10 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...documentCases,
   ...languageCases,
   ...wskPropertyCases,
+  ...wskApiCases,
+  ...wskSdkCases,
+  ...wskBasicCases,
+  ...wskEntityCases,
   ...wskActionCases,
   ...wskArgumentCases,
 ];

@@ -13,7 +13,7 @@ export interface Host {
   operator: Caller | undefined;
   /** Namespaces are hosts of it; undefined where they are not known to be. */
   vanityDomain: string | undefined;
-  /** The user of another server, which encrypts parameters; started when it is first asked for. */
+  /** The user of another server, which encrypts parameters and waits less; started when it is first asked for. */
   encrypting(): Promise<Caller>;
   close(): Promise<void>;
 }
@@ -40,10 +40,12 @@ const whiskSystem =
   '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
 
 const parameterKeys = JSON.stringify({ 'aes-256': [Buffer.alloc(32, 7).toString('base64')] });
-const encryptionFlags = ['current=aes-256', `keys=${parameterKeys}`].flatMap((setting) => [
-  '--set',
-  `parameterStorage.${setting}`,
-]);
+/** Of the server that encrypts parameters, on which callers wait for 3 s. */
+const encryptionFlags = [
+  'parameterStorage.current=aes-256',
+  `parameterStorage.keys=${parameterKeys}`,
+  'blockingWaitMs=3000',
+].flatMap((setting) => ['--set', setting]);
 
 /** The one namespace of an identity. Throws if the host does not let it in. */
 export async function callerOf(url: string, auth: string): Promise<Caller> {

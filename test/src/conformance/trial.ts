@@ -163,14 +163,14 @@ export class Trial {
     this.made.push({ caller: this.user, path });
   }
 
-  /** Has something done after the case, before what it put is removed. */
+  /** Has something done after the case, the last first, before what it put is removed. */
   atEnd(ending: () => Promise<unknown>): void {
     this.endings.push(ending);
   }
 
   /** Removes what the case made, the last first. */
   async clean(): Promise<void> {
-    for (const ending of this.endings) await ending();
+    for (const ending of this.endings.reverse()) await ending();
     for (const { caller, path } of this.made.reverse()) {
       const { status, text } = await caller.api(
         'DELETE',

@@ -34,3 +34,11 @@ export const escapedValues = {
 export function pairs(values: object): { key: string; value: unknown }[] {
   return Object.entries(values).map(([key, value]) => ({ key, value: value as unknown }));
 }
+
+/** As parameters and annotations that `wsk` is given: a text as it is where it is no JSON, other values as JSON. */
+export function argumentFlags(values: Readonly<Record<string, unknown>>): string[] {
+  return Object.entries(values).flatMap(([key, value]) => {
+    const text = value === jsonValues.string ? jsonValues.string : JSON.stringify(value);
+    return ['-p', key, text, '-a', key, text];
+  });
+}

@@ -9,7 +9,7 @@ import { context, echo } from '../functions.js';
 import { valueOf } from '../trial.js';
 import type { Activation, Trial } from '../trial.js';
 import { exits, WskShell } from '../wsk-shell.js';
-import { escapedValues, fileValues, jsonValues, pairs } from './json-arguments.js';
+import { argumentFlags, escapedValues, fileValues, jsonValues, pairs } from './json-arguments.js';
 
 type Pairs = { key: string; value: unknown }[];
 
@@ -64,14 +64,6 @@ async function keepsArguments(t: Trial, given: readonly string[], expected: Pair
   const { parameters, annotations } = await shell.json<{ parameters: Pairs; annotations: Pairs }>(`action get ${name}`);
   expect(parameters).toEqual(expect.arrayContaining(expected));
   expect(annotations).toEqual(expect.arrayContaining(expected));
-}
-
-/** Texts as they are where they are no JSON, other values as JSON. */
-function flags(values: Readonly<Record<string, unknown>>): string[] {
-  return Object.entries(values).flatMap(([key, value]) => {
-    const text = value === jsonValues.string ? jsonValues.string : JSON.stringify(value);
-    return ['-p', key, text, '-a', key, text];
-  });
 }
 
 const rows: Row[] = [
@@ -151,7 +143,7 @@ const rows: Row[] = [
   {
     fact: 'parameters and annotations are JSON where they look like it, and texts else',
     stands: `${suite}create, and get an action to verify parameter and annotation parsing`,
-    run: (t) => keepsArguments(t, flags(jsonValues), pairs(jsonValues)),
+    run: (t) => keepsArguments(t, argumentFlags(jsonValues), pairs(jsonValues)),
   },
   {
     fact: 'parameters and annotations come from files',
@@ -165,7 +157,7 @@ const rows: Row[] = [
   {
     fact: 'escapes of parameters and annotations stay what they are',
     stands: `${suite}create an action with the proper parameter and annotation escapes`,
-    run: (t) => keepsArguments(t, flags(escapedValues), pairs(escapedValues)),
+    run: (t) => keepsArguments(t, argumentFlags(escapedValues), pairs(escapedValues)),
   },
   {
     fact: 'an action that ends while it is loaded has failed',
