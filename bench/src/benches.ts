@@ -3,6 +3,7 @@ import { agent } from './benches/agent.js';
 import { cluster } from './benches/cluster.js';
 import { cold } from './benches/cold.js';
 import { cudasim } from './benches/cudasim.js';
+import { decide } from './benches/decide.js';
 import { faashare } from './benches/faashare.js';
 import { floods } from './benches/floods.js';
 import { footprint } from './benches/footprint.js';
@@ -29,6 +30,7 @@ export const benches: Readonly<Record<string, Bench>> = {
   inference,
   inject,
   cudasim,
+  decide,
   live,
   order,
   predictor,

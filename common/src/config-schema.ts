@@ -257,9 +257,9 @@ export const configSchema = z.strictObject({
           mig: z.boolean().default(false),
         })
         .prefault({}),
-      /** What decides which activation runs where and with which share: docs/gpu.md. */
+      /** What decides which activation runs where and with which share, by its name in gpu/src/policies: docs/gpu.md. */
       policy: z
-        .enum(['auto', 'faashare', 'least-loaded'])
+        .string()
         .default('auto')
         // What is best of what there is.
         .transform((name) => (name === 'auto' ? 'faashare' : name)),

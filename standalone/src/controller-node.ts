@@ -11,6 +11,7 @@ import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { openUserEvents } from '@gpuwhisk/common/user-events';
 import { GpuFence } from '@gpuwhisk/controller/gpu/handover/gpu-fence';
 import { GpuHandover } from '@gpuwhisk/controller/gpu/handover/gpu-handover';
+import { checkPolicy } from '@gpuwhisk/controller/gpu/scheduler/gpu-policy';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
 import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
@@ -70,7 +71,7 @@ export interface ControllerNode {
   close(): Promise<void>;
 }
 
-/** Opens a controller that does not listen yet. */
+/** Opens a controller that does not listen yet. Rejects with ConfigError for a policy that there is not. */
 export function openControllerNode(options: ControllerNodeOptions): Promise<ControllerNode> {
   return Opened.during((opened) => openNode(options, opened));
 }
@@ -96,6 +97,7 @@ async function ensureTopics({ bus, config, instance }: ControllerNodeOptions): P
 
 async function openNode(options: ControllerNodeOptions, opened: Opened): Promise<ControllerNode> {
   const { config, instance, bus, store, state, clock, random, logger, metrics, jobs } = options;
+  checkPolicy(config.gpu);
   await ensureTopics(options);
   const records = new RecordWriter(store, clock, logger, { maxPendingBytes: config.maxUnstoredBytes });
   showRecords(metrics.registry, 'controller', records);

@@ -34,6 +34,16 @@ export function unwantedOn(
   return occupants.filter((one) => one !== joined && !mayShare(mode, one, request));
 }
 
+/** Whether there are any. */
+export function hasUnwanted(
+  { mode, occupants }: Account & { occupants: readonly Occupant[] },
+  request: PlacementRequest,
+  joined: Occupant | undefined,
+): boolean {
+  for (const one of occupants) if (one !== joined && !mayShare(mode, one, request)) return true;
+  return false;
+}
+
 /** The idle instances that go so that `lackingMiB` more are free, `unwanted` ones in any case. */
 export function reclaimable(
   occupants: readonly Occupant[],

@@ -1,10 +1,10 @@
 import type { Placement, Rejection } from '@gpuwhisk/common/gpu';
-import type { Ledger, PlaceAccount } from '../view/ledger.js';
+import type { AccountColumns, Ledger, PlaceAccount } from '../view/ledger.js';
 import type { Occupant } from '../view/occupancy.js';
 import { gangKey } from '../view/places.js';
 import { refusing, refusalOf } from './fact-filters.js';
 import { holdsToShares } from '../share/share-of.js';
-import { instanceFor, reclaimable, unwantedOn } from './instances.js';
+import { hasUnwanted, instanceFor, reclaimable, unwantedOn } from './instances.js';
 import type { PlacementChoice, PlacementRequest } from './placement-request.js';
 
 /** What limits where one activation may go, besides facts of the places. */
@@ -15,6 +15,8 @@ export interface PlacementLimits {
   only?: ReadonlySet<string>;
   /** Whether a node may be chosen: it is heard of, also since it has refused the activation. */
   isOpen(invoker: string): boolean;
+  /** `first`: the first place found among those that are loaded least, to within a twentieth; absent: the best one. */
+  fit?: 'best' | 'first';
 }
 
 /** What a placement is stamped with. */
@@ -75,7 +77,7 @@ function accountsFor(ledger: Ledger, { only }: PlacementLimits): Iterable<PlaceA
 function bestOf(ledger: Ledger, request: PlacementRequest, limits: PlacementLimits): Candidate | undefined {
   // Instances first: while the SMs suffice, no other place is better.
   let best: Candidate | undefined;
-  for (const account of ledger.withInstances(request)) {
+  for (const account of ledger.withInstances(request, request.batch === 1)) {
     if (limits.only?.has(account.id) === false) continue;
     const joined = instanceFor(account.occupants, request);
     if (joined === undefined) continue;
@@ -83,28 +85,58 @@ function bestOf(ledger: Ledger, request: PlacementRequest, limits: PlacementLimi
     if (candidate !== undefined && isBetter(candidate, best)) best = candidate;
   }
   if (best?.isFull === false) return best;
-  for (const account of accountsFor(ledger, limits)) {
-    if (cannotBeat(account, request, best)) continue;
-    const candidate = candidateAt(account, request, limits, undefined);
+  const first = limits.fit === 'first' && limits.only === undefined ? firstOf(ledger, request, limits) : undefined;
+  if (first !== undefined) return first;
+  const accounts = ledger.accounts();
+  const sums = ledger.sums();
+  for (const order of ordersOf(ledger, limits) ?? sums.load.keys()) {
+    if (cannotBeat(sums, order, request, best)) continue;
+    const candidate = candidateAt(accounts[order]!, request, limits, undefined);
     if (candidate !== undefined && isBetter(candidate, best)) best = candidate;
   }
   return best;
 }
 
+/** The positions of the places that a policy chose; undefined: all. */
+function ordersOf(ledger: Ledger, { only }: PlacementLimits): number[] | undefined {
+  return only && Array.from(only, (id) => ledger.account(id)?.order).filter((order) => order !== undefined);
+}
+
+/** Places that are looked at for the first fit, at most, before all are. */
+const mostTries = 64;
+
+/** The first place of those loaded least that has SMs and memory without removing anything. */
+function firstOf(ledger: Ledger, request: PlacementRequest, limits: PlacementLimits): Candidate | undefined {
+  const { share, memoryMiB } = request;
+  let tries = 0;
+  for (const accounts of ledger.byLoad) {
+    for (const account of accounts) {
+      tries += 1;
+      if (tries > mostTries) return undefined;
+      if (account.freeMiB < memoryMiB || account.load + share.smRequest > 1) continue;
+      const candidate = candidateAt(account, request, limits, undefined);
+      if (candidate?.reclaims === false) return candidate;
+    }
+  }
+  return undefined;
+}
+
 /** Whether a new instance on a place is certainly no better than `best`, by numbers alone. */
 function cannotBeat(
-  account: PlaceAccount,
+  { load, freeMiB, availableMiB }: AccountColumns,
+  order: number,
   { share, memoryMiB }: PlacementRequest,
   best: Candidate | undefined,
 ): boolean {
-  if (account.availableMiB < memoryMiB) return true;
+  if (availableMiB[order]! < memoryMiB) return true;
   if (best === undefined) return false;
-  const isFull = account.load + share.smRequest > 1;
+  const isFull = load[order]! + share.smRequest > 1;
   if (isFull !== best.isFull) return isFull;
   if (best.joined !== undefined) return true;
   if (best.reclaims) return false;
-  const { load, freeMiB } = best.account;
-  return account.freeMiB < memoryMiB || account.load > load || (account.load === load && account.freeMiB < freeMiB);
+  const { account } = best;
+  const lacks = freeMiB[order]! < memoryMiB || load[order]! > account.load;
+  return lacks || (load[order] === account.load && freeMiB[order]! < account.freeMiB);
 }
 
 /** A place with its facts; undefined if one of them refuses, or it may not be chosen. */
@@ -115,13 +147,16 @@ function candidateAt(
   joined: Occupant | undefined,
 ): Candidate | undefined {
   if (!isOpen(account.place.node.invoker) || kept.has(account.id)) return undefined;
-  if (refusing(account, request, joined) !== undefined) return undefined;
+  return refusing(account, request, joined) === undefined ? candidateOf(account, request, joined) : undefined;
+}
+
+function candidateOf(account: PlaceAccount, request: PlacementRequest, joined: Occupant | undefined): Candidate {
   const lacks = joined === undefined && account.freeMiB < request.memoryMiB;
   return {
     account,
     joined,
     isFull: account.load + request.share.smRequest > 1,
-    reclaims: lacks || unwantedOn(account, request, joined).length > 0,
+    reclaims: lacks || hasUnwanted(account, request, joined),
   };
 }
 
@@ -175,10 +210,14 @@ function alike(candidates: readonly Candidate[], gpus: number): Candidate[] | un
   return undefined;
 }
 
+const none: ReadonlySet<string> = new Set();
+
 function placementOf(chosen: readonly Candidate[], request: PlacementRequest, stamp: PlacementStamp): Placement {
   const { account, joined } = chosen[0]!;
   const { node, slice, device } = account.place;
-  const reclaim = new Set(chosen.flatMap((candidate) => reclaimedAt(candidate, request)));
+  const reclaim = chosen.some(({ reclaims }) => reclaims)
+    ? new Set(chosen.flatMap((candidate) => reclaimedAt(candidate, request)))
+    : none;
   return {
     invoker: node.invoker,
     devices: chosen.map((candidate) => candidate.account.place.device.uuid),
@@ -228,10 +267,7 @@ function alternatives(
           ? { reason: 'kept for one that waits for longer', numbers: {} }
           : refusalOf(account, request, joined);
     if (refusal !== undefined) refused.push({ what: account.id, ...refusal });
-    else {
-      const candidate = candidateAt(account, request, limits, joined);
-      if (candidate !== undefined) able.push(candidate);
-    }
+    else able.push(candidateOf(account, request, joined));
   }
   const reason = chosen === undefined ? `${request.gpus} alike are needed on one node` : 'another one has more left';
   const others = able.sort(compare).map(({ account: { id, load, freeMiB } }) => ({

@@ -42,11 +42,15 @@ export const policies: Readonly<Record<string, PolicyEntry>> = {
   ...baselines,
 };
 
+/** Why a name is no policy's, with the names that are; undefined if it is one. */
+export function policyProblem(name: string): string | undefined {
+  if (Object.hasOwn(policies, name)) return undefined;
+  return `there is no policy '${name}'; there are ${Object.keys(policies).join(', ')}`;
+}
+
 /** A policy by its name. Throws RangeError for one that there is not. */
 export function makePolicy(name: string, needs: PolicyNeeds): Policy {
-  const entry = Object.hasOwn(policies, name) ? policies[name] : undefined;
-  if (entry === undefined) {
-    throw new RangeError(`there is no policy '${name}'; there are ${Object.keys(policies).join(', ')}`);
-  }
-  return entry.make(needs);
+  const problem = policyProblem(name);
+  if (problem !== undefined) throw new RangeError(problem);
+  return policies[name]!.make(needs);
 }

@@ -1,6 +1,6 @@
 import type { NodeStatus, Placement } from '@gpuwhisk/common/gpu';
 import type { Account } from '../place/account.js';
-import { foreignMiB, occupantsOf, placeIdsOf, shownByPlace } from './occupancy.js';
+import { functionKey, occupantsOf, othersMiB, placeIdsOf, shownByPlace } from './occupancy.js';
 import type { Occupant, Reservation, ShownOccupant } from './occupancy.js';
 import { placeId, placesOf } from './places.js';
 import type { Place } from './places.js';
@@ -20,13 +20,25 @@ export interface PlaceAccount extends Account {
   load: number;
 }
 
+/** Sums of all places by their `order`, as arrays of numbers: a scan of them reads no object. */
+export interface AccountColumns {
+  load: Float64Array;
+  freeMiB: Float64Array;
+  availableMiB: Float64Array;
+}
+
 interface Entry {
   account: PlaceAccount;
   shown: readonly ShownOccupant[];
+  /** Memory of processes that are not the platform's, as they say, MiB. */
+  othersMiB: number;
   /** Reservations that are on it. */
   here: Set<Reservation>;
-  /** Functions with an instance there, as the index has them. */
+  /** Functions with an instance there, and with one that idles, as the indexes have them. */
   functions: readonly string[];
+  idle: readonly string[];
+  /** In which of `byLoad` it is; -1: in none. */
+  bucket: number;
 }
 
 interface Held {
@@ -42,13 +54,11 @@ interface Node {
   entries: Entry[];
 }
 
+/** Parts of the SMs that places are told apart by, for the first fit; the last one has all that are given away whole. */
+const loadBuckets = 20;
+
 /** How often it is looked for runs whose end nobody told, ms. */
 const sweepMs = 1000;
-
-/** The index's key of a function's instances. */
-function functionKey({ action, namespace }: Pick<Occupant, 'action' | 'namespace'>): string {
-  return `${namespace} ${action}`;
-}
 
 /**
  * What is on every place of the cluster: what the agents tell, and what was given out that they do not show yet. It is
@@ -59,9 +69,13 @@ export class Ledger {
   private readonly entries = new Map<string, Entry>();
   private readonly held = new Map<string, Held>();
   private readonly byFunction = new Map<string, Set<PlaceAccount>>();
+  private readonly byIdleFunction = new Map<string, Set<PlaceAccount>>();
   /** Absent: to be put in order again. */
   private ordered: PlaceAccount[] | undefined;
+  private columns: AccountColumns = columnsOf([]);
   private sweptMs = -Infinity;
+  /** Accounts by load, the least first, in no particular order each. */
+  readonly byLoad: readonly ReadonlySet<PlaceAccount>[] = Array.from({ length: loadBuckets + 1 }, () => new Set());
 
   /** The accounts of all places, by the names of nodes and the order of their devices. */
   accounts(): readonly PlaceAccount[] {
@@ -69,8 +83,15 @@ export class Ledger {
       const nodes = [...this.nodes].sort(([one], [other]) => (one < other ? -1 : 1));
       this.ordered = nodes.flatMap(([, { entries }]) => entries.map(({ account }) => account));
       for (const [order, account] of this.ordered.entries()) account.order = order;
+      this.columns = columnsOf(this.ordered);
     }
     return this.ordered;
+  }
+
+  /** The sums of `accounts()`. */
+  sums(): AccountColumns {
+    if (this.ordered === undefined) this.accounts();
+    return this.columns;
   }
 
   /** The account of a place; undefined if it is not known. */
@@ -78,9 +99,9 @@ export class Ledger {
     return this.entries.get(id)?.account;
   }
 
-  /** The accounts of places that have an instance of a function, in no particular order. */
-  withInstances(work: Pick<Occupant, 'action' | 'namespace'>): Iterable<PlaceAccount> {
-    return this.byFunction.get(functionKey(work)) ?? [];
+  /** The accounts of places that have an instance of a function, in no particular order; `idle`: one that idles. */
+  withInstances(work: { action: string; namespace: string }, idle: boolean): Iterable<PlaceAccount> {
+    return (idle ? this.byIdleFunction : this.byFunction).get(functionKey(work)) ?? [];
   }
 
   /** When the newest row of a node came, monotonic ms; -Infinity if there is none. */
@@ -115,8 +136,14 @@ export class Ledger {
     const lost = this.sweep(nowMs);
     const shown = shownByPlace(row);
     for (const [at, entry] of entries.entries()) {
-      entry.account.place = places[at]!;
-      entry.shown = shown.get(entry.account.id) ?? [];
+      const { account } = entry;
+      const place = places[at]!;
+      account.place = place;
+      account.health = place.status?.health;
+      account.capacityMiB = place.capacityMiB;
+      account.workloads = place.status?.processes.filter(({ container }) => container === undefined).length ?? 0;
+      entry.shown = shown.get(account.id) ?? [];
+      entry.othersMiB = othersMiB(place);
       this.sum(entry);
     }
     return lost;
@@ -171,7 +198,8 @@ export class Ledger {
 
   private forget(invoker: string): void {
     for (const entry of this.nodes.get(invoker)?.entries ?? []) {
-      this.index(entry, []);
+      this.index(entry, [], []);
+      this.sort(entry, -1);
       this.entries.delete(entry.account.id);
     }
   }
@@ -188,7 +216,7 @@ export class Ledger {
       const { placement } = reservation;
       if (placement.invoker === place.node.invoker && placeIdsOf(placement).includes(id)) here.add(reservation);
     }
-    const entry: Entry = { account, shown: [], here, functions: [] };
+    const entry: Entry = { account, shown: [], othersMiB: 0, here, functions: [], idle: [], bucket: -1 };
     this.entries.set(id, entry);
     return entry;
   }
@@ -233,58 +261,100 @@ export class Ledger {
   /** Counts a place anew. */
   private sum(entry: Entry): void {
     const { account, shown, here } = entry;
-    const { place } = account;
+    const { status, slice, capacityMiB } = account.place;
     const occupants = occupantsOf(shown, here);
     const staying: Occupant[] = [];
+    const functions: string[] = [];
+    const idle: string[] = [];
     let heldMiB = 0;
     let stayingMiB = 0;
     let busy = 0;
     let request = 0;
     for (const one of occupants) {
-      heldMiB += one.memoryMiB;
-      if (one.users > 0) {
-        busy += 1;
-        request += Math.round(one.smRequest * 1000);
-      } else if (one.container !== undefined) continue;
-      stayingMiB += one.memoryMiB;
+      const { users, memoryMiB, functionKey: key } = one;
+      const mayGo = users === 0 && one.container !== undefined;
+      heldMiB += memoryMiB;
+      if (key !== undefined) functions.push(key);
+      if (mayGo) {
+        if (key !== undefined) idle.push(key);
+        continue;
+      }
+      stayingMiB += memoryMiB;
       staying.push(one);
+      if (users === 0) continue;
+      busy += 1;
+      request += Math.round(one.smRequest * 1000);
     }
     account.occupants = occupants;
     account.staying = staying;
-    account.health = place.status?.health;
-    account.capacityMiB = place.capacityMiB;
-    account.foreignMiB = foreignMiB(place, heldMiB);
-    account.freeMiB = place.capacityMiB - account.foreignMiB - heldMiB;
-    account.availableMiB = place.capacityMiB - account.foreignMiB - stayingMiB;
+    // What is in use is told of whole devices only.
+    const foreignMiB =
+      slice !== undefined ? entry.othersMiB : Math.max(entry.othersMiB, (status?.usedMemoryMiB ?? 0) - heldMiB);
+    account.foreignMiB = foreignMiB;
+    account.freeMiB = capacityMiB - foreignMiB - heldMiB;
+    account.availableMiB = capacityMiB - foreignMiB - stayingMiB;
     account.clients = occupants.length;
     account.busy = busy;
-    account.workloads = place.status?.processes.filter(({ container }) => container === undefined).length ?? 0;
     account.load = request / 1000;
-    this.index(entry, occupants);
+    if (this.ordered !== undefined) write(this.columns, account);
+    this.index(entry, functions, idle);
+    this.sort(entry, Math.min(loadBuckets, Math.floor((request * loadBuckets) / 1000)));
   }
 
-  /** Has the index name the functions with an instance on a place. */
-  private index(entry: Entry, occupants: readonly Occupant[]): void {
-    const { functions: known, account } = entry;
-    let isSame = true;
-    const functions: string[] = [];
-    for (const one of occupants) {
-      if (one.action === undefined) continue;
-      const key = functionKey(one);
-      isSame &&= known[functions.length] === key;
-      functions.push(key);
-    }
-    if (isSame && functions.length === known.length) return;
-    for (const key of known) {
-      const places = this.byFunction.get(key);
-      places?.delete(account);
-      if (places?.size === 0) this.byFunction.delete(key);
-    }
-    for (const key of functions) {
-      const places = this.byFunction.get(key);
-      if (places === undefined) this.byFunction.set(key, new Set([account]));
-      else places.add(account);
-    }
+  /** Puts a place among those that are loaded alike. */
+  private sort(entry: Entry, bucket: number): void {
+    if (entry.bucket === bucket) return;
+    const sets = this.byLoad as readonly Set<PlaceAccount>[];
+    sets[entry.bucket]?.delete(entry.account);
+    sets[bucket]?.add(entry.account);
+    entry.bucket = bucket;
+  }
+
+  /** Has the indexes name the functions with an instance on a place, and those with one that idles. */
+  private index(entry: Entry, functions: readonly string[], idle: readonly string[]): void {
+    const { account } = entry;
+    if (!isSame(entry.functions, functions)) replace(this.byFunction, account, entry.functions, functions);
+    if (!isSame(entry.idle, idle)) replace(this.byIdleFunction, account, entry.idle, idle);
     entry.functions = functions;
+    entry.idle = idle;
+  }
+}
+
+function columnsOf(accounts: readonly PlaceAccount[]): AccountColumns {
+  const column = (): Float64Array => new Float64Array(accounts.length);
+  const columns = { load: column(), freeMiB: column(), availableMiB: column() };
+  for (const account of accounts) write(columns, account);
+  return columns;
+}
+
+function write(columns: AccountColumns, { order, load, freeMiB, availableMiB }: PlaceAccount): void {
+  columns.load[order] = load;
+  columns.freeMiB[order] = freeMiB;
+  columns.availableMiB[order] = availableMiB;
+}
+
+function isSame(some: readonly string[], others: readonly string[]): boolean {
+  if (some.length !== others.length) return false;
+  for (let at = 0; at < some.length; at += 1) if (some[at] !== others[at]) return false;
+  return true;
+}
+
+/** Has an index name a place under `keys`, which it named under `known`. */
+function replace(
+  index: Map<string, Set<PlaceAccount>>,
+  account: PlaceAccount,
+  known: readonly string[],
+  keys: readonly string[],
+): void {
+  for (const key of known) {
+    if (keys.includes(key)) continue;
+    const places = index.get(key);
+    places?.delete(account);
+    if (places?.size === 0) index.delete(key);
+  }
+  for (const key of keys) {
+    const places = index.get(key);
+    if (places === undefined) index.set(key, new Set([account]));
+    else places.add(account);
   }
 }

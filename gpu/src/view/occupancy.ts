@@ -37,6 +37,13 @@ export interface Occupant {
   loadMs?: number;
   /** Activations that run in it or are on their way to it. */
   users: number;
+  /** What the function's instances are found by; absent for a pre-warmer that has no action yet. */
+  functionKey?: string;
+}
+
+/** What the instances of a function in a namespace are found by. */
+export function functionKey({ action, namespace }: { action: string; namespace: string }): string {
+  return `${namespace} ${action}`;
 }
 
 /** Someone on a place, and what its agent told of them; `users` is counted anew with every change. */
@@ -115,6 +122,7 @@ function promised({
   const { devices } = placement;
   return {
     ...{ id, action, namespace, isolation, shareClass, smRequest, memoryMiB, users: Number(!ended) },
+    functionKey: functionKey({ action, namespace }),
     ...(subject !== undefined && { subject }),
     gpus: devices.length,
     ...(devices.length > 1 && { gang: devices }),
@@ -128,6 +136,7 @@ function describe(resident: Resident): Occupant {
     container,
     ...(action !== undefined && { action }),
     ...(namespace !== undefined && { namespace }),
+    ...(action !== undefined && namespace !== undefined && { functionKey: functionKey({ action, namespace }) }),
     ...(subject !== undefined && { subject }),
     ...(isolation !== undefined && { isolation }),
     ...(gang !== undefined && { gang }),
@@ -140,13 +149,11 @@ function describe(resident: Resident): Occupant {
   };
 }
 
-/** Memory of processes that are not ours, and what is in use beyond all that is charged. */
-export function foreignMiB({ status, slice }: Pick<Place, 'status' | 'slice'>, heldMiB: number): number {
-  if (status === undefined) return 0;
+/** Memory of processes on a place that are not the platform's, MiB. */
+export function othersMiB({ status, slice }: Pick<Place, 'status' | 'slice'>): number {
   let others = 0;
-  for (const one of status.processes) {
+  for (const one of status?.processes ?? []) {
     if (one.container === undefined && one.slice === slice?.uuid) others += one.memoryMiB;
   }
-  // What is in use is told of whole devices only.
-  return slice !== undefined ? others : Math.max(others, status.usedMemoryMiB - heldMiB);
+  return others;
 }

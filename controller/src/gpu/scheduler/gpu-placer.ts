@@ -38,6 +38,9 @@ export interface PlacementLimits {
   refusedAtMs: ReadonlyMap<string, number>;
 }
 
+/** Places of which the best is looked for; of more, the first one found among those loaded least. */
+const mostForBestFit = 1024;
+
 const noLimits: PlacementLimits = { kept: new Set(), refusedAtMs: new Map() };
 
 /** Decides where activations run, remembers what it has given out, and sends them there. */
@@ -172,7 +175,8 @@ export class GpuPlacer {
   }
 
   private limitsOf({ kept, only, refusedAtMs }: PlacementLimits): LedgerLimits {
-    return { kept, ...(only && { only }), isOpen: this.isOpen(refusedAtMs) };
+    const fit = this.ledger.accounts().length > mostForBestFit ? 'first' : 'best';
+    return { kept, ...(only && { only }), isOpen: this.isOpen(refusedAtMs), fit };
   }
 
   private hold(

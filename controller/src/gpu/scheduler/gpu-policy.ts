@@ -1,3 +1,4 @@
+import { ConfigError } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
 import type { GpuNeed, NodeStatus, Share } from '@gpuwhisk/common/gpu';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
@@ -7,7 +8,7 @@ import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/place/plac
 import { classAtOrAbove, shareOf } from '@gpuwhisk/gpu/share/share-of';
 import type { GpuState, Policy, SchedulingEvent, Start, Task, TaskRejection } from '@gpuwhisk/gpu/policies/policy';
 import { isWarmOn } from '@gpuwhisk/gpu/order/sub-queue';
-import { makePolicy } from '@gpuwhisk/gpu/policies/registry';
+import { makePolicy, policyProblem } from '@gpuwhisk/gpu/policies/registry';
 import { RunLog } from '@gpuwhisk/gpu/profile/run-log';
 import { Arrivals } from './arrivals.js';
 import type { GpuPlacer } from './gpu-placer.js';
@@ -47,6 +48,12 @@ export interface GpuPolicyParts {
   clock: Clock;
   learned: Learned;
   options: Pick<Config['gpu'], 'policy' | 'admission'>;
+}
+
+/** Throws ConfigError where the configuration names a policy that there is not. */
+export function checkPolicy({ policy }: Pick<Config['gpu'], 'policy'>): void {
+  const problem = policyProblem(policy);
+  if (problem !== undefined) throw new ConfigError(`gpu.policy: ${problem}`);
 }
 
 /** Has a policy of gpu/ decide about activations, on what the agents tell and on what was learned from runs. */

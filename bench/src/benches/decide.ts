@@ -1,0 +1,220 @@
+import { shareClasses } from '@gpuwhisk/common/gpu';
+import type { Device, DeviceStatus, NodeStatus, Placement, Resident, Share, ShareClass } from '@gpuwhisk/common/gpu';
+import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { placeLeastLoaded } from '@gpuwhisk/gpu/place/least-loaded';
+import type { PlacementLimits } from '@gpuwhisk/gpu/place/least-loaded';
+import type { PlacementRequest } from '@gpuwhisk/gpu/place/placement-request';
+import { Ledger } from '@gpuwhisk/gpu/view/ledger';
+import { medianOf } from '../bench.js';
+import type { Bench, BenchContext, Measurement } from '../bench.js';
+import { percentile } from '../statistics.js';
+
+const perNode = 8;
+const functionCount = 200;
+const namespaces = 20;
+const warmUps = 3000;
+const events = 6000;
+/** Events after which both fits are tried on the same state. */
+const compareEvery = 20;
+const fullness = [0.7, 0.95];
+const sizes = [
+  { devices: 8, fit: 'best', name: '8' },
+  { devices: 1024, fit: 'best', name: '1024' },
+  { devices: 1024, fit: 'first', name: '1024fast' },
+  { devices: 10_000, fit: 'first', name: '10000fast' },
+] as const;
+
+const share = (shareClass: ShareClass, memoryMiB: number): Share => ({
+  ...{ shareClass, smRequest: shareClass / 100, smLimit: shareClass / 100, memoryMiB },
+});
+
+/** What one function asks for, the same each time. */
+function requestOf(number: number): PlacementRequest {
+  const classes = shareClasses.filter((one) => one <= 50);
+  const asked = share(classes[number % classes.length]!, 2000 + (number % 7) * 1500);
+  const namespace = `n${number % namespaces}`;
+  return {
+    ...{ action: `/${namespace}/f${number}`, namespace, share: asked, memoryMiB: asked.memoryMiB, gpus: 1, batch: 1 },
+    ...{ isolation: 'shared', isBounded: false },
+  };
+}
+
+const requests = Array.from({ length: functionCount }, (_, number) => requestOf(number));
+
+/** A node and what its agent does with it. */
+class AgentOfNode {
+  residents: Resident[] = [];
+  private readonly devices: Device[];
+  private readonly status: DeviceStatus[];
+  private version = 0;
+  private containers = 0;
+
+  constructor(
+    readonly invoker: string,
+    count: number,
+  ) {
+    const uuids = Array.from({ length: count }, (_, at) => `GPU-${invoker}-${at}`);
+    this.devices = uuids.map((uuid, index) => ({
+      ...{ uuid, index, name: 'NVIDIA A100-SXM4-80GB', type: 'a100-80', smCount: 108, memoryMiB: 81_920 },
+      ...{ mode: 'mps', slices: [], simulated: true },
+    }));
+    // Every second device has a workload beside the platform's instances.
+    this.status = uuids.map((uuid, at) => ({
+      ...{ uuid, at: 0, usedMemoryMiB: 0, health: { state: 'healthy', reasons: [] } },
+      processes: at % 2 === 0 ? [{ pid: 1000 + at, memoryMiB: 12_000 }] : [],
+    }));
+  }
+
+  get uuids(): string[] {
+    return this.devices.map(({ uuid }) => uuid);
+  }
+
+  row(): NodeStatus {
+    this.version += 1;
+    const { invoker, version, devices, status } = this;
+    return { invoker, version, at: 0, devices, status, residents: this.residents.map((one) => ({ ...one })) };
+  }
+
+  /** Starts an activation where it was placed. */
+  take(id: string, { devices, reclaim = [], share: given }: Placement, { action, namespace }: PlacementRequest): void {
+    this.residents = this.residents.filter(({ container }) => !reclaim.includes(container));
+    const warm = this.residents.find(
+      (one) => one.action === action && one.device === devices[0] && one.activations.length === 0,
+    );
+    if (warm !== undefined) warm.activations = [id];
+    else {
+      const container = `${this.invoker}-${(this.containers += 1)}`;
+      this.residents.push({
+        ...{ container, action, namespace, isolation: 'shared', device: devices[0]!, share: given },
+        ...{ memoryMiB: given.memoryMiB, activations: [id] },
+      });
+    }
+  }
+
+  /** Ends an activation; its instance stays for the next one as often as `keeps` says. */
+  end(id: string, keeps: boolean): void {
+    const at = this.at(({ activations }) => activations.includes(id));
+    if (keeps) this.residents[at]!.activations = [];
+    else this.residents.splice(at, 1);
+  }
+
+  private at(is: (one: Resident) => boolean): number {
+    const at = this.residents.findIndex(is);
+    if (at < 0) throw new Error('the agent does not have what it is told to end');
+    return at;
+  }
+}
+
+interface World {
+  ledger: Ledger;
+  agents: Map<string, AgentOfNode>;
+  /** Activations that run, and where. */
+  running: { id: string; agent: AgentOfNode }[];
+}
+
+const pick = <One>(random: Random, from: readonly One[]): One => from[random.uint32() % from.length]!;
+
+/** A cluster in which so much of the SMs is given away, by three to four instances a device. */
+function fill(devices: number, full: number, random: Random): World {
+  const world: World = { ledger: new Ledger(), agents: new Map(), running: [] };
+  for (let at = 0; at * perNode < devices; at += 1) {
+    const agent = new AgentOfNode(`invoker${at}`, Math.min(perNode, devices - at * perNode));
+    for (const device of agent.uuids) {
+      for (let load = 0; ;) {
+        const request = pick(random, requests);
+        load += request.share.smRequest;
+        if (load > full + 0.1 * (randomFraction(random) - 0.5)) break;
+        const id = `first-${device}-${agent.residents.length}`;
+        const { invoker } = agent;
+        agent.take(id, { invoker, devices: [device], share: request.share, at: 0, epoch: 1, version: 0 }, request);
+        world.running.push({ id, agent });
+      }
+    }
+    world.agents.set(agent.invoker, agent);
+    world.ledger.heard(agent.row(), 0);
+  }
+  return world;
+}
+
+/**
+ * Microseconds of events: the end of a run comes in, and one request is filtered, placed and held. Rows of agents come
+ * between events, and are timed by themselves.
+ */
+function run(
+  world: World,
+  fit: 'best' | 'first',
+  random: Random,
+): { eventUs: number[]; rowUs: number[]; lost: number } {
+  const { ledger, agents, running } = world;
+  const eventUs: number[] = [];
+  const rowUs: number[] = [];
+  let [best, first] = [0, 0];
+  const limits: PlacementLimits = { kept: new Set(), isOpen: (invoker) => ledger.seenMs(invoker) >= 0, fit };
+  const stamp = { epoch: 1, at: 0 };
+  const hear = (agent: AgentOfNode): void => {
+    const row = agent.row();
+    const from = performance.now();
+    ledger.heard(row, 0);
+    rowUs.push((performance.now() - from) * 1000);
+  };
+  for (let event = 0; event < warmUps + events; event += 1) {
+    const at = random.uint32() % running.length;
+    const ended = running[at]!;
+    const request = pick(random, requests);
+    const id = `run-${event}`;
+    const from = performance.now();
+    ledger.end(ended.id);
+    const { placement, reuses } = placeLeastLoaded(ledger, request, limits, stamp);
+    if (placement !== undefined) {
+      const { action, namespace, isolation } = request;
+      const reservation = { activationId: id, action, namespace, isolation, placement, ended: false };
+      ledger.hold(reuses === undefined ? reservation : { ...reservation, reuses }, Infinity);
+    }
+    eventUs.push((performance.now() - from) * 1000);
+    ended.agent.end(ended.id, random.uint32() % 4 === 0);
+    running[at] = running.at(-1)!;
+    running.pop();
+    hear(ended.agent);
+    if (placement !== undefined) {
+      const agent = agents.get(placement.invoker)!;
+      agent.take(id, placement, request);
+      running.push({ id, agent });
+      hear(agent);
+    }
+    if (event % compareEvery !== 0) continue;
+    const probe = pick(random, requests);
+    best += Number(placeLeastLoaded(ledger, probe, { ...limits, fit: 'best' }, stamp).placement !== undefined);
+    first += Number(placeLeastLoaded(ledger, probe, { ...limits, fit: 'first' }, stamp).placement !== undefined);
+  }
+  return { eventUs: eventUs.slice(warmUps), rowUs: rowUs.slice(warmUps), lost: best === 0 ? 0 : 1 - first / best };
+}
+
+function measure({ say }: BenchContext): Measurement[] {
+  const measured: Measurement[] = [];
+  for (const { devices, fit, name } of sizes) {
+    const all = fullness.map((full) => run(fill(devices, full, seededRandom(7)), fit, seededRandom(8)));
+    const eventUs = all.flatMap((one) => one.eventUs);
+    const [low, high] = all.map((one) => medianOf('', one.eventUs).value);
+    say(`  ${name} devices: ${low?.toFixed(1)} µs at 70 % full, ${high?.toFixed(1)} at 95 %`);
+    measured.push(
+      medianOf(`decisionUs.${name}`, eventUs),
+      { name: `decisionP99Us.${name}`, value: percentile(eventUs, 99) },
+      medianOf(
+        `rowUs.${name}`,
+        all.flatMap((one) => one.rowUs),
+      ),
+    );
+    if (fit === 'first') {
+      measured.push({ name: `firstFitLost.${name}`, value: Math.max(...all.map((one) => one.lost)) });
+    }
+  }
+  return measured;
+}
+
+/** What decisions of the least-loaded policy cost on clusters of 8 to 10,000 devices. */
+export const decide: Bench = {
+  summary: 'time of decisions on generated clusters',
+  parts: [],
+  run: (context) => Promise.resolve(measure(context)),
+};

@@ -1,0 +1,60 @@
+// Every policy of the registry decides on a platform with simulated GPUs.
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, test } from '@jest/globals';
+import type { Decision } from '@gpuwhisk/common/gpu';
+import { policies } from '@gpuwhisk/gpu/policies/registry';
+import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
+import { startPlatform } from './running-platform.js';
+
+const caseMs = 120_000;
+const main = fileURLToPath(new URL('../../../standalone/dist/main.js', import.meta.url));
+const sleeper = 'async function main({ ms }) { await new Promise((done) => setTimeout(done, ms)); return { ms }; }';
+const functions = {
+  strict: { memoryMiB: 2000, sloMs: 60_000 },
+  bestEffort: { memoryMiB: 3000 },
+  fixed: { memoryMiB: 2000, mpsPercent: 30, sloMs: 60_000 },
+};
+
+if (!hasStandIn()) console.info('No stand-in for a GPU is built here: policies are not tested on a platform.');
+
+(hasStandIn() ? describe : describe.skip)('on two simulated GPUs', () => {
+  test.each(Object.keys(policies))(
+    'policy %s runs all that comes',
+    async (policy) => {
+      const flags = ['--gpus', 'sim:a100-40x2', '--stem-cells', 'false', '--set', `gpu.policy=${policy}`];
+      const platform = await startPlatform({ flags });
+      try {
+        const { api } = platform;
+        for (const [name, gpu] of Object.entries(functions)) {
+          await api.putAction(name, sleeper, { annotations: { gpu } });
+        }
+        const submitted = Object.keys(functions).flatMap((name) => [name, name]);
+        const ids = await Promise.all(submitted.map((name) => api.submit(name, { ms: 100 })));
+        const records = await Promise.all(ids.map((id) => api.record(id)));
+        expect(records.map(({ response }) => response.result)).toEqual(submitted.map(() => ({ ms: 100 })));
+        const { body } = await api.request<Decision[]>('GET', `../gpu/decisions?activation=${ids[0] ?? ''}`);
+        expect(new Set(body.map((one) => one.policy))).toEqual(new Set([policy]));
+      } finally {
+        await platform.stop();
+      }
+    },
+    caseMs,
+  );
+});
+
+test('a policy that there is not is told with those that there are', async () => {
+  const data = await mkdtemp(join(tmpdir(), 'gpuwhisk-policies-'));
+  const args = [main, '--port', '0', '--data', data, '--set', 'gpu.policy=nonsense'];
+  const failed = promisify(execFile)(process.execPath, args, { env: { ...process.env, NODE_OPTIONS: '' } });
+  const told = expect.stringMatching(/gpu\.policy: there is no policy 'nonsense'; there are faashare, .*least-loaded/);
+  try {
+    await expect(failed).rejects.toMatchObject({ code: 1, stderr: told });
+  } finally {
+    await rm(data, { recursive: true });
+  }
+});
