@@ -1,7 +1,7 @@
 import type { NodeStatus, Placement } from '@gpuwhisk/common/gpu';
 import type { Account } from '../place/account.js';
-import { functionKey, occupantsOf, othersMiB, placeIdsOf, shownByPlace } from './occupancy.js';
-import type { Occupant, Reservation, ShownOccupant } from './occupancy.js';
+import { functionKey, occupantsOf, othersMiB, placeIdsOf, shownByPlace, standingsOf } from './occupancy.js';
+import type { Occupant, Reservation, ShownOccupant, Standing } from './occupancy.js';
 import { placeId, placesOf } from './places.js';
 import type { Place } from './places.js';
 
@@ -33,7 +33,7 @@ interface Entry {
   /** Memory of processes that are not the platform's, as they say, MiB. */
   othersMiB: number;
   /** Reservations that are on it. */
-  here: Set<Reservation>;
+  here: Map<Reservation, Standing>;
   /** Functions with an instance there, and with one that idles, as the indexes have them. */
   functions: readonly string[];
   idle: readonly string[];
@@ -143,6 +143,7 @@ export class Ledger {
       account.capacityMiB = place.capacityMiB;
       account.workloads = place.status?.processes.filter(({ container }) => container === undefined).length ?? 0;
       entry.shown = shown.get(account.id) ?? [];
+      entry.here = standingsOf(entry.shown, entry.here.keys());
       entry.othersMiB = othersMiB(place);
       this.sum(entry);
     }
@@ -161,7 +162,10 @@ export class Ledger {
   hold(reservation: Reservation, lostMs: number): void {
     this.release(reservation.activationId);
     this.held.set(reservation.activationId, { reservation, lostMs });
-    this.change(reservation, (here) => here.add(reservation));
+    this.change(reservation, ({ here, shown }) => {
+      const [there] = shown.filter(({ activations }) => activations.includes(reservation.activationId));
+      here.set(reservation, { shown: there?.occupant, promised: undefined });
+    });
   }
 
   /** The run of an activation is over. */
@@ -177,7 +181,7 @@ export class Ledger {
     const reservation = this.held.get(activationId)?.reservation;
     if (reservation === undefined) return;
     this.held.delete(activationId);
-    this.change(reservation, (here) => here.delete(reservation));
+    this.change(reservation, ({ here }) => here.delete(reservation));
   }
 
   /** Where an activation that has not ended was sent. */
@@ -193,7 +197,7 @@ export class Ledger {
 
   /** What was given out on a place. */
   heldOn(id: string): Iterable<Reservation> {
-    return this.entries.get(id)?.here ?? [];
+    return this.entries.get(id)?.here.keys() ?? [];
   }
 
   private forget(invoker: string): void {
@@ -211,11 +215,10 @@ export class Ledger {
       ...{ mode: place.device.mode, health: undefined, capacityMiB: 0, availableMiB: 0 },
       ...{ clients: 0, busy: 0, workloads: 0, staying: [] },
     };
-    const here = new Set<Reservation>();
-    for (const { reservation } of this.held.values()) {
-      const { placement } = reservation;
-      if (placement.invoker === place.node.invoker && placeIdsOf(placement).includes(id)) here.add(reservation);
-    }
+    const there = Array.from(this.held.values(), ({ reservation }) => reservation).filter(
+      ({ placement }) => placement.invoker === place.node.invoker && placeIdsOf(placement).includes(id),
+    );
+    const here = standingsOf([], there);
     const entry: Entry = { account, shown: [], othersMiB: 0, here, functions: [], idle: [], bucket: -1 };
     this.entries.set(id, entry);
     return entry;
@@ -226,7 +229,7 @@ export class Ledger {
     const containerOf = new Map<string, string>();
     for (const { container, activations } of residents) for (const id of activations) containerOf.set(id, container);
     const here = new Set<Reservation>();
-    for (const entry of this.nodes.get(invoker)?.entries ?? []) for (const one of entry.here) here.add(one);
+    for (const entry of this.nodes.get(invoker)?.entries ?? []) for (const one of entry.here.keys()) here.add(one);
     for (const reservation of here) {
       const { activationId, ended, reuses } = reservation;
       if (ended && !containerOf.has(activationId)) this.drop(reservation);
@@ -249,11 +252,11 @@ export class Ledger {
     for (const id of placeIdsOf(reservation.placement)) this.entries.get(id)?.here.delete(reservation);
   }
 
-  private change({ placement }: Reservation, edit?: (here: Set<Reservation>) => void): void {
+  private change({ placement }: Reservation, edit?: (entry: Entry) => void): void {
     for (const id of placeIdsOf(placement)) {
       const entry = this.entries.get(id);
       if (entry === undefined) continue;
-      edit?.(entry.here);
+      edit?.(entry);
       this.sum(entry);
     }
   }

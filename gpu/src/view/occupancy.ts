@@ -69,27 +69,54 @@ export function shownByPlace({ residents }: Pick<NodeStatus, 'residents'>): Read
   return places;
 }
 
-/** All that hold memory of a place: those that its agent shows, and what was given out (`here`) that it does not show yet. */
-export function occupantsOf(shown: readonly ShownOccupant[], here: Iterable<Reservation>): Occupant[] {
-  const occupants = shown.map(({ occupant, activations }) => {
-    occupant.users = activations.length;
-    return occupant;
-  });
-  let unshown: Reservation[] | undefined;
-  for (const one of here) {
-    const at = shown.findIndex(({ activations }) => activations.includes(one.activationId));
-    if (at < 0) (unshown ??= []).push(one);
-    else if (one.ended) occupants[at]!.users -= 1;
+/** How a reservation stands on a place. */
+export interface Standing {
+  /** The occupant in which the agent shows its activation; undefined: it does not show it. */
+  shown: Occupant | undefined;
+  /** What it counts as while the agent does not show it and it has an instance of its own to come. */
+  promised: Occupant | undefined;
+}
+
+/** How reservations stand on a place of which `shown` was told. */
+export function standingsOf(
+  shown: readonly ShownOccupant[],
+  reservations: Iterable<Reservation>,
+): Map<Reservation, Standing> {
+  const byActivation = new Map<string, Occupant>();
+  for (const { occupant, activations } of shown) for (const id of activations) byActivation.set(id, occupant);
+  const standings = new Map<Reservation, Standing>();
+  for (const one of reservations) {
+    standings.set(one, { shown: byActivation.get(one.activationId), promised: undefined });
   }
-  if (unshown === undefined) return occupants;
-  // Those that have an instance of their own come first: others may count on it.
-  if (unshown.length > 1) unshown.sort((a, b) => Number(a.reuses !== undefined) - Number(b.reuses !== undefined));
-  for (const one of unshown) {
-    const instance = one.reuses === undefined ? undefined : instanceOf(shown, occupants, one.reuses, one);
-    if (instance === undefined) occupants.push(promised(one));
+  return standings;
+}
+
+/** All that hold memory of a place: those that its agent shows, and what was given out (`here`) that it does not show yet. */
+export function occupantsOf(shown: readonly ShownOccupant[], here: ReadonlyMap<Reservation, Standing>): Occupant[] {
+  const occupants: Occupant[] = [];
+  for (const { occupant, activations } of shown) {
+    occupant.users = activations.length;
+    occupants.push(occupant);
+  }
+  let reusing: Reservation[] | undefined;
+  for (const [one, standing] of here) {
+    if (standing.shown !== undefined) standing.shown.users -= Number(one.ended);
+    else if (one.reuses !== undefined) (reusing ??= []).push(one);
+    else occupants.push(promisedBy(one, standing));
+  }
+  // Those that have an instance of their own came first: others may count on it.
+  for (const one of reusing ?? []) {
+    const instance = instanceOf(shown, occupants, one.reuses!, one);
+    if (instance === undefined) occupants.push(promisedBy(one, here.get(one)!));
     else instance.users += Number(!one.ended);
   }
   return occupants;
+}
+
+function promisedBy(reservation: Reservation, standing: Standing): Occupant {
+  standing.promised ??= promised(reservation);
+  standing.promised.users = Number(!reservation.ended);
+  return standing.promised;
 }
 
 /** The instance that a reservation counts on: by container or by an activation in it, else one that is the same. */
@@ -99,8 +126,10 @@ function instanceOf(
   id: string,
   reservation: Reservation,
 ): Occupant | undefined {
-  const known = shown.find(({ occupant, activations }) => occupant.id === id || activations.includes(id))?.occupant;
-  return known ?? occupants.find((one) => one.id === id) ?? occupants.find((one) => isSame(one, reservation));
+  for (const { occupant, activations } of shown) {
+    if (occupant.id === id || activations.includes(id)) return occupant;
+  }
+  return occupants.find((one) => one.id === id) ?? occupants.find((one) => isSame(one, reservation));
 }
 
 function isSame(occupant: Occupant, { action, namespace, subject, placement }: Reservation): boolean {

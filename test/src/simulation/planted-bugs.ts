@@ -127,13 +127,11 @@ export const plantedBugs: Record<string, PlantedBug> = {
   /** After a while the scheduler goes by an old row, in which a node's devices are out of use. */
   'old-row': {
     table: (table) => {
-      let looks = 0;
-      const nodes: GpuTable['nodes'] = (sinceMs) => {
-        const old = (one: DeviceStatus): DeviceStatus => ({ ...one, health: { state: 'cordoned', reasons: [] } });
-        const known = table.nodes(sinceMs);
-        return ++looks < 20 ? known : known.map((node) => ({ ...node, status: node.status.map(old) }));
-      };
-      return Object.create(table, { nodes: { value: nodes } }) as GpuTable;
+      let rows = 0;
+      const old = (one: DeviceStatus): DeviceStatus => ({ ...one, health: { state: 'cordoned', reasons: [] } });
+      const onRow: GpuTable['onRow'] = (listener) =>
+        table.onRow((node) => listener(++rows < 20 ? node : { ...node, status: node.status.map(old) }));
+      return Object.create(table, { onRow: { value: onRow } }) as GpuTable;
     },
   },
 
