@@ -4,6 +4,7 @@ import type { Occupant } from '../view/occupancy.js';
 import { gangKey } from '../view/places.js';
 import { refusing, refusalOf } from './fact-filters.js';
 import { holdsToShares } from '../share/share-of.js';
+import type { Refusal } from './filters/fact-filter.js';
 import { hasUnwanted, instanceFor, reclaimable, unwantedOn } from './instances.js';
 import type { PlacementChoice, PlacementRequest } from './placement-request.js';
 
@@ -210,26 +211,24 @@ function alike(candidates: readonly Candidate[], gpus: number): Candidate[] | un
   return undefined;
 }
 
-const none: ReadonlySet<string> = new Set();
-
 function placementOf(chosen: readonly Candidate[], request: PlacementRequest, stamp: PlacementStamp): Placement {
   const { account, joined } = chosen[0]!;
   const { node, slice, device } = account.place;
-  const reclaim = chosen.some(({ reclaims }) => reclaims)
-    ? new Set(chosen.flatMap((candidate) => reclaimedAt(candidate, request)))
-    : none;
-  return {
+  const placement: Placement = {
     invoker: node.invoker,
     devices: chosen.map((candidate) => candidate.account.place.device.uuid),
-    ...(slice !== undefined && { slice: slice.uuid }),
     share: request.share,
-    ...(reclaim.size > 0 && { reclaim: [...reclaim] }),
-    ...(joined !== undefined && joined.users > 0 && { joins: true }),
-    ...(device.simulated && { simulated: true }),
     at: stamp.at,
     epoch: stamp.epoch,
     version: node.version,
   };
+  if (slice !== undefined) placement.slice = slice.uuid;
+  if (chosen.some(({ reclaims }) => reclaims)) {
+    placement.reclaim = [...new Set(chosen.flatMap((candidate) => reclaimedAt(candidate, request)))];
+  }
+  if (joined !== undefined && joined.users > 0) placement.joins = true;
+  if (device.simulated) placement.simulated = true;
+  return placement;
 }
 
 /** The containers that go from a place. */
@@ -253,28 +252,33 @@ function alternatives(
 ): Rejection[] {
   const able: Candidate[] = [];
   const refused: Rejection[] = [];
-  let looked = 0;
-  for (const account of ledger.accounts()) {
+  const accounts = ledger.accounts();
+  for (let order = 0, looked = 0; order < accounts.length && looked < mostRejections; order += 1) {
+    const account = accounts[order]!;
     if (!limits.isOpen(account.place.node.invoker)) continue;
     if (chosen?.some((candidate) => candidate.account === account)) continue;
     looked += 1;
-    if (looked > mostRejections) break;
     const joined = instanceFor(account.occupants, request);
-    const refusal =
-      limits.only?.has(account.id) === false
-        ? { reason: 'another one was chosen', numbers: {} }
-        : limits.kept.has(account.id)
-          ? { reason: 'kept for one that waits for longer', numbers: {} }
-          : refusalOf(account, request, joined);
-    if (refusal !== undefined) refused.push({ what: account.id, ...refusal });
-    else able.push(candidateOf(account, request, joined));
+    const refusal = refusalBy(limits, account) ?? refusalOf(account, request, joined);
+    if (refusal === undefined) able.push(candidateOf(account, request, joined));
+    else refused.push({ what: account.id, reason: refusal.reason, numbers: refusal.numbers });
   }
   const reason = chosen === undefined ? `${request.gpus} alike are needed on one node` : 'another one has more left';
-  const others = able.sort(compare).map(({ account: { id, load, freeMiB } }) => ({
-    ...{ what: id, reason },
-    numbers: { load, freeMiB },
-  }));
-  return [...others, ...refused];
+  const rejected: Rejection[] = [];
+  for (const { account } of able.sort(compare)) {
+    rejected.push({ what: account.id, reason, numbers: { load: account.load, freeMiB: account.freeMiB } });
+  }
+  for (const one of refused) rejected.push(one);
+  return rejected;
+}
+
+const elsewhere: Refusal = { reason: 'another one was chosen', numbers: {} };
+const keptForAnother: Refusal = { reason: 'kept for one that waits for longer', numbers: {} };
+
+/** Why a place may not be chosen though facts would let it; undefined if it may. */
+function refusalBy({ only, kept }: PlacementLimits, { id }: PlaceAccount): Refusal | undefined {
+  if (only?.has(id) === false) return elsewhere;
+  return kept.has(id) ? keptForAnother : undefined;
 }
 
 /** The places to keep for a request that nothing can be found for: those that have most to give of what could serve it. */
