@@ -42,7 +42,7 @@ export const configSchema = z.strictObject({
   /** How long what runs may go on after the first signal to stop, ms. */
   drainMs: count.default(10_000),
   /** Folder of all state; one server at a time. */
-  dataDir: z.string().default('.gpuwhisk'),
+  dataDir: z.string().min(1).default('.gpuwhisk'),
   /** Entities, identities and records in a CouchDB, as OpenWhisk has them; absent: in the data folder. */
   couchdb: z
     .strictObject({
