@@ -26,6 +26,23 @@ const packages = [
   'test',
 ];
 
+/** The folders of gpu/src: each may import those before it. */
+const gpuFolders = ['numeric', 'predict', 'tokens', 'view', 'place', 'share', 'profile', 'order', 'admit', 'policies'];
+
+function gpuBoundary(folder, at) {
+  const own = boundary('gpu', mayImport.gpu);
+  const [level, { patterns }] = own.rules['@typescript-eslint/no-restricted-imports'];
+  const later = gpuFolders.slice(at + 1).map((other) => ({
+    group: [`../${other}/*`, `../../${other}/*`],
+    message: `gpu/src/${folder} must not import gpu/src/${other}.`,
+  }));
+  return {
+    files: [`gpu/src/${folder}/**/*.ts`],
+    ignores: ['**/*.test.ts'],
+    rules: { '@typescript-eslint/no-restricted-imports': [level, { patterns: [...patterns, ...later] }] },
+  };
+}
+
 function boundary(name, allowed) {
   const forbidden = packages.filter((other) => other !== name && !allowed.includes(other));
   const typesOnly = name === 'cli' || name === 'console';
@@ -111,6 +128,7 @@ export default tseslint.config(
     rules: { '@typescript-eslint/no-require-imports': 'off' },
   },
   ...Object.entries(mayImport).map(([name, allowed]) => boundary(name, allowed)),
+  ...gpuFolders.map(gpuBoundary),
   {
     files: ['{common,gpu,controller,invoker}/src/**/*.ts'],
     ignores: edges,

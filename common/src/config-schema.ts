@@ -257,12 +257,25 @@ export const configSchema = z.strictObject({
           mig: z.boolean().default(false),
         })
         .prefault({}),
-      /** What decides which activation runs where and with which share, by its name in gpu/src/policies: docs/gpu.md. */
+      /**
+       * What decides which activation runs where and with which share: a name in gpu/src/policies, or an object that starts
+       * from one (`base`) and replaces stages or sets their settings: docs/policies.md. `auto` is what is best of what there is.
+       */
       policy: z
-        .string()
+        .union([
+          z.string(),
+          z.strictObject({
+            base: z.string(),
+            admit: z.string().optional(),
+            order: z.string().optional(),
+            share: z.string().optional(),
+            place: z.string().optional(),
+            plan: z.string().optional(),
+            settings: z.record(z.string(), z.number()).optional(),
+          }),
+        ])
         .default('auto')
-        // What is best of what there is.
-        .transform((name) => (name === 'auto' ? 'faashare' : name)),
+        .transform((policy) => (policy === 'auto' ? 'faashare' : policy)),
       /** Kernel tokens below MPS, or alone where there is no MPS: shares can be moved while functions run. */
       tokens: z.boolean().default(false),
       /** Containers that are kept ready on each device for functions that had to wait for one; 0: none. */

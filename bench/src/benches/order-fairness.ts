@@ -1,6 +1,7 @@
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
-import { faashare } from '@gpuwhisk/gpu/policies/faashare';
-import type { GpuState, Policy, RunningTask, SchedulingEvent, Task } from '@gpuwhisk/gpu/policies/policy';
+import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
+import type { GpuState, RunningTask, SchedulingEvent, Task } from '@gpuwhisk/gpu/view/view';
+import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import { dividedSms, gpuOf, profiledTask } from '@gpuwhisk/gpu/policies/testing';
 import type { BenchContext, Measurement } from '../bench.js';
 import { percentile } from '../statistics.js';
@@ -173,7 +174,8 @@ function jainIndex(parts: readonly number[]): number {
  * and do just what the policy's predictor says.
  */
 export function measureFairness({ say }: BenchContext): Measurement[] {
-  const policyOf = (): Policy => faashare({ predictorOf: () => dividedSms, admission: 'best-effort' });
+  const policyOf = (): Policy =>
+    makePolicy('faashare', { predictorOf: () => dividedSms, admission: 'best-effort', random: seededRandom(1) });
   const calm = play(policyOf(), arrivals(1, 1));
   const flooded = play(policyOf(), arrivals(1, flood));
   const done = flooded.doneMs.reduce((sum, ms) => sum + ms, 0);

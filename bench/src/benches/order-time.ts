@@ -1,7 +1,8 @@
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { faashare } from '@gpuwhisk/gpu/policies/faashare';
-import type { GpuState, Policy, RunningTask, Snapshot, Task } from '@gpuwhisk/gpu/policies/policy';
+import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
+import type { GpuState, RunningTask, View, Task } from '@gpuwhisk/gpu/view/view';
+import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import { dividedSms, gpuOf, profiledTask } from '@gpuwhisk/gpu/policies/testing';
 import { faashareForest, predictForest, trainForest } from '@gpuwhisk/gpu/predict/forest';
 import { faashareFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
@@ -61,7 +62,7 @@ const emptyGpus = (): GpuState[] =>
   Array.from({ length: gpuCount }, (_, at) => gpuOf(`g${at}`, { node: `n${at >> 3}`, memoryMiB: gpuMemoryMiB }));
 
 /** A cluster at work: what 120 jobs leave running, and those that wait. */
-function atWork(policy: Policy, random: Random): Snapshot {
+function atWork(policy: Policy, random: Random): View {
   const waiting = drawJobs(random, jobs, 0);
   const { starts } = policy.decide({ at: 0, gpus: emptyGpus(), waiting }, { kind: 'timer' });
   const byId = new Map(waiting.map((task) => [task.id, task]));
@@ -81,8 +82,8 @@ function atWork(policy: Policy, random: Random): Snapshot {
  */
 export function measureTimes({ say }: BenchContext): Measurement[] {
   const predictor = forestPredictor();
-  const policy = faashare({ predictorOf: () => predictor, admission: 'best-effort' });
   const random = seededRandom(4);
+  const policy = makePolicy('faashare', { predictorOf: () => predictor, admission: 'best-effort', random });
   const orderMs: number[] = [];
   const arrivalUs: number[] = [];
   let started = 0;

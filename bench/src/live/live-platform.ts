@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { IdleInstance } from '@gpuwhisk/gpu/policies/policy';
+import type { IdleInstance } from '@gpuwhisk/gpu/view/view';
 import { connectApi, type Api } from '../api.js';
 import type { BenchContext } from '../bench.js';
 import { startPlatform } from '../servers.js';

@@ -1,7 +1,7 @@
 import { defaultBestEffortMs } from '@gpuwhisk/gpu/order/earliest-deadline';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import type { IdleInstance } from '@gpuwhisk/gpu/policies/policy';
-import { makePolicy } from '@gpuwhisk/gpu/policies/registry';
+import type { IdleInstance } from '@gpuwhisk/gpu/view/view';
+import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import { capacityModel } from '@gpuwhisk/gpu/predict/capacity-model';
 import { metricsOf, type ReplayMetrics } from '../replay/metrics.js';
 import { replay, type ReplayJob } from '../replay/simulator.js';

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import type { Policy, Task } from '@gpuwhisk/gpu/policies/policy';
+import type { Policy } from '@gpuwhisk/gpu/policies/policy';
+import type { Task } from '@gpuwhisk/gpu/view/view';
 import { instanceOf, startAmong } from './instances.js';
 import { replay, type ReplayJob } from './simulator.js';
 

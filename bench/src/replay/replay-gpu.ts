@@ -1,4 +1,4 @@
-import type { GpuState, Task } from '@gpuwhisk/gpu/policies/policy';
+import type { GpuState, Task } from '@gpuwhisk/gpu/view/view';
 import type { RunTotals } from './run-totals.js';
 import type { ReplayCluster, ReplayJob } from './simulator.js';
 import type { GpuTruth } from './truth.js';

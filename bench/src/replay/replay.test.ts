@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
-import type { ObservedRun, Policy } from '@gpuwhisk/gpu/policies/policy';
+import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
+import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import { bursty, fromTrace, poisson } from './arrivals.js';
 import { metricsOf } from './metrics.js';
 import { own, pairedInterval, ratio, reduction } from './paired.js';

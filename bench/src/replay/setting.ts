@@ -1,11 +1,10 @@
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { SlowdownPredictor } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { defaultBestEffortMs } from '@gpuwhisk/gpu/order/earliest-deadline';
-import { faashare } from '@gpuwhisk/gpu/policies/faashare';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import type { Exploration } from '@gpuwhisk/gpu/share/expected-improvement';
 import type { Quotas } from '@gpuwhisk/gpu/share/quotas';
-import { makePolicy, type PolicyNeeds } from '@gpuwhisk/gpu/policies/registry';
+import { makePolicy, type PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
 import type { Arrivals } from './arrivals.js';
 import { drawJobs, type JobMix } from './jobs.js';
 import { offlineQuotas, type QuotaBudget } from './offline-quotas.js';
@@ -99,11 +98,11 @@ export type PolicyMaker = (needs: PolicyNeeds, scenario: Scenario) => Policy;
 
 /** FaaShare; its bound on waiting is stretched as the jobs are. */
 export const ours: PolicyMaker = (needs, scenario) =>
-  faashare({ ...needs, options: { bestEffortMs: bestEffortMsOf(scenario) } });
+  makePolicy({ base: 'faashare', settings: { bestEffortMs: bestEffortMsOf(scenario) } }, needs);
 
 /** FaaShare without the quota stage. */
-export const oursWithoutQuotas: PolicyMaker = ({ predictorOf, admission }, scenario) =>
-  faashare({ predictorOf, admission, options: { bestEffortMs: bestEffortMsOf(scenario) } });
+export const oursWithoutQuotas: PolicyMaker = ({ predictorOf, admission, random }, scenario) =>
+  ours({ predictorOf, admission, random }, scenario);
 
 /** A policy of the registry by its name. */
 export function named(name: string): PolicyMaker {

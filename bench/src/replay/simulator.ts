@@ -1,6 +1,8 @@
 import { performance } from 'node:perf_hooks';
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
-import type { Decision, Policy, SchedulingEvent, Start, Task } from '@gpuwhisk/gpu/policies/policy';
+import type { Decision, Start } from '@gpuwhisk/gpu/view/decision';
+import type { Policy } from '@gpuwhisk/gpu/policies/policy';
+import type { SchedulingEvent, Task } from '@gpuwhisk/gpu/view/view';
 import { instanceOf, startAmong, type KeptInstances } from './instances.js';
 import { advance, makeGpu, rateAll, type ReplayGpu, type Run } from './replay-gpu.js';
 import { newTotals, type FinishedJob, type RunTotals } from './run-totals.js';

@@ -1,7 +1,7 @@
 import { gpuShareTooLarge } from '@gpuwhisk/common/errors';
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { GpuNeed } from '@gpuwhisk/common/gpu';
-import { shareOf } from '@gpuwhisk/gpu/share/share-of';
+import { shareOf } from '@gpuwhisk/gpu/view/shares';
 
 /**
  * What a function needs, bounded to the share classes that its namespace may have: those up to `maxPercent`, the smallest

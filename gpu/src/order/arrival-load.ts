@@ -1,4 +1,4 @@
-import type { Task } from '../policies/policy.js';
+import type { Task } from '../view/view.js';
 import { unmeasuredMs } from './sub-queue.js';
 
 /** Weight of the newest arrival in the smoothed ones. */

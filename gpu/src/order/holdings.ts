@@ -1,4 +1,4 @@
-import type { GpuState, Task } from '../policies/policy.js';
+import type { GpuState, Task } from '../view/view.js';
 
 /** What each namespace holds of the GPUs, in shares; a task on two whole GPUs holds 2. */
 export class Holdings {

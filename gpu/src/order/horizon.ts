@@ -1,4 +1,4 @@
-import type { Task } from '../policies/policy.js';
+import type { Task } from '../view/view.js';
 import { workOf } from './arrival-load.js';
 import { residentsOf, unmeasuredMs } from './sub-queue.js';
 import type { SubQueue } from './sub-queue.js';

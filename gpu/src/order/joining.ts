@@ -1,4 +1,4 @@
-import type { Task } from '../policies/policy.js';
+import type { Task } from '../view/view.js';
 import { add, copyOf, memberOf, outlookOf } from './sub-queue.js';
 import type { Member, Outlook, SubQueue } from './sub-queue.js';
 

@@ -1,4 +1,4 @@
-import type { RunningTask } from '../policies/policy.js';
+import type { RunningTask } from '../view/view.js';
 import type { SubQueue } from './sub-queue.js';
 import { membersOf, slowdownsOf, unmeasuredMs } from './sub-queue.js';
 

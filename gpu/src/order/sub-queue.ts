@@ -1,6 +1,6 @@
 import { shareClasses } from '@gpuwhisk/common/gpu';
-import { deadlineAt } from '../policies/policy.js';
-import type { GpuState, RunningTask, Task } from '../policies/policy.js';
+import { deadlineAt } from '../view/view.js';
+import type { GpuState, RunningTask, Task } from '../view/view.js';
 import { emptyRoomOf, obstacle, occupy, vacate } from '../place/room.js';
 import type { Room } from '../place/room.js';
 import type { Progress } from './progress.js';

@@ -1,5 +1,6 @@
 import type { Rejection } from '@gpuwhisk/common/gpu';
-import type { Task, TaskRejection } from '../policies/policy.js';
+import type { Task } from '../view/view.js';
+import type { TaskRejection } from '../view/decision.js';
 import { gangFor, obstacle, roomsToKeep } from '../place/room.js';
 import type { Holdings } from './holdings.js';
 import { joinIfBetter } from './joining.js';

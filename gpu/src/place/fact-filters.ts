@@ -1,4 +1,4 @@
-import type { Account, Work } from './account.js';
+import type { Account, Work } from '../view/account.js';
 import { capacity } from './filters/capacity.js';
 import type { FactFilter, Refusal } from './filters/fact-filter.js';
 import { healthy } from './filters/healthy.js';
@@ -9,7 +9,7 @@ import { mpsClients } from './filters/mps-clients.js';
 import { oneProcess } from './filters/one-process.js';
 import { serverForGangs } from './filters/server-for-gangs.js';
 import { uncutForGangs } from './filters/uncut-for-gangs.js';
-import type { Tenant } from './isolation.js';
+import type { Tenant } from '../view/account.js';
 
 /** All of them, in the order in which they are asked; the first that refuses is named. */
 export const factFilters: readonly FactFilter[] = [

@@ -1,7 +1,10 @@
+import type { Share } from '@gpuwhisk/common/gpu';
 import type { Occupant } from '../view/occupancy.js';
+import { classAtOrAbove } from '../view/shares.js';
+import type { Task } from '../view/view.js';
 import { mayShare } from './isolation.js';
-import type { Account } from './account.js';
-import type { PlacementRequest } from './placement-request.js';
+import type { Account } from '../view/account.js';
+import type { PlacementRequest } from '../view/placement-request.js';
 
 /** The instance that a request would run in: one that idles, or else one that runs a batch while the next one gathers. */
 export function instanceFor(occupants: readonly Occupant[], request: PlacementRequest): Occupant | undefined {
@@ -68,4 +71,25 @@ export function reclaimable(
     lacking -= one.memoryMiB;
   }
   return gone;
+}
+
+/** The instances of a task's function that idle. */
+export function idleInstances(occupants: readonly Occupant[], task: Pick<Task, 'function' | 'namespace'>): Occupant[] {
+  return occupants.filter(
+    ({ users, action, namespace }) => users === 0 && action === task.function && namespace === task.namespace,
+  );
+}
+
+/**
+ * `asked` at the share of an instance of the task's function that idles there, the smallest at or above what was decided
+ * (`wanted`, a fraction); else at that of a new one.
+ */
+export function shareInInstance(occupants: readonly Occupant[], task: Task, wanted: number, asked: Share): Share {
+  const { maxShare = 1 } = task;
+  const decided = Math.min(wanted, maxShare);
+  const classes = idleInstances(occupants, task)
+    .map(({ shareClass }) => shareClass / 100)
+    .filter((share) => share >= decided && share <= maxShare);
+  const fraction = classes.length > 0 ? Math.min(...classes) : decided;
+  return { ...asked, shareClass: classAtOrAbove(fraction), smRequest: Math.min(decided, fraction), smLimit: fraction };
 }

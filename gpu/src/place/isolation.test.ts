@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import type { DeviceMode, GpuIsolation } from '@gpuwhisk/common/gpu';
 import { mayShare } from './isolation.js';
-import type { Tenant } from './isolation.js';
+import type { Tenant } from '../view/account.js';
 
 const tenant = (isolation: GpuIsolation, changes: Partial<Tenant> = {}): Tenant => ({
   ...{ action: '/alice/a', namespace: 'alice', isolation, gpus: 1 },

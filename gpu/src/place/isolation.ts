@@ -1,15 +1,5 @@
-import type { DeviceMode, GpuIsolation } from '@gpuwhisk/common/gpu';
-
-/** Whose process is on a device, or is to be. */
-export interface Tenant {
-  /** `/namespace/action` of its code; absent for a pre-warmer that is nobody's yet, as are the next two. */
-  action?: string;
-  /** That it runs for. */
-  namespace?: string;
-  isolation?: GpuIsolation;
-  /** Devices that it uses together. */
-  gpus: number;
-}
+import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import type { Tenant } from '../view/account.js';
 
 /** Whether both may be on one device (or slice) of this mode at once: as their isolations allow, and the mode. */
 export function mayShare(mode: DeviceMode, one: Tenant, other: Tenant): boolean {

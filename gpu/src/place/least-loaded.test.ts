@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Device, DeviceMode, DeviceStatus, NodeStatus, Resident, Share } from '@gpuwhisk/common/gpu';
 import { Ledger } from '../view/ledger.js';
 import * as leastLoaded from './least-loaded.js';
-import type { PlacementChoice, PlacementRequest } from './placement-request.js';
+import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
 import type { Reservation } from '../view/occupancy.js';
 import { capacityProblem } from '../view/places.js';
 
@@ -51,7 +51,7 @@ interface PlacementView {
   nodes: NodeStatus[];
   reservations: Reservation[];
   kept: ReadonlySet<string>;
-  only?: ReadonlySet<string>;
+  allowed?: ReadonlySet<string>;
 }
 
 const view = (nodes: NodeStatus[], changes: Partial<PlacementView> = {}): PlacementView => ({
@@ -68,8 +68,8 @@ function ledgerOf({ nodes, reservations }: Pick<PlacementView, 'nodes' | 'reserv
 
 const isOpen = (): boolean => true;
 
-function placeLeastLoaded({ kept, only, ...there }: PlacementView, asked: PlacementRequest): PlacementChoice {
-  const limits = { kept, isOpen, ...(only && { only }) };
+function placeLeastLoaded({ kept, allowed, ...there }: PlacementView, asked: PlacementRequest): PlacementChoice {
+  const limits = { kept, isOpen, ...(allowed && { allowed }) };
   return leastLoaded.placeLeastLoaded(ledgerOf(there), asked, limits, { epoch: 3, at: 99 });
 }
 
@@ -175,7 +175,7 @@ describe('the least loaded place', () => {
     expect([other.placement?.devices, other.reuses]).toEqual([['G1'], undefined]);
   });
 
-  test('gives an instance that idles to one only, until its run is over', () => {
+  test('gives an instance that idles to one allowed, until its run is over', () => {
     const idle = resident('warm', 'G0', { action: '/alice/a', activations: [] });
     const one = node([device('G0')], [idle]);
     const taken = (ended: boolean): PlacementView =>
@@ -338,11 +338,28 @@ describe('the least loaded place', () => {
     ]);
   });
 
-  test('takes the place that a policy chose, and tells of the others that they were not', () => {
+  test('gives nobody an instance that goes for another one', () => {
+    const idle = resident('c', 'G0', { action: '/alice/a', activations: [], memoryMiB: 30_000 });
+    const placement = { ...reservation('G0').placement, reclaim: ['c'] };
+    const there = (reservations: Reservation[]): NodeStatus => {
+      const used = 30_000 + 500 * reservations.length;
+      return node([device('G0')], [idle], { status: [status('G0', { usedMemoryMiB: used })] });
+    };
+    const asked = request({ share: shareOf(20, 16_000) });
+    expect(placeLeastLoaded(view([there([])]), asked).reuses).toBe('c');
+    const given = [reservation('G0', { action: '/alice/b', placement })];
+    const choice = placeLeastLoaded(view([there(given)], { reservations: given }), asked);
+    expect(choice.reuses).toBeUndefined();
+    // It is counted once: what goes is neither in the way of the next one nor a stranger's.
+    expect(choice.placement).toMatchObject({ devices: ['G0'] });
+    expect(choice.placement).not.toHaveProperty('reclaim');
+  });
+
+  test('takes only a place that it may, and tells so of the others', () => {
     const one = node([device('G0'), device('G1')]);
-    const choice = placeLeastLoaded(view([one], { only: new Set(['G1']) }), request());
+    const choice = placeLeastLoaded(view([one], { allowed: new Set(['G1']) }), request());
     expect(choice.placement?.devices).toEqual(['G1']);
-    expect(choice.rejected).toEqual([{ what: 'G0', reason: 'another one was chosen', numbers: {} }]);
+    expect(choice.rejected).toEqual([{ what: 'G0', reason: 'it may not run there', numbers: {} }]);
   });
 
   test('a device in MPS mode has 48 clients at most', () => {

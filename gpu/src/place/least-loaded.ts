@@ -1,19 +1,20 @@
 import type { Placement, Rejection } from '@gpuwhisk/common/gpu';
 import type { AccountColumns, Ledger, PlaceAccount } from '../view/ledger.js';
 import type { Occupant } from '../view/occupancy.js';
+import { neededMiB } from '../view/account.js';
 import { gangKey } from '../view/places.js';
 import { refusing, refusalOf } from './fact-filters.js';
-import { holdsToShares } from '../share/share-of.js';
+import { holdsToShares } from '../view/shares.js';
 import type { Refusal } from './filters/fact-filter.js';
 import { hasUnwanted, instanceFor, reclaimable, unwantedOn } from './instances.js';
-import type { PlacementChoice, PlacementRequest } from './placement-request.js';
+import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
 
 /** What limits where one activation may go, besides facts of the places. */
 export interface PlacementLimits {
   /** Places, by id, that are kept for one that waits for longer. */
   kept: ReadonlySet<string>;
-  /** Places, by id, that a policy chose: no other will do; absent: any will. */
-  only?: ReadonlySet<string>;
+  /** Places, by id, that it may go to; absent: any. */
+  allowed?: ReadonlySet<string>;
   /** Whether a node may be chosen: it is heard of, also since it has refused the activation. */
   isOpen(invoker: string): boolean;
   /** `first`: the first place found among those that are loaded least, to within a twentieth; absent: the best one. */
@@ -64,14 +65,43 @@ export function placeLeastLoaded(
   };
 }
 
+/** An instance that runs a batch of the function while the next one gathers; nothing is chosen where there is none. */
+export function joinBatch(
+  ledger: Ledger,
+  request: PlacementRequest,
+  limits: PlacementLimits,
+  stamp: PlacementStamp,
+): PlacementChoice {
+  let best: Candidate | undefined;
+  for (const account of request.batch > 1 ? ledger.withInstances(request, false) : []) {
+    const joined = instanceFor(account.occupants, request);
+    if (joined === undefined || joined.users === 0 || limits.allowed?.has(account.id) === false) continue;
+    const candidate = candidateAt(account, request, limits, joined);
+    if (candidate !== undefined && isBetter(candidate, best)) best = candidate;
+  }
+  if (best?.joined === undefined) return { rejected: [] };
+  return { placement: placementOf([best], request, stamp), reuses: best.joined.id, rejected: [] };
+}
+
+/** The very places that a policy chose, in an instance that is there if there is one; refused with what one of them lacks. */
+export function bindTo(
+  ledger: Ledger,
+  request: PlacementRequest,
+  ids: readonly string[],
+  isOpen: PlacementLimits['isOpen'],
+  stamp: PlacementStamp,
+): PlacementChoice {
+  return placeLeastLoaded(ledger, request, { kept: new Set(), allowed: new Set(ids), isOpen }, stamp);
+}
+
 function one(candidate: Candidate | undefined): Candidate[] | undefined {
   return candidate && [candidate];
 }
 
 /** The places that a request may be considered for. */
-function accountsFor(ledger: Ledger, { only }: PlacementLimits): Iterable<PlaceAccount> {
-  if (only === undefined) return ledger.accounts();
-  return Array.from(only, (id) => ledger.account(id)).filter((account) => account !== undefined);
+function accountsFor(ledger: Ledger, { allowed }: PlacementLimits): readonly PlaceAccount[] {
+  if (allowed === undefined) return ledger.accounts();
+  return Array.from(allowed, (id) => ledger.account(id)).filter((account) => account !== undefined);
 }
 
 /** The best candidate for work of one device. */
@@ -79,14 +109,14 @@ function bestOf(ledger: Ledger, request: PlacementRequest, limits: PlacementLimi
   // Instances first: while the SMs suffice, no other place is better.
   let best: Candidate | undefined;
   for (const account of ledger.withInstances(request, request.batch === 1)) {
-    if (limits.only?.has(account.id) === false) continue;
+    if (limits.allowed?.has(account.id) === false) continue;
     const joined = instanceFor(account.occupants, request);
     if (joined === undefined) continue;
     const candidate = candidateAt(account, request, limits, joined);
     if (candidate !== undefined && isBetter(candidate, best)) best = candidate;
   }
   if (best?.isFull === false) return best;
-  const first = limits.fit === 'first' && limits.only === undefined ? firstOf(ledger, request, limits) : undefined;
+  const first = limits.fit === 'first' && limits.allowed === undefined ? firstOf(ledger, request, limits) : undefined;
   if (first !== undefined) return first;
   const accounts = ledger.accounts();
   const sums = ledger.sums();
@@ -98,9 +128,9 @@ function bestOf(ledger: Ledger, request: PlacementRequest, limits: PlacementLimi
   return best;
 }
 
-/** The positions of the places that a policy chose; undefined: all. */
-function ordersOf(ledger: Ledger, { only }: PlacementLimits): number[] | undefined {
-  return only && Array.from(only, (id) => ledger.account(id)?.order).filter((order) => order !== undefined);
+/** The positions of the places that it may go to; undefined: all. */
+function ordersOf(ledger: Ledger, limits: PlacementLimits): number[] | undefined {
+  return limits.allowed && accountsFor(ledger, limits).map(({ order }) => order);
 }
 
 /** Places that are looked at for the first fit, at most, before all are. */
@@ -152,7 +182,7 @@ function candidateAt(
 }
 
 function candidateOf(account: PlaceAccount, request: PlacementRequest, joined: Occupant | undefined): Candidate {
-  const lacks = joined === undefined && account.freeMiB < request.memoryMiB;
+  const lacks = joined === undefined && account.freeMiB < neededMiB(request, account);
   return {
     account,
     joined,
@@ -217,7 +247,7 @@ function placementOf(chosen: readonly Candidate[], request: PlacementRequest, st
   const placement: Placement = {
     invoker: node.invoker,
     devices: chosen.map((candidate) => candidate.account.place.device.uuid),
-    share: request.share,
+    share: request.memoryMiB > 0 ? request.share : { ...request.share, memoryMiB: account.capacityMiB },
     at: stamp.at,
     epoch: stamp.epoch,
     version: node.version,
@@ -235,7 +265,7 @@ function placementOf(chosen: readonly Candidate[], request: PlacementRequest, st
 function reclaimedAt({ account, joined, reclaims }: Candidate, request: PlacementRequest): string[] {
   if (!reclaims) return [];
   const unwanted = unwantedOn(account, request, joined);
-  const lackingMiB = request.memoryMiB - account.freeMiB;
+  const lackingMiB = neededMiB(request, account) - account.freeMiB;
   const gone = joined === undefined ? reclaimable(account.occupants, unwanted, lackingMiB) : unwanted;
   return gone.flatMap(({ container }) => container ?? []);
 }
@@ -272,12 +302,12 @@ function alternatives(
   return rejected;
 }
 
-const elsewhere: Refusal = { reason: 'another one was chosen', numbers: {} };
+const notAllowed: Refusal = { reason: 'it may not run there', numbers: {} };
 const keptForAnother: Refusal = { reason: 'kept for one that waits for longer', numbers: {} };
 
 /** Why a place may not be chosen though facts would let it; undefined if it may. */
-function refusalBy({ only, kept }: PlacementLimits, { id }: PlaceAccount): Refusal | undefined {
-  if (only?.has(id) === false) return elsewhere;
+function refusalBy({ allowed, kept }: PlacementLimits, { id }: PlaceAccount): Refusal | undefined {
+  if (allowed?.has(id) === false) return notAllowed;
   return kept.has(id) ? keptForAnother : undefined;
 }
 

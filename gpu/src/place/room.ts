@@ -1,8 +1,8 @@
 import type { Rejection } from '@gpuwhisk/common/gpu';
-import type { GpuState, Snapshot, Task } from '../policies/policy.js';
-import { holdsToShares } from '../share/share-of.js';
-import { neededMiB } from './account.js';
-import type { Account, Work } from './account.js';
+import type { GpuState, View, Task } from '../view/view.js';
+import { holdsToShares } from '../view/shares.js';
+import { neededMiB } from '../view/account.js';
+import type { Account, Work } from '../view/account.js';
 import { refusalOf } from './fact-filters.js';
 
 /** The account of a GPU of a snapshot, which a policy fills: what is there and what it has put there so far. */
@@ -42,7 +42,7 @@ export function emptyRoomOf(gpu: GpuState): Room {
 }
 
 /** The GPUs of a snapshot, to be filled. */
-export function roomsOf({ gpus }: Pick<Snapshot, 'gpus'>): Room[] {
+export function roomsOf({ gpus }: Pick<View, 'gpus'>): Room[] {
   return gpus.map((gpu) => {
     const room = emptyRoomOf(gpu);
     for (const { task, share } of gpu.running) occupy(room, task, share);

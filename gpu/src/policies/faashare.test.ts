@@ -1,14 +1,19 @@
 import { describe, expect, test } from '@jest/globals';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import type { Quotas } from '../share/quotas.js';
-import { faashare } from './faashare.js';
-import type { FaashareNeeds } from './faashare.js';
-import type { Decision, Policy, RunningTask, SchedulingEvent, Snapshot, Task } from './policy.js';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import { makePolicy } from './make-policy.js';
+import type { PolicyNeeds } from './make-policy.js';
+import type { Decision } from '../view/decision.js';
+import type { Policy } from './policy.js';
+import type { RunningTask, SchedulingEvent, View, Task } from '../view/view.js';
 import { dividedSms, gpuOf, profiledTask, runningTask, taskOf } from './testing.js';
 
-const make = (changes: Partial<FaashareNeeds> = {}): Policy =>
-  faashare({ predictorOf: () => dividedSms, admission: 'best-effort', ...changes });
-const decide = (snapshot: Partial<Snapshot>, policy = make(), event: SchedulingEvent = { kind: 'timer' }): Decision =>
+const make = (changes: Partial<PolicyNeeds> = {}): Policy =>
+  makePolicy('faashare', {
+    ...{ predictorOf: () => dividedSms, admission: 'best-effort', random: seededRandom(1), ...changes },
+  });
+const decide = (snapshot: Partial<View>, policy = make(), event: SchedulingEvent = { kind: 'timer' }): Decision =>
   policy.decide({ at: 0, gpus: [gpuOf('g0')], waiting: [], ...snapshot }, event);
 const where = ({ starts }: Decision): unknown[] => starts.map(({ task, gpu, share }) => [task, gpu, share]);
 

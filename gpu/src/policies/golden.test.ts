@@ -4,7 +4,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { walk } from './random-world.js';
-import { makePolicy, policies } from './registry.js';
+import { makePolicy } from './make-policy.js';
+import { policies } from './registry.js';
 import { dividedSms } from './testing.js';
 
 const seeds = Array.from({ length: 30 }, (_, at) => at + 1);

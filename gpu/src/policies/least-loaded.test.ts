@@ -1,7 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import type { GpuState, Policy, RunningTask, Snapshot, Task } from './policy.js';
-import { makePolicy, policies } from './registry.js';
+import type { GpuState, RunningTask, View, Task } from '../view/view.js';
+import type { Policy } from './policy.js';
+import { makePolicy } from './make-policy.js';
+import { policies } from './registry.js';
 
 const needs = {
   predictorOf: () => ({ slowdown: () => 1 }),
@@ -22,7 +24,7 @@ const gpu = (id: string, changes: Partial<GpuState> = {}): GpuState => ({
   ...{ id, node: 'n', type: 't', mode: 'mps', memoryMiB: 10_000, running: [] },
   ...changes,
 });
-const decide = (snapshot: Partial<Snapshot>, by = policy): ReturnType<Policy['decide']> =>
+const decide = (snapshot: Partial<View>, by = policy): ReturnType<Policy['decide']> =>
   by.decide({ at: 0, gpus: [], waiting: [], ...snapshot }, { kind: 'timer' });
 
 test('every policy of the registry decides about nothing, and an unknown one is refused with those there are', () => {

@@ -1,14 +1,17 @@
 import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
-import type { Decision, Policy, Snapshot } from './policy.js';
+import type { Decision } from '../view/decision.js';
+import type { Policy } from './policy.js';
+import type { View } from '../view/view.js';
 import { pick, randomTask, unreliable, walk } from './random-world.js';
-import { makePolicy, policies } from './registry.js';
+import { makePolicy } from './make-policy.js';
+import { policies } from './registry.js';
 import { needMiB } from '../place/room.js';
 import { dividedSms, gpuOf, taskOf } from './testing.js';
 
 const seeds = Array.from({ length: 6 }, (_, at) => at + 1);
-function assertSound({ gpus, waiting }: Snapshot, decision: Decision): void {
+function assertSound({ gpus, waiting }: View, decision: Decision): void {
   const { starts, refused, order, bestEffort } = decision;
   const ended = [...starts.map(({ task }) => task), ...refused.map(({ task }) => task), ...order];
   expect([...ended].sort()).toEqual(waiting.map(({ id }) => id).sort());

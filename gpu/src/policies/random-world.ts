@@ -1,7 +1,9 @@
 import { randomFraction } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
-import type { Decision, GpuState, Policy, RunningTask, SchedulingEvent, Snapshot, Task } from './policy.js';
+import type { Decision } from '../view/decision.js';
+import type { GpuState, RunningTask, SchedulingEvent, View, Task } from '../view/view.js';
+import type { Policy } from './policy.js';
 import { dividedSms, gpuOf, taskOf } from './testing.js';
 
 const modes = ['mps', 'mps', 'exclusive', 'timeslice', 'mig'] as const;
@@ -41,7 +43,7 @@ export function walk(
   random: Random,
   policy: Policy,
   steps: number,
-  onDecision: (snapshot: Snapshot, decision: Decision) => void,
+  onDecision: (snapshot: View, decision: Decision) => void,
 ): void {
   let gpus: GpuState[] = Array.from({ length: 1 + (random.uint32() % 6) }, (_, at) =>
     gpuOf(`g${at}`, { mode: pick(random, modes), node: pick(random, ['n', 'm']), memoryMiB: 10_000 }),
@@ -60,7 +62,7 @@ export function walk(
     const events: SchedulingEvent[] = [{ kind: 'timer' }];
     if (ended !== undefined) events.push({ kind: 'completion', task: ended.task.id, gpu: 'g0' });
     if (arrived[0] !== undefined) events.push({ kind: 'arrival', task: arrived[0].id });
-    const snapshot: Snapshot = { at, gpus, waiting };
+    const snapshot: View = { at, gpus, waiting };
     const decision = policy.decide(snapshot, pick(random, events));
     onDecision(snapshot, decision);
     const gone = new Set([...decision.starts, ...decision.refused].map(({ task }) => task));

@@ -1,56 +1,34 @@
-import type { Random } from '@gpuwhisk/common/system/random';
-import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
-import type { Quotas } from '../share/quotas.js';
+import { elasticflow } from './elasticflow.js';
+import { exclusive } from './exclusive.js';
 import { faashare } from './faashare.js';
 import { faashareLiteral } from './faashare-literal.js';
-import { baselines } from './baselines/baselines.js';
+import { fastGshare } from './fast-gshare.js';
+import { fcfs } from './fcfs.js';
+import { fluidfaas } from './fluidfaas.js';
 import { leastLoaded } from './least-loaded.js';
-import type { Admission } from './least-loaded.js';
-import type { GpuState, Policy } from './policy.js';
+import { memoryPriority } from './memory-priority.js';
+import { mpsEqual } from './mps-equal.js';
+import type { PolicyRecord } from './policy-record.js';
+import { tgs } from './tgs.js';
+import { timePriority } from './time-priority.js';
 
-/** What policies are made of; each takes what it needs. */
-export interface PolicyNeeds {
-  /** The model of a type of GPU in one mode. Asked for at every decision: a newer model takes the place of an older one. */
-  predictorOf(gpu: Pick<GpuState, 'type' | 'mode'>): SlowdownPredictor;
-  /** Shares of those that run together; absent: what each fills. */
-  quotas?: Quotas;
-  random: Random;
-  admission: Admission;
-}
-
-/** An entry of the table of policies. */
-export interface PolicyEntry {
-  /** One line. */
-  summary: string;
-  make(needs: PolicyNeeds): Policy;
-}
-
-/** Every policy by its name. */
-export const policies: Readonly<Record<string, PolicyEntry>> = {
-  faashare: {
-    summary: 'by SLO, in sets that fit into memory and that a prediction finds to meet their SLOs (FaaShare)',
-    make: faashare,
-  },
-  'faashare-literal': {
-    summary: "FaaShare's algorithm 1 to the letter, for comparison",
-    make: faashareLiteral,
-  },
-  'least-loaded': {
-    summary: 'the earliest deadline first, to the GPU with the least share given away',
-    make: ({ admission }) => leastLoaded(admission),
-  },
-  ...baselines,
+/** Policies of other systems, for comparison; each is documented where it is defined. */
+export const baselines: Readonly<Record<string, PolicyRecord>> = {
+  exclusive,
+  elasticflow,
+  tgs,
+  fluidfaas,
+  'fast-gshare': fastGshare,
+  'mps-equal': mpsEqual,
+  fcfs,
+  'time-priority': timePriority,
+  'memory-priority': memoryPriority,
 };
 
-/** Why a name is no policy's, with the names that are; undefined if it is one. */
-export function policyProblem(name: string): string | undefined {
-  if (Object.hasOwn(policies, name)) return undefined;
-  return `there is no policy '${name}'; there are ${Object.keys(policies).join(', ')}`;
-}
-
-/** A policy by its name. Throws RangeError for one that there is not. */
-export function makePolicy(name: string, needs: PolicyNeeds): Policy {
-  const problem = policyProblem(name);
-  if (problem !== undefined) throw new RangeError(problem);
-  return policies[name]!.make(needs);
-}
+/** Every policy by its name. */
+export const policies: Readonly<Record<string, PolicyRecord>> = {
+  faashare,
+  'faashare-literal': faashareLiteral,
+  'least-loaded': leastLoaded,
+  ...baselines,
+};

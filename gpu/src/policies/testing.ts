@@ -1,5 +1,5 @@
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
-import type { GpuState, RunningTask, Task } from './policy.js';
+import type { GpuState, RunningTask, Task } from '../view/view.js';
 
 /** A task of which little is known, for tests and benchmarks. */
 export function taskOf(id: string, changes: Partial<Task> = {}): Task {

@@ -1,4 +1,4 @@
-import type { ObservedRun } from '../policies/policy.js';
+import type { ObservedRun } from '../view/decision.js';
 import type { CoLocated, WorkloadFeatures } from '../predict/slowdown-predictor.js';
 import { jobId } from '../share/quota-key.js';
 

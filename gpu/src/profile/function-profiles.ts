@@ -1,5 +1,5 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
-import type { Task } from '../policies/policy.js';
+import type { Task } from '../view/view.js';
 import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
 import { keep, median } from './kept-runs.js';
 import { mergedProfile } from './merge-profiles.js';

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from '@jest/globals';
-import type { Task } from '../policies/policy.js';
+import type { Task } from '../view/view.js';
 import { averageCompany, steadyCompany } from './company.js';
 import { RunLog } from './run-log.js';
 

@@ -1,4 +1,5 @@
-import type { GpuState, ObservedRun, Task } from '../policies/policy.js';
+import type { GpuState, Task } from '../view/view.js';
+import type { ObservedRun } from '../view/decision.js';
 import { jobId } from '../share/quota-key.js';
 
 /** A run on one GPU, or on several. */

@@ -1,5 +1,5 @@
 import type { NodeStatus, Placement } from '@gpuwhisk/common/gpu';
-import type { Account } from '../place/account.js';
+import type { Account } from './account.js';
 import { functionKey, occupantsOf, othersMiB, placeIdsOf, shownByPlace, standingsOf } from './occupancy.js';
 import type { Occupant, Reservation, ShownOccupant, Standing } from './occupancy.js';
 import { placeId, placesOf } from './places.js';
@@ -158,8 +158,16 @@ export class Ledger {
     this.ordered = undefined;
   }
 
-  /** A placement was given out; `lostMs`: when its run will have ended at the latest, monotonic ms. */
+  /**
+   * A placement is given out; `lostMs`: when its run will have ended at the latest, monotonic ms. One that is held already
+   * is held until then.
+   */
   hold(reservation: Reservation, lostMs: number): void {
+    const known = this.held.get(reservation.activationId);
+    if (known?.reservation.placement === reservation.placement) {
+      known.lostMs = lostMs;
+      return;
+    }
     this.release(reservation.activationId);
     this.held.set(reservation.activationId, { reservation, lostMs });
     this.change(reservation, ({ here, shown }) => {
@@ -265,7 +273,7 @@ export class Ledger {
   private sum(entry: Entry): void {
     const { account, shown, here } = entry;
     const { status, slice, capacityMiB } = account.place;
-    const occupants = occupantsOf(shown, here);
+    const { occupants, goingMiB } = occupantsOf(shown, here);
     const staying: Occupant[] = [];
     const functions: string[] = [];
     const idle: string[] = [];
@@ -292,7 +300,9 @@ export class Ledger {
     account.staying = staying;
     // What is in use is told of whole devices only.
     const foreignMiB =
-      slice !== undefined ? entry.othersMiB : Math.max(entry.othersMiB, (status?.usedMemoryMiB ?? 0) - heldMiB);
+      slice !== undefined
+        ? entry.othersMiB
+        : Math.max(entry.othersMiB, (status?.usedMemoryMiB ?? 0) - heldMiB - goingMiB);
     account.foreignMiB = foreignMiB;
     account.freeMiB = capacityMiB - foreignMiB - heldMiB;
     account.availableMiB = capacityMiB - foreignMiB - stayingMiB;

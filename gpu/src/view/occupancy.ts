@@ -91,12 +91,25 @@ export function standingsOf(
   return standings;
 }
 
-/** All that hold memory of a place: those that its agent shows, and what was given out (`here`) that it does not show yet. */
-export function occupantsOf(shown: readonly ShownOccupant[], here: ReadonlyMap<Reservation, Standing>): Occupant[] {
+/** Who is on a place. */
+export interface Occupants {
+  occupants: Occupant[];
+  /** Memory of instances that are still there and go for what was given out, MiB. */
+  goingMiB: number;
+}
+
+/**
+ * All that hold memory of a place, or will: those that its agent shows, and what was given out (`here`) that it does not
+ * show yet; whoever goes for that is not among them.
+ */
+export function occupantsOf(shown: readonly ShownOccupant[], here: ReadonlyMap<Reservation, Standing>): Occupants {
   const occupants: Occupant[] = [];
+  const going = reclaimedBy(here);
+  let goingMiB = 0;
   for (const { occupant, activations } of shown) {
     occupant.users = activations.length;
-    occupants.push(occupant);
+    if (activations.length === 0 && going?.has(occupant.id)) goingMiB += occupant.memoryMiB;
+    else occupants.push(occupant);
   }
   let reusing: Reservation[] | undefined;
   for (const [one, standing] of here) {
@@ -110,7 +123,18 @@ export function occupantsOf(shown: readonly ShownOccupant[], here: ReadonlyMap<R
     if (instance === undefined) occupants.push(promisedBy(one, here.get(one)!));
     else instance.users += Number(!one.ended);
   }
-  return occupants;
+  return { occupants, goingMiB };
+}
+
+/** Idle instances that go for what was given out and is not shown yet: nobody else may count on them. */
+function reclaimedBy(here: ReadonlyMap<Reservation, Standing>): Set<string> | undefined {
+  let going: Set<string> | undefined;
+  for (const [{ placement }, { shown }] of here) {
+    if (shown !== undefined || placement.reclaim === undefined) continue;
+    going ??= new Set();
+    for (const container of placement.reclaim) going.add(container);
+  }
+  return going;
 }
 
 function promisedBy(reservation: Reservation, standing: Standing): Occupant {

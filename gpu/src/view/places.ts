@@ -1,5 +1,5 @@
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
-import { holdsToShares } from '../share/share-of.js';
+import { holdsToShares } from './shares.js';
 import type { Device, DeviceStatus, GpuNeed, NodeStatus, Slice } from '@gpuwhisk/common/gpu';
 
 /** What one client is put on: a device, or a slice of one. */

@@ -1,6 +1,6 @@
 import type { Device, Placement } from '@gpuwhisk/common/gpu';
 import { mayShare } from '@gpuwhisk/gpu/place/isolation';
-import type { Tenant } from '@gpuwhisk/gpu/place/isolation';
+import type { Tenant } from '@gpuwhisk/gpu/view/account';
 import type { GpuGrant } from '../containers/container-factory.js';
 import { grantKey, grantOf, haveOneCaller } from './gpu-desk.js';
 import type { GpuUser } from './gpu-desk.js';

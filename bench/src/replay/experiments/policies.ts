@@ -1,4 +1,4 @@
-import { baselines } from '@gpuwhisk/gpu/policies/baselines/baselines';
+import { baselines } from '@gpuwhisk/gpu/policies/registry';
 import { named, ours, oursWithoutQuotas, type PolicyMaker } from '../setting.js';
 
 /** The policy whose gains are told. */

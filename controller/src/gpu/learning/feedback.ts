@@ -1,7 +1,8 @@
 import { averageCompany, steadyCompany } from '@gpuwhisk/gpu/profile/company';
 import type { Neighbour } from '@gpuwhisk/gpu/profile/company';
 import type { LoggedRun } from '@gpuwhisk/gpu/profile/run-log';
-import type { ObservedRun, Task } from '@gpuwhisk/gpu/policies/policy';
+import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
+import type { Task } from '@gpuwhisk/gpu/view/view';
 import type { CoLocated } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
 import { SetObservations } from '@gpuwhisk/gpu/share/set-observations';

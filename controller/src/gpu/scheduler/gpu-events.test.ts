@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import type { SchedulingEvent } from '@gpuwhisk/gpu/policies/policy';
+import type { SchedulingEvent } from '@gpuwhisk/gpu/view/view';
 import { GpuEvents } from './gpu-events.js';
 
 const timer: SchedulingEvent = { kind: 'timer' };

@@ -1,4 +1,4 @@
-import type { SchedulingEvent } from '@gpuwhisk/gpu/policies/policy';
+import type { SchedulingEvent } from '@gpuwhisk/gpu/view/view';
 
 /** Arrivals that are decided one by one; of more at once all who wait are looked at together. */
 const maxArrivals = 4;

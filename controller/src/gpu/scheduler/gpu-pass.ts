@@ -2,16 +2,16 @@ import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
 import type { Receipt } from '@gpuwhisk/common/bus/message-bus';
 import type { Config } from '@gpuwhisk/common/config';
 import { gpuSloImpossible, gpuTooLate, gpuWaitTooLong } from '@gpuwhisk/common/errors';
-import type { GpuNeed, Placement } from '@gpuwhisk/common/gpu';
+import type { GpuNeed, Placement, Rejection } from '@gpuwhisk/common/gpu';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { isOverdue } from '@gpuwhisk/gpu/order/earliest-deadline';
-import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/place/placement-request';
-import type { SchedulingEvent } from '@gpuwhisk/gpu/policies/policy';
+import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
+import type { SchedulingEvent } from '@gpuwhisk/gpu/view/view';
 import type { GpuPlacer } from './gpu-placer.js';
 import type { GpuPolicy } from './gpu-policy.js';
+import { waitingOf } from './gpu-queue.js';
 import type { GpuQueue, WaitingActivation } from './gpu-queue.js';
 import type { GpuRefuser } from './gpu-refuser.js';
 
@@ -19,8 +19,7 @@ import type { GpuRefuser } from './gpu-refuser.js';
 export interface GpuPassDependencies {
   queue: GpuQueue;
   placer: GpuPlacer;
-  /** Absent: the earliest deadline first, to the least loaded GPU. */
-  policy: GpuPolicy | undefined;
+  policy: GpuPolicy;
   refuser: GpuRefuser;
   clock: Clock;
   logger: Logger;
@@ -58,13 +57,11 @@ export class GpuPass {
 
   /** Decides about those who wait after each of `events`. */
   run(events: readonly SchedulingEvent[]): void {
-    const { policy, clock, logger } = this.dependencies;
-    const nowMs = clock.monotonicMs();
+    const { clock, logger } = this.dependencies;
     // Another controller may have them by now, and decide otherwise.
-    const late = this.dependencies.placer.isEntitled ? this.endWaits(nowMs) : undefined;
+    const late = this.dependencies.placer.isEntitled ? this.endWaits(clock.monotonicMs()) : undefined;
     try {
-      if (policy === undefined) this.placeInTurn(nowMs);
-      else for (const event of late === undefined ? events : [late]) this.placeByPolicy(policy, event);
+      for (const event of late === undefined ? events : [late]) this.placeByPolicy(event);
     } catch (error) {
       // The invoker's topic is full, or the log fails: they go on to wait.
       if (!(error instanceof TopicFullError)) {
@@ -73,8 +70,28 @@ export class GpuPass {
     }
   }
 
-  /** Sends an activation where it was placed. Throws TopicFullError, or another Error if the log has failed. */
-  send(message: ActivationMessage, need: GpuNeed, request: PlacementRequest, choice: PlacementChoice): Receipt {
+  /**
+   * Decides about one that comes while nobody waits; `sent` is absent where it has to wait. Throws TopicFullError, or
+   * another Error if the log has failed.
+   */
+  sendAtOnce(message: ActivationMessage, need: GpuNeed): { sent?: Receipt; rejected: Rejection[] } {
+    const { policy, clock } = this.dependencies;
+    const waiting = waitingOf(message, need, clock);
+    const { starts, rejected } = policy.decide([waiting], { kind: 'arrival', task: message.activationId });
+    const { request, choice } = starts[0]?.choose() ?? {
+      request: waiting.request,
+      choice: { rejected: [...rejected] },
+    };
+    if (choice.placement === undefined) return { rejected: choice.rejected };
+    try {
+      return { sent: this.send(message, need, request, choice), rejected: [] };
+    } catch (error) {
+      this.notStarted(waiting);
+      throw error;
+    }
+  }
+
+  private send(message: ActivationMessage, need: GpuNeed, request: PlacementRequest, choice: PlacementChoice): Receipt {
     const { placer, metrics, clock } = this.dependencies;
     const receipt = placer.send(message, need, request, choice);
     metrics.decided('placed');
@@ -98,34 +115,13 @@ export class GpuPass {
     return first && { kind: 'timeout', task: first.message.activationId };
   }
 
-  private placeInTurn(nowMs: number): void {
-    const { queue, placer } = this.dependencies;
-    const kept = new Set<string>();
-    /** What was asked for in vain: what is given out to others makes no room. */
-    const inVain = new Set<string>();
-    for (const waiting of queue.inTurn(nowMs)) {
-      const { request, refusedAtMs } = waiting;
-      const asked = JSON.stringify([request, [...refusedAtMs]]);
-      if (inVain.has(asked)) continue;
-      const limits = { kept, refusedAtMs };
-      const choice = placer.place(request, limits);
-      if (choice.placement !== undefined) {
-        this.forward(waiting, choice);
-        continue;
-      }
-      inVain.add(asked);
-      if (!isOverdue(waiting, nowMs)) continue;
-      for (const place of placer.placesToKeep(request, limits)) kept.add(place);
-    }
-  }
-
-  private placeByPolicy(policy: GpuPolicy, event: SchedulingEvent): void {
-    const { queue, placer, refuser, options } = this.dependencies;
+  private placeByPolicy(event: SchedulingEvent): void {
+    const { queue, placer, policy, refuser, options } = this.dependencies;
     if (!placer.isEntitled) return;
     // Joining a batch takes nothing of a GPU that its instance does not have.
     for (const waiting of [...queue].filter(({ need }) => need.batch > 1)) {
-      const choice = placer.place(waiting.request, { kept: new Set(), refusedAtMs: waiting.refusedAtMs });
-      if (choice.placement?.joins) this.forward(waiting, choice);
+      const choice = placer.join(waiting.request, waiting.refusedAtMs);
+      if (choice.placement !== undefined) this.forward(waiting, choice);
     }
     const { starts, late, order, rejected } = policy.decide([...queue], event);
     queue.decided(order, rejected, event.kind === 'arrival');
@@ -133,16 +129,22 @@ export class GpuPass {
       if (options.admission === 'best-effort') queue.demote(waiting);
       else refuser.refuse(waiting, gpuSloImpossible(reason));
     }
-    for (const { waiting, choose } of starts) {
+    for (const [at, { waiting, choose }] of starts.entries()) {
       const { request, choice } = choose();
       if (choice.placement === undefined) continue;
       try {
         this.forward({ ...waiting, request }, choice);
       } catch (error) {
-        policy.returned(waiting.message.activationId);
+        for (const left of starts.slice(at)) this.notStarted(left.waiting);
         throw error;
       }
     }
+  }
+
+  /** What a policy has started does not come to be: what is held for it is free again. */
+  private notStarted({ message: { activationId } }: WaitingActivation): void {
+    this.dependencies.placer.returned(activationId);
+    this.dependencies.policy.returned(activationId);
   }
 
   private forward(waiting: WaitingActivation, choice: PlacementChoice): void {

@@ -1,16 +1,15 @@
-import type { Config } from '@gpuwhisk/common/config';
 import type { MessageBus, Receipt } from '@gpuwhisk/common/bus/message-bus';
 import { gpuRowTtlMs } from '@gpuwhisk/common/gpu';
 import type { Decision, GpuNeed, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { placeLeastLoaded, placesToKeep } from '@gpuwhisk/gpu/place/least-loaded';
-import type { PlacementLimits as LedgerLimits } from '@gpuwhisk/gpu/place/least-loaded';
-import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/place/placement-request';
+import { bindTo, joinBatch } from '@gpuwhisk/gpu/place/least-loaded';
+import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
 import { Ledger } from '@gpuwhisk/gpu/view/ledger';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
+import type { OpenLedger } from '@gpuwhisk/gpu/view/view';
 import type { Learned } from '../learning/learned.js';
 import type { GpuTable } from './gpu-table.js';
 import type { LeaseKeeper } from '../handover/lease-keeper.js';
@@ -25,29 +24,17 @@ export interface GpuPlacerDependencies {
   lease: Pick<LeaseKeeper, 'epoch'>;
   /** What is known of functions and GPUs, and what was decided. */
   learned: Learned;
-  options: Pick<Config['gpu'], 'policy'>;
 }
 
-/** What one activation's placement must heed. */
-export interface PlacementLimits {
-  /** Places that are kept for one that waits for longer. */
-  kept: ReadonlySet<string>;
-  /** Places that a policy chose: no other will do; absent: any will. */
-  only?: ReadonlySet<string>;
-  /** By node that refused it, when, monotonic ms: what is known from before is out of date. */
-  refusedAtMs: ReadonlyMap<string, number>;
-}
-
-/** Places of which the best is looked for; of more, the first one found among those loaded least. */
-const mostForBestFit = 1024;
-
-const noLimits: PlacementLimits = { kept: new Set(), refusedAtMs: new Map() };
-
-/** Decides where activations run, remembers what it has given out, and sends them there. */
+/** Keeps the account of all places, and sends activations where a policy puts them. */
 export class GpuPlacer {
   private readonly ledger = new Ledger();
 
-  constructor(private readonly dependencies: GpuPlacerDependencies) {
+  /** `policy`: the name of what decides, for the record. */
+  constructor(
+    private readonly dependencies: GpuPlacerDependencies,
+    private readonly policy: string,
+  ) {
     const { table, clock } = dependencies;
     for (const node of table.nodes()) this.ledger.heard(node, clock.monotonicMs());
     table.onGone((invoker) => this.ledger.silent(invoker));
@@ -73,15 +60,24 @@ export class GpuPlacer {
     return this.dependencies.learned.decisions.latest();
   }
 
-  place(request: PlacementRequest, limits = noLimits): PlacementChoice {
-    const { lease, clock } = this.dependencies;
-    if (lease.epoch === undefined) return { rejected: [] };
-    return placeLeastLoaded(this.ledger, request, this.limitsOf(limits), { epoch: lease.epoch, at: clock.now() });
+  /** The places, for who decides now. Throws Error where another controller does. */
+  open(): OpenLedger {
+    const { epoch } = this.dependencies.lease;
+    if (epoch === undefined) throw new Error('another controller decides');
+    return { ledger: this.ledger, isOpen: this.isOpen(new Map()), epoch };
   }
 
-  /** The places to keep for a request that nothing can be found for. */
-  placesToKeep(request: PlacementRequest, limits: PlacementLimits): string[] {
-    return placesToKeep(this.ledger, request, this.limitsOf(limits));
+  /** An instance that runs a batch of the request's function, for it to join; nothing where there is none. */
+  join(request: PlacementRequest, refusedAtMs: ReadonlyMap<string, number>): PlacementChoice {
+    const { ledger, epoch } = this.open();
+    const limits = { kept: new Set<string>(), isOpen: this.isOpen(refusedAtMs) };
+    return joinBatch(ledger, request, limits, { epoch, at: this.dependencies.clock.now() });
+  }
+
+  /** The places that a policy chose, if they still can take the request; `refusedAtMs` as in WaitingActivation. */
+  bind(request: PlacementRequest, ids: readonly string[], refusedAtMs: ReadonlyMap<string, number>): PlacementChoice {
+    const { ledger, epoch } = this.open();
+    return bindTo(ledger, request, ids, this.isOpen(refusedAtMs), { epoch, at: this.dependencies.clock.now() });
   }
 
   /** Sends an activation where it was placed. Throws TopicFullError, or another Error if the log has failed. */
@@ -121,14 +117,13 @@ export class GpuPlacer {
   ): void {
     const at = this.dependencies.clock.now();
     const name = `/${action.path}/${action.name}`;
-    const { policy } = this.dependencies.options;
     const namespace = user.namespace.name;
     this.dependencies.learned.decisions.add({
       at,
       activationId,
       action: name,
       namespace,
-      policy,
+      policy: this.policy,
       ...(placement && { placement }),
       reason,
       rejected,
@@ -161,6 +156,11 @@ export class GpuPlacer {
     return this.ledger.accounts().filter(({ place }) => isOpen(place.node.invoker));
   }
 
+  /** The accounts of places by their ids; of those only that are known. */
+  accountsOf(ids: readonly string[]): PlaceAccount[] {
+    return ids.map((id) => this.ledger.account(id)).filter((account) => account !== undefined);
+  }
+
   /** What was given out on a place, by its id. */
   heldOn(id: string): Iterable<Reservation> {
     return this.ledger.heldOn(id);
@@ -172,11 +172,6 @@ export class GpuPlacer {
       const seenMs = this.ledger.seenMs(invoker);
       return seenMs >= silentMs && seenMs >= (refusedAtMs.get(invoker) ?? -Infinity);
     };
-  }
-
-  private limitsOf({ kept, only, refusedAtMs }: PlacementLimits): LedgerLimits {
-    const fit = this.ledger.accounts().length > mostForBestFit ? 'first' : 'best';
-    return { kept, ...(only && { only }), isOpen: this.isOpen(refusedAtMs), fit };
   }
 
   private hold(

@@ -1,14 +1,17 @@
 import { ConfigError } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
-import type { GpuNeed, NodeStatus, Share } from '@gpuwhisk/common/gpu';
+import type { GpuNeed, NodeStatus } from '@gpuwhisk/common/gpu';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/place/placement-request';
-import { classAtOrAbove, shareOf } from '@gpuwhisk/gpu/share/share-of';
-import type { GpuState, Policy, SchedulingEvent, Start, Task, TaskRejection } from '@gpuwhisk/gpu/policies/policy';
-import { isWarmOn } from '@gpuwhisk/gpu/order/sub-queue';
-import { makePolicy, policyProblem } from '@gpuwhisk/gpu/policies/registry';
+import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
+import { shareOf } from '@gpuwhisk/gpu/view/shares';
+import type { GpuState, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/view/view';
+import type { Policy } from '@gpuwhisk/gpu/policies/policy';
+import type { Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
+import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/instances';
+import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
+import { compositionOf, makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import { RunLog } from '@gpuwhisk/gpu/profile/run-log';
 import { Arrivals } from './arrivals.js';
 import type { GpuPlacer } from './gpu-placer.js';
@@ -17,7 +20,7 @@ import type { Learned } from '../learning/learned.js';
 import { featuresOf, hasStrangers } from '../learning/sightings.js';
 import type { WaitingActivation } from './gpu-queue.js';
 import { seenPlaces } from './gpu-snapshot.js';
-import type { SeenPlace } from './gpu-snapshot.js';
+import type { KnownRun, SeenPlace } from './gpu-snapshot.js';
 import { liveQuotas } from '../learning/live-quotas.js';
 import type { SampleRun } from '../../invoke/invoke-service.js';
 import { requestOf } from './gpu-queue.js';
@@ -50,10 +53,14 @@ export interface GpuPolicyParts {
   options: Pick<Config['gpu'], 'policy' | 'admission'>;
 }
 
-/** Throws ConfigError where the configuration names a policy that there is not. */
+/** Throws ConfigError where the configuration names a policy or stages that there are not, or that do not fit each other. */
 export function checkPolicy({ policy }: Pick<Config['gpu'], 'policy'>): void {
-  const problem = policyProblem(policy);
-  if (problem !== undefined) throw new ConfigError(`gpu.policy: ${problem}`);
+  try {
+    compositionOf(policy);
+  } catch (error) {
+    if (error instanceof RangeError) throw new ConfigError(`gpu.policy: ${error.message}`);
+    throw error;
+  }
 }
 
 /** Has a policy of gpu/ decide about activations, on what the agents tell and on what was learned from runs. */
@@ -62,9 +69,15 @@ export class GpuPolicy {
   private readonly runs = new RunLog();
   private readonly feedback: Feedback;
   private readonly arrivals = new Arrivals();
+  /** Whether those who come while nobody waits are decided about at once. */
+  readonly takesAsTheyCome: boolean;
+  private readonly takesSamples: boolean;
 
   constructor(private readonly parts: GpuPolicyParts) {
     const { learned, options } = parts;
+    const { takesAsTheyCome, needsNoProfiles } = compositionOf(options.policy);
+    this.takesAsTheyCome = takesAsTheyCome;
+    this.takesSamples = !needsNoProfiles;
     this.feedback = new Feedback(learned);
     this.policy = makePolicy(options.policy, {
       predictorOf: ({ type, mode }) => learned.predictors.predictor({ gpuType: type, mode }),
@@ -76,25 +89,32 @@ export class GpuPolicy {
 
   /** Decides about those that wait, after `event`. */
   decide(waiting: readonly WaitingActivation[], event: SchedulingEvent): PolicyDecision {
-    const at = this.parts.clock.now();
-    const places = this.seenPlaces(at);
-    const nowMs = this.parts.clock.monotonicMs();
+    const { clock, placer } = this.parts;
+    const at = clock.now();
+    const nowMs = clock.monotonicMs();
     const byId = new Map(waiting.map((one) => [one.message.activationId, one]));
     const tasks = waiting.map((one): Task => {
       const arrivedAt = this.arrivals.of(one, at, nowMs);
       const { refusedAtMs } = one;
-      const allowed = refusedAtMs.size > 0 && new Set(this.parts.placer.accounts(refusedAtMs).map(({ id }) => id));
+      const allowed = refusedAtMs.size > 0 && new Set(placer.accounts(refusedAtMs).map(({ id }) => id));
       return { ...this.taskOf(one, arrivedAt), ...(allowed && { allowed }) };
     });
-    const gpus = places.map(({ gpu }) => gpu);
-    const decision = this.policy.decide({ at, gpus, waiting: tasks }, event);
-    const gpuOf = new Map(gpus.map((gpu) => [gpu.id, gpu]));
+    let seen: GpuState[] | undefined;
+    const gpus = (): GpuState[] => (seen ??= this.seenPlaces(at).map(({ gpu }) => gpu));
+    const view: View = {
+      at,
+      waiting: tasks,
+      ledger: placer.open(),
+      get gpus() {
+        return gpus();
+      },
+    };
+    const decision = this.policy.decide(view, event);
     const taskOf = new Map(tasks.map((task) => [task.id, task]));
     return {
       starts: decision.starts.map((start) => {
         const one = byId.get(start.task)!;
-        const gpu = gpuOf.get(start.gpu)!;
-        return { waiting: one, choose: () => this.choose(one, taskOf.get(start.task)!, gpu, start, places) };
+        return { waiting: one, choose: () => this.choose(one, taskOf.get(start.task)!, start) };
       }),
       late: [
         ...decision.refused.map(({ task, reason }) => ({ id: task, reason })),
@@ -118,7 +138,7 @@ export class GpuPolicy {
     const places = this.seenPlaces(clock.now());
     const place = places.find(({ gpu }) => gpu.id === id);
     if (place === undefined) return { request, choice: { rejected: [] } };
-    const choice = placer.place(request, { kept: new Set(), only: new Set([id]), refusedAtMs: new Map() });
+    const choice = placer.bind(request, [id], new Map());
     if (choice.placement !== undefined) {
       const at = clock.now();
       const task: Task = {
@@ -128,14 +148,15 @@ export class GpuPolicy {
       };
       this.runs.began(message.activationId, {
         ...{ task, gpu: place.gpu, alsoOn: [], share, startedAt: at, startMs: clock.monotonicMs() },
-        ...{ isWarm: choice.reuses !== undefined, hasStrangers: this.hasStrangers(place), isSample: true },
+        ...{ isWarm: choice.reuses !== undefined, hasStrangers: this.hasStrangersOn(id), isSample: true },
       });
     }
     return { request, choice };
   }
 
-  /** The GPUs that samples could be measured on. */
+  /** The GPUs that samples could be measured on; none where the policy goes by nothing that is measured. */
   sampledPlaces(): SampledPlace[] {
+    if (!this.takesSamples) return [];
     const isSample = (id: string): boolean => this.runs.get(id)?.isSample === true;
     return this.seenPlaces(this.parts.clock.now()).map(({ place, gpu }) => ({
       gpu,
@@ -154,6 +175,7 @@ export class GpuPolicy {
   /** It never came to run. */
   returned(activationId: string): void {
     this.runs.dropped(activationId);
+    this.policy.returned?.(activationId);
   }
 
   /** It should have ended by now, and nobody has said that it did. */
@@ -198,39 +220,52 @@ export class GpuPolicy {
       ...(need.maxShareClass !== undefined && { maxShare: need.maxShareClass / 100 }),
       ...times,
       ...(features !== undefined && { features }),
+      request,
     };
   }
 
+  /** What a start is carried out with; nothing is chosen where its places cannot take it any more. */
   private choose(
-    { message, need, request, refusedAtMs }: WaitingActivation,
+    { message, request, refusedAtMs }: WaitingActivation,
     task: Task,
-    gpu: GpuState,
     start: Start,
-    places: readonly SeenPlace[],
   ): { request: PlacementRequest; choice: PlacementChoice } {
-    const chosen = new Set([start.gpu, ...(start.alsoOn ?? [])]);
-    const share = task.share === undefined ? shareIn(gpu, task, start.share, shareOf(need)) : shareOf(need);
+    const { placer, clock } = this.parts;
+    const { activationId } = message;
+    const [account] = placer.accountsOf([start.gpu]);
+    if (account === undefined) return { request, choice: { rejected: [] } };
+    const isFixed = start.choice !== undefined || task.share !== undefined;
+    const share = isFixed ? request.share : shareInInstance(account.occupants, task, start.share, request.share);
     const placed = { ...request, share };
+    const isWarm = idleInstances(account.occupants, task).length > 0;
+    const alsoOn = start.alsoOn ?? [];
     const choice = withPrediction(
-      this.parts.placer.place(placed, { kept: new Set(), only: chosen, refusedAtMs }),
-      isWarmOn(gpu, task) ? { ...task, startMs: 0 } : task,
+      start.choice ?? placer.bind(placed, [start.gpu, ...alsoOn], refusedAtMs),
+      isWarm ? { ...task, startMs: 0 } : task,
       start,
     );
-    if (choice.placement !== undefined) {
-      const { clock } = this.parts;
-      this.runs.began(message.activationId, {
-        ...{ task: choice.reuses === undefined ? task : { ...task, startMs: 0 }, gpu },
-        ...{ alsoOn: start.alsoOn ?? [], share: share.smLimit },
+    if (choice.placement === undefined) this.policy.returned?.(activationId);
+    else {
+      const { id, place, mode } = account;
+      this.runs.began(activationId, {
+        task: choice.reuses === undefined ? task : { ...task, startMs: 0 },
+        ...{ gpu: { id, type: gpuTypeOf(place.device, place.slice), mode }, alsoOn, share: share.smLimit },
         ...{ startedAt: clock.now(), startMs: clock.monotonicMs(), isWarm: choice.reuses !== undefined },
-        hasStrangers: places.some((one) => chosen.has(one.gpu.id) && this.hasStrangers(one)),
+        hasStrangers: [start.gpu, ...alsoOn].some((one) => this.hasStrangersOn(one, activationId)),
       });
     }
     return { request: placed, choice };
   }
 
-  /** Whether somebody is there from an earlier life of this controller, or none of the platform's. */
-  private hasStrangers({ place, gpu }: SeenPlace): boolean {
-    return hasStrangers(place.status) || gpu.running.some((one) => this.runs.get(one.task.id) === undefined);
+  /** Whether somebody besides an activation is there from an earlier life of this controller, or none of the platform's. */
+  private hasStrangersOn(id: string, besides?: string): boolean {
+    const { placer, clock } = this.parts;
+    const known: KnownRun = (activationId) => this.runs.get(activationId);
+    return seenPlaces(placer.accountsOf([id]), (place) => placer.heldOn(place), known, clock.now()).some(
+      ({ place, gpu }) =>
+        hasStrangers(place.status) ||
+        gpu.running.some(({ task }) => task.id !== besides && known(task.id) === undefined),
+    );
   }
 }
 
@@ -243,14 +278,4 @@ function withPrediction(
   if (choice.placement === undefined || soloMs === undefined || predictedMs === undefined) return choice;
   const predicted = { soloMs, runMs: Math.max(0, predictedMs - startMs) };
   return { ...choice, placement: { ...choice.placement, predicted } };
-}
-
-/** The share of an instance that idles there, the smallest at or above what was decided; else that of a new one. */
-function shareIn({ idle = [] }: GpuState, task: Task, wanted: number, asked: Share): Share {
-  const { maxShare = 1 } = task;
-  const decided = Math.min(wanted, maxShare);
-  const own = idle.filter((one) => one.function === task.function && one.namespace === task.namespace);
-  const classes = own.map(({ share }) => share).filter((share) => share >= decided && share <= maxShare);
-  const fraction = classes.length > 0 ? Math.min(...classes) : decided;
-  return { ...asked, shareClass: classAtOrAbove(fraction), smRequest: Math.min(decided, fraction), smLimit: fraction };
 }

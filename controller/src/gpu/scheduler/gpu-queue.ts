@@ -1,8 +1,9 @@
 import type { GpuNeed, GpuQueued, Rejection } from '@gpuwhisk/common/gpu';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
-import type { PlacementRequest } from '@gpuwhisk/gpu/place/placement-request';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
 import { inTurn } from '@gpuwhisk/gpu/order/earliest-deadline';
-import { shareOf } from '@gpuwhisk/gpu/share/share-of';
+import { shareOf } from '@gpuwhisk/gpu/view/shares';
 
 /** An activation that waits for a GPU. */
 export interface WaitingActivation {
@@ -33,6 +34,20 @@ export function requestOf({ action, user }: ActivationMessage, need: GpuNeed): P
     isolation: need.isolation,
     isBounded: need.maxShareClass !== undefined,
     batch: need.batch,
+  };
+}
+
+/** An activation that came now, or in an earlier life. */
+export function waitingOf(message: ActivationMessage, need: GpuNeed, clock: Clock): WaitingActivation {
+  return {
+    message,
+    need,
+    request: requestOf(message, need),
+    arrivedMs: clock.monotonicMs() - Math.max(0, clock.now() - message.transid[1]),
+    sloMs: need.sloMs,
+    refusals: [],
+    refusedAtMs: new Map(),
+    done: () => undefined,
   };
 }
 

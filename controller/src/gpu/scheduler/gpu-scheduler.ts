@@ -11,9 +11,9 @@ import type { Metrics } from '@gpuwhisk/common/metrics';
 import { unplacedTopic } from '@gpuwhisk/common/messages';
 import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
-import type { PlacementChoice } from '@gpuwhisk/gpu/place/placement-request';
+import { compositionOf } from '@gpuwhisk/gpu/policies/make-policy';
 import { capacityProblem } from '@gpuwhisk/gpu/view/places';
-import type { SchedulingEvent } from '@gpuwhisk/gpu/policies/policy';
+import type { SchedulingEvent } from '@gpuwhisk/gpu/view/view';
 import { gpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import { isCopyOf } from '../handover/gpu-fence.js';
@@ -26,7 +26,7 @@ import { GpuPlacer } from './gpu-placer.js';
 import type { GpuPlacerDependencies } from './gpu-placer.js';
 import { GpuPolicy } from './gpu-policy.js';
 import type { SampledPlace } from './gpu-policy.js';
-import { GpuQueue, requestOf } from './gpu-queue.js';
+import { GpuQueue, waitingOf } from './gpu-queue.js';
 import type { WaitingActivation } from './gpu-queue.js';
 import { GpuSweep } from '../handover/gpu-sweep.js';
 import { GpuRefuser } from './gpu-refuser.js';
@@ -64,8 +64,7 @@ const lookMs = 250;
 export class GpuScheduler {
   private readonly queue = new GpuQueue();
   private readonly placer: GpuPlacer;
-  /** Absent: the earliest deadline first, to the least loaded GPU. */
-  private readonly policy: GpuPolicy | undefined;
+  private readonly policy: GpuPolicy;
   private readonly topic: string;
   private readonly metrics: GpuMetrics;
   /** Activations that have ended: no copy of theirs may run. */
@@ -81,12 +80,10 @@ export class GpuScheduler {
   private closed = false;
 
   constructor(private readonly dependencies: GpuSchedulerDependencies) {
-    this.placer = new GpuPlacer(dependencies);
-    const { placer } = this;
     const { clock, learned, options } = dependencies;
-    if (options.policy !== 'least-loaded') {
-      this.policy = new GpuPolicy({ placer, clock, learned, options });
-    }
+    this.placer = new GpuPlacer(dependencies, compositionOf(options.policy).name);
+    const { placer } = this;
+    this.policy = new GpuPolicy({ placer, clock, learned, options });
     this.topic = unplacedTopic(dependencies.instance);
     this.metrics = gpuMetrics(dependencies.metrics.registry, () => this.queue.size);
     const parts = { ...dependencies, queue: this.queue, placer: this.placer, metrics: this.metrics };
@@ -102,14 +99,14 @@ export class GpuScheduler {
       topic: this.topic,
       isSettled: (message) => this.isSettled(message),
       dropSample: (message, reason) => {
-        this.policy?.returned(message.activationId);
+        this.policy.returned(message.activationId);
         this.refuser.dropSample(message, reason);
       },
       enqueue: (unplaced, done) => this.enqueue(unplaced, done),
     });
     dependencies.table.onRow((node) => {
-      for (const lost of this.placer.settle(node)) this.policy?.lost(lost);
-      this.policy?.seen(node);
+      for (const lost of this.placer.settle(node)) this.policy.lost(lost);
+      this.policy.seen(node);
       this.passSoon({ kind: 'timer' });
     });
   }
@@ -169,14 +166,13 @@ export class GpuScheduler {
   submit(message: ActivationMessage, need: GpuNeed): Receipt {
     const { handover } = this.dependencies;
     if (handover?.isElsewhere) return handover.send({ activation: message });
-    const request = requestOf(message, need);
-    // Those who wait have their turn first, and a policy looks at all of them together.
-    const isFree = this.queue.size === 0 && this.policy === undefined;
-    const choice: PlacementChoice = isFree ? this.placer.place(request) : { rejected: [] };
-    if (choice.placement !== undefined) return this.passes.send(message, need, request, choice);
+    // Those who wait have their turn first, and most policies look at all who come together.
+    const isFree = this.queue.size === 0 && this.policy.takesAsTheyCome && this.placer.isEntitled;
+    const { sent, rejected } = isFree ? this.passes.sendAtOnce(message, need) : { sent: undefined, rejected: [] };
+    if (sent !== undefined) return sent;
     const unplaced: UnplacedMessage = { activation: message };
     const receipt = this.dependencies.bus.send(this.topic, unplaced as unknown as JsonObject);
-    this.placer.note(message, choice, this.queue.size === 0 ? 'it waits' : 'it waits behind others');
+    this.placer.note(message, { rejected }, this.queue.size === 0 ? 'it waits' : 'it waits behind others');
     return receipt;
   }
 
@@ -186,7 +182,7 @@ export class GpuScheduler {
    */
   submitSample(message: ActivationMessage, need: GpuNeed, sample: SampleRun): Receipt {
     const { policy, placer } = this;
-    if (policy === undefined || this.queue.size > 0 || this.closed || !placer.isEntitled) throw overloaded();
+    if (this.queue.size > 0 || this.closed || !placer.isEntitled) throw overloaded();
     const { request, choice } = policy.placeSample(message, need, sample);
     if (choice.placement === undefined) {
       const { reason = 'it is not there' } = choice.rejected.find(({ what }) => what === sample.gpu) ?? {};
@@ -203,7 +199,7 @@ export class GpuScheduler {
 
   /** The GPUs that samples could be measured on; none where no policy decides, or another controller does. */
   sampledPlaces(): SampledPlace[] {
-    return this.placer.isEntitled ? (this.policy?.sampledPlaces() ?? []) : [];
+    return this.placer.isEntitled ? this.policy.sampledPlaces() : [];
   }
 
   /** Has `listener` told when work comes for GPUs. */
@@ -218,7 +214,7 @@ export class GpuScheduler {
     const { slice, devices = [] } = this.placer.placementOf(activationId) ?? {};
     const gpu = slice ?? devices[0];
     this.placer.ended(activationId);
-    this.policy?.ended(activationId, succeeded);
+    this.policy.ended(activationId, succeeded);
     // Its invoker had it from an earlier life, and ended it.
     this.queue.end(activationId);
     this.passSoon(gpu === undefined ? { kind: 'timer' } : { kind: 'completion', task: activationId, gpu });
@@ -226,7 +222,7 @@ export class GpuScheduler {
 
   /** Another controller decides from now on: it gets what waits here. */
   private handOver(): void {
-    this.policy?.handedOver();
+    this.policy.handedOver();
     this.intake.termEnded();
     for (const waiting of [...this.queue]) {
       this.queue.remove(waiting);
@@ -247,21 +243,11 @@ export class GpuScheduler {
     const { activationId, gpuNeed: need } = message;
     if (need === undefined) throw new Error(`activation ${activationId} waits for a GPU and asks for none`);
     const { clock } = this.dependencies;
-    const waiting: WaitingActivation = {
-      message,
-      need,
-      request: requestOf(message, need),
-      // It may have arrived in an earlier life.
-      arrivedMs: clock.monotonicMs() - Math.max(0, clock.now() - message.transid[1]),
-      sloMs: need.sloMs,
-      refusals: gpuRefusals,
-      refusedAtMs: new Map(),
-      done,
-    };
+    const waiting: WaitingActivation = { ...waitingOf(message, need, clock), refusals: gpuRefusals, done };
     // It comes back from where it was sent.
     if (placement !== undefined) {
       this.placer.returned(activationId);
-      this.policy?.returned(activationId);
+      this.policy.returned(activationId);
     }
     if (refused !== undefined) {
       waiting.refusals = [...gpuRefusals, refused];

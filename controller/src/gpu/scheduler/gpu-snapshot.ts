@@ -1,5 +1,5 @@
 import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
-import type { GpuState, RunningTask, Task } from '@gpuwhisk/gpu/policies/policy';
+import type { GpuState, RunningTask, Task } from '@gpuwhisk/gpu/view/view';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { Place } from '@gpuwhisk/gpu/view/places';

@@ -1,4 +1,4 @@
-import { neededMiB } from '../account.js';
+import { neededMiB } from '../../view/account.js';
 import type { FactFilter } from './fact-filter.js';
 
 /** Work needs no more memory than the place may give away in all. */

@@ -1,6 +1,6 @@
 import type { Rejection } from '@gpuwhisk/common/gpu';
-import type { Account, Work } from '../account.js';
-import type { Tenant } from '../isolation.js';
+import type { Account, Work } from '../../view/account.js';
+import type { Tenant } from '../../view/account.js';
 
 /** Why a place was not taken, for people. */
 export type Refusal = Pick<Rejection, 'reason' | 'numbers'>;

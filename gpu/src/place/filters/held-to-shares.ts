@@ -1,4 +1,4 @@
-import { holdsToShares } from '../../share/share-of.js';
+import { holdsToShares } from '../../view/shares.js';
 import type { FactFilter } from './fact-filter.js';
 
 /** A namespace with a bound on its share runs only where processes are held to their shares. */

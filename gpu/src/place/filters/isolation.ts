@@ -1,6 +1,6 @@
-import type { Account, Work } from '../account.js';
+import type { Account, Work } from '../../view/account.js';
 import { mayShare } from '../isolation.js';
-import type { Tenant } from '../isolation.js';
+import type { Tenant } from '../../view/account.js';
 import type { FactFilter } from './fact-filter.js';
 
 function others({ mode, staying }: Account, work: Work): Tenant[] {

@@ -1,4 +1,4 @@
-import { neededMiB } from '../account.js';
+import { neededMiB } from '../../view/account.js';
 import type { FactFilter } from './fact-filter.js';
 
 /** Work that gets a process of its own needs memory for it, of which idle instances give theirs. */

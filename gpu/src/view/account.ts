@@ -1,5 +1,15 @@
 import type { DeviceHealth, DeviceMode, GpuIsolation } from '@gpuwhisk/common/gpu';
-import type { Tenant } from './isolation.js';
+
+/** Whose process is on a device, or is to be. */
+export interface Tenant {
+  /** `/namespace/action` of its code; absent for a pre-warmer that is nobody's yet, as are the next two. */
+  action?: string;
+  /** That it runs for. */
+  namespace?: string;
+  isolation?: GpuIsolation;
+  /** Devices that it uses together. */
+  gpus: number;
+}
 
 /** The sums of one place that fact filters look at. */
 export interface Account {

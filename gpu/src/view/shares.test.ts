@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
-import { shareOf } from './share-of.js';
+import { shareOf } from './shares.js';
 
 test.each([
   [{}, { shareClass: 100, smRequest: 1, smLimit: 1 }],

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import type { SlowdownPredictor } from '../../predict/slowdown-predictor.js';
-import type { GpuState, Task } from '../policy.js';
-import { makePolicy, type PolicyNeeds } from '../registry.js';
-import { baselines } from './baselines.js';
+import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
+import type { GpuState, Task } from '../view/view.js';
+import { makePolicy, type PolicyNeeds } from './make-policy.js';
+import { baselines } from './registry.js';
 
 /** The price of the share alone, inversely proportional below what is used. */
 const predictor: SlowdownPredictor = {

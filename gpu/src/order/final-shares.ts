@@ -1,6 +1,6 @@
-import type { Quotas } from './quotas.js';
-import { outlookOf, residentsOf, setShares } from '../order/sub-queue.js';
-import type { Member, SubQueue } from '../order/sub-queue.js';
+import type { Quotas } from '../share/quotas.js';
+import { outlookOf, residentsOf, setShares } from './sub-queue.js';
+import type { Member, SubQueue } from './sub-queue.js';
 
 /** The shares that those who start now get, by member, and where they come from. */
 export interface FinalShares {

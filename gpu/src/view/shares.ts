@@ -9,11 +9,6 @@ export function classAtOrAbove(fraction: number): ShareClass {
 /** Part by which launch cycles of a function with an SLO may grow before its neighbours give way (Dilu, section 3.4.1). */
 const violation = 0.2;
 
-/** Whether a process with a share of less than everything is held to it on a device in this mode. */
-export function holdsToShares(mode: DeviceMode): boolean {
-  return mode === 'mps' || mode === 'mig';
-}
-
 /**
  * What a function gets that nothing has been learned about: what its annotation names, else the whole device, as far as its
  * namespace may have that.
@@ -27,4 +22,9 @@ export function shareOf({ memoryMiB, mpsPercent, sloMs, smLimit, smRequest, maxS
     memoryMiB,
     ...(sloMs !== undefined && { tokens: { violation } }),
   };
+}
+
+/** Whether a process with a share of less than everything is held to it on a device in this mode. */
+export function holdsToShares(mode: DeviceMode): boolean {
+  return mode === 'mps' || mode === 'mig';
 }

@@ -1,0 +1,60 @@
+import type { PredictionCache, SetPredictions } from '../order/set-predictions.js';
+import { isWarmOn } from '../order/sub-queue.js';
+import { deadlineAt } from '../view/view.js';
+import type { Task } from '../view/view.js';
+import type { Admit } from './admit.js';
+
+/**
+ * Who would be late on the best of the GPUs, alone there, by prediction. Each task is admitted once, and none that runs;
+ * those that are hopeless are best effort among them.
+ */
+export function byPrediction(predictions: PredictionCache): Admit {
+  return ({ at, gpus, waiting }) => {
+    const models = [...new Set(gpus.map((gpu) => predictions.of(gpu)))];
+    const seen = new Set<string>();
+    for (const { running } of gpus) for (const { task } of running) seen.add(task.id);
+    const hopeless = new Map<string, string>();
+    const tasks: Task[] = [];
+    for (const given of waiting) {
+      if (seen.has(given.id)) continue;
+      seen.add(given.id);
+      const task = measured(given);
+      if (task.sloMs === undefined) {
+        tasks.push(task);
+        continue;
+      }
+      const leftMs = deadlineAt(task) - Math.max(at, task.arrivedAt);
+      const runMs = soonestMs(task, models);
+      let needMs = runMs + (task.startMs ?? 0);
+      // It takes a look at every GPU.
+      if (needMs > leftMs && gpus.some((gpu) => isWarmOn(gpu, task))) needMs = runMs;
+      if (needMs <= leftMs) {
+        tasks.push(task);
+        continue;
+      }
+      hopeless.set(task.id, `it needs ${Math.ceil(needMs)} ms, and its SLO leaves ${Math.floor(leftMs)}`);
+      tasks.push(without(task, 'sloMs'));
+    }
+    return { tasks, hopeless };
+  };
+}
+
+/** Time of a task alone on the best of the GPUs, ms; 0 where there is none, or it has not been measured. */
+function soonestMs({ soloMs = 0, share = 1, features }: Task, models: readonly SetPredictions[]): number {
+  if (models.length === 0) return 0;
+  let least = Infinity;
+  for (const model of models) least = Math.min(least, model.alone(features, share));
+  return soloMs * least;
+}
+
+/** A time that is no time has not been measured. */
+function measured(task: Task): Task {
+  const { soloMs } = task;
+  return soloMs === undefined || (soloMs > 0 && Number.isFinite(soloMs)) ? task : without(task, 'soloMs');
+}
+
+function without(task: Task, field: 'sloMs' | 'soloMs'): Task {
+  const copy = { ...task };
+  delete copy[field];
+  return copy;
+}

@@ -1,0 +1,77 @@
+import { ledgerOf } from '../place/ledger-of.js';
+import { placeLeastLoaded, placesToKeep } from '../place/least-loaded.js';
+import { requestOf } from '../place/request-of.js';
+import type { Start, TaskRejection } from '../view/decision.js';
+import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
+import type { Reservation } from '../view/occupancy.js';
+import type { Task } from '../view/view.js';
+import { dueFirst } from './due-first.js';
+import type { Pass, Planned, Planner } from './plan.js';
+
+/** Places of which the best is looked for; of more, the first one found among those loaded least. */
+const mostForBestFit = 1024;
+
+/**
+ * Whose deadline is the earliest goes first, to the place with the least share given away of those that have room. Nothing
+ * is predicted: a share is what the task's owner has fixed, else the whole GPU. What it starts is held in the view's ledger.
+ */
+export const leastLoadedPlan: Planner = { plan: planned };
+
+function planned({ view, tasks }: Pass): Planned {
+  const { ledger, isOpen, epoch } = view.ledger ?? ledgerOf(view.gpus);
+  const stamp = { epoch, at: view.at };
+  const fit = ledger.accounts().length > mostForBestFit ? 'first' : 'best';
+  const kept = new Set<string>();
+  /** What was asked for in vain: what is given out to others makes no room. */
+  const inVain = new Map<string, readonly TaskRejection[]>();
+  const starts: Start[] = [];
+  const order: string[] = [];
+  const rejected: TaskRejection[] = [];
+  for (const { task, isOverdue } of dueFirst(tasks, view.at)) {
+    const request = requestOf(task);
+    const { allowed } = task;
+    const asked = keyOf(request, allowed);
+    const limits = { kept, isOpen, fit, ...(allowed && { allowed }) } as const;
+    const known = inVain.get(asked);
+    const choice: PlacementChoice =
+      known === undefined ? placeLeastLoaded(ledger, request, limits, stamp) : { rejected: [...known] };
+    if (choice.placement !== undefined) {
+      ledger.hold(reservationOf(task, request, choice), Infinity);
+      starts.push(startOf(task, choice));
+      continue;
+    }
+    order.push(task.id);
+    const reasons = choice.rejected.map((one) => ({ ...one, task: task.id }));
+    inVain.set(asked, reasons);
+    rejected.push(...reasons);
+    if (isOverdue) for (const place of placesToKeep(ledger, request, limits)) kept.add(place);
+  }
+  return { starts, order, rejected };
+}
+
+/** The same for requests that are served by the same places. */
+function keyOf(request: PlacementRequest, allowed: ReadonlySet<string> | undefined): string {
+  return JSON.stringify([request, allowed && [...allowed]]);
+}
+
+function reservationOf({ id }: Task, request: PlacementRequest, { placement, reuses }: PlacementChoice): Reservation {
+  const { action, namespace, subject, isolation } = request;
+  return {
+    ...{ activationId: id, action, namespace, isolation, placement: placement!, ended: false },
+    ...(subject !== undefined && { subject }),
+    ...(reuses !== undefined && { reuses }),
+  };
+}
+
+function startOf({ id }: Task, choice: PlacementChoice): Start {
+  const { slice, devices, share } = choice.placement!;
+  const [gpu, ...alsoOn] = slice === undefined ? devices : [slice];
+  return {
+    task: id,
+    gpu: gpu!,
+    ...(alsoOn.length > 0 && { alsoOn }),
+    share: share.smLimit,
+    reason: 'least given away there',
+    choice,
+  };
+}

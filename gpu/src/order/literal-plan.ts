@@ -1,0 +1,156 @@
+import type { PredictionCache } from './set-predictions.js';
+import { add, copyOf, firstQueueOn, hasRoom, laterQueueOn, smallestMemberOf, outlookOf, remove } from './sub-queue.js';
+import type { Member, SubQueue } from './sub-queue.js';
+import type { Start } from '../view/decision.js';
+import type { Task, View } from '../view/view.js';
+import type { Planned, Planner } from './plan.js';
+import { gangFor, needMiB, roomsOf } from '../place/room.js';
+
+/** ε: what the memory of two groups may differ by, as a part of a GPU's. */
+const tolerance = 0.02;
+
+/**
+ * FaaShare's algorithm 1 to the letter, for comparison: sub-queues are cut off the queue wherever the memory of a GPU is
+ * full; SLOs are held against the time of execution alone, what was waited does not count; groups are exchanged as a whole,
+ * and a task that would violate its SLO goes to any other sub-queue that has the memory. The sub-queues are started in
+ * their order, each together where a GPU has room for it, else one by one. Nothing bounds waiting or tells namespaces
+ * apart, and shares stay the smallest.
+ */
+export function literalPlan(predictions: PredictionCache): Planner {
+  return { plan: ({ view, tasks }) => planned(view, tasks, predictions) };
+}
+
+function planned(view: View, waiting: readonly Task[], predictions: PredictionCache): Planned {
+  const rooms = roomsOf(view);
+  const gpus = rooms.map((room) => firstQueueOn(room, predictions.of(room.gpu), view.at));
+  const tasks = bySlo(view, waiting);
+  const single = tasks.filter((task) => task.gpus === 1);
+  const queues = partition(single, gpus, view.at);
+  exchangeAll(queues);
+  const starts = [...startQueues(queues, gpus), ...startGangs(tasks, gpus)];
+  const started = new Set(starts.map(({ task }) => task));
+  const inQueues = queues.flatMap(({ members }) => members.map(({ task }) => task));
+  const order = [...new Set([...inQueues, ...tasks])].map(({ id }) => id);
+  return { starts, order: order.filter((id) => !started.has(id)), rejected: [] };
+}
+
+/** Line 1, each task once; best effort comes last. */
+function bySlo({ gpus }: View, waiting: readonly Task[]): Task[] {
+  const running = new Set(gpus.flatMap((gpu) => gpu.running.map(({ task }) => task.id)));
+  const tasks = [...new Map(waiting.map((task) => [task.id, task])).values()].filter(({ id }) => !running.has(id));
+  const slo = ({ sloMs = Infinity }: Task): number => (sloMs > 0 ? sloMs : 0);
+  const before = (one: number, other: number): number => (one < other ? -1 : Number(one > other));
+  return tasks.sort((one, other) => before(slo(one), slo(other)) || one.arrivedAt - other.arrivedAt);
+}
+
+/** Lines 2 to 8. Where a task may not go is seen to when it starts. */
+function partition(tasks: readonly Task[], gpus: readonly SubQueue[], at: number): SubQueue[] {
+  const largest = [...gpus].sort((one, other) => other.gpu.memoryMiB - one.gpu.memoryMiB)[0];
+  const queues: SubQueue[] = [];
+  if (largest === undefined) return queues;
+  const left = tasks.filter((task) => needMiB(task, largest.gpu) <= largest.gpu.memoryMiB);
+  while (left.length > 0) {
+    const queue = laterQueueOn(largest, at);
+    while (left[0] !== undefined && needMiB(left[0], largest.gpu) <= queue.availableMiB) {
+      add(queue, executing(left.shift()!, queue));
+    }
+    // To the next sub-queue, which is another GPU's.
+    while (queue.members.length > 1 && outlookOf(queue).late > 0) {
+      const tail = queue.members.at(-1)!;
+      remove(queue, tail);
+      left.unshift(tail.task);
+    }
+    queues.push(queue);
+  }
+  return queues;
+}
+
+/** A task whose SLO is held against its execution. */
+function executing(task: Task, queue: SubQueue): Member {
+  const { sloMs = Infinity } = task;
+  return { ...smallestMemberOf({ ...task, arrivedAt: queue.startsAt }, queue), task, deadline: queue.startsAt + sloMs };
+}
+
+/** Lines 9 to 13. */
+function exchangeAll(queues: readonly SubQueue[]): void {
+  for (let i = queues.length - 2; i >= 0; i -= 1) {
+    for (let j = i + 1; j < queues.length; j += 1) exchange(queues[i]!, queues[j]!, queues);
+  }
+}
+
+/** Lines 14 to 41. */
+function exchange(first: SubQueue, second: SubQueue, queues: readonly SubQueue[]): void {
+  const { gpu } = first;
+  const slackMiB = tolerance * gpu.memoryMiB;
+  const matches = first.members.flatMap((one) =>
+    second.members
+      .filter(({ leftMs, task }) => leftMs < one.leftMs && needMiB(task, gpu) <= needMiB(one.task, gpu) + slackMiB)
+      .map((other) => [one, other] as const),
+  );
+  const leaving = [...new Set(matches.map(([one]) => one))];
+  const coming = [...new Set(matches.map(([, other]) => other))];
+  const memory = (members: readonly Member[]): number =>
+    members.reduce((total, { task }) => total + needMiB(task, gpu), 0);
+  if (leaving.length === 0 || Math.abs(memory(leaving) - memory(coming)) > slackMiB) return;
+  const [one, other] = [swapped(first, leaving, coming), swapped(second, coming, leaving)];
+  for (const [queue, from, members] of [
+    [one, second, coming],
+    [other, first, leaving],
+  ] as const) {
+    const { endsAt } = outlookOf(queue);
+    const late = members.find((member) => endsAt[queue.members.indexOf(member)]! > member.deadline);
+    if (late === undefined) continue;
+    const to = queues.find((one) => one !== from && needMiB(late.task, gpu) <= one.availableMiB);
+    if (to === undefined) continue;
+    remove(from, late);
+    add(to, late);
+    return;
+  }
+  if (one.availableMiB < 0 || other.availableMiB < 0) return;
+  const before = outlookOf(first).sumAt + outlookOf(second).sumAt;
+  if (outlookOf(one).sumAt + outlookOf(other).sumAt >= before) return;
+  Object.assign(first, one);
+  Object.assign(second, other);
+}
+
+function swapped(queue: SubQueue, leaving: readonly Member[], coming: readonly Member[]): SubQueue {
+  const copy = copyOf(queue);
+  for (const member of leaving) remove(copy, member);
+  for (const member of coming) add(copy, member);
+  return copy;
+}
+
+/** A GPU that has room for all of a sub-queue gets it, the one with the fewest tasks first; else each task finds its own. */
+function startQueues(queues: readonly SubQueue[], gpus: readonly SubQueue[]): Start[] {
+  return queues.flatMap(({ members }) => {
+    const byBusy = [...gpus].sort((one, other) => one.busy - other.busy);
+    const together = byBusy.find((gpu) => {
+      const tried = copyOf(gpu);
+      return members.every((member) => hasRoom(tried, member.task) && (add(tried, member), true));
+    });
+    return members.flatMap((member) => {
+      const gpu = together ?? byBusy.find((one) => hasRoom(one, member.task));
+      if (gpu === undefined) return [];
+      add(gpu, member);
+      const reason = together === undefined ? 'there is room for it' : 'there is room for its sub-queue';
+      return [{ task: member.task.id, gpu: gpu.gpu.id, share: member.share, reason }];
+    });
+  });
+}
+
+/** The paper has no task on several GPUs: they come last, all or none. */
+function startGangs(tasks: readonly Task[], gpus: readonly SubQueue[]): Start[] {
+  return tasks.flatMap((task) => {
+    if (task.gpus === 1) return [];
+    const gang = gangFor(
+      gpus.filter((gpu) => hasRoom(gpu, task)),
+      task,
+    );
+    if (gang === undefined) return [];
+    const members = gang.map((gpu) => executing(task, gpu));
+    gang.forEach((gpu, at) => add(gpu, members[at]!));
+    const [gpu, ...alsoOn] = gang.map((one) => one.gpu.id) as [string, ...string[]];
+    const share = Math.min(...members.map((member) => member.share));
+    return [{ task: task.id, gpu, alsoOn, share, reason: 'there is room on all that it needs' }];
+  });
+}

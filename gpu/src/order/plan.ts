@@ -1,0 +1,26 @@
+import type { ObservedRun, Start, TaskRejection } from '../view/decision.js';
+import type { SchedulingEvent, Task, View } from '../view/view.js';
+
+/** What is to be planned. */
+export interface Pass {
+  view: View;
+  /** Those of the view that were admitted. */
+  tasks: readonly Task[];
+  event: SchedulingEvent;
+}
+
+/** Where admitted tasks start now, and in which order the others wait. */
+export interface Planned {
+  starts: readonly Start[];
+  order: readonly string[];
+  rejected: readonly TaskRejection[];
+}
+
+/** What stands for the stages order, place and share, where an algorithm decides them together. */
+export interface Planner {
+  plan(pass: Pass): Planned;
+  /** Learns from a run. */
+  observe?(run: ObservedRun): void;
+  /** A start of its plan did not come to be. */
+  returned?(task: string): void;
+}

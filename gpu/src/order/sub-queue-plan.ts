@@ -1,0 +1,250 @@
+import { defaultBestEffortMs, isOverdue } from './earliest-deadline.js';
+import { ArrivalLoad } from './arrival-load.js';
+import { exchange } from './exchange.js';
+import { Holdings } from './holdings.js';
+import { horizonAt, isCritical } from './horizon.js';
+import { NamespaceTurns } from './namespace-turns.js';
+import type { NamespaceQueue } from './namespace-turns.js';
+import { Progress } from './progress.js';
+import type { PredictionCache } from './set-predictions.js';
+import { finalShares } from './final-shares.js';
+import { firstQueueOn, outlookOf, sufficientShare, unmeasuredMs } from './sub-queue.js';
+import type { Member, SubQueue } from './sub-queue.js';
+import { FirstQueues, laterQueues } from './sub-queues.js';
+import type { PlanOptions } from './sub-queues.js';
+import type { Quotas } from '../share/quotas.js';
+import type { ObservedRun, Start } from '../view/decision.js';
+import type { Task } from '../view/view.js';
+import type { Pass, Planned, Planner } from './plan.js';
+import { roomsOf } from '../place/room.js';
+
+/** Runs whose end may be awaited, to correct what they were charged. */
+const maxCharged = 10_000;
+
+/** What can be set of the plan. */
+export interface SubQueueSettings extends PlanOptions {
+  /** When best effort is due after its arrival, and when nobody overtakes a task any more at the earliest, ms. */
+  bestEffortMs: number;
+  /** What the tasks that come in an exchange may take more than those that go, as a part of the GPU's memory. */
+  tolerance: number;
+  /** Exchanges that are tried by prediction in one decision, at most. */
+  maxExchanges: number;
+}
+
+export const subQueueDefaults = {
+  minGain: 0.05,
+  maxLoad: 2,
+  maxLoadOver: 0.6,
+  maxLater: 16,
+  bestEffortMs: defaultBestEffortMs,
+  tolerance: 0.02,
+  maxExchanges: 4,
+} satisfies SubQueueSettings;
+
+/** A task in its turn. */
+interface Turn {
+  task: Task;
+  isOverdue: boolean;
+  /** Whether it would end after all others if it did not start now. */
+  isCritical: boolean;
+  /** What it is ordered by, ms: its deadline, or its arrival where that has passed long ago. */
+  at: number;
+}
+
+/**
+ * FaaShare's spatio-temporal priority queue (section VI, algorithm 1): tasks by SLO, partitioned by memory into sub-queues,
+ * each task at the share that it fills (the paper: the smallest that meets its SLO; as a share is fixed for the whole of a
+ * run, that strands SMs); whoever comes last leaves while a prediction says that somebody misses it; then exchanges between
+ * sub-queues that lower the mean completion. The first sub-queue of each GPU, beside what runs there, starts now, with
+ * shares of the quota stage. Ours beyond the paper: fair turns between namespaces, a bound on waiting, tasks that run beside
+ * others only where that gains something or they cannot wait, and a limit to what a decision costs.
+ */
+export function subQueuePlan(
+  predictions: PredictionCache,
+  quotas: Quotas | undefined,
+  options: SubQueueSettings,
+): Planner {
+  const turns = new NamespaceTurns();
+  const arrivals = new ArrivalLoad();
+  const progress = new Progress();
+  /** By task that runs: what its namespace was charged for it. */
+  const charged = new Map<string, { namespace: string; shareMs: number }>();
+
+  function plan({ view, tasks, event }: Pass): Planned {
+    const { at } = view;
+    const first = roomsOf(view).map((room) => firstQueueOn(room, predictions.of(room.gpu), at, progress));
+    arrivals.see(tasks);
+    const load = arrivals.part(at, first.length);
+    const horizon = horizonAt(first, tasks, at, load);
+    const namespaces = new Set<string>();
+    for (const { namespace } of tasks) namespaces.add(namespace);
+    const order = orderOf(tasks, namespaces, at, horizon);
+    const holdings = new Holdings(view.gpus, namespaces);
+    const queues = new FirstQueues(first, holdings, { horizonAt: horizon, load }, options);
+    if (event.kind === 'arrival') fillWith(event.task, order, queues);
+    else fill(order, queues);
+    const starts = first.flatMap((queue) => startsOf(queue, at, quotas)).reduce(oneStartEach, []);
+    charge(starts, first, [...namespaces]);
+    progress.note(first, at);
+    const started = new Set(starts.map(({ task }) => task));
+    return {
+      starts,
+      order: order.map(({ task }) => task.id).filter((id) => !started.has(id)),
+      rejected: queues.rejected.filter(({ task }) => !started.has(task)),
+    };
+  }
+
+  /** Everybody in turn: what is overdue first, then the others by deadline, fair between namespaces in each. */
+  function orderOf(tasks: readonly Task[], namespaces: ReadonlySet<string>, at: number, horizon: number): Turn[] {
+    const { bestEffortMs } = options;
+    const overdue: Turn[] = [];
+    const others: Turn[] = [];
+    for (const task of tasks) {
+      const { arrivedAt, sloMs } = task;
+      const isLong = isCritical(task, at, horizon);
+      if (isOverdue({ arrivedMs: arrivedAt, sloMs }, at, bestEffortMs)) {
+        overdue.push({ task, isOverdue: true, isCritical: isLong, at: arrivedAt });
+      } else {
+        others.push({ task, isOverdue: false, isCritical: isLong, at: arrivedAt + sloOf(task, bestEffortMs) });
+      }
+    }
+    overdue.sort((one, other) => one.at - other.at);
+    others.sort(byTurn);
+    turns.keepOnly(namespaces);
+    return [overdue, others].flatMap((part) => turns.order(byNamespace(part, namespaces), turnCost));
+  }
+
+  /** The whole algorithm. */
+  function fill(order: readonly Turn[], plan: FirstQueues): void {
+    const left: Task[] = [];
+    const overdue = new Set<string>();
+    for (const [index, { task, isOverdue, isCritical }] of order.entries()) {
+      if (isOverdue || isCritical) overdue.add(task.id);
+      if (plan.add(task, order.length - index - 1)) continue;
+      left.push(task);
+      if (isOverdue) plan.keepFor(task);
+      else if (isCritical) plan.keepSoonest(task);
+    }
+    const later = laterQueues(left, plan.queues, options);
+    exchangeAll(plan.queues, later, ({ task }) => overdue.has(task.id) || task.gpus > 1);
+  }
+
+  /** An arrival makes no room: those that wait would have started. Only the newcomer is tried. */
+  function fillWith(id: string, order: readonly Turn[], plan: FirstQueues): void {
+    const place = order.findIndex(({ task }) => task.id === id);
+    for (let index = 0; index < place; index += 1) {
+      const { task, isOverdue, isCritical } = order[index]!;
+      plan.skip();
+      if (isOverdue) plan.keepFor(task);
+      else if (isCritical) plan.keepSoonest(task);
+    }
+    if (place >= 0) plan.add(order[place]!.task, order.length - place - 1);
+  }
+
+  function exchangeAll(
+    first: readonly SubQueue[],
+    later: readonly SubQueue[],
+    isPinned: (member: Member) => boolean,
+  ): void {
+    let left = options.maxExchanges;
+    const { tolerance } = options;
+    const all = [...first, ...later];
+    for (const [at, queue] of all.entries()) {
+      for (const other of all.slice(Math.max(at + 1, first.length))) {
+        if (exchange(queue, other, all, { tolerance, isPinned }) === 'none') continue;
+        left -= 1;
+        if (left <= 0) return;
+      }
+    }
+  }
+
+  function charge(starts: readonly Start[], first: readonly SubQueue[], namespaces: readonly string[]): void {
+    if (starts.length === 0) return;
+    const tasks = new Map(first.flatMap(({ members }) => members.map(({ task }) => [task.id, task])));
+    for (const { task: id, share } of starts) {
+      const task = tasks.get(id)!;
+      const cost = costOf(task, share);
+      turns.started(task.namespace, cost, namespaces);
+      charged.set(id, { namespace: task.namespace, shareMs: cost });
+    }
+    for (const id of charged.keys()) {
+      if (charged.size <= maxCharged) return;
+      charged.delete(id);
+    }
+  }
+
+  /** What was estimated of a run is made good. */
+  function observe({ task, share, ranMs }: ObservedRun): void {
+    const estimated = charged.get(task.id);
+    charged.delete(task.id);
+    if (estimated === undefined || !(ranMs >= 0)) return;
+    turns.correct(estimated.namespace, share * ranMs * task.gpus - estimated.shareMs);
+  }
+
+  /** What it was charged is given back. */
+  function returned(task: string): void {
+    const cost = charged.get(task);
+    charged.delete(task);
+    if (cost !== undefined) turns.correct(cost.namespace, -cost.shareMs);
+  }
+
+  return { plan, observe, returned };
+}
+
+/** Best effort is due when an SLO of the paper's experiments (section IX-A) would have it be, so that short tasks go first. */
+const bestEffortFactor = 4;
+
+function sloOf({ sloMs, soloMs }: Task, bestEffortMs: number): number {
+  return sloMs ?? Math.min(bestEffortMs, soloMs === undefined ? Infinity : bestEffortFactor * soloMs);
+}
+
+/** What a task takes of its namespace's turn, share-milliseconds. */
+function costOf({ soloMs = unmeasuredMs, gpus }: Task, share: number): number {
+  return Math.max(1, share * soloMs * gpus);
+}
+
+/** The longest first that would end after all others, then by the time of their turn. */
+function byTurn(one: Turn, other: Turn): number {
+  if (one.isCritical !== other.isCritical) return one.isCritical ? -1 : 1;
+  return one.at - other.at || one.task.arrivedAt - other.task.arrivedAt;
+}
+
+function turnCost({ task }: Turn): number {
+  return costOf(task, task.share ?? sufficientShare(task));
+}
+
+function byNamespace(turns: readonly Turn[], namespaces: ReadonlySet<string>): NamespaceQueue<Turn>[] {
+  if (namespaces.size === 1) return Array.from(namespaces, (namespace) => ({ namespace, waiting: turns }));
+  const found = new Map<string, Turn[]>();
+  for (const turn of turns) {
+    const { namespace } = turn.task;
+    const known = found.get(namespace);
+    if (known === undefined) found.set(namespace, [turn]);
+    else known.push(turn);
+  }
+  return [...found].map(([namespace, waiting]) => ({ namespace, waiting }));
+}
+
+function startsOf(queue: SubQueue, at: number, quotas: Quotas | undefined): Start[] {
+  if (queue.members.length === 0) return [];
+  const { shares, source } = finalShares(queue, quotas);
+  const { endsAt } = outlookOf(queue);
+  return queue.members.map(({ task }, index) => ({
+    task: task.id,
+    gpu: queue.gpu.id,
+    share: shares[index]!,
+    ...(task.soloMs !== undefined && { predictedMs: endsAt[queue.running.length + index]! - at }),
+    reason: `beside ${queue.running.length + queue.members.length - 1} others; share: ${source}`,
+  }));
+}
+
+/** A task on several GPUs is one start, with the smallest of its shares. */
+function oneStartEach(starts: Start[], next: Start): Start[] {
+  const known = starts.findIndex(({ task }) => task === next.task);
+  if (known < 0) starts.push(next);
+  else {
+    const one = starts[known]!;
+    starts[known] = { ...one, alsoOn: [...(one.alsoOn ?? []), next.gpu], share: Math.min(one.share, next.share) };
+  }
+  return starts;
+}

@@ -1,0 +1,77 @@
+import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
+import type { Device, DeviceStatus, NodeStatus, Resident } from '@gpuwhisk/common/gpu';
+import { Ledger } from '../view/ledger.js';
+import type { GpuState, OpenLedger, RunningTask } from '../view/view.js';
+import { needMiB } from './room.js';
+import { requestOf, shareAt } from './request-of.js';
+
+/** A ledger of GPUs that nobody keeps one of, as their agents would tell of them. */
+export function ledgerOf(gpus: readonly GpuState[]): OpenLedger {
+  const gangs = gangsOf(gpus);
+  const rows = new Map<string, NodeStatus>();
+  for (const gpu of gpus) {
+    let row = rows.get(gpu.node);
+    if (row === undefined) {
+      row = { invoker: gpu.node, version: 0, at: 0, devices: [], status: [], residents: [] };
+      rows.set(gpu.node, row);
+    }
+    row.devices.push(deviceOf(gpu));
+    row.status.push(statusOf(gpu));
+    for (const one of gpu.running) row.residents.push(residentOf(one, gpu, gangs));
+    for (const [at, { function: action, namespace, share, memoryMiB }] of (gpu.idle ?? []).entries()) {
+      row.residents.push({
+        ...{ container: `${gpu.id} ${at}`, action, namespace, isolation: 'shared', memoryMiB, activations: [] },
+        share: shareAt(share, memoryMiB),
+        ...onPlace(gpu),
+      });
+    }
+  }
+  const ledger = new Ledger();
+  for (const row of rows.values()) ledger.heard(row, 0);
+  return { ledger, isOpen: () => true, epoch: 0 };
+}
+
+/** The GPUs of each task that runs on several. */
+function gangsOf(gpus: readonly GpuState[]): Map<string, string[]> {
+  const gangs = new Map<string, string[]>();
+  for (const { id, running } of gpus) {
+    for (const { task } of running) {
+      if (task.gpus > 1) gangs.set(task.id, [...(gangs.get(task.id) ?? []), id]);
+    }
+  }
+  return gangs;
+}
+
+function deviceOf({ id, type, mode, memoryMiB: givenAwayMiB }: GpuState): Device {
+  // A ledger gives this part of it away, rounded down.
+  const memoryMiB = (givenAwayMiB + 0.5) / gpuMemoryBound;
+  const slice = { uuid: id, profile: '', startSlot: -1, slots: 1, memoryMiB, smCount: 1 };
+  return {
+    ...{ uuid: mode === 'mig' ? `device of ${id}` : id, index: 0, name: type, type, memoryMiB, smCount: 1 },
+    ...{ mode, slices: mode === 'mig' ? [slice] : [], simulated: false },
+  };
+}
+
+function statusOf({ id, mode, facts }: GpuState): DeviceStatus {
+  const processes = Array.from({ length: facts?.workloads ?? 0 }, (_, at) => ({
+    ...{ pid: at + 1, memoryMiB: 0, ...(mode === 'mig' && { slice: id }) },
+  }));
+  const uuid = mode === 'mig' ? `device of ${id}` : id;
+  return { uuid, at: 0, usedMemoryMiB: 0, health: { state: 'healthy', reasons: [] }, processes };
+}
+
+function residentOf({ task, share }: RunningTask, gpu: GpuState, gangs: Map<string, string[]>): Resident {
+  const { action, namespace, isolation } = requestOf(task);
+  const gang = gangs.get(task.id);
+  const memoryMiB = needMiB(task, gpu);
+  return {
+    ...{ container: task.id, action, namespace, isolation, memoryMiB, activations: [task.id] },
+    share: shareAt(share, memoryMiB),
+    ...(gang !== undefined && { gang }),
+    ...onPlace(gpu),
+  };
+}
+
+function onPlace({ id, mode }: GpuState): Pick<Resident, 'device' | 'slice'> {
+  return mode === 'mig' ? { device: `device of ${id}`, slice: id } : { device: id };
+}

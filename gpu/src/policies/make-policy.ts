@@ -1,0 +1,139 @@
+import { inTurns } from '../order/in-turns.js';
+import type { Planner } from '../order/plan.js';
+import { PredictionCache } from '../order/set-predictions.js';
+import type { Policy } from './policy.js';
+import type { PolicyRecord } from './policy-record.js';
+import { policies } from './registry.js';
+import { stages } from './stages.js';
+import type { Settings, StageEntry, StageName, StageNeeds } from './stages.js';
+
+/** What becomes of a task whose SLO cannot be met any more: it runs as best effort, or is refused. */
+export type Admission = 'best-effort' | 'refuse';
+
+/** What policies are made of. */
+export interface PolicyNeeds extends Omit<StageNeeds, 'predictions'> {
+  admission: Admission;
+}
+
+/** A policy of the registry with other stages or settings. */
+export interface PolicyChanges extends Partial<Record<StageName, string>> {
+  base: string;
+  settings?: Settings;
+}
+
+/** Which policy: the name of one, or what is changed of one. */
+export type PolicyChoice = string | PolicyChanges;
+
+const stageNames = Object.keys(stages) as StageName[];
+/** What a plan stands for. */
+const planned = ['order', 'share', 'place'] as const;
+
+/** The stages of a policy by their names, and its settings. */
+export interface Composition {
+  name: string;
+  stages: Partial<Record<StageName, string>>;
+  settings: Settings;
+  needsNoProfiles: boolean;
+  takesAsTheyCome: boolean;
+}
+
+const list = (names: readonly string[]): string => names.join(', ');
+
+/** The stages of a choice. Throws RangeError where it names what there is not, or stages that do not fit each other. */
+export function compositionOf(choice: PolicyChoice): Composition {
+  const { base, settings: given = {}, ...changes } = typeof choice === 'string' ? { base: choice } : choice;
+  if (!Object.hasOwn(policies, base)) {
+    throw new RangeError(`there is no policy '${base}'; there are ${list(Object.keys(policies))}`);
+  }
+  const record: PolicyRecord = policies[base]!;
+  const { settings: own = {}, needsNoProfiles = false, takesAsTheyCome = false } = record;
+  const known = stagesOf(record);
+  const named = Object.fromEntries(Object.entries(changes).filter(([, name]) => name !== undefined));
+  for (const [stage, name] of Object.entries(named)) checkStage(stage, name);
+  const beside = planned.filter((stage) => stage in named);
+  if ('plan' in named && beside.length > 0) {
+    throw new RangeError(`a plan stands for order, share and place: ${list(beside)} cannot be set beside it`);
+  }
+  if ('plan' in known && beside.length > 0 && beside.length < planned.length) {
+    const missing = planned.filter((stage) => !(stage in named));
+    throw new RangeError(
+      `'${base}' plans by '${known.plan}', which stands for order, share and place: with ${list(beside)} set, ${list(missing)} must be set too`,
+    );
+  }
+  const all: Composition['stages'] = { ...known, ...named };
+  if ('plan' in named) for (const stage of planned) delete all[stage];
+  else if (beside.length > 0) delete all.plan;
+  const settings = { ...own, ...given };
+  checkSettings(all, settings);
+  const changed = Object.entries({ ...named, ...given }).map(([what, to]) => ` ${what}=${to}`);
+  return {
+    name: `${base}${changed.join('')}`,
+    ...{ stages: all, settings, needsNoProfiles: needsNoProfiles && changed.length === 0, takesAsTheyCome },
+  };
+}
+
+function stagesOf(record: PolicyRecord): Composition['stages'] {
+  const { admit } = record;
+  if ('plan' in record) return { admit, plan: record.plan };
+  const { order, share, place } = record;
+  return { admit, order, share, place };
+}
+
+function checkStage(stage: string, name: unknown): void {
+  if (!Object.hasOwn(stages, stage)) {
+    throw new RangeError(`there is no stage '${stage}'; there are ${list(stageNames)}`);
+  }
+  const known = stages[stage as StageName];
+  if (typeof name === 'string' && Object.hasOwn(known, name)) return;
+  throw new RangeError(`there is no ${stage} stage '${String(name)}'; there are ${list(Object.keys(known))}`);
+}
+
+function checkSettings(chosen: Composition['stages'], settings: Settings): void {
+  const known = Object.entries(chosen).flatMap(([stage, name]) =>
+    Object.keys((stages[stage as StageName] as Entries<unknown>)[name]!.settings),
+  );
+  for (const [name, value] of Object.entries(settings)) {
+    if (!known.includes(name)) {
+      const there = known.length === 0 ? 'they have none' : `there are ${list(known)}`;
+      throw new RangeError(`the stages of the policy have no setting '${name}'; ${there}`);
+    }
+    if (!Number.isFinite(value) || value < 0) throw new RangeError(`setting '${name}' is no number from 0`);
+  }
+}
+
+type Entries<Stage> = Readonly<Record<string, StageEntry<Stage>>>;
+
+/** A policy. Throws RangeError as `compositionOf` does. */
+export function makePolicy(choice: PolicyChoice, { admission, ...given }: PolicyNeeds): Policy {
+  const { name, stages: chosen, settings } = compositionOf(choice);
+  const needs: StageNeeds = { ...given, predictions: new PredictionCache((gpu) => given.predictorOf(gpu)) };
+  const make = <Stage>(entries: Entries<Stage>, of: StageName): Stage => {
+    const entry = entries[chosen[of]!]!;
+    const own = Object.entries(settings).filter(([setting]) => setting in entry.settings);
+    return entry.make(needs, Object.fromEntries(own));
+  };
+  const admit = make(stages.admit, 'admit');
+  const planner: Planner =
+    chosen.plan !== undefined
+      ? make(stages.plan, 'plan')
+      : inTurns({
+          order: make(stages.order, 'order'),
+          share: make(stages.share, 'share'),
+          place: make(stages.place, 'place'),
+        });
+  const refuses = admission === 'refuse';
+  return {
+    name,
+    decide(view, event) {
+      const { tasks, hopeless } = admit(view);
+      const goOn = refuses && hopeless.size > 0 ? tasks.filter(({ id }) => !hopeless.has(id)) : tasks;
+      return {
+        ...planner.plan({ view, tasks: goOn, event }),
+        refused: refuses ? Array.from(hopeless, ([task, reason]) => ({ task, reason })) : [],
+        bestEffort: refuses ? [] : [...hopeless.keys()],
+      };
+    },
+    observe: (run) => planner.observe?.(run),
+    returned: (task) => planner.returned?.(task),
+  };
+}

@@ -1,0 +1,106 @@
+import type { Random } from '@gpuwhisk/common/system/random';
+import type { Admit } from '../admit/admit.js';
+import { beforeSlo } from '../admit/before-slo.js';
+import { byPrediction } from '../admit/by-prediction.js';
+import { everybody } from '../admit/everybody.js';
+import { deadlineFirst } from '../order/deadline-first.js';
+import { dueFirst } from '../order/due-first.js';
+import { fifo } from '../order/fifo.js';
+import { leastLoadedPlan } from '../order/least-loaded-plan.js';
+import { leastMemoryFirst } from '../order/least-memory-first.js';
+import { literalPlan } from '../order/literal-plan.js';
+import { meetableFirst } from '../order/meetable-first.js';
+import type { Order } from '../order/order.js';
+import type { Planner } from '../order/plan.js';
+import type { PredictionCache } from '../order/set-predictions.js';
+import { shortestFirst } from '../order/shortest-first.js';
+import { strictFirst } from '../order/strict-first.js';
+import { subQueueDefaults, subQueuePlan } from '../order/sub-queue-plan.js';
+import { bestFit } from '../place/best-fit.js';
+import { fewestTasks } from '../place/fewest-tasks.js';
+import { firstFit } from '../place/first-fit.js';
+import { mostGiven } from '../place/most-given.js';
+import type { Place } from '../place/place.js';
+import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
+import { filling } from '../share/filling.js';
+import { leftOver } from '../share/left-over.js';
+import { migSizes } from '../share/mig-sizes.js';
+import { mostEfficient } from '../share/most-efficient.js';
+import type { Quotas } from '../share/quotas.js';
+import type { ShareOut } from '../share/share.js';
+import { unlimited } from '../share/unlimited.js';
+import { whole } from '../share/whole.js';
+import type { GpuState } from '../view/view.js';
+
+/** What a stage is made of; each takes what it needs. */
+export interface StageNeeds {
+  /** The model of a type of GPU in one mode. Asked for at every decision: a newer model takes the place of an older one. */
+  predictorOf(gpu: Pick<GpuState, 'type' | 'mode'>): SlowdownPredictor;
+  /** What those models predict of sets. */
+  predictions: PredictionCache;
+  /** Shares of those that run together; absent: what each fills. */
+  quotas?: Quotas;
+  random: Random;
+}
+
+/** Numbers of a stage that can be set. */
+export type Settings = Readonly<Record<string, number>>;
+
+/** An implementation of a stage. */
+export interface StageEntry<Stage> {
+  /** What can be set of it, and what that is if nobody does. */
+  settings: Settings;
+  make(needs: StageNeeds, settings: Settings): Stage;
+}
+
+function made<Stage>(make: (needs: StageNeeds) => Stage): StageEntry<Stage> {
+  return { settings: {}, make };
+}
+
+function settable<Stage, Given extends Settings>(
+  settings: Given,
+  make: (needs: StageNeeds, settings: Given) => Stage,
+): StageEntry<Stage> {
+  return { settings, make: (needs, given) => make(needs, { ...settings, ...given }) };
+}
+
+/** Every implementation of every stage, by its name. A plan stands for order, share and place. */
+export const stages = {
+  admit: {
+    everybody: made(() => everybody),
+    'before-slo': made(() => beforeSlo),
+    'by-prediction': made(({ predictions }) => byPrediction(predictions)),
+  } satisfies Record<string, StageEntry<Admit>>,
+  order: {
+    fifo: made(() => fifo),
+    'due-first': made(() => dueFirst),
+    'deadline-first': made(() => deadlineFirst),
+    'strict-first': made(() => strictFirst),
+    'meetable-first': made(() => meetableFirst),
+    'shortest-first': made(() => shortestFirst),
+    'least-memory-first': made(() => leastMemoryFirst),
+  } satisfies Record<string, StageEntry<Order>>,
+  share: {
+    whole: made(() => whole),
+    filling: made(() => filling),
+    'left-over': made(() => leftOver),
+    // Of two, three and four the number that ends 120 jobs of FaaShare's table I soonest in replay.
+    unlimited: settable({ slots: 2 }, (_, { slots }) => unlimited(slots)),
+    'mig-sizes': made(({ predictorOf }) => migSizes(predictorOf)),
+    'most-efficient': made(({ predictorOf }) => mostEfficient(predictorOf)),
+  } satisfies Record<string, StageEntry<ShareOut>>,
+  place: {
+    'first-fit': made(() => firstFit),
+    'best-fit': made(() => bestFit),
+    'fewest-tasks': made(() => fewestTasks),
+    'most-given': made(() => mostGiven),
+  } satisfies Record<string, StageEntry<Place>>,
+  plan: {
+    'least-loaded': made(() => leastLoadedPlan),
+    'sub-queues': settable(subQueueDefaults, ({ predictions, quotas }, set) => subQueuePlan(predictions, quotas, set)),
+    'sub-queues-literal': made(({ predictions }) => literalPlan(predictions)),
+  } satisfies Record<string, StageEntry<Planner>>,
+};
+
+/** The stages that a policy names an implementation of. */
+export type StageName = keyof typeof stages;

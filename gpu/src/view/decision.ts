@@ -1,0 +1,47 @@
+import type { Rejection } from '@gpuwhisk/common/gpu';
+import type { PlacementChoice } from './placement-request.js';
+import type { GpuState, Task } from './view.js';
+
+/** A waiting task that starts now. */
+export interface Start {
+  task: string;
+  gpu: string;
+  /** The other GPUs of a task that needs several. */
+  alsoOn?: readonly string[];
+  /** Fraction of the GPU, 0 < share ≤ 1. */
+  share: number;
+  /** Predicted time from now to its result, ms; absent where nothing is known of it. */
+  predictedMs?: number;
+  /** Why it is where it is. */
+  reason: string;
+  /** As the policy holds it in the ledger of its view; absent: nothing is held yet. */
+  choice?: PlacementChoice;
+}
+
+/** Why a task that waits was not put on a GPU. */
+export interface TaskRejection extends Rejection {
+  task: string;
+}
+
+/** What is to be done now. A task that is named nowhere in it goes on to wait. */
+export interface Decision {
+  starts: readonly Start[];
+  /** Those that will never run, and why; each is answered with an error. */
+  refused: readonly { task: string; reason: string }[];
+  /** Those that cannot meet their SLO and go on as best effort. */
+  bestEffort: readonly string[];
+  /** Those that go on to wait, the next one first. */
+  order: readonly string[];
+  rejected: readonly TaskRejection[];
+}
+
+/** A run that has ended, as it was measured. */
+export interface ObservedRun {
+  task: Task;
+  gpu: Pick<GpuState, 'id' | 'type' | 'mode'>;
+  share: number;
+  /** From its start to its result without injection or a cold start, ms. */
+  ranMs: number;
+  /** Who ran beside it, each with the part of its run in which it did; several at once may be told as one, above 1. */
+  beside: readonly { task: Task; share: number; part: number }[];
+}
