@@ -9,10 +9,22 @@ export interface GpuMetrics {
   decided(outcome: GpuOutcome): void;
   /** An activation was placed so long after its acceptance. */
   waited(ms: number): void;
+  /** All who wait were decided about once, which took so long. */
+  passed(ms: number): void;
+  /** A policy failed, or decided what cannot be. */
+  policyFault(): void;
 }
 
-/** The metrics of a scheduler in `registry`; `waiting` tells how many activations wait now. */
-export function gpuMetrics(registry: Registry, waiting: () => number): GpuMetrics {
+/** What is looked up when the metrics are asked for. */
+export interface GpuGauges {
+  /** Activations that wait. */
+  waiting(): number;
+  /** Of the right to decide; undefined: another controller has it. */
+  epoch(): number | undefined;
+}
+
+/** The metrics of a scheduler in `registry`. */
+export function gpuMetrics(registry: Registry, { waiting, epoch }: GpuGauges): GpuMetrics {
   const registers = [registry];
   const decisions = new Counter({
     name: 'gpuwhisk_gpu_decisions_total',
@@ -34,8 +46,29 @@ export function gpuMetrics(registry: Registry, waiting: () => number): GpuMetric
       this.set(waiting());
     },
   });
+  new Gauge({
+    name: 'gpuwhisk_gpu_decider_epoch',
+    help: "Epoch of this controller's right to decide, which grows whenever it changes hands; 0: another one has it",
+    registers,
+    collect() {
+      this.set(epoch() ?? 0);
+    },
+  });
+  const passes = new Histogram({
+    name: 'gpuwhisk_gpu_pass_seconds',
+    help: 'Time of one look at all activations that wait',
+    buckets: [0.00001, 0.0001, 0.001, 0.01, 0.1, 1],
+    registers,
+  });
+  const faults = new Counter({
+    name: 'gpuwhisk_gpu_policy_faults_total',
+    help: 'Decisions that another policy took because the one in force failed',
+    registers,
+  });
   return {
     decided: (outcome) => decisions.inc({ outcome }),
     waited: (ms) => waits.observe(ms / 1000),
+    passed: (ms) => passes.observe(ms / 1000),
+    policyFault: () => faults.inc(),
   };
 }

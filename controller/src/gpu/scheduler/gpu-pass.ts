@@ -57,7 +57,8 @@ export class GpuPass {
 
   /** Decides about those who wait after each of `events`. */
   run(events: readonly SchedulingEvent[]): void {
-    const { clock, logger } = this.dependencies;
+    const { clock, logger, metrics } = this.dependencies;
+    const beganMs = clock.monotonicMs();
     // Another controller may have them by now, and decide otherwise.
     const late = this.dependencies.placer.isEntitled ? this.endWaits(clock.monotonicMs()) : undefined;
     try {
@@ -68,6 +69,7 @@ export class GpuPass {
         logger.error({ error: String(error) }, 'an activation could not be sent to its GPU');
       }
     }
+    metrics.passed(clock.monotonicMs() - beganMs);
   }
 
   /**

@@ -1,6 +1,8 @@
 import { ConfigError } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
 import type { GpuNeed, NodeStatus } from '@gpuwhisk/common/gpu';
+import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
+import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
@@ -11,7 +13,9 @@ import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import type { Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/instances';
 import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
+import { guarded, savedView } from '@gpuwhisk/gpu/policies/guarded';
 import { compositionOf, makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
+import type { PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
 import { RunLog } from '@gpuwhisk/gpu/profile/run-log';
 import { Arrivals } from './arrivals.js';
 import type { GpuPlacer } from './gpu-placer.js';
@@ -50,6 +54,8 @@ export interface GpuPolicyParts {
   placer: GpuPlacer;
   clock: Clock;
   learned: Learned;
+  logger: Logger;
+  metrics: Pick<GpuMetrics, 'policyFault'>;
   options: Pick<Config['gpu'], 'policy' | 'admission'>;
 }
 
@@ -74,16 +80,22 @@ export class GpuPolicy {
   private readonly takesSamples: boolean;
 
   constructor(private readonly parts: GpuPolicyParts) {
-    const { learned, options } = parts;
+    const { learned, logger, metrics, options } = parts;
     const { takesAsTheyCome, needsNoProfiles } = compositionOf(options.policy);
     this.takesAsTheyCome = takesAsTheyCome;
     this.takesSamples = !needsNoProfiles;
     this.feedback = new Feedback(learned);
-    this.policy = makePolicy(options.policy, {
+    const needs: PolicyNeeds = {
       predictorOf: ({ type, mode }) => learned.predictors.predictor({ gpuType: type, mode }),
       quotas: liveQuotas(learned),
       admission: options.admission,
       random: seededRandom(1),
+    };
+    const policy = makePolicy(options.policy, needs);
+    this.policy = guarded(policy, makePolicy('least-loaded', needs), (fault, view) => {
+      metrics.policyFault();
+      const what = { policy: policy.name, fault, view: savedView(view) };
+      logger.error(what, 'a policy failed: the least loaded place is taken instead');
     });
   }
 

@@ -80,12 +80,14 @@ export class GpuScheduler {
   private closed = false;
 
   constructor(private readonly dependencies: GpuSchedulerDependencies) {
-    const { clock, learned, options } = dependencies;
-    this.placer = new GpuPlacer(dependencies, compositionOf(options.policy).name);
+    this.placer = new GpuPlacer(dependencies, compositionOf(dependencies.options.policy).name);
     const { placer } = this;
-    this.policy = new GpuPolicy({ placer, clock, learned, options });
     this.topic = unplacedTopic(dependencies.instance);
-    this.metrics = gpuMetrics(dependencies.metrics.registry, () => this.queue.size);
+    this.metrics = gpuMetrics(dependencies.metrics.registry, {
+      waiting: () => this.queue.size,
+      epoch: () => dependencies.lease.epoch,
+    });
+    this.policy = new GpuPolicy({ ...dependencies, placer, metrics: this.metrics });
     const parts = { ...dependencies, queue: this.queue, placer: this.placer, metrics: this.metrics };
     this.refuser = new GpuRefuser({ ...parts, over: this.over });
     const onPlaced = ({ slice, devices }: Placement): void => this.onWanted(slice === undefined ? devices : [slice]);
