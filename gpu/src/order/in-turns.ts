@@ -1,6 +1,8 @@
+import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { Grant, Place, Seat } from '../place/place.js';
 import { gangFor, obstacle, occupy, roomsOf, roomsToKeep } from '../place/room.js';
 import type { ShareOut } from '../share/share.js';
+import { mostRejections } from '../view/decision.js';
 import type { Start, TaskRejection } from '../view/decision.js';
 import type { Task } from '../view/view.js';
 import type { Order } from './order.js';
@@ -27,10 +29,16 @@ export function inTurns({ order: orderOf, share, place }: Stages): Planner {
       const rejected: TaskRejection[] = [];
       const order: string[] = [];
       for (const { task, isOverdue } of orderOf(tasks, at)) {
-        const offers = offersTo(task, seats, { share, kept, at }, rejected);
-        const start = best(task, offers, place);
-        if (start !== undefined) {
-          starts.push(start);
+        const { offers, refused } = offersTo(task, seats, { share, kept, at });
+        const scored = offers.map((offer) => ({ ...offer, score: place(task, offer.seat, offer.grant) }));
+        scored.sort((one, other) => one.score - other.score);
+        const chosen = gangFor(
+          scored.map(({ seat }) => seat),
+          task,
+        );
+        for (const one of alternatives(scored, chosen, refused)) rejected.push({ task: task.id, ...one });
+        if (chosen !== undefined) {
+          starts.push(startOn(chosen, task, scored));
           continue;
         }
         order.push(task.id);
@@ -46,39 +54,50 @@ interface Offer {
   grant: Grant;
 }
 
+interface ScoredOffer extends Offer {
+  score: number;
+}
+
 function offersTo(
   task: Task,
   seats: readonly Seat[],
   { share, kept, at }: { share: ShareOut; kept: ReadonlySet<Seat>; at: number },
-  rejected: TaskRejection[],
-): Offer[] {
+): { offers: Offer[]; refused: Rejection[] } {
   const offers: Offer[] = [];
+  const refused: Rejection[] = [];
   for (const seat of seats) {
     const problem = kept.has(seat) ? keptForAnother : obstacle(seat, task);
     const grant = problem === undefined ? share(task, seat, at) : problem.reason;
     if (typeof grant !== 'string') offers.push({ seat, grant });
-    else {
-      const numbers = problem?.numbers ?? { load: seat.load };
-      rejected.push({ task: task.id, what: seat.gpu.id, reason: grant, numbers });
+    else if (refused.length < mostRejections) {
+      refused.push({ what: seat.gpu.id, reason: grant, numbers: problem?.numbers ?? { load: seat.load } });
     }
   }
-  return offers;
+  return { offers, refused };
+}
+
+/** The GPUs that were not chosen, by score, then those that refuse the task. */
+function alternatives(
+  scored: readonly ScoredOffer[],
+  chosen: readonly Seat[] | undefined,
+  refused: readonly Rejection[],
+): Rejection[] {
+  const reason = chosen === undefined ? 'too few alike on one node' : 'another one has a lower score';
+  const others: Rejection[] = [];
+  for (const { seat, score } of scored) {
+    if (others.length === mostRejections) return others;
+    if (chosen?.includes(seat) !== true) others.push({ what: seat.gpu.id, reason, numbers: { score } });
+  }
+  return [...others, ...refused.slice(0, mostRejections - others.length)];
 }
 
 const keptForAnother = { reason: 'kept for one that waits for longer', numbers: {} };
 
-function best(task: Task, offers: readonly Offer[], place: Place): Start | undefined {
-  const scored = offers.map((offer) => ({ ...offer, score: place(task, offer.seat, offer.grant) }));
-  scored.sort((one, other) => one.score - other.score);
-  const gang = gangFor(
-    scored.map(({ seat }) => seat),
-    task,
-  );
-  const [first, ...others] = gang ?? [];
-  const chosen = scored.find(({ seat }) => seat === first);
-  if (gang === undefined || first === undefined || chosen === undefined) return undefined;
-  const share = task.share ?? chosen.grant.share;
-  for (const seat of gang) {
+function startOn(chosen: readonly Seat[], task: Task, scored: readonly ScoredOffer[]): Start {
+  const [first, ...others] = chosen as [Seat, ...Seat[]];
+  const { grant, score } = scored.find(({ seat }) => seat === first)!;
+  const share = task.share ?? grant.share;
+  for (const seat of chosen) {
     occupy(seat, task, share);
     seat.residents.push({ task, share });
   }
@@ -87,6 +106,6 @@ function best(task: Task, offers: readonly Offer[], place: Place): Start | undef
     gpu: first.gpu.id,
     ...(others.length > 0 && { alsoOn: others.map(({ gpu }) => gpu.id) }),
     share,
-    reason: `score ${chosen.score.toFixed(3)}, the least of ${scored.length}`,
+    reason: `score ${score.toFixed(3)}, the lowest of ${scored.length}`,
   };
 }

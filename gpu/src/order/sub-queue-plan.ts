@@ -90,7 +90,7 @@ export function subQueuePlan(
     return {
       starts,
       order: order.map(({ task }) => task.id).filter((id) => !started.has(id)),
-      rejected: queues.rejected.filter(({ task }) => !started.has(task)),
+      rejected: queues.rejected,
     };
   }
 

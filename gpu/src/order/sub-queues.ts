@@ -1,5 +1,6 @@
 import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { Task } from '../view/view.js';
+import { mostRejections } from '../view/decision.js';
 import type { TaskRejection } from '../view/decision.js';
 import { gangFor, obstacle, roomsToKeep } from '../place/room.js';
 import type { Holdings } from './holdings.js';
@@ -33,6 +34,8 @@ const maxLoadSeen = 0.95;
 /** The sub-queues that may start now, being filled; and what is kept and said about them. */
 export class FirstQueues {
   readonly rejected: TaskRejection[] = [];
+  /** Rejections of each task. */
+  private readonly told = new Map<string, number>();
   private readonly kept = new Set<SubQueue>();
   /** Predictions that were against a task. */
   private readonly failures = new Map<SubQueue, number>();
@@ -103,8 +106,11 @@ export class FirstQueues {
   }
 
   private addToOne(task: Task, prospect: Prospect, fit: readonly SubQueue[]): boolean {
-    for (const queue of fit.slice(0, maxTries)) {
-      if (this.addTo(queue, task, prospect)) return true;
+    for (const [at, queue] of fit.slice(0, maxTries).entries()) {
+      if (this.addTo(queue, task, prospect)) {
+        for (const other of fit.slice(at + 1, mostRejections)) this.reject(task, other, outranked(other));
+        return true;
+      }
       this.reject(task, queue, foreseen(queue));
       this.failures.set(queue, (this.failures.get(queue) ?? 0) + 1);
     }
@@ -164,12 +170,20 @@ export class FirstQueues {
   }
 
   private reject({ id }: Task, { gpu }: SubQueue, why: Pick<Rejection, 'reason' | 'numbers'>): void {
+    const told = this.told.get(id) ?? 0;
+    if (told === mostRejections) return;
+    this.told.set(id, told + 1);
     this.rejected.push({ task: id, what: gpu.id, ...why });
   }
 }
 
 const keptForOthers = { reason: 'the last free GPU is kept for namespaces that hold less', numbers: {} };
 const keptForAnother = { reason: 'kept for one that waits for longer', numbers: {} };
+
+/** Why a sub-queue that would do was not chosen. */
+function outranked({ load, busy }: SubQueue): Pick<Rejection, 'reason' | 'numbers'> {
+  return { reason: 'another one has an instance of the function, or more SMs left', numbers: { load, beside: busy } };
+}
 
 /** Why a task does not pass beside what is in a sub-queue. */
 function foreseen(queue: SubQueue): Pick<Rejection, 'reason' | 'numbers'> {

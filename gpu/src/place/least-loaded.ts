@@ -1,6 +1,7 @@
 import type { Placement, Rejection } from '@gpuwhisk/common/gpu';
 import type { AccountColumns, Ledger, PlaceAccount } from '../view/ledger.js';
 import type { Occupant } from '../view/occupancy.js';
+import { mostRejections } from '../view/decision.js';
 import { neededMiB } from '../view/account.js';
 import { gangKey } from '../view/places.js';
 import { refusing, refusalOf } from './fact-filters.js';
@@ -28,9 +29,6 @@ export interface PlacementStamp {
   /** Epoch ms. */
   at: number;
 }
-
-/** Alternatives that a decision keeps. */
-export const mostRejections = 8;
 
 /** A place that would do. */
 interface Candidate {

@@ -18,7 +18,10 @@ export interface Start {
   choice?: PlacementChoice;
 }
 
-/** Why a task that waits was not put on a GPU. */
+/** Alternatives that a decision keeps of a task. */
+export const mostRejections = 8;
+
+/** Why a task was not placed on a GPU, or not on that one. */
 export interface TaskRejection extends Rejection {
   task: string;
 }
@@ -32,6 +35,7 @@ export interface Decision {
   bestEffort: readonly string[];
   /** Those that go on to wait, the next one first. */
   order: readonly string[];
+  /** At most `mostRejections` a task: first the GPUs that would have done, best first. */
   rejected: readonly TaskRejection[];
 }
 

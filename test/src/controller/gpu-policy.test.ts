@@ -62,7 +62,7 @@ describe('the GPU scheduler under policy faashare', () => {
       await cluster.tell();
       expect(cluster.running).toEqual([next]);
     }
-    expect(reasons(cluster, 'strict')).toEqual(['placed', 'it waits behind others']);
+    expect(reasons(cluster, 'strict')).toEqual(['placed: beside 0 others; share: filling', 'it waits behind others']);
   });
 
   test('an arrival leaves what was said of others, and a completion has all of them looked at', async () => {

@@ -124,10 +124,10 @@ describe('the GPU scheduler', () => {
     await cluster.giveBack('a', 'its share has a minimum');
     expect([cluster.running, cluster.scheduler.waiting]).toEqual([['b'], 1]);
     expect(cluster.scheduler.decisions().map(({ reason }) => reason)).toEqual([
-      'placed',
+      'placed: least given away there',
       'its agent refused: its share has a minimum',
       'it waits',
-      'placed',
+      'placed: least given away there',
     ]);
   });
 
@@ -164,7 +164,7 @@ describe('the GPU scheduler', () => {
     const id = await cluster.accept('a', { memoryMiB: 2000 });
     expect(cluster.scheduler.decisions()).toMatchObject([
       {
-        ...{ activationId: id, action: '/alice/a', policy: 'least-loaded', reason: 'placed' },
+        ...{ activationId: id, action: '/alice/a', policy: 'least-loaded', reason: 'placed: least given away there' },
         placement: { devices: ['GPU-0'] },
         rejected: [{ what: 'GPU-1', reason: 'nothing is known of it' }],
       },

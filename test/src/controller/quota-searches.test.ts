@@ -95,7 +95,7 @@ describe('a set that runs together often', () => {
     await searchedUntil('running');
     await sampledUntil(1);
     const reasons = cluster.scheduler.decisions().map(({ reason }) => reason);
-    expect(reasons[0]).toBe('a sample was placed');
+    expect(reasons[0]).toBe('placed: a sample');
     // What requests take is not learned from samples.
     const [profile] = cluster.learned.functions();
     const before = profile?.batches[0]?.runs;
@@ -155,7 +155,7 @@ describe('work that comes while a search runs', () => {
     await sampledUntil(3);
     const id = await cluster.accept('narrow', gpus.narrow);
     expect(cluster.scheduler.waiting).toBe(0);
-    expect(cluster.scheduler.decisions()[0]).toMatchObject({ activationId: id, reason: 'placed' });
+    expect(cluster.scheduler.decisions()[0]).toMatchObject({ activationId: id, reason: 'placed: beside 1 others; share: filling' });
   });
 });
 

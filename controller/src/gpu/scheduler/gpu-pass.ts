@@ -7,9 +7,9 @@ import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
+import type { PlacementChoice } from '@gpuwhisk/gpu/view/placement-request';
 import type { SchedulingEvent } from '@gpuwhisk/gpu/view/view';
-import type { GpuPlacer } from './gpu-placer.js';
+import type { GpuPlacer, Sent } from './gpu-placer.js';
 import type { GpuPolicy } from './gpu-policy.js';
 import { waitingOf } from './gpu-queue.js';
 import type { GpuQueue, WaitingActivation } from './gpu-queue.js';
@@ -80,24 +80,26 @@ export class GpuPass {
     const { policy, clock } = this.dependencies;
     const waiting = waitingOf(message, need, clock);
     const { starts, rejected } = policy.decide([waiting], { kind: 'arrival', task: message.activationId });
-    const { request, choice } = starts[0]?.choose() ?? {
+    const [start] = starts;
+    const { request, choice } = start?.choose() ?? {
       request: waiting.request,
       choice: { rejected: [...rejected] },
     };
     if (choice.placement === undefined) return { rejected: choice.rejected };
     try {
-      return { sent: this.send(message, need, request, choice), rejected: [] };
+      return { sent: this.send(message, { need, request, choice, reason: start!.reason }), rejected: [] };
     } catch (error) {
       this.notStarted(waiting);
       throw error;
     }
   }
 
-  private send(message: ActivationMessage, need: GpuNeed, request: PlacementRequest, choice: PlacementChoice): Receipt {
+  private send(message: ActivationMessage, sent: Sent): Receipt {
     const { placer, metrics, clock } = this.dependencies;
-    const receipt = placer.send(message, need, request, choice);
+    const receipt = placer.send(message, sent);
     metrics.decided('placed');
-    if (choice.placement !== undefined) this.dependencies.onPlaced?.(choice.placement);
+    const { placement } = sent.choice;
+    if (placement !== undefined) this.dependencies.onPlaced?.(placement);
     metrics.waited(Math.max(0, clock.now() - message.transid[1]));
     return receipt;
   }
@@ -123,7 +125,7 @@ export class GpuPass {
     // Joining a batch takes nothing of a GPU that its instance does not have.
     for (const waiting of [...queue].filter(({ need }) => need.batch > 1)) {
       const choice = placer.join(waiting.request, waiting.refusedAtMs);
-      if (choice.placement !== undefined) this.forward(waiting, choice);
+      if (choice.placement !== undefined) this.forward(waiting, choice, 'joins a batch');
     }
     const { starts, late, order, rejected } = policy.decide([...queue], event);
     queue.decided(order, rejected, event.kind === 'arrival');
@@ -131,11 +133,11 @@ export class GpuPass {
       if (options.admission === 'best-effort') queue.demote(waiting);
       else refuser.refuse(waiting, gpuSloImpossible(reason));
     }
-    for (const [at, { waiting, choose }] of starts.entries()) {
+    for (const [at, { waiting, reason, choose }] of starts.entries()) {
       const { request, choice } = choose();
       if (choice.placement === undefined) continue;
       try {
-        this.forward({ ...waiting, request }, choice);
+        this.forward({ ...waiting, request }, choice, reason);
       } catch (error) {
         for (const left of starts.slice(at)) this.notStarted(left.waiting);
         throw error;
@@ -149,10 +151,10 @@ export class GpuPass {
     this.dependencies.policy.returned(activationId);
   }
 
-  private forward(waiting: WaitingActivation, choice: PlacementChoice): void {
+  private forward(waiting: WaitingActivation, choice: PlacementChoice, reason: string): void {
     const { message, need, request, refusals } = waiting;
     const again = refusals.length === 0 ? message : { ...message, gpuRefusals: [...refusals] };
-    const receipt = this.send(again, need, request, choice);
+    const receipt = this.send(again, { need, request, choice, reason });
     this.dependencies.queue.remove(waiting);
     const { placement } = choice;
     if (placement !== undefined) this.confirm({ message: again, placement, done: waiting.done }, receipt);

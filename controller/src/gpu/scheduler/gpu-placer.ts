@@ -26,6 +26,15 @@ export interface GpuPlacerDependencies {
   learned: Learned;
 }
 
+/** An activation on its way to a GPU. */
+export interface Sent {
+  need: GpuNeed;
+  request: PlacementRequest;
+  choice: PlacementChoice;
+  /** For an operator. */
+  reason: string;
+}
+
 /** Keeps the account of all places, and sends activations where a policy puts them. */
 export class GpuPlacer {
   private readonly ledger = new Ledger();
@@ -81,13 +90,7 @@ export class GpuPlacer {
   }
 
   /** Sends an activation where it was placed. Throws TopicFullError, or another Error if the log has failed. */
-  send(
-    message: ActivationMessage,
-    need: GpuNeed,
-    request: PlacementRequest,
-    choice: PlacementChoice,
-    reason = 'placed',
-  ): Receipt {
+  send(message: ActivationMessage, { need, request, choice, reason }: Sent): Receipt {
     const { placement, reuses } = choice;
     if (placement === undefined) throw new Error('nothing was chosen');
     const placed: ActivationMessage = { ...message, gpu: placement };
@@ -95,7 +98,7 @@ export class GpuPlacer {
     this.hold(message.activationId, request, need, placement, reuses);
     try {
       const receipt = this.dependencies.bus.send(placement.invoker, placed as unknown as JsonObject);
-      this.note(message, choice, reason);
+      this.note(message, choice, `placed: ${reason}`);
       return receipt;
     } catch (error) {
       this.ledger.release(message.activationId);

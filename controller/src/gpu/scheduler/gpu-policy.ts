@@ -1,6 +1,6 @@
 import { ConfigError } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
-import type { GpuNeed, NodeStatus } from '@gpuwhisk/common/gpu';
+import type { GpuNeed, NodeStatus, Rejection } from '@gpuwhisk/common/gpu';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
@@ -32,7 +32,11 @@ import { requestOf } from './gpu-queue.js';
 /** What is to be done with those who wait. */
 export interface PolicyDecision {
   /** `choose` is called in this order, and each one's choice is carried out before the next: it looks at what is left. */
-  starts: { waiting: WaitingActivation; choose: () => { request: PlacementRequest; choice: PlacementChoice } }[];
+  starts: {
+    waiting: WaitingActivation;
+    reason: string;
+    choose: () => { request: PlacementRequest; choice: PlacementChoice };
+  }[];
   /** Those who cannot meet their SLO, with the reason. */
   late: [WaitingActivation, string][];
   /** Ids of those who go on to wait, the next one first; and what each was not put on, and why. */
@@ -126,7 +130,12 @@ export class GpuPolicy {
     return {
       starts: decision.starts.map((start) => {
         const one = byId.get(start.task)!;
-        return { waiting: one, choose: () => this.choose(one, taskOf.get(start.task)!, start) };
+        const rejected = start.choice?.rejected ?? decision.rejected.filter(({ task }) => task === start.task);
+        const choose = (): ReturnType<GpuPolicy['choose']> => {
+          const { request, choice } = this.choose(one, taskOf.get(start.task)!, start);
+          return { request, choice: { ...choice, rejected: rejected.map(alternative) } };
+        };
+        return { waiting: one, reason: start.reason, choose };
       }),
       late: [
         ...decision.refused.map(({ task, reason }) => ({ id: task, reason })),
@@ -279,6 +288,10 @@ export class GpuPolicy {
         gpu.running.some(({ task }) => task.id !== besides && known(task.id) === undefined),
     );
   }
+}
+
+function alternative({ what, reason, numbers }: Rejection): Rejection {
+  return { what, reason, numbers };
 }
 
 /** `choice`, with what the run is predicted to take where that is known. */

@@ -192,7 +192,7 @@ export class GpuScheduler {
     }
     try {
       const { maxMs } = sample;
-      return placer.send({ ...message, sample: { maxMs } }, need, request, choice, 'a sample was placed');
+      return placer.send({ ...message, sample: { maxMs } }, { need, request, choice, reason: 'a sample' });
     } catch (error) {
       policy.returned(message.activationId);
       throw error;
