@@ -104,6 +104,9 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
       couchdb.stdout?.once('data', (line) => resolve(Number(line)));
       couchdb.once('exit', () => reject(new Error('the CouchDB-protocol server ended')));
     });
+    // Where this machine has control groups of version 1, the container has none with limits.
+    const controllers = machine.run('cat /sys/fs/cgroup/cgroup.controllers 2> /dev/null || true');
+    const allowWeakIsolation = !['memory', 'pids'].every((one) => controllers.includes(one));
     const hosts = { machine: {} };
     const groups = ['kafka', 'redis', 'controllers', 'invokers', 'gpus', 'edge', 'monitoring'];
     const inventory = {
@@ -117,7 +120,7 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
           gpuwhisk_release: at('release.tgz'),
           gpuwhisk_api_host: machine.address,
           gpuwhisk_couchdb_url: `https://admin:secret@${machine.address}:${String(couchdbPort)}`,
-          gpuwhisk_settings: { gpu: { manage: { mps: true } } },
+          gpuwhisk_settings: { gpu: { manage: { mps: true } }, ...(allowWeakIsolation && { allowWeakIsolation }) },
           gpu_mig_layout: { '0': ['3g.20gb', '3g.20gb'] },
           kafka_archive: at('kafka.tar'),
           kafka_packages: [],
