@@ -253,6 +253,15 @@ export const gpuSloImpossible = (reason: string): ApiError =>
 /** A sample is not run where it was to be measured. */
 export const sampleNotRun = (reason: string): ApiError => new ApiError(503, `The sample was not run: ${reason}.`);
 
+export const noSuchInstance = (container: string): ApiError =>
+  new ApiError(404, `There is no instance ${container} on a GPU.`);
+/** The controller that was asked does not decide about GPUs. */
+export const instanceNotChanged = (reason: string): ApiError =>
+  new ApiError(503, `The instance was not changed: ${reason}.`);
+/** An instance was not launched. */
+export const instanceNotLaunched = (reason: string): ApiError =>
+  new ApiError(503, `The instance was not launched: ${reason}.`);
+
 /** 500: our fault; the log says more. */
 export const internalError = (): ApiError => new ApiError(500, 'There was an internal server error.');
 /** 500: a stored document cannot be understood. */

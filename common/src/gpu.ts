@@ -167,6 +167,22 @@ export interface GpuWish {
   at: number;
 }
 
+/** The ClusterState table of what the deciding controller wants of nodes: GpuDesired rows by the invoker's topic. */
+export const gpuDesiredTable = 'gpuDesired';
+
+/** Request and limit that an instance is to have, fractions of the SMs: request ≤ limit ≤ its class. */
+export type DesiredShare = Pick<Share, 'smRequest' | 'smLimit'>;
+
+/** The desired state of a node's instances; its agent reconciles with it. */
+export interface GpuDesired {
+  /** Of the decider's lease: a row of an older one than the agent has heard of does not count. */
+  epoch: number;
+  /** Containers that end as soon as nothing runs in them. */
+  retire: string[];
+  /** By container, where its enforcer can move shares. */
+  shares: Record<string, DesiredShare>;
+}
+
 /** How long a row lasts whose agent does not write it again, ms. */
 export const gpuRowTtlMs = 5000;
 

@@ -49,6 +49,11 @@ export interface ActivationMessage {
   gpu?: Placement;
   /** Why agents gave it back so far. */
   gpuRefusals?: string[];
+  /**
+   * No request: the instance is started and its code loaded where it was placed, and nothing runs in it yet. The invoker
+   * keeps no record and never gives the message back.
+   */
+  launch?: true;
   /** It is no request: a function's sample is run to measure it. It is run where it was placed, or not at all. */
   sample?: { maxMs: number };
 }

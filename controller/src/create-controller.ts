@@ -88,6 +88,7 @@ export function createController(dependencies: ControllerDependencies): Controll
     actions,
     actionResolver,
     invoker: composing,
+    primitive: dependencies.invoker,
     actionWriter,
     packages,
     packageWriter: new PackageWriter(store, packages, actionWriter, lock),

@@ -192,17 +192,18 @@ export class Invoker {
   private submit(message: ActivationMessage, action: RunnableAction, done: () => void): void {
     if (this.closing) return;
     const refusal = this.gpuRefusal(message);
-    if (refusal !== undefined) {
+    if (refusal !== undefined && message.launch === undefined) {
       void this.giveBack(message, action, refusal);
       return;
     }
-    this.pool.submit(
-      new ActivationRun(this.context, message, action, {
-        stored: done,
-        retry: (job) => this.pool.submit(job),
-        giveBack: (refused) => void this.giveBack(message, action, refused),
-      }),
-    );
+    const run = new ActivationRun(this.context, message, action, {
+      stored: done,
+      retry: (job) => this.pool.submit(job),
+      giveBack: (refused) => void this.giveBack(message, action, refused),
+    });
+    if (message.launch === undefined) this.pool.submit(run);
+    else if (refusal === undefined) this.pool.launch(run);
+    else run.launched(refusal);
   }
 
   /** Why an activation does not get the GPU that it was placed on; undefined if it does, or needs none. */
@@ -259,6 +260,11 @@ export class Invoker {
 
   /** Decides about a message that an earlier life may have had: recorded, started, or neither. */
   private async recover(message: ActivationMessage, done: () => void): Promise<void> {
+    // Its instance would have ended with the earlier process; whoever wants one launches it again.
+    if (message.launch !== undefined) {
+      done();
+      return;
+    }
     if (await isRecorded(this.dependencies, message)) {
       done();
       return;
@@ -285,6 +291,11 @@ export class Invoker {
     done: () => void,
   ): void {
     const record = this.unrunRecord(message, action, whiskError(text));
+    if (message.launch !== undefined) {
+      refuse(this.context, message, record);
+      done();
+      return;
+    }
     complete(this.context, message, record, message.blocking ? record : undefined, done);
   }
 

@@ -14,6 +14,7 @@ import { GpuHandover } from '@gpuwhisk/controller/gpu/handover/gpu-handover';
 import { checkPolicy } from '@gpuwhisk/controller/gpu/scheduler/gpu-policy';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
+import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
 import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/scheduler/gpu-workloads';
 import { LeaseKeeper } from '@gpuwhisk/controller/gpu/handover/lease-keeper';
@@ -114,6 +115,8 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   const gpuLease = new LeaseKeeper(state, clock, logger, 'gpu-scheduler', name, options.changes && sharedLease);
   await gpuLease.open();
   opened.onClose(() => gpuLease.close());
+  const gpuDesired = new GpuDesired({ state, lease: gpuLease, logger });
+  gpuTable.onRow((node) => gpuDesired.heard(node));
   // What is read while the lease is held is no other's to add to.
   const openedEpoch = gpuLease.epoch;
   const learned = await Learned.open({
@@ -174,7 +177,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     ...options,
     ...told,
     ...(retirements && { retirements }),
-    ...{ records, gpuTable, gpuWorkloads, gpuWishes, gpuScheduler, learned },
+    ...{ records, gpuTable, gpuWorkloads, gpuWishes, gpuDesired, gpuScheduler, learned },
     invoker: dispatcher,
     gatewayUrl: () => gateway.url,
     build: { date: '2026-11-21', number: '0.1.0' },

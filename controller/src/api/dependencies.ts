@@ -21,6 +21,7 @@ import type { ActionWriter } from '../actions/action-writer.js';
 import type { GpuScheduler } from '../gpu/scheduler/gpu-scheduler.js';
 import type { Learned } from '../gpu/learning/learned.js';
 import type { GpuTable } from '../gpu/scheduler/gpu-table.js';
+import type { GpuDesired } from '../gpu/scheduler/gpu-desired.js';
 import type { GpuWishes } from '../gpu/scheduler/gpu-wishes.js';
 import type { GpuWorkloads } from '../gpu/scheduler/gpu-workloads.js';
 import type { EntityChanges } from '../cluster/entity-changes.js';
@@ -58,6 +59,7 @@ export interface ControllerDependencies {
   /** Processes on them that are no functions. */
   gpuWorkloads: GpuWorkloads;
   gpuWishes: GpuWishes;
+  gpuDesired: Pick<GpuDesired, 'retire' | 'reshare'>;
   /** What waits for a GPU at this controller, and what was decided here. */
   gpuScheduler: Pick<GpuScheduler, 'queued' | 'decisions'>;
   /** What was learned of functions on GPUs. */
@@ -86,6 +88,8 @@ export interface ControllerDependencies {
 export interface ApiContext extends ControllerDependencies {
   /** Runs actions of every sort. */
   invoker: ComposingInvoker;
+  /** Runs actions that have code of their own. */
+  primitive: InvokeService;
   actions: ActionCache;
   actionResolver: ActionResolver;
   actionWriter: ActionWriter;

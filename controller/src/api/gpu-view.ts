@@ -81,6 +81,8 @@ function functionView(resident: Resident, viewer: Viewer): JsonObject {
     ...(named && namespace !== undefined && { namespace }),
     ...(slice !== undefined && { slice }),
     share: share.shareClass / 100,
+    smRequest: share.smRequest,
+    smLimit: share.smLimit,
     memoryMiB,
     ...(heldMiB !== undefined && { heldMiB }),
     ...(named && launches !== undefined && { launches: { ...launches } }),

@@ -7,6 +7,7 @@ import { docsRoutes } from './docs.js';
 import { gpuDecisionRoutes } from './gpu-decisions.js';
 import { gpuLearnedRoutes } from './gpu-learned.js';
 import { gpuRoutes } from './gpu.js';
+import { gpuInstanceRoutes } from './gpu-instances.js';
 import { healthRoutes } from './health.js';
 import { infoRoutes } from './info.js';
 import { namespaceRoutes } from './namespaces.js';
@@ -30,6 +31,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...adminDataRoutes(context),
     ...refusedRecordRoutes(context),
     ...gpuRoutes(context),
+    ...gpuInstanceRoutes(context),
     ...gpuDecisionRoutes(context),
     ...gpuLearnedRoutes(context),
     ...actionRoutes(context),

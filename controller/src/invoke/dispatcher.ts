@@ -51,7 +51,7 @@ export interface DispatcherDependencies {
   /** Told of every activation that has completed, by what message, or was not sent after all. */
   onCompleted?: (activationId: string, message?: CompletionMessage | CombinedMessage) => void;
   /** Decides for actions that need a GPU; absent: there is none. */
-  gpu?: Pick<GpuScheduler, 'open' | 'check' | 'submit' | 'submitSample' | 'ended'>;
+  gpu?: Pick<GpuScheduler, 'open' | 'check' | 'submit' | 'submitSample' | 'submitLaunch' | 'ended'>;
   /** Percent of a GPU that a run may have whose namespace has no such limit of its own; absent: all of it. */
   maxGpuShare?: number | undefined;
   /** Whether actions of other namespaces are for execution only. Default false. */
@@ -114,7 +114,7 @@ export class Dispatcher implements InvokeService {
     const { identity, action, cause, payload } = request;
     const need = this.gpuNeed(request);
     const { timeout: timeoutMs } = action.limits;
-    if (request.sample === undefined) {
+    if (request.sample === undefined && request.launch === undefined) {
       const begun = inFlight.begin(identity, { activationId, timeoutMs, bounded: cause === undefined, gpu: need });
       if (begun !== undefined) await begun;
     }
@@ -170,7 +170,7 @@ export class Dispatcher implements InvokeService {
 
   /** How an activation is sent. Throws ApiError (503). */
   private senderFor(
-    { action, identity, sample }: InvokeRequest,
+    { action, identity, sample, launch }: InvokeRequest,
     activationId: string,
     need: GpuNeed | undefined,
   ): Send {
@@ -178,6 +178,10 @@ export class Dispatcher implements InvokeService {
     if (sample !== undefined) {
       if (need === undefined || gpu === undefined) throw noGpu();
       return (message) => gpu.submitSample({ ...message, gpuNeed: need }, need, sample);
+    }
+    if (launch !== undefined) {
+      if (need === undefined || gpu === undefined) throw noGpu();
+      return (message) => gpu.submitLaunch({ ...message, gpuNeed: need }, need, launch);
     }
     if (need !== undefined && gpu !== undefined) return (message) => gpu.submit({ ...message, gpuNeed: need }, need);
     const topic = chooseInvoker(action, identity.namespace.name, activationId);

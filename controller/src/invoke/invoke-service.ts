@@ -23,6 +23,8 @@ export interface InvokeRequest {
   cause?: string;
   /** Absent: it is a request. */
   sample?: SampleRun;
+  /** Absent: it is a request. */
+  launch?: Launch;
 }
 
 /** A run of a function's sample, to measure it on a GPU with a share. It counts towards no limit of its namespace. */
@@ -32,6 +34,14 @@ export interface SampleRun {
   shareClass: ShareClass;
   /** Longer runs are ended, ms; loading is not part of it. */
   maxMs: number;
+}
+
+/** The start of an instance whose code is loaded before a request comes. It counts towards no limit of its namespace. */
+export interface Launch {
+  /** UUIDs of the GPUs or of the MIG instance; absent: where the least is given away. */
+  gpus?: readonly string[];
+  /** Absent: the share that the function asks for. */
+  shareClass?: ShareClass;
 }
 
 /** What the caller is told. */

@@ -20,6 +20,8 @@ export interface PlacementLimits {
   isOpen(invoker: string): boolean;
   /** `first`: the first place found among those that are loaded least, to within a twentieth; absent: the best one. */
   fit?: 'best' | 'first';
+  /** It gets an instance of its own, whatever idles there. */
+  isNew?: boolean;
 }
 
 /** What a placement is stamped with. */
@@ -106,7 +108,7 @@ function accountsFor(ledger: Ledger, { allowed }: PlacementLimits): readonly Pla
 function bestOf(ledger: Ledger, request: PlacementRequest, limits: PlacementLimits): Candidate | undefined {
   // Instances first: while the SMs suffice, no other place is better.
   let best: Candidate | undefined;
-  for (const account of ledger.withInstances(request, request.batch === 1)) {
+  for (const account of limits.isNew === true ? [] : ledger.withInstances(request, request.batch === 1)) {
     if (limits.allowed?.has(account.id) === false) continue;
     const joined = instanceFor(account.occupants, request);
     if (joined === undefined) continue;
@@ -207,7 +209,7 @@ function compare(a: Candidate, b: Candidate): number {
 
 /** Places for work of several devices: of an instance that idles on all of its own, else the best that are alike. */
 function gangFor(ledger: Ledger, request: PlacementRequest, limits: PlacementLimits): Candidate[] | undefined {
-  for (const reuses of [true, false]) {
+  for (const reuses of limits.isNew === true ? [false] : [true, false]) {
     const candidates: Candidate[] = [];
     for (const account of accountsFor(ledger, limits)) {
       const joined = reuses ? instanceFor(account.occupants, request) : undefined;
@@ -280,13 +282,13 @@ function alternatives(
 ): Rejection[] {
   const able: Candidate[] = [];
   const refused: Rejection[] = [];
-  const accounts = ledger.accounts();
+  const accounts = looking(ledger, limits);
   for (let order = 0, looked = 0; order < accounts.length && looked < mostRejections; order += 1) {
     const account = accounts[order]!;
     if (!limits.isOpen(account.place.node.invoker)) continue;
     if (chosen?.some((candidate) => candidate.account === account)) continue;
     looked += 1;
-    const joined = instanceFor(account.occupants, request);
+    const joined = limits.isNew === true ? undefined : instanceFor(account.occupants, request);
     const refusal = refusalBy(limits, account) ?? refusalOf(account, request, joined);
     if (refusal === undefined) able.push(candidateOf(account, request, joined));
     else refused.push({ what: account.id, reason: refusal.reason, numbers: refusal.numbers });
@@ -298,6 +300,13 @@ function alternatives(
   }
   for (const one of refused) rejected.push(one);
   return rejected;
+}
+
+/** The places that alternatives are taken from: first those that the request may go to. */
+function looking(ledger: Ledger, limits: PlacementLimits): readonly PlaceAccount[] {
+  const accounts = ledger.accounts();
+  if (limits.allowed === undefined) return accounts;
+  return [...new Set([...accountsFor(ledger, limits), ...accounts.slice(0, mostRejections)])];
 }
 
 const notAllowed: Refusal = { reason: 'it may not run there', numbers: {} };

@@ -17,7 +17,9 @@ import { sleep } from '@gpuwhisk/common/system/clock';
 import type { PoolJob } from '../pool/action-queue.js';
 import type { Disposition, PoolMember } from '../pool/pool-member.js';
 import { endActivation, momentOf } from './activation-end.js';
+import { activationRecord } from './activation-record.js';
 import type { Ended, Found, Load, Moment } from './activation-end.js';
+import { refuse } from './completion.js';
 import { callLimits, deadlineMs, runLimits } from './call-limits.js';
 import { containerWanted } from './container-wanted.js';
 import type { InvokerContext } from './invoker-context.js';
@@ -80,6 +82,8 @@ export class ActivationRun implements PoolJob {
   }
 
   async ready({ container }: PoolMember): Promise<string | undefined> {
+    const user = this.message.launch === true ? this.gpuUser : undefined;
+    if (user !== undefined) this.context.gpu?.began(user, container.id);
     try {
       const content = this.unlockedContent();
       const init = await this.initRequest(content, container, undefined);
@@ -92,7 +96,25 @@ export class ActivationRun implements PoolJob {
       return problem;
     } catch (error) {
       return String(error);
+    } finally {
+      if (user !== undefined) this.context.gpu?.ended(user);
     }
+  }
+
+  launched(problem: string | undefined): void {
+    const { context, message, action } = this;
+    if (this.gpuUser !== undefined) context.gpu?.ended(this.gpuUser);
+    if (problem !== undefined) {
+      const what = { action: fullyQualifiedName(action), activationId: message.activationId, problem };
+      context.logger.warn(what, 'an instance could not be launched');
+    }
+    const nowMs = context.clock.now();
+    const waitMs = Math.max(0, nowMs - message.transid[1]);
+    const times = { startMs: nowMs, endMs: nowMs, waitMs, start: 'cold' as const };
+    const response =
+      problem === undefined ? { statusCode: ActivationStatus.success } : whiskError(`The instance failed: ${problem}.`);
+    refuse(context, message, activationRecord(message, action, times, response, false));
+    this.end.stored();
   }
 
   get keepsWarm(): number | undefined {

@@ -66,7 +66,8 @@ function acknowledgeCompletion(
   record: WhiskActivation,
   answer: WhiskActivation | undefined,
 ): void {
-  if (message.sample === undefined) context.userEvents?.activation(record, message.user);
+  if (message.sample === undefined && message.launch === undefined)
+    context.userEvents?.activation(record, message.user);
   const { transid, activationId } = message;
   const { statusCode } = record.response;
   const end = { transid, isSystemError: statusCode === ActivationStatus.whiskError, instance: context.instance };

@@ -1,4 +1,4 @@
-import { gpuDeciderTable, gpuWishTable } from '@gpuwhisk/common/gpu';
+import { gpuDeciderTable, gpuDesiredTable, gpuWishTable } from '@gpuwhisk/common/gpu';
 import type { DeviceStatus, GpuWish, InHand, NodeStatus, Placement, Slice } from '@gpuwhisk/common/gpu';
 import { workloadTable } from '@gpuwhisk/common/gpu-workload';
 import type { JsonValue } from '@gpuwhisk/common/json';
@@ -15,6 +15,7 @@ import { companyProblem } from './company.js';
 import { ContextSizes } from './context-sizes.js';
 import { DeviceAccess } from './device-access.js';
 import { uncordoned } from './device-health.js';
+import { DesiredState } from './desired-state.js';
 import { DeviceLedger } from './device-ledger.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
@@ -71,6 +72,7 @@ export class GpuAgent implements GpuDesk {
   private readonly workloads: EndedWorkloads;
   private readonly row: NodeRow;
   private readonly moves: ShareMoves;
+  private readonly desired: DesiredState;
   private readonly ceilings: ShareCeilings;
   private readonly launches: LaunchNotes;
   private readonly spending: Spending;
@@ -99,6 +101,7 @@ export class GpuAgent implements GpuDesk {
     const clients = new ContainerClients(enforcer, processes);
     this.launches = new LaunchNotes({ enforcer, residents, clients, healer, clock, logger });
     this.moves = new ShareMoves({ enforcer, residents, clients, logger });
+    this.desired = new DesiredState({ residents, enforcer, end });
     const ceilings = (this.ceilings = new ShareCeilings({ ...options, inventory, residents }));
     this.row = new NodeRow(options, () => this.rowNow());
     this.spending = new Spending(options.state, clock);
@@ -132,8 +135,13 @@ export class GpuAgent implements GpuDesk {
     const decider = await state.watch(gpuDeciderTable, (_, epoch) => this.hear(epoch));
     // A workload that was just registered connects within moments.
     const workloads = await state.watch(workloadTable, () => void this.ceilings.look());
-    this.subscriptions.push(events, wishes, decider, workloads);
+    const { invoker } = this.options;
+    const desired = await state.watch(gpuDesiredTable, (key, row) => {
+      if (key === invoker) this.setDesired(row);
+    });
+    this.subscriptions.push(events, wishes, decider, workloads, desired);
     for (const epoch of (await state.rows(gpuDeciderTable)).values()) this.hear(epoch);
+    this.setDesired((await state.rows(gpuDesiredTable)).get(invoker));
     // What was wanted before this life still is; that something was put right was so then.
     for (const [device, wish] of await state.rows(gpuWishTable)) {
       if ((wish as unknown as GpuWish).wish !== 'uncordon') this.heed(device, wish);
@@ -177,6 +185,7 @@ export class GpuAgent implements GpuDesk {
   began(user: GpuUser, container: string): void {
     this.spending.began(container);
     this.residents.began(user, container);
+    this.desired.reconcile();
     void this.moves.look();
     this.row.writeSoon();
   }
@@ -188,6 +197,7 @@ export class GpuAgent implements GpuDesk {
   ended(user: GpuUser): void {
     const one = this.residents.ended(user);
     if (one?.users.size === 0) this.spending.count(one);
+    this.desired.reconcile();
     this.row.writeSoon();
   }
 
@@ -238,6 +248,13 @@ export class GpuAgent implements GpuDesk {
   private hear(epoch: JsonValue | undefined): void {
     if (typeof epoch !== 'number' || epoch <= this.epoch) return;
     this.epoch = epoch;
+    this.row.writeSoon();
+  }
+
+  /** What the deciding controller wants of this node's instances. */
+  private setDesired(row: JsonValue | undefined): void {
+    this.desired.set(row, this.epoch);
+    void this.moves.look();
     this.row.writeSoon();
   }
 

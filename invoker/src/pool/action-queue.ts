@@ -32,6 +32,8 @@ export interface PoolJob {
   readonly readiesAhead: boolean;
   /** Loads the code into a container ahead of any run; resolves with why that did not work, if so. Never rejects. */
   ready(member: PoolMember): Promise<string | undefined>;
+  /** Its instance is launched, or not, for `problem`; only of jobs that ContainerPool.launch takes. */
+  launched?(problem: string | undefined): void;
   /** No container can be had. */
   fail(error: ProvisioningError): void;
 }
@@ -66,8 +68,8 @@ export class ActionQueue {
   readonly backlog = new BacklogProbe();
   /** Of the last job. */
   keepsWarm: number | undefined;
-  /** A container is being readied ahead of need. */
-  readying = false;
+  /** Containers that are being readied ahead of need. */
+  readying = 0;
   /** Those that wait for others to start with are looked at again soon. */
   batchTimerSet = false;
   /** A check of the head of the queue is set. */

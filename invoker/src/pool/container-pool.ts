@@ -70,12 +70,7 @@ export class ContainerPool {
       );
       return;
     }
-    let queue = this.queues.get(job.key);
-    if (queue === undefined) {
-      queue = new ActionQueue(job.key, job.namespace, job.codeOf, job.spec, job.batch, firstStartMs);
-      this.queues.set(job.key, queue);
-    }
-    queue.keepsWarm = job.keepsWarm;
+    const queue = this.queueOf(job);
     const member = queue.batch === 1 && queue.waiting.length === 0 ? queue.takeSlot() : undefined;
     if (member !== undefined) {
       this.start(queue, member, job);
@@ -86,6 +81,11 @@ export class ContainerPool {
     if (queue.batch === 1) return this.supply.grow(queue);
     queue.recordArrival(nowMs);
     this.serve(queue);
+  }
+
+  /** Has a container of the job's action started and its code loaded, for jobs to come; it ends in `launched`. */
+  launch(job: PoolJob): void {
+    void this.supply.launch(this.queueOf(job), job).then((problem) => job.launched?.(problem));
   }
 
   snapshot(): PoolSnapshot {
@@ -115,6 +115,16 @@ export class ContainerPool {
   async close(): Promise<void> {
     this.closing = true;
     await this.supply.close();
+  }
+
+  private queueOf(job: PoolJob): ActionQueue {
+    let queue = this.queues.get(job.key);
+    if (queue === undefined) {
+      queue = new ActionQueue(job.key, job.namespace, job.codeOf, job.spec, job.batch, firstStartMs);
+      this.queues.set(job.key, queue);
+    }
+    queue.keepsWarm = job.keepsWarm;
+    return queue;
   }
 
   private start(queue: ActionQueue, member: PoolMember, job: PoolJob): void {

@@ -1,3 +1,4 @@
+import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { ProvisioningError } from '../containers/container-factory.js';
@@ -26,6 +27,9 @@ export interface SupplyOptions extends StemCellOptions {
 
 /** Others' idle turns are passed over for this long before an action without any container takes their memory, ms. */
 const starvedAfterMs = 100;
+/** How long a launch waits for memory, and how often it looks, ms. */
+const launchWaitMs = 10_000;
+const launchLookMs = 20;
 
 /** Gets actions their containers. */
 export class Supply implements Recipient {
@@ -132,7 +136,7 @@ export class Supply implements Recipient {
   }
 
   forget(queue: ActionQueue): void {
-    if (queue.members.size > 0 || queue.waiting.length > 0 || queue.starting > 0 || queue.readying) return;
+    if (queue.members.size > 0 || queue.waiting.length > 0 || queue.starting > 0 || queue.readying > 0) return;
     // A slow removal may end when the action has a new queue already.
     if (this.queues.get(queue.key) === queue) this.queues.delete(queue.key);
     this.blocked.delete(queue);
@@ -148,36 +152,70 @@ export class Supply implements Recipient {
 
   /** Readies a container for the next run that finds the others busy, if none is and there is memory for it. */
   readyAnother(queue: ActionQueue, job: PoolJob): void {
-    if (queue.readying || this.closing || queue.idleCount() > 0) return;
+    if (queue.readying > 0 || this.closing || queue.idleCount() > 0) return;
     const { namespace, spec } = queue;
     const ready = this.stocks.take(queue, spec);
     if (ready === undefined && !this.stocks.memory.claim(spec)) return;
-    queue.readying = true;
-    const startedMs = this.clock.monotonicMs();
-    const failed = (problem: string): void =>
+    void this.load(queue, job, ready, true).then((problem) => {
+      if (problem === undefined) return;
       this.logger.warn({ kind: spec.kind, namespace, problem }, 'a container could not be readied ahead');
-    (ready === undefined ? this.factory.create(spec, true) : Promise.resolve(ready))
-      .then(
-        async (container) => {
-          await container.giveWay(true);
-          const member = this.member(container, 'prewarmed', this.clock.monotonicMs() - startedMs);
-          const problem = await job.ready(member);
-          await container.giveWay(false);
-          member.initialized = problem === undefined;
-          if (problem !== undefined) failed(problem);
-          if (member.initialized && !this.closing) this.join(queue, member);
-          else this.stocks.removals.remove(container);
-          this.turnover.trim(queue);
-        },
-        (error: unknown) => {
-          this.stocks.memory.release(spec);
-          failed(String(error));
-        },
-      )
-      .finally(() => {
-        queue.readying = false;
-        this.forget(queue);
-      });
+    });
+  }
+
+  /**
+   * Starts a container of the action and loads its code before any run needs it, idle ones of the action or not. Resolves
+   * with the reason if that fails; it waits `launchWaitMs` for memory at most.
+   */
+  async launch(queue: ActionQueue, job: PoolJob): Promise<string | undefined> {
+    const { spec } = queue;
+    const untilMs = this.clock.monotonicMs() + launchWaitMs;
+    let madeRoom = false;
+    // The queue is kept while it waits.
+    queue.readying++;
+    try {
+      while (!this.closing) {
+        const ready = this.stocks.take(queue, spec) ?? takeSpare(queue);
+        if (ready !== undefined || this.stocks.memory.claim(spec)) return await this.load(queue, job, ready, false);
+        if (!madeRoom) this.turnover.makeRoom(queue, 0);
+        madeRoom = true;
+        if (this.clock.monotonicMs() >= untilMs) return 'there is no memory for it';
+        await sleep(this.clock, launchLookMs);
+      }
+      return 'the invoker is shutting down';
+    } finally {
+      queue.readying--;
+      this.forget(queue);
+    }
+  }
+
+  /** Loads the code into `ready`, or into a new container whose memory is claimed. Resolves with the reason if that fails. */
+  private async load(
+    queue: ActionQueue,
+    job: PoolJob,
+    ready: Container | undefined,
+    givesWay: boolean,
+  ): Promise<string | undefined> {
+    const { spec } = queue;
+    const startedMs = this.clock.monotonicMs();
+    queue.readying++;
+    try {
+      const container = ready ?? (await this.factory.create(spec, true));
+      if (givesWay) await container.giveWay(true);
+      const member = this.member(container, 'prewarmed', this.clock.monotonicMs() - startedMs);
+      const problem = await job.ready(member);
+      if (givesWay) await container.giveWay(false);
+      member.initialized = problem === undefined;
+      if (member.initialized && !this.closing) this.join(queue, member);
+      else this.stocks.removals.remove(container);
+      this.turnover.trim(queue);
+      return problem;
+    } catch (error) {
+      if (ready === undefined) this.stocks.memory.release(spec);
+      return String(error);
+    } finally {
+      queue.readying--;
+      this.forget(queue);
+    }
   }
 
   private firstStarved(): ActionQueue | undefined {
@@ -271,4 +309,11 @@ export class Supply implements Recipient {
     queue.remove(member);
     if (member.active === 0) this.turnover.discard(queue, member);
   }
+}
+
+/** A container of the action that has no code yet: it was unloaded to make room. */
+function takeSpare(queue: ActionQueue): Container | undefined {
+  const spare = queue.free.find((member) => !member.initialized && member.active === 0);
+  if (spare !== undefined) queue.remove(spare);
+  return spare?.container;
 }

@@ -53,7 +53,7 @@ describe('devices', () => {
       ...{ smCount: 108, memoryMiB: 40_960, simulated: true, slices: [], usedMemoryMiB: 0, utilisation: 0.25 },
       ...{ workloads: [] },
     };
-    const anonymous = { share: 0.3, memoryMiB: 2048, running: 2 };
+    const anonymous = { share: 0.3, smRequest: 0.3, smLimit: 0.3, memoryMiB: 2048, running: 2 };
     const named = { ...anonymous, container: 'c1', action: '/alice/classify', namespace: 'alice' };
     const health = { state: 'draining' };
     expect(await devices(alice)).toEqual([{ ...shown, health, functions: [named] }]);

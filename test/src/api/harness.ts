@@ -17,6 +17,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
+import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
 import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/scheduler/gpu-workloads';
 import { createController } from '@gpuwhisk/controller/create-controller';
@@ -190,6 +191,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     gpuTable,
     gpuWorkloads,
     gpuWishes,
+    gpuDesired: new GpuDesired({ state, lease: { epoch: 1 }, logger }),
     gpuScheduler: settings.gpuScheduler ?? { queued: () => [], decisions: () => [] },
     learned: { ...nothingLearned, ...settings.learned },
     marks,

@@ -155,7 +155,10 @@ describe('work that comes while a search runs', () => {
     await sampledUntil(3);
     const id = await cluster.accept('narrow', gpus.narrow);
     expect(cluster.scheduler.waiting).toBe(0);
-    expect(cluster.scheduler.decisions()[0]).toMatchObject({ activationId: id, reason: 'placed: beside 1 others; share: filling' });
+    expect(cluster.scheduler.decisions()[0]).toMatchObject({
+      activationId: id,
+      reason: 'placed: beside 1 others; share: filling',
+    });
   });
 });
 

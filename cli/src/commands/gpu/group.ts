@@ -1,6 +1,7 @@
 import type { Command } from '../command.js';
 import { explain } from './explain.js';
 import { listDevices } from './gpus.js';
+import { launchInstance, listInstances, reshareInstance, retireInstance } from './instances.js';
 import { listQueue } from './queue.js';
 import { listFunctions, listQuotas } from './learned.js';
 import { top } from './top.js';
@@ -35,6 +36,34 @@ export const gpuCommands: Command[] = [
     summary: 'list shares that were measured for functions that run together',
     flags: [{ name: 'forget', type: 'string', help: 'forget the set with this `ID` instead (operators)' }],
     run: listQuotas,
+  },
+  { name: 'instances', summary: 'list instances of functions on GPUs', flags: [], run: listInstances },
+  {
+    name: 'launch',
+    argsUsage: 'ACTION_NAME',
+    summary: 'start an instance of a function and load its code before a request comes',
+    flags: [
+      { name: 'on', type: 'string', help: 'its GPUs or its MIG instance, by `UUID[,UUID...]` (default: least loaded)' },
+      { name: 'percent', type: 'int', help: 'the class of its share, `PERCENT` of the SMs (default: as it asks)' },
+    ],
+    run: launchInstance,
+  },
+  {
+    name: 'retire',
+    argsUsage: 'CONTAINER',
+    summary: 'end an instance of a function once nothing runs in it',
+    flags: [],
+    run: retireInstance,
+  },
+  {
+    name: 'reshare',
+    argsUsage: 'CONTAINER',
+    summary: 'move the share of an instance below its class, where its GPU has kernel tokens',
+    flags: [
+      { name: 'limit', type: 'string', help: 'the `FRACTION` of the SMs that it may have' },
+      { name: 'request', type: 'string', help: 'the `FRACTION` that it has whenever it asks (default: the limit)' },
+    ],
+    run: reshareInstance,
   },
   {
     name: 'cordon',

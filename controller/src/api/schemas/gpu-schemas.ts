@@ -39,6 +39,8 @@ export const gpuSchemas = {
     container: text('Name of the container'),
     slice: text('UUID of its MIG instance'),
     share: { type: 'number', description: 'Share of the SMs that its process was started with, 0 to 1' },
+    smRequest: { type: 'number', description: 'Part of the SMs that it has whenever it asks, 0 to 1' },
+    smLimit: { type: 'number', description: 'Part of the SMs that it may have, 0 to 1' },
     memoryMiB: whole('Memory that is charged for it, MiB'),
     heldMiB: whole('Memory that it was last seen to hold, context included, MiB'),
     launches: object({
@@ -82,6 +84,33 @@ export const gpuSchemas = {
       start: yesNo('Whether it is yet to be started as an MPS client'),
     },
     ['name'],
+  ),
+  GpuLaunch: object(
+    {
+      action: text("Name of the action, '/NAMESPACE/NAME' or one of the caller's own"),
+      devices: list(
+        { type: 'string' },
+        'UUIDs of the GPUs, or of the MIG instance; without: where the least is given away',
+      ),
+      mpsPercent: whole('Class of its share, percent of the SMs; without: what the function asks for'),
+    },
+    ['action'],
+  ),
+  GpuLaunched: object(
+    {
+      action: text('Fully qualified name of the action'),
+      device: text('UUID of its first device'),
+      slice: text('UUID of the MIG instance'),
+      share: { type: 'number', description: 'Its share of the SMs, 0 to 1' },
+    },
+    ['action'],
+  ),
+  GpuShare: object(
+    {
+      smRequest: { type: 'number', description: 'Part of the SMs that it has whenever it asks, 0 to 1' },
+      smLimit: { type: 'number', description: 'Part of the SMs that it may have, 0 to 1' },
+    },
+    ['smRequest', 'smLimit'],
   ),
   GpuWish: object(
     {

@@ -4,7 +4,7 @@ import type { Decision, GpuNeed, NodeStatus, Placement } from '@gpuwhisk/common/
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { bindTo, joinBatch } from '@gpuwhisk/gpu/place/least-loaded';
+import { bindTo, joinBatch, placeLeastLoaded } from '@gpuwhisk/gpu/place/least-loaded';
 import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
 import { Ledger } from '@gpuwhisk/gpu/view/ledger';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
@@ -81,6 +81,14 @@ export class GpuPlacer {
     const { ledger, epoch } = this.open();
     const limits = { kept: new Set<string>(), isOpen: this.isOpen(refusedAtMs) };
     return joinBatch(ledger, request, limits, { epoch, at: this.dependencies.clock.now() });
+  }
+
+  /** A place for a new instance, whatever idles there: on `ids`, or where the least is given away. */
+  placeNew(request: PlacementRequest, ids: readonly string[] | undefined): PlacementChoice {
+    const { ledger, isOpen, epoch } = this.open();
+    const allowed = ids && new Set(ids);
+    const limits = { kept: new Set<string>(), isOpen, isNew: true, ...(allowed && { allowed }) };
+    return placeLeastLoaded(ledger, request, limits, { epoch, at: this.dependencies.clock.now() });
   }
 
   /** The places that a policy chose, if they still can take the request; `refusedAtMs` as in WaitingActivation. */

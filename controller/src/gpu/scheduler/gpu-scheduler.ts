@@ -3,7 +3,7 @@ import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { Receipt } from '@gpuwhisk/common/bus/message-bus';
 import type { Config } from '@gpuwhisk/common/config';
-import { gpuRefused, noGpu, noSuchGpu, overloaded, sampleNotRun } from '@gpuwhisk/common/errors';
+import { gpuRefused, instanceNotLaunched, noGpu, noSuchGpu, overloaded, sampleNotRun } from '@gpuwhisk/common/errors';
 import type { Decision, GpuNeed, GpuQueued, Placement } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
@@ -12,12 +12,13 @@ import { unplacedTopic } from '@gpuwhisk/common/messages';
 import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { compositionOf } from '@gpuwhisk/gpu/policies/make-policy';
+import { shareAt } from '@gpuwhisk/gpu/place/request-of';
 import { capacityProblem } from '@gpuwhisk/gpu/view/places';
 import type { SchedulingEvent } from '@gpuwhisk/gpu/view/view';
 import { gpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import { isCopyOf } from '../handover/gpu-fence.js';
-import type { SampleRun } from '../../invoke/invoke-service.js';
+import type { Launch, SampleRun } from '../../invoke/invoke-service.js';
 import { GpuEvents } from './gpu-events.js';
 import type { GpuHandover } from '../handover/gpu-handover.js';
 import { GpuIntake } from '../handover/gpu-intake.js';
@@ -26,7 +27,7 @@ import { GpuPlacer } from './gpu-placer.js';
 import type { GpuPlacerDependencies } from './gpu-placer.js';
 import { GpuPolicy } from './gpu-policy.js';
 import type { SampledPlace } from './gpu-policy.js';
-import { GpuQueue, waitingOf } from './gpu-queue.js';
+import { GpuQueue, requestOf, waitingOf } from './gpu-queue.js';
 import type { WaitingActivation } from './gpu-queue.js';
 import { GpuSweep } from '../handover/gpu-sweep.js';
 import { GpuRefuser } from './gpu-refuser.js';
@@ -197,6 +198,26 @@ export class GpuScheduler {
       policy.returned(message.activationId);
       throw error;
     }
+  }
+
+  /**
+   * Sends the launch of an instance. Throws ApiError (503) where its GPUs have no room for it or another controller decides,
+   * TopicFullError, or another Error if the log has failed.
+   */
+  submitLaunch(message: ActivationMessage, need: GpuNeed, { gpus, shareClass }: Launch): Receipt {
+    const { placer } = this;
+    if (this.closed) throw overloaded();
+    if (!placer.isEntitled) throw instanceNotLaunched('another controller decides about GPUs, ask that one');
+    const asked = requestOf(message, need);
+    const fraction = shareClass === undefined ? undefined : shareClass / 100;
+    const share = fraction === undefined ? asked.share : { ...asked.share, ...shareAt(fraction, need.memoryMiB) };
+    const request = { ...asked, share };
+    const choice = placer.placeNew(request, gpus);
+    if (choice.placement === undefined) {
+      const { what = '', reason = 'there is no GPU that it may use' } = choice.rejected[0] ?? {};
+      throw instanceNotLaunched(what === '' ? reason : `${what}: ${reason}`);
+    }
+    return placer.send({ ...message, launch: true }, { need, request, choice, reason: 'launched ahead of requests' });
   }
 
   /** The GPUs that samples could be measured on; none where no policy decides, or another controller does. */

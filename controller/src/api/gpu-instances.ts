@@ -1,0 +1,163 @@
+import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
+import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import { instanceNotChanged, instanceNotLaunched, malformedContent, noSuchInstance } from '@gpuwhisk/common/errors';
+import { shareClasses } from '@gpuwhisk/common/gpu';
+import type { DesiredShare, Resident } from '@gpuwhisk/common/gpu';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import { parseActionName } from '../actions/action-resolver.js';
+import type { Answer } from '../http/answer.js';
+import { jsonAnswer } from '../http/answer.js';
+import { readPutBody } from '../http/put-fields.js';
+import type { Launch } from '../invoke/invoke-service.js';
+import type { ApiContext } from './dependencies.js';
+import { errorResponses, pathParameters } from './descriptions.js';
+import { acceptedAnswer, checkInvocable } from './invocation.js';
+import { apiRoot, pathParameter } from './route.js';
+import type { Route, ViewerCall } from './route.js';
+
+const maxBodyBytes = 16 * 1024;
+
+interface LaunchBody extends Launch {
+  action: string;
+}
+
+/** Throws ApiError (400). */
+function readLaunch(body: unknown): LaunchBody {
+  if (!isJsonObject(body)) throw malformedContent('JSON object expected');
+  const unknown = Object.keys(body).find((key) => !['action', 'devices', 'mpsPercent'].includes(key));
+  if (unknown !== undefined) throw malformedContent(`'${unknown}' is no field of a launch`);
+  const { action, devices, mpsPercent } = body;
+  if (typeof action !== 'string' || action === '') throw malformedContent("'action' must be the name of an action");
+  const isList = Array.isArray(devices) && devices.length > 0 && devices.every((one) => typeof one === 'string');
+  if (devices !== undefined && !isList) throw malformedContent("'devices' must be a list of UUIDs");
+  const shareClass = shareClasses.find((one) => one === mpsPercent);
+  if (mpsPercent !== undefined && shareClass === undefined) {
+    throw malformedContent(`'mpsPercent' must be one of ${shareClasses.join(', ')}`);
+  }
+  return {
+    action,
+    ...(isList && { gpus: devices as string[] }),
+    ...(shareClass !== undefined && { shareClass }),
+  };
+}
+
+/** Throws ApiError (400). */
+function readShare(body: unknown): DesiredShare {
+  const { smRequest, smLimit, ...rest } = isJsonObject(body) ? body : {};
+  const isFraction = (value: unknown): value is number => typeof value === 'number' && value > 0 && value <= 1;
+  if (!isFraction(smRequest) || !isFraction(smLimit) || smRequest > smLimit || Object.keys(rest).length > 0) {
+    throw malformedContent("'smRequest' and 'smLimit' must be given, 0 < smRequest ≤ smLimit ≤ 1, and nothing else");
+  }
+  return { smRequest, smLimit };
+}
+
+async function launch(context: ApiContext, call: ViewerCall): Promise<Answer> {
+  const { identity, transactionId } = call;
+  await context.throttles.admit(identity);
+  const { action: given, ...launch } = readLaunch(await readPutBody(call.request, maxBodyBytes));
+  const own = identity.namespace.name;
+  const fullName = given.startsWith('/') ? given.replace(/^\/_\//, `/${own}/`) : `/${own}/${given}`;
+  const name = parseActionName(fullName);
+  if (name === undefined) throw malformedContent(`'${given}' is no action's name`);
+  const resolved = await context.actionResolver.resolve(identity, name);
+  const { action } = resolved;
+  if (parameterValue(action.annotations, 'gpu') === undefined) {
+    throw malformedContent(`action '${given}' has no annotation 'gpu': it needs no GPU`);
+  }
+  if (action.exec.kind === 'sequence') throw malformedContent('a sequence has no instances');
+  checkInvocable(action, {}, context.manifest());
+  const waitMs = context.config.blockingWaitMs;
+  const outcome = await context.primitive.invoke({
+    ...resolved,
+    ...{ identity, payload: {}, blocking: true, waitMs, transactionId, launch },
+  });
+  if (outcome.type === 'accepted') return acceptedAnswer(outcome.activationId);
+  const { response, annotations } = outcome.activation;
+  if (response.statusCode !== ActivationStatus.success) {
+    const { error = 'its start failed' } = (response.result ?? {}) as { error?: string };
+    throw instanceNotLaunched(error.replace(/\.$/, ''));
+  }
+  const gpu = parameterValue(annotations, 'gpu');
+  return jsonAnswer({ action: fullName, ...(isJsonObject(gpu) && placeOf(gpu)) });
+}
+
+function placeOf({ device, slice, share }: JsonObject): JsonObject {
+  return { device: device!, ...(slice !== undefined && { slice }), share: share! };
+}
+
+/** An instance that the caller may change, and its node. Throws ApiError (404). */
+function instanceOf({ gpuTable }: ApiContext, call: ViewerCall): { invoker: string; resident: Resident } {
+  const container = pathParameter(call, 'container');
+  for (const { invoker, residents } of gpuTable.nodes()) {
+    const resident = residents.find((one) => one.container === container);
+    if (resident === undefined) continue;
+    if (call.isOperator || resident.namespace === call.identity.namespace.name) return { invoker, resident };
+  }
+  throw noSuchInstance(container);
+}
+
+/** Throws ApiError (503) where another controller decides. */
+async function asDecider(work: Promise<void>): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    throw instanceNotChanged((error as Error).message);
+  }
+}
+
+/** Instances of functions on GPUs. */
+export function gpuInstanceRoutes(context: ApiContext): Route[] {
+  const shared = { access: 'viewer', tag: 'GPUs' } as const;
+  const all = { ...shared, path: `${apiRoot}/gpu/instances` };
+  const one = {
+    ...shared,
+    path: `${all.path}/{container}`,
+    parameters: pathParameters({ container: 'Container of the instance' }),
+  };
+  return [
+    {
+      ...all,
+      method: 'POST',
+      operationId: 'launchGpuInstance',
+      summary: 'Start an instance of a function and load its code before a request comes',
+      body: { schema: 'GpuLaunch', required: true },
+      responses: {
+        200: { description: 'The instance waits for a request', schema: 'GpuLaunched' },
+        202: { description: 'It starts still', schema: 'ActivationId' },
+        ...errorResponses(400, 401, 403, 404, 429, 500, 503),
+      },
+      handle: (call: ViewerCall) => launch(context, call),
+    },
+    {
+      ...one,
+      method: 'PUT',
+      operationId: 'reshareGpuInstance',
+      summary: 'Move the share of an instance below its class, where its GPU has kernel tokens',
+      body: { schema: 'GpuShare', required: true },
+      responses: {
+        200: { description: 'What is wanted of it now', schema: 'GpuShare' },
+        ...errorResponses(400, 401, 404, 500, 503),
+      },
+      handle: async (call: ViewerCall) => {
+        const share = readShare(await readPutBody(call.request, maxBodyBytes));
+        const { invoker, resident } = instanceOf(context, call);
+        await asDecider(context.gpuDesired.reshare(invoker, resident.container, share));
+        return jsonAnswer({ ...share });
+      },
+    },
+    {
+      ...one,
+      method: 'DELETE',
+      operationId: 'retireGpuInstance',
+      summary: 'End an instance as soon as nothing runs in it',
+      responses: { 200: { description: 'It ends' }, ...errorResponses(401, 404, 500, 503) },
+      handle: async (call: ViewerCall) => {
+        const { invoker, resident } = instanceOf(context, call);
+        const { container } = resident;
+        await asDecider(context.gpuDesired.retire(invoker, container));
+        return jsonAnswer({ container, running: resident.activations.length });
+      },
+    },
+  ];
+}

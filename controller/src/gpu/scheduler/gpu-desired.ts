@@ -1,0 +1,87 @@
+import { gpuDesiredTable } from '@gpuwhisk/common/gpu';
+import type { DesiredShare, GpuDesired as DesiredRow, NodeStatus } from '@gpuwhisk/common/gpu';
+import type { JsonValue } from '@gpuwhisk/common/json';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
+import type { LeaseKeeper } from '../handover/lease-keeper.js';
+
+/** Dependencies of a GpuDesired. */
+export interface GpuDesiredDependencies {
+  state: ClusterState;
+  lease: Pick<LeaseKeeper, 'epoch'>;
+  logger: Logger;
+}
+
+/**
+ * The desired state of each node's instances: which are to end, and which shares they are to have. The agents reconcile with
+ * it whenever they look, so that a lost message or a restart of either side changes nothing. Only the controller that
+ * decides writes it.
+ */
+export class GpuDesired {
+  private rows = new Map<string, DesiredRow>();
+  /** The epoch in which `rows` were read; what another controller has written since is not in them. */
+  private epoch: number | undefined;
+  /** Writes of a node's row, one after the other. */
+  private readonly writing = new Map<string, Promise<void>>();
+
+  constructor(private readonly dependencies: GpuDesiredDependencies) {}
+
+  /** Has an instance end as soon as nothing runs in it. Rejects with Error where another controller decides. */
+  async retire(invoker: string, container: string): Promise<void> {
+    await this.takeOver();
+    const { retire, shares } = this.rowOf(invoker);
+    await this.set(invoker, { retire: [...new Set([...retire, container])], shares });
+  }
+
+  /** Moves the request and limit of an instance, below its class. Rejects with Error where another controller decides. */
+  async reshare(invoker: string, container: string, share: DesiredShare): Promise<void> {
+    await this.takeOver();
+    const { retire, shares } = this.rowOf(invoker);
+    await this.set(invoker, { retire, shares: { ...shares, [container]: share } });
+  }
+
+  /** An agent has told what is there: of instances that are gone nothing is desired any more. */
+  heard({ invoker, residents }: Pick<NodeStatus, 'invoker' | 'residents'>): void {
+    const row = this.rows.get(invoker);
+    if (row === undefined) return;
+    const there = new Set(residents.map(({ container }) => container));
+    const retire = row.retire.filter((container) => there.has(container));
+    const shares = Object.fromEntries(Object.entries(row.shares).filter(([container]) => there.has(container)));
+    const isSame = retire.length === row.retire.length && Object.keys(shares).length === Object.keys(row.shares).length;
+    if (isSame || this.dependencies.lease.epoch !== this.epoch) return;
+    this.set(invoker, { retire, shares }).catch((error: unknown) =>
+      this.dependencies.logger.warn(
+        { invoker, error: String(error) },
+        'the desired state of a node could not be written',
+      ),
+    );
+  }
+
+  /** Reads what the controller that decided before has written. */
+  private async takeOver(): Promise<void> {
+    const { state, lease } = this.dependencies;
+    const { epoch } = lease;
+    if (epoch === undefined || epoch === this.epoch) return;
+    const rows = await state.rows(gpuDesiredTable);
+    this.rows = new Map([...rows].map(([key, row]) => [key, row as unknown as DesiredRow]));
+    this.epoch = epoch;
+  }
+
+  private rowOf(invoker: string): Pick<DesiredRow, 'retire' | 'shares'> {
+    return this.rows.get(invoker) ?? { retire: [], shares: {} };
+  }
+
+  private set(invoker: string, { retire, shares }: Pick<DesiredRow, 'retire' | 'shares'>): Promise<void> {
+    const { state, lease } = this.dependencies;
+    const { epoch } = lease;
+    if (epoch === undefined) return Promise.reject(new Error('another controller decides'));
+    const row: DesiredRow = { epoch, retire, shares };
+    this.rows.set(invoker, row);
+    const before = this.writing.get(invoker) ?? Promise.resolve();
+    const written = before
+      .catch(() => undefined)
+      .then(() => state.setRow(gpuDesiredTable, invoker, row as unknown as JsonValue));
+    this.writing.set(invoker, written);
+    return written;
+  }
+}
