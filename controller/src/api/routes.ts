@@ -8,6 +8,7 @@ import { gpuDecisionRoutes } from './gpu-decisions.js';
 import { gpuLearnedRoutes } from './gpu-learned.js';
 import { gpuRoutes } from './gpu.js';
 import { gpuInstanceRoutes } from './gpu-instances.js';
+import { gpuPolicyRoutes } from './gpu-policy.js';
 import { healthRoutes } from './health.js';
 import { infoRoutes } from './info.js';
 import { namespaceRoutes } from './namespaces.js';
@@ -32,6 +33,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...refusedRecordRoutes(context),
     ...gpuRoutes(context),
     ...gpuInstanceRoutes(context),
+    ...gpuPolicyRoutes(context),
     ...gpuDecisionRoutes(context),
     ...gpuLearnedRoutes(context),
     ...actionRoutes(context),

@@ -103,6 +103,15 @@ function checkSettings(chosen: Composition['stages'], settings: Settings): void 
 
 type Entries<Stage> = Readonly<Record<string, StageEntry<Stage>>>;
 
+/** All settings of a composition's stages, by stage, as they are in force. */
+export function settingsInForce({ stages: chosen, settings }: Composition): Partial<Record<StageName, Settings>> {
+  const inForce = Object.entries(chosen).map(([stage, name]) => {
+    const known = (stages[stage as StageName] as Entries<unknown>)[name]!.settings;
+    return [stage, Object.fromEntries(Object.entries(known).map(([one, value]) => [one, settings[one] ?? value]))];
+  });
+  return Object.fromEntries(inForce) as Partial<Record<StageName, Settings>>;
+}
+
 /** A policy. Throws RangeError as `compositionOf` does. */
 export function makePolicy(choice: PolicyChoice, { admission, ...given }: PolicyNeeds): Policy {
   const { name, stages: chosen, settings } = compositionOf(choice);

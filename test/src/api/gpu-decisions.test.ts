@@ -18,7 +18,7 @@ const waiting = [queued('a1', 'alice', 1), queued('b1', 'bob', 2)];
 
 let api: Api;
 beforeAll(async () => {
-  const gpuScheduler = { decisions: () => [...ofAlice, ...ofBob], queued: () => waiting };
+  const gpuScheduler = { decides: true, decisions: () => [...ofAlice, ...ofBob], queued: () => waiting };
   api = await startApi({ gpuScheduler });
 });
 afterAll(() => api.close());

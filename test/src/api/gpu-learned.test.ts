@@ -8,7 +8,14 @@ const learnedOf = (name: string): LearnedFunction => ({
   ...{ function: name, version: '0.0.1', gpuType: 'a100-40', mode: 'mps' },
   batches: [{ batch: 1, soloMs: 10, measured: true, runs: 3 }],
 });
-const functions = [learnedOf('/alice/f'), learnedOf('/bob/g'), learnedOf('/alicef/h')];
+const beside = (predicted: number): LearnedFunction['batches'] => [
+  { batch: 1, soloMs: 10, measured: true, runs: 3, slowdown: { predicted, measured: 1, runs: 3 } },
+];
+const functions = [
+  learnedOf('/alice/f'),
+  { ...learnedOf('/bob/g'), batches: beside(1.1) },
+  { ...learnedOf('/alicef/h'), batches: beside(0.9) },
+];
 const setOf = (...names: string[]): LearnedQuota => ({
   ...{
     id: `a100-40/mps ${names.join(' ')}`,
@@ -86,4 +93,18 @@ test('operators have single ones forgotten, others may not', async () => {
   for (const path of ['functions/%2Falice%2Fnothing', 'quotas/nothing', 'models/h100/mps']) {
     expect([path, await remove(path, operator)]).toEqual([path, 404]);
   }
+});
+
+test('the policy is told with its stages, its settings and the error of what it has learned', async () => {
+  const policy = (await read('policy', alice)) as Record<string, unknown>;
+  expect(policy).toMatchObject({
+    ...{ policy: 'faashare', admission: 'best-effort', decides: true, functions: 1, sharedSets: 1 },
+    stages: { admit: 'by-prediction', plan: 'sub-queues' },
+    settings: { admit: {}, plan: { bestEffortMs: 30_000 } },
+    models: [{ gpuType: 'a100-40', mode: 'mps', version: 2, sampleCount: 40 }],
+  });
+  expect(await read('policy', operator)).toMatchObject({
+    ...{ functions: 3, sharedSets: 2 },
+    models: [{ gpuType: 'a100-40', mode: 'mps', version: 2, error: expect.closeTo(0.1), runs: 6 }],
+  });
 });

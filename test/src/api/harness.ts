@@ -192,7 +192,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     gpuWorkloads,
     gpuWishes,
     gpuDesired: new GpuDesired({ state, lease: { epoch: 1 }, logger }),
-    gpuScheduler: settings.gpuScheduler ?? { queued: () => [], decisions: () => [] },
+    gpuScheduler: settings.gpuScheduler ?? { queued: () => [], decisions: () => [], decides: true },
     learned: { ...nothingLearned, ...settings.learned },
     marks,
     instance: 0,

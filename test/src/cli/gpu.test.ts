@@ -58,6 +58,77 @@ describeCases('wsk gpu', [
     stderr: 'error: Unable to obtain the list of GPUs: who are you? (code tid)',
   },
   {
+    wsk: 'gpu instances',
+    answers: [[200, [a100, lost]]],
+    requests: [`GET ${base}/devices`],
+    stdout: `Container  Action           GPU    Share   MiB  Running
+c1         /alice/classify  GPU-0    0.3  2048        2
+c2         -                MIG-1    0.2   300        0
+`,
+  },
+  {
+    wsk: 'gpu launch classify --on GPU-0,GPU-1 --percent 30',
+    answers: [[200, { action: '/alice/classify', device: 'GPU-0', share: 0.3 }]],
+    requests: [`POST ${base}/instances {"action":"classify","devices":["GPU-0","GPU-1"],"mpsPercent":30}`],
+    stdout: 'ok: launched an instance of /alice/classify on GPU-0',
+  },
+  {
+    wsk: 'gpu launch slow',
+    answers: [[202, { activationId: 'a1' }]],
+    requests: [`POST ${base}/instances {"action":"slow"}`],
+    stdout: 'ok: an instance of slow starts',
+  },
+  {
+    wsk: 'gpu launch classify',
+    answers: [[503, { error: 'The instance was not launched: no room.', code: 'tid' }]],
+    requests: [`POST ${base}/instances {"action":"classify"}`],
+    code: 247,
+    stderr: "error: Unable to launch an instance of 'classify': The instance was not launched: no room. (code tid)",
+  },
+  {
+    wsk: 'gpu retire c1',
+    answers: [[200, { container: 'c1', running: 1 }]],
+    requests: [`DELETE ${base}/instances/c1`],
+    stdout: 'ok: instance c1 ends once nothing runs in it',
+  },
+  {
+    wsk: 'gpu reshare c1 --limit 0.3 --request 0.1',
+    answers: [[200, { smRequest: 0.1, smLimit: 0.3 }]],
+    requests: [`PUT ${base}/instances/c1 {"smRequest":0.1,"smLimit":0.3}`],
+    stdout: 'ok: instance c1 is to have 0.1 to 0.3 of its GPU',
+  },
+  {
+    wsk: 'gpu reshare c1 --limit 1.3',
+    code: 1,
+    stderr: errorWithHint('Invalid argument(s). --request and --limit are fractions, 0 < request <= limit <= 1.'),
+  },
+  {
+    wsk: 'gpu policy',
+    answers: [
+      [
+        200,
+        {
+          ...{ policy: 'mps-equal slots=3', admission: 'refuse', decides: false, functions: 2, sharedSets: 1 },
+          stages: { admit: 'before-slo', share: 'unlimited' },
+          settings: { admit: {}, share: { slots: 3 } },
+          models: [
+            { gpuType: 'a100-40', mode: 'mps', version: 2, sampleCount: 40, error: 0.1234, runs: 9 },
+            { gpuType: 'h100', mode: 'mig', version: 0, sampleCount: 0 },
+          ],
+        },
+      ],
+    ],
+    requests: [`GET ${base}/policy`],
+    stdout: `policy     mps-equal slots=3 (another controller decides now)
+admission  refuse
+admit      before-slo
+share      unlimited  slots=3
+learned    2 functions, shares of 1 sets
+predictor  a100-40/mps: version 2, learned from 40 runs, off by 12.3 % in 9 runs beside others
+predictor  h100/mig: capacity model
+`,
+  },
+  {
     wsk: 'gpu queue',
     answers: [
       [

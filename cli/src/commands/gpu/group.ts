@@ -2,6 +2,7 @@ import type { Command } from '../command.js';
 import { explain } from './explain.js';
 import { listDevices } from './gpus.js';
 import { launchInstance, listInstances, reshareInstance, retireInstance } from './instances.js';
+import { showPolicy } from './policy.js';
 import { listQueue } from './queue.js';
 import { listFunctions, listQuotas } from './learned.js';
 import { top } from './top.js';
@@ -18,6 +19,7 @@ export const gpuCommands: Command[] = [
     run: top,
   },
   { name: 'queue', summary: 'list activations that wait for a GPU', flags: [], run: listQueue },
+  { name: 'policy', summary: 'show the policy in force and what it has learned', flags: [], run: showPolicy },
   {
     name: 'explain',
     argsUsage: 'ACTIVATION_ID',

@@ -196,6 +196,26 @@ export const gpuSchemas = {
     version: whole('Its number, which grows'),
     sampleCount: whole('Runs that it was learned from'),
   }),
+  GpuPolicy: object({
+    policy: text('Its name, with what is changed of it'),
+    admission: text('best-effort or refuse: what becomes of tasks that cannot meet their SLO'),
+    decides: yesNo('Whether this controller decides about GPUs now'),
+    stages: { type: 'object', description: 'The implementation of each stage' },
+    settings: { type: 'object', description: 'By stage, the settings in force' },
+    functions: whole('Functions of which something was learned'),
+    sharedSets: whole('Sets of functions whose shares were measured'),
+    models: list(
+      object({
+        gpuType: text('Short name of the model of GPU'),
+        mode: text('How that is shared'),
+        version: whole('Its number, which grows'),
+        sampleCount: whole('Runs that it was learned from'),
+        error: { type: 'number', description: 'Median of |predicted / measured − 1| of runs beside others' },
+        runs: whole('Runs that the error is of'),
+      }),
+      'Predictors that were learned, and the capacity model where none was',
+    ),
+  }),
   GpuRejection: object({
     what: text('A device, a slice or a node'),
     reason: text('Why it was not chosen'),

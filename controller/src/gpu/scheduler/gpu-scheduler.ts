@@ -136,6 +136,11 @@ export class GpuScheduler {
     await this.intake.close();
   }
 
+  /** Whether this controller decides now. */
+  get decides(): boolean {
+    return this.placer.isEntitled;
+  }
+
   /** Activations that wait. */
   get waiting(): number {
     return this.queue.size;

@@ -1,0 +1,65 @@
+import type { JsonObject } from '@gpuwhisk/common/json';
+import { compositionOf, settingsInForce } from '@gpuwhisk/gpu/policies/make-policy';
+import { median } from '@gpuwhisk/gpu/profile/kept-runs';
+import type { LearnedFunction, LearnedModel } from '../gpu/learning/learned-view.js';
+import { jsonAnswer } from '../http/answer.js';
+import type { ApiContext } from './dependencies.js';
+import { errorResponses } from './descriptions.js';
+import { apiRoot } from './route.js';
+import type { Route, ViewerCall } from './route.js';
+
+/** The predictors of the kinds of GPU that functions were measured on, with their errors. */
+function modelsView(functions: readonly LearnedFunction[], models: readonly LearnedModel[]): JsonObject[] {
+  const misses = new Map<string, { misses: number[]; runs: number }>();
+  for (const { gpuType, mode, batches } of functions) {
+    for (const { slowdown } of batches) {
+      if (slowdown === undefined) continue;
+      const key = `${gpuType}/${mode}`;
+      const known = misses.get(key) ?? { misses: [], runs: 0 };
+      known.misses.push(Math.abs(slowdown.predicted / slowdown.measured - 1));
+      known.runs += slowdown.runs;
+      misses.set(key, known);
+    }
+  }
+  const learned = new Map(models.map((model) => [`${model.gpuType}/${model.mode}`, model]));
+  return [...new Set([...learned.keys(), ...misses.keys()])].sort().map((key) => {
+    const [gpuType = '', mode = ''] = key.split('/');
+    const { version = 0, sampleCount = 0 } = learned.get(key) ?? {};
+    const known = misses.get(key);
+    const error = known && median(known.misses);
+    return { gpuType, mode, version, sampleCount, ...(known && error !== undefined && { error, runs: known.runs }) };
+  });
+}
+
+/** The policy in force, its stages and settings, and what it has learned. */
+export function gpuPolicyRoutes({ config, gpuScheduler, learned }: ApiContext): Route[] {
+  return [
+    {
+      access: 'viewer',
+      tag: 'GPUs',
+      method: 'GET',
+      path: `${apiRoot}/gpu/policy`,
+      operationId: 'getGpuPolicy',
+      summary: 'The policy that decides about GPUs, and what it has learned',
+      responses: { 200: { description: 'The policy', schema: 'GpuPolicy' }, ...errorResponses(401, 500) },
+      handle: (call: ViewerCall) => {
+        const readable = (name: string): boolean =>
+          call.isOperator || name.startsWith(`/${call.identity.namespace.name}/`);
+        const composition = compositionOf(config.gpu.policy);
+        const functions = learned.functions(readable);
+        return Promise.resolve(
+          jsonAnswer({
+            policy: composition.name,
+            admission: config.gpu.admission,
+            decides: gpuScheduler.decides,
+            stages: { ...composition.stages },
+            settings: settingsInForce(composition) as JsonObject,
+            functions: functions.length,
+            sharedSets: learned.quotas(readable).filter(({ points }) => points.length > 0).length,
+            models: modelsView(functions, learned.models()),
+          }),
+        );
+      },
+    },
+  ];
+}
