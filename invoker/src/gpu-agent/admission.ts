@@ -1,4 +1,9 @@
 import type { Device, DeviceHealth, Placement } from '@gpuwhisk/common/gpu';
+import { refusing } from '@gpuwhisk/gpu/place/fact-filters';
+import { mayShare } from '@gpuwhisk/gpu/place/isolation';
+import type { Account, Work } from '@gpuwhisk/gpu/view/account';
+import type { Company } from './company.js';
+import type { GpuUser } from './gpu-desk.js';
 
 /** What a placement is judged by. */
 export interface AdmissionView {
@@ -8,12 +13,17 @@ export interface AdmissionView {
   isCutOff: boolean;
   devices: readonly Device[];
   healthOf(device: string): DeviceHealth;
-  /** What a device or slice can still give, counting what idles as free, MiB. */
+  /** What a device or slice may give away in all, MiB. */
+  capacityMiB(place: string): number;
+  /** What it can still give, counting what idles as free, MiB; Infinity for an activation that joins others. */
   freeMiB(place: string): number;
   /** Whether a container that the placement counts on to go runs something again. */
   isBusy(container: string): boolean;
-  /** Why what is on a device or slice may not have it beside itself; undefined if it may. */
-  companyProblem(device: Device, slice: string | undefined): string | undefined;
+  /** Who is on a device, or on the placement's slice of it. */
+  companyOn(device: Device): Company;
+  /** Processes on a device that are not the platform's. */
+  workloadsOn(device: string): number;
+  user: GpuUser;
 }
 
 /**
@@ -40,16 +50,27 @@ export function admissionProblem(placement: Placement, view: AdmissionView): str
   return undefined;
 }
 
-function deviceProblem(device: Device, { slice, share }: Placement, view: AdmissionView): string | undefined {
+function deviceProblem(device: Device, { slice, share, devices }: Placement, view: AdmissionView): string | undefined {
   const { uuid, mode, slices } = device;
-  const { state, reasons } = view.healthOf(uuid);
-  if (state !== 'healthy') return [`device ${uuid} is ${state}`, ...reasons].join(': ');
   if (slice === undefined && mode === 'mig') return `device ${uuid} is cut into slices`;
   if (slice !== undefined && !slices.some((one) => one.uuid === slice)) return `there is no slice ${slice}`;
-  const company = view.companyProblem(device, slice);
-  if (company !== undefined) return company;
-  const freeMiB = view.freeMiB(slice ?? uuid);
-  if (freeMiB >= share.memoryMiB) return undefined;
+  const id = slice ?? uuid;
+  const { staying, busy, clients } = view.companyOn(device);
+  const account: Account = {
+    ...{ mode, health: view.healthOf(uuid), capacityMiB: view.capacityMiB(id), availableMiB: view.freeMiB(id) },
+    ...{ clients, busy, workloads: view.workloadsOn(uuid), staying },
+  };
+  const { action, namespace, isolation } = view.user;
+  // Bounds of namespaces are the scheduler's to know.
+  const work: Work = {
+    ...{ action, namespace, isolation, gpus: devices.length, memoryMiB: share.memoryMiB, isBounded: false },
+  };
+  const filter = refusing(account, work);
+  if (filter === undefined) return undefined;
+  const { reason, numbers } = filter.explain(account, work);
+  const told = Object.entries(numbers).map(([name, value]) => `${name} ${value}`);
+  const other = filter.code === 'isolation' && staying.find((one) => !mayShare(mode, one, work));
+  if (other !== false && other !== undefined) told.unshift(other.name);
   const place = slice === undefined ? `device ${uuid}` : `slice ${slice}`;
-  return `${place} has ${Math.max(0, freeMiB)} MiB free, and ${share.memoryMiB} are needed`;
+  return `${place}: ${reason}${told.length === 0 ? '' : ` (${told.join(', ')})`}`;
 }

@@ -1,5 +1,4 @@
 import type { Device, Placement } from '@gpuwhisk/common/gpu';
-import { mayShare } from '@gpuwhisk/gpu/place/isolation';
 import type { Tenant } from '@gpuwhisk/gpu/view/account';
 import type { GpuGrant } from '../containers/container-factory.js';
 import { grantKey, grantOf, haveOneCaller } from './gpu-desk.js';
@@ -10,39 +9,44 @@ function tenant(user: GpuUser | undefined, { devices }: GpuGrant): Tenant {
   return { ...user, gpus: devices.length };
 }
 
-/**
- * Why what is on a device or slice, or was promised it, may not have an activation beside itself; undefined if it may. What
- * the placement has go counts no more.
- */
-export function companyProblem(
-  residents: Residents,
-  user: GpuUser,
-  placement: Placement,
-  { uuid, mode }: Device,
-): string | undefined {
+/** A tenant of a place, and what it is called in refusals. */
+export interface NamedTenant extends Tenant {
+  name: string;
+}
+
+/** Who is on a device or slice besides an activation's own instances. */
+export interface Company {
+  staying: NamedTenant[];
+  /** Containers that run something. */
+  busy: number;
+  /** Containers, those that idle and those that were promised included; an idle one that serves the activation is not. */
+  clients: number;
+}
+
+/** Who stays on a place, or was promised it, while an activation is there; containers that its placement reclaims do not. */
+export function companyOf(residents: Residents, user: GpuUser, placement: Placement, { uuid }: Device): Company {
   const place = placement.slice ?? uuid;
   const grant = grantOf(placement);
-  const own = tenant(user, grant);
   const isOwn = (other: GpuUser | undefined, its: GpuGrant): boolean =>
     haveOneCaller(other, user) && grantKey(its) === grantKey(grant);
-  const staying = residents
-    .at(place)
-    .filter(({ container, ending }) => !ending && placement.reclaim?.includes(container.id) !== true);
-  for (const one of staying) {
-    const isItsInstance = isOwn(one.lastUser, one.grant) && (one.users.size === 0 || placement.joins === true);
-    if (isItsInstance) continue;
-    if (mode === 'exclusive' && one.users.size > 0) return `${place} serves one process at a time`;
-    if (!mayShare(mode, tenant(one.lastUser, one.grant), own)) {
-      return `isolation: container ${one.container.id} on ${place} is not to be beside it`;
+  const company: Company = { staying: [], busy: 0, clients: 0 };
+  let servesItself = false;
+  for (const { container, ending, lastUser, grant: its, users } of residents.at(place)) {
+    if (ending || placement.reclaim?.includes(container.id) === true) continue;
+    company.clients += 1;
+    if (isOwn(lastUser, its) && (users.size === 0 || placement.joins === true)) servesItself = true;
+    else {
+      company.staying.push({ ...tenant(lastUser, its), name: `container ${container.id}` });
+      company.busy += Number(users.size > 0);
     }
   }
   for (const other of residents.awaited(place, user.activationId)) {
-    if (isOwn(other.user, other.grant) && (own.gpus === 1 || placement.joins === true)) continue;
-    if (!mayShare(mode, tenant(other.user, other.grant), own)) {
-      return `isolation: activation ${other.user.activationId} is to have ${place}, and not beside it`;
-    }
+    company.clients += 1;
+    if (isOwn(other.user, other.grant) && (grant.devices.length === 1 || placement.joins === true)) continue;
+    company.staying.push({ ...tenant(other.user, other.grant), name: `activation ${other.user.activationId}` });
   }
-  return undefined;
+  if (servesItself) company.clients -= 1;
+  return company;
 }
 
 /** Why a container cannot be started on a device now; undefined if it can: an MPS server serves a device, or several. */

@@ -11,7 +11,7 @@ import { admissionProblem } from './admission.js';
 import { Blame } from './blame.js';
 import { clientEnvs } from './client-env.js';
 import { ContainerClients } from './container-clients.js';
-import { companyProblem } from './company.js';
+import { companyOf } from './company.js';
 import { ContextSizes } from './context-sizes.js';
 import { DeviceAccess } from './device-access.js';
 import { uncordoned } from './device-health.js';
@@ -166,9 +166,12 @@ export class GpuAgent implements GpuDesk {
         isCutOff: this.row.isOutOfDate,
         devices: inventory.devices,
         healthOf: (device) => inventory.healthOf(device),
+        capacityMiB: (place) => ledger.capacityMiB(place) ?? 0,
         freeMiB: (place) => (joins ? Infinity : (ledger.capacityMiB(place) ?? 0) - residents.busyMiB(place)),
         isBusy: (container) => (residents.get(container)?.users.size ?? 0) > 0,
-        companyProblem: (device) => companyProblem(residents, user, placement, device),
+        companyOn: (device) => companyOf(residents, user, placement, device),
+        workloadsOn: (device) => workloadsOf(this.statuses, device),
+        user,
       });
     if (problem !== undefined) return problem;
     this.epoch = Math.max(this.epoch, placement.epoch);
@@ -315,4 +318,10 @@ export class GpuAgent implements GpuDesk {
       ...(Object.keys(clientEnv).length > 0 && { clientEnv }),
     };
   }
+}
+
+/** Processes on a device, at the last look, that are not the platform's. */
+function workloadsOf(statuses: readonly DeviceStatus[], device: string): number {
+  const processes = statuses.find(({ uuid }) => uuid === device)?.processes ?? [];
+  return processes.filter(({ container }) => container === undefined).length;
 }

@@ -35,7 +35,7 @@ test('all devices of a placement are taken or none, and given back together', as
 test('one that is not healthy keeps a placement off all of them', async () => {
   const harness = await GpuHarness.open();
   await harness.wish('GPU-1', 'cordon');
-  expect(harness.agent.admit(pairOf(1000), userOf('a'))).toContain('GPU-1 is cordoned');
+  expect(harness.agent.admit(pairOf(1000), userOf('a'))).toContain('GPU-1: cordoned');
 });
 
 test('a container of several devices is shown on each, with what it holds there', async () => {
@@ -81,18 +81,18 @@ test('a placement beside one of another namespace, or of one that is to be alone
   const { agent } = harness;
   const bob = { ...userOf('b'), action: '/bob/b', namespace: 'bob' };
   agent.admit(placementOf(1000), userOf('a'));
-  expect(agent.admit(placementOf(1000), bob)).toContain('isolation: activation a');
+  expect(agent.admit(placementOf(1000), bob)).toMatch(/isolation: .*\(activation a, /);
   expect(agent.admit(placementOf(1000), { ...userOf('c', 'c'), isolation: 'exclusive' })).toContain('isolation');
   const container = await harness.container(placementOf(1000), 7);
   agent.began(userOf('a'), container.id);
-  expect(agent.admit(placementOf(1000), bob)).toContain(`isolation: container ${container.id}`);
+  expect(agent.admit(placementOf(1000), bob)).toContain(`(container ${container.id}, `);
   agent.ended(userOf('a'));
   // It idles, with what its function left there.
-  expect(agent.admit(placementOf(1000), bob)).toContain(`isolation: container ${container.id}`);
+  expect(agent.admit(placementOf(1000), bob)).toContain(`(container ${container.id}, `);
   expect(agent.admit(on('GPU-1', 1000), bob)).toBeUndefined();
   expect(agent.admit(placementOf(1000, { reclaim: [container.id] }), bob)).toBeUndefined();
   expect(harness.ended).toEqual([container.id]);
-  expect(agent.admit(placementOf(1000), userOf('d'))).toContain('isolation: activation b');
+  expect(agent.admit(placementOf(1000), userOf('d'))).toMatch(/isolation: .*\(activation b, /);
 });
 
 test("both willing share a device, and a pre-warmer is in nobody's way but that of one that is to be alone", async () => {
