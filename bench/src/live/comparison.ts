@@ -1,7 +1,7 @@
 import type { Measurement } from '../bench.js';
 import { median, percentile } from '../statistics.js';
 import type { ReplayMetrics } from '../replay/metrics.js';
-import type { ReplayJob } from '../replay/simulator.js';
+import type { ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
 import type { PlayedJob } from './player.js';
 
 /** What a trace came to, on the platform or in the simulator. Times in ms. */

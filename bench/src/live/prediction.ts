@@ -4,8 +4,8 @@ import type { IdleInstance } from '@gpuwhisk/gpu/view/view';
 import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import { capacityModel } from '@gpuwhisk/gpu/predict/capacity-model';
 import { metricsOf, type ReplayMetrics } from '../replay/metrics.js';
-import { replay, type ReplayJob } from '../replay/simulator.js';
-import type { GpuTruth } from '../replay/truth.js';
+import { alike, replay, type ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
+import type { GpuTruth } from '@gpuwhisk/gpu/simulate/truth';
 
 /** What a prediction is told of the platform before a trace begins. */
 export interface Beginning {
@@ -32,6 +32,6 @@ export function predict(
   });
   const gpus = idle.length;
   const cluster = { gpus, type, mode: 'mps', memoryMiB, perNode: gpus, kept: { warmMs, initial: idle } } as const;
-  const run = replay(jobs, cluster, truth, policy, seededRandom(1));
+  const run = replay(jobs, alike(cluster), truth, policy, seededRandom(1));
   return metricsOf(run, jobs.filter(({ task }) => task.sloMs !== undefined).length, defaultBestEffortMs);
 }

@@ -2,7 +2,7 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import { poisson } from '../replay/arrivals.js';
 import { drawJobs } from '../replay/jobs.js';
 import type { Profile } from '../replay/profiling.js';
-import type { ReplayJob } from '../replay/simulator.js';
+import type { ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
 import { sloFactor } from '../replay/workloads/table-one.js';
 import type { LiveEntry } from './catalogue.js';
 

@@ -8,9 +8,9 @@ import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import { policies } from '@gpuwhisk/gpu/policies/registry';
 import { dividedSms, profiledTask } from '@gpuwhisk/gpu/policies/testing';
 import type { WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
-import { replay } from './simulator.js';
-import type { ReplayCluster, ReplayJob } from './simulator.js';
-import type { GpuTruth } from './truth.js';
+import { alike, replay } from '@gpuwhisk/gpu/simulate/replay';
+import type { AlikeGpus, ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
+import type { GpuTruth } from '@gpuwhisk/gpu/simulate/truth';
 
 const seeds = Array.from({ length: 30 }, (_, at) => at + 1);
 const jobs = 60;
@@ -70,12 +70,12 @@ function resultOf(name: string, seed: number): string {
     random: seededRandom(seed),
     admission: 'best-effort',
   });
-  const cluster: ReplayCluster = {
+  const cluster: AlikeGpus = {
     ...{ gpus: 4, type: 't', mode: 'mps', memoryMiB: 10_000, perNode: 2 },
     ...(seed % 3 === 0 && { kept: { warmMs: 2, initial: [] } }),
   };
   const given = drawJobs(seededRandom(seed), seed % 2 === 0);
-  const { finished, totals } = replay(given, cluster, truth, policy, seededRandom(seed + 2));
+  const { finished, totals } = replay(given, alike(cluster), truth, policy, seededRandom(seed + 2));
   const ends = finished.map(({ job, gpu, startedAt, finishedAt }) => [
     ...[job.task.id, gpu],
     ...[startedAt, finishedAt].map((ms) => ms.toFixed(6)),

@@ -1,6 +1,6 @@
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
 import type { Profile } from './profiling.js';
-import type { ReplayJob } from './simulator.js';
+import type { ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 
 /** How jobs are drawn. */

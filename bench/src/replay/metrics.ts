@@ -1,5 +1,5 @@
 import { percentile } from '../statistics.js';
-import type { ReplayRun } from './simulator.js';
+import type { ReplayRun } from '@gpuwhisk/gpu/simulate/replay';
 import { waitsOf, type Waits } from './waits.js';
 
 /** What a replay comes to. Times in ms. */

@@ -7,8 +7,8 @@ import { classSpace, defaultHyper, propose, type SearchProblem } from '@gpuwhisk
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
 import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
 import type { MeasuredPoint } from '@gpuwhisk/gpu/share/surrogate';
-import { normal } from './simulator.js';
-import type { GpuTruth } from './truth.js';
+import { normal } from '@gpuwhisk/gpu/simulate/replay';
+import type { GpuTruth } from '@gpuwhisk/gpu/simulate/truth';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 import { featuresOf } from './workloads/catalogue.js';
 

@@ -2,8 +2,8 @@ import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
 import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
 import { modelPredictor, trainModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { CoLocated, SlowdownPredictor, WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
-import { normal } from './simulator.js';
-import type { GpuTruth } from './truth.js';
+import { normal } from '@gpuwhisk/gpu/simulate/replay';
+import type { GpuTruth } from '@gpuwhisk/gpu/simulate/truth';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 import { featuresOf } from './workloads/catalogue.js';
 

@@ -5,11 +5,12 @@ import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import { bursty, fromTrace, poisson } from './arrivals.js';
 import { metricsOf } from './metrics.js';
 import { own, pairedInterval, ratio, reduction } from './paired.js';
-import { replay, type ReplayCluster, type ReplayJob } from './simulator.js';
+import { alike, replay, type AlikeGpus, type ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
 import { named } from './setting.js';
-import { lookupTruth, type GpuTruth } from './truth.js';
+import type { GpuTruth } from '@gpuwhisk/gpu/simulate/truth';
+import { lookupTruth } from './truth.js';
 
-const cluster: ReplayCluster = { gpus: 1, type: 'v100', mode: 'mps', memoryMiB: 1000, perNode: 8 };
+const cluster: AlikeGpus = { gpus: 1, type: 'v100', mode: 'mps', memoryMiB: 1000, perNode: 8 };
 /** As many run, so much slower is each. */
 const turns: GpuTruth = {
   noise: 0,
@@ -56,7 +57,7 @@ function greedyPolicy(observed: ObservedRun[] = []): Policy {
 
 const finishes = (jobs: ReplayJob[], policy: Policy, truth = turns): Record<string, number> =>
   Object.fromEntries(
-    replay(jobs, cluster, truth, policy, seededRandom(1)).finished.map((one) => [one.job.task.id, one.finishedAt]),
+    replay(jobs, alike(cluster), truth, policy, seededRandom(1)).finished.map((one) => [one.job.task.id, one.finishedAt]),
   );
 
 describe('the simulator', () => {
@@ -89,7 +90,7 @@ describe('the simulator', () => {
       },
       { gpus: 1, jobs: 2, length: 1, startMs: 0, sloFactor: 4 },
     );
-    const run = replay(jobs, cluster, turns, one, seededRandom(1));
+    const run = replay(jobs, alike(cluster), turns, one, seededRandom(1));
     expect(metricsOf(run, 2, 30_000)).toMatchObject({
       makespanMs: 200,
       jctMs: 150,
@@ -107,7 +108,7 @@ describe('the simulator', () => {
       [job('a')],
     ],
   ])('a policy that does what cannot be is an error: %s', (message, policy, jobs) => {
-    expect(() => replay(jobs, cluster, turns, policy, seededRandom(1))).toThrow(message);
+    expect(() => replay(jobs, alike(cluster), turns, policy, seededRandom(1))).toThrow(message);
   });
 
   test('one seed, one run; noise is the same whatever the policy', () => {

@@ -11,8 +11,8 @@ import { offlineQuotas, type QuotaBudget } from './offline-quotas.js';
 import { metricsOf, type ReplayMetrics } from './metrics.js';
 import { profileAlone, profiledPredictor, type Profile, type ProfilingBudget } from './profiling.js';
 import { remembering } from './remembering.js';
-import { replay, type ReplayCluster, type ReplayRun } from './simulator.js';
-import type { GpuTruth } from './truth.js';
+import { alike, replay, type AlikeGpus, type ReplayRun } from '@gpuwhisk/gpu/simulate/replay';
+import type { GpuTruth } from '@gpuwhisk/gpu/simulate/truth';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 
 /** One world to compare policies in. */
@@ -23,7 +23,7 @@ export interface Setting {
   bestEffort: readonly CatalogueEntry[];
   /** The truth for a seed: with as many bootstrap draws of its parameters as there are, in turn. */
   truths: readonly GpuTruth[];
-  cluster: Omit<ReplayCluster, 'gpus'>;
+  cluster: Omit<AlikeGpus, 'gpus'>;
   budget: ProfilingBudget;
   quotaBudget: QuotaBudget;
   /** Overrides what a task is said to hold. */
@@ -136,7 +136,8 @@ export function runSeed(
     { predictorOf: () => predictor, quotas, random: seededRandom(seed + 1), admission: 'best-effort' },
     scenario,
   );
-  const run = replay(jobs, { ...setting.cluster, gpus: scenario.gpus }, truth, policy, seededRandom(seed + 2));
+  const cluster = alike({ ...setting.cluster, gpus: scenario.gpus });
+  const run = replay(jobs, cluster, truth, policy, seededRandom(seed + 2), () => performance.now());
   const withSlo = jobs.filter(({ task }) => task.sloMs !== undefined).length;
   return { metrics: metricsOf(run, withSlo, bestEffortMsOf(scenario)), run };
 }

@@ -1,22 +1,7 @@
+import type { GpuTruth, TruthClient } from '@gpuwhisk/gpu/simulate/truth';
 import { effectiveShares } from './model/effective-shares.js';
 import { mpsSlowdowns, timesliceSlowdowns } from './model/gpu-model.js';
 import type { ModelParameters, ModelWorkload } from './model/parameters.js';
-
-/** A workload that computes on a GPU, by name, with its MPS share. */
-export interface TruthClient {
-  workload: string;
-  share: number;
-}
-
-/** What really happens on a GPU. Policies never see it. */
-export interface GpuTruth {
-  /** Time of each client beside the others over its time alone at the full share, without noise. */
-  slowdowns(clients: readonly TruthClient[]): Float64Array;
-  /** Part of the GPU's SMs that they use, 0 to 1. */
-  used(clients: readonly TruthClient[]): number;
-  /** Standard deviation of the logarithm of a run's time. */
-  noise: number;
-}
 
 /** The model tier: any number of clients, under MPS or taking turns. Throws RangeError for an unknown workload. */
 export function modelTruth(

@@ -1,4 +1,4 @@
-import type { FinishedJob } from './run-totals.js';
+import type { FinishedJob } from '@gpuwhisk/gpu/simulate/run-totals';
 
 /** How long jobs waited, and the bound that FaaShare's queue states for it. */
 export interface Waits {

@@ -5,7 +5,7 @@ import { bestOf, defaultHyper, propose, type SearchProblem } from '@gpuwhisk/gpu
 import type { MeasuredPoint } from '@gpuwhisk/gpu/share/surrogate';
 import { drawSet, leastSum, slowdownAt, sumAt, type Surface } from '../../benches/quota-surfaces.js';
 import { percentile } from '../../statistics.js';
-import { normal } from '../simulator.js';
+import { normal } from '@gpuwhisk/gpu/simulate/replay';
 
 /** Of a measured time, standard deviation of its logarithm. */
 const noise = 0.03;

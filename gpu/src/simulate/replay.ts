@@ -1,10 +1,10 @@
-import { performance } from 'node:perf_hooks';
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
-import type { Decision, Start } from '@gpuwhisk/gpu/view/decision';
-import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import type { SchedulingEvent, Task } from '@gpuwhisk/gpu/view/view';
-import { instanceOf, startAmong, type KeptInstances } from './instances.js';
-import { advance, makeGpu, rateAll, type ReplayGpu, type Run } from './replay-gpu.js';
+import type { Decision, Start } from '../view/decision.js';
+import type { Policy } from '../policies/policy.js';
+import type { SchedulingEvent, Task } from '../view/view.js';
+import { instanceOf, startAmong, type KeptInstances } from './kept-instances.js';
+import { advance, rateAll, simulatedGpu } from './simulated-gpu.js';
+import type { Run, SimulatedGpu, SimulatedPlace } from './simulated-gpu.js';
 import { newTotals, type FinishedJob, type RunTotals } from './run-totals.js';
 import type { GpuTruth } from './truth.js';
 
@@ -19,8 +19,15 @@ export interface ReplayJob {
   startMs: number;
 }
 
-/** Alike GPUs. */
-export interface ReplayCluster {
+/** The GPUs of a replay. */
+export interface SimulatedCluster {
+  places: readonly SimulatedPlace[];
+  /** Start of a task in an instance that is there, ms; absent: every task starts a new one, at the share that was decided. */
+  warmMs?: number;
+}
+
+/** GPUs that are alike. */
+export interface AlikeGpus {
   gpus: number;
   type: string;
   mode: 'mps' | 'timeslice' | 'exclusive';
@@ -31,13 +38,22 @@ export interface ReplayCluster {
   kept?: KeptInstances;
 }
 
+/** A cluster of GPUs that are alike. */
+export function alike({ gpus, type, mode, memoryMiB, perNode, kept }: AlikeGpus): SimulatedCluster {
+  const places = Array.from({ length: gpus }, (_, index): SimulatedPlace => {
+    const place = { id: `gpu${index}`, node: `node${Math.floor(index / perNode)}`, type, mode, memoryMiB };
+    return kept === undefined ? place : { ...place, idle: kept.initial[index] ?? [] };
+  });
+  return { places, ...(kept && { warmMs: kept.warmMs }) };
+}
+
 /** What a replay has shown. */
 export interface ReplayRun {
   finished: FinishedJob[];
   /** Jobs that the policy refused. */
   refused: string[];
   totals: RunTotals;
-  /** What each decision took, microseconds. */
+  /** What each decision took by the clock that was given, microseconds. */
   decideUs: number[];
 }
 
@@ -48,16 +64,18 @@ const mostDecisions = 10_000;
 /**
  * Feeds `jobs` to `policy` and runs what it starts on GPUs that behave as `truth` says. Progress is reckoned anew at
  * every event: an arrival, the end of a start or of a run, the passing of a deadline. All jobs that arrive at one instant
- * are told with one event. Throws Error where a decision cannot be carried out, or leaves jobs waiting for ever.
+ * are told with one event. `nowMs` is a clock to time decisions by. Throws Error where a decision cannot be carried out, or leaves jobs waiting for ever.
  */
 export function replay(
   jobs: readonly ReplayJob[],
-  cluster: ReplayCluster,
+  cluster: SimulatedCluster,
   truth: GpuTruth,
   policy: Policy,
   random: Random,
+  nowMs: () => number = () => 0,
 ): ReplayRun {
-  const gpus = Array.from({ length: cluster.gpus }, (_, i) => makeGpu(i, cluster));
+  const { warmMs } = cluster;
+  const gpus = cluster.places.map((place) => simulatedGpu(place, warmMs !== undefined));
   const gpuOf = new Map(gpus.map((gpu) => [gpu.id, gpu]));
   const coming = [...jobs].sort((a, b) => a.task.arrivedAt - b.task.arrivedAt);
   const noiseOf = new Map(coming.map((job) => [job.task.id, Math.exp(truth.noise * normal(random))]));
@@ -111,7 +129,7 @@ export function replay(
     return Number.isFinite(next) ? next : undefined;
   }
 
-  function finish(gpu: ReplayGpu): SchedulingEvent[] {
+  function finish(gpu: SimulatedGpu): SchedulingEvent[] {
     const done = gpu.runs.filter((one) => one.startLeftMs <= 0 && one.leftMs <= 1e-6);
     if (done.length === 0) {
       rateAll(gpu, truth);
@@ -140,9 +158,9 @@ export function replay(
   function decide(event: SchedulingEvent): void {
     if (waiting.size === 0) return;
     const snapshot = { at: now, gpus, waiting: [...waiting.values()].map(({ task }) => task) };
-    const begun = performance.now();
+    const begun = nowMs();
     const decision = event.kind === 'timeout' && !waiting.has(event.task) ? nothing : policy.decide(snapshot, event);
-    run.decideUs.push((performance.now() - begun) * 1000);
+    run.decideUs.push((nowMs() - begun) * 1000);
     for (const { task } of decision.refused) {
       if (!waiting.delete(task)) throw new Error(`policy ${policy.name} refuses ${task}, which does not wait`);
       run.refused.push(task);
@@ -176,7 +194,7 @@ export function replay(
     waiting.delete(id);
     const begun = gpu.idle && startAmong(gpu.idle, one.task, share, gpu.memoryMiB - taken);
     if (begun) gpu.idle = begun.idle;
-    const startMs = begun?.isWarm && cluster.kept ? cluster.kept.warmMs : one.job.startMs;
+    const startMs = begun?.isWarm && warmMs !== undefined ? warmMs : one.job.startMs;
     const started: Run = {
       job: one.job,
       task: one.job.task,

@@ -1,4 +1,4 @@
-import type { ReplayJob } from './simulator.js';
+import type { ReplayJob } from './replay.js';
 
 /** A job that has run. Times in ms of the replay. */
 export interface FinishedJob {

@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import type { Task } from '@gpuwhisk/gpu/view/view';
-import { instanceOf, startAmong } from './instances.js';
-import { replay, type ReplayJob } from './simulator.js';
+import type { Policy } from '../policies/policy.js';
+import type { Task } from '../view/view.js';
+import { instanceOf, startAmong } from './kept-instances.js';
+import { alike, replay, type ReplayJob } from './replay.js';
 
 const task: Task = {
   ...{ id: 't', function: '/guest/f', version: '0.0.1', namespace: 'guest', batch: 1, gpus: 1 },
@@ -47,7 +47,7 @@ test('in a replay the second run of a function starts warm, in what the first ha
   const ends = (kept?: { warmMs: number; initial: [] }): number[] =>
     replay(
       [job('a', 0), job('b', 500)],
-      { ...cluster, ...(kept && { kept }) },
+      alike({ ...cluster, ...(kept && { kept }) }),
       truth,
       greedy,
       seededRandom(1),

@@ -1,6 +1,6 @@
-import type { GpuState, Task } from '@gpuwhisk/gpu/view/view';
+import type { GpuState, Task } from '../view/view.js';
 import type { RunTotals } from './run-totals.js';
-import type { ReplayCluster, ReplayJob } from './simulator.js';
+import type { ReplayJob } from './replay.js';
 import type { GpuTruth } from './truth.js';
 
 /** A job on a GPU. */
@@ -22,22 +22,21 @@ export interface Run {
 }
 
 /** A GPU of a replay; a policy sees what `GpuState` has. */
-export interface ReplayGpu extends GpuState {
+export interface SimulatedGpu extends GpuState {
   runs: readonly Run[];
   readonly running: readonly Run[];
   used: number;
 }
 
-/** GPU number `index` of a cluster. */
-export function makeGpu(index: number, { type, mode, memoryMiB, perNode, kept }: ReplayCluster): ReplayGpu {
+/** A GPU at the beginning of a replay. */
+export type SimulatedPlace = Pick<GpuState, 'id' | 'node' | 'type' | 'mode' | 'memoryMiB' | 'idle'>;
+
+/** It with nothing on it but its instances, where these are kept. */
+export function simulatedGpu(place: SimulatedPlace, keepsInstances: boolean): SimulatedGpu {
   return {
-    id: `gpu${index}`,
-    node: `node${Math.floor(index / perNode)}`,
-    type,
-    mode,
-    memoryMiB,
+    ...place,
     runs: [],
-    ...(kept !== undefined && { idle: kept.initial[index] ?? [] }),
+    ...(keepsInstances && { idle: place.idle ?? [] }),
     used: 0,
     get running() {
       return this.runs;
@@ -46,16 +45,16 @@ export function makeGpu(index: number, { type, mode, memoryMiB, perNode, kept }:
 }
 
 /** Reckons how fast everybody on the GPU now runs. */
-export function rateAll(gpu: ReplayGpu, truth: GpuTruth): void {
+export function rateAll(gpu: SimulatedGpu, truth: GpuTruth): void {
   const computing = gpu.runs.filter(({ startLeftMs }) => startLeftMs <= 0);
   const clients = computing.map(({ job, share }) => ({ workload: job.workload, share }));
-  const slowdowns = truth.slowdowns(clients);
+  const slowdowns = truth.slowdowns(clients, gpu);
   for (const [i, one] of computing.entries()) one.slowdown = slowdowns[i] as number;
   gpu.used = computing.length === 0 ? 0 : truth.used(clients);
 }
 
 /** Lets `elapsedMs` pass on a GPU. */
-export function advance(gpu: ReplayGpu, elapsedMs: number, waiting: readonly Task[], totals: RunTotals): void {
+export function advance(gpu: SimulatedGpu, elapsedMs: number, waiting: readonly Task[], totals: RunTotals): void {
   if (elapsedMs <= 0) return;
   let freeMiB = gpu.memoryMiB;
   for (const one of gpu.runs) {

@@ -1,5 +1,5 @@
-import type { IdleInstance, Task } from '@gpuwhisk/gpu/view/view';
-import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
+import type { IdleInstance, Task } from '../view/view.js';
+import { classAtOrAbove } from '../view/shares.js';
 
 /** That processes stay after their runs, as the platform's do, until their memory is needed. */
 export interface KeptInstances {

@@ -1,0 +1,47 @@
+import { expect, test } from '@jest/globals';
+import { profiledTask } from '../policies/testing.js';
+import { tryPolicies } from './try-policy.js';
+import type { PolicyTrial } from './try-policy.js';
+
+const trial = (changes: Partial<PolicyTrial> = {}): PolicyTrial => ({
+  policies: ['fcfs', 'time-priority'],
+  admission: 'best-effort',
+  tasks: [
+    profiledTask('long', 1000, 1, { arrivedAt: 0 }),
+    profiledTask('second', 900, 1, { arrivedAt: 1 }),
+    profiledTask('short', 10, 1, { arrivedAt: 2, sloMs: 1500 }),
+  ],
+  places: [{ id: 'g0', node: 'n', type: 't', mode: 'mps', memoryMiB: 10_000 }],
+  models: [],
+  warmMs: 0,
+  ...changes,
+});
+
+test('the same arrivals are replayed under each policy, and told side by side', () => {
+  expect(tryPolicies(trial())).toEqual([
+    {
+      ...{ policy: 'fcfs', meanWaitMs: (999 + 1898) / 3, p99WaitMs: 1898, meanMs: (1000 + 1899 + 1908) / 3 },
+      ...{ missed: 1, withSlo: 1, refused: 0, gpuHours: 1910 / 3_600_000 },
+    },
+    {
+      ...{ policy: 'time-priority', meanWaitMs: (998 + 1009) / 3, p99WaitMs: 1009, meanMs: (1000 + 1008 + 1909) / 3 },
+      ...{ missed: 0, withSlo: 1, refused: 0, gpuHours: 1910 / 3_600_000 },
+    },
+  ]);
+});
+
+test('what cannot end is told, and tasks without a measured time are left out', () => {
+  const large = profiledTask('large', 10, 1, { memoryMiB: 20_000 });
+  const unmeasured = { ...profiledTask('unmeasured', 10, 1), soloMs: undefined } as never;
+  const [result] = tryPolicies(trial({ policies: ['fcfs'], tasks: [large, unmeasured] }));
+  expect(result).toMatchObject({ meanWaitMs: 0, problem: 'policy fcfs leaves 1 tasks waiting for ever' });
+});
+
+test('slowdowns are those that the predictor foresees', () => {
+  const pair = ['a', 'b'].map((id) => profiledTask(id, 1000, 0.8));
+  const [shared] = tryPolicies(trial({ policies: ['mps-equal'], tasks: pair }));
+  const [alone] = tryPolicies(trial({ policies: ['exclusive'], tasks: pair }));
+  expect(alone!.meanMs).toBeCloseTo(1500);
+  expect(shared!.meanMs).toBeGreaterThan(1500);
+  expect(shared!.meanWaitMs).toBe(0);
+});

@@ -1,0 +1,125 @@
+import type { JsonValue } from '@gpuwhisk/common/json';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import { makePolicy } from '../policies/make-policy.js';
+import type { Admission, PolicyChoice } from '../policies/make-policy.js';
+import { capacityModel } from '../predict/capacity-model.js';
+import { decodeModel } from '../predict/model-codec.js';
+import { modelPredictor } from '../predict/slowdown-model.js';
+import type { SlowdownPredictor, WorkloadFeatures } from '../predict/slowdown-predictor.js';
+import type { Task } from '../view/view.js';
+import { replay } from './replay.js';
+import type { ReplayRun } from './replay.js';
+import type { SimulatedPlace } from './simulated-gpu.js';
+import type { GpuKind, GpuTruth } from './truth.js';
+
+/** What is tried. */
+export interface PolicyTrial {
+  policies: readonly PolicyChoice[];
+  admission: Admission;
+  /** With soloMs; a task of several GPUs is left out. */
+  tasks: readonly Task[];
+  places: readonly SimulatedPlace[];
+  /** Learned predictors as text, by type and mode; where there is none, the capacity model holds. */
+  models: readonly string[];
+  /** Start of a task in an instance that is there, ms. */
+  warmMs: number;
+}
+
+/** How the tasks of a trial fared under one policy. */
+export interface TrialResult {
+  policy: string;
+  /** From arrival to start, ms; 0 if nothing ran. */
+  meanWaitMs: number;
+  p99WaitMs: number;
+  /** From arrival to end, ms. */
+  meanMs: number;
+  /** Tasks with an SLO that ended later than that, or were refused. */
+  missed: number;
+  withSlo: number;
+  refused: number;
+  /** GPU time in which a GPU held a task, hours. */
+  gpuHours: number;
+  /** Absent: it ended. Else why it did not. */
+  problem?: string;
+}
+
+/** This module, for a thread of its own. */
+export const trialModule = new URL(import.meta.url);
+
+/**
+ * Replays the tasks under each policy. The truth is what was learned: a run takes its time alone times the slowdown that
+ * the predictor in force foresees, which favours policies that go by that predictor.
+ */
+export function tryPolicies(trial: PolicyTrial): TrialResult[] {
+  const { policies, admission, places, warmMs } = trial;
+  const predictorOf = predictors(trial.models);
+  const tasks = trial.tasks.filter(({ gpus, soloMs }) => gpus === 1 && soloMs !== undefined);
+  const truth = learnedTruth(tasks, predictorOf);
+  const jobs = tasks.map((task) => ({
+    ...{ task, workload: task.id, soloMs: task.soloMs!, startMs: task.startMs ?? 0 },
+  }));
+  return policies.map((choice) => {
+    const random = seededRandom(1);
+    const policy = makePolicy(choice, { predictorOf, random, admission });
+    try {
+      return resultOf(policy.name, replay(jobs, { places, warmMs }, truth, policy, random), tasks);
+    } catch (error) {
+      return { ...resultOf(policy.name, undefined, tasks), problem: (error as Error).message };
+    }
+  });
+}
+
+function predictors(models: readonly string[]): (gpu: GpuKind) => SlowdownPredictor {
+  const byKind = new Map<string, SlowdownPredictor>();
+  for (const text of models) {
+    const model = decodeModel(text);
+    byKind.set(`${model.gpuType} ${model.mode}`, modelPredictor(model));
+  }
+  return ({ type, mode }) => byKind.get(`${type} ${mode}`) ?? capacityModel;
+}
+
+/** A function that was never profiled uses a whole GPU. */
+const unprofiled: WorkloadFeatures = { smUtil: 1, dramUtil: 0.5, l2Util: 0.5 };
+
+function learnedTruth(tasks: readonly Task[], predictorOf: (gpu: GpuKind) => SlowdownPredictor): GpuTruth {
+  const featuresOf = new Map(tasks.map(({ id, features = unprofiled }) => [id, features]));
+  return {
+    noise: 0,
+    slowdowns(clients, gpu) {
+      const located = clients.map(({ workload, share }) => ({ features: featuresOf.get(workload)!, share }));
+      const predictor = gpu === undefined ? capacityModel : predictorOf(gpu);
+      const others = (at: number): typeof located => located.filter((_, other) => other !== at);
+      return Float64Array.from(located, (one, at) => Math.max(1, predictor.slowdown(one, others(at))));
+    },
+    used: (clients) =>
+      Math.min(
+        1,
+        clients.reduce((sum, { workload, share }) => sum + Math.min(share, featuresOf.get(workload)!.smUtil), 0),
+      ),
+  };
+}
+
+function resultOf(policy: string, run: ReplayRun | undefined, tasks: readonly Task[]): TrialResult {
+  const finished = run?.finished ?? [];
+  const waits = finished.map(({ job, startedAt }) => startedAt - job.task.arrivedAt).sort((one, other) => one - other);
+  const mean = (values: readonly number[]): number =>
+    values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
+  const late = finished.filter(({ job, finishedAt }) => finishedAt > job.task.arrivedAt + (job.task.sloMs ?? Infinity));
+  const strict = new Set(tasks.filter(({ sloMs }) => sloMs !== undefined).map(({ id }) => id));
+  const refused = run?.refused ?? [];
+  return {
+    policy,
+    meanWaitMs: mean(waits),
+    p99WaitMs: waits[Math.max(0, Math.ceil(0.99 * waits.length) - 1)] ?? 0,
+    meanMs: mean(finished.map(({ job, finishedAt }) => finishedAt - job.task.arrivedAt)),
+    missed: late.length + refused.filter((id) => strict.has(id)).length,
+    withSlo: strict.size,
+    refused: refused.length,
+    gpuHours: (run?.totals.occupiedMs ?? 0) / 3_600_000,
+  };
+}
+
+/** The same for messages between threads. */
+export default function run(input: JsonValue): JsonValue {
+  return { results: tryPolicies(input as unknown as PolicyTrial) as unknown as JsonValue };
+}
