@@ -27,7 +27,19 @@ const packages = [
 ];
 
 /** The folders of gpu/src: each may import those before it. */
-const gpuFolders = ['numeric', 'predict', 'tokens', 'view', 'place', 'share', 'profile', 'order', 'admit', 'policies', 'simulate'];
+const gpuFolders = [
+  'numeric',
+  'predict',
+  'tokens',
+  'view',
+  'place',
+  'share',
+  'profile',
+  'order',
+  'admit',
+  'policies',
+  'simulate',
+];
 
 function gpuBoundary(folder, at) {
   const own = boundary('gpu', mayImport.gpu);

@@ -253,6 +253,9 @@ export const gpuSloImpossible = (reason: string): ApiError =>
 /** A sample is not run where it was to be measured. */
 export const sampleNotRun = (reason: string): ApiError => new ApiError(503, `The sample was not run: ${reason}.`);
 
+/** A policy is being tried already. */
+export const trialUnderWay = (): ApiError => new ApiError(429, 'A policy is being tried already.');
+export const trialFailed = (reason: string): ApiError => new ApiError(503, `The policy was not tried: ${reason}.`);
 export const noSuchInstance = (container: string): ApiError =>
   new ApiError(404, `There is no instance ${container} on a GPU.`);
 /** The controller that was asked does not decide about GPUs. */

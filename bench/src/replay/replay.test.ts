@@ -57,7 +57,10 @@ function greedyPolicy(observed: ObservedRun[] = []): Policy {
 
 const finishes = (jobs: ReplayJob[], policy: Policy, truth = turns): Record<string, number> =>
   Object.fromEntries(
-    replay(jobs, alike(cluster), truth, policy, seededRandom(1)).finished.map((one) => [one.job.task.id, one.finishedAt]),
+    replay(jobs, alike(cluster), truth, policy, seededRandom(1)).finished.map((one) => [
+      one.job.task.id,
+      one.finishedAt,
+    ]),
   );
 
 describe('the simulator', () => {

@@ -2,11 +2,16 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import { compositionOf, settingsInForce } from '@gpuwhisk/gpu/policies/make-policy';
 import { median } from '@gpuwhisk/gpu/profile/kept-runs';
 import type { LearnedFunction, LearnedModel } from '../gpu/learning/learned-view.js';
+import { PolicyTrials, readTrial } from './gpu-policy-trials.js';
 import { jsonAnswer } from '../http/answer.js';
+import { readPutBody } from '../http/put-fields.js';
 import type { ApiContext } from './dependencies.js';
 import { errorResponses } from './descriptions.js';
 import { apiRoot } from './route.js';
-import type { Route, ViewerCall } from './route.js';
+import type { IdentifiedCall, Route, ViewerCall } from './route.js';
+
+/** Arrivals may be given in the body. */
+const maxTrialBytes = 4 * 1024 * 1024;
 
 /** The predictors of the kinds of GPU that functions were measured on, with their errors. */
 function modelsView(functions: readonly LearnedFunction[], models: readonly LearnedModel[]): JsonObject[] {
@@ -32,7 +37,9 @@ function modelsView(functions: readonly LearnedFunction[], models: readonly Lear
 }
 
 /** The policy in force, its stages and settings, and what it has learned. */
-export function gpuPolicyRoutes({ config, gpuScheduler, learned }: ApiContext): Route[] {
+export function gpuPolicyRoutes(context: ApiContext): Route[] {
+  const { config, gpuScheduler, learned } = context;
+  const trials = new PolicyTrials(context);
   return [
     {
       access: 'viewer',
@@ -60,6 +67,21 @@ export function gpuPolicyRoutes({ config, gpuScheduler, learned }: ApiContext): 
           }),
         );
       },
+    },
+    {
+      access: 'operator',
+      tag: 'GPUs',
+      method: 'POST',
+      path: `${apiRoot}/gpu/policy/trials`,
+      operationId: 'tryGpuPolicy',
+      summary: 'Replay recorded arrivals under another policy, beside the one in force (operators)',
+      body: { schema: 'GpuPolicyTrial', required: true },
+      responses: {
+        200: { description: 'How the arrivals would have fared', schema: 'GpuPolicyTrialResult' },
+        ...errorResponses(400, 401, 403, 429, 500, 503),
+      },
+      handle: async (call: IdentifiedCall) =>
+        jsonAnswer(await trials.run(readTrial(await readPutBody(call.request, maxTrialBytes)))),
     },
   ];
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Decision, GpuQueued } from '@gpuwhisk/common/gpu';
-import { alice, bob, operator, startApi } from './harness.js';
+import { alice, bob, idleGpuScheduler, operator, startApi } from './harness.js';
 import type { Account, Api } from './harness.js';
 
 const draining = { what: 'GPU-0', reason: 'draining: /bob/f overran its memory', numbers: {} };
@@ -18,7 +18,7 @@ const waiting = [queued('a1', 'alice', 1), queued('b1', 'bob', 2)];
 
 let api: Api;
 beforeAll(async () => {
-  const gpuScheduler = { decides: true, decisions: () => [...ofAlice, ...ofBob], queued: () => waiting };
+  const gpuScheduler = { ...idleGpuScheduler, decisions: () => [...ofAlice, ...ofBob], queued: () => waiting };
   api = await startApi({ gpuScheduler });
 });
 afterAll(() => api.close());

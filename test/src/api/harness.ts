@@ -141,6 +141,12 @@ const nothingLearned: ControllerDependencies['learned'] = {
   forgetModel: () => false,
 };
 
+/** Nothing waits, and there is no GPU. */
+export const idleGpuScheduler: ControllerDependencies['gpuScheduler'] = {
+  ...{ queued: () => [], decisions: () => [], decides: true },
+  trialSince: () => ({ tasks: [], places: [], models: [] }),
+};
+
 /** The real controller on a real port, with a store in memory and an invoker that answers as told. */
 export async function startApi(settings: ApiSettings = {}): Promise<Api> {
   const random = seededRandom(1);
@@ -192,7 +198,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     gpuWorkloads,
     gpuWishes,
     gpuDesired: new GpuDesired({ state, lease: { epoch: 1 }, logger }),
-    gpuScheduler: settings.gpuScheduler ?? { queued: () => [], decisions: () => [], decides: true },
+    gpuScheduler: settings.gpuScheduler ?? idleGpuScheduler,
     learned: { ...nothingLearned, ...settings.learned },
     marks,
     instance: 0,

@@ -129,6 +129,45 @@ predictor  h100/mig: capacity model
 `,
   },
   {
+    wsk: 'gpu policy try fcfs --minutes 5 --arrivals arrivals.json',
+    files: { 'arrivals.json': '[{"function":"f"}]' },
+    answers: [
+      [
+        200,
+        {
+          ...{ arrivals: 20, leftOut: 1, gpus: 2 },
+          results: [
+            {
+              ...{ policy: 'faashare', meanWaitMs: 1.26, p99WaitMs: 40, meanMs: 100.04 },
+              ...{ missed: 1, withSlo: 9, refused: 0, gpuHours: 0.01234 },
+            },
+            {
+              ...{ policy: 'fcfs', meanWaitMs: 0, p99WaitMs: 0, meanMs: 0, missed: 0, withSlo: 9, refused: 2 },
+              ...{ gpuHours: 0, problem: 'it waits' },
+            },
+          ],
+        },
+      ],
+    ],
+    requests: [`POST ${base}/policy/trials {"policy":"fcfs","minutes":5,"arrivals":[{"function":"f"}]}`],
+    stdout: `20 arrivals on 2 GPUs; 1 more left out, never measured or of several GPUs
+               faashare    fcfs
+mean wait, ms       1.3     0.0
+P99 wait, ms       40.0     0.0
+mean time, ms     100.0     0.0
+SLO missed       1 of 9  0 of 9
+refused               0       2
+GPU hours        0.0123  0.0000
+fcfs did not end: it waits
+Runs take what was learned of them, which favours policies that predict by the same.
+`,
+  },
+  {
+    wsk: 'gpu policy tray x',
+    code: 1,
+    stderr: errorWithHint("Invalid argument(s). 'try' and the name of a policy, or nothing is required."),
+  },
+  {
     wsk: 'gpu queue',
     answers: [
       [

@@ -7,13 +7,20 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
 import type { Decision } from '@gpuwhisk/common/gpu';
+import type { JsonObject } from '@gpuwhisk/common/json';
 import { policies } from '@gpuwhisk/gpu/policies/registry';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
+import { ApiClient } from './api-client.js';
 import { startPlatform } from './running-platform.js';
 
 const caseMs = 120_000;
 const main = fileURLToPath(new URL('../../../standalone/dist/main.js', import.meta.url));
 const sleeper = 'async function main({ ms }) { await new Promise((done) => setTimeout(done, ms)); return { ms }; }';
+interface Tried {
+  arrivals: number;
+  results: { policy: string; withSlo: number; missed: number; meanMs: number }[];
+}
+
 const functions = {
   strict: { memoryMiB: 2000, sloMs: 60_000 },
   bestEffort: { memoryMiB: 3000 },
@@ -46,6 +53,49 @@ if (!hasStandIn()) console.info('No stand-in for a GPU is built here: policies a
     caseMs,
   );
 });
+
+(hasStandIn() ? test : test.skip)(
+  'policies are tried on what has arrived, and on arrivals that are given',
+  async () => {
+    const flags = ['--gpus', 'sim:a100-40', '--stem-cells', 'false', '--set', 'gpu.policy=fcfs'];
+    const platform = await startPlatform({ flags });
+    try {
+      const { api } = platform;
+      const operator = new ApiClient(platform.url, platform.operatorAuth);
+      const gpu = { memoryMiB: 2000, sloMs: 60_000 };
+      await api.putAction('measured', sleeper, { annotations: { gpu } });
+      // The first run is a cold start, which tells nothing of the time alone.
+      for (let runs = 0; runs < 4; runs += 1) await api.record(await api.submit('measured', { ms: 50 }));
+      const tryPolicy = async (body: JsonObject): Promise<{ status: number; body: Tried }> =>
+        operator.request<Tried>('POST', '../gpu/policy/trials', body);
+      const { status, body } = await tryPolicy({ policy: 'exclusive', minutes: 10 });
+      expect(status).toBe(200);
+      expect(body).toMatchObject({ arrivals: 4, leftOut: 0, gpus: 1 });
+      expect(body.results.map(({ policy, withSlo, missed }) => [policy, withSlo, missed])).toEqual([
+        ['fcfs', 4, 0],
+        ['exclusive', 4, 0],
+      ]);
+      for (const { meanMs } of body.results) expect(meanMs).toBeGreaterThan(40);
+      const arrivals = [
+        { function: 'long', atMs: 0, soloMs: 1000, memoryMiB: 1000 },
+        { function: 'short', atMs: 1, soloMs: 10, memoryMiB: 1000 },
+        { function: 'next', atMs: 2, soloMs: 1000, memoryMiB: 1000 },
+      ];
+      const given = await tryPolicy({ policy: { base: 'fcfs', order: 'shortest-first' }, arrivals });
+      expect(given.body).toMatchObject({
+        arrivals: 3,
+        results: [{ policy: 'fcfs' }, { policy: 'fcfs order=shortest-first' }],
+      });
+      expect(await tryPolicy({ policy: 'nonsense' })).toMatchObject({
+        ...{ status: 400, body: { error: expect.stringContaining("there is no policy 'nonsense'") } },
+      });
+      expect((await api.request('POST', '../gpu/policy/trials', { policy: 'fcfs' })).status).toBe(403);
+    } finally {
+      await platform.stop();
+    }
+  },
+  caseMs,
+);
 
 test('a policy that there is not is told with those that there are', async () => {
   const data = await mkdtemp(join(tmpdir(), 'gpuwhisk-policies-'));

@@ -2,7 +2,7 @@ import type { Command } from '../command.js';
 import { explain } from './explain.js';
 import { listDevices } from './gpus.js';
 import { launchInstance, listInstances, reshareInstance, retireInstance } from './instances.js';
-import { showPolicy } from './policy.js';
+import { policy } from './policy.js';
 import { listQueue } from './queue.js';
 import { listFunctions, listQuotas } from './learned.js';
 import { top } from './top.js';
@@ -19,7 +19,16 @@ export const gpuCommands: Command[] = [
     run: top,
   },
   { name: 'queue', summary: 'list activations that wait for a GPU', flags: [], run: listQueue },
-  { name: 'policy', summary: 'show the policy in force and what it has learned', flags: [], run: showPolicy },
+  {
+    name: 'policy',
+    argsUsage: '[try NAME]',
+    summary: 'show the policy in force, or replay arrivals under another one beside it (operators)',
+    flags: [
+      { name: 'minutes', type: 'int', help: 'replay arrivals of the last `MINUTES` (default: 60)' },
+      { name: 'arrivals', type: 'string', help: 'replay the arrivals in `FILE`, a JSON list, instead' },
+    ],
+    run: policy,
+  },
   {
     name: 'explain',
     argsUsage: 'ACTIVATION_ID',

@@ -1,28 +1,92 @@
-import { wrapError } from '../../errors.js';
-import { asList, asMap, asNumber, asText, type JsonMap } from '../../json/json.js';
+import { argumentError, messageOf, wrapError } from '../../errors.js';
+import { readTextFile } from '../../files.js';
+import { asList, asMap, asNumber, asText, type Json, type JsonMap } from '../../json/json.js';
+import { parseJson } from '../../json/parse.js';
 import { stdout } from '../../terminal.js';
 import { checkArgs, type CommandContext } from '../command.js';
+import { table } from './format.js';
 
-/** `wsk gpu policy`. */
-export async function showPolicy({ args, client }: CommandContext): Promise<void> {
-  checkArgs(args, 0, 0, 'No arguments are required.');
-  let policy: JsonMap;
+/** `wsk gpu policy`, and `wsk gpu policy try NAME`. */
+export function policy(context: CommandContext): Promise<void> {
+  const [verb, ...args] = context.args;
+  if (verb === 'try') return tryPolicy({ ...context, args });
+  if (verb !== undefined)
+    throw argumentError("Invalid argument(s). 'try' and the name of a policy, or nothing is required.");
+  return showPolicy(context);
+}
+
+/** An object where it is one, else a name. */
+function choiceOf(text: string): Json {
+  if (!text.startsWith('{')) return text;
   try {
-    policy = asMap(await client.callRoute('GET', 'gpu/policy'));
+    return parseJson(text, { whole: true });
+  } catch {
+    throw argumentError(`Invalid argument(s). '${text}' is no JSON object.`);
+  }
+}
+
+function arrivalsIn(file: string): Json {
+  const text = readTextFile(file);
+  try {
+    return parseJson(text, { whole: true });
+  } catch (error) {
+    throw argumentError(`Unable to read the arrivals in '${file}': ${messageOf(error)}`);
+  }
+}
+
+async function tryPolicy({ args, client, flags }: CommandContext): Promise<void> {
+  checkArgs(args, 1, 1, 'The name of a policy is required.');
+  const body: JsonMap = new Map([['policy', choiceOf(args[0] ?? '')]]);
+  if (flags.given('minutes')) body.set('minutes', flags.int('minutes'));
+  if (flags.given('arrivals')) body.set('arrivals', arrivalsIn(flags.text('arrivals')));
+  let trial: JsonMap;
+  try {
+    trial = asMap(await client.callRoute('POST', 'gpu/policy/trials', body));
+  } catch (error) {
+    throw wrapError(error, 'Unable to try the policy');
+  }
+  const results = asList(trial.get('results')).map(asMap);
+  const row = (title: string, cell: (one: JsonMap) => string): string[] => [title, ...results.map(cell)];
+  const number = (field: string, digits: number) => (one: JsonMap) => asNumber(one.get(field)).toFixed(digits);
+  const rows = [
+    row('mean wait, ms', number('meanWaitMs', 1)),
+    row('P99 wait, ms', number('p99WaitMs', 1)),
+    row('mean time, ms', number('meanMs', 1)),
+    row('SLO missed', (one) => `${asNumber(one.get('missed'))} of ${asNumber(one.get('withSlo'))}`),
+    row('refused', number('refused', 0)),
+    row('GPU hours', number('gpuHours', 4)),
+  ];
+  const titles = ['', ...results.map((one) => asText(one.get('policy')))];
+  const { header, rows: lines } = table(titles, rows, titles.slice(1));
+  const left = asNumber(trial.get('leftOut'));
+  const leftOut = left === 0 ? '' : `; ${left} more left out, never measured or of several GPUs`;
+  stdout.print(`${asNumber(trial.get('arrivals'))} arrivals on ${asNumber(trial.get('gpus'))} GPUs${leftOut}\n`);
+  stdout.print(stdout.bold(header) + lines.join(''));
+  for (const one of results.filter((result) => result.has('problem'))) {
+    stdout.print(`${asText(one.get('policy'))} did not end: ${asText(one.get('problem'))}\n`);
+  }
+  stdout.print('Runs take what was learned of them, which favours policies that predict by the same.\n');
+}
+
+async function showPolicy({ args, client }: CommandContext): Promise<void> {
+  checkArgs(args, 0, 0, 'No arguments are required.');
+  let inForce: JsonMap;
+  try {
+    inForce = asMap(await client.callRoute('GET', 'gpu/policy'));
   } catch (error) {
     throw wrapError(error, 'Unable to obtain the policy');
   }
-  const decides = policy.get('decides') === true ? '' : ' (another controller decides now)';
-  line('policy', asText(policy.get('policy')) + decides);
-  line('admission', asText(policy.get('admission')));
-  const settings = asMap(policy.get('settings'));
-  for (const [stage, name] of asMap(policy.get('stages'))) {
+  const decides = inForce.get('decides') === true ? '' : ' (another controller decides now)';
+  line('policy', asText(inForce.get('policy')) + decides);
+  line('admission', asText(inForce.get('admission')));
+  const settings = asMap(inForce.get('settings'));
+  for (const [stage, name] of asMap(inForce.get('stages'))) {
     const own = [...asMap(settings.get(stage))].map(([setting, value]) => `${setting}=${asText(value)}`);
     line(stage, asText(name) + (own.length === 0 ? '' : `  ${own.join(' ')}`));
   }
-  const sets = asNumber(policy.get('sharedSets'));
-  line('learned', `${asNumber(policy.get('functions'))} functions, shares of ${sets} sets`);
-  for (const model of asList(policy.get('models')).map(asMap)) line('predictor', modelText(model));
+  const sets = asNumber(inForce.get('sharedSets'));
+  line('learned', `${asNumber(inForce.get('functions'))} functions, shares of ${sets} sets`);
+  for (const model of asList(inForce.get('models')).map(asMap)) line('predictor', modelText(model));
 }
 
 function modelText(model: JsonMap): string {

@@ -216,6 +216,47 @@ export const gpuSchemas = {
       'Predictors that were learned, and the capacity model where none was',
     ),
   }),
+  GpuPolicyTrial: object(
+    {
+      policy: { description: "Name of a policy, or an object that starts from one as in 'gpu.policy'" },
+      minutes: whole('Arrivals of the last so many minutes, 1 to 60; 60 where absent'),
+      arrivals: list(
+        object(
+          {
+            function: text('Name'),
+            atMs: { type: 'number', description: 'When it arrives, ms' },
+            soloMs: { type: 'number', description: 'Time alone on a whole GPU, ms' },
+            memoryMiB: { type: 'number', description: 'Device memory, MiB' },
+            sloMs: { type: 'number', description: 'From arrival to result, ms; absent: best effort' },
+            startMs: { type: 'number', description: 'Cold start, ms; 0 where absent' },
+            smUtil: { type: 'number', description: 'Part of the SMs that it uses alone, 0 to 1; 1 where absent' },
+          },
+          ['function', 'atMs', 'soloMs', 'memoryMiB'],
+        ),
+        'These instead of the recorded ones',
+      ),
+    },
+    ['policy'],
+  ),
+  GpuPolicyTrialResult: object({
+    arrivals: whole('Arrivals that were replayed'),
+    leftOut: whole('Arrivals of functions that were never measured, or that need several GPUs'),
+    gpus: whole('GPUs, or MIG instances, of the replay'),
+    results: list(
+      object({
+        policy: text('Its name, with what is changed of it'),
+        meanWaitMs: { type: 'number', description: 'From arrival to start, ms' },
+        p99WaitMs: { type: 'number', description: 'The 99th percentile of that' },
+        meanMs: { type: 'number', description: 'From arrival to result, ms' },
+        missed: whole('Arrivals with an SLO that missed it'),
+        withSlo: whole('Arrivals with an SLO'),
+        refused: whole('Arrivals that were refused'),
+        gpuHours: { type: 'number', description: 'Hours in which a GPU held something' },
+        problem: text('Why the replay did not end'),
+      }),
+      'The policy in force, then the one that was tried',
+    ),
+  }),
   GpuRejection: object({
     what: text('A device, a slice or a node'),
     reason: text('Why it was not chosen'),

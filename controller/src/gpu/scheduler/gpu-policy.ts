@@ -17,6 +17,9 @@ import { guarded, savedView } from '@gpuwhisk/gpu/policies/guarded';
 import { compositionOf, makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
 import { RunLog } from '@gpuwhisk/gpu/profile/run-log';
+import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
+import { encodeModel } from '@gpuwhisk/gpu/predict/model-codec';
+import type { Arrival } from './arrival-log.js';
 import { Arrivals } from './arrivals.js';
 import type { GpuPlacer } from './gpu-placer.js';
 import { Feedback } from '../learning/feedback.js';
@@ -42,6 +45,16 @@ export interface PolicyDecision {
   /** Ids of those who go on to wait, the next one first; and what each was not put on, and why. */
   order: readonly string[];
   rejected: readonly TaskRejection[];
+}
+
+/** An activation whose task is to be made. */
+interface Asked extends Pick<WaitingActivation, 'need' | 'request' | 'sloMs'> {
+  activationId: string;
+  version: string;
+}
+
+function idOf({ message: { activationId, action } }: WaitingActivation): Pick<Asked, 'activationId' | 'version'> {
+  return { activationId, version: action.version ?? '' };
 }
 
 /** A healthy GPU, or MIG instance, and whether nobody runs there; samples, which give way to everybody, do not count. */
@@ -113,7 +126,8 @@ export class GpuPolicy {
       const arrivedAt = this.arrivals.of(one, at, nowMs);
       const { refusedAtMs } = one;
       const allowed = refusedAtMs.size > 0 && new Set(placer.accounts(refusedAtMs).map(({ id }) => id));
-      return { ...this.taskOf(one, arrivedAt), ...(allowed && { allowed }) };
+      const task = this.taskOf({ ...one, ...idOf(one) }, arrivedAt);
+      return { ...task, request: one.request, ...(allowed && { allowed }) };
     });
     let seen: GpuState[] | undefined;
     const gpus = (): GpuState[] => (seen ??= this.seenPlaces(at).map(({ gpu }) => gpu));
@@ -175,6 +189,18 @@ export class GpuPolicy {
     return { request, choice };
   }
 
+  /** Arrivals as tasks, with what is known of their functions by now, and the healthy GPUs, to try policies on. */
+  trialOf(arrivals: readonly Arrival[]): Pick<PolicyTrial, 'tasks' | 'places' | 'models'> {
+    const { learned, clock } = this.parts;
+    return {
+      tasks: arrivals.map((one) => this.taskOf({ ...one, sloMs: one.need.sloMs }, one.at)),
+      places: this.seenPlaces(clock.now()).map(({ gpu: { id, node, type, mode, memoryMiB } }) => ({
+        ...{ id, node, type, mode, memoryMiB },
+      })),
+      models: learned.predictors.list().map(encodeModel),
+    };
+  }
+
   /** The GPUs that samples could be measured on; none where the policy goes by nothing that is measured. */
   sampledPlaces(): SampledPlace[] {
     if (!this.takesSamples) return [];
@@ -224,24 +250,20 @@ export class GpuPolicy {
     );
   }
 
-  private taskOf({ message, need, request, sloMs }: WaitingActivation, arrivedAt: number): Task {
-    const identity = {
-      ...{ function: request.action, version: message.action.version ?? '', batch: need.batch },
-      arrivedAt,
-    };
+  private taskOf({ activationId, version, need, request, sloMs }: Asked, arrivedAt: number): Task {
+    const identity = { function: request.action, version, batch: need.batch, arrivedAt };
     // Instances of a batch are joined by requests of the very same share.
     const isFixed = need.mpsPercent !== undefined || need.smLimit !== undefined || need.batch > 1;
     const { features: seen, ...times } = this.parts.learned.profiles.of(identity);
     const features = featuresOf(seen, need.features);
     return {
-      ...{ id: message.activationId, ...identity, namespace: request.namespace, gpus: need.gpus },
+      ...{ id: activationId, ...identity, namespace: request.namespace, gpus: need.gpus },
       ...{ memoryMiB: need.memoryMiB, class: need.class, isolation: request.isolation },
       ...(sloMs !== undefined && { sloMs }),
       ...(isFixed && { share: shareOf(need).smLimit }),
       ...(need.maxShareClass !== undefined && { maxShare: need.maxShareClass / 100 }),
       ...times,
       ...(features !== undefined && { features }),
-      request,
     };
   }
 

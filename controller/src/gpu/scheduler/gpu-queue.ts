@@ -23,7 +23,10 @@ export interface WaitingActivation {
 }
 
 /** What an activation asks of a device. */
-export function requestOf({ action, user }: ActivationMessage, need: GpuNeed): PlacementRequest {
+export function requestOf(
+  { action, user }: Pick<ActivationMessage, 'action' | 'user'>,
+  need: GpuNeed,
+): PlacementRequest {
   return {
     action: `/${action.path}/${action.name}`,
     namespace: user.namespace.name,

@@ -13,12 +13,14 @@ import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messag
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { compositionOf } from '@gpuwhisk/gpu/policies/make-policy';
 import { shareAt } from '@gpuwhisk/gpu/place/request-of';
+import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import { capacityProblem } from '@gpuwhisk/gpu/view/places';
 import type { SchedulingEvent } from '@gpuwhisk/gpu/view/view';
 import { gpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import { isCopyOf } from '../handover/gpu-fence.js';
 import type { Launch, SampleRun } from '../../invoke/invoke-service.js';
+import { ArrivalLog } from './arrival-log.js';
 import { GpuEvents } from './gpu-events.js';
 import type { GpuHandover } from '../handover/gpu-handover.js';
 import { GpuIntake } from '../handover/gpu-intake.js';
@@ -64,6 +66,7 @@ const lookMs = 250;
  */
 export class GpuScheduler {
   private readonly queue = new GpuQueue();
+  private readonly arrivals = new ArrivalLog();
   private readonly placer: GpuPlacer;
   private readonly policy: GpuPolicy;
   private readonly topic: string;
@@ -151,6 +154,11 @@ export class GpuScheduler {
     return this.placer.reserved;
   }
 
+  /** What to try policies on: the arrivals since `sinceMs` (epoch) that this controller had to place, and its GPUs. */
+  trialSince(sinceMs: number): Pick<PolicyTrial, 'tasks' | 'places' | 'models'> {
+    return this.policy.trialOf(this.arrivals.since(sinceMs));
+  }
+
   /** Those who wait, in the order of their turn. */
   queued(): GpuQueued[] {
     return this.queue.described(this.dependencies.clock.monotonicMs());
@@ -177,7 +185,10 @@ export class GpuScheduler {
     // Those who wait have their turn first, and most policies look at all who come together.
     const isFree = this.queue.size === 0 && this.policy.takesAsTheyCome && this.placer.isEntitled;
     const { sent, rejected } = isFree ? this.passes.sendAtOnce(message, need) : { sent: undefined, rejected: [] };
-    if (sent !== undefined) return sent;
+    if (sent !== undefined) {
+      this.arrivals.add(message, need);
+      return sent;
+    }
     const unplaced: UnplacedMessage = { activation: message };
     const receipt = this.dependencies.bus.send(this.topic, unplaced as unknown as JsonObject);
     this.placer.note(message, { rejected }, this.queue.size === 0 ? 'it waits' : 'it waits behind others');
@@ -283,6 +294,7 @@ export class GpuScheduler {
       this.metrics.decided('returned');
       this.placer.note(message, { rejected: [] }, `its agent refused: ${refused}`);
     }
+    if (refused === undefined && placement === undefined) this.arrivals.add(message, need);
     this.queue.add(waiting);
     if (waiting.refusals.length > maxAgain)
       this.refuser.refuse(waiting, gpuRefused(waiting.refusals.length, refused ?? ''));
