@@ -173,7 +173,7 @@ export const gpuDesiredTable = 'gpuDesired';
 /** Request and limit that an instance is to have, fractions of the SMs: request ≤ limit ≤ its class. */
 export type DesiredShare = Pick<Share, 'smRequest' | 'smLimit'>;
 
-/** The desired state of a node's instances; its agent reconciles with it. */
+/** The desired state of a node's instances and devices; its agent reconciles with it. */
 export interface GpuDesired {
   /** Of the decider's lease: a row of an older one than the agent has heard of does not count. */
   epoch: number;
@@ -181,6 +181,8 @@ export interface GpuDesired {
   retire: string[];
   /** By container, where its enforcer can move shares. */
   shares: Record<string, DesiredShare>;
+  /** By device, the profiles of its MIG instances: `3g.20gb`; none: it is not cut. */
+  geometry: Record<string, string[]>;
 }
 
 /** How long a row lasts whose agent does not write it again, ms. */

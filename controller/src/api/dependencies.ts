@@ -59,7 +59,7 @@ export interface ControllerDependencies {
   /** Processes on them that are no functions. */
   gpuWorkloads: GpuWorkloads;
   gpuWishes: GpuWishes;
-  gpuDesired: Pick<GpuDesired, 'retire' | 'reshare'>;
+  gpuDesired: Pick<GpuDesired, 'retire' | 'reshare' | 'cut'>;
   /** What waits for a GPU at this controller, and what was decided here. */
   gpuScheduler: Pick<GpuScheduler, 'queued' | 'decisions' | 'decides' | 'trialSince'>;
   /** What was learned of functions on GPUs. */

@@ -1,6 +1,12 @@
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
-import { instanceNotChanged, instanceNotLaunched, malformedContent, noSuchInstance } from '@gpuwhisk/common/errors';
+import {
+  instanceNotChanged,
+  instanceNotLaunched,
+  malformedContent,
+  noSuchDevice,
+  noSuchInstance,
+} from '@gpuwhisk/common/errors';
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { DesiredShare, Resident } from '@gpuwhisk/common/gpu';
 import { isJsonObject } from '@gpuwhisk/common/json';
@@ -14,7 +20,7 @@ import type { ApiContext } from './dependencies.js';
 import { errorResponses, pathParameters } from './descriptions.js';
 import { acceptedAnswer, checkInvocable } from './invocation.js';
 import { apiRoot, pathParameter } from './route.js';
-import type { Route, ViewerCall } from './route.js';
+import type { IdentifiedCall, Route, ViewerCall } from './route.js';
 
 const maxBodyBytes = 16 * 1024;
 
@@ -97,6 +103,31 @@ function instanceOf({ gpuTable }: ApiContext, call: ViewerCall): { invoker: stri
   throw noSuchInstance(container);
 }
 
+const maxSlices = 7;
+const profileName = /^[1-9]\d*g\.[1-9]\d*gb(\+[a-z0-9.]+)?$/;
+
+/** Throws ApiError (400). */
+function readGeometry(body: unknown): string[] {
+  const { profiles, ...rest } = isJsonObject(body) ? body : {};
+  const isName = (one: unknown): boolean => typeof one === 'string' && profileName.test(one);
+  if (
+    !Array.isArray(profiles) ||
+    profiles.length > maxSlices ||
+    !profiles.every(isName) ||
+    Object.keys(rest).length > 0
+  ) {
+    throw malformedContent(`'profiles' must be a list of up to ${maxSlices} profiles like '3g.20gb', and nothing else`);
+  }
+  return profiles as string[];
+}
+
+/** Throws ApiError (404). */
+function nodeOf({ gpuTable }: ApiContext, uuid: string): string {
+  const node = gpuTable.nodes().find(({ devices }) => devices.some((device) => device.uuid === uuid));
+  if (node === undefined) throw noSuchDevice(uuid);
+  return node.invoker;
+}
+
 /** Throws ApiError (503) where another controller decides. */
 async function asDecider(work: Promise<void>): Promise<void> {
   try {
@@ -106,7 +137,7 @@ async function asDecider(work: Promise<void>): Promise<void> {
   }
 }
 
-/** Instances of functions on GPUs. */
+/** Instances of functions on GPUs, and the slices that they run in. */
 export function gpuInstanceRoutes(context: ApiContext): Route[] {
   const shared = { access: 'viewer', tag: 'GPUs' } as const;
   const all = { ...shared, path: `${apiRoot}/gpu/instances` };
@@ -157,6 +188,26 @@ export function gpuInstanceRoutes(context: ApiContext): Route[] {
         const { container } = resident;
         await asDecider(context.gpuDesired.retire(invoker, container));
         return jsonAnswer({ container, running: resident.activations.length });
+      },
+    },
+    {
+      ...shared,
+      access: 'operator',
+      method: 'PUT',
+      path: `${apiRoot}/gpu/devices/{uuid}/slices`,
+      parameters: pathParameters({ uuid: 'UUID of the device' }),
+      operationId: 'cutGpu',
+      summary: 'Cut a device into MIG instances, once nothing runs on those that go (operators)',
+      body: { schema: 'GpuGeometry', required: true },
+      responses: {
+        200: { description: 'What is wanted of the device now', schema: 'GpuGeometry' },
+        ...errorResponses(400, 401, 403, 404, 500, 503),
+      },
+      handle: async (call: IdentifiedCall) => {
+        const profiles = readGeometry(await readPutBody(call.request, maxBodyBytes));
+        const uuid = pathParameter(call, 'uuid');
+        await asDecider(context.gpuDesired.cut(nodeOf(context, uuid), uuid, profiles));
+        return jsonAnswer({ profiles });
       },
     },
   ];

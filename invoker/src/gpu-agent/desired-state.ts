@@ -2,27 +2,32 @@ import type { DesiredShare, GpuDesired } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Container } from '../containers/container-factory.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
+import type { Geometry } from './geometry.js';
 import type { GpuContainer, Residents } from './residents.js';
 
 /** Dependencies of a DesiredState. */
 export interface DesiredStateParts {
   residents: Residents;
   enforcer: Pick<ShareEnforcer, 'adjusts'>;
+  geometry: Pick<Geometry, 'set'>;
   /** Destroys a container. */
   end(container: Container): void;
 }
 
-/** Brings the instances of this node to what the deciding controller wants of them, as far as they are there. */
+const nothing = { retire: [], shares: {}, geometry: {} };
+
+/** Brings the instances and devices of this node to what the deciding controller wants of them, as far as they are there. */
 export class DesiredState {
-  private desired: GpuDesired = { epoch: 0, retire: [], shares: {} };
+  private desired: GpuDesired = { ...nothing, epoch: 0 };
 
   constructor(private readonly parts: DesiredStateParts) {}
 
   /** The row of this node has come, or is gone. A row of an epoch before `epoch` changes nothing. */
   set(row: JsonValue | undefined, epoch: number): void {
-    const desired = (row ?? { epoch, retire: [], shares: {} }) as unknown as GpuDesired;
+    const desired = (row ?? { ...nothing, epoch }) as unknown as GpuDesired;
     if (desired.epoch < epoch) return;
     this.desired = desired;
+    this.parts.geometry.set(desired.geometry);
     this.reconcile();
   }
 

@@ -20,6 +20,7 @@ import { DeviceLedger } from './device-ledger.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { GpuDesk, GpuUser } from './gpu-desk.js';
+import { Geometry } from './geometry.js';
 import { Healer } from './healer.js';
 import type { Ending } from './healer.js';
 import type { HostProcesses } from './host/host-processes.js';
@@ -72,6 +73,7 @@ export class GpuAgent implements GpuDesk {
   private readonly workloads: EndedWorkloads;
   private readonly row: NodeRow;
   private readonly moves: ShareMoves;
+  private readonly geometry: Geometry;
   private readonly desired: DesiredState;
   private readonly ceilings: ShareCeilings;
   private readonly launches: LaunchNotes;
@@ -97,11 +99,14 @@ export class GpuAgent implements GpuDesk {
     const end = (container: Container): void => this.hands.end(container);
     this.healer = new Healer({ inventory, residents, enforcer, blame, clock, logger, end });
     const { healer } = this;
+    const refresh = (): Promise<void> => this.refresh();
+    this.geometry = new Geometry({ ...options, inventory, residents, healer, refresh });
     this.workloads = new EndedWorkloads(options);
     const clients = new ContainerClients(enforcer, processes);
     this.launches = new LaunchNotes({ enforcer, residents, clients, healer, clock, logger });
     this.moves = new ShareMoves({ enforcer, residents, clients, logger });
-    this.desired = new DesiredState({ residents, enforcer, end });
+    const { geometry } = this;
+    this.desired = new DesiredState({ residents, enforcer, geometry, end });
     const ceilings = (this.ceilings = new ShareCeilings({ ...options, inventory, residents }));
     this.row = new NodeRow(options, () => this.rowNow());
     this.spending = new Spending(options.state, clock);
@@ -201,6 +206,7 @@ export class GpuAgent implements GpuDesk {
     const one = this.residents.ended(user);
     if (one?.users.size === 0) this.spending.count(one);
     this.desired.reconcile();
+    this.geometry.reconcile();
     this.row.writeSoon();
   }
 
@@ -300,6 +306,8 @@ export class GpuAgent implements GpuDesk {
     this.statuses = await this.sampler.look();
     await this.workloads.look();
     await this.ceilings.look();
+    this.desired.reconcile();
+    this.geometry.reconcile();
     await this.moves.look();
     await this.launches.look(this.statuses);
     await this.spending.tell(this.residents.all());

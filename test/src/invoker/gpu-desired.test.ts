@@ -9,7 +9,7 @@ const placed = (): Placement => placementOf(1000, { share });
 const withTokens = (): Promise<GpuHarness> => GpuHarness.open((harness) => (harness.adjusts = true));
 
 async function want(harness: GpuHarness, desired: Partial<GpuDesired>, invoker = 'invoker0'): Promise<void> {
-  const row = { epoch: 1, retire: [], shares: {}, ...desired };
+  const row = { epoch: 1, retire: [], shares: {}, geometry: {}, ...desired };
   await harness.state.setRow(gpuDesiredTable, invoker, row);
 }
 

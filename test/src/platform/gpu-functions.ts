@@ -159,6 +159,7 @@ export interface ShownDevice extends Omit<DeviceStatus, 'processes'> {
   }[];
   workloads: (GpuProcess & { origin: string })[];
   mode: string;
+  slices: { uuid: string; profile: string }[];
 }
 
 /** The devices of a platform, as an operator sees them. */

@@ -1,4 +1,5 @@
 import type { Command } from '../command.js';
+import { cutDevice } from './cut.js';
 import { explain } from './explain.js';
 import { listDevices } from './gpus.js';
 import { launchInstance, listInstances, reshareInstance, retireInstance } from './instances.js';
@@ -75,6 +76,13 @@ export const gpuCommands: Command[] = [
       { name: 'request', type: 'string', help: 'the `FRACTION` that it has whenever it asks (default: the limit)' },
     ],
     run: reshareInstance,
+  },
+  {
+    name: 'cut',
+    argsUsage: 'UUID [PROFILE,PROFILE...]',
+    summary: 'cut a GPU into MIG instances, or make it whole, once nothing runs on what goes (operators)',
+    flags: [],
+    run: cutDevice,
   },
   {
     name: 'cordon',

@@ -112,6 +112,10 @@ export const gpuSchemas = {
     },
     ['smRequest', 'smLimit'],
   ),
+  GpuGeometry: object(
+    { profiles: list({ type: 'string' }, "Profiles of its MIG instances, '3g.20gb'; none: the device is not cut") },
+    ['profiles'],
+  ),
   GpuWish: object(
     {
       wish: text('cordon: no new work; drain: nor anything on it once what runs has ended; uncordon: work again'),

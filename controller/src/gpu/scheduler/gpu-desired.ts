@@ -12,8 +12,10 @@ export interface GpuDesiredDependencies {
   logger: Logger;
 }
 
+type Wanted = Omit<DesiredRow, 'epoch'>;
+
 /**
- * The desired state of each node's instances: which are to end, and which shares they are to have. The agents reconcile with
+ * The desired state of each node: which instances are to end, which shares they are to have, how devices are to be cut. The agents reconcile with
  * it whenever they look, so that a lost message or a restart of either side changes nothing. Only the controller that
  * decides writes it.
  */
@@ -29,15 +31,22 @@ export class GpuDesired {
   /** Has an instance end as soon as nothing runs in it. Rejects with Error where another controller decides. */
   async retire(invoker: string, container: string): Promise<void> {
     await this.takeOver();
-    const { retire, shares } = this.rowOf(invoker);
-    await this.set(invoker, { retire: [...new Set([...retire, container])], shares });
+    const row = this.rowOf(invoker);
+    await this.set(invoker, { ...row, retire: [...new Set([...row.retire, container])] });
   }
 
   /** Moves the request and limit of an instance, below its class. Rejects with Error where another controller decides. */
   async reshare(invoker: string, container: string, share: DesiredShare): Promise<void> {
     await this.takeOver();
-    const { retire, shares } = this.rowOf(invoker);
-    await this.set(invoker, { retire, shares: { ...shares, [container]: share } });
+    const row = this.rowOf(invoker);
+    await this.set(invoker, { ...row, shares: { ...row.shares, [container]: share } });
+  }
+
+  /** Has a device cut into MIG instances of these profiles; none: it is whole. Rejects as `retire` does. */
+  async cut(invoker: string, device: string, profiles: readonly string[]): Promise<void> {
+    await this.takeOver();
+    const row = this.rowOf(invoker);
+    await this.set(invoker, { ...row, geometry: { ...row.geometry, [device]: [...profiles] } });
   }
 
   /** An agent has told what is there: of instances that are gone nothing is desired any more. */
@@ -49,7 +58,7 @@ export class GpuDesired {
     const shares = Object.fromEntries(Object.entries(row.shares).filter(([container]) => there.has(container)));
     const isSame = retire.length === row.retire.length && Object.keys(shares).length === Object.keys(row.shares).length;
     if (isSame || this.dependencies.lease.epoch !== this.epoch) return;
-    this.set(invoker, { retire, shares }).catch((error: unknown) =>
+    this.set(invoker, { ...row, retire, shares }).catch((error: unknown) =>
       this.dependencies.logger.warn(
         { invoker, error: String(error) },
         'the desired state of a node could not be written',
@@ -67,15 +76,15 @@ export class GpuDesired {
     this.epoch = epoch;
   }
 
-  private rowOf(invoker: string): Pick<DesiredRow, 'retire' | 'shares'> {
-    return this.rows.get(invoker) ?? { retire: [], shares: {} };
+  private rowOf(invoker: string): Wanted {
+    return this.rows.get(invoker) ?? { retire: [], shares: {}, geometry: {} };
   }
 
-  private set(invoker: string, { retire, shares }: Pick<DesiredRow, 'retire' | 'shares'>): Promise<void> {
+  private set(invoker: string, wanted: Wanted): Promise<void> {
     const { state, lease } = this.dependencies;
     const { epoch } = lease;
     if (epoch === undefined) return Promise.reject(new Error('another controller decides'));
-    const row: DesiredRow = { epoch, retire, shares };
+    const row: DesiredRow = { ...wanted, epoch };
     this.rows.set(invoker, row);
     const before = this.writing.get(invoker) ?? Promise.resolve();
     const written = before

@@ -1,0 +1,123 @@
+import type { Device } from '@gpuwhisk/common/gpu';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { cutDevice } from './cut-device.js';
+import type { Cut } from './cut-device.js';
+import type { GpuDriver } from './drivers/gpu-driver.js';
+import type { ShareEnforcer } from './enforcers/share-enforcer.js';
+import type { Healer } from './healer.js';
+import type { Inventory } from './inventory.js';
+import type { Residents } from './residents.js';
+
+/** Dependencies of a Geometry. */
+export interface GeometryParts {
+  driver: GpuDriver;
+  enforcer: ShareEnforcer;
+  inventory: Inventory;
+  residents: Residents;
+  healer: Pick<Healer, 'end'>;
+  clock: Clock;
+  logger: Logger;
+  /** Looks the devices up again, after one was cut. */
+  refresh(): Promise<void>;
+}
+
+/** Keeps new work off a device while it is cut. */
+const beingCut = 'it is being cut into other slices';
+/** How long processes of other users may keep a slice from being removed, ms. */
+const idleWithinMs = 5000;
+/** A geometry is tried so often, at so many ms between two tries, until another one is wanted. */
+const maxTries = 3;
+const tryAgainMs = 10_000;
+
+interface Wanted {
+  /** Profiles: `3g.20gb`; none: the device is whole. */
+  profiles: readonly string[];
+  tries: number;
+  /** Not before then, monotonic ms. */
+  notBeforeMs: number;
+}
+
+/** Cuts devices by MIG as the deciding controller wants: no new work, what runs ends, the cut, work again. */
+export class Geometry {
+  private readonly wanted = new Map<string, Wanted>();
+  private readonly cutting = new Set<string>();
+
+  constructor(private readonly parts: GeometryParts) {}
+
+  /** Sets what is wanted, by device; what is no longer wanted stays as it is. */
+  set(geometry: Readonly<Record<string, readonly string[]>>): void {
+    for (const [uuid, profiles] of Object.entries(geometry)) {
+      const known = this.wanted.get(uuid);
+      if (known !== undefined && known.profiles.join() === profiles.join()) continue;
+      this.wanted.set(uuid, { profiles, tries: 0, notBeforeMs: -Infinity });
+    }
+    for (const uuid of this.wanted.keys()) {
+      if (geometry[uuid] !== undefined) continue;
+      this.wanted.delete(uuid);
+      if (!this.cutting.has(uuid)) this.parts.inventory.setTrouble(uuid, beingCut, false);
+    }
+    this.reconcile();
+  }
+
+  /** Cuts what can be cut now. */
+  reconcile(): void {
+    const { inventory, clock } = this.parts;
+    for (const [uuid, wanted] of this.wanted) {
+      const device = inventory.find(uuid);
+      if (device === undefined || this.cutting.has(uuid) || wanted.tries >= maxTries) continue;
+      if (clock.monotonicMs() < wanted.notBeforeMs) continue;
+      const cut = cutTo(device, wanted.profiles);
+      if (cut === undefined) inventory.setTrouble(uuid, beingCut, false);
+      else if (this.isFree(device, cut)) void this.cut(device, wanted, cut);
+    }
+  }
+
+  /** Whether nothing is on what goes; idle instances end, and new work is kept off until the device is cut. */
+  private isFree({ uuid, mode }: Device, { remove }: Cut): boolean {
+    const { inventory, residents, healer } = this.parts;
+    inventory.setTrouble(uuid, beingCut, true);
+    const places = mode === 'mig' ? remove : [uuid];
+    const there = places.flatMap((place) => residents.at(place));
+    for (const one of there) {
+      if (one.users.size > 0 || one.ending) continue;
+      healer.end(one, { text: 'Its GPU is being cut into other slices.', byAction: false });
+    }
+    return there.length === 0 && places.every((place) => residents.awaited(place, '').length === 0);
+  }
+
+  private async cut({ uuid, mode }: Device, wanted: Wanted, cut: Cut): Promise<void> {
+    const { driver, enforcer, inventory, clock, logger, refresh } = this.parts;
+    this.cutting.add(uuid);
+    try {
+      if (mode !== 'mig') {
+        await enforcer.shut(uuid);
+        await driver.setMig(uuid, true);
+      }
+      await cutDevice({ driver, enforcer, clock }, uuid, cut, idleWithinMs);
+      if (wanted.profiles.length === 0) await driver.setMig(uuid, false);
+      logger.info({ device: uuid, profiles: wanted.profiles }, 'a GPU was cut');
+    } catch (error) {
+      wanted.tries += 1;
+      wanted.notBeforeMs = clock.monotonicMs() + tryAgainMs;
+      const what = { device: uuid, profiles: wanted.profiles, error: String(error), tries: wanted.tries };
+      logger.error(what, 'a GPU could not be cut as wanted');
+    }
+    await refresh();
+    this.cutting.delete(uuid);
+    inventory.setTrouble(uuid, beingCut, false);
+  }
+}
+
+/** What makes a device's slices those of `profiles`; undefined if they are. Slices that fit stay, with what runs in them. */
+export function cutTo({ mode, slices }: Pick<Device, 'mode' | 'slices'>, profiles: readonly string[]): Cut | undefined {
+  const add = [...profiles];
+  const remove: string[] = [];
+  for (const { uuid, profile } of mode === 'mig' ? slices : []) {
+    const at = add.indexOf(profile);
+    if (at < 0) remove.push(uuid);
+    else add.splice(at, 1);
+  }
+  const isOther = (mode === 'mig') !== profiles.length > 0;
+  return remove.length === 0 && add.length === 0 && !isOther ? undefined : { remove, add };
+}
