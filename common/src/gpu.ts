@@ -177,8 +177,8 @@ export type DesiredShare = Pick<Share, 'smRequest' | 'smLimit'>;
 export interface GpuDesired {
   /** Of the decider's lease: a row of an older one than the agent has heard of does not count. */
   epoch: number;
-  /** Containers that end as soon as nothing runs in them. */
-  retire: string[];
+  /** Containers that end as soon as nothing runs in them; what runs for so many ms from now on is stopped, null: it is not. */
+  retire: Record<string, number | null>;
   /** By container, where its enforcer can move shares. */
   shares: Record<string, DesiredShare>;
   /** By device, the profiles of its MIG instances: `3g.20gb`; none: it is not cut. */

@@ -4,6 +4,7 @@ import {
   instanceNotChanged,
   instanceNotLaunched,
   malformedContent,
+  malformedQuery,
   noSuchDevice,
   noSuchInstance,
 } from '@gpuwhisk/common/errors';
@@ -103,6 +104,18 @@ function instanceOf({ gpuTable }: ApiContext, call: ViewerCall): { invoker: stri
   throw noSuchInstance(container);
 }
 
+const maxGraceMs = 3_600_000;
+
+/** Throws ApiError (400). */
+function graceOf({ query }: ViewerCall): number | undefined {
+  const text = query.get('graceMs');
+  if (text === null) return undefined;
+  const graceMs = /^\d{1,7}$/.test(text) ? Number(text) : Infinity;
+  if (graceMs > maxGraceMs)
+    throw malformedQuery('graceMs', `graceMs must be a number of milliseconds up to ${maxGraceMs}.`);
+  return graceMs;
+}
+
 const maxSlices = 7;
 const profileName = /^[1-9]\d*g\.[1-9]\d*gb(\+[a-z0-9.]+)?$/;
 
@@ -182,11 +195,18 @@ export function gpuInstanceRoutes(context: ApiContext): Route[] {
       method: 'DELETE',
       operationId: 'retireGpuInstance',
       summary: 'End an instance as soon as nothing runs in it',
-      responses: { 200: { description: 'It ends' }, ...errorResponses(401, 404, 500, 503) },
+      parameters: [
+        ...one.parameters,
+        {
+          ...{ name: 'graceMs', in: 'query', type: 'integer' },
+          description: 'Stop what runs in it after so many ms; an idempotent action runs again elsewhere',
+        },
+      ],
+      responses: { 200: { description: 'It ends' }, ...errorResponses(400, 401, 404, 500, 503) },
       handle: async (call: ViewerCall) => {
         const { invoker, resident } = instanceOf(context, call);
         const { container } = resident;
-        await asDecider(context.gpuDesired.retire(invoker, container));
+        await asDecider(context.gpuDesired.retire(invoker, container, graceOf(call)));
         return jsonAnswer({ container, running: resident.activations.length });
       },
     },

@@ -1,5 +1,6 @@
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
+import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type {
   Container,
@@ -237,7 +238,7 @@ export class ActivationRun implements PoolJob {
       : container.run(batchOf([request, ...further]), batchLimits(limits));
     const outcome = await call.outcome;
     if (outcome.type === 'unavailable') return retryElsewhere(all);
-    if (this.cutShort(outcome)) return 'discard';
+    if (this.cutShort(outcome) || this.runsAgain(container, outcome, all)) return 'discard';
     const outcomes = alone ? [outcome] : outcomesOf(outcome, all.length, limits);
     let kept = outcome.type === 'result' || outcome.type === 'oversize';
     const ends = all.map(({ run }, at) => {
@@ -271,7 +272,7 @@ export class ActivationRun implements PoolJob {
     const outcome = await call.outcome;
     const load: Load = { initMs: Math.round(clock.monotonicMs() - beganMs), start: member.origin };
     if (outcome.type === 'unavailable') return retryElsewhere(all);
-    if (this.cutShort(outcome)) return 'discard';
+    if (this.cutShort(outcome) || this.runsAgain(container, outcome, all)) return 'discard';
     if (outcome.type !== 'ok') {
       const response = this.endedByAgent(container, outcome) ?? initResponse(outcome, this.action.limits.timeout);
       const timedOut = outcome.type === 'timeout';
@@ -308,6 +309,14 @@ export class ActivationRun implements PoolJob {
     const ending = outcome.type === 'lost' ? this.context.gpu?.endingOf(id) : undefined;
     if (ending === undefined) return undefined;
     return ending.byAction ? developerError(ending.text) : whiskError(ending.text);
+  }
+
+  /** Whether a preempted run was given back, with all that ran as one, to run elsewhere. */
+  private runsAgain({ id }: Container, outcome: Outcome, all: readonly Prepared[]): boolean {
+    const ending = outcome.type === 'lost' ? this.context.gpu?.endingOf(id) : undefined;
+    if (ending?.again !== true || parameterValue(this.action.annotations, 'idempotent') !== true) return false;
+    for (const { run } of all) run.end.giveBack(ending.text);
+    return true;
   }
 
   /** What can be unloaded is of use. A function that a runtime has yet to end must not keep a GPU that others get meanwhile. */

@@ -1,6 +1,8 @@
 import type { DesiredShare, GpuDesired } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container } from '../containers/container-factory.js';
+import type { Ending, Healer } from './healer.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { Geometry } from './geometry.js';
 import type { GpuContainer, Residents } from './residents.js';
@@ -10,15 +12,20 @@ export interface DesiredStateParts {
   residents: Residents;
   enforcer: Pick<ShareEnforcer, 'adjusts'>;
   geometry: Pick<Geometry, 'set'>;
+  healer: Pick<Healer, 'end'>;
   /** Destroys a container. */
   end(container: Container): void;
+  clock: Clock;
 }
 
-const nothing = { retire: [], shares: {}, geometry: {} };
+const nothing = { retire: {}, shares: {}, geometry: {} };
 
 /** Brings the instances and devices of this node to what the deciding controller wants of them, as far as they are there. */
 export class DesiredState {
   private desired: GpuDesired = { ...nothing, epoch: 0 };
+
+  /** When runs of containers are stopped, monotonic ms. */
+  private readonly stopMs = new Map<string, number>();
 
   constructor(private readonly parts: DesiredStateParts) {}
 
@@ -33,12 +40,14 @@ export class DesiredState {
 
   /** Ends instances that are to end and run nothing, and sets the shares of the others. */
   reconcile(): void {
-    const { residents, enforcer, end } = this.parts;
-    for (const id of this.desired.retire) {
+    const { residents, enforcer, healer, end } = this.parts;
+    for (const [id, graceMs] of Object.entries(this.desired.retire)) {
       const one = residents.get(id);
-      if (one === undefined || one.ending || one.users.size > 0) continue;
-      one.ending = true;
-      end(one.container);
+      if (one === undefined || one.ending) continue;
+      if (one.users.size === 0) {
+        one.ending = true;
+        end(one.container);
+      } else if (graceMs !== null && this.isOver(id, graceMs)) healer.end(one, preempted);
     }
     if (!enforcer.adjusts) return;
     for (const [id, share] of Object.entries(this.desired.shares)) {
@@ -46,7 +55,21 @@ export class DesiredState {
       if (one !== undefined) one.share = { ...one.share, ...within(one, share) };
     }
   }
+
+  /** Whether the grace of a container that is to be stopped is over; it begins when this is first asked. */
+  private isOver(container: string, graceMs: number): boolean {
+    const { clock } = this.parts;
+    const known = this.stopMs.get(container);
+    if (known !== undefined) return clock.monotonicMs() >= known;
+    for (const id of this.stopMs.keys()) if (this.parts.residents.get(id) === undefined) this.stopMs.delete(id);
+    this.stopMs.set(container, clock.monotonicMs() + graceMs);
+    clock.setBackgroundTimer(graceMs, () => this.reconcile());
+    return graceMs === 0;
+  }
 }
+
+/** What runs then goes on elsewhere where that may be. */
+const preempted: Ending = { text: 'The run gave way to more urgent work on its GPU.', byAction: false, again: true };
 
 /** Request ≤ limit ≤ class. */
 function within({ grant }: GpuContainer, { smRequest, smLimit }: DesiredShare): DesiredShare {

@@ -106,7 +106,7 @@ export class GpuAgent implements GpuDesk {
     this.launches = new LaunchNotes({ enforcer, residents, clients, healer, clock, logger });
     this.moves = new ShareMoves({ enforcer, residents, clients, logger });
     const { geometry } = this;
-    this.desired = new DesiredState({ residents, enforcer, geometry, end });
+    this.desired = new DesiredState({ residents, enforcer, geometry, healer, clock, end });
     const ceilings = (this.ceilings = new ShareCeilings({ ...options, inventory, residents }));
     this.row = new NodeRow(options, () => this.rowNow());
     this.spending = new Spending(options.state, clock);

@@ -15,6 +15,8 @@ export interface Ending {
   text: string;
   /** Whether the function is to blame, rather than the platform. */
   byAction: boolean;
+  /** An idempotent action may run again elsewhere. */
+  again?: true;
 }
 
 /** What a healer works with. */

@@ -92,6 +92,12 @@ c2         -                MIG-1    0.2   300        0
     stdout: 'ok: instance c1 ends once nothing runs in it',
   },
   {
+    wsk: 'gpu retire c1 --grace 500',
+    answers: [[200, { container: 'c1', running: 1 }]],
+    requests: [`DELETE ${base}/instances/c1?graceMs=500`],
+    stdout: 'ok: instance c1 ends within 500 ms',
+  },
+  {
     wsk: 'gpu reshare c1 --limit 0.3 --request 0.1',
     answers: [[200, { smRequest: 0.1, smLimit: 0.3 }]],
     requests: [`PUT ${base}/instances/c1 {"smRequest":0.1,"smLimit":0.3}`],

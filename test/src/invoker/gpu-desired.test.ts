@@ -9,7 +9,7 @@ const placed = (): Placement => placementOf(1000, { share });
 const withTokens = (): Promise<GpuHarness> => GpuHarness.open((harness) => (harness.adjusts = true));
 
 async function want(harness: GpuHarness, desired: Partial<GpuDesired>, invoker = 'invoker0'): Promise<void> {
-  const row = { epoch: 1, retire: [], shares: {}, geometry: {}, ...desired };
+  const row = { epoch: 1, retire: {}, shares: {}, geometry: {}, ...desired };
   await harness.state.setRow(gpuDesiredTable, invoker, row);
 }
 
@@ -26,7 +26,7 @@ test('an instance that is to end does so at once where nothing runs in it, else 
     await harness.container(placed(), 9),
   ];
   run(harness, busy.id, 'r');
-  await want(harness, { retire: [idle.id, busy.id, 'gone'] });
+  await want(harness, { retire: { [idle.id]: null, [busy.id]: null, gone: null } });
   await harness.look();
   expect(harness.ended).toEqual([idle.id]);
   harness.agent.ended(userOf('r', 'a'));
@@ -51,11 +51,23 @@ test('where shares cannot be moved, a row of another node, and one of an earlier
   const harness = await GpuHarness.open();
   const { id } = await harness.container(placed(), 7);
   await want(harness, { shares: { [id]: { smRequest: 0.2, smLimit: 0.3 } } });
-  await want(harness, { retire: [id] }, 'invoker9');
+  await want(harness, { retire: { [id]: null } }, 'invoker9');
   expect(harness.agent.admit({ ...placed(), epoch: 5 }, userOf('r', 'a'))).toBeUndefined();
-  await want(harness, { epoch: 4, retire: [id] });
+  await want(harness, { epoch: 4, retire: { [id]: null } });
   const { residents } = await harness.look();
   expect([harness.ended, residents[0]?.share]).toEqual([[], share]);
-  await want(harness, { epoch: 5, retire: [id] });
+  await want(harness, { epoch: 5, retire: { [id]: null } });
   expect(harness.ended).toEqual([id]);
+});
+
+test('a run that lasts for longer than its grace is stopped, and is said to have given way', async () => {
+  const harness = await GpuHarness.open();
+  const { id } = await harness.container(placed(), 7);
+  run(harness, id, 'r');
+  await want(harness, { retire: { [id]: 3000 } });
+  await harness.look(2);
+  expect([harness.ended, harness.agent.endingOf(id)]).toEqual([[], undefined]);
+  await harness.look(2);
+  expect(harness.ended).toEqual([id]);
+  expect(harness.agent.endingOf(id)).toMatchObject({ again: true, byAction: false });
 });

@@ -96,6 +96,30 @@ interface DeviceView {
   );
 
   test(
+    'a run that is stopped to make way is recorded as such, or runs again where its action is idempotent',
+    async () => {
+      const { api } = platform;
+      await put('once', { memoryMiB: 2000, mpsPercent: 30 });
+      const annotations = { idempotent: true, gpu: { memoryMiB: 2000, mpsPercent: 30 } };
+      await api.putAction('again', slowToLoad, { annotations });
+      const stopped = async (name: string): Promise<string> => {
+        const id = await api.submit(name, { ms: 4000 });
+        await until('it runs', async () => (await instancesOf(name)).some(({ running }) => running === 1));
+        const [{ container } = { container: '' }] = await instancesOf(name);
+        const path = `../gpu/instances/${container}`;
+        expect((await api.request('DELETE', `${path}?graceMs=-1`)).status).toBe(400);
+        expect((await api.request('DELETE', `${path}?graceMs=200`)).status).toBe(200);
+        return id;
+      };
+      const [once, again] = [await stopped('once'), await stopped('again')];
+      const record = await api.record(once);
+      expect(record.response).toMatchObject({ success: false, result: { error: expect.stringMatching(/gave way/) } });
+      expect((await api.record(again)).response).toMatchObject({ success: true, result: { runs: 1 } });
+    },
+    caseMs,
+  );
+
+  test(
     'the share of an instance is moved while it idles, and stays where it was moved when it runs',
     async () => {
       const { api } = platform;

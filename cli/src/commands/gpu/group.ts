@@ -64,7 +64,12 @@ export const gpuCommands: Command[] = [
     name: 'retire',
     argsUsage: 'CONTAINER',
     summary: 'end an instance of a function once nothing runs in it',
-    flags: [],
+    flags: [
+      {
+        ...{ name: 'grace', type: 'int' },
+        help: 'stop what runs in it after `MS`; an idempotent action runs again elsewhere',
+      },
+    ],
     run: retireInstance,
   },
   {

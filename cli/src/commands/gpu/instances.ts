@@ -46,12 +46,14 @@ export async function launchInstance({ args, client, flags }: CommandContext): P
 }
 
 /** `wsk gpu retire`. */
-export async function retireInstance({ args, client }: CommandContext): Promise<void> {
+export async function retireInstance({ args, client, flags }: CommandContext): Promise<void> {
   checkArgs(args, 1, 1, 'The container of an instance is required.');
   const [container = ''] = args;
   try {
-    await client.callRoute('DELETE', `${route}/${encodeURIComponent(container)}`);
-    stdout.print(`${stdout.ok} instance ${container} ends once nothing runs in it\n`);
+    const grace = flags.given('grace') ? `?graceMs=${flags.int('grace')}` : '';
+    await client.callRoute('DELETE', `${route}/${encodeURIComponent(container)}${grace}`);
+    const when = grace === '' ? 'once nothing runs in it' : `within ${flags.int('grace')} ms`;
+    stdout.print(`${stdout.ok} instance ${container} ends ${when}\n`);
   } catch (error) {
     throw wrapError(error, `Unable to retire instance '${container}'`);
   }

@@ -28,11 +28,14 @@ export class GpuDesired {
 
   constructor(private readonly dependencies: GpuDesiredDependencies) {}
 
-  /** Has an instance end as soon as nothing runs in it. Rejects with Error where another controller decides. */
-  async retire(invoker: string, container: string): Promise<void> {
+  /**
+   * Has an instance end as soon as nothing runs in it; a run that lasts `graceMs` from now on is stopped (absent: it is
+   * not). Rejects with Error where another controller decides.
+   */
+  async retire(invoker: string, container: string, graceMs?: number): Promise<void> {
     await this.takeOver();
     const row = this.rowOf(invoker);
-    await this.set(invoker, { ...row, retire: [...new Set([...row.retire, container])] });
+    await this.set(invoker, { ...row, retire: { ...row.retire, [container]: graceMs ?? null } });
   }
 
   /** Moves the request and limit of an instance, below its class. Rejects with Error where another controller decides. */
@@ -54,9 +57,12 @@ export class GpuDesired {
     const row = this.rows.get(invoker);
     if (row === undefined) return;
     const there = new Set(residents.map(({ container }) => container));
-    const retire = row.retire.filter((container) => there.has(container));
-    const shares = Object.fromEntries(Object.entries(row.shares).filter(([container]) => there.has(container)));
-    const isSame = retire.length === row.retire.length && Object.keys(shares).length === Object.keys(row.shares).length;
+    const ofThere = <Value>(wishes: Record<string, Value>): Record<string, Value> =>
+      Object.fromEntries(Object.entries(wishes).filter(([container]) => there.has(container)));
+    const retire = ofThere(row.retire);
+    const shares = ofThere(row.shares);
+    const sizeOf = (...wishes: object[]): number => wishes.reduce((sum, one) => sum + Object.keys(one).length, 0);
+    const isSame = sizeOf(retire, shares) === sizeOf(row.retire, row.shares);
     if (isSame || this.dependencies.lease.epoch !== this.epoch) return;
     this.set(invoker, { ...row, retire, shares }).catch((error: unknown) =>
       this.dependencies.logger.warn(
@@ -77,7 +83,7 @@ export class GpuDesired {
   }
 
   private rowOf(invoker: string): Wanted {
-    return this.rows.get(invoker) ?? { retire: [], shares: {}, geometry: {} };
+    return this.rows.get(invoker) ?? { retire: {}, shares: {}, geometry: {} };
   }
 
   private set(invoker: string, wanted: Wanted): Promise<void> {
