@@ -259,7 +259,7 @@ export const configSchema = z.strictObject({
         .prefault({}),
       /**
        * What decides which activation runs where and with which share: a name in gpu/src/policies, or an object that starts
-       * from one (`base`) and replaces stages or sets their settings: docs/policies.md. `auto` is what is best of what there is.
+       * from one (`base`) and replaces stages or sets their settings: docs/policies.md. `auto` is the best one.
        */
       policy: z
         .union([

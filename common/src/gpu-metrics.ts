@@ -15,7 +15,7 @@ export interface GpuMetrics {
   policyFault(): void;
 }
 
-/** What is looked up when the metrics are asked for. */
+/** Values that are read when the metrics are collected. */
 export interface GpuGauges {
   /** Activations that wait. */
   waiting(): number;

@@ -177,7 +177,7 @@ export type DesiredShare = Pick<Share, 'smRequest' | 'smLimit'>;
 export interface GpuDesired {
   /** Of the decider's lease: a row of an older one than the agent has heard of does not count. */
   epoch: number;
-  /** Containers that end as soon as nothing runs in them; what runs for so many ms from now on is stopped, null: it is not. */
+  /** Containers that end as soon as nothing runs in them, with the ms after which a run is stopped; null: runs end by themselves. */
   retire: Record<string, number | null>;
   /** By container, where its enforcer can move shares. */
   shares: Record<string, DesiredShare>;

@@ -50,8 +50,8 @@ export interface ActivationMessage {
   /** Why agents gave it back so far. */
   gpuRefusals?: string[];
   /**
-   * No request: the instance is started and its code loaded where it was placed, and nothing runs in it yet. The invoker
-   * keeps no record and never gives the message back.
+   * No request: the invoker starts an instance and loads its code where it was placed, and runs nothing in it. It keeps no
+   * record and never gives the message back.
    */
   launch?: true;
   /** It is no request: a function's sample is run to measure it. It is run where it was placed, or not at all. */

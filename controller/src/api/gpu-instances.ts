@@ -180,7 +180,7 @@ export function gpuInstanceRoutes(context: ApiContext): Route[] {
       summary: 'Move the share of an instance below its class, where its GPU has kernel tokens',
       body: { schema: 'GpuShare', required: true },
       responses: {
-        200: { description: 'What is wanted of it now', schema: 'GpuShare' },
+        200: { description: 'Its desired share', schema: 'GpuShare' },
         ...errorResponses(400, 401, 404, 500, 503),
       },
       handle: async (call: ViewerCall) => {
@@ -199,7 +199,7 @@ export function gpuInstanceRoutes(context: ApiContext): Route[] {
         ...one.parameters,
         {
           ...{ name: 'graceMs', in: 'query', type: 'integer' },
-          description: 'Stop what runs in it after so many ms; an idempotent action runs again elsewhere',
+          description: 'Stop its run after so many ms; an idempotent action runs again elsewhere',
         },
       ],
       responses: { 200: { description: 'It ends' }, ...errorResponses(400, 401, 404, 500, 503) },
@@ -220,7 +220,7 @@ export function gpuInstanceRoutes(context: ApiContext): Route[] {
       summary: 'Cut a device into MIG instances, once nothing runs on those that go (operators)',
       body: { schema: 'GpuGeometry', required: true },
       responses: {
-        200: { description: 'What is wanted of the device now', schema: 'GpuGeometry' },
+        200: { description: 'Its desired slices', schema: 'GpuGeometry' },
         ...errorResponses(400, 401, 403, 404, 500, 503),
       },
       handle: async (call: IdentifiedCall) => {

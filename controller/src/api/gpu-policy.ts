@@ -36,7 +36,7 @@ function modelsView(functions: readonly LearnedFunction[], models: readonly Lear
   });
 }
 
-/** The policy in force, its stages and settings, and what it has learned. */
+/** The policy in force with its stages, settings and learned state. */
 export function gpuPolicyRoutes(context: ApiContext): Route[] {
   const { config, gpuScheduler, learned } = context;
   const trials = new PolicyTrials(context);
@@ -47,7 +47,7 @@ export function gpuPolicyRoutes(context: ApiContext): Route[] {
       method: 'GET',
       path: `${apiRoot}/gpu/policy`,
       operationId: 'getGpuPolicy',
-      summary: 'The policy that decides about GPUs, and what it has learned',
+      summary: 'The policy that decides about GPUs, and its learned state',
       responses: { 200: { description: 'The policy', schema: 'GpuPolicy' }, ...errorResponses(401, 500) },
       handle: (call: ViewerCall) => {
         const readable = (name: string): boolean =>

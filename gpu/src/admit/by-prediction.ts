@@ -5,8 +5,8 @@ import type { Task } from '../view/view.js';
 import type { Admit } from './admit.js';
 
 /**
- * Who would be late on the best of the GPUs, alone there, by prediction. Each task is admitted once, and none that runs;
- * those that are hopeless are best effort among them.
+ * A task is hopeless if it is predicted to miss its SLO alone on the best of the GPUs; it goes on as best effort. Each task
+ * is admitted once, and none that runs.
  */
 export function byPrediction(predictions: PredictionCache): Admit {
   return ({ at, gpus, waiting }) => {

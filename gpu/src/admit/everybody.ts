@@ -1,4 +1,4 @@
 import type { Admit } from './admit.js';
 
-/** Everybody goes on, late or not. */
+/** Admits every task, late or not. */
 export const everybody: Admit = ({ waiting }) => ({ tasks: waiting, hopeless: new Map() });

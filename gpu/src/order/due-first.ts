@@ -3,8 +3,8 @@ import { inTurn, isOverdue } from './earliest-deadline.js';
 import type { Order } from './order.js';
 
 /**
- * By deadline, where best effort has one too, and an SLO that has passed counts no more; who has waited for too long goes
- * before all others and is not overtaken.
+ * By deadline; best effort has one, too, and a passed SLO does not count. A task that has waited for too long goes first and is
+ * not overtaken.
  */
 export const dueFirst: Order = (tasks, at) => {
   const turns = tasks.map((task) => ({

@@ -16,8 +16,8 @@ export interface Stages {
 }
 
 /**
- * Takes the tasks one after the other and puts each where its place stage gives it the least, or lets it wait. Whoever fits
- * nowhere may be overtaken until it is overdue. A share that a task's owner has fixed takes the place of the one granted.
+ * Places the tasks one after the other, each on the GPU with the lowest score. A task that fits nowhere waits, and may be
+ * overtaken until it is overdue. A share that the task's owner has fixed replaces the granted one.
  */
 export function inTurns({ order: orderOf, share, place }: Stages): Planner {
   return {

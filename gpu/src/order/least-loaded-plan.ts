@@ -12,8 +12,8 @@ import type { Pass, Planned, Planner } from './plan.js';
 const mostForBestFit = 1024;
 
 /**
- * Whose deadline is the earliest goes first, to the place with the least share given away of those that have room. Nothing
- * is predicted: a share is what the task's owner has fixed, else the whole GPU. What it starts is held in the view's ledger.
+ * Places the earliest deadline first, on the place with the least share given away. It predicts nothing: a share is the one
+ * that the task's owner has fixed, else the whole GPU. Starts are held in the view's ledger.
  */
 export const leastLoadedPlan: Planner = { plan: planned };
 
@@ -22,7 +22,7 @@ function planned({ view, tasks }: Pass): Planned {
   const stamp = { epoch, at: view.at };
   const fit = ledger.accounts().length > mostForBestFit ? 'first' : 'best';
   const kept = new Set<string>();
-  /** What was asked for in vain: what is given out to others makes no room. */
+  /** Requests that no place could serve: placing others makes no room for them. */
   const inVain = new Map<string, readonly TaskRejection[]>();
   const starts: Start[] = [];
   const order: string[] = [];

@@ -2,8 +2,8 @@ import type { Task } from '../view/view.js';
 import { comparing } from './order.js';
 
 /**
- * Those that can still meet their SLO alone on a GPU, by deadline; then the others, the shortest first (ElasticFlow, Gu and
- * others, ASPLOS 2023: what is left goes to best effort by marginal return).
+ * Tasks that can still meet their SLO alone on a GPU, by deadline; then the others, the shortest first (ElasticFlow, Gu and
+ * others, ASPLOS 2023: best effort gets the remaining GPUs by marginal return).
  */
 export const meetableFirst = comparing((one, other, at) => {
   const admitted = Number(canMeet(other, at)) - Number(canMeet(one, at));

@@ -3,14 +3,14 @@ import type { Task } from '../view/view.js';
 /** A task in its turn. */
 export interface Turn {
   task: Task;
-  /** Nobody overtakes it: what could serve it is kept for it. */
+  /** No other task may overtake it: the GPUs that could serve it are kept for it. */
   isOverdue: boolean;
 }
 
 /** The stage that says who goes first. */
 export type Order = (tasks: readonly Task[], at: number) => Turn[];
 
-/** The order of a comparison, below 0 for `one`; equal ones as they came. Nobody is ever overdue. */
+/** Orders by a comparison (below 0: `one` goes first), then by arrival. No task is ever overdue. */
 export function comparing(compare: (one: Task, other: Task, at: number) => number): Order {
   return (tasks, at) =>
     [...tasks]

@@ -1,7 +1,7 @@
 import type { ObservedRun, Start, TaskRejection } from '../view/decision.js';
 import type { SchedulingEvent, Task, View } from '../view/view.js';
 
-/** What is to be planned. */
+/** Input of a planner. */
 export interface Pass {
   view: View;
   /** Those of the view that were admitted. */
@@ -16,7 +16,7 @@ export interface Planned {
   rejected: readonly TaskRejection[];
 }
 
-/** What stands for the stages order, place and share, where an algorithm decides them together. */
+/** Stands for the stages order, place and share where an algorithm decides them together. */
 export interface Planner {
   plan(pass: Pass): Planned;
   /** Learns from a run. */

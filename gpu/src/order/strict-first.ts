@@ -1,7 +1,7 @@
 import type { Task } from '../view/view.js';
 import { comparing } from './order.js';
 
-/** Those with an SLO before all others, as they came. */
+/** Tasks with an SLO first, then by arrival. */
 export const strictFirst = comparing((one, other) => Number(isStrict(other)) - Number(isStrict(one)));
 
 function isStrict({ sloMs }: Task): boolean {

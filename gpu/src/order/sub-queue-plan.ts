@@ -67,7 +67,7 @@ export function subQueuePlan(
   const turns = new NamespaceTurns();
   const arrivals = new ArrivalLoad();
   const progress = new Progress();
-  /** By task that runs: what its namespace was charged for it. */
+  /** The charge of each task that runs, by its id. */
   const charged = new Map<string, { namespace: string; shareMs: number }>();
 
   function plan({ view, tasks, event }: Pass): Planned {
@@ -181,7 +181,7 @@ export function subQueuePlan(
     turns.correct(estimated.namespace, share * ranMs * task.gpus - estimated.shareMs);
   }
 
-  /** What it was charged is given back. */
+  /** Gives the charge back. */
   function returned(task: string): void {
     const cost = charged.get(task);
     charged.delete(task);

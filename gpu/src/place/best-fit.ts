@@ -1,4 +1,4 @@
 import type { Place } from './place.js';
 
-/** Where the least is left over; a GPU that can give only less than it should comes after all that have it. */
+/** The GPU that keeps the least of its SMs free; GPUs that grant less than the wanted share come last. */
 export const bestFit: Place = (_, { load }, { share, lacks }) => (lacks > 0 ? 1 + lacks : 1 - load - share);

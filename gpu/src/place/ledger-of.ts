@@ -5,7 +5,7 @@ import type { GpuState, OpenLedger, RunningTask } from '../view/view.js';
 import { needMiB } from './room.js';
 import { requestOf, shareAt } from './request-of.js';
 
-/** A ledger of GPUs that nobody keeps one of, as their agents would tell of them. */
+/** A ledger made of the GPUs of a view that has none, as their agents would report them. */
 export function ledgerOf(gpus: readonly GpuState[]): OpenLedger {
   const gangs = gangsOf(gpus);
   const rows = new Map<string, NodeStatus>();

@@ -1,8 +1,8 @@
 import type { Place } from './place.js';
 
 /**
- * An empty GPU; else, for a task with an SLO, where those that run have the least, and for one without where it gets the
- * most (TGS, Wu and others, NSDI 2023: a production job beside the smallest opportunistic one).
+ * An empty GPU first; then for a task with an SLO the GPU whose resident has the smallest share, and for others the GPU that
+ * grants the largest one (TGS, Wu and others, NSDI 2023).
  */
 export const mostGiven: Place = ({ sloMs }, { residents: [first] }, { share }) => {
   if (first === undefined) return 0;

@@ -1,12 +1,12 @@
 import type { Task } from '../view/view.js';
 import type { Room } from './room.js';
 
-/** A GPU with all who run there or were put there in this decision. */
+/** A GPU with the tasks that run there or were placed there in this decision. */
 export interface Seat extends Room {
   residents: { task: Task; share: number }[];
 }
 
-/** What a GPU would give a task. */
+/** The share that a GPU would give a task. */
 export interface Grant {
   /** Fraction of the SMs, 0 < share ≤ 1. */
   share: number;
@@ -14,7 +14,7 @@ export interface Grant {
   lacks: number;
 }
 
-/** The stage that chooses among the GPUs that have the memory and a share: it takes the one that it gives the least. */
+/** The stage that scores a GPU which has memory and a share for a task: the lowest score wins. */
 export type Place = (task: Task, seat: Seat, grant: Grant) => number;
 
 /** Shares are sums of tenths, which floating point does not hold exactly. */

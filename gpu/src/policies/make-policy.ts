@@ -7,10 +7,10 @@ import { policies } from './registry.js';
 import { stages } from './stages.js';
 import type { Settings, StageEntry, StageName, StageNeeds } from './stages.js';
 
-/** What becomes of a task whose SLO cannot be met any more: it runs as best effort, or is refused. */
+/** Whether a task that cannot meet its SLO any more runs as best effort or is refused. */
 export type Admission = 'best-effort' | 'refuse';
 
-/** What policies are made of. */
+/** Dependencies of policies. */
 export interface PolicyNeeds extends Omit<StageNeeds, 'predictions'> {
   admission: Admission;
 }
@@ -21,7 +21,7 @@ export interface PolicyChanges extends Partial<Record<StageName, string>> {
   settings?: Settings;
 }
 
-/** Which policy: the name of one, or what is changed of one. */
+/** The name of a policy, or changes to one. */
 export type PolicyChoice = string | PolicyChanges;
 
 const stageNames = Object.keys(stages) as StageName[];

@@ -32,11 +32,11 @@ import { unlimited } from '../share/unlimited.js';
 import { whole } from '../share/whole.js';
 import type { GpuState } from '../view/view.js';
 
-/** What a stage is made of; each takes what it needs. */
+/** Dependencies of stages. */
 export interface StageNeeds {
   /** The model of a type of GPU in one mode. Asked for at every decision: a newer model takes the place of an older one. */
   predictorOf(gpu: Pick<GpuState, 'type' | 'mode'>): SlowdownPredictor;
-  /** What those models predict of sets. */
+  /** Predictions of those models for sets. */
   predictions: PredictionCache;
   /** Shares of those that run together; absent: what each fills. */
   quotas?: Quotas;
@@ -48,7 +48,7 @@ export type Settings = Readonly<Record<string, number>>;
 
 /** An implementation of a stage. */
 export interface StageEntry<Stage> {
-  /** What can be set of it, and what that is if nobody does. */
+  /** Its settings with their defaults. */
   settings: Settings;
   make(needs: StageNeeds, settings: Settings): Stage;
 }

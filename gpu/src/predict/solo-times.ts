@@ -1,7 +1,7 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { SlowdownPredictor, WorkloadFeatures } from './slowdown-predictor.js';
 
-/** What is predicted of. */
+/** A task with its measurements. */
 interface Measured {
   soloMs?: number;
   features?: WorkloadFeatures;

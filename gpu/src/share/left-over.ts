@@ -4,10 +4,10 @@ import { granted } from './share.js';
 import type { ShareOut } from './share.js';
 
 /**
- * At most one task with an SLO on a GPU, which gets what it can use, and one without, whose rate is held to what the first
- * leaves (TGS, Wu and others, NSDI 2023: production and opportunistic jobs). The rate that TGS' control loop would settle at
- * is the greatest share class that the other's use of the SMs leaves free. It cannot be raised later, as TGS would when the
- * production job ends, so that nothing is put where it would have less than half of what it uses.
+ * A GPU takes one task with an SLO, at the share that it can use, and one without, at the share that the first leaves (TGS,
+ * Wu and others, NSDI 2023: production and opportunistic jobs). The control loop of TGS would settle at the greatest share
+ * class that the other's use of the SMs leaves free. The share cannot be raised when the production job ends, as TGS would,
+ * so that a task is refused a GPU that leaves less than half of its use.
  */
 export const leftOver: ShareOut = (task, seat) => {
   const [first, second] = seat.residents;
@@ -18,7 +18,7 @@ export const leftOver: ShareOut = (task, seat) => {
   return share < fillingShare(task) / 2 ? 'the job there leaves too little' : granted(share);
 };
 
-/** The greatest class that whoever is there leaves free; 0 where that is none. */
+/** The greatest class that the residents leave free; 0 if there is none. */
 function leftBy({ residents }: Seat): number {
   const used = residents.reduce((sum, { task, share }) => sum + Math.min(share, task.features?.smUtil ?? 1), 0);
   return classFractions.findLast((fraction) => used + fraction <= 1) ?? 0;

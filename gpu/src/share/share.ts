@@ -1,7 +1,7 @@
 import type { Grant, Seat } from '../place/place.js';
 import type { Task } from '../view/view.js';
 
-/** The stage that says what part of a GPU that has the memory a task would get; a text says why nothing. */
+/** The stage that gives a task a part of a GPU which has memory for it, or the reason for a refusal. */
 export type ShareOut = (task: Task, seat: Seat, at: number) => Grant | string;
 
 /** A share that is all that the task should have. */

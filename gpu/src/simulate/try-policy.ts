@@ -12,7 +12,7 @@ import type { ReplayRun } from './replay.js';
 import type { SimulatedPlace } from './simulated-gpu.js';
 import type { GpuKind, GpuTruth } from './truth.js';
 
-/** What is tried. */
+/** Input of a trial. */
 export interface PolicyTrial {
   policies: readonly PolicyChoice[];
   admission: Admission;

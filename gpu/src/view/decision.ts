@@ -14,7 +14,7 @@ export interface Start {
   predictedMs?: number;
   /** Why it is where it is. */
   reason: string;
-  /** As the policy holds it in the ledger of its view; absent: nothing is held yet. */
+  /** The placement that the policy holds in the ledger of its view; absent: none is held yet. */
   choice?: PlacementChoice;
 }
 

@@ -99,8 +99,8 @@ export interface Occupants {
 }
 
 /**
- * All that hold memory of a place, or will: those that its agent shows, and what was given out (`here`) that it does not
- * show yet; whoever goes for that is not among them.
+ * All that hold memory of a place, or will: occupants that its agent shows, and reservations (`here`) that it does not show
+ * yet. Idle instances that go for a reservation are left out.
  */
 export function occupantsOf(shown: readonly ShownOccupant[], here: ReadonlyMap<Reservation, Standing>): Occupants {
   const occupants: Occupant[] = [];
@@ -126,7 +126,7 @@ export function occupantsOf(shown: readonly ShownOccupant[], here: ReadonlyMap<R
   return { occupants, goingMiB };
 }
 
-/** Idle instances that go for what was given out and is not shown yet: nobody else may count on them. */
+/** Containers of idle instances that go for reservations which the agent does not show yet. */
 function reclaimedBy(here: ReadonlyMap<Reservation, Standing>): Set<string> | undefined {
   let going: Set<string> | undefined;
   for (const [{ placement }, { shown }] of here) {

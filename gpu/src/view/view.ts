@@ -37,7 +37,7 @@ export interface Task {
   isolation?: GpuIsolation;
   /** GPUs that it may be put on, by id, as failed attempts leave them; absent: all. */
   allowed?: ReadonlySet<string>;
-  /** What it asks of a device; absent: what the fields above say. */
+  /** Its request to a device; absent: made of the fields above. */
   request?: PlacementRequest;
 }
 
@@ -88,7 +88,7 @@ export interface OpenLedger {
 export interface View {
   /** Now, ms. A clock may be set back: nobody may rely on its growing. */
   at: number;
-  /** Whoever does not need them reads them not: the controller makes them when they are read. */
+  /** The controller makes them when they are first read: a policy that uses the ledger only does not read them. */
   readonly gpus: readonly GpuState[];
   /** In no particular order. */
   waiting: readonly Task[];

@@ -311,7 +311,7 @@ export class ActivationRun implements PoolJob {
     return ending.byAction ? developerError(ending.text) : whiskError(ending.text);
   }
 
-  /** Whether a preempted run was given back, with all that ran as one, to run elsewhere. */
+  /** Gives a preempted batch of an idempotent action back, to run elsewhere; false if it was not preempted. */
   private runsAgain({ id }: Container, outcome: Outcome, all: readonly Prepared[]): boolean {
     const ending = outcome.type === 'lost' ? this.context.gpu?.endingOf(id) : undefined;
     if (ending?.again !== true || parameterValue(this.action.annotations, 'idempotent') !== true) return false;

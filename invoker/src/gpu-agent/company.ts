@@ -14,7 +14,7 @@ export interface NamedTenant extends Tenant {
   name: string;
 }
 
-/** Who is on a device or slice besides an activation's own instances. */
+/** The tenants of a device or slice besides an activation's own instances. */
 export interface Company {
   staying: NamedTenant[];
   /** Containers that run something. */
@@ -23,7 +23,7 @@ export interface Company {
   clients: number;
 }
 
-/** Who stays on a place, or was promised it, while an activation is there; containers that its placement reclaims do not. */
+/** The tenants that stay on a place, or were promised it, beside an activation; containers that it reclaims do not. */
 export function companyOf(residents: Residents, user: GpuUser, placement: Placement, { uuid }: Device): Company {
   const place = placement.slice ?? uuid;
   const grant = grantOf(placement);

@@ -20,7 +20,7 @@ export interface DesiredStateParts {
 
 const nothing = { retire: {}, shares: {}, geometry: {} };
 
-/** Brings the instances and devices of this node to what the deciding controller wants of them, as far as they are there. */
+/** Brings the instances and devices of this node to their desired state. */
 export class DesiredState {
   private desired: GpuDesired = { ...nothing, epoch: 0 };
 
@@ -68,7 +68,7 @@ export class DesiredState {
   }
 }
 
-/** What runs then goes on elsewhere where that may be. */
+/** An idempotent action runs again elsewhere. */
 const preempted: Ending = { text: 'The run gave way to more urgent work on its GPU.', byAction: false, again: true };
 
 /** Request ≤ limit ≤ class. */

@@ -38,14 +38,14 @@ interface Wanted {
   notBeforeMs: number;
 }
 
-/** Cuts devices by MIG as the deciding controller wants: no new work, what runs ends, the cut, work again. */
+/** Cuts devices by MIG to their desired geometry: no new work, runs end, the cut, work again. */
 export class Geometry {
   private readonly wanted = new Map<string, Wanted>();
   private readonly cutting = new Set<string>();
 
   constructor(private readonly parts: GeometryParts) {}
 
-  /** Sets what is wanted, by device; what is no longer wanted stays as it is. */
+  /** Sets the wanted profiles by device; a device that is not named stays as it is. */
   set(geometry: Readonly<Record<string, readonly string[]>>): void {
     for (const [uuid, profiles] of Object.entries(geometry)) {
       const known = this.wanted.get(uuid);
@@ -60,7 +60,7 @@ export class Geometry {
     this.reconcile();
   }
 
-  /** Cuts what can be cut now. */
+  /** Cuts the devices that can be cut now. */
   reconcile(): void {
     const { inventory, clock } = this.parts;
     for (const [uuid, wanted] of this.wanted) {
@@ -73,7 +73,7 @@ export class Geometry {
     }
   }
 
-  /** Whether nothing is on what goes; idle instances end, and new work is kept off until the device is cut. */
+  /** Whether the slices that go are empty; ends idle instances there and keeps new work off until the device is cut. */
   private isFree({ uuid, mode }: Device, { remove }: Cut): boolean {
     const { inventory, residents, healer } = this.parts;
     inventory.setTrouble(uuid, beingCut, true);
@@ -109,7 +109,7 @@ export class Geometry {
   }
 }
 
-/** What makes a device's slices those of `profiles`; undefined if they are. Slices that fit stay, with what runs in them. */
+/** The change from a device's slices to those of `profiles`; undefined if there is none. Slices of these profiles stay. */
 export function cutTo({ mode, slices }: Pick<Device, 'mode' | 'slices'>, profiles: readonly string[]): Cut | undefined {
   const add = [...profiles];
   const remove: string[] = [];

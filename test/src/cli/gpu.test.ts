@@ -177,7 +177,7 @@ Runs take what was learned of them, which favours policies that predict by the s
     wsk: 'gpu cut GPU-0 3g.20gb,2g.10gb',
     answers: [[200, { profiles: ['3g.20gb', '2g.10gb'] }]],
     requests: [`PUT ${base}/devices/GPU-0/slices {"profiles":["3g.20gb","2g.10gb"]}`],
-    stdout: 'ok: GPU GPU-0 is to be cut into 3g.20gb, 2g.10gb, once nothing runs on what goes',
+    stdout: 'ok: GPU GPU-0 is to be cut into 3g.20gb, 2g.10gb, once nothing runs on the slices that go',
   },
   {
     wsk: 'gpu queue',

@@ -13,5 +13,5 @@ export async function cutDevice({ args, client }: CommandContext): Promise<void>
     throw wrapError(error, `Unable to cut GPU '${uuid}'`);
   }
   const into = profiles.length === 0 ? 'is not to be cut' : `is to be cut into ${profiles.join(', ')}`;
-  stdout.print(`${stdout.ok} GPU ${uuid} ${into}, once nothing runs on what goes\n`);
+  stdout.print(`${stdout.ok} GPU ${uuid} ${into}, once nothing runs on the slices that go\n`);
 }

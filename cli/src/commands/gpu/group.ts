@@ -67,7 +67,7 @@ export const gpuCommands: Command[] = [
     flags: [
       {
         ...{ name: 'grace', type: 'int' },
-        help: 'stop what runs in it after `MS`; an idempotent action runs again elsewhere',
+        help: 'stop its run after `MS`; an idempotent action runs again elsewhere',
       },
     ],
     run: retireInstance,
@@ -85,7 +85,7 @@ export const gpuCommands: Command[] = [
   {
     name: 'cut',
     argsUsage: 'UUID [PROFILE,PROFILE...]',
-    summary: 'cut a GPU into MIG instances, or make it whole, once nothing runs on what goes (operators)',
+    summary: 'cut a GPU into MIG instances, or make it whole, once nothing runs on the slices that go (operators)',
     flags: [],
     run: cutDevice,
   },

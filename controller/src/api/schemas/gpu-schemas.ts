@@ -201,7 +201,7 @@ export const gpuSchemas = {
     sampleCount: whole('Runs that it was learned from'),
   }),
   GpuPolicy: object({
-    policy: text('Its name, with what is changed of it'),
+    policy: text('Its name, with the changed stages and settings'),
     admission: text('best-effort or refuse: what becomes of tasks that cannot meet their SLO'),
     decides: yesNo('Whether this controller decides about GPUs now'),
     stages: { type: 'object', description: 'The implementation of each stage' },
@@ -248,7 +248,7 @@ export const gpuSchemas = {
     gpus: whole('GPUs, or MIG instances, of the replay'),
     results: list(
       object({
-        policy: text('Its name, with what is changed of it'),
+        policy: text('Its name, with the changed stages and settings'),
         meanWaitMs: { type: 'number', description: 'From arrival to start, ms' },
         p99WaitMs: { type: 'number', description: 'The 99th percentile of that' },
         meanMs: { type: 'number', description: 'From arrival to result, ms' },

@@ -6,7 +6,7 @@ import { requestOf } from './gpu-queue.js';
 /** Arrivals that are kept, at most. */
 const maxArrivals = 10_000;
 
-/** What is kept of an activation with a GPU: neither its arguments nor its caller. */
+/** An activation with a GPU, without its arguments and its caller. */
 export interface Arrival {
   activationId: string;
   version: string;

@@ -52,7 +52,7 @@ export class GpuDesired {
     await this.set(invoker, { ...row, geometry: { ...row.geometry, [device]: [...profiles] } });
   }
 
-  /** An agent has told what is there: of instances that are gone nothing is desired any more. */
+  /** Drops the wishes about instances that are gone from a node. */
   heard({ invoker, residents }: Pick<NodeStatus, 'invoker' | 'residents'>): void {
     const row = this.rows.get(invoker);
     if (row === undefined) return;

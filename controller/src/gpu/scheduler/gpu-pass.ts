@@ -73,7 +73,7 @@ export class GpuPass {
   }
 
   /**
-   * Decides about one that comes while nobody waits; `sent` is absent where it has to wait. Throws TopicFullError, or
+   * Decides about an activation that arrives while the queue is empty; `sent` is absent if it has to wait. Throws TopicFullError, or
    * another Error if the log has failed.
    */
   sendAtOnce(message: ActivationMessage, need: GpuNeed): { sent?: Receipt; rejected: Rejection[] } {
@@ -145,7 +145,7 @@ export class GpuPass {
     }
   }
 
-  /** What a policy has started does not come to be: what is held for it is free again. */
+  /** Releases the places and the charges of a start that was not sent. */
   private notStarted({ message: { activationId } }: WaitingActivation): void {
     this.dependencies.placer.returned(activationId);
     this.dependencies.policy.returned(activationId);

@@ -92,7 +92,7 @@ export class GpuPolicy {
   private readonly runs = new RunLog();
   private readonly feedback: Feedback;
   private readonly arrivals = new Arrivals();
-  /** Whether those who come while nobody waits are decided about at once. */
+  /** Whether an activation that arrives while the queue is empty is decided about at once. */
   readonly takesAsTheyCome: boolean;
   private readonly takesSamples: boolean;
 
@@ -189,7 +189,7 @@ export class GpuPolicy {
     return { request, choice };
   }
 
-  /** Arrivals as tasks, with what is known of their functions by now, and the healthy GPUs, to try policies on. */
+  /** Arrivals as tasks with the learned times of their functions, and the healthy GPUs, to try policies on. */
   trialOf(arrivals: readonly Arrival[]): Pick<PolicyTrial, 'tasks' | 'places' | 'models'> {
     const { learned, clock } = this.parts;
     return {
@@ -300,7 +300,7 @@ export class GpuPolicy {
     return { request: placed, choice };
   }
 
-  /** Whether somebody besides an activation is there from an earlier life of this controller, or none of the platform's. */
+  /** Whether a place has a workload, or a run (other than `besides`) that this controller did not start. */
   private hasStrangersOn(id: string, besides?: string): boolean {
     const { placer, clock } = this.parts;
     const known: KnownRun = (activationId) => this.runs.get(activationId);

@@ -40,7 +40,7 @@ export function requestOf(
   };
 }
 
-/** An activation that came now, or in an earlier life. */
+/** An activation as it joins the queue; its wait counts from its acceptance. */
 export function waitingOf(message: ActivationMessage, need: GpuNeed, clock: Clock): WaitingActivation {
   return {
     message,
