@@ -71,6 +71,8 @@ export const bars: readonly Bar[] = [
   { bench: 'decide', metric: 'decisionUs.1024fast', bound: 'at most', value: 20, source: 'issue 20' },
   { bench: 'decide', metric: 'firstFitLost.1024fast', bound: 'at most', value: 0.01, source: 'issue 20' },
   { bench: 'decide', metric: 'firstFitLost.10000fast', bound: 'at most', value: 0.01, source: 'issue 20' },
+  { bench: 'view', metric: 'view4000Cpu', bound: 'at most', value: 0.25, source: 'issue 20' },
+  { bench: 'view', metric: 'view4000MiB', bound: 'at most', value: 512, source: 'issue 20' },
   { bench: 'faashare', metric: 'waitOverBound', bound: 'at most', value: 1, source: 'issue 6' },
   { bench: 'quota', metric: 'boGap', bound: 'at most', value: 0.03, source: 'issue 6' },
   { bench: 'quota', metric: 'boEvaluations', bound: 'at most', value: 7, source: 'issue 6' },

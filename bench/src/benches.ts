@@ -17,6 +17,7 @@ import { profile } from './benches/profile.js';
 import { quota } from './benches/quota.js';
 import { surface } from './benches/surface.js';
 import { tokens } from './benches/tokens.js';
+import { view } from './benches/view.js';
 
 /** Every bench by its name. */
 export const benches: Readonly<Record<string, Bench>> = {
@@ -38,4 +39,5 @@ export const benches: Readonly<Record<string, Bench>> = {
   quota,
   surface,
   tokens,
+  view,
 };

@@ -53,6 +53,7 @@ describe('a policy that starts from another', () => {
     [{ base: 'fcfs', plan: 'sub-queues', order: 'fifo' }, 'order cannot be set beside it'],
     [{ base: 'fcfs', settings: { slots: 3 } }, "have no setting 'slots'; they have none"],
     [{ base: 'faashare', settings: { slots: 3 } }, "have no setting 'slots'; there are minGain, "],
+    [{ base: 'mps-equal', settings: null } as never, "'settings' must be an object"],
     [{ base: 'mps-equal', settings: { slots: NaN } }, "setting 'slots' is no number from 0"],
   ];
   test.each(refused)('%j is refused', (choice, message) => {

@@ -42,6 +42,7 @@ const list = (names: readonly string[]): string => names.join(', ');
 /** The stages of a choice. Throws RangeError where it names what there is not, or stages that do not fit each other. */
 export function compositionOf(choice: PolicyChoice): Composition {
   const { base, settings: given = {}, ...changes } = typeof choice === 'string' ? { base: choice } : choice;
+  if (typeof given !== 'object' || given === null) throw new RangeError("'settings' must be an object");
   if (!Object.hasOwn(policies, base)) {
     throw new RangeError(`there is no policy '${base}'; there are ${list(Object.keys(policies))}`);
   }

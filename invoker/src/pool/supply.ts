@@ -208,6 +208,7 @@ export class Supply implements Recipient {
       if (member.initialized && !this.closing) this.join(queue, member);
       else this.stocks.removals.remove(container);
       this.turnover.trim(queue);
+      if (problem === undefined && member.gone) return 'its namespace keeps as many idle instances as it may';
       return problem;
     } catch (error) {
       if (ready === undefined) this.stocks.memory.release(spec);

@@ -174,6 +174,12 @@ interface DeviceView {
       const stranger = await newSubject(platform, 'stranger', limits);
       expect((await stranger.request('DELETE', `../gpu/instances/${own!.container}`)).status).toBe(404);
       expect((await instancesOf('refused'))[0]?.container).toBe(own!.container);
+      const modest = await newSubject(platform, 'modest', { ...limits, maxGpuShare: 30, warmGpuContainers: 0 });
+      await modest.putAction('bounded', slowToLoad, { annotations: { gpu: { memoryMiB: 1000, mpsPercent: 30 } } });
+      const over = await modest.request('POST', '../gpu/instances', { action: 'bounded', mpsPercent: 50 });
+      expect(over).toMatchObject({ status: 429, body: { error: expect.stringContaining('maxGpuShare') } });
+      const idle = await modest.request('POST', '../gpu/instances', { action: 'bounded' });
+      expect(idle).toMatchObject({ status: 503, body: { error: expect.stringContaining('as many idle instances') } });
     },
     caseMs,
   );

@@ -73,8 +73,8 @@ export class GpuPass {
   }
 
   /**
-   * Decides about an activation that arrives while the queue is empty; `sent` is absent if it has to wait. Throws TopicFullError, or
-   * another Error if the log has failed.
+   * Decides about an activation that arrives while the queue is empty; `sent` is absent if it has to wait. Throws
+   * TopicFullError, or another Error if the log has failed.
    */
   sendAtOnce(message: ActivationMessage, need: GpuNeed): { sent?: Receipt; rejected: Rejection[] } {
     const { policy, clock } = this.dependencies;

@@ -3,7 +3,15 @@ import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { Receipt } from '@gpuwhisk/common/bus/message-bus';
 import type { Config } from '@gpuwhisk/common/config';
-import { gpuRefused, instanceNotLaunched, noGpu, noSuchGpu, overloaded, sampleNotRun } from '@gpuwhisk/common/errors';
+import {
+  gpuRefused,
+  gpuShareTooLarge,
+  instanceNotLaunched,
+  noGpu,
+  noSuchGpu,
+  overloaded,
+  sampleNotRun,
+} from '@gpuwhisk/common/errors';
 import type { Decision, GpuNeed, GpuQueued, Placement } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
@@ -217,13 +225,15 @@ export class GpuScheduler {
   }
 
   /**
-   * Sends the launch of an instance. Throws ApiError (503) where its GPUs have no room for it or another controller decides,
+   * Sends the launch of an instance. Throws ApiError (429) for more than its namespace may have, ApiError (503) where its GPUs have no room for it or another controller decides,
    * TopicFullError, or another Error if the log has failed.
    */
   submitLaunch(message: ActivationMessage, need: GpuNeed, { gpus, shareClass }: Launch): Receipt {
     const { placer } = this;
     if (this.closed) throw overloaded();
     if (!placer.isEntitled) throw instanceNotLaunched('another controller decides about GPUs, ask that one');
+    const { maxShareClass = 100 } = need;
+    if (shareClass !== undefined && shareClass > maxShareClass) throw gpuShareTooLarge(shareClass, maxShareClass);
     const asked = requestOf(message, need);
     const fraction = shareClass === undefined ? undefined : shareClass / 100;
     const share = fraction === undefined ? asked.share : { ...asked.share, ...shareAt(fraction, need.memoryMiB) };
