@@ -37,6 +37,18 @@ test('what cannot end is told, and tasks without a measured time are left out', 
   expect(result).toMatchObject({ meanWaitMs: 0, problem: 'policy fcfs leaves 1 tasks waiting for ever' });
 });
 
+test('arrivals at epoch times fare as those from 0 on', () => {
+  const at = 1_795_492_501_025;
+  const tasks = Array.from({ length: 40 }, (_, n) =>
+    profiledTask(`t${n}`, 50.123456 + n / 7, 0.3 + (n % 5) / 10, { arrivedAt: at + n * 13 }),
+  );
+  const early = tasks.map((task) => ({ ...task, arrivedAt: task.arrivedAt - at }));
+  const policies = ['fcfs', 'mps-equal', 'faashare'];
+  const results = tryPolicies(trial({ policies, tasks }));
+  expect(results).toEqual(tryPolicies(trial({ policies, tasks: early })));
+  for (const one of results) expect(one).not.toHaveProperty('problem');
+});
+
 test('slowdowns are those that the predictor foresees', () => {
   const pair = ['a', 'b'].map((id) => profiledTask(id, 1000, 0.8));
   const [shared] = tryPolicies(trial({ policies: ['mps-equal'], tasks: pair }));

@@ -53,7 +53,10 @@ export const trialModule = new URL(import.meta.url);
 export function tryPolicies(trial: PolicyTrial): TrialResult[] {
   const { policies, admission, places, warmMs } = trial;
   const predictorOf = predictors(trial.models);
-  const tasks = trial.tasks.filter(({ gpus, soloMs }) => gpus === 1 && soloMs !== undefined);
+  const measured = trial.tasks.filter(({ gpus, soloMs }) => gpus === 1 && soloMs !== undefined);
+  // From 0: beside an epoch time, a double does not hold the fractions of a ms that the replay adds.
+  const firstAt = measured.reduce((least, { arrivedAt }) => Math.min(least, arrivedAt), Infinity);
+  const tasks = measured.map((task) => ({ ...task, arrivedAt: task.arrivedAt - firstAt }));
   const truth = learnedTruth(tasks, predictorOf);
   const jobs = tasks.map((task) => ({
     ...{ task, workload: task.id, soloMs: task.soloMs!, startMs: task.startMs ?? 0 },
