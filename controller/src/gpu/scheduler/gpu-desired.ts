@@ -21,8 +21,8 @@ type Wanted = Omit<DesiredRow, 'epoch'>;
  */
 export class GpuDesired {
   private rows = new Map<string, DesiredRow>();
-  /** The epoch in which `rows` were read; what another controller has written since is not in them. */
-  private epoch: number | undefined;
+  /** The epoch whose term has begun: in a later one another controller may have written rows. */
+  private term: { epoch: number; begun: Promise<void> } | undefined;
   /** Writes of a node's row, one after the other. */
   private readonly writing = new Map<string, Promise<void>>();
 
@@ -52,8 +52,11 @@ export class GpuDesired {
     await this.set(invoker, { ...row, geometry: { ...row.geometry, [device]: [...profiles] } });
   }
 
-  /** Drops the wishes about instances that are gone from a node. */
+  /** Begins a term of this controller if there is a new one; drops the wishes about instances that are gone from a node. */
   heard({ invoker, residents }: Pick<NodeStatus, 'invoker' | 'residents'>): void {
+    const { epoch } = this.dependencies.lease;
+    if (epoch === undefined) return;
+    if (epoch !== this.term?.epoch) return this.report(this.takeOver(), invoker);
     const row = this.rows.get(invoker);
     if (row === undefined) return;
     const there = new Set(residents.map(({ container }) => container));
@@ -63,8 +66,11 @@ export class GpuDesired {
     const shares = ofThere(row.shares);
     const sizeOf = (...wishes: object[]): number => wishes.reduce((sum, one) => sum + Object.keys(one).length, 0);
     const isSame = sizeOf(retire, shares) === sizeOf(row.retire, row.shares);
-    if (isSame || this.dependencies.lease.epoch !== this.epoch) return;
-    this.set(invoker, { ...row, retire, shares }).catch((error: unknown) =>
+    if (!isSame) this.report(this.set(invoker, { ...row, retire, shares }), invoker);
+  }
+
+  private report(written: Promise<void>, invoker: string): void {
+    written.catch((error: unknown) =>
       this.dependencies.logger.warn(
         { invoker, error: String(error) },
         'the desired state of a node could not be written',
@@ -72,14 +78,26 @@ export class GpuDesired {
     );
   }
 
-  /** Reads what the controller that decided before has written. */
-  private async takeOver(): Promise<void> {
-    const { state, lease } = this.dependencies;
-    const { epoch } = lease;
-    if (epoch === undefined || epoch === this.epoch) return;
-    const rows = await state.rows(gpuDesiredTable);
-    this.rows = new Map([...rows].map(([key, row]) => [key, row as unknown as DesiredRow]));
-    this.epoch = epoch;
+  /** Once a term: reads the rows of the controller that decided before, and writes them again with the epoch of this one. */
+  private takeOver(): Promise<void> {
+    const { epoch } = this.dependencies.lease;
+    if (epoch === undefined) return Promise.resolve();
+    if (this.term?.epoch !== epoch) {
+      const begun = this.beginTerm();
+      this.term = { epoch, begun };
+      begun.catch(() => {
+        // The next command or row tries again.
+        if (this.term?.begun === begun) this.term = undefined;
+      });
+    }
+    return this.term!.begun;
+  }
+
+  private async beginTerm(): Promise<void> {
+    const rows = await this.dependencies.state.rows(gpuDesiredTable);
+    this.rows = new Map([...rows].map(([invoker, row]) => [invoker, row as unknown as DesiredRow]));
+    // An agent that starts takes no row of an earlier epoch than that of the decider.
+    await Promise.all(Array.from(this.rows, ([invoker, row]) => this.set(invoker, row)));
   }
 
   private rowOf(invoker: string): Wanted {

@@ -141,13 +141,14 @@ export class GpuPolicy {
     };
     const decision = this.policy.decide(view, event);
     const taskOf = new Map(tasks.map((task) => [task.id, task]));
+    const rejectedOf = alternativesByTask(decision.rejected);
     return {
       starts: decision.starts.map((start) => {
         const one = byId.get(start.task)!;
-        const rejected = start.choice?.rejected ?? decision.rejected.filter(({ task }) => task === start.task);
+        const rejected = start.choice?.rejected ?? rejectedOf.get(start.task) ?? [];
         const choose = (): ReturnType<GpuPolicy['choose']> => {
           const { request, choice } = this.choose(one, taskOf.get(start.task)!, start);
-          return { request, choice: { ...choice, rejected: rejected.map(alternative) } };
+          return { request, choice: { ...choice, rejected } };
         };
         return { waiting: one, reason: start.reason, choose };
       }),
@@ -312,8 +313,14 @@ export class GpuPolicy {
   }
 }
 
-function alternative({ what, reason, numbers }: Rejection): Rejection {
-  return { what, reason, numbers };
+function alternativesByTask(rejected: readonly TaskRejection[]): Map<string, Rejection[]> {
+  const byTask = new Map<string, Rejection[]>();
+  for (const { task, ...alternative } of rejected) {
+    const known = byTask.get(task);
+    if (known === undefined) byTask.set(task, [alternative]);
+    else known.push(alternative);
+  }
+  return byTask;
 }
 
 /** `choice`, with what the run is predicted to take where that is known. */
