@@ -260,7 +260,7 @@ export class Invoker {
 
   /** Decides about a message that an earlier life may have had: recorded, started, or neither. */
   private async recover(message: ActivationMessage, done: () => void): Promise<void> {
-    // Its instance would have ended with the earlier process; whoever wants one launches it again.
+    // Its instance would have ended with the earlier process; the controller launches another one if it wants one.
     if (message.launch !== undefined) {
       done();
       return;

@@ -23,7 +23,7 @@ const maxCharged = 10_000;
 
 /** What can be set of the plan. */
 export interface SubQueueSettings extends PlanOptions {
-  /** When best effort is due after its arrival, and when nobody overtakes a task any more at the earliest, ms. */
+  /** Best effort is due so long after its arrival, and a task cannot be overtaken after so long at the earliest, ms. */
   bestEffortMs: number;
   /** What the tasks that come in an exchange may take more than those that go, as a part of the GPU's memory. */
   tolerance: number;
@@ -54,7 +54,7 @@ interface Turn {
 /**
  * FaaShare's spatio-temporal priority queue (section VI, algorithm 1): tasks by SLO, partitioned by memory into sub-queues,
  * each task at the share that it fills (the paper: the smallest that meets its SLO; as a share is fixed for the whole of a
- * run, that strands SMs); whoever comes last leaves while a prediction says that somebody misses it; then exchanges between
+ * run, that strands SMs); the last task leaves while a member is predicted to miss its SLO; then exchanges between
  * sub-queues that lower the mean completion. The first sub-queue of each GPU, beside what runs there, starts now, with
  * shares of the quota stage. Ours beyond the paper: fair turns between namespaces, a bound on waiting, tasks that run beside
  * others only where that gains something or they cannot wait, and a limit to what a decision costs.

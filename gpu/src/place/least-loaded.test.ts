@@ -338,7 +338,7 @@ describe('the least loaded place', () => {
     ]);
   });
 
-  test('gives nobody an instance that goes for another one', () => {
+  test('gives no request an instance that goes for another one', () => {
     const idle = resident('c', 'G0', { action: '/alice/a', activations: [], memoryMiB: 30_000 });
     const placement = { ...reservation('G0').placement, reclaim: ['c'] };
     const there = (reservations: Reservation[]): NodeStatus => {
@@ -350,7 +350,7 @@ describe('the least loaded place', () => {
     const given = [reservation('G0', { action: '/alice/b', placement })];
     const choice = placeLeastLoaded(view([there(given)], { reservations: given }), asked);
     expect(choice.reuses).toBeUndefined();
-    // It is counted once: what goes is neither in the way of the next one nor a stranger's.
+    // The memory of the instance counts once: neither against the next request nor as a workload's.
     expect(choice.placement).toMatchObject({ devices: ['G0'] });
     expect(choice.placement).not.toHaveProperty('reclaim');
   });

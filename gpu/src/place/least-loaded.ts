@@ -14,7 +14,7 @@ import type { PlacementChoice, PlacementRequest } from '../view/placement-reques
 export interface PlacementLimits {
   /** Places, by id, that are kept for one that waits for longer. */
   kept: ReadonlySet<string>;
-  /** Places, by id, that it may go to; absent: any. */
+  /** Ids of the places that the request may go to; absent: all. */
   allowed?: ReadonlySet<string>;
   /** Whether a node may be chosen: it is heard of, also since it has refused the activation. */
   isOpen(invoker: string): boolean;

@@ -2,7 +2,7 @@ import type { DeviceHealth, DeviceMode, GpuIsolation } from '@gpuwhisk/common/gp
 
 /** Whose process is on a device, or is to be. */
 export interface Tenant {
-  /** `/namespace/action` of its code; absent for a pre-warmer that is nobody's yet, as are the next two. */
+  /** `/namespace/action` of its code; absent, as the next two, for a pre-warmer that has no action yet. */
   action?: string;
   /** That it runs for. */
   namespace?: string;

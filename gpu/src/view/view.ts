@@ -86,7 +86,7 @@ export interface OpenLedger {
 
 /** All that a policy decides on. */
 export interface View {
-  /** Now, ms. A clock may be set back: nobody may rely on its growing. */
+  /** Now, ms. The clock may be set back: a policy must not rely on its growing. */
   at: number;
   /** The controller makes them when they are first read: a policy that uses the ledger only does not read them. */
   readonly gpus: readonly GpuState[];

@@ -171,8 +171,8 @@ interface DeviceView {
       await until('it is shown', async () => (await instancesOf('refused')).length === 1);
       const [own] = await instancesOf('refused');
       const limits = { invocationsPerMinute: 100, concurrentInvocations: 10 };
-      const stranger = await newSubject(platform, 'stranger', limits);
-      expect((await stranger.request('DELETE', `../gpu/instances/${own!.container}`)).status).toBe(404);
+      const other = await newSubject(platform, 'other', limits);
+      expect((await other.request('DELETE', `../gpu/instances/${own!.container}`)).status).toBe(404);
       expect((await instancesOf('refused'))[0]?.container).toBe(own!.container);
       const modest = await newSubject(platform, 'modest', { ...limits, maxGpuShare: 30, warmGpuContainers: 0 });
       await modest.putAction('bounded', slowToLoad, { annotations: { gpu: { memoryMiB: 1000, mpsPercent: 30 } } });

@@ -50,7 +50,7 @@ const [threeSlices, twoSlices] = [9, 14];
       expect(kept).toContain(slice);
       // The slice of three stays; that of two goes for two of one.
       expect(await cutInto('3g.20gb', '1g.5gb', '1g.5gb')).toBe(200);
-      await until('it is cut anew', async () => (await profilesNow()).join() === '1g.5gb,1g.5gb,3g.20gb', soonMs);
+      await until('it is cut again', async () => (await profilesNow()).join() === '1g.5gb,1g.5gb,3g.20gb', soonMs);
       const now = (await devicesOf(platform))[0]!.slices.find(({ profile }) => profile === '3g.20gb');
       expect(kept).toContain(now?.uuid);
       expect(await cutInto()).toBe(200);
