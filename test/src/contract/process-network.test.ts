@@ -51,6 +51,8 @@ async function connectFrom(container: Container, host: string, port: number): Pr
 function openFarHost(): () => void {
   const name = `far${process.pid}`;
   const ip = (...args: string[]): string => execFileSync('ip', args, { encoding: 'utf8' });
+  // A run that was killed leaves its link, and the routes with it.
+  for (const left of readdirSync('/sys/class/net').filter((link) => /^far\d+$/.test(link))) ip('link', 'delete', left);
   ip('netns', 'add', name);
   ip('link', 'add', name, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', name);
   ip('addr', 'add', '10.254.77.1/24', 'dev', name);
