@@ -2,7 +2,7 @@ import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { Grant, Place, Seat } from '../place/place.js';
 import { gangFor, obstacle, occupy, roomsOf, roomsToKeep } from '../place/room.js';
 import type { ShareOut } from '../share/share.js';
-import { mostRejections } from '../view/decision.js';
+import { keptForAnother, mostRejections } from '../view/decision.js';
 import type { Start, TaskRejection } from '../view/decision.js';
 import type { Task } from '../view/view.js';
 import type { Order } from './order.js';
@@ -90,8 +90,6 @@ function alternatives(
   }
   return [...others, ...refused.slice(0, mostRejections - others.length)];
 }
-
-const keptForAnother = { reason: 'kept for one that waits for longer', numbers: {} };
 
 function startOn(chosen: readonly Seat[], task: Task, scored: readonly ScoredOffer[]): Start {
   const [first, ...others] = chosen as [Seat, ...Seat[]];

@@ -1,6 +1,6 @@
 import { ledgerOf } from '../place/ledger-of.js';
 import { placeLeastLoaded, placesToKeep } from '../place/least-loaded.js';
-import { requestOf } from '../place/request-of.js';
+import { requestOfTask } from '../place/request-of.js';
 import type { Start, TaskRejection } from '../view/decision.js';
 import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
 import type { Reservation } from '../view/occupancy.js';
@@ -28,7 +28,7 @@ function planned({ view, tasks }: Pass): Planned {
   const order: string[] = [];
   const rejected: TaskRejection[] = [];
   for (const { task, isOverdue } of dueFirst(tasks, view.at)) {
-    const request = requestOf(task);
+    const request = requestOfTask(task);
     const { allowed } = task;
     const asked = keyOf(request, allowed);
     const limits = { kept, isOpen, fit, ...(allowed && { allowed }) } as const;

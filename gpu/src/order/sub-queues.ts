@@ -1,6 +1,6 @@
 import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { Task } from '../view/view.js';
-import { mostRejections } from '../view/decision.js';
+import { keptForAnother, mostRejections } from '../view/decision.js';
 import type { TaskRejection } from '../view/decision.js';
 import { gangFor, obstacle, roomsToKeep } from '../place/room.js';
 import type { Holdings } from './holdings.js';
@@ -178,7 +178,6 @@ export class FirstQueues {
 }
 
 const keptForOthers = { reason: 'the last free GPU is kept for namespaces that hold less', numbers: {} };
-const keptForAnother = { reason: 'kept for one that waits for longer', numbers: {} };
 
 /** Why a sub-queue that would do was not chosen. */
 function outranked({ load, busy }: SubQueue): Pick<Rejection, 'reason' | 'numbers'> {

@@ -1,7 +1,7 @@
 import type { Placement, Rejection } from '@gpuwhisk/common/gpu';
 import type { AccountColumns, Ledger, PlaceAccount } from '../view/ledger.js';
 import type { Occupant } from '../view/occupancy.js';
-import { mostRejections } from '../view/decision.js';
+import { keptForAnother, mostRejections } from '../view/decision.js';
 import { neededMiB } from '../view/account.js';
 import { gangKey } from '../view/places.js';
 import { refusing, refusalOf } from './fact-filters.js';
@@ -310,7 +310,6 @@ function looking(ledger: Ledger, limits: PlacementLimits): readonly PlaceAccount
 }
 
 const notAllowed: Refusal = { reason: 'it may not run there', numbers: {} };
-const keptForAnother: Refusal = { reason: 'kept for one that waits for longer', numbers: {} };
 
 /** Why a place may not be chosen though facts would let it; undefined if it may. */
 function refusalBy({ allowed, kept }: PlacementLimits, { id }: PlaceAccount): Refusal | undefined {

@@ -3,7 +3,7 @@ import type { Device, DeviceStatus, NodeStatus, Resident } from '@gpuwhisk/commo
 import { Ledger } from '../view/ledger.js';
 import type { GpuState, OpenLedger, RunningTask } from '../view/view.js';
 import { needMiB } from './room.js';
-import { requestOf, shareAt } from './request-of.js';
+import { requestOfTask, shareAt } from './request-of.js';
 
 /** A ledger made of the GPUs of a view that has none, as their agents would report them. */
 export function ledgerOf(gpus: readonly GpuState[]): OpenLedger {
@@ -61,7 +61,7 @@ function statusOf({ id, mode, facts }: GpuState): DeviceStatus {
 }
 
 function residentOf({ task, share }: RunningTask, gpu: GpuState, gangs: Map<string, string[]>): Resident {
-  const { action, namespace, isolation } = requestOf(task);
+  const { action, namespace, isolation } = requestOfTask(task);
   const gang = gangs.get(task.id);
   const memoryMiB = needMiB(task, gpu);
   return {

@@ -4,7 +4,7 @@ import type { PlacementRequest } from '../view/placement-request.js';
 import type { Task } from '../view/view.js';
 
 /** What a task asks of a device. */
-export function requestOf(task: Task): PlacementRequest {
+export function requestOfTask(task: Task): PlacementRequest {
   const { request, namespace, memoryMiB, gpus, isolation = 'shared', maxShare = 1, share = maxShare } = task;
   if (request !== undefined) return request;
   return {

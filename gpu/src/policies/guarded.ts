@@ -34,7 +34,7 @@ function allWait({ waiting }: View): Decision {
 }
 
 /** Why a decision cannot be carried out; undefined if it can. Whether places have room is seen when they are bound. */
-export function faultOf({ starts, refused, bestEffort, order }: Decision, view: View): string | undefined {
+function faultOf({ starts, refused, bestEffort, order }: Decision, view: View): string | undefined {
   const tasks = new Map(view.waiting.map((task) => [task.id, task]));
   const decided = new Set<string>();
   for (const { task } of [...starts, ...refused]) {

@@ -21,6 +21,12 @@ export interface Start {
 /** Alternatives that a decision keeps of a task. */
 export const mostRejections = 8;
 
+/** Why a place that another task is to get is refused. */
+export const keptForAnother: Pick<Rejection, 'reason' | 'numbers'> = {
+  reason: 'kept for one that waits for longer',
+  numbers: {},
+};
+
 /** Why a task was not placed on a GPU, or not on that one. */
 export interface TaskRejection extends Rejection {
   task: string;
