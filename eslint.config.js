@@ -37,6 +37,9 @@ const gpuFolders = [
   'profile',
   'order',
   'admit',
+  'preempt',
+  'scale',
+  'geometry',
   'policies',
   'simulate',
 ];

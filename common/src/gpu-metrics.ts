@@ -11,6 +11,8 @@ export interface GpuMetrics {
   waited(ms: number): void;
   /** All who wait were decided about once, which took so long. */
   passed(ms: number): void;
+  /** An action was carried out: `launch`, `retire`. */
+  acted(kind: string, outcome: 'begun' | 'refused' | 'failed'): void;
   /** A policy failed, or decided what cannot be. */
   policyFault(): void;
 }
@@ -65,7 +67,14 @@ export function gpuMetrics(registry: Registry, { waiting, epoch }: GpuGauges): G
     help: 'Decisions that another policy took because the one in force failed',
     registers,
   });
+  const actions = new Counter({
+    name: 'gpuwhisk_gpu_actions_total',
+    help: 'What was done to instances, devices and nodes besides starting runs',
+    labelNames: ['kind', 'outcome'],
+    registers,
+  });
   return {
+    acted: (kind, outcome) => actions.inc({ kind, outcome }),
     decided: (outcome) => decisions.inc({ outcome }),
     waited: (ms) => waits.observe(ms / 1000),
     passed: (ms) => passes.observe(ms / 1000),

@@ -121,6 +121,8 @@ export interface Resident {
   subject?: string;
   /** Ids of the activations that run in it; one that has none may be removed to make room. */
   activations: string[];
+  /** When the last one that ran in it ended, epoch ms; absent: one runs, or none ever did. */
+  idleSince?: number;
 }
 
 /** A node's row in the GPU table (ClusterState table `gpus`, key: the invoker's topic). */
@@ -140,6 +142,13 @@ export interface NodeStatus {
   epoch?: number;
   /** Activations with a GPU that the invoker has taken and not recorded. */
   inHand?: InHand[];
+  /** How the operator describes it; absent: not at all. */
+  labels?: Record<string, string>;
+  /** How it is paid for, and per hour; absent: it is the operator's own. */
+  market?: 'spot' | 'on-demand';
+  pricePerHour?: number;
+  /** When it will be taken away, epoch ms; absent: nothing was announced. */
+  leavesAt?: number;
   /** By device: environment that makes a process of the node's own an MPS client with the whole device; absent: none can be. */
   clientEnv?: Record<string, Record<string, string>>;
 }

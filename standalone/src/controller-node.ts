@@ -143,7 +143,8 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
       topicOptions: gpuTopicOptions(config),
     });
   const gpuScheduler = new GpuScheduler({
-    ...{ bus, clock, store, records, logger, metrics, learned, instance },
+    ...{ bus, clock, random, store, records, logger, metrics, learned, instance },
+    ...{ desired: gpuDesired, wishes: gpuWishes, workloads: gpuWorkloads },
     table: gpuTable,
     lease: gpuLease,
     recordLevels: config,

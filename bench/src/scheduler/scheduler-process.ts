@@ -13,6 +13,8 @@ import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
+import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
+import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
 
@@ -148,9 +150,11 @@ async function measure(load: SchedulerLoad): Promise<SchedulerUse> {
     storeBlockingResultLevel: 'STORE_ALWAYS',
     storeNonBlockingResultLevel: 'STORE_ALWAYS',
   } as const;
+  const lease = { epoch: 1 };
   const scheduler = new GpuScheduler({
     ...{ bus, store, records: new RecordWriter(store, clock, logger), recordLevels, clock, logger, metrics, table },
-    ...{ lease: { epoch: 1 }, learned, instance: 0, options },
+    ...{ lease, learned, instance: 0, options, random, workloads: { shown: [] } },
+    ...{ desired: new GpuDesired({ state, lease, logger }), wishes: new GpuWishes(store, state, clock) },
   });
   await scheduler.open(() => false);
   for (let at = 0; at < load.nodes; at += 1) {

@@ -1,3 +1,5 @@
+import type { Action } from '../view/action.js';
+import { allWait } from '../view/decision.js';
 import type { Decision } from '../view/decision.js';
 import type { SchedulingEvent, Task, View } from '../view/view.js';
 import type { Policy } from './policy.js';
@@ -29,12 +31,8 @@ export function guarded(policy: Policy, spare: Policy, onFault: (fault: string, 
   };
 }
 
-function allWait({ waiting }: View): Decision {
-  return { starts: [], refused: [], bestEffort: [], order: waiting.map(({ id }) => id), rejected: [] };
-}
-
 /** Why a decision cannot be carried out; undefined if it can. Whether places have room is seen when they are bound. */
-function faultOf({ starts, refused, bestEffort, order }: Decision, view: View): string | undefined {
+function faultOf({ starts, refused, bestEffort, order, actions = [] }: Decision, view: View): string | undefined {
   const tasks = new Map(view.waiting.map((task) => [task.id, task]));
   const decided = new Set<string>();
   for (const { task } of [...starts, ...refused]) {
@@ -47,6 +45,21 @@ function faultOf({ starts, refused, bestEffort, order }: Decision, view: View): 
   for (const { task, gpu, alsoOn = [], share } of starts) {
     const fault = startFault(tasks.get(task)!, [gpu, ...alsoOn], share, isPlace);
     if (fault !== undefined) return `task '${task}' is started ${fault}`;
+  }
+  return actions.map(actionFault).find((fault) => fault !== undefined);
+}
+
+/** Whether what an action is about is still there is seen when it is carried out. */
+function actionFault(action: Action): string | undefined {
+  const isFraction = (value: number): boolean => value > 0 && value <= 1;
+  if (action.kind === 'launch' && (action.gpus.length === 0 || !isFraction(action.share))) {
+    return `an instance is launched on ${action.gpus.length} places with a share of ${action.share}`;
+  }
+  if (
+    action.kind === 'reshare' &&
+    !(isFraction(action.limit) && isFraction(action.request) && action.request <= action.limit)
+  ) {
+    return `an instance is to have a request of ${action.request} and a limit of ${action.limit}`;
   }
   return undefined;
 }

@@ -1,6 +1,11 @@
 import { inTurns } from '../order/in-turns.js';
 import type { Planner } from '../order/plan.js';
 import { PredictionCache } from '../order/set-predictions.js';
+import { launches } from '../place/launches.js';
+import type { Scaling } from '../scale/scale.js';
+import type { Action } from '../view/action.js';
+import { allWait } from '../view/decision.js';
+import type { Task, View } from '../view/view.js';
 import type { Policy } from './policy.js';
 import type { PolicyRecord } from './policy-record.js';
 import { policies } from './registry.js';
@@ -74,10 +79,10 @@ export function compositionOf(choice: PolicyChoice): Composition {
 }
 
 function stagesOf(record: PolicyRecord): Composition['stages'] {
-  const { admit } = record;
-  if ('plan' in record) return { admit, plan: record.plan };
+  const { admit, preempt = 'none', scale = 'none' } = record;
+  if ('plan' in record) return { admit, plan: record.plan, preempt, scale };
   const { order, share, place } = record;
-  return { admit, order, share, place };
+  return { admit, order, share, place, preempt, scale };
 }
 
 function checkStage(stage: string, name: unknown): void {
@@ -113,6 +118,16 @@ export function settingsInForce({ stages: chosen, settings }: Composition): Part
   return Object.fromEntries(inForce) as Partial<Record<StageName, Settings>>;
 }
 
+/** Tasks with an SLO that go on to wait, the next one first. */
+function strictOf(tasks: readonly Task[], order: readonly string[]): Task[] {
+  const byId = new Map(tasks.map((task) => [task.id, task]));
+  return order.map((id) => byId.get(id)).filter((task) => task?.sloMs !== undefined) as Task[];
+}
+
+function actionsOf(view: View, { launch, retire }: Scaling): Action[] {
+  return [...launches(view, launch), ...retire.map((one) => ({ kind: 'retire' as const, ...one }))];
+}
+
 /** A policy. Throws RangeError as `compositionOf` does. */
 export function makePolicy(choice: PolicyChoice, { admission, ...given }: PolicyNeeds): Policy {
   const { name, stages: chosen, settings } = compositionOf(choice);
@@ -131,14 +146,19 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
           share: make(stages.share, 'share'),
           place: make(stages.place, 'place'),
         });
+  const preempt = make(stages.preempt, 'preempt');
+  const scale = make(stages.scale, 'scale');
   const refuses = admission === 'refuse';
   return {
     name,
     decide(view, event) {
+      if (event.kind === 'tick') return { ...allWait(view), actions: actionsOf(view, scale(view)) };
       const { tasks, hopeless } = admit(view);
       const goOn = refuses && hopeless.size > 0 ? tasks.filter(({ id }) => !hopeless.has(id)) : tasks;
+      const planned = planner.plan({ view, tasks: goOn, event });
       return {
-        ...planner.plan({ view, tasks: goOn, event }),
+        ...planned,
+        ...(chosen.preempt !== 'none' && { actions: preempt(view, strictOf(goOn, planned.order)) }),
         refused: refuses ? Array.from(hopeless, ([task, reason]) => ({ task, reason })) : [],
         bestEffort: refuses ? [] : [...hopeless.keys()],
       };

@@ -10,6 +10,9 @@ export type PolicyRecord = Deciding & {
   /** One line. */
   summary: string;
   admit: Name<'admit'>;
+  /** Absent, as `scale`: none. */
+  preempt?: Name<'preempt'>;
+  scale?: Name<'scale'>;
   /** Settings of its stages; absent: the defaults of the stages. */
   settings?: Settings;
   /** It uses no measurements of functions, so that no samples are run for it. */

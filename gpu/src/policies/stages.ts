@@ -22,6 +22,13 @@ import { firstFit } from '../place/first-fit.js';
 import { mostGiven } from '../place/most-given.js';
 import type { Place } from '../place/place.js';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
+import { byStop, byStopDefaults } from '../preempt/by-stop.js';
+import { none as noPreempt } from '../preempt/none.js';
+import type { Preempt } from '../preempt/preempt.js';
+import { keepAlive, keepAliveDefaults } from '../scale/keep-alive.js';
+import { none as noScale } from '../scale/none.js';
+import { reactive, reactiveDefaults } from '../scale/reactive.js';
+import type { Scale } from '../scale/scale.js';
 import { filling } from '../share/filling.js';
 import { leftOver } from '../share/left-over.js';
 import { migSizes } from '../share/mig-sizes.js';
@@ -100,6 +107,15 @@ export const stages = {
     'sub-queues': settable(subQueueDefaults, ({ predictions, quotas }, set) => subQueuePlan(predictions, quotas, set)),
     'sub-queues-literal': made(({ predictions }) => literalPlan(predictions)),
   } satisfies Record<string, StageEntry<Planner>>,
+  preempt: {
+    none: made(() => noPreempt),
+    'by-stop': settable(byStopDefaults, (_, settings) => byStop(settings)),
+  } satisfies Record<string, StageEntry<Preempt>>,
+  scale: {
+    none: made(() => noScale),
+    'keep-alive': settable(keepAliveDefaults, (_, settings) => keepAlive(settings)),
+    reactive: settable(reactiveDefaults, (_, settings) => reactive(settings)),
+  } satisfies Record<string, StageEntry<Scale>>,
 };
 
 /** The stages that a policy names an implementation of. */

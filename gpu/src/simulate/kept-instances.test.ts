@@ -15,17 +15,17 @@ const idle = (name: string, share: number, memoryMiB = 400) =>
 test('a task takes the smallest process of its function that has the share', () => {
   const there = [idle('/guest/f', 1), idle('/guest/f', 0.5), idle('/guest/f', 0.3), idle('/guest/g', 0.5)];
   const started = startAmong(there, task, 0.4, 2000);
-  expect(started).toEqual({ share: 0.5, isWarm: true, idle: [there[0], there[2], there[3]] });
+  expect(started).toEqual({ share: 0.5, reused: there[1], idle: [there[0], there[2], there[3]] });
 });
 
 test('a new process has a share class, and the largest go for it', () => {
   const there = [idle('/guest/a', 1, 100), idle('/guest/b', 1, 300), idle('/guest/c', 1, 200)];
-  const { share, isWarm, idle: left } = startAmong(there, task, 0.4, 750);
-  expect([share, isWarm, left.map((one) => one.function)]).toEqual([0.5, false, ['/guest/a', '/guest/c']]);
+  const { share, reused, idle: left } = startAmong(there, task, 0.4, 750);
+  expect([share, reused, left.map((one) => one.function)]).toEqual([0.5, undefined, ['/guest/a', '/guest/c']]);
 });
 
 test('another namespace has processes of its own', () => {
-  expect(startAmong([idle('/guest/f', 1)], { ...task, namespace: 'other' }, 1, 2000).isWarm).toBe(false);
+  expect(startAmong([idle('/guest/f', 1)], { ...task, namespace: 'other' }, 1, 2000).reused).toBeUndefined();
 });
 
 test('in a replay the second run of a function starts warm, in what the first has left', () => {

@@ -10,10 +10,11 @@ export interface KeptInstances {
 }
 
 /** A task in the process that it gets, and what idles on the GPU then. */
-export interface StartedIn {
+export interface StartedIn<Instance> {
   share: number;
-  isWarm: boolean;
-  idle: IdleInstance[];
+  /** Absent: a new one. */
+  reused?: Instance;
+  idle: Instance[];
 }
 
 /**
@@ -21,19 +22,24 @@ export interface StartedIn {
  * smallest such, else in a new one of the next share class, for which instances go, the largest first, until it fits into
  * `freeMiB` of memory that no task holds.
  */
-export function startAmong(idle: readonly IdleInstance[], task: Task, decided: number, freeMiB: number): StartedIn {
+export function startAmong<Instance extends IdleInstance>(
+  idle: readonly Instance[],
+  task: Task,
+  decided: number,
+  freeMiB: number,
+): StartedIn<Instance> {
   const own = idle.filter(
     ({ function: name, namespace, share }) =>
       name === task.function && namespace === task.namespace && share >= decided,
   );
   const reused = own.toSorted((a, b) => a.share - b.share)[0];
   if (reused !== undefined) {
-    return { share: reused.share, isWarm: true, idle: idle.filter((one) => one !== reused) };
+    return { share: reused.share, reused, idle: idle.filter((one) => one !== reused) };
   }
   const left = idle.toSorted((a, b) => a.memoryMiB - b.memoryMiB);
   const lackingMiB = (): number => left.reduce((sum, { memoryMiB }) => sum + memoryMiB, 0) + task.memoryMiB - freeMiB;
   while (left.length > 0 && lackingMiB() > 0) left.pop();
-  return { share: classAtOrAbove(decided) / 100, isWarm: false, idle: left };
+  return { share: classAtOrAbove(decided) / 100, idle: left };
 }
 
 /** What a task leaves behind. */

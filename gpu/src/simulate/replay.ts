@@ -1,10 +1,16 @@
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
-import type { Decision, Start } from '../view/decision.js';
 import type { Policy } from '../policies/policy.js';
-import type { SchedulingEvent, Task } from '../view/view.js';
-import { instanceOf, startAmong, type KeptInstances } from './kept-instances.js';
-import { advance, rateAll, simulatedGpu } from './simulated-gpu.js';
-import type { Run, SimulatedGpu, SimulatedPlace } from './simulated-gpu.js';
+import type { Action } from '../view/action.js';
+import { allWait } from '../view/decision.js';
+import type { Start } from '../view/decision.js';
+import { FunctionLog } from '../view/function-log.js';
+import type { SchedulingEvent, Task, View } from '../view/view.js';
+import { actionTimes } from './action-times.js';
+import type { ActionTimes } from './action-times.js';
+import type { KeptInstances } from './kept-instances.js';
+import { SimulatedActuator } from './simulated-actuator.js';
+import type { EndedRun } from './simulated-actuator.js';
+import type { SimulatedPlace } from './simulated-gpu.js';
 import { newTotals, type FinishedJob, type RunTotals } from './run-totals.js';
 import type { GpuTruth } from './truth.js';
 
@@ -17,6 +23,8 @@ export interface ReplayJob {
   soloMs: number;
   /** Injection or cold start before it computes, ms. */
   startMs: number;
+  /** A run that was stopped is repeated; absent: it is not, and the job is lost. */
+  isIdempotent?: boolean;
 }
 
 /** The GPUs of a replay. */
@@ -24,6 +32,12 @@ export interface SimulatedCluster {
   places: readonly SimulatedPlace[];
   /** Start of a task in an instance that is there, ms; absent: every task starts a new one, at the share that was decided. */
   warmMs?: number;
+  /** GPUs of a node that policies can take; absent: none can be. */
+  more?: readonly Omit<SimulatedPlace, 'id' | 'node' | 'idle'>[];
+  /** How long actions take; absent: as was measured. */
+  times?: ActionTimes;
+  /** Policies are asked each second what is to last, which takes time; absent: they are not. */
+  ticks?: boolean;
 }
 
 /** GPUs that are alike. */
@@ -52,12 +66,16 @@ export interface ReplayRun {
   finished: FinishedJob[];
   /** Jobs that the policy refused. */
   refused: string[];
+  /** Jobs whose run was stopped, and is not repeated. */
+  stopped: string[];
+  /** What the policy wanted done besides starts, when (ms), and why that was refused if it was. */
+  actions: { at: number; action: Action; refused?: string }[];
   totals: RunTotals;
   /** What each decision took by the clock that was given, microseconds. */
   decideUs: number[];
 }
 
-const nothing: Decision = { starts: [], refused: [], bestEffort: [], order: [], rejected: [] };
+const tickMs = 1000;
 /** Decisions in a row at one instant; a policy that goes on for longer would never end. */
 const mostDecisions = 10_000;
 
@@ -75,30 +93,42 @@ export function replay(
   nowMs: () => number = () => 0,
 ): ReplayRun {
   const { warmMs } = cluster;
-  const gpus = cluster.places.map((place) => simulatedGpu(place, warmMs !== undefined));
-  const gpuOf = new Map(gpus.map((gpu) => [gpu.id, gpu]));
+  const functions = new FunctionLog<ReplayJob>();
+  const actuator = new SimulatedActuator({
+    ...{ places: cluster.places, keepsInstances: warmMs !== undefined, truth, times: cluster.times ?? actionTimes },
+    known: (work) => functions.of(work)?.last,
+    ...(cluster.more && { more: cluster.more }),
+  });
   const coming = [...jobs].sort((a, b) => a.task.arrivedAt - b.task.arrivedAt);
   const noiseOf = new Map(coming.map((job) => [job.task.id, Math.exp(truth.noise * normal(random))]));
   const waiting = new Map<string, { job: ReplayJob; task: Task }>();
-  const run: ReplayRun = { finished: [], refused: [], totals: newTotals(), decideUs: [] };
-  let now = coming[0]?.task.arrivedAt ?? 0;
+  const run: ReplayRun = { finished: [], refused: [], stopped: [], totals: newTotals(), decideUs: [], actions: [] };
+  actuator.now = coming[0]?.task.arrivedAt ?? 0;
   let nextArrival = 0;
+  let nextTick = cluster.ticks === true ? actuator.now : Infinity;
   let decisions = 0;
 
   for (;;) {
+    const { now } = actuator;
     const events: SchedulingEvent[] = [];
     let arrived: string | undefined;
     while (nextArrival < coming.length && (coming[nextArrival] as ReplayJob).task.arrivedAt <= now) {
       const job = coming[nextArrival] as ReplayJob;
-      waiting.set(job.task.id, { job, task: job.task });
-      arrived = job.task.id;
+      const { task } = job;
+      waiting.set(task.id, { job, task });
+      functions.arrived({ action: task.function, namespace: task.namespace }, job, now);
+      arrived = task.id;
       nextArrival += 1;
     }
     if (arrived !== undefined) events.push({ kind: 'arrival', task: arrived });
-    for (const gpu of gpus) events.push(...finish(gpu));
+    for (const one of actuator.settle()) events.push(over(one));
     for (const { task } of waiting.values()) {
       if (task.sloMs !== undefined && now >= task.arrivedAt + task.sloMs)
         events.push({ kind: 'timeout', task: task.id });
+    }
+    if (now >= nextTick) {
+      events.push({ kind: 'tick' });
+      nextTick = now + tickMs;
     }
     if (events.length === 0) events.push({ kind: 'timer' });
     for (const event of events) decide(event);
@@ -110,35 +140,25 @@ export function replay(
     decisions = next > now ? 0 : decisions + 1;
     if (decisions > mostDecisions) throw new Error(`policy ${policy.name} does not let time pass`);
     const waits = [...waiting.values()].map(({ task }) => task);
-    for (const gpu of gpus) advance(gpu, next - now, waits, run.totals);
-    run.totals.elapsedMs += next - now;
-    now = next;
+    actuator.advance(next, waits, run.totals);
   }
 
   function nextInstant(): number | undefined {
-    let next = coming[nextArrival]?.task.arrivedAt ?? Infinity;
-    for (const gpu of gpus)
-      for (const one of gpu.runs) next = Math.min(next, now + one.startLeftMs + one.leftMs * one.slowdown);
-    for (const gpu of gpus) {
-      for (const one of gpu.runs) if (one.startLeftMs > 0) next = Math.min(next, now + one.startLeftMs);
-    }
+    let next = Math.min(coming[nextArrival]?.task.arrivedAt ?? Infinity, actuator.nextInstant());
     for (const { task } of waiting.values()) {
       // The deadline itself counts as passed only after it.
-      if (task.sloMs !== undefined) next = Math.min(next, Math.max(now, task.arrivedAt + task.sloMs));
+      if (task.sloMs !== undefined) next = Math.min(next, Math.max(actuator.now, task.arrivedAt + task.sloMs));
     }
-    return Number.isFinite(next) ? next : undefined;
+    if (!Number.isFinite(next)) return undefined;
+    return Math.min(next, nextTick);
   }
 
-  function finish(gpu: SimulatedGpu): SchedulingEvent[] {
-    const done = gpu.runs.filter((one) => one.startLeftMs <= 0 && one.leftMs <= 1e-6);
-    if (done.length === 0) {
-      rateAll(gpu, truth);
-      return [];
-    }
-    gpu.runs = gpu.runs.filter((one) => !done.includes(one));
-    if (gpu.idle) gpu.idle = [...gpu.idle, ...done.map(({ task, share }) => instanceOf(task, share))];
-    rateAll(gpu, truth);
-    return done.map((one) => {
+  function over({ run: one, gpu, isStopped }: EndedRun): SchedulingEvent {
+    const { now } = actuator;
+    if (isStopped) {
+      if (one.job.isIdempotent === true) waiting.set(one.task.id, { job: one.job, task: one.task });
+      else run.stopped.push(one.task.id);
+    } else {
       run.finished.push({ job: one.job, startedAt: one.startedAt, finishedAt: now, gpu: gpu.id });
       policy.observe?.({
         task: one.task,
@@ -151,15 +171,34 @@ export function replay(
           part: Math.min(1, ms / (now - one.startedAt)),
         })),
       });
-      return { kind: 'completion', task: one.task.id, gpu: gpu.id };
-    });
+    }
+    return { kind: 'completion', task: one.task.id, gpu: gpu.id };
+  }
+
+  function viewNow(): View {
+    const { now, open } = actuator;
+    return {
+      ...{ at: now, gpus: open, waiting: [...waiting.values()].map(({ task }) => task) },
+      get instances() {
+        return actuator.instances;
+      },
+      get functions() {
+        return Array.from(functions.all(), ({ last, counts }) => ({ task: last.task, arrivals: counts }));
+      },
+      get nodes() {
+        return actuator.nodes;
+      },
+      get devices() {
+        return actuator.deviceStates;
+      },
+    };
   }
 
   function decide(event: SchedulingEvent): void {
-    if (waiting.size === 0) return;
-    const snapshot = { at: now, gpus, waiting: [...waiting.values()].map(({ task }) => task) };
+    if (waiting.size === 0 && event.kind !== 'tick') return;
+    const view = viewNow();
     const begun = nowMs();
-    const decision = event.kind === 'timeout' && !waiting.has(event.task) ? nothing : policy.decide(snapshot, event);
+    const decision = event.kind === 'timeout' && !waiting.has(event.task) ? allWait(view) : policy.decide(view, event);
     run.decideUs.push((nowMs() - begun) * 1000);
     for (const { task } of decision.refused) {
       if (!waiting.delete(task)) throw new Error(`policy ${policy.name} refuses ${task}, which does not wait`);
@@ -167,6 +206,10 @@ export function replay(
     }
     for (const id of decision.bestEffort) demote(id);
     for (const start of decision.starts) begin(start);
+    for (const action of decision.actions ?? []) {
+      const refused = actuator.begin(action);
+      run.actions.push({ at: actuator.now, action, ...(refused !== undefined && { refused }) });
+    }
     // Whoever's deadline has passed waits on as best effort, whatever the policy says of it.
     if (event.kind === 'timeout') demote(event.task);
   }
@@ -179,35 +222,16 @@ export function replay(
     waiting.set(id, { job: one.job, task });
   }
 
-  function begin({ task: id, gpu: gpuId, share }: Start): void {
+  function begin({ task: id, gpu, share }: Start): void {
     const one = waiting.get(id);
-    const gpu = gpuOf.get(gpuId);
-    if (!one || !gpu) throw new Error(`policy ${policy.name} starts ${id} on ${gpuId}: there is no such task or GPU`);
+    if (!one) throw new Error(`policy ${policy.name} starts ${id}: there is no such task`);
     if (!(share > 0 && share <= 1)) throw new Error(`policy ${policy.name} gives ${id} a share of ${share}`);
-    const taken = gpu.runs.reduce((sum, { task }) => sum + task.memoryMiB, 0);
-    if (taken + one.task.memoryMiB > gpu.memoryMiB) {
-      throw new Error(`policy ${policy.name} puts ${id} on ${gpuId}, which lacks the memory`);
-    }
-    if (gpu.mode === 'exclusive' && gpu.runs.length > 0) {
-      throw new Error(`policy ${policy.name} puts ${id} on ${gpuId}, which is not free`);
+    try {
+      actuator.start(one.job, one.task, gpu, share, one.job.soloMs * (noiseOf.get(id) ?? 1), warmMs);
+    } catch (error) {
+      throw new Error(`policy ${policy.name} ${(error as Error).message}`, { cause: error });
     }
     waiting.delete(id);
-    const begun = gpu.idle && startAmong(gpu.idle, one.task, share, gpu.memoryMiB - taken);
-    if (begun) gpu.idle = begun.idle;
-    const startMs = begun?.isWarm && warmMs !== undefined ? warmMs : one.job.startMs;
-    const started: Run = {
-      job: one.job,
-      task: one.job.task,
-      share: begun?.share ?? share,
-      startedAt: now,
-      startMs,
-      startLeftMs: startMs,
-      leftMs: one.job.soloMs * (noiseOf.get(id) ?? 1),
-      slowdown: 1,
-      besideMs: new Map(),
-    };
-    gpu.runs = [...gpu.runs, started];
-    rateAll(gpu, truth);
   }
 }
 

@@ -1,4 +1,4 @@
-import type { GpuState, Task } from '../view/view.js';
+import type { GpuState, IdleInstance, InstanceState, Task } from '../view/view.js';
 import type { RunTotals } from './run-totals.js';
 import type { ReplayJob } from './replay.js';
 import type { GpuTruth } from './truth.js';
@@ -7,6 +7,9 @@ import type { GpuTruth } from './truth.js';
 export interface Run {
   job: ReplayJob;
   task: Task;
+  /** Id of the instance that it runs in, and the class of that. */
+  instance: string;
+  class: number;
   share: number;
   startedAt: number;
   /** Of its injection or cold start. */
@@ -19,29 +22,83 @@ export interface Run {
   slowdown: number;
   /** For how long others ran beside it. */
   besideMs: Map<string, { task: Task; share: number; ms: number }>;
+  /** Its instance goes with it. */
+  isLast: boolean;
+}
+
+/** An instance that was launched ahead of requests and loads its code. */
+export interface Loading extends Omit<SimulatedInstance, 'idleSince'> {
+  /** As what it holds memory until it has loaded. */
+  task: Task;
+  startedAt: number;
+}
+
+/** An instance that idles. */
+export interface SimulatedInstance extends IdleInstance {
+  id: string;
+  idleSince: number;
 }
 
 /** A GPU of a replay; a policy sees what `GpuState` has. */
 export interface SimulatedGpu extends GpuState {
+  /** That it is, or is a slice of, of this profile. */
+  device: string;
+  profile?: string;
   runs: readonly Run[];
-  readonly running: readonly Run[];
+  loading: readonly Loading[];
+  /** Absent: every task starts in a new process. */
+  idle?: readonly SimulatedInstance[];
+  readonly running: readonly (Run | Loading)[];
   used: number;
+  /** No new work comes: it is being cut, or its node given back. */
+  isClosed: boolean;
 }
 
-/** A GPU at the beginning of a replay. */
-export type SimulatedPlace = Pick<GpuState, 'id' | 'node' | 'type' | 'mode' | 'memoryMiB' | 'idle'>;
+/** A GPU, or a slice (`profile`) of a device, at the beginning. */
+export type SimulatedPlace = Pick<GpuState, 'id' | 'node' | 'type' | 'mode' | 'memoryMiB' | 'idle'> &
+  Partial<Pick<SimulatedGpu, 'device' | 'profile'>>;
 
-/** It with nothing on it but its instances, where these are kept. */
-export function simulatedGpu(place: SimulatedPlace, keepsInstances: boolean): SimulatedGpu {
+/** It with nothing on it but `idle`; absent: no instances are kept. */
+export function simulatedGpu(place: SimulatedPlace, idle: readonly SimulatedInstance[] | undefined): SimulatedGpu {
   return {
     ...place,
+    device: place.device ?? place.id,
     runs: [],
-    ...(keepsInstances && { idle: place.idle ?? [] }),
+    loading: [],
+    ...(idle && { idle }),
     used: 0,
+    isClosed: false,
     get running() {
-      return this.runs;
+      return this.loading.length === 0 ? this.runs : [...this.runs, ...this.loading];
     },
-  };
+  } as SimulatedGpu;
+}
+
+/** Memory that runs and instances which load hold, MiB. */
+export function heldMiB({ running }: SimulatedGpu): number {
+  return running.reduce((sum, { task }) => sum + task.memoryMiB, 0);
+}
+
+/** The instances on a GPU. */
+export function instancesOn(gpu: SimulatedGpu): InstanceState[] {
+  const one = (
+    { id, function: name, namespace, memoryMiB, share }: Omit<SimulatedInstance, 'idleSince'>,
+    limit: number,
+    rest: Pick<InstanceState, 'state' | 'tasks' | 'idleSince'>,
+  ): InstanceState => ({
+    ...{ id, function: name, namespace, gpus: [gpu.id], memoryMiB },
+    share: { request: limit, limit, class: share },
+    ...rest,
+  });
+  return [
+    ...gpu.runs.map(({ instance: id, task, class: share, share: limit, isLast }) => {
+      const { function: name, namespace, memoryMiB } = task;
+      const state = isLast ? 'draining' : 'running';
+      return one({ id, function: name, namespace, memoryMiB, share }, limit, { state, tasks: [task.id] });
+    }),
+    ...gpu.loading.map((it) => one(it, it.share, { state: 'loading', tasks: [] })),
+    ...(gpu.idle ?? []).map((it) => one(it, it.share, { state: 'idle', tasks: [], idleSince: it.idleSince })),
+  ];
 }
 
 /** Reckons how fast everybody on the GPU now runs. */
@@ -56,9 +113,7 @@ export function rateAll(gpu: SimulatedGpu, truth: GpuTruth): void {
 /** Lets `elapsedMs` pass on a GPU. */
 export function advance(gpu: SimulatedGpu, elapsedMs: number, waiting: readonly Task[], totals: RunTotals): void {
   if (elapsedMs <= 0) return;
-  let freeMiB = gpu.memoryMiB;
   for (const one of gpu.runs) {
-    freeMiB -= one.task.memoryMiB;
     if (one.startLeftMs > 0) one.startLeftMs = one.startLeftMs - elapsedMs < 1e-6 ? 0 : one.startLeftMs - elapsedMs;
     else {
       const progressMs = elapsedMs / one.slowdown;
@@ -74,8 +129,9 @@ export function advance(gpu: SimulatedGpu, elapsedMs: number, waiting: readonly 
   }
   totals.gpuMs += elapsedMs;
   totals.usedMs += gpu.used * elapsedMs;
-  if (gpu.runs.length > 0) totals.occupiedMs += elapsedMs;
+  if (gpu.running.length > 0) totals.occupiedMs += elapsedMs;
   if (waiting.length > 0) {
+    const freeMiB = gpu.running.reduce((left, { task }) => left - task.memoryMiB, gpu.memoryMiB);
     totals.freeMiBMs += freeMiB * elapsedMs;
     if (!waiting.some(({ memoryMiB }) => memoryMiB <= freeMiB)) totals.strandedMiBMs += freeMiB * elapsedMs;
   }

@@ -1,6 +1,7 @@
 import type { Rejection } from '@gpuwhisk/common/gpu';
+import type { Action } from './action.js';
 import type { PlacementChoice } from './placement-request.js';
-import type { GpuState, Task } from './view.js';
+import type { GpuState, Task, View } from './view.js';
 
 /** A waiting task that starts now. */
 export interface Start {
@@ -43,6 +44,13 @@ export interface Decision {
   order: readonly string[];
   /** At most `mostRejections` a task: first the GPUs that would have done, best first. */
   rejected: readonly TaskRejection[];
+  /** What else is to be done; absent: nothing. */
+  actions?: readonly Action[];
+}
+
+/** The decision that changes nothing. */
+export function allWait({ waiting }: Pick<View, 'waiting'>): Decision {
+  return { starts: [], refused: [], bestEffort: [], order: waiting.map(({ id }) => id), rejected: [] };
 }
 
 /** A run that has ended, as it was measured. */

@@ -1,6 +1,8 @@
 import type { DeviceMode, GpuAnnotation, GpuIsolation } from '@gpuwhisk/common/gpu';
 import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
 import type { Account } from './account.js';
+import type { Market } from './action.js';
+import type { ArrivalCounts } from './arrival-counts.js';
 import type { Ledger } from './ledger.js';
 import type { PlacementRequest } from './placement-request.js';
 
@@ -75,6 +77,70 @@ export interface GpuState {
   facts?: Pick<Account, 'availableMiB' | 'clients' | 'busy' | 'workloads' | 'staying'>;
 }
 
+/** A process, or a gang of processes, that serves one function. */
+export interface InstanceState {
+  id: string;
+  /** `/namespace/action` of its code, and the namespace that it runs for. */
+  function: string;
+  namespace: string;
+  /** Ids of its places. */
+  gpus: readonly string[];
+  /** Fractions of the SMs: request ≤ limit ≤ class, which its process was started with. */
+  share: { request: number; limit: number; class: number };
+  /** On each of its places, MiB. */
+  memoryMiB: number;
+  /** `draining`: it is to end, and something runs in it. */
+  state: 'loading' | 'idle' | 'running' | 'draining';
+  /** Ids of the tasks that run in it. */
+  tasks: readonly string[];
+  /** Of one that idles: since when, on the clock of the view, ms. */
+  idleSince?: number;
+  /** How long it took to start it and to load its function, ms; absent: it is not told. */
+  loadMs?: number;
+}
+
+/** A function of which requests have come. */
+export interface FunctionState {
+  /** A request of it as it would arrive now. */
+  task: Task;
+  arrivals: Pick<ArrivalCounts, 'bySecond' | 'byMinute'>;
+}
+
+/** A machine with an agent. */
+export interface NodeState {
+  id: string;
+  labels: Readonly<Record<string, string>>;
+  /** How it is paid for, and per hour, in the operator's currency; absent: it is the operator's own. */
+  market?: Market;
+  pricePerHour?: number;
+  /** When it will be taken away, on the clock of the view, ms; absent: nothing was announced. */
+  leavesAt?: number;
+}
+
+/** A physical GPU. */
+export interface DeviceState {
+  id: string;
+  node: string;
+  /** The short name of its model. */
+  type: string;
+  mode: DeviceMode;
+  /** The places on it: itself, or its slices. */
+  places: readonly { id: string; profile?: string; startSlot?: number; slots?: number }[];
+}
+
+/** A process on a device that is not the platform's, a training job. */
+export interface WorkloadState {
+  id: string;
+  node: string;
+  device: string;
+  /** By how much it may get slower, fraction 0–1 of its rate. */
+  tolerated: number;
+  /** Its rate alone, in its own unit; absent, as the next one: it is not told. */
+  baseline?: number;
+  /** By how much it is slower than alone now, fraction 0–1 of its rate. */
+  measured?: number;
+}
+
 /** The account of all places, which decisions change. */
 export interface OpenLedger {
   ledger: Ledger;
@@ -94,6 +160,12 @@ export interface View {
   waiting: readonly Task[];
   /** The places as they are kept from decision to decision; absent: they are counted from `gpus`. */
   ledger?: OpenLedger;
+  /** What else is known of the cluster; each absent where nothing is. Like `gpus`, they are made when they are first read. */
+  readonly instances?: readonly InstanceState[];
+  readonly functions?: readonly FunctionState[];
+  readonly nodes?: readonly NodeState[];
+  readonly devices?: readonly DeviceState[];
+  readonly workloads?: readonly WorkloadState[];
 }
 
 /** Why a decision is asked for. */
@@ -102,6 +174,8 @@ export type SchedulingEvent =
   | { kind: 'completion'; task: string; gpu: string }
   /** A task's deadline has passed, or it has waited for as long as it may. */
   | { kind: 'timeout'; task: string }
+  /** A second has passed: what is to last is looked at, besides those who wait. */
+  | { kind: 'tick' }
   /** Nothing that is known of: time has passed, a GPU came or went. */
   | { kind: 'timer' };
 

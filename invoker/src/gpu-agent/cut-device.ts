@@ -1,20 +1,13 @@
 import type { Slice } from '@gpuwhisk/common/gpu';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { SliceChanges } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import type { GpuDriver } from './drivers/gpu-driver.js';
 import { GpuDriverError } from './drivers/gpu-driver.js';
 import { nvmlCodes } from './drivers/nvml.js';
 import { inOrderOfCreation } from './drivers/slice-order.js';
 import { ShareError } from './enforcers/share-enforcer.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
-
-/** What is to become of a device that MIG is on for. Slices that are not named stay, with what runs in them. */
-export interface Cut {
-  /** UUIDs of slices. */
-  remove: readonly string[];
-  /** Profiles: `3g.20gb`. */
-  add: readonly string[];
-}
 
 export interface CutParts {
   driver: GpuDriver;
@@ -25,15 +18,20 @@ export interface CutParts {
 const pollMs = 100;
 
 /**
- * Cuts a device anew: the slices to remove go one by one as they become idle, then the new ones are made. Nobody may be
+ * Cuts a device that MIG is on for: the slices to remove go one by one as they become idle, then the new ones are made. Nobody may be
  * sent to the former any more. Rejects with ShareError or GpuDriverError where one is not idle `idleWithinMs` after the
  * beginning, and with the latter where there is no room; what has been done by then stays, as devices() shows.
  */
-export async function cutDevice(parts: CutParts, device: string, cut: Cut, idleWithinMs: number): Promise<Slice[]> {
+export async function cutDevice(
+  parts: CutParts,
+  device: string,
+  { remove, add }: SliceChanges,
+  idleWithinMs: number,
+): Promise<Slice[]> {
   const until = parts.clock.monotonicMs() + idleWithinMs;
-  for (const slice of cut.remove) await removeSlice(parts, device, slice, until);
+  for (const slice of remove) await removeSlice(parts, device, slice, until);
   const made: Slice[] = [];
-  for (const profile of inOrderOfCreation(cut.add)) made.push(await parts.driver.createSlice(device, profile));
+  for (const profile of inOrderOfCreation(add)) made.push(await parts.driver.createSlice(device, profile));
   return made;
 }
 

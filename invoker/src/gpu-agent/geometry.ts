@@ -1,8 +1,9 @@
 import type { Device } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import { sliceChanges } from '@gpuwhisk/gpu/geometry/mig-profiles';
+import type { SliceChanges } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import { cutDevice } from './cut-device.js';
-import type { Cut } from './cut-device.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { Healer } from './healer.js';
@@ -74,7 +75,7 @@ export class Geometry {
   }
 
   /** Whether the slices that go are empty; ends idle instances there and keeps new work off until the device is cut. */
-  private isFree({ uuid, mode }: Device, { remove }: Cut): boolean {
+  private isFree({ uuid, mode }: Device, { remove }: SliceChanges): boolean {
     const { inventory, residents, healer } = this.parts;
     inventory.setTrouble(uuid, beingCut, true);
     const places = mode === 'mig' ? remove : [uuid];
@@ -86,7 +87,7 @@ export class Geometry {
     return there.length === 0 && places.every((place) => residents.awaited(place, '').length === 0);
   }
 
-  private async cut({ uuid, mode }: Device, wanted: Wanted, cut: Cut): Promise<void> {
+  private async cut({ uuid, mode }: Device, wanted: Wanted, cut: SliceChanges): Promise<void> {
     const { driver, enforcer, inventory, clock, logger, refresh } = this.parts;
     this.cutting.add(uuid);
     try {
@@ -110,14 +111,11 @@ export class Geometry {
 }
 
 /** The change from a device's slices to those of `profiles`; undefined if there is none. Slices of these profiles stay. */
-export function cutTo({ mode, slices }: Pick<Device, 'mode' | 'slices'>, profiles: readonly string[]): Cut | undefined {
-  const add = [...profiles];
-  const remove: string[] = [];
-  for (const { uuid, profile } of mode === 'mig' ? slices : []) {
-    const at = add.indexOf(profile);
-    if (at < 0) remove.push(uuid);
-    else add.splice(at, 1);
-  }
+export function cutTo(
+  { mode, slices }: Pick<Device, 'mode' | 'slices'>,
+  profiles: readonly string[],
+): SliceChanges | undefined {
+  const { remove, add } = sliceChanges(mode === 'mig' ? slices : [], profiles);
   const isOther = (mode === 'mig') !== profiles.length > 0;
   return remove.length === 0 && add.length === 0 && !isOther ? undefined : { remove, add };
 }

@@ -203,7 +203,7 @@ export class GpuAgent implements GpuDesk {
   }
 
   ended(user: GpuUser): void {
-    const one = this.residents.ended(user);
+    const one = this.residents.ended(user, this.options.clock.now());
     if (one?.users.size === 0) this.spending.count(one);
     this.desired.reconcile();
     this.geometry.reconcile();

@@ -28,6 +28,8 @@ export interface GpuContainer {
   launches: LaunchFigures | undefined;
   /** Looks in a row at which the device had not run what it said to have launched. */
   unseenLaunches: number;
+  /** When its last run ended, epoch ms; undefined: one runs, or none ever did. */
+  idleSince: number | undefined;
   /** It is on its way out: nobody is beside it any more. */
   ending: boolean;
 }
@@ -58,6 +60,7 @@ export class Residents {
       loadedMs: undefined,
       launches: undefined,
       unseenLaunches: 0,
+      idleSince: undefined,
       ending: false,
     };
     this.containers.set(container.id, one);
@@ -98,6 +101,7 @@ export class Residents {
     if (placed !== undefined) one.share = placed;
     this.running.set(activationId, containerId);
     one.users.set(activationId, user);
+    one.idleSince = undefined;
     one.lastUser = user;
   }
 
@@ -107,13 +111,13 @@ export class Residents {
     if (one !== undefined) one.loadedMs = ms;
   }
 
-  /** An activation is over, whether it ran or not. Gives the container that it ran in. */
-  ended({ activationId }: GpuUser): GpuContainer | undefined {
+  /** An activation is over at `now` (epoch ms), whether it ran or not. Gives the container that it ran in. */
+  ended({ activationId }: GpuUser, now: number): GpuContainer | undefined {
     this.admitted.delete(activationId);
     const containerId = this.running.get(activationId);
     this.running.delete(activationId);
     const one = containerId === undefined ? undefined : this.containers.get(containerId);
-    one?.users.delete(activationId);
+    if (one?.users.delete(activationId) === true && one.users.size === 0) one.idleSince = now;
     return one;
   }
 
@@ -159,7 +163,7 @@ export class Residents {
 }
 
 function rowOf(one: GpuContainer, device: string): Resident {
-  const { grant, share, lastUser, users, container, heldMiB, startMs, loadedMs, launches } = one;
+  const { grant, share, lastUser, users, container, heldMiB, startMs, loadedMs, launches, idleSince } = one;
   const { devices, slice } = grant;
   const { action, namespace, subject, isolation } = lastUser ?? {};
   return {
@@ -177,6 +181,7 @@ function rowOf(one: GpuContainer, device: string): Resident {
     ...(subject !== undefined && { subject }),
     ...(isolation !== undefined && { isolation }),
     activations: [...users.keys()],
+    ...(idleSince !== undefined && { idleSince }),
   };
 }
 

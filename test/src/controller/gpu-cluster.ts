@@ -17,6 +17,8 @@ import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
+import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
+import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
 import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
@@ -138,6 +140,12 @@ export class GpuCluster {
       clock,
       logger,
       metrics,
+      random,
+      ...{
+        desired: new GpuDesired({ state, lease, logger }),
+        wishes: new GpuWishes(store, state, clock),
+        workloads: { shown: [] },
+      },
       table,
       lease,
       learned,

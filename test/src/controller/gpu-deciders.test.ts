@@ -17,6 +17,8 @@ import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { GpuFence } from '@gpuwhisk/controller/gpu/handover/gpu-fence';
 import { GpuHandover } from '@gpuwhisk/controller/gpu/handover/gpu-handover';
+import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
+import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
 import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
@@ -70,6 +72,12 @@ class TestController {
     await bus.ensureTopic(`gpu${instance}`, topicOptions);
     this.scheduler = new GpuScheduler({
       ...shared,
+      random,
+      ...{
+        desired: new GpuDesired({ state, lease, logger }),
+        wishes: new GpuWishes(store, state, clock),
+        workloads: { shown: [] },
+      },
       records: new RecordWriter(store, clock, logger),
       recordLevels,
       learned: await Learned.open({ ...shared, random, options }),

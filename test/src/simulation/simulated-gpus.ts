@@ -8,6 +8,8 @@ import { createMetrics } from '@gpuwhisk/common/metrics';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
+import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
 import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
@@ -77,10 +79,14 @@ export async function startGpus(parts: SimulatedGpuParts): Promise<SimulatedGpus
   const random = seededRandom(1);
   const metrics = createMetrics();
   const learned = await Learned.open({ store, clock, random, logger, metrics, instance: 0, options: config.gpu });
+  const { lease } = hardware;
+  const desired = new GpuDesired({ state, lease, logger });
+  table.onRow((node) => desired.heard(node));
   const scheduler = new GpuScheduler({
+    ...{ random, desired, wishes: new GpuWishes(store, state, clock), workloads: { shown: [] } },
     ...{ bus, clock, store, records, logger, metrics, learned, instance: 0 },
     table: bug.table?.(table) ?? table,
-    lease: hardware.lease,
+    lease,
     recordLevels: config,
     options: { ...config.gpu, ...bounds },
   });

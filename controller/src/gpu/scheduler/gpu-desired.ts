@@ -38,6 +38,11 @@ export class GpuDesired {
     await this.set(invoker, { ...row, retire: { ...row.retire, [container]: graceMs ?? null } });
   }
 
+  /** Whether an instance of a node is to end. */
+  isRetiring(invoker: string, container: string): boolean {
+    return this.rows.get(invoker)?.retire[container] !== undefined;
+  }
+
   /** Moves the request and limit of an instance, below its class. Rejects with Error where another controller decides. */
   async reshare(invoker: string, container: string, share: DesiredShare): Promise<void> {
     await this.takeOver();

@@ -7,6 +7,7 @@ import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Action, Actuator } from '@gpuwhisk/gpu/view/action';
 import type { PlacementChoice } from '@gpuwhisk/gpu/view/placement-request';
 import type { SchedulingEvent } from '@gpuwhisk/gpu/view/view';
 import type { GpuPlacer, Sent } from './gpu-placer.js';
@@ -27,6 +28,7 @@ export interface GpuPassDependencies {
   options: Pick<Config['gpu'], 'admission' | 'maxWaitMs'>;
   /** Whether the run of an activation has ended, as far as is known here. */
   isOver: (activationId: string) => boolean;
+  actuator: Actuator;
   /** Told of every placement. */
   onPlaced?(placement: Placement): void;
 }
@@ -79,7 +81,8 @@ export class GpuPass {
   sendAtOnce(message: ActivationMessage, need: GpuNeed): { sent?: Receipt; rejected: Rejection[] } {
     const { policy, clock } = this.dependencies;
     const waiting = waitingOf(message, need, clock);
-    const { starts, rejected } = policy.decide([waiting], { kind: 'arrival', task: message.activationId });
+    const { starts, rejected, actions } = policy.decide([waiting], { kind: 'arrival', task: message.activationId });
+    this.carryOut(actions);
     const [start] = starts;
     const { request, choice } = start?.choose() ?? {
       request: waiting.request,
@@ -119,6 +122,16 @@ export class GpuPass {
     return first && { kind: 'timeout', task: first.message.activationId };
   }
 
+  /** Begins with actions; what becomes of them is seen in what the agents tell. */
+  carryOut(actions: readonly Action[]): void {
+    const { actuator, logger } = this.dependencies;
+    for (const action of actions) {
+      actuator.carryOut(action).catch((error: unknown) => {
+        logger.warn({ ...action, error: String(error) }, 'an action on GPUs could not be begun');
+      });
+    }
+  }
+
   private placeByPolicy(event: SchedulingEvent): void {
     const { queue, placer, policy, refuser, options } = this.dependencies;
     if (!placer.isEntitled) return;
@@ -127,7 +140,8 @@ export class GpuPass {
       const choice = placer.join(waiting.request, waiting.refusedAtMs);
       if (choice.placement !== undefined) this.forward(waiting, choice, 'joins a batch');
     }
-    const { starts, late, order, rejected } = policy.decide([...queue], event);
+    const { starts, late, order, rejected, actions } = policy.decide([...queue], event);
+    this.carryOut(actions);
     queue.decided(order, rejected, event.kind === 'arrival');
     for (const [waiting, reason] of late) {
       if (options.admission === 'best-effort') queue.demote(waiting);

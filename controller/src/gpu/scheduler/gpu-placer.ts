@@ -167,6 +167,12 @@ export class GpuPlacer {
     return this.ledger.accounts().filter(({ place }) => isOpen(place.node.invoker));
   }
 
+  /** The rows of the nodes that are heard of. */
+  rows(): NodeStatus[] {
+    const isOpen = this.isOpen(new Map());
+    return this.ledger.rows().filter(({ invoker }) => isOpen(invoker));
+  }
+
   /** The accounts of places by their ids; of those only that are known. */
   accountsOf(ids: readonly string[]): PlaceAccount[] {
     return ids.map((id) => this.ledger.account(id)).filter((account) => account !== undefined);

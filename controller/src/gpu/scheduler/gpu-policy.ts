@@ -1,6 +1,7 @@
 import { ConfigError } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
 import type { GpuNeed, NodeStatus, Rejection } from '@gpuwhisk/common/gpu';
+import type { Workload } from '@gpuwhisk/common/gpu-workload';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
@@ -8,7 +9,10 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
 import { shareOf } from '@gpuwhisk/gpu/view/shares';
-import type { GpuState, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/view/view';
+import type { FunctionState, GpuState, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/view/view';
+import type { Action } from '@gpuwhisk/gpu/view/action';
+import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
+import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import type { Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/instances';
@@ -28,6 +32,9 @@ import { featuresOf, hasStrangers } from '../learning/sightings.js';
 import type { WaitingActivation } from './gpu-queue.js';
 import { seenPlaces } from './gpu-snapshot.js';
 import type { KnownRun, SeenPlace } from './gpu-snapshot.js';
+import type { LastRequest } from './last-request.js';
+import { seenDevices, seenInstances, seenNodes, seenWorkloads } from './seen-cluster.js';
+import type { KnownInstances } from './seen-cluster.js';
 import { liveQuotas } from '../learning/live-quotas.js';
 import type { SampleRun } from '../../invoke/invoke-service.js';
 import { requestOf } from './gpu-queue.js';
@@ -45,6 +52,7 @@ export interface PolicyDecision {
   /** Ids of those who go on to wait, the next one first; and what each was not put on, and why. */
   order: readonly string[];
   rejected: readonly TaskRejection[];
+  actions: readonly Action[];
 }
 
 /** An activation whose task is to be made. */
@@ -74,6 +82,11 @@ export interface GpuPolicyParts {
   logger: Logger;
   metrics: Pick<GpuMetrics, 'policyFault'>;
   options: Pick<Config['gpu'], 'policy' | 'admission'>;
+  /** The last request of each function, and its arrivals. */
+  functions: FunctionLog<LastRequest>;
+  instances: Pick<KnownInstances, 'isLaunch' | 'isRetiring'>;
+  /** Processes on GPUs that are none of the platform's. */
+  workloads(): readonly Workload[];
 }
 
 /** Throws ConfigError where the configuration names a policy or stages that there are not, or that do not fit each other. */
@@ -94,12 +107,15 @@ export class GpuPolicy {
   private readonly arrivals = new Arrivals();
   /** Whether an activation that arrives while the queue is empty is decided about at once. */
   readonly takesAsTheyCome: boolean;
+  /** Whether it says each second which instances functions should have. */
+  readonly scales: boolean;
   private readonly takesSamples: boolean;
 
   constructor(private readonly parts: GpuPolicyParts) {
     const { learned, logger, metrics, options } = parts;
-    const { takesAsTheyCome, needsNoProfiles } = compositionOf(options.policy);
+    const { takesAsTheyCome, needsNoProfiles, stages } = compositionOf(options.policy);
     this.takesAsTheyCome = takesAsTheyCome;
+    this.scales = stages.scale !== 'none';
     this.takesSamples = !needsNoProfiles;
     this.feedback = new Feedback(learned);
     const needs: PolicyNeeds = {
@@ -118,27 +134,9 @@ export class GpuPolicy {
 
   /** Decides about those that wait, after `event`. */
   decide(waiting: readonly WaitingActivation[], event: SchedulingEvent): PolicyDecision {
-    const { clock, placer } = this.parts;
-    const at = clock.now();
-    const nowMs = clock.monotonicMs();
     const byId = new Map(waiting.map((one) => [one.message.activationId, one]));
-    const tasks = waiting.map((one): Task => {
-      const arrivedAt = this.arrivals.of(one, at, nowMs);
-      const { refusedAtMs } = one;
-      const allowed = refusedAtMs.size > 0 && new Set(placer.accounts(refusedAtMs).map(({ id }) => id));
-      const task = this.taskOf({ ...one, ...idOf(one) }, arrivedAt);
-      return { ...task, request: one.request, ...(allowed && { allowed }) };
-    });
-    let seen: GpuState[] | undefined;
-    const gpus = (): GpuState[] => (seen ??= this.seenPlaces(at).map(({ gpu }) => gpu));
-    const view: View = {
-      at,
-      waiting: tasks,
-      ledger: placer.open(),
-      get gpus() {
-        return gpus();
-      },
-    };
+    const view = this.viewOf(waiting);
+    const { waiting: tasks } = view;
     const decision = this.policy.decide(view, event);
     const taskOf = new Map(tasks.map((task) => [task.id, task]));
     const rejectedOf = alternativesByTask(decision.rejected);
@@ -158,7 +156,70 @@ export class GpuPolicy {
       ].map(({ id, reason }) => [byId.get(id)!, reason]),
       order: decision.order,
       rejected: decision.rejected,
+      actions: decision.actions ?? [],
     };
+  }
+
+  /** What the policy sees now of the cluster and of those that wait. Throws Error where another controller decides. */
+  viewOf(waiting: readonly WaitingActivation[]): View {
+    const { clock, placer } = this.parts;
+    const at = clock.now();
+    const nowMs = clock.monotonicMs();
+    const tasks = waiting.map((one): Task => {
+      const arrivedAt = this.arrivals.of(one, at, nowMs);
+      const { refusedAtMs } = one;
+      const allowed = refusedAtMs.size > 0 && new Set(placer.accounts(refusedAtMs).map(({ id }) => id));
+      const task = this.taskOf({ ...one, ...idOf(one) }, arrivedAt);
+      return { ...task, request: one.request, ...(allowed && { allowed }) };
+    });
+    return this.viewAt(at, tasks);
+  }
+
+  /** What the policy wants to last, besides those who wait. */
+  tick(): readonly Action[] {
+    return this.policy.decide(this.viewOf([]), { kind: 'tick' }).actions ?? [];
+  }
+
+  private viewAt(at: number, waiting: readonly Task[]): View {
+    const { placer, instances, workloads } = this.parts;
+    const once = <Value>(make: () => Value): (() => Value) => {
+      let made: Value | undefined;
+      return () => (made ??= make());
+    };
+    const heldOn = (id: string): Iterable<Reservation> => placer.heldOn(id);
+    const gpus = once(() => this.seenPlaces(at).map(({ gpu }) => gpu));
+    const seen = once(() => seenInstances(placer.accounts(), { ...instances, heldOn }));
+    const functions = once(() => this.seenFunctions(at));
+    return {
+      ...{ at, waiting, ledger: placer.open() },
+      get gpus() {
+        return gpus();
+      },
+      get instances() {
+        return seen();
+      },
+      get functions() {
+        return functions();
+      },
+      get nodes() {
+        return seenNodes(placer.rows());
+      },
+      get devices() {
+        return seenDevices(placer.accounts());
+      },
+      get workloads() {
+        return seenWorkloads(workloads());
+      },
+    };
+  }
+
+  private seenFunctions(at: number): FunctionState[] {
+    return Array.from(this.parts.functions.all(), ({ last: { message, need }, counts }) => {
+      const { activationId, action } = message;
+      const request = requestOf(message, need);
+      const asked = { activationId, version: action.version ?? '', need, request, sloMs: need.sloMs };
+      return { task: { ...this.taskOf(asked, at), request }, arrivals: counts };
+    });
   }
 
   /** Puts a sample on the GPU that it is to be measured on; nothing is chosen where that has no room for it. */

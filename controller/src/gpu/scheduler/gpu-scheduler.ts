@@ -16,18 +16,29 @@ import type { Decision, GpuNeed, GpuQueued, Placement } from '@gpuwhisk/common/g
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
+import { newActivationId } from '@gpuwhisk/common/ids';
 import { unplacedTopic } from '@gpuwhisk/common/messages';
 import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
+import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import type { Random } from '@gpuwhisk/common/system/random';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { compositionOf } from '@gpuwhisk/gpu/policies/make-policy';
 import { shareAt } from '@gpuwhisk/gpu/place/request-of';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
+import type { Action, Actuator } from '@gpuwhisk/gpu/view/action';
+import { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
+import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
 import { capacityProblem } from '@gpuwhisk/gpu/view/places';
-import type { SchedulingEvent } from '@gpuwhisk/gpu/view/view';
+import type { SchedulingEvent, View } from '@gpuwhisk/gpu/view/view';
 import { gpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import { isCopyOf } from '../handover/gpu-fence.js';
 import type { Launch, SampleRun } from '../../invoke/invoke-service.js';
+import type { GpuDesired } from './gpu-desired.js';
+import { lastRequestOf } from './last-request.js';
+import type { LastRequest } from './last-request.js';
+import { LiveActuator } from './live-actuator.js';
+import type { LiveActuatorParts, Procurer } from './live-actuator.js';
 import { ArrivalLog } from './arrival-log.js';
 import { GpuEvents } from './gpu-events.js';
 import type { GpuHandover } from '../handover/gpu-handover.js';
@@ -57,6 +68,12 @@ export interface GpuSchedulerDependencies extends GpuPlacerDependencies {
   /** The controller's number: what waits is in topic `gpu<number>`. */
   instance: number;
   options: Config['gpu'];
+  random: Random;
+  desired: Pick<GpuDesired, 'retire' | 'reshare' | 'cut' | 'isRetiring'>;
+  wishes: LiveActuatorParts['wishes'];
+  workloads: { readonly shown: readonly Workload[] };
+  /** Absent: nodes come and go by hand. */
+  procurer?: Procurer;
   /** To the controller that decides; absent: this one does. */
   handover?: GpuHandover;
 }
@@ -67,6 +84,8 @@ const maxAgain = 3;
 const rememberedIds = 10_000;
 /** How often it is looked whether somebody waits in vain, ms. */
 const lookMs = 250;
+/** How often a policy is asked which instances functions should have, ms. */
+const tickMs = 1000;
 
 /**
  * Sends activations that need a GPU to the invoker that has one for them. Those that must wait, and those that agents
@@ -75,6 +94,11 @@ const lookMs = 250;
 export class GpuScheduler {
   private readonly queue = new GpuQueue();
   private readonly arrivals = new ArrivalLog();
+  private readonly functions = new FunctionLog<LastRequest>();
+  /** Launches that have not ended. */
+  private readonly launching = new Set<string>();
+  /** Carries out what lasts. */
+  readonly actuator: Actuator;
   private readonly placer: GpuPlacer;
   private readonly policy: GpuPolicy;
   private readonly topic: string;
@@ -99,12 +123,22 @@ export class GpuScheduler {
       waiting: () => this.queue.size,
       epoch: () => dependencies.lease.epoch,
     });
-    this.policy = new GpuPolicy({ ...dependencies, placer, metrics: this.metrics });
+    const { desired, workloads } = dependencies;
+    this.policy = new GpuPolicy({
+      ...{ ...dependencies, placer, metrics: this.metrics, functions: this.functions },
+      instances: {
+        isLaunch: (activationId) => this.launching.has(activationId),
+        isRetiring: (invoker, container) => desired.isRetiring(invoker, container),
+      },
+      workloads: () => workloads.shown,
+    });
     const parts = { ...dependencies, queue: this.queue, placer: this.placer, metrics: this.metrics };
     this.refuser = new GpuRefuser({ ...parts, over: this.over });
     const onPlaced = ({ slice, devices }: Placement): void => this.onWanted(slice === undefined ? devices : [slice]);
     const isOver = (activationId: string): boolean => this.over.has(activationId);
-    this.passes = new GpuPass({ ...parts, policy: this.policy, refuser: this.refuser, isOver, onPlaced });
+    const launch: LiveActuatorParts['launch'] = (action) => this.launchAhead(action);
+    const actuator = (this.actuator = new LiveActuator({ ...dependencies, launch, metrics: this.metrics }));
+    this.passes = new GpuPass({ ...parts, policy: this.policy, refuser: this.refuser, actuator, isOver, onPlaced });
     // What is heard of so late says nothing about how long it ran.
     const ended = (activationId: string): void => this.ended(activationId, false);
     this.sweep = new GpuSweep({ ...dependencies, placer, ended });
@@ -136,6 +170,7 @@ export class GpuScheduler {
       ended: (activationId, succeeded) => this.ended(activationId, succeeded),
       refused: onRefused,
     });
+    if (this.policy.scales) this.tickSoon();
   }
 
   /** Leaves what waits to the next life. */
@@ -177,6 +212,11 @@ export class GpuScheduler {
     return this.placer.decisions();
   }
 
+  /** What a policy sees now. Throws Error where another controller decides. */
+  view(): View {
+    return this.policy.viewOf([...this.queue]);
+  }
+
   /** Refuses what no GPU of the cluster can serve. Throws ApiError (503). */
   check(need: GpuNeed): void {
     const nodes = this.dependencies.table.nodes();
@@ -194,7 +234,7 @@ export class GpuScheduler {
     const isFree = this.queue.size === 0 && this.policy.takesAsTheyCome && this.placer.isEntitled;
     const { sent, rejected } = isFree ? this.passes.sendAtOnce(message, need) : { sent: undefined, rejected: [] };
     if (sent !== undefined) {
-      this.arrivals.add(message, need);
+      this.arrived(message, need);
       return sent;
     }
     const unplaced: UnplacedMessage = { activation: message };
@@ -243,7 +283,31 @@ export class GpuScheduler {
       const { what = '', reason = 'there is no GPU that it may use' } = choice.rejected[0] ?? {};
       throw instanceNotLaunched(what === '' ? reason : `${what}: ${reason}`);
     }
-    return placer.send({ ...message, launch: true }, { need, request, choice, reason: 'launched ahead of requests' });
+    const receipt = placer.send(
+      { ...message, launch: true },
+      { need, request, choice, reason: 'launched ahead of requests' },
+    );
+    this.launching.add(message.activationId);
+    return receipt;
+  }
+
+  /** Sends the launch that a policy wants; gives why that is refused, or undefined. */
+  private launchAhead({ function: action, namespace, gpus, share }: Action & { kind: 'launch' }): string | undefined {
+    const { clock, random } = this.dependencies;
+    const last = this.functions.of({ action, namespace })?.last;
+    if (last === undefined) return `no request of '${action}' has come`;
+    const now = clock.now();
+    const { message, need } = last;
+    const launched: ActivationMessage = {
+      ...{ ...message, activationId: newActivationId(now, random), transid: ['sid_gpuScale', now], blocking: false },
+      gpuNeed: need,
+    };
+    try {
+      this.submitLaunch(launched, need, { gpus: [...gpus], shareClass: classAtOrAbove(share) });
+      return undefined;
+    } catch (error) {
+      return (error as Error).message;
+    }
   }
 
   /** The GPUs that samples could be measured on; none where no policy decides, or another controller does. */
@@ -259,6 +323,7 @@ export class GpuScheduler {
   /** An activation's run is over; whether it has succeeded decides whether its time counts. */
   ended(activationId: string, succeeded: boolean): void {
     this.over.add(activationId);
+    this.launching.delete(activationId);
     this.dependencies.handover?.ended(activationId, succeeded);
     const { slice, devices = [] } = this.placer.placementOf(activationId) ?? {};
     const gpu = slice ?? devices[0];
@@ -304,12 +369,28 @@ export class GpuScheduler {
       this.metrics.decided('returned');
       this.placer.note(message, { rejected: [] }, `its agent refused: ${refused}`);
     }
-    if (refused === undefined && placement === undefined) this.arrivals.add(message, need);
+    if (refused === undefined && placement === undefined) this.arrived(message, need);
     this.queue.add(waiting);
     if (waiting.refusals.length > maxAgain)
       this.refuser.refuse(waiting, gpuRefused(waiting.refusals.length, refused ?? ''));
     // One that comes back may have left room where it was.
     else this.passSoon(refused === undefined ? { kind: 'arrival', task: activationId } : { kind: 'timer' });
+  }
+
+  /** A request has come that this controller has to place. */
+  private arrived(message: ActivationMessage, need: GpuNeed): void {
+    this.arrivals.add(message, need);
+    const { action, user, transid } = message;
+    const work = { action: `/${action.path}/${action.name}`, namespace: user.namespace.name };
+    this.functions.arrived(work, lastRequestOf(message, need), transid[1]);
+  }
+
+  private tickSoon(): void {
+    this.dependencies.clock.setBackgroundTimer(tickMs, () => {
+      if (this.closed) return;
+      if (this.placer.isEntitled) this.passes.carryOut(this.policy.tick());
+      this.tickSoon();
+    });
   }
 
   private passSoon(event: SchedulingEvent): void {

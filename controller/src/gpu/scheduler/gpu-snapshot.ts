@@ -45,7 +45,7 @@ export function seenPlaces(
 }
 
 /** What runs in an instance as its agent tells, and what was sent there since. */
-function activationsIn({ node }: Place, { id, container }: Occupant, here: readonly Reservation[]): string[] {
+export function activationsIn({ node }: Place, { id, container }: Occupant, here: readonly Reservation[]): string[] {
   const told = node.residents.find((one) => one.container === container)?.activations ?? [id];
   const sent = here.filter(({ reuses, ended }) => reuses === id && !ended).map(({ activationId }) => activationId);
   return [...told, ...sent];

@@ -16,6 +16,8 @@ const maxWorkloads = 100;
 /** Long-running processes that were registered: kept in the store, and shown to the nodes in a table of the cluster. */
 export class GpuWorkloads {
   private subscription: StateSubscription | undefined;
+  /** What is shown to the nodes, by id. */
+  private readonly rows = new Map<string, Workload>();
 
   constructor(
     private readonly store: ArtifactStore,
@@ -26,14 +28,23 @@ export class GpuWorkloads {
 
   /** Shows the nodes what earlier lives have registered, and forgets from now on what a node's agent says has ended. */
   async open(): Promise<void> {
-    for (const workload of await this.list()) await this.show(workload);
+    const known = await this.list();
     this.subscription = await this.state.watch(workloadTable, (id, row) => {
-      if (row === undefined || (row as unknown as Workload).ended !== true) return;
+      const workload = row as unknown as Workload | undefined;
+      if (workload === undefined) this.rows.delete(id);
+      else this.rows.set(id, workload);
+      if (workload?.ended !== true) return;
       this.remove(id).catch((error: unknown) =>
         // Another controller was faster, or its end was told in the meantime; else the agent says it again.
         this.logger.info({ workload: id, error: String(error) }, 'a workload that has ended was not forgotten here'),
       );
     });
+    for (const workload of known) await this.show(workload);
+  }
+
+  /** Those that are shown to the nodes. */
+  get shown(): Workload[] {
+    return [...this.rows.values()].filter(({ ended }) => ended !== true);
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,6 @@
 import type { Device, GpuProcess, Slice } from '@gpuwhisk/common/gpu';
+import type { MigProfile } from '@gpuwhisk/gpu/geometry/mig-profiles';
+import { computeSlices, computeSlicesOf, memorySlots } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import type { DeviceSample, SliceProfile } from './gpu-driver.js';
 import { GpuDriverError } from './gpu-driver.js';
 import { nvmlCodes } from './nvml.js';
@@ -7,12 +9,6 @@ import type { SimulatedModel, SimulatedType } from './simulated-models.js';
 
 type Process = Pick<GpuProcess, 'pid' | 'memoryMiB' | 'slice'>;
 type Figures = Pick<DeviceSample, 'utilisation' | 'smActivity' | 'dramActivity' | 'temperatureC' | 'powerW'>;
-
-/** Slots, of memory, that a MIG GPU has. */
-const slotCount = 8;
-/** Compute slices, which MIG GPUs have one fewer of. */
-const computeSlices = 7;
-const sliceCount = (profile: string): number => Number.parseInt(profile, 10);
 
 /** One GPU in memory. */
 export class SimulatedDevice {
@@ -105,15 +101,15 @@ export class SimulatedDevice {
   }
 
   private fits({ name, slots }: Pick<SliceProfile, 'name' | 'slots'>, start: number): boolean {
-    const used = this.slices.reduce((sum, slice) => sum + sliceCount(slice.profile), 0);
-    if (start + slots > slotCount || used + sliceCount(name) > computeSlices) return false;
+    const used = this.slices.reduce((sum, slice) => sum + computeSlicesOf(slice.profile), 0);
+    if (start + slots > memorySlots || used + computeSlicesOf(name) > computeSlices) return false;
     return this.slices.every((slice) => start + slots <= slice.startSlot || slice.startSlot + slice.slots <= start);
   }
 
   /** As many as fit one after another, from the first start on. */
-  private remaining(profile: Pick<SliceProfile, 'name' | 'slots' | 'starts'>): number {
-    const used = this.slices.reduce((sum, slice) => sum + sliceCount(slice.profile), 0);
+  private remaining(profile: MigProfile): number {
+    const used = this.slices.reduce((sum, slice) => sum + computeSlicesOf(slice.profile), 0);
     const places = profile.starts.filter((start) => this.fits(profile, start)).length;
-    return Math.min(places, Math.floor((computeSlices - used) / sliceCount(profile.name)));
+    return Math.min(places, Math.floor((computeSlices - used) / computeSlicesOf(profile.name)));
   }
 }

@@ -1,0 +1,108 @@
+import type { GpuWish, NodeStatus } from '@gpuwhisk/common/gpu';
+import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { Action, Actuator, Market } from '@gpuwhisk/gpu/view/action';
+import type { GpuDesired } from './gpu-desired.js';
+import type { GpuTable } from './gpu-table.js';
+
+/** Takes machines of a cloud and gives them back. Both give why that is refused, or undefined: a node that comes is seen. */
+export interface Procurer {
+  acquire(market: Market): Promise<string | undefined>;
+  /** Nothing runs on the node any more. */
+  giveBack(node: string): Promise<string | undefined>;
+}
+
+/** What a LiveActuator works with. */
+export interface LiveActuatorParts {
+  table: Pick<GpuTable, 'nodes' | 'onRow'>;
+  desired: Pick<GpuDesired, 'retire' | 'reshare' | 'cut'>;
+  wishes: { set(device: string, wanted: GpuWish['wish']): Promise<unknown> };
+  /** Absent: nodes come and go by hand. */
+  procurer?: Procurer;
+  /** Sends a launch; gives why it is refused, or undefined. */
+  launch(action: Action & { kind: 'launch' }): string | undefined;
+  logger: Logger;
+  metrics: Pick<GpuMetrics, 'acted'>;
+}
+
+const noProcurer = 'nodes come and go by hand here: no procurement is set up';
+
+/** Carries actions out: launches as messages, what lasts as desired state of nodes. */
+export class LiveActuator implements Actuator {
+  /** Nodes that are given back once nothing runs there. */
+  private readonly leaving = new Set<string>();
+
+  constructor(private readonly parts: LiveActuatorParts) {
+    parts.table.onRow((node) => this.giveBackIfEmpty(node));
+  }
+
+  async carryOut(action: Action): Promise<string | undefined> {
+    const { logger, metrics } = this.parts;
+    try {
+      const refused = await this.begin(action);
+      metrics.acted(action.kind, refused === undefined ? 'begun' : 'refused');
+      logger.info({ ...action, ...(refused !== undefined && { refused }) }, 'an action on GPUs');
+      return refused;
+    } catch (error) {
+      metrics.acted(action.kind, 'failed');
+      throw error;
+    }
+  }
+
+  private async begin(action: Action): Promise<string | undefined> {
+    const { desired, procurer, launch } = this.parts;
+    switch (action.kind) {
+      case 'launch':
+        return launch(action);
+      case 'retire': {
+        const node = this.nodeOf(({ residents }) => residents.some(({ container }) => container === action.instance));
+        if (node === undefined) return `there is no instance '${action.instance}'`;
+        await desired.retire(node, action.instance, action.graceMs);
+        return undefined;
+      }
+      case 'reshare': {
+        const node = this.nodeOf(({ residents }) => residents.some(({ container }) => container === action.instance));
+        if (node === undefined) return `there is no instance '${action.instance}'`;
+        await desired.reshare(node, action.instance, { smRequest: action.request, smLimit: action.limit });
+        return undefined;
+      }
+      case 'cut': {
+        const node = this.nodeOf(({ devices }) => devices.some(({ uuid }) => uuid === action.device));
+        if (node === undefined) return `there is no device '${action.device}'`;
+        await desired.cut(node, action.device, action.profiles);
+        return undefined;
+      }
+      case 'acquire':
+        return procurer === undefined ? noProcurer : procurer.acquire(action.market);
+      case 'give-back':
+        return this.giveBack(action.node);
+    }
+  }
+
+  private nodeOf(has: (node: NodeStatus) => boolean): string | undefined {
+    return this.parts.table.nodes().find(has)?.invoker;
+  }
+
+  private async giveBack(name: string): Promise<string | undefined> {
+    const { table, wishes, procurer } = this.parts;
+    if (procurer === undefined) return noProcurer;
+    const node = table.nodes().find(({ invoker }) => invoker === name);
+    if (node === undefined) return `there is no node '${name}'`;
+    for (const { uuid } of node.devices) await wishes.set(uuid, 'drain');
+    this.leaving.add(name);
+    this.giveBackIfEmpty(node);
+    return undefined;
+  }
+
+  private giveBackIfEmpty({ invoker, residents, inHand = [] }: NodeStatus): void {
+    const { procurer, logger } = this.parts;
+    const isEmpty = inHand.length === 0 && residents.every(({ activations }) => activations.length === 0);
+    if (procurer === undefined || !isEmpty || !this.leaving.delete(invoker)) return;
+    procurer.giveBack(invoker).then(
+      (refused) => {
+        if (refused !== undefined) logger.warn({ node: invoker, refused }, 'a node was not taken back');
+      },
+      (error: unknown) => logger.error({ node: invoker, error: String(error) }, 'a node could not be given back'),
+    );
+  }
+}

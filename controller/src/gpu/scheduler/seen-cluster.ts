@@ -1,0 +1,81 @@
+import type { NodeStatus, Slice } from '@gpuwhisk/common/gpu';
+import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
+import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
+import { placeId } from '@gpuwhisk/gpu/view/places';
+import type { DeviceState, InstanceState, NodeState, WorkloadState } from '@gpuwhisk/gpu/view/view';
+import { activationsIn } from './gpu-snapshot.js';
+
+/** What tells instances apart besides what agents tell. */
+export interface KnownInstances {
+  /** What was given out on a place. */
+  heldOn(id: string): Iterable<Reservation>;
+  /** Whether an activation is the launch of an instance. */
+  isLaunch(activationId: string): boolean;
+  /** Whether an instance is to end. */
+  isRetiring(invoker: string, container: string): boolean;
+}
+
+/** The instances of functions on places, as policies see them; an instance of several places once. */
+export function seenInstances(
+  accounts: readonly PlaceAccount[],
+  { heldOn, isLaunch, isRetiring }: KnownInstances,
+): InstanceState[] {
+  const seen = new Map<string, InstanceState>();
+  for (const { id, place, occupants } of accounts) {
+    const here = [...heldOn(id)];
+    for (const one of occupants) {
+      const { action, namespace, container, users } = one;
+      if (action === undefined || namespace === undefined || seen.has(one.id)) continue;
+      const activations = users > 0 ? activationsIn(place, one, here) : [];
+      const tasks = activations.filter((activation) => !isLaunch(activation));
+      const isRunning = tasks.length > 0;
+      const resident = place.node.residents.find((other) => other.container === container);
+      const { smRequest: request, smLimit: limit } = resident?.share ?? { ...one, smLimit: one.smRequest };
+      const state =
+        users === 0 ? 'idle' : !isRunning ? 'loading' : isRetiring(place.node.invoker, one.id) ? 'draining' : 'running';
+      const { idleSince } = resident ?? {};
+      seen.set(one.id, {
+        ...{ id: one.id, function: action, namespace, gpus: one.gang ?? [id], memoryMiB: one.memoryMiB, tasks, state },
+        share: { request, limit, class: one.shareClass / 100 },
+        ...(state === 'idle' && idleSince !== undefined && { idleSince }),
+        ...(one.loadMs !== undefined && { loadMs: one.loadMs }),
+      });
+    }
+  }
+  return [...seen.values()];
+}
+
+/** Nodes as policies see them. */
+export function seenNodes(rows: readonly NodeStatus[]): NodeState[] {
+  return rows.map(({ invoker, labels = {}, market, pricePerHour, leavesAt }) => ({
+    ...{ id: invoker, labels },
+    ...(market !== undefined && { market }),
+    ...(pricePerHour !== undefined && { pricePerHour }),
+    ...(leavesAt !== undefined && { leavesAt }),
+  }));
+}
+
+/** The devices of places, as policies see them. */
+export function seenDevices(accounts: readonly PlaceAccount[]): DeviceState[] {
+  const seen = new Map<string, DeviceState & { places: DeviceState['places'][number][] }>();
+  for (const { place } of accounts) {
+    const { device, slice, node } = place;
+    const { uuid, type, mode } = device;
+    const known = seen.get(uuid) ?? { id: uuid, node: node.invoker, type, mode, places: [] };
+    seen.set(uuid, known);
+    known.places.push({ id: placeId(place), ...(slice !== undefined && slotsOf(slice)) });
+  }
+  return [...seen.values()];
+}
+
+function slotsOf({ profile, startSlot, slots }: Slice): Omit<DeviceState['places'][number], 'id'> {
+  return { profile, startSlot, slots };
+}
+
+/** Workloads as policies see them: what they report of their rates comes with their registration. */
+export function seenWorkloads(workloads: readonly Workload[]): WorkloadState[] {
+  return workloads.map(({ id, invoker, device, maxDegradation }) => ({
+    ...{ id, node: invoker, device, tolerated: maxDegradation },
+  }));
+}

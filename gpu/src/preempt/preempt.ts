@@ -1,0 +1,5 @@
+import type { Action } from '../view/action.js';
+import type { Task, View } from '../view/view.js';
+
+/** The stage that says what gives way to tasks with an SLO that found no place (`waiting`, the next one first). */
+export type Preempt = (view: View, waiting: readonly Task[]) => readonly Action[];

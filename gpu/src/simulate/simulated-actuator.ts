@@ -1,0 +1,354 @@
+import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
+import { placedSlots, profilesOf, sliceChanges } from '../geometry/mig-profiles.js';
+import type { Action, Actuator } from '../view/action.js';
+import { classAtOrAbove } from '../view/shares.js';
+import type { DeviceState, InstanceState, NodeState, Task } from '../view/view.js';
+import type { ActionTimes } from './action-times.js';
+import { instanceOf, startAmong } from './kept-instances.js';
+import type { ReplayJob } from './replay.js';
+import type { RunTotals } from './run-totals.js';
+import { advance, heldMiB, instancesOn, rateAll, simulatedGpu } from './simulated-gpu.js';
+import type { Loading, Run, SimulatedGpu, SimulatedInstance, SimulatedPlace } from './simulated-gpu.js';
+import type { GpuTruth } from './truth.js';
+
+/** What a SimulatedActuator is made with. */
+export interface SimulatedParts {
+  places: readonly SimulatedPlace[];
+  /** Instances stay after their runs. */
+  keepsInstances: boolean;
+  /** GPUs of a node that can be taken; absent: none can. */
+  more?: readonly Omit<SimulatedPlace, 'id' | 'node' | 'idle'>[];
+  truth: GpuTruth;
+  times: ActionTimes;
+  /** The last request of a function; undefined: none has come. */
+  known(work: { action: string; namespace: string }): ReplayJob | undefined;
+}
+
+/** A run that is over. */
+export interface EndedRun {
+  run: Run;
+  gpu: SimulatedGpu;
+  /** It was stopped before its end. */
+  isStopped: boolean;
+}
+
+/** A device as it is without slices. */
+interface Whole {
+  place: SimulatedPlace;
+  /** Profiles that it is to be cut into, once nothing is on the slices that go; absent: it stays as it is. */
+  wanted?: readonly string[];
+}
+
+/** Carries actions out on simulated GPUs, in virtual time. */
+export class SimulatedActuator implements Actuator {
+  now = 0;
+  /** All GPUs and slices. */
+  gpus: readonly SimulatedGpu[];
+  /** Those that work may be put on. */
+  open: readonly SimulatedGpu[];
+  private readonly nodeStates = new Map<string, NodeState>();
+  private readonly leaving = new Set<string>();
+  private readonly devices = new Map<string, Whole>();
+  private readonly limits = new Map<string, number>();
+  /** What happens later, in no particular order. */
+  private timers: { at: number; act: () => void }[] = [];
+  private ended: EndedRun[] = [];
+  private made = 0;
+
+  constructor(private readonly parts: SimulatedParts) {
+    this.gpus = parts.places.map((place) => this.opened(place));
+    this.open = this.gpus;
+  }
+
+  get nodes(): NodeState[] {
+    return [...this.nodeStates.values()];
+  }
+
+  /** Those that may be used. */
+  get instances(): InstanceState[] {
+    return this.gpus.flatMap(instancesOn);
+  }
+
+  get deviceStates(): DeviceState[] {
+    return Array.from(this.devices, ([id, { place }]) => {
+      const there = this.open.filter(({ device }) => device === id);
+      const mode = there[0]?.mode ?? place.mode;
+      const { node, type } = place;
+      return {
+        id,
+        node,
+        type,
+        mode,
+        places: there.map(({ id: one, profile }) => ({ id: one, ...(profile && { profile }) })),
+      };
+    });
+  }
+
+  /** Starts a job on a GPU with a share; `leftMs`: its time alone. Throws Error where that cannot be. */
+  start(job: ReplayJob, task: Task, id: string, share: number, leftMs: number, warmMs: number | undefined): void {
+    const gpu = this.open.find((one) => one.id === id);
+    if (gpu === undefined) throw new Error(`starts ${task.id} on ${id}: there is no such GPU`);
+    const taken = heldMiB(gpu);
+    if (taken + task.memoryMiB > gpu.memoryMiB) throw new Error(`puts ${task.id} on ${id}, which lacks the memory`);
+    if (gpu.mode === 'exclusive' && gpu.running.length > 0) {
+      throw new Error(`puts ${task.id} on ${id}, which is not free`);
+    }
+    const begun = gpu.idle && startAmong(gpu.idle, task, share, gpu.memoryMiB - taken);
+    if (begun) gpu.idle = begun.idle;
+    const instance = begun?.reused?.id ?? this.newId();
+    const startMs = begun?.reused !== undefined && warmMs !== undefined ? warmMs : job.startMs;
+    const given = begun?.share ?? share;
+    const run: Run = {
+      ...{ job, task: job.task, instance, class: given, share: Math.min(given, this.limits.get(instance) ?? given) },
+      ...{ startedAt: this.now, startMs, startLeftMs: startMs, leftMs, slowdown: 1 },
+      ...{ besideMs: new Map(), isLast: false },
+    };
+    gpu.runs = [...gpu.runs, run];
+    rateAll(gpu, this.parts.truth);
+  }
+
+  carryOut(action: Action): Promise<string | undefined> {
+    return Promise.resolve(this.begin(action));
+  }
+
+  /** As `carryOut`. */
+  begin(action: Action): string | undefined {
+    switch (action.kind) {
+      case 'launch':
+        return this.launch(action);
+      case 'retire':
+        return this.retire(action);
+      case 'reshare':
+        return this.reshare(action);
+      case 'cut':
+        return this.cut(action.device, action.profiles);
+      case 'acquire':
+        return this.acquire(action.market);
+      case 'give-back':
+        return this.giveBack(action.node);
+    }
+  }
+
+  /** When something happens next, ms; Infinity: never. */
+  nextInstant(): number {
+    let next = this.timers.reduce((least, { at }) => Math.min(least, at), Infinity);
+    for (const { runs } of this.gpus) {
+      for (const one of runs) next = Math.min(next, this.now + one.startLeftMs + one.leftMs * one.slowdown);
+    }
+    for (const { runs } of this.gpus) {
+      for (const one of runs) if (one.startLeftMs > 0) next = Math.min(next, this.now + one.startLeftMs);
+    }
+    return next;
+  }
+
+  /** Lets time pass until `at`, at most `nextInstant()`. */
+  advance(at: number, waiting: readonly Task[], totals: RunTotals): void {
+    for (const gpu of this.gpus) advance(gpu, at - this.now, waiting, totals);
+    totals.elapsedMs += at - this.now;
+    this.now = at;
+  }
+
+  /** Does what is due now, and gives the runs that are over, by GPU. */
+  settle(): EndedRun[] {
+    const due = this.timers.filter(({ at }) => at <= this.now);
+    if (due.length > 0) this.timers = this.timers.filter(({ at }) => at > this.now);
+    for (const { act } of due) act();
+    const { gpus } = this;
+    for (const gpu of gpus) this.finish(gpu);
+    if (due.length > 0 || this.ended.length > 0) this.clear();
+    const { ended } = this;
+    this.ended = [];
+    return ended;
+  }
+
+  private finish(gpu: SimulatedGpu): void {
+    const done = gpu.runs.filter((one) => one.startLeftMs <= 0 && one.leftMs <= 1e-6);
+    if (done.length > 0) {
+      gpu.runs = gpu.runs.filter((one) => !done.includes(one));
+      if (gpu.idle) {
+        const left = done.filter(({ isLast }) => !isLast);
+        gpu.idle = [...gpu.idle, ...left.map((one) => this.idling(one.instance, one.task, one.class))];
+      }
+    }
+    rateAll(gpu, this.parts.truth);
+    this.ended.push(...done.map((run) => ({ run, gpu, isStopped: false })));
+  }
+
+  private launch({ function: action, namespace, gpus, share }: Action & { kind: 'launch' }): string | undefined {
+    const [id] = gpus;
+    const gpu = this.open.find((one) => one.id === id);
+    if (gpu === undefined || gpus.length > 1) return `there is no GPU '${gpus.join(', ')}' for it`;
+    if (gpu.idle === undefined) return 'instances are not kept';
+    const job = this.parts.known({ action, namespace });
+    if (job === undefined) return `no request of '${action}' has come`;
+    const { task, startMs } = job;
+    const idleMiB = gpu.idle.reduce((sum, { memoryMiB }) => sum + memoryMiB, 0);
+    if (heldMiB(gpu) + idleMiB + task.memoryMiB > gpu.memoryMiB) return 'it has not the memory';
+    if (gpu.mode === 'exclusive' && gpu.running.length > 0) return 'it is not free';
+    const { memoryMiB } = task;
+    const one: Loading = {
+      ...{ id: this.newId(), function: action, namespace, memoryMiB, share: classAtOrAbove(share) / 100 },
+      ...{ task, startedAt: this.now },
+    };
+    gpu.loading = [...gpu.loading, one];
+    this.later(startMs, () => {
+      if (!gpu.loading.includes(one)) return;
+      gpu.loading = gpu.loading.filter((other) => other !== one);
+      gpu.idle = [...(gpu.idle ?? []), this.idling(one.id, task, one.share)];
+    });
+    return undefined;
+  }
+
+  private retire({ instance, graceMs }: Action & { kind: 'retire' }): string | undefined {
+    for (const gpu of this.gpus) {
+      const run = gpu.runs.find((one) => one.instance === instance);
+      if (run !== undefined) {
+        run.isLast = true;
+        if (graceMs !== undefined) this.later(graceMs, () => this.stop(gpu, run));
+        return undefined;
+      }
+      const isOther = (one: { id: string }): boolean => one.id !== instance;
+      const [idle, loading] = [gpu.idle?.filter(isOther), gpu.loading.filter(isOther)];
+      const isHere = idle?.length !== gpu.idle?.length || loading.length !== gpu.loading.length;
+      if (!isHere) continue;
+      if (idle) gpu.idle = idle;
+      gpu.loading = loading;
+      this.later(0, () => undefined);
+      return undefined;
+    }
+    return `there is no instance '${instance}'`;
+  }
+
+  private stop(gpu: SimulatedGpu, run: Run): void {
+    if (!gpu.runs.includes(run)) return;
+    gpu.runs = gpu.runs.filter((one) => one !== run);
+    this.ended.push({ run, gpu, isStopped: true });
+  }
+
+  private reshare({ instance, limit }: Action & { kind: 'reshare' }): string | undefined {
+    const there = this.instances.find(({ id }) => id === instance);
+    if (there === undefined) return `there is no instance '${instance}'`;
+    const within = Math.min(limit, there.share.class);
+    this.later(this.parts.times.reshareMs, () => {
+      this.limits.set(instance, within);
+      for (const gpu of this.gpus) {
+        for (const run of gpu.runs) if (run.instance === instance) run.share = within;
+      }
+    });
+    return undefined;
+  }
+
+  private cut(device: string, profiles: readonly string[]): string | undefined {
+    const known = this.devices.get(device);
+    if (known === undefined) return `there is no device '${device}'`;
+    const { type } = known.place;
+    if (placedSlots(type, profiles) === undefined) return `a ${type} cannot be cut into ${profiles.join(', ')}`;
+    known.wanted = [...profiles];
+    this.later(0, () => undefined);
+    for (const gpu of this.gpus) if (gpu.device === device) gpu.isClosed = true;
+    this.reopen();
+    return undefined;
+  }
+
+  private acquire(market: NodeState['market']): string | undefined {
+    const { more, times } = this.parts;
+    if (more === undefined) return 'no node can be taken';
+    const node = `taken${(this.made += 1)}`;
+    this.later(times.acquireMs, () => {
+      const places = more.map((one, at) => this.opened({ ...one, id: `${node}-gpu${at}`, node }));
+      this.gpus = [...this.gpus, ...places];
+      this.nodeStates.set(node, { id: node, labels: {}, ...(market && { market }) });
+      this.reopen();
+    });
+    return undefined;
+  }
+
+  private giveBack(node: string): string | undefined {
+    if (!this.nodeStates.has(node)) return `there is no node '${node}'`;
+    this.leaving.add(node);
+    for (const gpu of this.gpus) if (gpu.node === node) gpu.isClosed = true;
+    this.later(0, () => undefined);
+    this.reopen();
+    return undefined;
+  }
+
+  /** Cuts the devices and lets the nodes go whose last run is over. */
+  private clear(): void {
+    const isEmpty = (gpus: readonly SimulatedGpu[]): boolean => gpus.every(({ running }) => running.length === 0);
+    for (const [device, { wanted }] of this.devices) {
+      if (wanted === undefined) continue;
+      const there = this.gpus.filter((gpu) => gpu.device === device);
+      const { remove } = sliceChanges(slicesOf(there), wanted);
+      if (!isEmpty(there.filter(({ id, profile }) => profile === undefined || remove.includes(id)))) continue;
+      delete this.devices.get(device)!.wanted;
+      this.later(this.parts.times.cutMs, () => this.replace(device, wanted));
+    }
+    for (const node of this.leaving) {
+      if (!isEmpty(this.gpus.filter((gpu) => gpu.node === node))) continue;
+      this.leaving.delete(node);
+      this.nodeStates.delete(node);
+      this.gpus = this.gpus.filter((gpu) => gpu.node !== node);
+      for (const [device, { place }] of this.devices) if (place.node === node) this.devices.delete(device);
+      this.reopen();
+    }
+  }
+
+  /** Puts the wanted slices in the place of those that go. */
+  private replace(device: string, wanted: readonly string[]): void {
+    const known = this.devices.get(device);
+    if (known === undefined) return;
+    const { place } = known;
+    const there = this.gpus.filter((gpu) => gpu.device === device);
+    const { remove, add } = sliceChanges(slicesOf(there), wanted);
+    const stay = there.filter(({ id, profile }) => profile !== undefined && !remove.includes(id));
+    const come = add.map((profile) => {
+      const { memoryMiB } = profilesOf(place.type).find(({ name }) => name === profile)!;
+      const slice = {
+        id: `${device}:${profile}-${(this.made += 1)}`,
+        type: `${place.type}:${profile}`,
+        profile,
+        device,
+      };
+      return this.opened({
+        ...slice,
+        node: place.node,
+        mode: 'mig',
+        memoryMiB: Math.floor(memoryMiB * gpuMemoryBound),
+      });
+    });
+    const whole = wanted.length === 0 ? [this.opened(place)] : [];
+    this.gpus = [...this.gpus.filter((gpu) => gpu.device !== device), ...stay, ...come, ...whole];
+    const isOther = known.wanted !== undefined;
+    for (const gpu of [...stay, ...come, ...whole]) gpu.isClosed = isOther || this.leaving.has(gpu.node);
+    this.reopen();
+  }
+
+  private opened(place: SimulatedPlace): SimulatedGpu {
+    const { idle = [], device = place.id, node } = place;
+    if (!this.devices.has(device) && place.device === undefined)
+      this.devices.set(device, { place: { ...place, idle: [] } });
+    if (!this.nodeStates.has(node)) this.nodeStates.set(node, { id: node, labels: {} });
+    const kept = idle.map((one) => ({ ...one, id: this.newId(), idleSince: this.now }));
+    return simulatedGpu(place, this.parts.keepsInstances ? kept : undefined);
+  }
+
+  private reopen(): void {
+    this.open = this.gpus.filter(({ isClosed }) => !isClosed);
+  }
+
+  private idling(id: string, task: Task, share: number): SimulatedInstance {
+    return { ...instanceOf(task, share), id, idleSince: this.now };
+  }
+
+  private later(ms: number, act: () => void): void {
+    this.timers.push({ at: this.now + ms, act });
+  }
+
+  private newId(): string {
+    return `i${(this.made += 1)}`;
+  }
+}
+
+function slicesOf(gpus: readonly SimulatedGpu[]): { uuid: string; profile: string }[] {
+  return gpus.flatMap(({ id, profile }) => (profile === undefined ? [] : [{ uuid: id, profile }]));
+}

@@ -1,0 +1,227 @@
+// A scheduler, an invoker and an agent over simulated GPUs on a simulated clock, put together as standalone does.
+import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
+import { openDurable } from '@gpuwhisk/common/bus/durable';
+import { configSchema } from '@gpuwhisk/common/config-schema';
+import { loadConfig } from '@gpuwhisk/common/config';
+import type { WhiskAction } from '@gpuwhisk/common/entities/action';
+import { actionDocument } from '@gpuwhisk/common/entities/action-codec';
+import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryption';
+import { gpuTable } from '@gpuwhisk/common/gpu';
+import type { NodeStatus } from '@gpuwhisk/common/gpu';
+import type { JsonValue } from '@gpuwhisk/common/json';
+import { createLogger } from '@gpuwhisk/common/logging';
+import { createMetrics } from '@gpuwhisk/common/metrics';
+import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
+import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
+import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
+import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
+import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
+import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
+import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
+import type { Procurer } from '@gpuwhisk/controller/gpu/scheduler/live-actuator';
+import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
+import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
+import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
+import { createSimulatedDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/simulated-driver';
+import { createSimulatedEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/simulated-enforcer';
+import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
+import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-factory';
+import { Invoker } from '@gpuwhisk/invoker/invoker';
+import { a100, nodeRow } from '../api/gpu-nodes.js';
+import { SimulatedClock } from '../simulation/simulated-clock.js';
+import { SimulatedDisk } from '../simulation/simulated-disk.js';
+import type { ActuatorHarness, ContractFunction, ContractRun } from './actuator.js';
+
+const logger = createLogger({ level: 'silent' });
+const kind = 'nodejs:20';
+const identity = {
+  ...{ subject: 'alice', namespace: { name: 'alice', uuid: 'u' }, authkey: { api_key: 'u:k' } },
+  ...{ rights: [], limits: {} },
+};
+
+function actionOf({ name, memoryMiB, share, isIdempotent = false }: ContractFunction): WhiskAction {
+  return {
+    ...{ namespace: 'alice', name, exec: { kind, code: '', binary: false }, parameters: [] },
+    ...{ limits: { timeout: 600_000, memory: 256, logs: 0, concurrency: 1 }, version: '0.0.1', publish: false },
+    annotations: [
+      { key: 'gpu', value: { memoryMiB, mpsPercent: share * 100 } },
+      { key: 'idempotent', value: isIdempotent },
+    ],
+    ...{ updated: 0, revision: '1-x' },
+  };
+}
+
+/** Opens one with policy least-loaded. */
+export async function openLiveGpus(): Promise<ActuatorHarness> {
+  const clock = new SimulatedClock();
+  return clock.runUntil(openOn(clock));
+}
+
+async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
+  const random = seededRandom(1);
+  const metrics = createMetrics();
+  const options = { ...configSchema.parse({}).gpu, policy: 'least-loaded' };
+  const store = simulatedStore({ clock, random, latencyMs: 0 });
+  const state = embeddedState(clock);
+  const disk = new SimulatedDisk(clock, random, 0);
+  const { bus, marks } = await openDurable({ disk, folder: '/log', clock, random });
+  const bounds = { durable: true, maxPendingMessages: 1000, maxPendingBytes: Infinity };
+  for (const topic of ['invoker0', 'gpu0', 'completed0']) await bus.ensureTopic(topic, bounds);
+  const driver = createSimulatedDriver(['a100-40', 'a100-40']);
+  // Shares move as they do with kernel tokens.
+  const enforcer = { ...createSimulatedEnforcer(), adjusts: true, adjust: () => Promise.resolve() };
+  const agent = new GpuAgent({
+    ...{ invoker: 'invoker0', driver, enforcer, state, clock, logger },
+    processes: {
+      containerOf: () => Promise.resolve(undefined),
+      isAlive: () => Promise.resolve(true),
+      startOf: () => Promise.resolve(1),
+    },
+    access: () => ({ env: {}, binds: [], libraries: [], oneUser: false }),
+  });
+  await agent.start();
+  const table = new GpuTable(state, clock);
+  await table.open();
+  const lease = { epoch: 1 };
+  const desired = new GpuDesired({ state, lease, logger });
+  table.onRow((node) => desired.heard(node));
+  const records = new RecordWriter(store, clock, logger);
+  const recordLevels = loadConfig();
+  const scheduler = new GpuScheduler({
+    ...{
+      bus,
+      clock,
+      random,
+      store,
+      records,
+      recordLevels,
+      logger,
+      metrics,
+      table,
+      lease,
+      desired,
+      options,
+      instance: 0,
+    },
+    ...{ wishes: new GpuWishes(store, state, clock), workloads: { shown: [] } },
+    learned: await Learned.open({ store, clock, random, logger, metrics, instance: 0, options }),
+    procurer: machines(clock, (name, row) =>
+      row === undefined ? state.deleteRow(gpuTable, name) : state.setRow(gpuTable, name, row as unknown as JsonValue),
+    ),
+  });
+  const limits = { ...configSchema.parse({}).limits, concurrentInvocations: 1000 };
+  const inFlight = new InFlight({ state, limits, clock, metrics, logger });
+  const chooseInvoker = (): string => 'invoker0';
+  const dispatcher = new Dispatcher({
+    ...{ bus, store, clock, random, inFlight, logger, instance: 0, chooseInvoker, gpu: scheduler },
+  });
+  await dispatcher.open();
+  /** Ends the run of an activation. */
+  const ends = new Map<string, () => void>();
+  const factory = createSimulatedFactory({
+    ...{ clock, random, kinds: [kind], startMs: [500, 500] },
+    guest: {
+      init: () => ({ then: { do: 'result', value: {} } }),
+      run: () => ({ then: { do: 'hang' } }),
+    },
+  });
+  const until = async (starting: Promise<Container>): Promise<Container> => endable(await starting, ends);
+  await factory.start();
+  const held = {
+    ...factory,
+    create: (...given: Parameters<typeof factory.create>) => until(factory.create(...given)),
+    prewarm: (...given: Parameters<typeof factory.prewarm>) => until(factory.prewarm(...given)),
+  };
+  const invoker = new Invoker({
+    ...{ instance: 0, bus, store, marks, clock, logger, metrics, recordLevels, maxInFlight: 100 },
+    factory: toldToAgent(held, agent, clock),
+    pool: {
+      ...{ memoryMiB: 8192, maxStarting: 10, pauseGraceMs: 60_000, idleContainerMs: 3_600_000 },
+      ...{ stemCells: [], stemCellsOnDemand: false },
+    },
+    resultBounds: { maxResultBytes: 1024 * 1024, truncationBytes: 1024 * 1024 },
+    unlockArguments: createArgumentUnlock({ keys: {} }),
+    gpu: agent,
+  });
+  await invoker.start();
+  await clock.runFor(100);
+  const devices = (await driver.devices()).map(({ uuid }) => uuid);
+
+  async function run(one: ContractFunction): Promise<ContractRun> {
+    const action = actionOf(one);
+    const document = actionDocument(action);
+    await store.put('whisks', document).catch(() => undefined);
+    let outcome: 'ended' | 'stopped' | undefined;
+    const before = new Set(ends.keys());
+    const invoked = dispatcher.invoke({
+      ...{ identity, action, payload: {}, blocking: true, waitMs: 3_600_000, transactionId: 'tid' },
+    });
+    void invoked.then((it) => {
+      if (it.type === 'completed') outcome = it.activation.response.statusCode === 0 ? 'ended' : 'stopped';
+    });
+    await clock.runFor(5);
+    return {
+      end() {
+        for (const [id, end] of ends) {
+          if (before.has(id)) continue;
+          ends.delete(id);
+          end();
+          return;
+        }
+      },
+      outcome: () => outcome,
+    };
+  }
+
+  return {
+    actuator: { carryOut: (action) => clock.runUntil(scheduler.actuator.carryOut(action)) },
+    view: () => scheduler.view(),
+    run,
+    pass: (ms) => clock.runFor(ms),
+    device: (index) => devices[index]!,
+    async close() {
+      clock.dropAll();
+      await Promise.resolve();
+    },
+  };
+}
+
+/** A container whose runs end when they are told to, or with it. */
+function endable(container: Container, ends: Map<string, () => void>): Container {
+  return Object.assign(container, {
+    run: ({ activation_id: id }: { activation_id: string }) => ({
+      outcome: Promise.race([
+        new Promise((resolve) => ends.set(id, () => resolve({ type: 'result', result: {}, bytes: 2 }))),
+        container.exited.then(() => ({ type: 'lost', oomKilled: false })),
+      ]),
+      logs: Promise.resolve([]),
+    }),
+  }) as Container;
+}
+
+/** A cloud whose machines come after 5 s, and have one GPU each. */
+function machines(clock: SimulatedClock, tell: (name: string, row: NodeStatus | undefined) => Promise<void>): Procurer {
+  const there = new Set<string>();
+  let taken = 0;
+  const live = (name: string, market: 'spot' | 'on-demand'): void => {
+    if (!there.has(name)) return;
+    const row = nodeRow([a100(`GPU-of-${name}`)], [], { invoker: name, at: clock.now(), market });
+    void tell(name, row);
+    clock.setBackgroundTimer(1000, () => live(name, market));
+  };
+  return {
+    acquire(market) {
+      const name = `invoker${(taken += 1)}`;
+      there.add(name);
+      clock.setBackgroundTimer(5000, () => live(name, market));
+      return Promise.resolve(undefined);
+    },
+    async giveBack(name) {
+      there.delete(name);
+      await tell(name, undefined);
+      return undefined;
+    },
+  };
+}
