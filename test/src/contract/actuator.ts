@@ -33,7 +33,7 @@ export interface ActuatorHarness {
 }
 
 const one: ContractFunction = { name: 'one', memoryMiB: 4000, share: 0.5 };
-const caseMs = 60_000;
+const caseMs = 20_000;
 
 /** Tests that hold for every actuator. */
 export function actuatorContract(open: () => Promise<ActuatorHarness>): void {

@@ -4,7 +4,7 @@ import { openDurable } from '@gpuwhisk/common/bus/durable';
 import { configSchema } from '@gpuwhisk/common/config-schema';
 import { loadConfig } from '@gpuwhisk/common/config';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
-import { actionDocument } from '@gpuwhisk/common/entities/action-codec';
+import { actionDocument, readAction } from '@gpuwhisk/common/entities/action-codec';
 import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryption';
 import { gpuTable } from '@gpuwhisk/common/gpu';
 import type { NodeStatus } from '@gpuwhisk/common/gpu';
@@ -49,7 +49,7 @@ function actionOf({ name, memoryMiB, share, isIdempotent = false }: ContractFunc
       { key: 'gpu', value: { memoryMiB, mpsPercent: share * 100 } },
       { key: 'idempotent', value: isIdempotent },
     ],
-    ...{ updated: 0, revision: '1-x' },
+    ...{ updated: 0, revision: '' },
   };
 }
 
@@ -120,6 +120,8 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
   await dispatcher.open();
   /** Ends the run of an activation. */
   const ends = new Map<string, () => void>();
+  /** Functions that are stored. */
+  const known = new Set<string>();
   const factory = createSimulatedFactory({
     ...{ clock, random, kinds: [kind], startMs: [500, 500] },
     guest: {
@@ -150,9 +152,9 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
   const devices = (await driver.devices()).map(({ uuid }) => uuid);
 
   async function run(one: ContractFunction): Promise<ContractRun> {
-    const action = actionOf(one);
-    const document = actionDocument(action);
-    await store.put('whisks', document).catch(() => undefined);
+    if (!known.has(one.name)) await clock.runUntil(store.put('whisks', actionDocument(actionOf(one))));
+    known.add(one.name);
+    const action = readAction(await clock.runUntil(store.get('whisks', `alice/${one.name}`)));
     let outcome: 'ended' | 'stopped' | undefined;
     const before = new Set(ends.keys());
     const invoked = dispatcher.invoke({

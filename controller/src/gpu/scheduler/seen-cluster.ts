@@ -1,7 +1,7 @@
 import type { NodeStatus, Slice } from '@gpuwhisk/common/gpu';
 import type { Workload } from '@gpuwhisk/common/gpu-workload';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
-import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
+import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import { placeId } from '@gpuwhisk/gpu/view/places';
 import type { DeviceState, InstanceState, NodeState, WorkloadState } from '@gpuwhisk/gpu/view/view';
 import { activationsIn } from './gpu-snapshot.js';
@@ -29,11 +29,9 @@ export function seenInstances(
       if (action === undefined || namespace === undefined || seen.has(one.id)) continue;
       const activations = users > 0 ? activationsIn(place, one, here) : [];
       const tasks = activations.filter((activation) => !isLaunch(activation));
-      const isRunning = tasks.length > 0;
       const resident = place.node.residents.find((other) => other.container === container);
       const { smRequest: request, smLimit: limit } = resident?.share ?? { ...one, smLimit: one.smRequest };
-      const state =
-        users === 0 ? 'idle' : !isRunning ? 'loading' : isRetiring(place.node.invoker, one.id) ? 'draining' : 'running';
+      const state = stateOf(one, tasks, isRetiring(place.node.invoker, one.id));
       const { idleSince } = resident ?? {};
       seen.set(one.id, {
         ...{ id: one.id, function: action, namespace, gpus: one.gang ?? [id], memoryMiB: one.memoryMiB, tasks, state },
@@ -44,6 +42,17 @@ export function seenInstances(
     }
   }
   return [...seen.values()];
+}
+
+/** The state of an instance; one that its agent does not show yet is being started. */
+function stateOf(
+  { users, container }: Occupant,
+  tasks: readonly string[],
+  isRetiring: boolean,
+): InstanceState['state'] {
+  if (users === 0) return 'idle';
+  if (container === undefined || tasks.length === 0) return 'loading';
+  return isRetiring ? 'draining' : 'running';
 }
 
 /** Nodes as policies see them. */
