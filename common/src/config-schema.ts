@@ -264,18 +264,22 @@ export const configSchema = z.strictObject({
       policy: z
         .union([
           z.string(),
-          z.strictObject({
-            base: z.string(),
-            admit: z.string().optional(),
-            order: z.string().optional(),
-            share: z.string().optional(),
-            place: z.string().optional(),
-            plan: z.string().optional(),
-            settings: z.record(z.string(), z.number()).optional(),
-          }),
+          // Which stages there are is checked where a controller is assembled.
+          z.object({ base: z.string(), settings: z.record(z.string(), z.number()).optional() }).catchall(z.string()),
         ])
         .default('auto')
         .transform((policy) => (policy === 'auto' ? 'faashare' : policy)),
+      /** What the invoker tells of its machine, for policies that choose between nodes: docs/gpu.md. */
+      node: z
+        .strictObject({
+          /** Names and values that the operator describes it by: `{"zone": "a"}`. */
+          labels: z.record(z.string(), z.string()).default({}),
+          /** How it is paid for: at a lower price until it is taken away, or for as long as it is wanted. */
+          market: z.enum(['spot', 'on-demand']).optional(),
+          /** In the operator's currency. */
+          pricePerHour: z.number().min(0).optional(),
+        })
+        .prefault({}),
       /** Kernel tokens below MPS, or alone where there is no MPS: shares can be moved while functions run. */
       tokens: z.boolean().default(false),
       /** Containers that are kept ready on each device for functions that had to wait for one; 0: none. */

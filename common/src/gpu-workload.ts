@@ -20,6 +20,9 @@ export interface Workload {
   mpsPercent?: number;
   /** How much slower it may get, fraction 0–1. */
   maxDegradation: number;
+  /** Its rate alone on the device, and now, in a unit of its own: steps or samples per second; absent: it is not told. */
+  baselineRate?: number;
+  rate?: number;
   namespace?: string;
   command?: string;
 }

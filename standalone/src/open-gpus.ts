@@ -101,11 +101,14 @@ async function startAgent(
   access: (device: string, slice?: Slice) => GpuAccess,
   simulator?: string,
 ): Promise<NodeGpus> {
-  const { invoker, state, clock, logger } = options;
+  const { invoker, state, clock, logger, config } = options;
   const contexts = new ContextSizes(driver.version.driver);
   const enforcer = await chooseEnforcer(options, driver, contexts, simulator);
   const processes = systemProcesses;
-  const agent = new GpuAgent({ invoker, driver, enforcer, state, clock, logger, processes, access, contexts });
+  const { node } = config.gpu;
+  const agent = new GpuAgent({
+    ...{ invoker, driver, enforcer, state, clock, logger, processes, access, contexts, node },
+  });
   const close = async (): Promise<void> => {
     await agent.close();
     await enforcer.close();

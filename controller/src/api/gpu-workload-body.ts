@@ -1,4 +1,5 @@
 import { malformedContent } from '@gpuwhisk/common/errors';
+import type { Workload } from '@gpuwhisk/common/gpu-workload';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 
@@ -39,12 +40,29 @@ function whole(body: JsonObject, field: string, max: number): number | undefined
   throw refused(field, `a whole number from 1 to ${max}`);
 }
 
-/** A process: its number, and when it started where that is told. Throws ApiError (400). */
-export function readProcess(body: JsonValue): { pid: number; processStart?: number } {
-  const pid = isJsonObject(body) ? whole(body, 'pid', 2 ** 22) : undefined;
-  if (!isJsonObject(body) || pid === undefined) throw refused('pid', 'given');
-  const processStart = whole(body, 'processStart', Number.MAX_SAFE_INTEGER);
-  return { pid, ...(processStart !== undefined && { processStart }) };
+function rate(body: JsonObject, field: string): number | undefined {
+  const value = body[field];
+  if (value === undefined) return undefined;
+  if (typeof value === 'number' && Number.isFinite(value) && value > 0) return value;
+  throw refused(field, 'a number above 0');
+}
+
+/** What is told of a workload that runs: its process, when that started, its rate alone and now. Throws ApiError (400). */
+export function readWorkloadChanges(
+  body: JsonValue,
+): Pick<Partial<Workload>, 'pid' | 'processStart' | 'baselineRate' | 'rate'> {
+  if (!isJsonObject(body)) throw malformedContent('JSON object expected');
+  const told = {
+    pid: whole(body, 'pid', 2 ** 22),
+    processStart: whole(body, 'processStart', Number.MAX_SAFE_INTEGER),
+    baselineRate: rate(body, 'baselineRate'),
+    rate: rate(body, 'rate'),
+  };
+  const changes = Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined));
+  if (Object.keys(changes).every((field) => field === 'processStart')) {
+    throw malformedContent("one of 'pid', 'baselineRate' and 'rate' must be given");
+  }
+  return changes;
 }
 
 /** Reads the body of a registration. Throws ApiError (400). */

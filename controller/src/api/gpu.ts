@@ -17,7 +17,7 @@ import type { ApiContext } from './dependencies.js';
 import { errorResponses, pathParameters } from './descriptions.js';
 import { allWorkloads, devicesView, maySee } from './gpu-view.js';
 import type { Viewer } from './gpu-view.js';
-import { readNewWorkload, readProcess } from './gpu-workload-body.js';
+import { readNewWorkload, readWorkloadChanges } from './gpu-workload-body.js';
 import type { NewWorkload } from './gpu-workload-body.js';
 import { apiRoot, pathParameter } from './route.js';
 import type { IdentifiedCall, Route, ViewerCall } from './route.js';
@@ -172,11 +172,11 @@ export function gpuRoutes(context: ApiContext): Route[] {
       ...one,
       method: 'PUT',
       operationId: 'updateGpuWorkload',
-      summary: 'Tell the process of a workload that was started',
+      summary: 'Tell the process of a workload, or its rates',
       body: { schema: 'GpuWorkloadChanges', required: true },
       responses: { ...workload, ...errorResponses(400, 401, 404, 409, 500) },
       handle: async (call: ViewerCall) => {
-        const told = readProcess(await readPutBody(call.request, maxBodyBytes));
+        const told = readWorkloadChanges(await readPutBody(call.request, maxBodyBytes));
         const { id } = await ownWorkload(call);
         return jsonAnswer({ ...(await gpuWorkloads.change(id, told)) });
       },

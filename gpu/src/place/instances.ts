@@ -1,4 +1,5 @@
 import type { Share } from '@gpuwhisk/common/gpu';
+import type { Start } from '../view/decision.js';
 import type { Occupant } from '../view/occupancy.js';
 import { classAtOrAbove } from '../view/shares.js';
 import type { Task } from '../view/view.js';
@@ -81,15 +82,20 @@ export function idleInstances(occupants: readonly Occupant[], task: Pick<Task, '
 }
 
 /**
- * `asked` at the share of an instance of the task's function that idles there, the smallest at or above what was decided
- * (`wanted`, a fraction); else at that of a new one.
+ * `asked` with the share of a start: in the instance of the task's function that idles there, of the smallest class at or
+ * above the limit, else in a new instance.
  */
-export function shareInInstance(occupants: readonly Occupant[], task: Task, wanted: number, asked: Share): Share {
+export function shareInInstance(
+  occupants: readonly Occupant[],
+  task: Task,
+  { share: limit, request = limit }: Pick<Start, 'share' | 'request'>,
+  asked: Share,
+): Share {
   const { maxShare = 1 } = task;
-  const decided = Math.min(wanted, maxShare);
+  const decided = Math.min(limit, maxShare);
   const classes = idleInstances(occupants, task)
     .map(({ shareClass }) => shareClass / 100)
     .filter((share) => share >= decided && share <= maxShare);
   const fraction = classes.length > 0 ? Math.min(...classes) : decided;
-  return { ...asked, shareClass: classAtOrAbove(fraction), smRequest: Math.min(decided, fraction), smLimit: fraction };
+  return { ...asked, shareClass: classAtOrAbove(fraction), smRequest: Math.min(request, decided), smLimit: fraction };
 }

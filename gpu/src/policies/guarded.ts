@@ -42,8 +42,8 @@ function faultOf({ starts, refused, bestEffort, order, actions = [] }: Decision,
   }
   for (const task of [...bestEffort, ...order]) if (!tasks.has(task)) return `task '${task}' does not wait`;
   const isPlace = placesIn(view);
-  for (const { task, gpu, alsoOn = [], share } of starts) {
-    const fault = startFault(tasks.get(task)!, [gpu, ...alsoOn], share, isPlace);
+  for (const { task, gpu, alsoOn = [], share, request = share } of starts) {
+    const fault = startFault(tasks.get(task)!, [gpu, ...alsoOn], { share, request }, isPlace);
     if (fault !== undefined) return `task '${task}' is started ${fault}`;
   }
   return actions.map(actionFault).find((fault) => fault !== undefined);
@@ -67,13 +67,14 @@ function actionFault(action: Action): string | undefined {
 function startFault(
   { gpus }: Task,
   places: readonly string[],
-  share: number,
+  { share, request }: { share: number; request: number },
   isPlace: (id: string) => boolean,
 ): string | undefined {
   const unknown = places.find((id) => !isPlace(id));
   if (unknown !== undefined) return `on '${unknown}', which is not there`;
   if (new Set(places).size !== gpus) return `on ${new Set(places).size} places, and needs ${gpus}`;
   if (!(share > 0 && share <= 1)) return `with a share of ${share}`;
+  if (!(request > 0 && request <= share)) return `with a request of ${request} and a share of ${share}`;
   return undefined;
 }
 

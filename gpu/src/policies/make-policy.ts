@@ -151,6 +151,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
   const refuses = admission === 'refuse';
   return {
     name,
+    scales: chosen.scale !== 'none',
     decide(view, event) {
       if (event.kind === 'tick') return { ...allWait(view), actions: actionsOf(view, scale(view)) };
       const { tasks, hopeless } = admit(view);

@@ -4,6 +4,8 @@ import type { SchedulingEvent, View } from '../view/view.js';
 /** Decides which tasks run where and with what share. It reads no clock and draws no randomness of its own. */
 export interface Policy {
   readonly name: string;
+  /** It is asked each second (`tick`) which instances functions should have; absent: it is not. */
+  readonly scales?: boolean;
   /** What is decided counts at once: the next view has the starts among what runs. */
   decide(view: View, event: SchedulingEvent): Decision;
   /** Learns from a run; absent in a policy that learns nothing. */

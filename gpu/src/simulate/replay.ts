@@ -36,8 +36,6 @@ export interface SimulatedCluster {
   more?: readonly Omit<SimulatedPlace, 'id' | 'node' | 'idle'>[];
   /** How long actions take; absent: as was measured. */
   times?: ActionTimes;
-  /** Policies are asked each second what is to last, which takes time; absent: they are not. */
-  ticks?: boolean;
 }
 
 /** GPUs that are alike. */
@@ -105,7 +103,7 @@ export function replay(
   const run: ReplayRun = { finished: [], refused: [], stopped: [], totals: newTotals(), decideUs: [], actions: [] };
   actuator.now = coming[0]?.task.arrivedAt ?? 0;
   let nextArrival = 0;
-  let nextTick = cluster.ticks === true ? actuator.now : Infinity;
+  let nextTick = policy.scales === true ? actuator.now : Infinity;
   let decisions = 0;
 
   for (;;) {
@@ -222,12 +220,13 @@ export function replay(
     waiting.set(id, { job: one.job, task });
   }
 
-  function begin({ task: id, gpu, share }: Start): void {
+  function begin(start: Start): void {
+    const { task: id, share } = start;
     const one = waiting.get(id);
     if (!one) throw new Error(`policy ${policy.name} starts ${id}: there is no such task`);
     if (!(share > 0 && share <= 1)) throw new Error(`policy ${policy.name} gives ${id} a share of ${share}`);
     try {
-      actuator.start(one.job, one.task, gpu, share, one.job.soloMs * (noiseOf.get(id) ?? 1), warmMs);
+      actuator.start(one, start, one.job.soloMs * (noiseOf.get(id) ?? 1), warmMs);
     } catch (error) {
       throw new Error(`policy ${policy.name} ${(error as Error).message}`, { cause: error });
     }

@@ -1,6 +1,7 @@
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
-import { placedSlots, profilesOf, sliceChanges } from '../geometry/mig-profiles.js';
+import { geometriesOf, placedSlots, profilesOf, sliceChanges } from '../geometry/mig-profiles.js';
 import type { Action, Actuator } from '../view/action.js';
+import type { Start } from '../view/decision.js';
 import { classAtOrAbove } from '../view/shares.js';
 import type { DeviceState, InstanceState, NodeState, Task } from '../view/view.js';
 import type { ActionTimes } from './action-times.js';
@@ -49,7 +50,8 @@ export class SimulatedActuator implements Actuator {
   private readonly nodeStates = new Map<string, NodeState>();
   private readonly leaving = new Set<string>();
   private readonly devices = new Map<string, Whole>();
-  private readonly limits = new Map<string, number>();
+  /** By instance, shares that were moved. */
+  private readonly moved = new Map<string, { request: number; limit: number }>();
   /** What happens later, in no particular order. */
   private timers: { at: number; act: () => void }[] = [];
   private ended: EndedRun[] = [];
@@ -75,17 +77,19 @@ export class SimulatedActuator implements Actuator {
       const mode = there[0]?.mode ?? place.mode;
       const { node, type } = place;
       return {
-        id,
-        node,
-        type,
-        mode,
+        ...{ id, node, type, mode, geometries: geometriesOf(type) },
         places: there.map(({ id: one, profile }) => ({ id: one, ...(profile && { profile }) })),
       };
     });
   }
 
   /** Starts a job on a GPU with a share; `leftMs`: its time alone. Throws Error where that cannot be. */
-  start(job: ReplayJob, task: Task, id: string, share: number, leftMs: number, warmMs: number | undefined): void {
+  start(
+    { job, task }: { job: ReplayJob; task: Task },
+    { gpu: id, share, request = share }: Pick<Start, 'gpu' | 'share' | 'request'>,
+    leftMs: number,
+    warmMs: number | undefined,
+  ): void {
     const gpu = this.open.find((one) => one.id === id);
     if (gpu === undefined) throw new Error(`starts ${task.id} on ${id}: there is no such GPU`);
     const taken = heldMiB(gpu);
@@ -98,8 +102,11 @@ export class SimulatedActuator implements Actuator {
     const instance = begun?.reused?.id ?? this.newId();
     const startMs = begun?.reused !== undefined && warmMs !== undefined ? warmMs : job.startMs;
     const given = begun?.share ?? share;
+    const moved = this.moved.get(instance);
+    const limit = Math.min(given, moved?.limit ?? given);
     const run: Run = {
-      ...{ job, task: job.task, instance, class: given, share: Math.min(given, this.limits.get(instance) ?? given) },
+      ...{ job, task: job.task, instance, class: given, share: limit },
+      request: Math.min(moved?.request ?? request, limit),
       ...{ startedAt: this.now, startMs, startLeftMs: startMs, leftMs, slowdown: 1 },
       ...{ besideMs: new Map(), isLast: false },
     };
@@ -225,14 +232,17 @@ export class SimulatedActuator implements Actuator {
     this.ended.push({ run, gpu, isStopped: true });
   }
 
-  private reshare({ instance, limit }: Action & { kind: 'reshare' }): string | undefined {
+  private reshare({ instance, request, limit }: Action & { kind: 'reshare' }): string | undefined {
     const there = this.instances.find(({ id }) => id === instance);
     if (there === undefined) return `there is no instance '${instance}'`;
     const within = Math.min(limit, there.share.class);
     this.later(this.parts.times.reshareMs, () => {
-      this.limits.set(instance, within);
+      const moved = { request: Math.min(request, within), limit: within };
+      this.moved.set(instance, moved);
       for (const gpu of this.gpus) {
-        for (const run of gpu.runs) if (run.instance === instance) run.share = within;
+        for (const run of gpu.runs) {
+          if (run.instance === instance) Object.assign(run, { share: moved.limit, request: moved.request });
+        }
       }
     });
     return undefined;

@@ -10,7 +10,9 @@ export interface Run {
   /** Id of the instance that it runs in, and the class of that. */
   instance: string;
   class: number;
+  /** Its limit, and its request, fractions of the GPU. */
   share: number;
+  request: number;
   startedAt: number;
   /** Of its injection or cold start. */
   startMs: number;
@@ -83,21 +85,23 @@ export function heldMiB({ running }: SimulatedGpu): number {
 export function instancesOn(gpu: SimulatedGpu): InstanceState[] {
   const one = (
     { id, function: name, namespace, memoryMiB, share }: Omit<SimulatedInstance, 'idleSince'>,
-    limit: number,
+    given: { request: number; limit: number },
     rest: Pick<InstanceState, 'state' | 'tasks' | 'idleSince'>,
   ): InstanceState => ({
     ...{ id, function: name, namespace, gpus: [gpu.id], memoryMiB },
-    share: { request: limit, limit, class: share },
+    share: { ...given, class: share },
     ...rest,
   });
   return [
-    ...gpu.runs.map(({ instance: id, task, class: share, share: limit, isLast }) => {
+    ...gpu.runs.map(({ instance: id, task, class: share, share: limit, request, isLast }) => {
       const { function: name, namespace, memoryMiB } = task;
       const state = isLast ? 'draining' : 'running';
-      return one({ id, function: name, namespace, memoryMiB, share }, limit, { state, tasks: [task.id] });
+      return one({ id, function: name, namespace, memoryMiB, share }, { request, limit }, { state, tasks: [task.id] });
     }),
-    ...gpu.loading.map((it) => one(it, it.share, { state: 'loading', tasks: [] })),
-    ...(gpu.idle ?? []).map((it) => one(it, it.share, { state: 'idle', tasks: [], idleSince: it.idleSince })),
+    ...gpu.loading.map((it) => one(it, { request: it.share, limit: it.share }, { state: 'loading', tasks: [] })),
+    ...(gpu.idle ?? []).map((it) =>
+      one(it, { request: it.share, limit: it.share }, { state: 'idle', tasks: [], idleSince: it.idleSince }),
+    ),
   ];
 }
 

@@ -21,11 +21,11 @@ test('the same arrivals are replayed under each policy, and told side by side', 
   expect(tryPolicies(trial())).toEqual([
     {
       ...{ policy: 'fcfs', meanWaitMs: (999 + 1898) / 3, p99WaitMs: 1898, meanMs: (1000 + 1899 + 1908) / 3 },
-      ...{ missed: 1, withSlo: 1, refused: 0, gpuHours: 1910 / 3_600_000 },
+      ...{ missed: 1, withSlo: 1, refused: 0, stopped: 0, gpuHours: 1910 / 3_600_000 },
     },
     {
       ...{ policy: 'time-priority', meanWaitMs: (998 + 1009) / 3, p99WaitMs: 1009, meanMs: (1000 + 1008 + 1909) / 3 },
-      ...{ missed: 0, withSlo: 1, refused: 0, gpuHours: 1910 / 3_600_000 },
+      ...{ missed: 0, withSlo: 1, refused: 0, stopped: 0, gpuHours: 1910 / 3_600_000 },
     },
   ]);
 });

@@ -33,10 +33,12 @@ export interface TrialResult {
   p99WaitMs: number;
   /** From arrival to end, ms. */
   meanMs: number;
-  /** Tasks with an SLO that ended later than that, or were refused. */
+  /** Tasks with an SLO that ended later than that, or not at all. */
   missed: number;
   withSlo: number;
   refused: number;
+  /** Tasks whose run was stopped for another one, and not repeated. */
+  stopped: number;
   /** GPU time in which a GPU held a task, hours. */
   gpuHours: number;
   /** Absent: it ended. Else why it did not. */
@@ -109,15 +111,16 @@ function resultOf(policy: string, run: ReplayRun | undefined, tasks: readonly Ta
     values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
   const late = finished.filter(({ job, finishedAt }) => finishedAt > job.task.arrivedAt + (job.task.sloMs ?? Infinity));
   const strict = new Set(tasks.filter(({ sloMs }) => sloMs !== undefined).map(({ id }) => id));
-  const refused = run?.refused ?? [];
+  const { refused = [], stopped = [] } = run ?? {};
   return {
     policy,
     meanWaitMs: mean(waits),
     p99WaitMs: waits[Math.max(0, Math.ceil(0.99 * waits.length) - 1)] ?? 0,
     meanMs: mean(finished.map(({ job, finishedAt }) => finishedAt - job.task.arrivedAt)),
-    missed: late.length + refused.filter((id) => strict.has(id)).length,
+    missed: late.length + [...refused, ...stopped].filter((id) => strict.has(id)).length,
     withSlo: strict.size,
     refused: refused.length,
+    stopped: stopped.length,
     gpuHours: (run?.totals.occupiedMs ?? 0) / 3_600_000,
   };
 }

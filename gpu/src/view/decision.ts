@@ -9,8 +9,10 @@ export interface Start {
   gpu: string;
   /** The other GPUs of a task that needs several. */
   alsoOn?: readonly string[];
-  /** Fraction of the GPU, 0 < share ≤ 1. */
+  /** Its limit: fraction of the GPU, 0 < share ≤ 1. */
   share: number;
+  /** What it has whenever it asks, fraction of the GPU, at most `share`; absent: as much as its limit. */
+  request?: number;
   /** Predicted time from now to its result, ms; absent where nothing is known of it. */
   predictedMs?: number;
   /** Why it is where it is. */

@@ -46,7 +46,7 @@ export interface Task {
 /** A task on a GPU. */
 export interface RunningTask {
   task: Task;
-  /** Fraction of the GPU, 0 < share ≤ 1. */
+  /** Its limit: fraction of the GPU, 0 < share ≤ 1. */
   share: number;
   /** When it was started there, ms. */
   startedAt: number;
@@ -124,6 +124,8 @@ export interface DeviceState {
   /** The short name of its model. */
   type: string;
   mode: DeviceMode;
+  /** Sets of MIG profiles that it can be cut into; none: it cannot be cut. */
+  geometries: readonly (readonly string[])[];
   /** The places on it: itself, or its slices. */
   places: readonly { id: string; profile?: string; startSlot?: number; slots?: number }[];
 }

@@ -60,7 +60,12 @@ export interface GpuAgentOptions {
   sampleMs?: number;
   /** What contexts take, which the agent measures; default: sizes of its own. */
   contexts?: ContextSizes;
+  /** How the operator describes the machine; absent: not at all. */
+  node?: NodeDescription;
 }
+
+/** What the row of a node says of its machine. */
+export type NodeDescription = Pick<NodeStatus, 'labels' | 'market' | 'pricePerHour'>;
 
 /** The GPUs of one node: what they are and do, who gets one, and what becomes of those who have one. */
 export class GpuAgent implements GpuDesk {
@@ -323,6 +328,7 @@ export class GpuAgent implements GpuDesk {
       residents: residents.rows(),
       epoch: this.epoch,
       inHand: this.hands.inHand(),
+      ...this.options.node,
       ...(Object.keys(clientEnv).length > 0 && { clientEnv }),
     };
   }

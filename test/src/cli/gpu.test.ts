@@ -44,7 +44,7 @@ GPU-0  invoker0   a100-40 (simulated)  mps   healthy  108   26%      2048  40960
     x (started)             -     -      -        -
 GPU-1  invoker12  h100                 mig   offline  132     -         -  81920          0
 `;
-const verbs = 'Invalid argument(s). One of add, list, remove and run is required.';
+const verbs = 'Invalid argument(s). One of add, list, rate, remove and run is required.';
 
 describeCases('wsk gpu', [
   { wsk: 'gpu devices', answers: [[200, [a100, lost]]], requests: [`GET ${base}/devices`], stdout: devices },
@@ -145,10 +145,19 @@ predictor  h100/mig: capacity model
           results: [
             {
               ...{ policy: 'faashare', meanWaitMs: 1.26, p99WaitMs: 40, meanMs: 100.04 },
-              ...{ missed: 1, withSlo: 9, refused: 0, gpuHours: 0.01234 },
+              ...{ missed: 1, withSlo: 9, refused: 0, stopped: 0, gpuHours: 0.01234 },
             },
             {
-              ...{ policy: 'fcfs', meanWaitMs: 0, p99WaitMs: 0, meanMs: 0, missed: 0, withSlo: 9, refused: 2 },
+              ...{
+                policy: 'fcfs',
+                meanWaitMs: 0,
+                p99WaitMs: 0,
+                meanMs: 0,
+                missed: 0,
+                withSlo: 9,
+                refused: 2,
+                stopped: 3,
+              },
               ...{ gpuHours: 0, problem: 'it waits' },
             },
           ],
@@ -163,6 +172,7 @@ P99 wait, ms       40.0     0.0
 mean time, ms     100.0     0.0
 SLO missed       1 of 9  0 of 9
 refused               0       2
+stopped               0       3
 GPU hours        0.0123  0.0000
 fcfs did not end: it waits
 Runs take what was learned of them, which favours policies that predict by the same.
@@ -362,6 +372,12 @@ ab12      train  registered  -        GPU-0       77    -  -`,
   },
   { wsk: 'gpu workloads now', code: 1, stderr: errorWithHint('Invalid argument(s): now. No arguments are required.') },
   {
+    wsk: 'gpu workload rate ab12 11.5 --baseline 12.5',
+    requests: [`PUT ${base}/workloads/ab12 {"rate":11.5,"baselineRate":12.5}`],
+    stdout: 'ok: told the rate of workload ab12',
+  },
+  { wsk: 'gpu workload rate ab12 fast', code: 2, stderr: errorWithHint('the rate must be a number above 0') },
+  {
     wsk: 'gpu workload remove ab12',
     requests: [`DELETE ${base}/workloads/ab12`],
     stdout: 'ok: removed workload ab12',
@@ -401,13 +417,13 @@ describe('wsk gpu workload run', () => {
   const requests = (): string[] => server.requests.map(({ line }) => line);
 
   test('starts a command with its settings, tells its process, and forgets it in the end', async () => {
-    const script = 'echo "$$ $CUDA_VISIBLE_DEVICES $LD_LIBRARY_PATH $*"; exit 7';
+    const script = 'echo "$$ $GPUWHISK_WORKLOAD $CUDA_VISIBLE_DEVICES $LD_LIBRARY_PATH $*"; exit 7';
     const words = ['--name', 'train', '--percent', '40', '--', 'sh', '-c', script, 'x', '-p', 'y', '--name'];
     const { code, stdout, stderr } = await run(words, { environment: { LD_LIBRARY_PATH: '/own' } });
     const [pid] = stdout.split(' ');
     expect({ code, stdout, stderr }).toEqual({
       ...{ code: 7, stderr: '' },
-      stdout: `${pid} GPU-0 /of/the/gpu:/own -p y --name\n`,
+      stdout: `${pid} ab12 GPU-0 /of/the/gpu:/own -p y --name\n`,
     });
     const [posted, put = '', deleted] = requests();
     expect([posted, put.replace(/,"processStart":[1-9]\d*/, ''), deleted]).toEqual([

@@ -21,9 +21,9 @@ describe('the simulated actuator', () => {
     const totals = newTotals();
     let runs = 0;
     const put = (job: ReplayJob): void => {
-      const { id } = actuator.open[0]!;
-      const share = actuator.open[0]!.mode === 'mig' ? 1 : job.task.share!;
-      actuator.start(job, job.task, id, share, 1e9, 1);
+      const { id: gpu, mode } = actuator.open[0]!;
+      const share = mode === 'mig' ? 1 : job.task.share!;
+      actuator.start({ job, task: job.task }, { gpu, share }, 1e9, 1);
     };
     const settle = (): void => {
       for (const { run, isStopped } of actuator.settle()) {

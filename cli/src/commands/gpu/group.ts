@@ -112,7 +112,7 @@ export const gpuCommands: Command[] = [
   },
   {
     name: 'workload',
-    argsUsage: '(add NAME | list | remove ID | run -- COMMAND)',
+    argsUsage: '(add NAME | list | rate ID RATE | remove ID | run -- COMMAND)',
     summary: 'register processes on GPUs that are no functions, or start them as MPS clients',
     flags: [
       { name: 'device', type: 'string', help: 'the GPU, by its `UUID` (default: the one with most free memory)' },
@@ -123,6 +123,7 @@ export const gpuCommands: Command[] = [
         type: 'string',
         help: 'how much slower it may get, a `FRACTION` from 0 to 1 (default: 0.05)',
       },
+      { name: 'baseline', type: 'string', help: 'its `RATE` alone on the GPU, in the unit of its rate (rate)' },
       { name: 'name', type: 'string', help: 'its `NAME` (run; default: that of the command)' },
       { name: 'percent', type: 'int', help: 'the `PERCENT` of the SMs that it may use (run)' },
     ],

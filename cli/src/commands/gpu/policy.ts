@@ -54,6 +54,7 @@ async function tryPolicy({ args, client, flags }: CommandContext): Promise<void>
     row('mean time, ms', number('meanMs', 1)),
     row('SLO missed', (one) => `${asNumber(one.get('missed'))} of ${asNumber(one.get('withSlo'))}`),
     row('refused', number('refused', 0)),
+    row('stopped', number('stopped', 0)),
     row('GPU hours', number('gpuHours', 4)),
   ];
   const titles = ['', ...results.map((one) => asText(one.get('policy')))];

@@ -31,18 +31,17 @@ export async function runWorkload({ args: [, ...command], client, flags }: Comma
   const route = `${workloadsRoute}/${asText(workload.get('id'))}`;
   let exitCode: number;
   try {
-    exitCode = await runToEnd(command, environment(asMap(workload.get('env'))), (pid) =>
-      tell(client, 'PUT', route, processBody(pid)),
-    );
+    exitCode = await runToEnd(command, environment(workload), (pid) => tell(client, 'PUT', route, processBody(pid)));
   } finally {
     await tell(client, 'DELETE', route);
   }
   if (exitCode !== 0) throw new WskError('', { exitCode, showMessage: false });
 }
 
-function environment(settings: JsonMap): NodeJS.ProcessEnv {
-  const env = { ...process.env };
-  for (const [name, value] of settings) {
+/** The command's environment: this one's, the settings of an MPS client, and the id by which it can tell its rate. */
+function environment(workload: JsonMap): NodeJS.ProcessEnv {
+  const env: NodeJS.ProcessEnv = { ...process.env, GPUWHISK_WORKLOAD: asText(workload.get('id')) };
+  for (const [name, value] of asMap(workload.get('env'))) {
     const own = searchLists.includes(name) ? env[name] : undefined;
     env[name] = own ? `${asText(value)}:${own}` : asText(value);
   }

@@ -1,4 +1,4 @@
-import { argumentError, wrapError } from '../../errors.js';
+import { argumentError, usageError, wrapError } from '../../errors.js';
 import { asList, asMap, asText, type JsonMap } from '../../json/json.js';
 import { stdout } from '../../terminal.js';
 import { checkArgs, type CommandContext } from '../command.js';
@@ -46,8 +46,27 @@ async function remove({ args: [, ...args], client }: CommandContext): Promise<vo
   stdout.print(`${stdout.ok} removed workload ${id}\n`);
 }
 
+/** `wsk gpu workload rate ID RATE`. */
+async function tellRate({ args: [, ...args], client, flags }: CommandContext): Promise<void> {
+  checkArgs(args, 2, 2, 'A workload id and its rate are required.');
+  const [id = '', rate = ''] = args;
+  const positive = (value: string, name: string): number => {
+    if (!(Number(value) > 0)) throw usageError(`${name} must be a number above 0`);
+    return Number(value);
+  };
+  const body: JsonMap = new Map([['rate', positive(rate, 'the rate')]]);
+  if (flags.given('baseline')) body.set('baselineRate', positive(flags.text('baseline'), '--baseline'));
+  try {
+    await client.callRoute('PUT', `${workloadsRoute}/${encodeURIComponent(id)}`, body);
+  } catch (error) {
+    throw wrapError(error, `Unable to tell the rate of workload '${id}'`);
+  }
+  stdout.print(`${stdout.ok} told the rate of workload ${id}\n`);
+}
+
 const verbs: Record<string, (context: CommandContext) => Promise<void>> = {
   add,
+  rate: tellRate,
   list: ({ args: [, ...args], ...context }) => listWorkloads({ ...context, args }),
   remove,
   run: runWorkload,
@@ -57,6 +76,7 @@ const verbs: Record<string, (context: CommandContext) => Promise<void>> = {
 export async function workload(context: CommandContext): Promise<void> {
   const [verb] = context.args;
   const known = verb === undefined || !Object.hasOwn(verbs, verb) ? undefined : verbs[verb];
-  if (known === undefined) throw argumentError('Invalid argument(s). One of add, list, remove and run is required.');
+  if (known === undefined)
+    throw argumentError('Invalid argument(s). One of add, list, rate, remove and run is required.');
   return known(context);
 }

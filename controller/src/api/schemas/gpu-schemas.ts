@@ -2,6 +2,11 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import { list, object, ref, text, whole, yesNo } from './json-schema.js';
 
 /** GPUs: what is there, who has it, what was decided and what was learned. */
+const workloadRates = {
+  baselineRate: { type: 'number', description: 'Its rate alone on the device, in a unit of its own per second' },
+  rate: { type: 'number', description: 'Its rate now, in the same unit' },
+} as const;
+
 export const gpuSchemas = {
   Prewarmer: object({
     invoker: text('The invoker that has it'),
@@ -66,6 +71,7 @@ export const gpuSchemas = {
       memoryMiB: whole('Memory that it may hold or holds, MiB'),
       mpsPercent: whole('Percent of the SMs that one which was started may use'),
       maxDegradation: { type: 'number', description: 'How much slower it may get, 0 to 1' },
+      ...workloadRates,
       namespace: text('Whose it is; absent for one that was discovered'),
       command: text('What it runs'),
       env: { type: 'object', description: 'What it has to be started with, where it is to be an MPS client' },
@@ -124,15 +130,13 @@ export const gpuSchemas = {
     },
     ['wish'],
   ),
-  GpuWorkloadChanges: object(
-    {
+  GpuWorkloadChanges: object({
       pid: whole("Its process, by the node's numbers"),
       processStart: whole(
         'When that started, in clock ticks since the boot: without it a later one of its number is it, too',
       ),
-    },
-    ['pid'],
-  ),
+      ...workloadRates,
+    }),
   GpuQueued: object(
     {
       activationId: text('Id of the activation'),
@@ -255,6 +259,7 @@ export const gpuSchemas = {
         missed: whole('Arrivals with an SLO that missed it'),
         withSlo: whole('Arrivals with an SLO'),
         refused: whole('Arrivals that were refused'),
+        stopped: whole('Arrivals whose run was stopped for another one'),
         gpuHours: { type: 'number', description: 'Hours in which a GPU held something' },
         problem: text('Why the replay did not end'),
       }),

@@ -340,7 +340,7 @@ export class GpuPolicy {
     const [account] = placer.accountsOf([start.gpu]);
     if (account === undefined) return { request, choice: { rejected: [] } };
     const isFixed = start.choice !== undefined || task.share !== undefined;
-    const share = isFixed ? request.share : shareInInstance(account.occupants, task, start.share, request.share);
+    const share = isFixed ? request.share : shareInInstance(account.occupants, task, start, request.share);
     const placed = { ...request, share };
     const isWarm = idleInstances(account.occupants, task).length > 0;
     const alsoOn = start.alsoOn ?? [];

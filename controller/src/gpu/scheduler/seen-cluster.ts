@@ -1,5 +1,6 @@
 import type { NodeStatus, Slice } from '@gpuwhisk/common/gpu';
 import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import { geometriesOf } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import { placeId } from '@gpuwhisk/gpu/view/places';
@@ -71,7 +72,9 @@ export function seenDevices(accounts: readonly PlaceAccount[]): DeviceState[] {
   for (const { place } of accounts) {
     const { device, slice, node } = place;
     const { uuid, type, mode } = device;
-    const known = seen.get(uuid) ?? { id: uuid, node: node.invoker, type, mode, places: [] };
+    const known = seen.get(uuid) ?? {
+      ...{ id: uuid, node: node.invoker, type, mode, geometries: geometriesOf(type), places: [] },
+    };
     seen.set(uuid, known);
     known.places.push({ id: placeId(place), ...(slice !== undefined && slotsOf(slice)) });
   }
@@ -82,9 +85,11 @@ function slotsOf({ profile, startSlot, slots }: Slice): Omit<DeviceState['places
   return { profile, startSlot, slots };
 }
 
-/** Workloads as policies see them: what they report of their rates comes with their registration. */
+/** Workloads as policies see them, with the rates that they have told. */
 export function seenWorkloads(workloads: readonly Workload[]): WorkloadState[] {
-  return workloads.map(({ id, invoker, device, maxDegradation }) => ({
+  return workloads.map(({ id, invoker, device, maxDegradation, baselineRate: baseline, rate }) => ({
     ...{ id, node: invoker, device, tolerated: maxDegradation },
+    ...(baseline !== undefined && { baseline }),
+    ...(baseline !== undefined && rate !== undefined && { measured: Math.max(0, 1 - rate / baseline) }),
   }));
 }
