@@ -14,18 +14,17 @@ export const reactiveDefaults = {
 };
 
 /**
- * As many instances as the arrivals of the last seconds keep busy (Little's law: arrivals per second × time alone), and
- * the reserve that `busy` leaves. A function whose time is not known gets one while requests come.
+ * As many instances as the arrivals of the last seconds keep busy (Little's law: arrivals per second × time of a run as
+ * served), and the reserve that `busy` leaves. A function whose time is not known gets one while requests come.
  */
 export function reactive({ windowS, busy, idleS }: typeof reactiveDefaults): Scale {
-  const wantedOf = ({ task, arrivals }: FunctionState, at: number): number => {
+  const wantedOf = ({ task, arrivals, runMs = task.soloMs ?? 0 }: FunctionState, at: number): number => {
     const counts = arrivals.bySecond(at);
     // The second of `at` is not over.
     const window = counts.subarray(Math.max(0, counts.length - 1 - windowS), counts.length - 1);
     const perSecond = window.reduce((sum, one) => sum + one, 0) / Math.max(1, window.length);
     if (perSecond === 0) return 0;
-    const { soloMs = 0, batch } = task;
-    return Math.max(1, Math.ceil((perSecond * soloMs) / 1000 / batch / busy));
+    return Math.max(1, Math.ceil((perSecond * runMs) / 1000 / task.batch / busy));
   };
   return (view) => {
     const { at, functions = [] } = view;

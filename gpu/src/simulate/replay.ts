@@ -158,11 +158,13 @@ export function replay(
       else run.stopped.push(one.task.id);
     } else {
       run.finished.push({ job: one.job, startedAt: one.startedAt, finishedAt: now, gpu: gpu.id });
+      const ranMs = now - one.startedAt - one.startMs;
+      functions.ran({ action: one.task.function, namespace: one.task.namespace }, ranMs);
       policy.observe?.({
         task: one.task,
         gpu: { id: gpu.id, type: gpu.type, mode: gpu.mode },
         share: one.share,
-        ranMs: now - one.startedAt - one.startMs,
+        ranMs,
         beside: [...one.besideMs.values()].map(({ task, share, ms }) => ({
           task,
           share,
@@ -181,7 +183,10 @@ export function replay(
         return actuator.instances;
       },
       get functions() {
-        return Array.from(functions.all(), ({ last, counts }) => ({ task: last.task, arrivals: counts }));
+        return Array.from(functions.all(), ({ last, counts, runMs }) => ({
+          ...{ task: last.task, arrivals: counts },
+          ...(runMs !== undefined && { runMs }),
+        }));
       },
       get nodes() {
         return actuator.nodes;

@@ -104,6 +104,8 @@ export interface FunctionState {
   /** A request of it as it would arrive now. */
   task: Task;
   arrivals: Pick<ArrivalCounts, 'bySecond' | 'byMinute'>;
+  /** Mean time of its last runs as they were served, without starts, ms; absent: none has ended. */
+  runMs?: number;
 }
 
 /** A machine with an agent. */

@@ -153,8 +153,13 @@ describe('workloads', () => {
       env: { ...env, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: '40', CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: '0=512M' },
     });
     const changed = await api.request('PUT', `${workloadsPath}/${added.id}`, { body: { pid: 4711, processStart: 99 } });
+    const rated = await api.request('PUT', `${workloadsPath}/${added.id}`, { body: { baselineRate: 12.5, rate: 10 } });
+    expect(rated.json).toMatchObject({ pid: 4711, baselineRate: 12.5, rate: 10 });
+    for (const body of [{}, { processStart: 9 }, { rate: 0 }, { baselineRate: 'fast' }]) {
+      expect((await api.request('PUT', `${workloadsPath}/${added.id}`, { body })).status).toBe(400);
+    }
     expect(changed.json).toMatchObject({ id: added.id, pid: 4711, processStart: 99 });
-    expect(await listed(alice)).toEqual([changed.json]);
+    expect(await listed(alice)).toEqual([rated.json]);
     expect((await listed(alice))[0]).not.toHaveProperty('env');
     const without = await add({ name: 'train', start: true, device: 'GPU-0' });
     expect([without.status, errorOf(without)]).toEqual([409, 'Device GPU-0 takes no MPS clients.']);

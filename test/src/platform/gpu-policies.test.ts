@@ -55,6 +55,55 @@ if (!hasStandIn()) console.info('No stand-in for a GPU is built here: policies a
 });
 
 (hasStandIn() ? test : test.skip)(
+  'instances come ahead of requests and go, and best effort gives way to an SLO',
+  async () => {
+    const policy = JSON.stringify({
+      ...{ base: 'least-loaded', scale: 'reactive', preempt: 'by-stop' },
+      settings: { windowS: 5, idleS: 2, graceMs: 100 },
+    });
+    const flags = ['--gpus', 'sim:a100-40', '--stem-cells', 'false', '--set', `gpu.policy=${policy}`];
+    const platform = await startPlatform({ flags });
+    try {
+      const { api } = platform;
+      const begun = async (kind: string): Promise<number> => {
+        const text = await (await fetch(new URL('/metrics', platform.url))).text();
+        const line = new RegExp(`gpuwhisk_gpu_actions_total\\{kind="${kind}",outcome="begun"\\} (\\d+)`);
+        return Number(line.exec(text)?.[1] ?? 0);
+      };
+      const until = async (what: string, isSo: () => Promise<boolean>): Promise<void> => {
+        for (let look = 0; look < 300; look += 1) {
+          if (await isSo()) return;
+          await new Promise((resolve) => setTimeout(resolve, 100));
+        }
+        throw new Error(`${what} has not come about`);
+      };
+      await api.putAction('scaled', sleeper, { annotations: { gpu: { memoryMiB: 2000, mpsPercent: 10 } } });
+      // One after another keep one instance busy, and the reserve wants a second one.
+      await until('an instance is launched', async () => {
+        await api.record(await api.submit('scaled', { ms: 400 }));
+        return (await begun('launch')) > 0;
+      });
+      await until('instances are retired', async () => (await begun('retire')) > 0);
+      const retired = await begun('retire');
+      await api.putAction('long', sleeper, { annotations: { gpu: { memoryMiB: 30_000 } } });
+      await api.putAction('strict', sleeper, { annotations: { gpu: { memoryMiB: 30_000, sloMs: 30_000 } } });
+      const long = await api.submit('long', { ms: 50_000 });
+      await until('it runs', async () => {
+        const { body } = await api.request<{ functions: { running: number }[] }[]>('GET', '../gpu/devices');
+        return body.some(({ functions: there }) => there.some(({ running }) => running > 0));
+      });
+      const strict = await api.record(await api.submit('strict', { ms: 10 }));
+      expect(strict.response.result).toEqual({ ms: 10 });
+      expect((await api.record(long)).response).toMatchObject({ success: false });
+      expect(await begun('retire')).toBeGreaterThan(retired);
+    } finally {
+      await platform.stop();
+    }
+  },
+  caseMs,
+);
+
+(hasStandIn() ? test : test.skip)(
   'policies are tried on what has arrived, and on arrivals that are given',
   async () => {
     const flags = ['--gpus', 'sim:a100-40', '--stem-cells', 'false', '--set', 'gpu.policy=fcfs'];

@@ -214,11 +214,12 @@ export class GpuPolicy {
   }
 
   private seenFunctions(at: number): FunctionState[] {
-    return Array.from(this.parts.functions.all(), ({ last: { message, need }, counts }) => {
+    return Array.from(this.parts.functions.all(), ({ last: { message, need }, counts, runMs }) => {
       const { activationId, action } = message;
       const request = requestOf(message, need);
       const asked = { activationId, version: action.version ?? '', need, request, sloMs: need.sloMs };
-      return { task: { ...this.taskOf(asked, at), request }, arrivals: counts };
+      const task = { ...this.taskOf(asked, at), request };
+      return { task, arrivals: counts, ...(runMs !== undefined && { runMs }) };
     });
   }
 
@@ -277,6 +278,8 @@ export class GpuPolicy {
   ended(activationId: string, succeeded: boolean): void {
     const run = this.runs.end(activationId, this.parts.clock.monotonicMs());
     if (run === undefined || run.isSample === true) return;
+    const { task, ranMs } = run;
+    this.parts.functions.ran({ action: task.function, namespace: task.namespace }, ranMs);
     if (succeeded) this.feedback.ran(run);
     this.policy.observe?.(run);
   }
