@@ -1,10 +1,9 @@
+import { reservationOf, startOf } from '../place/bind.js';
 import { ledgerOf } from '../place/ledger-of.js';
 import { placeLeastLoaded, placesToKeep } from '../place/least-loaded.js';
 import { requestOfTask } from '../place/request-of.js';
 import type { Start, TaskRejection } from '../view/decision.js';
 import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
-import type { Reservation } from '../view/occupancy.js';
-import type { Task } from '../view/view.js';
 import { dueFirst } from './due-first.js';
 import type { Pass, Planned, Planner } from './plan.js';
 
@@ -36,8 +35,8 @@ function planned({ view, tasks }: Pass): Planned {
     const choice: PlacementChoice =
       known === undefined ? placeLeastLoaded(ledger, request, limits, stamp) : { rejected: [...known] };
     if (choice.placement !== undefined) {
-      ledger.hold(reservationOf(task, request, choice), Infinity);
-      starts.push(startOf(task, choice));
+      ledger.hold(reservationOf(task.id, request, choice), Infinity);
+      starts.push(startOf(task.id, choice, 'least given away there'));
       continue;
     }
     order.push(task.id);
@@ -52,26 +51,4 @@ function planned({ view, tasks }: Pass): Planned {
 /** The same for requests that are served by the same places. */
 function keyOf(request: PlacementRequest, allowed: ReadonlySet<string> | undefined): string {
   return JSON.stringify([request, allowed && [...allowed]]);
-}
-
-function reservationOf({ id }: Task, request: PlacementRequest, { placement, reuses }: PlacementChoice): Reservation {
-  const { action, namespace, subject, isolation } = request;
-  return {
-    ...{ activationId: id, action, namespace, isolation, placement: placement!, ended: false },
-    ...(subject !== undefined && { subject }),
-    ...(reuses !== undefined && { reuses }),
-  };
-}
-
-function startOf({ id }: Task, choice: PlacementChoice): Start {
-  const { slice, devices, share } = choice.placement!;
-  const [gpu, ...alsoOn] = slice === undefined ? devices : [slice];
-  return {
-    task: id,
-    gpu: gpu!,
-    ...(alsoOn.length > 0 && { alsoOn }),
-    share: share.smLimit,
-    reason: 'least given away there',
-    choice,
-  };
 }

@@ -1,10 +1,12 @@
 import { inTurns } from '../order/in-turns.js';
 import type { Planner } from '../order/plan.js';
 import { PredictionCache } from '../order/set-predictions.js';
+import { joinBatches } from '../place/bind.js';
 import { launches } from '../place/launches.js';
 import type { Scaling } from '../scale/scale.js';
 import type { Action } from '../view/action.js';
 import { allWait } from '../view/decision.js';
+import type { Start } from '../view/decision.js';
 import type { Task, View } from '../view/view.js';
 import type { Policy } from './policy.js';
 import type { PolicyRecord } from './policy-record.js';
@@ -118,6 +120,13 @@ export function settingsInForce({ stages: chosen, settings }: Composition): Part
   return Object.fromEntries(inForce) as Partial<Record<StageName, Settings>>;
 }
 
+/** A view without the tasks that start; what it makes when it is read is still made then. */
+function without(view: View, starts: readonly Start[]): View {
+  const started = new Set(starts.map(({ task }) => task));
+  const waiting = view.waiting.filter(({ id }) => !started.has(id));
+  return Object.create(view, { waiting: { value: waiting, enumerable: true } }) as View;
+}
+
 /** Tasks with an SLO that go on to wait, the next one first. */
 function strictOf(tasks: readonly Task[], order: readonly string[]): Task[] {
   const byId = new Map(tasks.map((task) => [task.id, task]));
@@ -154,12 +163,15 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
     scales: chosen.scale !== 'none',
     decide(view, event) {
       if (event.kind === 'tick') return { ...allWait(view), actions: actionsOf(view, scale(view)) };
-      const { tasks, hopeless } = admit(view);
+      const joined = joinBatches(view);
+      const left = joined.length === 0 ? view : without(view, joined);
+      const { tasks, hopeless } = admit(left);
       const goOn = refuses && hopeless.size > 0 ? tasks.filter(({ id }) => !hopeless.has(id)) : tasks;
-      const planned = planner.plan({ view, tasks: goOn, event });
+      const planned = planner.plan({ view: left, tasks: goOn, event });
       return {
         ...planned,
-        ...(chosen.preempt !== 'none' && { actions: preempt(view, strictOf(goOn, planned.order)) }),
+        starts: joined.length === 0 ? planned.starts : [...joined, ...planned.starts],
+        ...(chosen.preempt !== 'none' && { actions: preempt(left, strictOf(goOn, planned.order)) }),
         refused: refuses ? Array.from(hopeless, ([task, reason]) => ({ task, reason })) : [],
         bestEffort: refuses ? [] : [...hopeless.keys()],
       };

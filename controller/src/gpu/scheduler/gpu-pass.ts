@@ -135,11 +135,6 @@ export class GpuPass {
   private placeByPolicy(event: SchedulingEvent): void {
     const { queue, placer, policy, refuser, options } = this.dependencies;
     if (!placer.isEntitled) return;
-    // Joining a batch takes nothing of a GPU that its instance does not have.
-    for (const waiting of [...queue].filter(({ need }) => need.batch > 1)) {
-      const choice = placer.join(waiting.request, waiting.refusedAtMs);
-      if (choice.placement !== undefined) this.forward(waiting, choice, 'joins a batch');
-    }
     const { starts, late, order, rejected, actions } = policy.decide([...queue], event);
     this.carryOut(actions);
     queue.decided(order, rejected, event.kind === 'arrival');

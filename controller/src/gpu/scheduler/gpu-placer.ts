@@ -4,7 +4,7 @@ import type { Decision, GpuNeed, NodeStatus, Placement } from '@gpuwhisk/common/
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { bindTo, joinBatch, placeLeastLoaded } from '@gpuwhisk/gpu/place/least-loaded';
+import { bindTo, placeLeastLoaded } from '@gpuwhisk/gpu/place/least-loaded';
 import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
 import { Ledger } from '@gpuwhisk/gpu/view/ledger';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
@@ -74,13 +74,6 @@ export class GpuPlacer {
     const { epoch } = this.dependencies.lease;
     if (epoch === undefined) throw new Error('another controller decides');
     return { ledger: this.ledger, isOpen: this.isOpen(new Map()), epoch };
-  }
-
-  /** An instance that runs a batch of the request's function, for it to join; nothing where there is none. */
-  join(request: PlacementRequest, refusedAtMs: ReadonlyMap<string, number>): PlacementChoice {
-    const { ledger, epoch } = this.open();
-    const limits = { kept: new Set<string>(), isOpen: this.isOpen(refusedAtMs) };
-    return joinBatch(ledger, request, limits, { epoch, at: this.dependencies.clock.now() });
   }
 
   /** A place for a new instance, whatever idles there: on `ids`, or where the least is given away. */

@@ -353,7 +353,7 @@ export class GpuPolicy {
       start,
     );
     if (choice.placement === undefined) this.policy.returned?.(activationId);
-    else {
+    else if (choice.placement.joins !== true) {
       const { id, place, mode } = account;
       this.runs.began(activationId, {
         task: choice.reuses === undefined ? task : { ...task, startMs: 0 },
