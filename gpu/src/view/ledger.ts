@@ -77,6 +77,21 @@ export class Ledger {
   /** Accounts by load, the least first, in no particular order each. */
   readonly byLoad: readonly ReadonlySet<PlaceAccount>[] = Array.from({ length: loadBuckets + 1 }, () => new Set());
 
+  /** A ledger with the same accounts as the one that `rows`, `reservations` and `byLoadIds` were read from. */
+  static of(rows: readonly NodeStatus[], held: readonly Reservation[], byLoadIds: readonly string[]): Ledger {
+    const ledger = new Ledger();
+    for (const row of rows) ledger.heard(row, 0);
+    for (const reservation of held) ledger.hold(reservation, Infinity);
+    for (const id of byLoadIds) {
+      const entry = ledger.entries.get(id);
+      if (entry === undefined) continue;
+      const { bucket } = entry;
+      ledger.sort(entry, -1);
+      ledger.sort(entry, bucket);
+    }
+    return ledger;
+  }
+
   /** The accounts of all places, by the names of nodes and the order of their devices. */
   accounts(): readonly PlaceAccount[] {
     if (this.ordered === undefined) {
@@ -201,6 +216,16 @@ export class Ledger {
   /** What was given out to activations that have not ended, the oldest first. */
   unended(): Reservation[] {
     return Array.from(this.held.values(), ({ reservation }) => reservation).filter(({ ended }) => !ended);
+  }
+
+  /** All that was given out and is not settled, the oldest first; runs that have ended are among them. */
+  reservations(): Reservation[] {
+    return Array.from(this.held.values(), ({ reservation }) => reservation);
+  }
+
+  /** Ids of the places in the order of `byLoad`, in which a first fit tries them. */
+  byLoadIds(): string[] {
+    return this.byLoad.flatMap((accounts) => Array.from(accounts, ({ id }) => id));
   }
 
   /** What was given out on a place. */
