@@ -28,6 +28,8 @@ export function guarded(policy: Policy, spare: Policy, onFault: (fault: string, 
     decide: (view, event) => decideBy(policy, view, event) ?? decideBy(spare, view, event) ?? allWait(view),
     observe: (run) => policy.observe?.(run),
     returned: (task) => policy.returned?.(task),
+    saved: () => policy.saved?.(),
+    restore: (saved) => policy.restore?.(saved),
   };
 }
 

@@ -2,6 +2,7 @@ import { ConfigError } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
 import type { GpuNeed, NodeStatus, Rejection } from '@gpuwhisk/common/gpu';
 import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import type { JsonObject } from '@gpuwhisk/common/json';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
@@ -14,10 +15,11 @@ import type { Action } from '@gpuwhisk/gpu/view/action';
 import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import type { Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
+import type { Decision, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/instances';
 import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
 import { guarded, savedView } from '@gpuwhisk/gpu/policies/guarded';
+import { encodePass } from '@gpuwhisk/gpu/policies/saved-pass';
 import { compositionOf, makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
 import { RunLog } from '@gpuwhisk/gpu/profile/run-log';
@@ -87,6 +89,8 @@ export interface GpuPolicyParts {
   instances: Pick<KnownInstances, 'isLaunch' | 'isRetiring'>;
   /** Processes on GPUs that are none of the platform's. */
   workloads(): readonly Workload[];
+  /** Called with every decision and the saved view that it was made on; absent: views are not saved. */
+  onDecided?(saved: JsonObject, decision: Decision): void;
 }
 
 /** Throws ConfigError where the configuration names a policy or stages that there are not, or that do not fit each other. */
@@ -137,7 +141,10 @@ export class GpuPolicy {
     const byId = new Map(waiting.map((one) => [one.message.activationId, one]));
     const view = this.viewOf(waiting);
     const { waiting: tasks } = view;
+    const { onDecided } = this.parts;
+    const saved = onDecided && this.encode(view, event);
     const decision = this.policy.decide(view, event);
+    if (saved !== undefined) onDecided?.(saved, decision);
     const taskOf = new Map(tasks.map((task) => [task.id, task]));
     const rejectedOf = alternativesByTask(decision.rejected);
     return {
@@ -173,6 +180,24 @@ export class GpuPolicy {
       return { ...task, request: one.request, ...(allowed && { allowed }) };
     });
     return this.viewAt(at, tasks);
+  }
+
+  /**
+   * The view of now as JSON, with all that the decision after `event` depends on: see `readPass`. Throws Error where another
+   * controller decides.
+   */
+  saved(waiting: readonly WaitingActivation[], event: SchedulingEvent): JsonObject {
+    return this.encode(this.viewOf(waiting), event);
+  }
+
+  private encode(view: View, event: SchedulingEvent): JsonObject {
+    const { learned, options } = this.parts;
+    return encodePass(view, {
+      ...{ policy: options.policy, admission: options.admission, event },
+      state: this.policy.saved?.(),
+      models: learned.predictors.list(),
+      quotas: learned.table.rows(),
+    });
   }
 
   /** What the policy wants to last, besides those who wait. */
