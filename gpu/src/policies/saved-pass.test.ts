@@ -16,7 +16,7 @@ import { makePolicy } from './make-policy.js';
 import type { PolicyChoice } from './make-policy.js';
 import { walk } from './random-world.js';
 import { policies } from './registry.js';
-import { decideAgain, encodePass, readPass } from './saved-pass.js';
+import { decideAgain, encodePass, encodeWithin, readPass } from './saved-pass.js';
 import { gpuOf, runningTask, taskOf } from './testing.js';
 
 const admission = 'best-effort';
@@ -99,6 +99,18 @@ test('parts beyond the bounds are left out, and counted', () => {
   expect(saved['leftOut']).toEqual({ gpus: 3, rows: 3, byLoad: 3 });
   const view = decodeView(throughText(saved));
   expect([view.gpus.length, view.waiting[0]?.allowed]).toEqual([2, new Set(['g0'])]);
+});
+
+test('a view is saved within a bound of its text', () => {
+  const waiting = Array.from({ length: 500 }, (_, at) => taskOf(`t${at}`, { allowed: new Set(['g0', 'g1']) }));
+  const gpus = [gpuOf('g0')];
+  const view: View = { at: 7, gpus, waiting, ledger: ledgerOf(gpus) };
+  const inputs = { policy: 'faashare', admission, event: { kind: 'timer' }, state: undefined, models } as const;
+  const saved = (maxBytes: number): JsonObject => encodeWithin(maxBytes, view, inputs);
+  expect(saved(64_000)).toMatchObject({ at: 7, leftOut: { waiting: 400, models: 1, state: 1 } });
+  expect(readPass(saved(64_000)).view.waiting).toHaveLength(100);
+  expect(saved(5000)).toMatchObject({ at: 7, leftOut: { waiting: 490 } });
+  expect(JSON.stringify(saved(200)).length).toBeLessThanOrEqual(200);
 });
 
 test.each<[string, JsonValue]>([

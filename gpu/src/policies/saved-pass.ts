@@ -50,6 +50,28 @@ export function encodePass(view: View, { models, quotas, state, ...inputs }: Pas
   };
 }
 
+/** Parts of each kind in views that are saved within a bound, tried in this order. */
+const boundsTried = [100, 30, 10, 3, 0];
+
+/**
+ * As `encodePass`, in at most `maxBytes` characters of text: `leftOut` tells how many parts of each kind are left out. The state
+ * of stages is left out, as it is not what it was before the decision.
+ */
+export function encodeWithin(maxBytes: number, view: View, { models, quotas = [], ...inputs }: PassInputs): JsonObject {
+  const { policy, admission, event } = inputs;
+  let saved: JsonObject = {};
+  for (const mostEach of boundsTried) {
+    const { leftOut, ...body } = encodeView(view, { mostEach });
+    saved = {
+      ...{ ...body, policy: toPlain(policy), admission, event: toPlain(event), models: [] },
+      leftOut: { ...(leftOut as JsonObject), models: models.length, quotas: quotas.length, state: 1 },
+    };
+    if (JSON.stringify(saved).length <= maxBytes) return saved;
+  }
+  const { format, version, at, leftOut } = saved as Record<string, JsonValue>;
+  return { format: format!, version: version!, at: at!, leftOut: leftOut! };
+}
+
 /** A saved view, and the policy that decided on it in the state that it had. Throws SavedViewError, or as the codecs do. */
 export function readPass(saved: JsonValue): SavedPass {
   const view = decodeView(saved);

@@ -6,13 +6,13 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { policies } from '@gpuwhisk/gpu/policies/registry';
 import { decideAgain, readPass } from '@gpuwhisk/gpu/policies/saved-pass';
-import type { PolicyChoice } from '@gpuwhisk/gpu/policies/make-policy';
+import type { Config } from '@gpuwhisk/common/config';
 import type { Decision } from '@gpuwhisk/gpu/view/decision';
 import { toPlain } from '@gpuwhisk/gpu/view/plain-json';
 import { GpuCluster } from './gpu-cluster.js';
 import { SimulatedNode } from './simulated-node.js';
 
-const choices: [string, PolicyChoice][] = [
+const choices: [string, Config['gpu']['policy']][] = [
   ...Object.keys(policies).map((name): [string, string] => [name, name]),
   ['faashare with reactive scaling', { base: 'faashare', scale: 'reactive', preempt: 'by-stop' }],
 ];

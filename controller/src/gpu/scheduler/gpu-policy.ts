@@ -18,10 +18,12 @@ import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import type { Decision, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/instances';
 import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
-import { guarded, savedView } from '@gpuwhisk/gpu/policies/guarded';
-import { encodePass } from '@gpuwhisk/gpu/policies/saved-pass';
+import { guarded } from '@gpuwhisk/gpu/policies/guarded';
+import type { FaultyPass } from '@gpuwhisk/gpu/policies/guarded';
+import { encodePass, encodeWithin } from '@gpuwhisk/gpu/policies/saved-pass';
 import { compositionOf, makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
+import type { PassInputs } from '@gpuwhisk/gpu/policies/saved-pass';
 import { RunLog } from '@gpuwhisk/gpu/profile/run-log';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import { encodeModel } from '@gpuwhisk/gpu/predict/model-codec';
@@ -76,6 +78,9 @@ export interface SampledPlace {
 /** Whom samples run for: no namespace's turn or part of the GPUs is used up by them. */
 const sampler = 'whisk.system';
 
+/** A view is logged with a fault once in so long, ms, and takes so many characters at most. */
+const [viewLogMs, maxLoggedBytes] = [10_000, 64 * 1024];
+
 /** What a GpuPolicy is made of. */
 export interface GpuPolicyParts {
   placer: GpuPlacer;
@@ -114,9 +119,10 @@ export class GpuPolicy {
   /** Whether it says each second which instances functions should have. */
   readonly scales: boolean;
   private readonly takesSamples: boolean;
+  private viewLoggedMs = -Infinity;
 
   constructor(private readonly parts: GpuPolicyParts) {
-    const { learned, logger, metrics, options } = parts;
+    const { learned, options } = parts;
     const { takesAsTheyCome, needsNoProfiles, stages } = compositionOf(options.policy);
     this.takesAsTheyCome = takesAsTheyCome;
     this.scales = stages.scale !== 'none';
@@ -129,11 +135,8 @@ export class GpuPolicy {
       random: seededRandom(1),
     };
     const policy = makePolicy(options.policy, needs);
-    this.policy = guarded(policy, makePolicy('least-loaded', needs), (fault, view) => {
-      metrics.policyFault();
-      const what = { policy: policy.name, fault, view: savedView(view) };
-      logger.error(what, 'a policy failed: the least loaded place is taken instead');
-    });
+    const spare = makePolicy('least-loaded', needs);
+    this.policy = guarded(policy, spare, (fault, pass) => this.failed(policy.name, fault, pass));
   }
 
   /** Decides about those that wait, after `event`. */
@@ -191,13 +194,25 @@ export class GpuPolicy {
   }
 
   private encode(view: View, event: SchedulingEvent): JsonObject {
+    return encodePass(view, { ...this.inputsFor(event), state: this.policy.saved?.() });
+  }
+
+  private inputsFor(event: SchedulingEvent): PassInputs {
     const { learned, options } = this.parts;
-    return encodePass(view, {
-      ...{ policy: options.policy, admission: options.admission, event },
-      state: this.policy.saved?.(),
-      models: learned.predictors.list(),
-      quotas: learned.table.rows(),
-    });
+    return {
+      ...{ policy: options.policy, admission: options.admission, event, state: undefined },
+      ...{ models: learned.predictors.list(), quotas: learned.table.rows() },
+    };
+  }
+
+  private failed(policy: string, fault: string, pass: FaultyPass | undefined): void {
+    const { logger, metrics, clock } = this.parts;
+    metrics.policyFault();
+    const nowMs = clock.monotonicMs();
+    const isLogged = pass !== undefined && nowMs - this.viewLoggedMs >= viewLogMs;
+    if (isLogged) this.viewLoggedMs = nowMs;
+    const view = isLogged ? encodeWithin(maxLoggedBytes, pass.view, this.inputsFor(pass.event)) : undefined;
+    logger.error({ policy, fault, ...(view && { view }) }, 'a policy failed: the least loaded place is taken instead');
   }
 
   /** What the policy wants to last, besides those who wait. */
