@@ -5,7 +5,7 @@ import { countedMinutes, countedSeconds } from './arrival-counts.js';
 import { Ledger } from './ledger.js';
 import type { Reservation } from './occupancy.js';
 import { fromPlain, toPlain } from './plain-json.js';
-import type { FunctionState, OpenLedger, Task, View } from './view.js';
+import type { FunctionState, OpenLedger, View } from './view.js';
 
 const format = 'gpuwhisk view';
 const formatVersion = 1;
@@ -38,8 +38,7 @@ interface SavedLedger {
 /** Pairs of position and count: most seconds and minutes have no arrivals. */
 type Counts = (readonly [number, number])[];
 
-interface SavedFunction {
-  task: Task;
+interface SavedFunction extends Omit<FunctionState, 'arrivals'> {
   bySecond: Counts;
   byMinute: Counts;
 }
@@ -112,14 +111,14 @@ function openLedger({ epoch, rows, open, held, byLoad }: SavedLedger): OpenLedge
   return { ledger: Ledger.of(rows, held, byLoad), isOpen: (invoker) => nodes.has(invoker), epoch };
 }
 
-function savedFunction({ task, arrivals }: FunctionState, at: number): SavedFunction {
-  return { task, bySecond: countsOf(arrivals.bySecond(at)), byMinute: countsOf(arrivals.byMinute(at)) };
+function savedFunction({ arrivals, ...known }: FunctionState, at: number): SavedFunction {
+  return { ...known, bySecond: countsOf(arrivals.bySecond(at)), byMinute: countsOf(arrivals.byMinute(at)) };
 }
 
 /** Its arrivals are those of the time of the view, whatever time they are asked for. */
-function functionState({ task, bySecond, byMinute }: SavedFunction): FunctionState {
+function functionState({ bySecond, byMinute, ...known }: SavedFunction): FunctionState {
   return {
-    task,
+    ...known,
     arrivals: {
       bySecond: () => arrayOf(bySecond, countedSeconds),
       byMinute: () => arrayOf(byMinute, countedMinutes),
