@@ -256,6 +256,9 @@ export const sampleNotRun = (reason: string): ApiError => new ApiError(503, `The
 /** A policy is being tried already. */
 export const trialUnderWay = (): ApiError => new ApiError(429, 'A policy is being tried already.');
 export const trialFailed = (reason: string): ApiError => new ApiError(503, `The policy was not tried: ${reason}.`);
+/** 503: the controller that was asked does not decide about GPUs. */
+export const viewNotSaved = (): ApiError =>
+  new ApiError(503, 'There is no view of the GPUs here: another controller decides about GPUs, ask that one.');
 export const noSuchInstance = (container: string): ApiError =>
   new ApiError(404, `There is no instance ${container} on a GPU.`);
 /** The controller that was asked does not decide about GPUs. */

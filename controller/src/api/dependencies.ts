@@ -61,7 +61,7 @@ export interface ControllerDependencies {
   gpuWishes: GpuWishes;
   gpuDesired: Pick<GpuDesired, 'retire' | 'reshare' | 'cut'>;
   /** What waits for a GPU at this controller, and what was decided here. */
-  gpuScheduler: Pick<GpuScheduler, 'queued' | 'decisions' | 'decides' | 'trialSince'>;
+  gpuScheduler: Pick<GpuScheduler, 'queued' | 'decisions' | 'decides' | 'trialSince' | 'savedView'>;
   /** What was learned of functions on GPUs. */
   learned: Pick<Learned, 'functions' | 'quotas' | 'models' | 'forgetFunction' | 'forgetQuota' | 'forgetModel'>;
   /** This controller's number. */

@@ -1,3 +1,4 @@
+import { viewNotSaved } from '@gpuwhisk/common/errors';
 import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { jsonAnswer } from '../http/answer.js';
@@ -64,6 +65,22 @@ export function gpuDecisionRoutes({ gpuScheduler }: ApiContext): Route[] {
         ...errorResponses(401, 500),
       },
       handle: (call: ViewerCall) => Promise.resolve(jsonAnswer(shown(call, gpuScheduler.decisions()))),
+    },
+    {
+      access: 'operator',
+      tag: 'GPUs',
+      method: 'GET',
+      path: `${apiRoot}/gpu/view`,
+      operationId: 'getGpuView',
+      summary: 'All that the policy decides on now, to repeat a decision (operators)',
+      responses: {
+        200: { description: 'The view, the policy and the state of its stages', schema: 'GpuView' },
+        ...errorResponses(401, 403, 500, 503),
+      },
+      handle: () => {
+        if (!gpuScheduler.decides) throw viewNotSaved();
+        return Promise.resolve(jsonAnswer(gpuScheduler.savedView()));
+      },
     },
   ];
 }

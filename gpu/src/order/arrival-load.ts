@@ -1,6 +1,14 @@
 import type { Task } from '../view/view.js';
 import { unmeasuredMs } from './sub-queue.js';
 
+/** State of an ArrivalLoad. */
+export interface SavedArrivalLoad {
+  lastAt?: number;
+  gapMs?: number;
+  workMs: number;
+  newest?: { gapMs: number; workMs: number };
+}
+
 /** Weight of the newest arrival in the smoothed ones. */
 const weight = 0.1;
 
@@ -40,6 +48,25 @@ export class ArrivalLoad {
     const workMs = this.gapMs === undefined ? this.newest.workMs : mix(this.workMs, this.newest.workMs);
     // That nothing has come for long says that less comes.
     return workMs / (Math.max(gapMs, at - this.lastAt) * gpus);
+  }
+
+  /** The state, for `restore`. */
+  saved(): SavedArrivalLoad {
+    const { lastAt, gapMs, workMs, newest } = this;
+    return {
+      ...(lastAt !== undefined && { lastAt }),
+      ...(gapMs !== undefined && { gapMs }),
+      ...(newest !== undefined && { newest: { ...newest } }),
+      workMs,
+    };
+  }
+
+  /** Takes the state of another one. */
+  restore({ lastAt, gapMs, workMs, newest }: SavedArrivalLoad): void {
+    this.lastAt = lastAt;
+    this.gapMs = gapMs;
+    this.workMs = workMs;
+    this.newest = newest && { ...newest };
   }
 
   private count(): void {

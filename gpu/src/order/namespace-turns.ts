@@ -1,3 +1,9 @@
+/** Credits of namespaces, share-milliseconds, and the namespace that was served last. */
+export interface SavedTurns {
+  credits: [string, number][];
+  last: string;
+}
+
 /** Share-milliseconds that a namespace has in its turn, over what it still had. */
 const quantum = 100;
 /** What one whose tasks found no room may save up, share-milliseconds. */
@@ -60,6 +66,18 @@ export class NamespaceTurns {
   /** Forgets those with nothing waiting. */
   keepOnly(waiting: ReadonlySet<string>): void {
     for (const namespace of this.credits.keys()) if (!waiting.has(namespace)) this.credits.delete(namespace);
+  }
+
+  /** The state, for `restore`. */
+  saved(): SavedTurns {
+    return { credits: [...this.credits], last: this.last };
+  }
+
+  /** Takes the state of another one. */
+  restore({ credits, last }: SavedTurns): void {
+    this.credits.clear();
+    for (const [namespace, credit] of credits) this.credits.set(namespace, credit);
+    this.last = last;
   }
 
   private credit(namespace: string): number {

@@ -23,4 +23,8 @@ export interface Planner {
   observe?(run: ObservedRun): void;
   /** A start of its plan did not come to be. */
   returned?(task: string): void;
+  /** Plain data that its decisions depend on besides the view; absent: there is none. */
+  saved?(): unknown;
+  /** Takes what `saved` of a planner of the same kind gave. */
+  restore?(saved: unknown): void;
 }

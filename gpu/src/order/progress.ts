@@ -2,7 +2,8 @@ import type { RunningTask } from '../view/view.js';
 import type { SubQueue } from './sub-queue.js';
 import { membersOf, slowdownsOf, unmeasuredMs } from './sub-queue.js';
 
-interface Seen {
+/** What was known of a running task when a policy decided last. */
+export interface Seen {
   /** Time alone that was still ahead, ms. */
   leftMs: number;
   at: number;
@@ -36,5 +37,15 @@ export class Progress {
       members.forEach(({ task, leftMs }, index) => seen.set(task.id, { leftMs, at, slowdown: slowdowns[index]! }));
     }
     this.seen = seen;
+  }
+
+  /** The state by task, for `restore`. */
+  saved(): [string, Seen][] {
+    return [...this.seen];
+  }
+
+  /** Takes the state of another one. */
+  restore(seen: readonly (readonly [string, Seen])[]): void {
+    this.seen = new Map(seen);
   }
 }

@@ -1,11 +1,13 @@
 import { defaultBestEffortMs, isOverdue } from './earliest-deadline.js';
 import { ArrivalLoad } from './arrival-load.js';
+import type { SavedArrivalLoad } from './arrival-load.js';
 import { exchange } from './exchange.js';
 import { Holdings } from './holdings.js';
 import { horizonAt, isCritical } from './horizon.js';
 import { NamespaceTurns } from './namespace-turns.js';
-import type { NamespaceQueue } from './namespace-turns.js';
+import type { NamespaceQueue, SavedTurns } from './namespace-turns.js';
 import { Progress } from './progress.js';
+import type { Seen } from './progress.js';
 import type { PredictionCache } from './set-predictions.js';
 import { finalShares } from './final-shares.js';
 import { firstQueueOn, outlookOf, sufficientShare, unmeasuredMs } from './sub-queue.js';
@@ -188,7 +190,25 @@ export function subQueuePlan(
     if (cost !== undefined) turns.correct(cost.namespace, -cost.shareMs);
   }
 
-  return { plan, observe, returned };
+  /** Charges of running tasks are left out: they correct later turns, and no decision reads them. */
+  function saved(): SavedPlan {
+    return { turns: turns.saved(), arrivals: arrivals.saved(), progress: progress.saved() };
+  }
+
+  function restore(state: unknown): void {
+    const plan = state as SavedPlan;
+    turns.restore(plan.turns);
+    arrivals.restore(plan.arrivals);
+    progress.restore(plan.progress);
+  }
+
+  return { plan, observe, returned, saved, restore };
+}
+
+interface SavedPlan {
+  turns: SavedTurns;
+  arrivals: SavedArrivalLoad;
+  progress: [string, Seen][];
 }
 
 /** Best effort is due when an SLO of the paper's experiments (section IX-A) would have it be, so that short tasks go first. */

@@ -1,12 +1,17 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
+import type { Placement } from '@gpuwhisk/common/gpu';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { ledgerOf } from '../place/ledger-of.js';
+import { shareAt } from '../place/request-of.js';
+import type { Action } from '../view/action.js';
 import type { Decision } from '../view/decision.js';
-import type { View } from '../view/view.js';
-import { guarded, savedView } from './guarded.js';
+import type { Reservation } from '../view/occupancy.js';
+import type { Task, View } from '../view/view.js';
+import { guarded, mostCallsOn } from './guarded.js';
 import { makePolicy } from './make-policy.js';
 import type { Policy } from './policy.js';
-import { dividedSms, gpuOf, taskOf } from './testing.js';
+import { policies } from './registry.js';
+import { dividedSms, gpuOf, profiledTask, taskOf } from './testing.js';
 
 const needs = { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' } as const;
 const nothing: Decision = { starts: [], refused: [], bestEffort: [], order: [], rejected: [] };
@@ -62,8 +67,161 @@ test('where both fail everybody waits', () => {
   expect(found).toEqual([[], ['t', 'pair'], ['Error: broken', 'Error: broken'], []]);
 });
 
-test('what is logged of a view is plain and bounded', () => {
-  const waiting = Array.from({ length: 500 }, (_, at) => taskOf(`t${at}`, { allowed: new Set(['g0']) }));
-  const text = JSON.stringify(savedView({ at: 7, gpus: [gpuOf('g0')], waiting }));
-  expect(JSON.parse(text)).toMatchObject({ at: 7, tasks: 500, waiting: { length: 100, 0: { allowed: ['g0'] } } });
+describe('a policy that misuses the ledger', () => {
+  const faultOn = (view: View, decide: Policy['decide']): string[] => {
+    const faults: string[] = [];
+    guarded({ name: 'broken', decide }, makePolicy('least-loaded', needs), (fault) =>
+      faults.push(fault.split('\n')[0]!),
+    ).decide(view, { kind: 'timer' });
+    return faults;
+  };
+  const held = (activationId: string, memoryMiB: number, placed: Partial<Placement> = {}): Reservation => ({
+    ...{ activationId, action: '/a/f', namespace: 'a', isolation: 'shared', ended: false },
+    placement: {
+      ...{ invoker: 'n', devices: ['g0'], share: shareAt(1, memoryMiB), at: 0, epoch: 0, version: 0 },
+      ...placed,
+    },
+  });
+
+  test.each<[string, string, (view: View) => Decision]>([
+    [
+      'calls it without end',
+      'LedgerMisuseError: a policy called the ledger more than 1110 times',
+      ({ ledger }) => {
+        for (;;) ledger!.ledger.account('g0');
+      },
+    ],
+    [
+      'releases what runs',
+      "LedgerMisuseError: a policy changed the reservation of 'runs', which does not wait",
+      ({ ledger }) => {
+        ledger!.ledger.release('runs');
+        return nothing;
+      },
+    ],
+    [
+      'ends what runs',
+      'LedgerMisuseError: the ledger ends no runs for a policy',
+      ({ ledger }) => {
+        ledger!.ledger.end('runs');
+        return nothing;
+      },
+    ],
+    [
+      'takes a node away',
+      'LedgerMisuseError: the ledger forgets no nodes for a policy',
+      ({ ledger }) => {
+        ledger!.ledger.silent('n');
+        return nothing;
+      },
+    ],
+    [
+      'holds a task that it does not start',
+      "'t' is held in the ledger and is not started",
+      ({ ledger }) => {
+        ledger!.ledger.hold(held('t', 1000), Infinity);
+        return nothing;
+      },
+    ],
+    [
+      'holds more than a place has',
+      "task 't' is started on 'g0', which lacks 900 MiB for it",
+      ({ ledger }) => {
+        const { placement } = held('t', 10_000);
+        ledger!.ledger.hold({ ...held('t', 10_000), placement }, Infinity);
+        return { ...nothing, starts: [{ ...start, choice: { placement, rejected: [] } }] };
+      },
+    ],
+    [
+      'starts what it does not hold',
+      "task 't' is started by a placement that it does not hold there",
+      () => ({ ...nothing, starts: [{ ...start, choice: { placement: held('t', 1).placement, rejected: [] } }] }),
+    ],
+  ])('%s', (_, fault, decide) => {
+    const view = { ...viewOf(), waiting: [taskOf('t')] };
+    const { ledger } = view.ledger!;
+    ledger.hold(held('runs', 900), Infinity);
+    expect(faultOn(view, () => decide(view))).toEqual([fault]);
+    // What ran is there, and the task was started by the other policy.
+    expect(ledger.unended().map(({ activationId }) => activationId)).toEqual(['runs', 't']);
+    expect(ledger.account('g0')?.availableMiB).toBe(10_000 - 900 - 1000);
+  });
+
+  test('every policy of the registry keeps within the calls of a pass', () => {
+    const gpus = Array.from({ length: 20 }, (_, at) => gpuOf(`g${at}`, { node: `n${at % 4}` }));
+    const allowed = new Set(gpus.slice(3).map(({ id }) => id));
+    const waiting = Array.from({ length: 60 }, (_, at) =>
+      profiledTask(`t${at}`, 100, 0.3, {
+        ...{ gpus: 1 + (at % 3), memoryMiB: 3000 },
+        ...(at % 2 === 0 && { allowed, sloMs: 1000 }),
+      }),
+    );
+    for (const name of Object.keys(policies)) {
+      const view = { at: 0, gpus, waiting, ledger: ledgerOf(gpus) };
+      expect(faultOn(view, (seen, event) => makePolicy(name, needs).decide(seen, event))).toEqual([]);
+      expect(mostCallsOn(view)).toBeLessThan(20_000);
+    }
+  });
+});
+
+const gone = { kind: 'retire', instance: 'gone', reason: 'r' };
+
+test.each<[string, unknown, boolean]>([
+  ['on an instance that is gone', gone, true],
+  ['of an unknown kind', { kind: 'explode', reason: 'r' }, false],
+  ['that is none', null, false],
+  ['without a reason', { kind: 'retire', instance: 'c' }, false],
+  ['with a senseless grace', { ...gone, graceMs: NaN }, false],
+  ['on no GPUs', { kind: 'launch', function: '/a/f', namespace: 'a', gpus: [], share: 1, reason: 'r' }, false],
+  ['with a request above its limit', { kind: 'reshare', instance: 'c', request: 1, limit: 0.5, reason: 'r' }, false],
+  ['with profiles that are no names', { kind: 'cut', device: 'g0', profiles: [7], reason: 'r' }, false],
+  ['of an unknown market', { kind: 'acquire', market: 'grey', reason: 'r' }, false],
+  ['on no node', { kind: 'give-back', reason: 'r' }, false],
+])('an action %s', (_, action, isPassedOn) => {
+  const faults: string[] = [];
+  const broken: Policy = { name: 'broken', decide: () => ({ ...nothing, actions: [action as Action] }) };
+  const policy = guarded(broken, makePolicy('least-loaded', needs), (fault) => faults.push(fault.split(':')[0]!));
+  const { actions, starts } = policy.decide(viewOf(), { kind: 'timer' });
+  if (isPassedOn) expect([actions, starts, faults]).toEqual([[action], [], []]);
+  else expect([actions, starts.length, faults]).toEqual([undefined, 1, ['an action is malformed']]);
+});
+
+test.each<[string, unknown]>([
+  ['is none', undefined],
+  ['is a number', 5],
+  ['lacks its lists', {}],
+  ['has starts that are none', { ...nothing, starts: [null] }],
+  ['has reasons that are none', { ...nothing, starts: [{ ...start, reason: undefined }] }],
+])('a decision that %s is not carried out', (_, decision) => {
+  const [starts, order, faults] = decidedOn(viewOf(), () => decision as Decision);
+  expect([starts, order, (faults as string[]).length]).toEqual([...saved, 1]);
+});
+
+test.each<[string, Partial<Task>[], string]>([
+  ['memory', [{ memoryMiB: 6000 }, { memoryMiB: 6000 }], 'too little free memory (availableMiB 4000, needMiB 6000)'],
+  ['isolation', [{}, { isolation: 'namespace', namespace: 'b' }], 'isolation: it is shared with others (others 1)'],
+  ['what it may give at all', [{ memoryMiB: 11_000 }], 'too small (capacityMiB 10000, needMiB 11000)'],
+])('a place is not filled beyond its %s', (_, tasks, fault) => {
+  const gpus = [gpuOf('g0')];
+  const waiting = tasks.map((task, at) => taskOf(`t${at}`, task));
+  const starts = waiting.map(({ id }) => ({ ...start, task: id }));
+  const view = { at: 0, gpus, waiting, ledger: ledgerOf(gpus) };
+  const [, , faults] = decidedOn(view, () => ({ ...nothing, starts }));
+  const last = waiting.at(-1)!.id;
+  expect(faults).toEqual([`task '${last}' is started on 'g0', which cannot take it: ${fault}`]);
+});
+
+test('a policy that fails outside of a decision stops nothing', () => {
+  const faults: string[] = [];
+  const fail = (): never => {
+    throw new Error('broken');
+  };
+  const policy = guarded(
+    { name: 'broken', decide: fail, observe: fail, returned: fail },
+    makePolicy('least-loaded', needs),
+    (fault) => faults.push(fault.split('\n')[0]!),
+  );
+  policy.returned?.('t');
+  policy.observe?.({ task: taskOf('t'), gpu: gpuOf('g0'), share: 1, ranMs: 1, beside: [] });
+  expect(faults).toEqual(['Error: broken', 'Error: broken']);
 });

@@ -178,5 +178,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
     },
     observe: (run) => planner.observe?.(run),
     returned: (task) => planner.returned?.(task),
+    saved: () => planner.saved?.(),
+    restore: (saved) => planner.restore?.(saved),
   };
 }

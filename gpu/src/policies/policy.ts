@@ -12,4 +12,8 @@ export interface Policy {
   observe?(run: ObservedRun): void;
   /** A start that it has decided did not come to be. */
   returned?(task: string): void;
+  /** Plain data that its decisions depend on besides the view; undefined: there is none. */
+  saved?(): unknown;
+  /** Takes what `saved` of a policy of the same stages gave. */
+  restore?(saved: unknown): void;
 }

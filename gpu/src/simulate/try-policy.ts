@@ -3,8 +3,7 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '../policies/make-policy.js';
 import type { Admission, PolicyChoice } from '../policies/make-policy.js';
 import { capacityModel } from '../predict/capacity-model.js';
-import { decodeModel } from '../predict/model-codec.js';
-import { modelPredictor } from '../predict/slowdown-model.js';
+import { predictorsOf } from '../predict/decoded-models.js';
 import type { SlowdownPredictor, WorkloadFeatures } from '../predict/slowdown-predictor.js';
 import type { Task } from '../view/view.js';
 import { replay } from './replay.js';
@@ -54,7 +53,7 @@ export const trialModule = new URL(import.meta.url);
  */
 export function tryPolicies(trial: PolicyTrial): TrialResult[] {
   const { policies, admission, places, warmMs } = trial;
-  const predictorOf = predictors(trial.models);
+  const predictorOf = predictorsOf(trial.models);
   const measured = trial.tasks.filter(({ gpus, soloMs }) => gpus === 1 && soloMs !== undefined);
   // From 0: beside an epoch time, a double does not hold the fractions of a ms that the replay adds.
   const firstAt = measured.reduce((least, { arrivedAt }) => Math.min(least, arrivedAt), Infinity);
@@ -72,15 +71,6 @@ export function tryPolicies(trial: PolicyTrial): TrialResult[] {
       return { ...resultOf(policy.name, undefined, tasks), problem: (error as Error).message };
     }
   });
-}
-
-function predictors(models: readonly string[]): (gpu: GpuKind) => SlowdownPredictor {
-  const byKind = new Map<string, SlowdownPredictor>();
-  for (const text of models) {
-    const model = decodeModel(text);
-    byKind.set(`${model.gpuType} ${model.mode}`, modelPredictor(model));
-  }
-  return ({ type, mode }) => byKind.get(`${type} ${mode}`) ?? capacityModel;
 }
 
 /** A function that was never profiled uses a whole GPU. */

@@ -27,6 +27,20 @@ export interface AccountColumns {
   availableMiB: Float64Array;
 }
 
+/** A policy has called the ledger more often in one pass, or changed more of it, than a pass may. */
+export class LedgerMisuseError extends Error {
+  override name = 'LedgerMisuseError';
+}
+
+interface Pass {
+  mostCalls: number;
+  callsLeft: number;
+  /** Activations that the pass may place. */
+  tasks: { has(activationId: string): boolean };
+  /** Activations that it has placed. */
+  held: Set<string>;
+}
+
 interface Entry {
   account: PlaceAccount;
   shown: readonly ShownOccupant[];
@@ -74,11 +88,47 @@ export class Ledger {
   private ordered: PlaceAccount[] | undefined;
   private columns: AccountColumns = columnsOf([]);
   private sweptMs = -Infinity;
+  private pass: Pass | undefined;
   /** Accounts by load, the least first, in no particular order each. */
   readonly byLoad: readonly ReadonlySet<PlaceAccount>[] = Array.from({ length: loadBuckets + 1 }, () => new Set());
 
+  /** A ledger with the same accounts as the one that `rows`, `reservations` and `byLoadIds` were read from. */
+  static of(rows: readonly NodeStatus[], held: readonly Reservation[], byLoadIds: readonly string[]): Ledger {
+    const ledger = new Ledger();
+    for (const row of rows) ledger.heard(row, 0);
+    for (const reservation of held) ledger.hold(reservation, Infinity);
+    for (const id of byLoadIds) {
+      const entry = ledger.entries.get(id);
+      if (entry === undefined) continue;
+      const { bucket } = entry;
+      ledger.sort(entry, -1);
+      ledger.sort(entry, bucket);
+    }
+    return ledger;
+  }
+
+  /**
+   * Begins a pass of a policy: until `endPass`, the ledger throws LedgerMisuseError after `mostCalls` calls, and for every
+   * change but holds and releases of activations that are in `tasks` or that nothing was given out to before.
+   */
+  beginPass(mostCalls: number, tasks: Pass['tasks']): void {
+    this.pass = { mostCalls, callsLeft: mostCalls, tasks, held: new Set() };
+  }
+
+  /** Ends a pass. Gives the activations that it has placed and not released. */
+  endPass(): ReadonlySet<string> {
+    const { held = new Set<string>() } = this.pass ?? {};
+    this.pass = undefined;
+    return held;
+  }
+
   /** The accounts of all places, by the names of nodes and the order of their devices. */
   accounts(): readonly PlaceAccount[] {
+    this.count();
+    return this.inOrder();
+  }
+
+  private inOrder(): readonly PlaceAccount[] {
     if (this.ordered === undefined) {
       const nodes = [...this.nodes].sort(([one], [other]) => (one < other ? -1 : 1));
       this.ordered = nodes.flatMap(([, { entries }]) => entries.map(({ account }) => account));
@@ -90,17 +140,20 @@ export class Ledger {
 
   /** The sums of `accounts()`. */
   sums(): AccountColumns {
-    if (this.ordered === undefined) this.accounts();
+    this.count();
+    if (this.ordered === undefined) this.inOrder();
     return this.columns;
   }
 
   /** The account of a place; undefined if it is not known. */
   account(id: string): PlaceAccount | undefined {
+    this.count();
     return this.entries.get(id)?.account;
   }
 
   /** The accounts of places that have an instance of a function, in no particular order; `idle`: one that idles. */
   withInstances(work: { action: string; namespace: string }, idle: boolean): Iterable<PlaceAccount> {
+    this.count();
     return (idle ? this.byIdleFunction : this.byFunction).get(functionKey(work)) ?? [];
   }
 
@@ -111,6 +164,7 @@ export class Ledger {
 
   /** The rows of all nodes, by their names. */
   rows(): NodeStatus[] {
+    this.count();
     const rows = Array.from(this.nodes.values(), ({ row }) => row);
     return rows.sort((one, other) => (one.invoker < other.invoker ? -1 : 1));
   }
@@ -120,6 +174,7 @@ export class Ledger {
    * given out to them counts no more.
    */
   heard(row: NodeStatus, nowMs: number): string[] {
+    this.refuseInPass('takes no rows');
     const { invoker } = row;
     const known = this.nodes.get(invoker);
     const places = placesOf([row]);
@@ -152,6 +207,7 @@ export class Ledger {
 
   /** A node is gone, or is not heard of any more; what was given out there stays given out. */
   silent(invoker: string): void {
+    this.refuseInPass('forgets no nodes');
     if (!this.nodes.has(invoker)) return;
     this.forget(invoker);
     this.nodes.delete(invoker);
@@ -163,12 +219,15 @@ export class Ledger {
    * is held until then.
    */
   hold(reservation: Reservation, lostMs: number): void {
+    this.count();
+    this.checkChange(reservation.activationId);
+    this.pass?.held.add(reservation.activationId);
     const known = this.held.get(reservation.activationId);
     if (known?.reservation.placement === reservation.placement) {
       known.lostMs = lostMs;
       return;
     }
-    this.release(reservation.activationId);
+    this.remove(reservation.activationId);
     this.held.set(reservation.activationId, { reservation, lostMs });
     this.change(reservation, ({ here, shown }) => {
       const [there] = shown.filter(({ activations }) => activations.includes(reservation.activationId));
@@ -178,6 +237,7 @@ export class Ledger {
 
   /** The run of an activation is over. */
   end(activationId: string): void {
+    this.refuseInPass('ends no runs');
     const reservation = this.held.get(activationId)?.reservation;
     if (reservation === undefined) return;
     reservation.ended = true;
@@ -186,6 +246,13 @@ export class Ledger {
 
   /** It never came to run, or counts no more. */
   release(activationId: string): void {
+    this.count();
+    this.checkChange(activationId);
+    this.pass?.held.delete(activationId);
+    this.remove(activationId);
+  }
+
+  private remove(activationId: string): void {
     const reservation = this.held.get(activationId)?.reservation;
     if (reservation === undefined) return;
     this.held.delete(activationId);
@@ -194,18 +261,51 @@ export class Ledger {
 
   /** Where an activation that has not ended was sent. */
   placementOf(activationId: string): Placement | undefined {
+    this.count();
     const reservation = this.held.get(activationId)?.reservation;
     return reservation?.ended === false ? reservation.placement : undefined;
   }
 
   /** What was given out to activations that have not ended, the oldest first. */
   unended(): Reservation[] {
+    this.count();
     return Array.from(this.held.values(), ({ reservation }) => reservation).filter(({ ended }) => !ended);
+  }
+
+  /** All that was given out and is not settled, the oldest first; runs that have ended are among them. */
+  reservations(): Reservation[] {
+    this.count();
+    return Array.from(this.held.values(), ({ reservation }) => reservation);
+  }
+
+  /** Ids of the places in the order of `byLoad`, in which a first fit tries them. */
+  byLoadIds(): string[] {
+    return this.byLoad.flatMap((accounts) => Array.from(accounts, ({ id }) => id));
   }
 
   /** What was given out on a place. */
   heldOn(id: string): Iterable<Reservation> {
+    this.count();
     return this.entries.get(id)?.here.keys() ?? [];
+  }
+
+  private count(): void {
+    const { pass } = this;
+    if (pass === undefined) return;
+    pass.callsLeft -= 1;
+    if (pass.callsLeft < 0) throw new LedgerMisuseError(`a policy called the ledger more than ${pass.mostCalls} times`);
+  }
+
+  private refuseInPass(what: string): void {
+    if (this.pass !== undefined) throw new LedgerMisuseError(`the ledger ${what} for a policy`);
+  }
+
+  private checkChange(activationId: string): void {
+    const { pass } = this;
+    if (pass === undefined || pass.held.has(activationId) || pass.tasks.has(activationId)) return;
+    if (this.held.has(activationId)) {
+      throw new LedgerMisuseError(`a policy changed the reservation of '${activationId}', which does not wait`);
+    }
   }
 
   private forget(invoker: string): void {
@@ -250,7 +350,7 @@ export class Ledger {
     if (nowMs - this.sweptMs < sweepMs) return [];
     this.sweptMs = nowMs;
     const over = [...this.held.values()].filter(({ lostMs }) => lostMs <= nowMs);
-    for (const { reservation } of over) this.release(reservation.activationId);
+    for (const { reservation } of over) this.remove(reservation.activationId);
     return over.filter(({ reservation }) => !reservation.ended).map(({ reservation }) => reservation.activationId);
   }
 

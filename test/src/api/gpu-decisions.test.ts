@@ -43,3 +43,19 @@ test('those of one activation are read by its id, by whom they concern', async (
   expect(await read('decisions?activation=a2', bob)).toEqual([]);
   expect(await read('queue?activation=b1', operator)).toEqual([waiting[1]]);
 });
+
+test('operators read the view, and are told where another controller decides', async () => {
+  const { status, json } = await api.request('GET', '/api/v1/gpu/view', { as: operator });
+  expect([status, json]).toEqual([200, { format: 'gpuwhisk view', version: 1 }]);
+  expect((await api.request('GET', '/api/v1/gpu/view', { as: alice })).status).toBe(403);
+  const other = await startApi({ gpuScheduler: { ...idleGpuScheduler, decides: false } });
+  try {
+    const refused = await other.request('GET', '/api/v1/gpu/view', { as: operator });
+    expect([refused.status, refused.json]).toMatchObject([
+      503,
+      { error: 'There is no view of the GPUs here: another controller decides about GPUs, ask that one.' },
+    ]);
+  } finally {
+    await other.close();
+  }
+});

@@ -145,6 +145,7 @@ const nothingLearned: ControllerDependencies['learned'] = {
 export const idleGpuScheduler: ControllerDependencies['gpuScheduler'] = {
   ...{ queued: () => [], decisions: () => [], decides: true },
   trialSince: () => ({ tasks: [], places: [], models: [] }),
+  savedView: () => ({ format: 'gpuwhisk view', version: 1 }),
 };
 
 /** The real controller on a real port, with a store in memory and an invoker that answers as told. */

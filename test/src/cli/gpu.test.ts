@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { describeCases, errorWithHint } from './cases.js';
 import { startFakeOpenWhisk, type FakeOpenWhisk } from './fake-openwhisk.js';
@@ -309,6 +311,22 @@ rtx3090/mps  /alice/f (of others)  50% 70%  1.10 1.25       2             4  don
     code: 1,
     stderr: "error: No decision about activation 'a1' is known.",
   },
+  { wsk: 'gpu explain', code: 1, stderr: errorWithHint('Invalid argument(s). An activation ID is required.') },
+  {
+    wsk: 'gpu explain --view view.json',
+    answers: [[403, { error: 'operators only', code: 'tid' }]],
+    requests: [`GET ${base}/view`],
+    code: 147,
+    stderr: 'error: Unable to save the view of the GPUs: operators only (code tid)',
+  },
+  {
+    wsk: 'gpu explain --view view.json',
+    files: { 'view.json': 'old' },
+    answers: [[200, { at: 1 }]],
+    requests: [`GET ${base}/view`],
+    code: 2,
+    stderr: errorWithHint("The file 'view.json' already exists"),
+  },
   {
     wsk: 'gpu cordon GPU-0',
     answers: [[200, { uuid: 'GPU-0', wish: 'cordon', at: 1 }]],
@@ -396,6 +414,28 @@ ab12      train  registered  -        GPU-0       77    -  -`,
     stderr: errorWithHint("Invalid argument(s). A command is required, after '--'."),
   },
 ]);
+
+test('wsk gpu explain --view writes the view, its numbers as they are', async () => {
+  const server = await startFakeOpenWhisk();
+  const view = { format: 'gpuwhisk view', version: 1, at: 1.7976931348623157e308, waiting: [{ soloMs: 0.1 + 0.2 }] };
+  const decision = { at: 0, activationId: 'a1', policy: 'faashare', reason: 'it waits', rejected: [] };
+  server.expect([
+    [200, [decision]],
+    [200, view],
+  ]);
+  try {
+    await withFolder(async (directory) => {
+      const words = ['--apihost', server.url, '--auth', 'user:secret', 'gpu', 'explain', 'a1', '--view', 'v.json'];
+      expect(await runWsk(words, { directory })).toEqual({
+        ...{ code: 0, stderr: '' },
+        stdout: '1970-01-01T00:00:00.000Z  faashare: it waits\nok: saved the view of the GPUs in v.json\n',
+      });
+      expect(JSON.parse(readFileSync(join(directory, 'v.json'), 'utf8'))).toEqual(view);
+    });
+  } finally {
+    await server.close();
+  }
+});
 
 describe('wsk gpu workload run', () => {
   let server: FakeOpenWhisk;

@@ -19,6 +19,7 @@ import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
 import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
+import type { GpuPolicyParts } from '@gpuwhisk/controller/gpu/scheduler/gpu-policy';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
 import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
@@ -70,6 +71,8 @@ export class GpuCluster {
   onArrival: ((message: ActivationMessage, delivery: Delivery) => void) | undefined;
   /** Whether searches for shares are made: with these samples. */
   source: QuotaSearchesParts['source'] | undefined;
+  /** Called with every decision and the saved view that it was made on; absent: views are not saved. */
+  onDecided: GpuPolicyParts['onDecided'];
   /** The right to decide; set to undefined it is somebody else's. */
   readonly lease: { epoch: number | undefined } = { epoch: 5 };
   metrics = createMetrics();
@@ -90,9 +93,11 @@ export class GpuCluster {
     options: Partial<Config['gpu']> = {},
     invokerQueue = 1000,
     source?: QuotaSearchesParts['source'],
+    onDecided?: GpuPolicyParts['onDecided'],
   ): Promise<GpuCluster> {
     const cluster = new GpuCluster({ ...configSchema.parse({}).gpu, policy: 'least-loaded', ...options }, invokerQueue);
     cluster.source = source;
+    cluster.onDecided = onDecided;
     await cluster.clock.runUntil(cluster.open());
     return cluster;
   }
@@ -151,6 +156,7 @@ export class GpuCluster {
       learned,
       instance: 0,
       options,
+      ...(this.onDecided && { onDecided: this.onDecided }),
     };
     this.scheduler = new GpuScheduler(made);
     const inFlight = new InFlight({ state, limits, clock, metrics, logger });

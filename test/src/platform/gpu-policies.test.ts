@@ -9,6 +9,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Decision } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { policies } from '@gpuwhisk/gpu/policies/registry';
+import { readPass } from '@gpuwhisk/gpu/policies/saved-pass';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { ApiClient } from './api-client.js';
 import { startPlatform } from './running-platform.js';
@@ -46,6 +47,9 @@ if (!hasStandIn()) console.info('No stand-in for a GPU is built here: policies a
         expect(records.map(({ response }) => response.result)).toEqual(submitted.map(() => ({ ms: 100 })));
         const { body } = await api.request<Decision[]>('GET', `../gpu/decisions?activation=${ids[0] ?? ''}`);
         expect(new Set(body.map((one) => one.policy))).toEqual(new Set([policy]));
+        const operator = new ApiClient(platform.url, platform.operatorAuth);
+        const saved = await operator.request<JsonObject>('GET', '../gpu/view');
+        expect(readPass(saved.body)).toMatchObject({ policy: { name: policy }, view: { gpus: [{}, {}] } });
       } finally {
         await platform.stop();
       }

@@ -1,13 +1,21 @@
 import { WskError, wrapError } from '../../errors.js';
-import { asList, asMap, asNumber, asText, type Json, type JsonMap } from '../../json/json.js';
+import { writeNewFile } from '../../files.js';
+import { asList, asMap, asNumber, asText, stringify, type Json, type JsonMap } from '../../json/json.js';
 import { stdout } from '../../terminal.js';
 import { checkArgs, type CommandContext } from '../command.js';
 import { percent } from './format.js';
 
-/** `wsk gpu explain`. */
-export async function explain({ args, client }: CommandContext): Promise<void> {
-  checkArgs(args, 1, 1, 'An activation ID is required.');
-  const [id = ''] = args;
+/** `wsk gpu explain`: prints what was decided about an activation, writes the view of now into a file, or both. */
+export async function explain(context: CommandContext): Promise<void> {
+  const { args, flags } = context;
+  const savesView = flags.given('view');
+  checkArgs(args, savesView ? 0 : 1, 1, 'An activation ID is required.');
+  const [id] = args;
+  if (id !== undefined) await explainActivation(context, id);
+  if (savesView) await saveView(context, flags.text('view'));
+}
+
+async function explainActivation({ client }: CommandContext, id: string): Promise<void> {
   let decisions: Json;
   try {
     decisions = await client.callRoute('GET', `gpu/decisions?activation=${encodeURIComponent(id)}`);
@@ -18,6 +26,17 @@ export async function explain({ args, client }: CommandContext): Promise<void> {
   if (found.length === 0) throw new WskError(`No decision about activation '${id}' is known.`);
   // They come the last one first.
   stdout.print(found.reverse().map(describe).join(''));
+}
+
+async function saveView({ client }: CommandContext, file: string): Promise<void> {
+  let view: Json;
+  try {
+    view = await client.callRoute('GET', 'gpu/view');
+  } catch (error) {
+    throw wrapError(error, 'Unable to save the view of the GPUs');
+  }
+  writeNewFile(file, Buffer.from(`${stringify(view, 2)}\n`));
+  stdout.print(`ok: saved the view of the GPUs in ${file}\n`);
 }
 
 function describe(decision: JsonMap): string {

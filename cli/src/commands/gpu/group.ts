@@ -32,9 +32,9 @@ export const gpuCommands: Command[] = [
   },
   {
     name: 'explain',
-    argsUsage: 'ACTIVATION_ID',
+    argsUsage: '[ACTIVATION_ID]',
     summary: 'show what was decided about an activation that needs a GPU, and why',
-    flags: [],
+    flags: [{ name: 'view', type: 'string', help: 'save all that the policy decides on now in `FILE` (operators)' }],
     run: explain,
   },
   {

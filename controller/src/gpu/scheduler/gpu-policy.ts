@@ -2,6 +2,7 @@ import { ConfigError } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
 import type { GpuNeed, NodeStatus, Rejection } from '@gpuwhisk/common/gpu';
 import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import type { JsonObject } from '@gpuwhisk/common/json';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
@@ -14,12 +15,15 @@ import type { Action } from '@gpuwhisk/gpu/view/action';
 import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import type { Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
+import type { Decision, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/instances';
 import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
-import { guarded, savedView } from '@gpuwhisk/gpu/policies/guarded';
+import { guarded } from '@gpuwhisk/gpu/policies/guarded';
+import type { FaultyPass } from '@gpuwhisk/gpu/policies/guarded';
+import { encodePass, encodeWithin } from '@gpuwhisk/gpu/policies/saved-pass';
 import { compositionOf, makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
+import type { PassInputs } from '@gpuwhisk/gpu/policies/saved-pass';
 import { RunLog } from '@gpuwhisk/gpu/profile/run-log';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import { encodeModel } from '@gpuwhisk/gpu/predict/model-codec';
@@ -74,6 +78,9 @@ export interface SampledPlace {
 /** Whom samples run for: no namespace's turn or part of the GPUs is used up by them. */
 const sampler = 'whisk.system';
 
+/** A view is logged with a fault once in so long, ms, and takes so many characters at most. */
+const [viewLogMs, maxLoggedBytes] = [10_000, 64 * 1024];
+
 /** What a GpuPolicy is made of. */
 export interface GpuPolicyParts {
   placer: GpuPlacer;
@@ -87,6 +94,8 @@ export interface GpuPolicyParts {
   instances: Pick<KnownInstances, 'isLaunch' | 'isRetiring'>;
   /** Processes on GPUs that are none of the platform's. */
   workloads(): readonly Workload[];
+  /** Called with every decision and the saved view that it was made on; absent: views are not saved. */
+  onDecided?(saved: JsonObject, decision: Decision): void;
 }
 
 /** Throws ConfigError where the configuration names a policy or stages that there are not, or that do not fit each other. */
@@ -110,9 +119,10 @@ export class GpuPolicy {
   /** Whether it says each second which instances functions should have. */
   readonly scales: boolean;
   private readonly takesSamples: boolean;
+  private viewLoggedMs = -Infinity;
 
   constructor(private readonly parts: GpuPolicyParts) {
-    const { learned, logger, metrics, options } = parts;
+    const { learned, options } = parts;
     const { takesAsTheyCome, needsNoProfiles, stages } = compositionOf(options.policy);
     this.takesAsTheyCome = takesAsTheyCome;
     this.scales = stages.scale !== 'none';
@@ -125,11 +135,8 @@ export class GpuPolicy {
       random: seededRandom(1),
     };
     const policy = makePolicy(options.policy, needs);
-    this.policy = guarded(policy, makePolicy('least-loaded', needs), (fault, view) => {
-      metrics.policyFault();
-      const what = { policy: policy.name, fault, view: savedView(view) };
-      logger.error(what, 'a policy failed: the least loaded place is taken instead');
-    });
+    const spare = makePolicy('least-loaded', needs);
+    this.policy = guarded(policy, spare, (fault, pass) => this.failed(policy.name, fault, pass));
   }
 
   /** Decides about those that wait, after `event`. */
@@ -137,7 +144,10 @@ export class GpuPolicy {
     const byId = new Map(waiting.map((one) => [one.message.activationId, one]));
     const view = this.viewOf(waiting);
     const { waiting: tasks } = view;
+    const { onDecided } = this.parts;
+    const saved = onDecided && this.encode(view, event);
     const decision = this.policy.decide(view, event);
+    if (saved !== undefined) onDecided?.(saved, decision);
     const taskOf = new Map(tasks.map((task) => [task.id, task]));
     const rejectedOf = alternativesByTask(decision.rejected);
     return {
@@ -173,6 +183,36 @@ export class GpuPolicy {
       return { ...task, request: one.request, ...(allowed && { allowed }) };
     });
     return this.viewAt(at, tasks);
+  }
+
+  /**
+   * The view of now as JSON, with all that the decision after `event` depends on: see `readPass`. Throws Error where another
+   * controller decides.
+   */
+  saved(waiting: readonly WaitingActivation[], event: SchedulingEvent): JsonObject {
+    return this.encode(this.viewOf(waiting), event);
+  }
+
+  private encode(view: View, event: SchedulingEvent): JsonObject {
+    return encodePass(view, { ...this.inputsFor(event), state: this.policy.saved?.() });
+  }
+
+  private inputsFor(event: SchedulingEvent): PassInputs {
+    const { learned, options } = this.parts;
+    return {
+      ...{ policy: options.policy, admission: options.admission, event, state: undefined },
+      ...{ models: learned.predictors.list(), quotas: learned.table.rows() },
+    };
+  }
+
+  private failed(policy: string, fault: string, pass: FaultyPass | undefined): void {
+    const { logger, metrics, clock } = this.parts;
+    metrics.policyFault();
+    const nowMs = clock.monotonicMs();
+    const isLogged = pass !== undefined && nowMs - this.viewLoggedMs >= viewLogMs;
+    if (isLogged) this.viewLoggedMs = nowMs;
+    const view = isLogged ? encodeWithin(maxLoggedBytes, pass.view, this.inputsFor(pass.event)) : undefined;
+    logger.error({ policy, fault, ...(view && { view }) }, 'a policy failed: the least loaded place is taken instead');
   }
 
   /** What the policy wants to last, besides those who wait. */

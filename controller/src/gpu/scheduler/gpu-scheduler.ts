@@ -47,7 +47,7 @@ import { GpuPass } from './gpu-pass.js';
 import { GpuPlacer } from './gpu-placer.js';
 import type { GpuPlacerDependencies } from './gpu-placer.js';
 import { GpuPolicy } from './gpu-policy.js';
-import type { SampledPlace } from './gpu-policy.js';
+import type { GpuPolicyParts, SampledPlace } from './gpu-policy.js';
 import { GpuQueue, requestOf, waitingOf } from './gpu-queue.js';
 import type { WaitingActivation } from './gpu-queue.js';
 import { GpuSweep } from '../handover/gpu-sweep.js';
@@ -58,7 +58,7 @@ import type { OnRefused } from './gpu-refuser.js';
 export type OnWanted = (gpus: readonly string[] | undefined) => void;
 
 /** What a GpuScheduler is made of. */
-export interface GpuSchedulerDependencies extends GpuPlacerDependencies {
+export interface GpuSchedulerDependencies extends GpuPlacerDependencies, Pick<GpuPolicyParts, 'onDecided'> {
   store: ArtifactStore;
   records: RecordWriter;
   /** Which records are stored. */
@@ -215,6 +215,11 @@ export class GpuScheduler {
   /** What a policy sees now. Throws Error where another controller decides. */
   view(): View {
     return this.policy.viewOf([...this.queue]);
+  }
+
+  /** The view of now and all else that a decision depends on, as JSON. Throws Error where another controller decides. */
+  savedView(): JsonObject {
+    return this.policy.saved([...this.queue], { kind: 'timer' });
   }
 
   /** Refuses what no GPU of the cluster can serve. Throws ApiError (503). */

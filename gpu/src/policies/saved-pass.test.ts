@@ -1,0 +1,123 @@
+// Decisions are taken again from saved views, and are the same.
+import { describe, expect, test } from '@jest/globals';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import { ledgerOf } from '../place/ledger-of.js';
+import { predictorsOf } from '../predict/decoded-models.js';
+import { encodeModel } from '../predict/model-codec.js';
+import { trainModel } from '../predict/slowdown-model.js';
+import { inventedSamples } from '../predict/test-samples.js';
+import { QuotaTable } from '../share/quota-table.js';
+import { ArrivalCounts } from '../view/arrival-counts.js';
+import { toPlain } from '../view/plain-json.js';
+import { decodeView, encodeView } from '../view/saved-view.js';
+import type { SchedulingEvent, View } from '../view/view.js';
+import { makePolicy } from './make-policy.js';
+import type { PolicyChoice } from './make-policy.js';
+import { walk } from './random-world.js';
+import { policies } from './registry.js';
+import { decideAgain, encodePass, encodeWithin, readPass } from './saved-pass.js';
+import { gpuOf, runningTask, taskOf } from './testing.js';
+
+const admission = 'best-effort';
+const models = [trainModel({ gpuType: 't', mode: 'mps' }, inventedSamples(60, 1), { version: 1, seed: 1 })];
+const predictorOf = predictorsOf(models.map(encodeModel));
+const quotas = new QuotaTable({ predictorOf });
+const pair = [0, 1].map((at) => ({ function: `/a/f${at}`, version: '1', batch: 1 }));
+quotas.record(pair, 't', 'mps', { shares: [30, 70], slowdowns: [2, 1.2] }, 550);
+
+const throughText = (value: JsonObject): JsonValue => JSON.parse(JSON.stringify(value)) as JsonValue;
+
+describe.each(Object.keys(policies))('policy %s', (policy) => {
+  test.each([1, 2])('decides the same on a saved view, in the state that it had (seed %i)', (seed) => {
+    const inForce = makePolicy(policy, { predictorOf, quotas, admission, random: seededRandom(seed) });
+    let starts = 0;
+    const checked: typeof inForce = {
+      ...inForce,
+      decide(seen, event) {
+        const view: View = { ...seen, ledger: ledgerOf(seen.gpus) };
+        const state = inForce.saved?.();
+        const saved = throughText(encodePass(view, { policy, admission, event, state, models, quotas: quotas.rows() }));
+        const decision = inForce.decide(view, event);
+        expect(toPlain(decideAgain(saved))).toEqual(toPlain(decision));
+        starts += decision.starts.length;
+        return decision;
+      },
+    };
+    walk(seededRandom(seed), checked, 25, () => undefined);
+    expect(starts).toBeGreaterThan(0);
+  });
+});
+
+test('instances and arrivals by second and minute are kept for scaling', () => {
+  const arrivals = new ArrivalCounts();
+  for (const at of [91_000, 99_000, 99_100, 99_200]) arrivals.add(at);
+  const policy: PolicyChoice = { base: 'least-loaded', scale: 'reactive' };
+  const task = taskOf('f', { soloMs: 4000 });
+  const gpus = [gpuOf('g0', { running: [runningTask(taskOf('r', { memoryMiB: NaN }), 0.3)] })];
+  const instance = { id: 'c1', function: '/a/old', namespace: 'a', gpus: ['g0'], memoryMiB: 10, tasks: [] };
+  const share = { request: 0.1, limit: 0.1, class: 0.1 };
+  const view: View = {
+    ...{ at: 100_000, gpus, waiting: [], ledger: ledgerOf(gpus), functions: [{ task, arrivals }] },
+    instances: [{ ...instance, share, state: 'idle', idleSince: 0 }],
+  };
+  const event: SchedulingEvent = { kind: 'tick' };
+  const saved = throughText(encodePass(view, { policy, admission, event, state: undefined, models: [] }));
+  const made = makePolicy(policy, { predictorOf: predictorsOf([]), admission, random: seededRandom(1) });
+  const decided = made.decide(view, event);
+  expect(decided.actions?.map(({ kind }) => kind)).toContain('retire');
+  expect(toPlain(decideAgain(saved))).toEqual(toPlain(decided));
+  const { functions = [] } = readPass(saved).view;
+  expect([...functions[0]!.arrivals.bySecond(100_000)]).toEqual([...arrivals.bySecond(100_000)]);
+  expect([...functions[0]!.arrivals.byMinute(100_000)]).toEqual([...arrivals.byMinute(100_000)]);
+});
+
+test('a first fit tries the places of a saved ledger in the same order', () => {
+  const gpus = Array.from({ length: 1100 }, (_, at) => gpuOf(`g${at}`, { node: `n${at % 7}` }));
+  const ledger = ledgerOf(gpus);
+  const placed = (id: string, view: View): string[] =>
+    makePolicy('least-loaded', { predictorOf, admission, random: seededRandom(1) })
+      .decide({ ...view, waiting: [taskOf(id, { share: 0.2 })] }, { kind: 'timer' })
+      .starts.map(({ gpu }) => gpu);
+  const view: View = { at: 0, gpus: [], waiting: [], ledger };
+  for (const id of ['a', 'b', 'c']) placed(id, view);
+  ledger.ledger.release('b');
+  const copy = decodeView(throughText(encodeView(view)));
+  expect(copy.ledger!.ledger.byLoadIds()).toEqual(ledger.ledger.byLoadIds());
+  expect(placed('d', copy)).toEqual(placed('d', view));
+  const sums = (of: View): unknown[] =>
+    of
+      .ledger!.ledger.accounts()
+      .map(({ id, load, freeMiB, availableMiB, busy, order }) => [...[id, load, freeMiB, availableMiB, busy, order]]);
+  expect(sums(copy)).toEqual(sums(view));
+});
+
+test('parts beyond the bounds are left out, and counted', () => {
+  const gpus = Array.from({ length: 5 }, (_, at) => gpuOf(`g${at}`, { node: `n${at}` }));
+  const waiting = [taskOf('t', { allowed: new Set(['g0']) })];
+  const saved = encodeView({ at: 7, gpus, waiting, ledger: ledgerOf(gpus) }, { mostEach: 2 });
+  expect(saved['leftOut']).toEqual({ gpus: 3, rows: 3, byLoad: 3 });
+  const view = decodeView(throughText(saved));
+  expect([view.gpus.length, view.waiting[0]?.allowed]).toEqual([2, new Set(['g0'])]);
+});
+
+test('a view is saved within a bound of its text', () => {
+  const waiting = Array.from({ length: 500 }, (_, at) => taskOf(`t${at}`, { allowed: new Set(['g0', 'g1']) }));
+  const gpus = [gpuOf('g0')];
+  const view: View = { at: 7, gpus, waiting, ledger: ledgerOf(gpus) };
+  const inputs = { policy: 'faashare', admission, event: { kind: 'timer' }, state: undefined, models } as const;
+  const saved = (maxBytes: number): JsonObject => encodeWithin(maxBytes, view, inputs);
+  expect(saved(64_000)).toMatchObject({ at: 7, leftOut: { waiting: 400, models: 1, state: 1 } });
+  expect(readPass(saved(64_000)).view.waiting).toHaveLength(100);
+  expect(saved(5000)).toMatchObject({ at: 7, leftOut: { waiting: 490 } });
+  expect(JSON.stringify(saved(200)).length).toBeLessThanOrEqual(200);
+});
+
+test.each<[string, JsonValue]>([
+  ["its format is not 'gpuwhisk view'", []],
+  ["its format is not 'gpuwhisk view'", { at: 1 }],
+  ['its format has version 2 instead of 1', { format: 'gpuwhisk view', version: 2 }],
+  ["it lacks 'at', 'waiting' or 'gpus'", { format: 'gpuwhisk view', version: 1, at: 1, waiting: [] }],
+])('JSON that is no view is refused: %s', (reason, saved) => {
+  expect(() => decodeView(saved)).toThrow(`This is no usable view: ${reason}.`);
+});

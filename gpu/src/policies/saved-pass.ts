@@ -1,0 +1,99 @@
+import { isJsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import { predictorsOf } from '../predict/decoded-models.js';
+import { encodeModel } from '../predict/model-codec.js';
+import type { SlowdownModel } from '../predict/slowdown-model.js';
+import { readQuotaRow } from '../share/quota-row-codec.js';
+import type { QuotaRow } from '../share/quota-row.js';
+import { QuotaTable } from '../share/quota-table.js';
+import type { Decision } from '../view/decision.js';
+import { fromPlain, toPlain } from '../view/plain-json.js';
+import { decodeView, encodeView, SavedViewError } from '../view/saved-view.js';
+import type { GpuState, SchedulingEvent, View } from '../view/view.js';
+import { makePolicy } from './make-policy.js';
+import type { Admission, PolicyChoice } from './make-policy.js';
+import type { Policy } from './policy.js';
+
+/** What a decision depends on besides its view. */
+export interface PassInputs {
+  policy: PolicyChoice;
+  admission: Admission;
+  event: SchedulingEvent;
+  /** Of the stages, as `Policy.saved` gives it; undefined: they have none. */
+  state: unknown;
+  /** Predictors that were learned. */
+  models: readonly SlowdownModel[];
+  /** Measured shares of sets; absent: the policy goes by none. */
+  quotas?: readonly QuotaRow[];
+}
+
+/** A view with all that a policy decides on. */
+export interface SavedPass {
+  policy: Policy;
+  view: View;
+  event: SchedulingEvent;
+}
+
+/**
+ * A view and the inputs of a decision on it as JSON, for `readPass`. Models and shares of types and modes of GPU that the
+ * view lacks are left out.
+ */
+export function encodePass(view: View, { models, quotas, state, ...inputs }: PassInputs): JsonObject {
+  const kinds = new Set(view.gpus.map(kindOf));
+  const isThere = ({ gpuType, mode }: Pick<SlowdownModel, 'gpuType' | 'mode'>): boolean =>
+    kinds.has(kindOf({ type: gpuType, mode }));
+  return {
+    ...encodeView(view),
+    ...(toPlain({ ...inputs, state, quotas: quotas?.filter(isThere) }) as JsonObject),
+    models: models.filter(isThere).map(encodeModel),
+  };
+}
+
+/** Parts of each kind in views that are saved within a bound, tried in this order. */
+const boundsTried = [100, 30, 10, 3, 0];
+
+/**
+ * As `encodePass`, in at most `maxBytes` characters of text: `leftOut` tells how many parts of each kind are left out. The state
+ * of stages is left out, as it is not what it was before the decision.
+ */
+export function encodeWithin(maxBytes: number, view: View, { models, quotas = [], ...inputs }: PassInputs): JsonObject {
+  const { policy, admission, event } = inputs;
+  let saved: JsonObject = {};
+  for (const mostEach of boundsTried) {
+    const { leftOut, ...body } = encodeView(view, { mostEach });
+    saved = {
+      ...{ ...body, policy: toPlain(policy), admission, event: toPlain(event), models: [] },
+      leftOut: { ...(leftOut as JsonObject), models: models.length, quotas: quotas.length, state: 1 },
+    };
+    if (JSON.stringify(saved).length <= maxBytes) return saved;
+  }
+  const { format, version, at, leftOut } = saved as Record<string, JsonValue>;
+  return { format: format!, version: version!, at: at!, leftOut: leftOut! };
+}
+
+/** A saved view, and the policy that decided on it in the state that it had. Throws SavedViewError, or as the codecs do. */
+export function readPass(saved: JsonValue): SavedPass {
+  const view = decodeView(saved);
+  const { policy: choice, admission, event, state, models, quotas } = fromPlain(saved) as Record<string, unknown>;
+  if (!isJsonObject(event) || !Array.isArray(models)) throw new SavedViewError("it lacks 'event' or 'models'");
+  const predictorOf = predictorsOf(models as string[]);
+  const table = new QuotaTable({ predictorOf });
+  for (const row of (quotas ?? []) as unknown[]) table.restore(readQuotaRow(row));
+  const policy = makePolicy(choice as PolicyChoice, {
+    ...{ predictorOf, random: seededRandom(1), admission: admission as Admission },
+    ...(quotas !== undefined && { quotas: table }),
+  });
+  if (state !== undefined) policy.restore?.(state);
+  return { policy, view, event: event as unknown as SchedulingEvent };
+}
+
+/** The decision of the policy of a saved view, on that view. Throws as `readPass` does. */
+export function decideAgain(saved: JsonValue): Decision {
+  const { policy, view, event } = readPass(saved);
+  return policy.decide(view, event);
+}
+
+function kindOf({ type, mode }: Pick<GpuState, 'type' | 'mode'>): string {
+  return `${type} ${mode}`;
+}

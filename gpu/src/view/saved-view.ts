@@ -1,0 +1,137 @@
+import type { NodeStatus } from '@gpuwhisk/common/gpu';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import { countedMinutes, countedSeconds } from './arrival-counts.js';
+import { Ledger } from './ledger.js';
+import type { Reservation } from './occupancy.js';
+import { fromPlain, toPlain } from './plain-json.js';
+import type { FunctionState, OpenLedger, View } from './view.js';
+
+const format = 'gpuwhisk view';
+const formatVersion = 1;
+
+/** Thrown for JSON that is no saved view, or one of another version. */
+export class SavedViewError extends Error {
+  override name = 'SavedViewError';
+
+  constructor(reason: string) {
+    super(`This is no usable view: ${reason}.`);
+  }
+}
+
+/** Bounds of a saved view; parts beyond them are left out. */
+export interface ViewBounds {
+  /** Tasks, GPUs, instances, functions and nodes, of each kind. */
+  mostEach: number;
+}
+
+interface SavedLedger {
+  epoch: number;
+  rows: readonly NodeStatus[];
+  /** Nodes that may be chosen. */
+  open: readonly string[];
+  held: readonly Reservation[];
+  /** Places in the order in which a first fit tries them. */
+  byLoad: readonly string[];
+}
+
+/** Pairs of position and count: most seconds and minutes have no arrivals. */
+type Counts = (readonly [number, number])[];
+
+interface SavedFunction extends Omit<FunctionState, 'arrivals'> {
+  bySecond: Counts;
+  byMinute: Counts;
+}
+
+interface SavedBody extends Omit<View, 'ledger' | 'functions'> {
+  ledger?: SavedLedger;
+  functions?: readonly SavedFunction[];
+}
+
+/**
+ * A view as JSON, for `decodeView`. Kinds of parts of which some are beyond `bounds` are named in `leftOut`, with their
+ * number; so is the time until which the ledger waits for lost runs, which no decision reads.
+ */
+export function encodeView(view: View, { mostEach }: ViewBounds = { mostEach: Infinity }): JsonObject {
+  const leftOut: Record<string, number> = {};
+  const bounded = <One>(kind: string, all: readonly One[]): readonly One[] => {
+    if (all.length <= mostEach) return all;
+    leftOut[kind] = all.length - mostEach;
+    return all.slice(0, mostEach);
+  };
+  const { at, waiting, gpus, ledger, instances, functions, nodes, devices, workloads } = view;
+  const body: SavedBody = {
+    at,
+    waiting: bounded('waiting', waiting),
+    gpus: bounded('gpus', gpus),
+    ...(ledger && { ledger: savedLedger(ledger, bounded) }),
+    ...(instances && { instances: bounded('instances', instances) }),
+    ...(functions && { functions: bounded('functions', functions).map((one) => savedFunction(one, at)) }),
+    ...(nodes && { nodes: bounded('nodes', nodes) }),
+    ...(devices && { devices: bounded('devices', devices) }),
+    ...(workloads && { workloads: bounded('workloads', workloads) }),
+  };
+  return { format, version: formatVersion, leftOut, ...(toPlain(body) as JsonObject) };
+}
+
+/** The view that `encodeView` was given. Throws SavedViewError. */
+export function decodeView(saved: JsonValue): View {
+  if (!isJsonObject(saved) || saved['format'] !== format) throw new SavedViewError(`its format is not '${format}'`);
+  const { version } = saved;
+  if (version !== formatVersion) {
+    throw new SavedViewError(`its format has version ${JSON.stringify(version)} instead of ${formatVersion}`);
+  }
+  const { at, waiting, gpus, ledger, functions, instances, nodes, devices, workloads } = fromPlain(saved) as SavedBody;
+  if (!Number.isFinite(at) || !Array.isArray(waiting) || !Array.isArray(gpus)) {
+    throw new SavedViewError("it lacks 'at', 'waiting' or 'gpus'");
+  }
+  return {
+    ...{ at, waiting, gpus },
+    ...(ledger && { ledger: openLedger(ledger) }),
+    ...(functions && { functions: functions.map(functionState) }),
+    ...(instances && { instances }),
+    ...(nodes && { nodes }),
+    ...(devices && { devices }),
+    ...(workloads && { workloads }),
+  };
+}
+
+function savedLedger(
+  { ledger, isOpen, epoch }: OpenLedger,
+  bounded: <One>(kind: string, all: readonly One[]) => readonly One[],
+): SavedLedger {
+  const rows = bounded('rows', ledger.rows());
+  const open = rows.map(({ invoker }) => invoker).filter(isOpen);
+  const held = bounded('held', ledger.reservations());
+  return { epoch, rows, open, held, byLoad: bounded('byLoad', ledger.byLoadIds()) };
+}
+
+function openLedger({ epoch, rows, open, held, byLoad }: SavedLedger): OpenLedger {
+  const nodes = new Set(open);
+  return { ledger: Ledger.of(rows, held, byLoad), isOpen: (invoker) => nodes.has(invoker), epoch };
+}
+
+function savedFunction({ arrivals, ...known }: FunctionState, at: number): SavedFunction {
+  return { ...known, bySecond: countsOf(arrivals.bySecond(at)), byMinute: countsOf(arrivals.byMinute(at)) };
+}
+
+/** Its arrivals are those of the time of the view, whatever time they are asked for. */
+function functionState({ bySecond, byMinute, ...known }: SavedFunction): FunctionState {
+  return {
+    ...known,
+    arrivals: {
+      bySecond: () => arrayOf(bySecond, countedSeconds),
+      byMinute: () => arrayOf(byMinute, countedMinutes),
+    },
+  };
+}
+
+function countsOf(counts: Uint32Array): Counts {
+  return Array.from(counts, (count, at) => [at, count] as const).filter(([, count]) => count > 0);
+}
+
+function arrayOf(counts: Counts, length: number): Uint32Array {
+  const array = new Uint32Array(length);
+  for (const [at, count] of counts) array[at] = count;
+  return array;
+}

@@ -1,0 +1,57 @@
+// Views of a live scheduler are written to files, and every decision is taken again from its file.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import { policies } from '@gpuwhisk/gpu/policies/registry';
+import { decideAgain, readPass } from '@gpuwhisk/gpu/policies/saved-pass';
+import type { Config } from '@gpuwhisk/common/config';
+import type { Decision } from '@gpuwhisk/gpu/view/decision';
+import { toPlain } from '@gpuwhisk/gpu/view/plain-json';
+import { GpuCluster } from './gpu-cluster.js';
+import { SimulatedNode } from './simulated-node.js';
+
+const choices: [string, Config['gpu']['policy']][] = [
+  ...Object.keys(policies).map((name): [string, string] => [name, name]),
+  ['faashare with reactive scaling', { base: 'faashare', scale: 'reactive', preempt: 'by-stop' }],
+];
+
+describe.each(choices)('under policy %s', (_, policy) => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'views-'));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  test('every decision of a live run is the same from its file', async () => {
+    const decisions: Decision[] = [];
+    const fileOf = (at: number): string => join(folder, `${at}.json`);
+    const keep = (saved: JsonObject, decision: Decision): void => {
+      writeFileSync(fileOf(decisions.length), JSON.stringify(saved));
+      decisions.push(structuredClone(decision));
+    };
+    const cluster = await GpuCluster.start({ policy }, 1000, undefined, keep);
+    const { clock, random, scheduler } = cluster;
+    const node = new SimulatedNode(cluster, (name, share, beside) => (name.length * 3000 * (1 + beside)) / share);
+    await node.tell();
+    for (let count = 0; count < 40; count++) {
+      const name = 'f'.repeat(1 + (random.uint32() % 4));
+      await cluster.accept(name, {
+        ...{ memoryMiB: 4000 + 6000 * (name.length - 1), features: { smUtil: name.length / 5 } },
+        ...(random.uint32() % 2 === 0 && { sloMs: 2000 }),
+      });
+      await clock.runFor(random.uint32() % 120);
+    }
+    expect(scheduler.waiting).toBeGreaterThan(0);
+    const now = readPass(JSON.parse(JSON.stringify(scheduler.savedView())) as JsonValue);
+    expect(now.view.waiting).toHaveLength(scheduler.waiting);
+    expect(toPlain(now.view.instances)).toEqual(toPlain(scheduler.view().instances));
+    await clock.runFor(60_000);
+    expect(decisions.reduce((sum, { starts }) => sum + starts.length, 0)).toBeGreaterThanOrEqual(40);
+    for (const [at, decision] of decisions.entries()) {
+      const saved = JSON.parse(readFileSync(fileOf(at), 'utf8')) as JsonValue;
+      expect(toPlain(decideAgain(saved))).toEqual(toPlain(decision));
+    }
+  });
+});
