@@ -46,6 +46,16 @@ describe.each(Object.keys(policies))('the policy %s', (name) => {
     walk(random, policy, 60, assertSound);
   });
 
+  test('decides the same on the same views with the same seed', () => {
+    const decided = (): Decision[] => {
+      const decisions: Decision[] = [];
+      const random = seededRandom(9);
+      walk(random, make(unreliable(random), 9, 'best-effort'), 40, (_, decision) => decisions.push(decision));
+      return decisions;
+    };
+    expect(decided()).toEqual(decided());
+  });
+
   test.each(seeds.slice(0, 4))('starts all that fits somewhere in the end (seed %i)', (seed) => {
     const random = seededRandom(seed);
     const policy = make(unreliable(random), seed, 'best-effort');
