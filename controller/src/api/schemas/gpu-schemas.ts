@@ -131,12 +131,12 @@ export const gpuSchemas = {
     ['wish'],
   ),
   GpuWorkloadChanges: object({
-      pid: whole("Its process, by the node's numbers"),
-      processStart: whole(
-        'When that started, in clock ticks since the boot: without it a later one of its number is it, too',
-      ),
-      ...workloadRates,
-    }),
+    pid: whole("Its process, by the node's numbers"),
+    processStart: whole(
+      'When that started, in clock ticks since the boot: without it a later one of its number is it, too',
+    ),
+    ...workloadRates,
+  }),
   GpuQueued: object(
     {
       activationId: text('Id of the activation'),
