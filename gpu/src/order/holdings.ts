@@ -22,6 +22,11 @@ export class Holdings {
     return (this.held.get(namespace) ?? 0) + share > this.fair;
   }
 
+  /** What decides whether a namespace holds too much: what it holds, and its part of all GPUs. */
+  numbersOf({ namespace }: Task): { held: number; fair: number } {
+    return { held: this.held.get(namespace) ?? 0, fair: this.fair };
+  }
+
   /** Whether a namespace that holds something would hold more than twice its part, while others have work, too. */
   isFarOver({ namespace }: Task, share: number): boolean {
     const held = this.held.get(namespace) ?? 0;

@@ -1,6 +1,7 @@
 import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { Grant, Place, Seat } from '../place/place.js';
 import { gangFor, obstacle, occupy, roomsOf, roomsToKeep } from '../place/room.js';
+import { isRefusal } from '../share/share.js';
 import type { ShareOut } from '../share/share.js';
 import { keptForAnother, mostRejections } from '../view/decision.js';
 import type { Start, TaskRejection } from '../view/decision.js';
@@ -13,13 +14,15 @@ export interface Stages {
   order: Order;
   share: ShareOut;
   place: Place;
+  /** The name of `place`, for reasons. */
+  placeName: string;
 }
 
 /**
  * Places the tasks one after the other, each on the GPU with the lowest score. A task that fits nowhere waits, and may be
  * overtaken until it is overdue. A share that the task's owner has fixed replaces the granted one.
  */
-export function inTurns({ order: orderOf, share, place }: Stages): Planner {
+export function inTurns({ order: orderOf, share, place, placeName }: Stages): Planner {
   return {
     plan({ view, tasks }) {
       const { at } = view;
@@ -36,7 +39,8 @@ export function inTurns({ order: orderOf, share, place }: Stages): Planner {
           scored.map(({ seat }) => seat),
           task,
         );
-        for (const one of alternatives(scored, chosen, refused)) rejected.push({ task: task.id, ...one });
+        const others = outscored(scored, chosen, task, placeName);
+        for (const one of [...others, ...refused].slice(0, mostRejections)) rejected.push({ task: task.id, ...one });
         if (chosen !== undefined) {
           starts.push(startOn(chosen, task, scored));
           continue;
@@ -66,29 +70,37 @@ function offersTo(
   const offers: Offer[] = [];
   const refused: Rejection[] = [];
   for (const seat of seats) {
-    const problem = kept.has(seat) ? keptForAnother : obstacle(seat, task);
-    const grant = problem === undefined ? share(task, seat, at) : problem.reason;
-    if (typeof grant !== 'string') offers.push({ seat, grant });
-    else if (refused.length < mostRejections) {
-      refused.push({ what: seat.gpu.id, reason: grant, numbers: problem?.numbers ?? { load: seat.load } });
-    }
+    const given = (kept.has(seat) ? keptForAnother : obstacle(seat, task)) ?? share(task, seat, at);
+    if (!isRefusal(given)) offers.push({ seat, grant: given });
+    else if (refused.length < mostRejections) refused.push({ what: seat.gpu.id, ...given });
   }
   return { offers, refused };
 }
 
-/** The GPUs that were not chosen, by score, then those that refuse the task. */
-function alternatives(
+/** The GPUs that would do and were not chosen, by score, with the score that decided. */
+function outscored(
   scored: readonly ScoredOffer[],
   chosen: readonly Seat[] | undefined,
-  refused: readonly Rejection[],
+  task: Task,
+  placeName: string,
 ): Rejection[] {
-  const reason = chosen === undefined ? 'too few alike on one node' : 'another one has a lower score';
+  const last = chosen && scored.findLast(({ seat }) => chosen.includes(seat));
   const others: Rejection[] = [];
   for (const { seat, score } of scored) {
     if (others.length === mostRejections) return others;
-    if (chosen?.includes(seat) !== true) others.push({ what: seat.gpu.id, reason, numbers: { score } });
+    if (chosen?.includes(seat) === true) continue;
+    const { load, gpu } = seat;
+    if (last === undefined || score < last.score) {
+      others.push({ what: gpu.id, reason: 'too few alike on its node', numbers: { score, needed: task.gpus } });
+      continue;
+    }
+    const reason =
+      score > last.score
+        ? `its score by '${placeName}' is higher than that of the chosen one`
+        : `its score by '${placeName}' is that of the chosen one, which is listed first`;
+    others.push({ what: gpu.id, reason, numbers: { score, chosenScore: last.score, load } });
   }
-  return [...others, ...refused.slice(0, mostRejections - others.length)];
+  return others;
 }
 
 function startOn(chosen: readonly Seat[], task: Task, scored: readonly ScoredOffer[]): Start {

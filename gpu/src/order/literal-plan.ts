@@ -1,10 +1,12 @@
 import type { PredictionCache } from './set-predictions.js';
 import { add, copyOf, firstQueueOn, hasRoom, laterQueueOn, smallestMemberOf, outlookOf, remove } from './sub-queue.js';
 import type { Member, SubQueue } from './sub-queue.js';
-import type { Start } from '../view/decision.js';
+import { mostRejections } from '../view/decision.js';
+import type { Start, TaskRejection } from '../view/decision.js';
+import type { Refusal } from '../place/filters/fact-filter.js';
 import type { Task, View } from '../view/view.js';
 import type { Planned, Planner } from './plan.js';
-import { gangFor, needMiB, roomsOf } from '../place/room.js';
+import { gangFor, needMiB, obstacle, roomsOf } from '../place/room.js';
 
 /** ε: what the memory of two groups may differ by, as a part of a GPU's. */
 const tolerance = 0.02;
@@ -27,11 +29,13 @@ function planned(view: View, waiting: readonly Task[], predictions: PredictionCa
   const single = tasks.filter((task) => task.gpus === 1);
   const queues = partition(single, gpus, view.at);
   exchangeAll(queues);
-  const starts = [...startQueues(queues, gpus), ...startGangs(tasks, gpus)];
+  const rejected: TaskRejection[] = [];
+  const starts = [...startQueues(queues, gpus, rejected), ...startGangs(tasks, gpus)];
   const started = new Set(starts.map(({ task }) => task));
   const inQueues = queues.flatMap(({ members }) => members.map(({ task }) => task));
   const order = [...new Set([...inQueues, ...tasks])].map(({ id }) => id);
-  return { starts, order: order.filter((id) => !started.has(id)), rejected: [] };
+  for (const task of tasks) if (!started.has(task.id)) rejected.push(...alternatives(task, gpus, undefined));
+  return { starts, order: order.filter((id) => !started.has(id)), rejected };
 }
 
 /** Line 1, each task once; best effort comes last. */
@@ -121,7 +125,7 @@ function swapped(queue: SubQueue, leaving: readonly Member[], coming: readonly M
 }
 
 /** A GPU that has room for all of a sub-queue gets it, the one with the fewest tasks first; else each task finds its own. */
-function startQueues(queues: readonly SubQueue[], gpus: readonly SubQueue[]): Start[] {
+function startQueues(queues: readonly SubQueue[], gpus: readonly SubQueue[], rejected: TaskRejection[]): Start[] {
   return queues.flatMap(({ members }) => {
     const byBusy = [...gpus].sort((one, other) => one.busy - other.busy);
     const together = byBusy.find((gpu) => {
@@ -131,11 +135,35 @@ function startQueues(queues: readonly SubQueue[], gpus: readonly SubQueue[]): St
     return members.flatMap((member) => {
       const gpu = together ?? byBusy.find((one) => hasRoom(one, member.task));
       if (gpu === undefined) return [];
+      rejected.push(...alternatives(member.task, gpus, gpu));
       add(gpu, member);
       const reason = together === undefined ? 'there is room for it' : 'there is room for its sub-queue';
       return [{ task: member.task.id, gpu: gpu.gpu.id, share: member.share, reason }];
     });
   });
+}
+
+/** Why a task is not on the other GPUs, `chosen` aside: first of those that have room for it. */
+function alternatives(task: Task, gpus: readonly SubQueue[], chosen: SubQueue | undefined): TaskRejection[] {
+  const able: TaskRejection[] = [];
+  const refused: TaskRejection[] = [];
+  for (const gpu of gpus) {
+    if (able.length === mostRejections) break;
+    if (gpu === chosen) continue;
+    const identity = { task: task.id, what: gpu.gpu.id };
+    const refusal = obstacle(gpu, task);
+    if (refusal === undefined) able.push({ ...identity, ...passedOver(task, gpu, chosen) });
+    else if (refused.length < mostRejections) refused.push({ ...identity, ...refusal });
+  }
+  return [...able, ...refused].slice(0, mostRejections);
+}
+
+function passedOver({ gpus: needed }: Task, { busy: running }: SubQueue, chosen: SubQueue | undefined): Refusal {
+  if (chosen === undefined) return { reason: 'too few alike on its node', numbers: { needed } };
+  const numbers = { running, chosenRunning: chosen.busy };
+  if (running < chosen.busy) return { reason: 'no room for the whole sub-queue of the task', numbers };
+  if (running > chosen.busy) return { reason: 'more tasks are there than on the chosen one', numbers };
+  return { reason: 'as good as the chosen one, which is listed first', numbers };
 }
 
 /** The paper has no task on several GPUs: they come last, all or none. */

@@ -1,7 +1,7 @@
-import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { Task } from '../view/view.js';
 import { keptForAnother, mostRejections } from '../view/decision.js';
 import type { TaskRejection } from '../view/decision.js';
+import type { Refusal } from '../place/filters/fact-filter.js';
 import { gangFor, obstacle, roomsToKeep } from '../place/room.js';
 import type { Holdings } from './holdings.js';
 import { joinIfBetter } from './joining.js';
@@ -105,38 +105,46 @@ export class FirstQueues {
     return this.freeAt[this.waiting]!;
   }
 
-  private addToOne(task: Task, prospect: Prospect, fit: readonly SubQueue[]): boolean {
-    for (const [at, queue] of fit.slice(0, maxTries).entries()) {
-      if (this.addTo(queue, task, prospect)) {
-        for (const other of fit.slice(at + 1, mostRejections)) this.reject(task, other, outranked(other));
+  private addToOne(task: Task, prospect: Prospect, fit: readonly FitQueue[]): boolean {
+    for (const [at, one] of fit.slice(0, maxTries).entries()) {
+      const { queue } = one;
+      const problem = this.addTo(queue, task, prospect);
+      if (problem === undefined) {
+        for (const other of fit.slice(at + 1, mostRejections)) this.reject(task, other.queue, outranked(other, one));
         return true;
       }
-      this.reject(task, queue, foreseen(queue));
+      this.reject(task, queue, problem);
       this.failures.set(queue, (this.failures.get(queue) ?? 0) + 1);
+    }
+    for (const { queue, load } of fit.slice(maxTries, mostRejections)) {
+      this.reject(task, queue, { reason: 'better ones were tried in vain', numbers: { load, tried: maxTries } });
     }
     return false;
   }
 
-  private addTo(queue: SubQueue, task: Task, prospect: Prospect): boolean {
-    const isIn = joinIfBetter(queue, task, prospect, this.options.minGain);
-    if (isIn) this.holdings.add(task, queue.members.at(-1)!.share);
-    return isIn;
+  /** Gives why a task is not added, or undefined. */
+  private addTo(queue: SubQueue, task: Task, prospect: Prospect): Refusal | undefined {
+    const problem = joinIfBetter(queue, task, prospect, this.options.minGain);
+    if (problem === undefined) this.holdings.add(task, queue.members.at(-1)!.share);
+    return problem;
   }
 
   private addToGang(task: Task, prospect: Prospect): boolean {
-    const passing = this.fitting(task).filter((queue) => {
-      const isPassing = joinIfBetter(copyOf(queue), task, prospect, this.options.minGain);
-      if (!isPassing) this.reject(task, queue, foreseen(queue));
-      return isPassing;
-    });
+    const passing: SubQueue[] = [];
+    for (const { queue } of this.fitting(task)) {
+      const problem = joinIfBetter(copyOf(queue), task, prospect, this.options.minGain);
+      if (problem === undefined) passing.push(queue);
+      else this.reject(task, queue, problem);
+    }
     const gang = gangFor(passing, task);
     for (const queue of gang ?? []) this.addTo(queue, task, prospect);
+    if (gang === undefined) for (const queue of passing) this.reject(task, queue, tooFewAlike(task));
     return gang !== undefined;
   }
 
   /** The sub-queues that a task can be put into, the best one first. */
-  private fitting(task: Task): SubQueue[] {
-    const fit: { queue: SubQueue; load: number; isWarm: boolean }[] = [];
+  private fitting(task: Task): FitQueue[] {
+    const fit: FitQueue[] = [];
     const isLastEmpty = this.queues.filter(({ busy }) => busy === 0).length === 1;
     for (const queue of this.queues) {
       const problem = this.kept.has(queue) ? keptForAnother : (obstacle(queue, task) ?? this.closed(queue));
@@ -149,27 +157,31 @@ export class FirstQueues {
       const { maxLoad, maxLoadOver } = this.options;
       const isOver = this.holdings.isOver(task, share) && load > maxLoadOver;
       if (queue.busy === 0 && isLastEmpty && this.holdings.isFarOver(task, share)) {
-        this.reject(task, queue, keptForOthers);
+        this.reject(task, queue, { reason: keptForOthers, numbers: { ...this.holdings.numbersOf(task), share } });
         continue;
       }
       if (queue.busy > 0 && (load > maxLoad || isOver)) {
-        this.reject(task, queue, { reason: 'its SMs are given away', numbers: { load: queue.load, share } });
+        const most = isOver ? maxLoadOver : maxLoad;
+        const reason =
+          isOver && load <= maxLoad ? 'its namespace holds its part of all GPUs' : 'its SMs are given away';
+        this.reject(task, queue, { reason, numbers: { load: queue.load, share, most } });
         continue;
       }
-      fit.push({ queue, load, isWarm: load <= 1 && isWarmOn(queue.gpu, task) });
+      const { availableMiB } = queue;
+      fit.push({ queue, load, availableMiB, isWarm: load <= 1 && isWarmOn(queue.gpu, task) });
     }
-    fit.sort(
-      (a, b) => Number(b.isWarm) - Number(a.isWarm) || a.load - b.load || b.queue.availableMiB - a.queue.availableMiB,
-    );
-    return fit.map(({ queue }) => queue);
+    fit.sort((a, b) => Number(b.isWarm) - Number(a.isWarm) || a.load - b.load || b.availableMiB - a.availableMiB);
+    return fit;
   }
 
   /** One that several did not pass in is asked no more. */
-  private closed(queue: SubQueue): Pick<Rejection, 'reason' | 'numbers'> | undefined {
-    return (this.failures.get(queue) ?? 0) >= maxFailures ? foreseen(queue) : undefined;
+  private closed(queue: SubQueue): Refusal | undefined {
+    const failed = this.failures.get(queue) ?? 0;
+    if (failed < maxFailures) return undefined;
+    return { reason: 'others were tried there in vain', numbers: { tried: failed, beside: queue.busy } };
   }
 
-  private reject({ id }: Task, { gpu }: SubQueue, why: Pick<Rejection, 'reason' | 'numbers'>): void {
+  private reject({ id }: Task, { gpu }: SubQueue, why: Refusal): void {
     const told = this.told.get(id) ?? 0;
     if (told === mostRejections) return;
     this.told.set(id, told + 1);
@@ -177,17 +189,37 @@ export class FirstQueues {
   }
 }
 
-const keptForOthers = { reason: 'the last free GPU is kept for namespaces that hold less', numbers: {} };
+const keptForOthers = 'the last free GPU is kept for namespaces that hold less';
 
-/** Why a sub-queue that would do was not chosen. */
-function outranked({ load, busy }: SubQueue): Pick<Rejection, 'reason' | 'numbers'> {
-  return { reason: 'another one has an instance of the function, or more SMs left', numbers: { load, beside: busy } };
+/** A sub-queue that has room for a task, as it was when that was looked at. */
+interface FitQueue {
+  queue: SubQueue;
+  /** With the task in it. */
+  load: number;
+  availableMiB: number;
+  isWarm: boolean;
 }
 
-/** Why a task does not pass beside what is in a sub-queue. */
-function foreseen(queue: SubQueue): Pick<Rejection, 'reason' | 'numbers'> {
-  const { rate } = outlookOf(queue);
-  return { reason: 'a deadline would be missed, or too little gained', numbers: { beside: queue.busy, rate } };
+/** The rule by which `chosen` goes before a sub-queue that would do, with the numbers of both. */
+function outranked(other: FitQueue, chosen: FitQueue): Refusal {
+  const { load, availableMiB } = other;
+  if (other.isWarm !== chosen.isWarm) {
+    const reason = 'no instance of the function idles there, as on the chosen one';
+    return { reason, numbers: { load, chosenLoad: chosen.load } };
+  }
+  if (load !== chosen.load) {
+    const reason = 'more of its SMs would be given away than of the chosen one';
+    return { reason, numbers: { load, chosenLoad: chosen.load } };
+  }
+  if (availableMiB !== chosen.availableMiB) {
+    const reason = 'less of its memory is left than of the chosen one';
+    return { reason, numbers: { availableMiB, chosenMiB: chosen.availableMiB } };
+  }
+  return { reason: 'as good as the chosen one, which is listed first', numbers: { load, availableMiB } };
+}
+
+function tooFewAlike({ gpus: needed }: Task): Refusal {
+  return { reason: 'too few alike on its node', numbers: { needed } };
 }
 
 /**

@@ -96,7 +96,10 @@ describe('the least loaded place', () => {
       },
     });
     expect(choice.rejected).toEqual([
-      { what: 'G0', reason: 'another one has more left', numbers: { load: 0.2, freeMiB: 37_000 } },
+      {
+        ...{ what: 'G0', reason: 'more of its SMs are given away than of the chosen one' },
+        numbers: { load: 0.2, chosenLoad: 0 },
+      },
     ]);
   });
 

@@ -8,6 +8,7 @@ import { refusing, refusalOf } from './fact-filters.js';
 import { holdsToShares } from '../view/shares.js';
 import type { Refusal } from './filters/fact-filter.js';
 import { hasUnwanted, instanceFor, reclaimable, unwantedOn } from './instances.js';
+import { outrankedBy } from './outranked.js';
 import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
 
 /** What limits where one activation may go, besides facts of the places. */
@@ -293,13 +294,21 @@ function alternatives(
     if (refusal === undefined) able.push(candidateOf(account, request, joined));
     else refused.push({ what: account.id, reason: refusal.reason, numbers: refusal.numbers });
   }
-  const reason = chosen === undefined ? `${request.gpus} alike are needed on one node` : 'another one has more left';
   const rejected: Rejection[] = [];
-  for (const { account } of able.sort(compare)) {
-    rejected.push({ what: account.id, reason, numbers: { load: account.load, freeMiB: account.freeMiB } });
-  }
+  for (const one of able.sort(compare)) rejected.push({ what: one.account.id, ...whyNot(one, chosen, request) });
   for (const one of refused) rejected.push(one);
   return rejected;
+}
+
+/** What decided against a place that would do. */
+function whyNot(one: Candidate, chosen: readonly Candidate[] | undefined, { gpus }: PlacementRequest): Refusal {
+  const last = chosen?.at(-1);
+  const { load, freeMiB } = one.account;
+  const isBefore = last !== undefined && compare(one, last) < 0;
+  if (last === undefined || (isBefore && gpus > 1)) {
+    return { reason: `${gpus} alike are needed on one node`, numbers: { load, freeMiB } };
+  }
+  return outrankedBy(last, one, isBefore);
 }
 
 /** The places that alternatives are taken from: first those that the request may go to. */

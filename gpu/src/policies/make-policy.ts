@@ -154,6 +154,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
           order: make(stages.order, 'order'),
           share: make(stages.share, 'share'),
           place: make(stages.place, 'place'),
+          placeName: chosen.place!,
         });
   const preempt = make(stages.preempt, 'preempt');
   const scale = make(stages.scale, 'scale');

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
+import { mostRejections } from '../view/decision.js';
 import type { Decision } from '../view/decision.js';
 import type { Policy } from './policy.js';
 import type { View } from '../view/view.js';
@@ -9,6 +10,24 @@ import { makePolicy } from './make-policy.js';
 import { policies } from './registry.js';
 import { needMiB } from '../place/room.js';
 import { dividedSms, gpuOf, taskOf } from './testing.js';
+
+/** Constraints that go by no number. */
+const withoutNumbers = [
+  ...['kept for one that waits for longer', 'it may not run there', 'it is cut into slices'],
+  'nothing holds it to the share that its namespace may have',
+];
+
+/** Every alternative names what decided against it, with its numbers. */
+function assertExplained({ rejected }: Decision): void {
+  const told = new Map<string, Set<string>>();
+  for (const { task, what } of rejected) told.set(task, (told.get(task) ?? new Set()).add(what));
+  const sizes = [...told.values()].map(({ size }) => size);
+  const silent = rejected.filter(
+    ({ reason, numbers }) => Object.keys(numbers).length === 0 && !withoutNumbers.includes(reason),
+  );
+  expect([silent, Math.max(0, ...sizes) <= mostRejections]).toEqual([[], true]);
+  expect(rejected.length).toBe(sizes.reduce((sum, size) => sum + size, 0));
+}
 
 const seeds = Array.from({ length: 6 }, (_, at) => at + 1);
 function assertSound({ gpus, waiting }: View, decision: Decision): void {
@@ -43,7 +62,10 @@ describe.each(Object.keys(policies))('the policy %s', (name) => {
   test.each(seeds)('loses nothing, places nothing twice and exceeds no memory, whatever comes (seed %i)', (seed) => {
     const random = seededRandom(seed);
     const policy = make(unreliable(random), seed, pick(random, ['best-effort', 'refuse']));
-    walk(random, policy, 60, assertSound);
+    walk(random, policy, 60, (view, decision) => {
+      assertSound(view, decision);
+      assertExplained(decision);
+    });
   });
 
   test('decides the same on the same views with the same seed', () => {

@@ -1,7 +1,7 @@
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import { hasShare } from '../place/place.js';
 import type { Task } from '../view/view.js';
-import { granted } from './share.js';
+import { granted, refused } from './share.js';
 import type { ShareOut } from './share.js';
 import { classAtOrAbove } from '../view/shares.js';
 
@@ -16,5 +16,5 @@ export function fillingShare({ features }: Task): number {
 /** What the task fills, where as much is left. */
 export const filling: ShareOut = (task, seat) => {
   const share = task.share ?? fillingShare(task);
-  return hasShare(seat, share) ? granted(share) : 'its SMs are given away';
+  return hasShare(seat, share) ? granted(share) : refused('too little of its SMs is left', { load: seat.load, share });
 };

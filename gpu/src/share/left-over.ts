@@ -1,6 +1,6 @@
 import type { Seat } from '../place/place.js';
 import { classFractions, fillingShare } from './filling.js';
-import { granted } from './share.js';
+import { granted, refused } from './share.js';
 import type { ShareOut } from './share.js';
 
 /**
@@ -11,11 +11,15 @@ import type { ShareOut } from './share.js';
  */
 export const leftOver: ShareOut = (task, seat) => {
   const [first, second] = seat.residents;
-  if (second) return 'it has a production job and an opportunistic one';
+  if (second) return refused('it has a production job and an opportunistic one', { running: seat.busy });
   if (!first) return granted(1);
-  if (task.sloMs !== undefined) return first.task.sloMs === undefined ? granted(1) : 'it has a production job';
+  if (task.sloMs !== undefined) {
+    const isTaken = first.task.sloMs !== undefined;
+    return isTaken ? refused('it has a production job', { running: seat.busy }) : granted(1);
+  }
   const share = leftBy(seat);
-  return share < fillingShare(task) / 2 ? 'the job there leaves too little' : granted(share);
+  const least = fillingShare(task) / 2;
+  return share < least ? refused('the job there leaves too little', { share, least }) : granted(share);
 };
 
 /** The greatest class that the residents leave free; 0 if there is none. */

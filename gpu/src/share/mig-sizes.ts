@@ -4,7 +4,7 @@ import { soloTimes } from '../predict/solo-times.js';
 import type { Task } from '../view/view.js';
 import { budgetMs } from './budget.js';
 import { fillingShare } from './filling.js';
-import { granted } from './share.js';
+import { granted, refused } from './share.js';
 import type { ShareOut } from './share.js';
 
 /** Of an A100 or H100, as parts of the GPU. */
@@ -32,8 +32,11 @@ export function migSizes(predictorOf: Parameters<typeof soloTimes>[0]): ShareOut
     const best = task.share ?? wanted(task, seat, at);
     if (hasShare(seat, best)) return granted(best);
     const fragment = slices.findLast((slice) => hasShare(seat, slice));
-    if (fragment === undefined || task.share !== undefined) return 'no slice is left';
+    if (fragment === undefined || task.share !== undefined) {
+      return refused('no slice is left', { load: seat.load, share: best });
+    }
     const isEnough = task.sloMs === undefined ? fragment >= best / 2 : meets(task, fragment, seat, at);
-    return isEnough ? { share: fragment, lacks: best - fragment } : 'the fragments are too small';
+    if (isEnough) return { share: fragment, lacks: best - fragment };
+    return refused('the fragments are too small', { load: seat.load, fragment, share: best });
   };
 }

@@ -4,7 +4,7 @@ import { soloTimes } from '../predict/solo-times.js';
 import type { Task } from '../view/view.js';
 import { budgetMs } from './budget.js';
 import { classFractions, fillingShare } from './filling.js';
-import { granted } from './share.js';
+import { granted, refused } from './share.js';
 import type { ShareOut } from './share.js';
 
 /** Shares whose throughput per share is so close to the best, which predictors err by, are as good; the largest of them ends soonest. */
@@ -27,6 +27,6 @@ export function mostEfficient(predictorOf: Parameters<typeof soloTimes>[0]): Sha
   };
   return (task, seat, at) => {
     const share = task.share ?? efficient(task, seat, at);
-    return hasShare(seat, share) ? granted(share) : 'no rectangle is left';
+    return hasShare(seat, share) ? granted(share) : refused('no rectangle is left', { load: seat.load, share });
   };
 }
