@@ -15,6 +15,8 @@ export interface GpuMetrics {
   acted(kind: string, outcome: 'begun' | 'refused' | 'failed'): void;
   /** A policy failed, or decided what cannot be. */
   policyFault(): void;
+  /** The lease was asked for or renewed: `epoch` is that of this controller's lease, undefined if it has none. */
+  leased(epoch: number | undefined): void;
 }
 
 /** Values that are read when the metrics are collected. */
@@ -73,7 +75,21 @@ export function gpuMetrics(registry: Registry, { waiting, epoch }: GpuGauges): G
     labelNames: ['kind', 'outcome'],
     registers,
   });
+  const changes = new Counter({
+    name: 'gpuwhisk_gpu_decider_changes_total',
+    help: 'How often this controller got the right to decide, and how often it lost it',
+    labelNames: ['change'],
+    registers,
+  });
+  let known: number | undefined;
+  const leased: GpuMetrics['leased'] = (now) => {
+    if (now === known) return;
+    if (known !== undefined) changes.inc({ change: 'lost' });
+    if (now !== undefined) changes.inc({ change: 'got' });
+    known = now;
+  };
   return {
+    leased,
     acted: (kind, outcome) => actions.inc({ kind, outcome }),
     decided: (outcome) => decisions.inc({ outcome }),
     waited: (ms) => waits.observe(ms / 1000),

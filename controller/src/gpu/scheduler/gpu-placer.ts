@@ -21,7 +21,7 @@ export interface GpuPlacerDependencies {
   clock: Clock;
   table: GpuTable;
   /** The right to decide, which one scheduler of the cluster has. */
-  lease: Pick<LeaseKeeper, 'epoch'>;
+  lease: Pick<LeaseKeeper, 'epoch'> & Partial<Pick<LeaseKeeper, 'onChange'>>;
   /** What is known of functions and GPUs, and what was decided. */
   learned: Learned;
 }

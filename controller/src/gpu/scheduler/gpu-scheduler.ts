@@ -123,7 +123,9 @@ export class GpuScheduler {
       waiting: () => this.queue.size,
       epoch: () => dependencies.lease.epoch,
     });
-    const { desired, workloads } = dependencies;
+    const { desired, workloads, lease } = dependencies;
+    this.metrics.leased(lease.epoch);
+    lease.onChange?.(() => this.metrics.leased(lease.epoch));
     this.policy = new GpuPolicy({
       ...{ ...dependencies, placer, metrics: this.metrics, functions: this.functions },
       instances: {
