@@ -1,23 +1,44 @@
 import type { Decision } from '@gpuwhisk/common/gpu';
 
+/** Characters of texts that one decision keeps, at most; alternatives beyond them are left out. */
+const mostOfOne = 16_384;
+/** What a decision, or an alternative, takes besides its texts. */
+const fixedSize = 200;
+
+/** Bounds of a DecisionRing. */
+export interface RingBounds {
+  /** Decisions. */
+  count: number;
+  /** Their estimated size, bytes. */
+  bytes: number;
+}
+
 /** The last decisions, in segments that are stored one by one. */
 export class DecisionRing {
   private readonly decisions: (Decision | undefined)[];
   private next = 0;
+  private total = 0;
 
-  /** `size` decisions at most; `onChange` is told which segment of `segmentSize` has changed. */
+  /** `onChange` is told which segment of `segmentSize` has changed. */
   constructor(
-    size: number,
+    private readonly bounds: RingBounds,
     private readonly segmentSize: number,
     private readonly onChange: (segment: number) => void,
   ) {
-    this.decisions = new Array<Decision | undefined>(size).fill(undefined);
+    this.decisions = new Array<Decision | undefined>(bounds.count).fill(undefined);
   }
 
+  /** Estimated size of the decisions that are kept, bytes. */
+  get bytes(): number {
+    return this.total;
+  }
+
+  /** Keeps a decision; the oldest ones go while there are too many, or they are too large. */
   add(decision: Decision): void {
-    this.decisions[this.next] = decision;
-    this.onChange(Math.floor(this.next / this.segmentSize));
+    this.put(this.next, cut(decision));
+    this.changed(this.next);
     this.next = (this.next + 1) % this.decisions.length;
+    for (const place of this.dropOldest()) this.changed(place);
   }
 
   /** The last first. */
@@ -38,9 +59,56 @@ export class DecisionRing {
     decisions.slice(0, this.segmentSize).forEach((decision, at) => {
       const place = from + at;
       if (decision === null || !(place < this.decisions.length)) return;
-      this.decisions[place] = decision;
+      this.put(place, cut(decision));
       const last = this.decisions.at(this.next - 1);
       if (last === undefined || decision.at >= last.at) this.next = (place + 1) % this.decisions.length;
     });
+    this.dropOldest();
   }
+
+  private changed(place: number): void {
+    this.onChange(Math.floor(place / this.segmentSize));
+  }
+
+  private put(place: number, decision: Decision | undefined): void {
+    this.total -= sizeOf(this.decisions[place]);
+    this.decisions[place] = decision;
+    this.total += sizeOf(decision);
+  }
+
+  /** Gives the places of the decisions that went. */
+  private dropOldest(): number[] {
+    const gone: number[] = [];
+    for (let passed = 0; this.total > this.bounds.bytes && passed < this.decisions.length; passed += 1) {
+      const place = (this.next + passed) % this.decisions.length;
+      if (this.decisions[place] === undefined) continue;
+      this.put(place, undefined);
+      gone.push(place);
+    }
+    return gone;
+  }
+}
+
+/** An estimate: writing JSON to measure it would take longer than the decision. */
+function sizeOf(decision: Decision | undefined): number {
+  if (decision === undefined) return 0;
+  const { activationId, action, namespace, policy, reason, placement, rejected } = decision;
+  let size = fixedSize + activationId.length + action.length + namespace.length + policy.length + reason.length;
+  for (const one of rejected) size += fixedSize + one.what.length + one.reason.length;
+  for (const name of [...(placement?.devices ?? []), ...(placement?.reclaim ?? [])]) size += name.length;
+  return size;
+}
+
+/** A decision within `mostOfOne`. */
+function cut(decision: Decision): Decision {
+  if (sizeOf(decision) <= mostOfOne) return decision;
+  const reason = decision.reason.slice(0, mostOfOne / 4);
+  const rejected: Decision['rejected'] = [];
+  let left = mostOfOne / 2;
+  for (const one of decision.rejected) {
+    left -= fixedSize + one.what.length + one.reason.length;
+    if (left < 0) break;
+    rejected.push(one);
+  }
+  return { ...decision, reason, rejected };
 }

@@ -17,6 +17,7 @@ import { SetDemands } from '@gpuwhisk/gpu/share/set-demands';
 import { decodeWantedSet, encodeWantedSet } from '@gpuwhisk/gpu/share/wanted-set-codec';
 import { rowKey } from '@gpuwhisk/gpu/share/quota-key';
 import { DecisionRing } from './decision-ring.js';
+import type { RingBounds } from './decision-ring.js';
 import type { LeaseKeeper } from '../handover/lease-keeper.js';
 import { forgottenChannel, isForgotten } from './forgotten.js';
 import type { Forgotten } from './forgotten.js';
@@ -48,8 +49,10 @@ export interface LearnedParts {
   state?: Pick<ClusterState, 'publish' | 'subscribe'>;
 }
 
-/** Decisions that are kept, and of how many there is a document. */
-const [keptDecisions, segmentSize] = [1000, 50];
+/** Decisions that are kept; some 3 KiB each with eight alternatives. */
+const decisionBounds: RingBounds = { count: 1000, bytes: 8 * 1024 * 1024 };
+/** Decisions of one document. */
+const segmentSize = 50;
 
 /**
  * All that is learned: profiles of functions, measured runs, predictors, shares of sets, and what was decided. It is in
@@ -109,7 +112,7 @@ export class Learned {
     });
     this.metrics = learningMetrics(parts.metrics.registry, this);
     const { instance } = parts;
-    this.decisions = new DecisionRing(keptDecisions, segmentSize, (segment) =>
+    this.decisions = new DecisionRing(decisionBounds, segmentSize, (segment) =>
       documents.save({ kind: 'decisions', name: `${instance}/${segment}` }, () => ({
         text: JSON.stringify(this.decisions.segment(segment)),
       })),

@@ -62,6 +62,14 @@ export function learningMetrics(registry: Registry, learned: Learned): LearningM
       for (const [kind, count] of Object.entries(learned.counts())) this.set({ kind }, count);
     },
   });
+  new Gauge({
+    name: 'gpuwhisk_gpu_decision_bytes',
+    help: 'Estimated size of the decisions that are kept for explanations',
+    registers,
+    collect() {
+      this.set(learned.decisions.bytes);
+    },
+  });
   new Counter({
     name: 'gpuwhisk_gpu_learned_writes_total',
     help: 'Documents of what was learned: saved, failed and to be tried again, or dropped as too many waited or another controller decides',
