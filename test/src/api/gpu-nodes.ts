@@ -25,7 +25,11 @@ export function nodeRow(devices: Device[], residents: Resident[] = [], changes: 
   };
 }
 
-/** Sets a node's row. */
+let told = 0;
+
+/** Sets a node's row; a version of its own, above 1, is kept. */
 export async function setNode(state: ClusterState, row: NodeStatus): Promise<void> {
-  await state.setRow(gpuTable, row.invoker, row as unknown as JsonValue, gpuRowTtlMs);
+  told += 1;
+  const stamped = { ...row, version: row.version > 1 ? row.version : told };
+  await state.setRow(gpuTable, row.invoker, stamped as unknown as JsonValue, gpuRowTtlMs);
 }

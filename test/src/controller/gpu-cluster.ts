@@ -8,6 +8,7 @@ import type { Config } from '@gpuwhisk/common/config';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { readActivation } from '@gpuwhisk/common/entities/activation-codec';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
+import { gpuTable } from '@gpuwhisk/common/gpu';
 import type { NodeStatus, Resident } from '@gpuwhisk/common/gpu';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { createLogger } from '@gpuwhisk/common/logging';
@@ -206,6 +207,12 @@ export class GpuCluster {
   /** The agent tells what is there; absent: one device and nothing on it. */
   async tell(row: Partial<NodeStatus> = {}): Promise<void> {
     await this.setRow(row);
+    await this.clock.runFor(1);
+  }
+
+  /** The agent's row comes once more, or late. */
+  async tellAgain(row: NodeStatus): Promise<void> {
+    await this.state.setRow(gpuTable, row.invoker, row as unknown as JsonValue);
     await this.clock.runFor(1);
   }
 

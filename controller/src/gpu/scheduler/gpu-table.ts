@@ -10,9 +10,17 @@ interface Row {
   seenMs: number;
 }
 
+/** What tells rows of one node apart. */
+interface Stamp extends Pick<NodeStatus, 'version' | 'at'> {
+  /** When it came, monotonic ms. */
+  seenMs: number;
+}
+
 /** What is known of every node's GPUs, kept in memory: nobody waits for the cluster's state to read it. */
 export class GpuTable {
   private readonly rows = new Map<string, Row>();
+  /** The newest row of each name, also of nodes whose rows were taken out since. */
+  private readonly newest = new Map<string, Stamp>();
   private readonly listeners = new Set<(node: NodeStatus) => void>();
   private readonly goneListeners = new Set<(invoker: string) => void>();
   private subscription: StateSubscription | undefined;
@@ -61,7 +69,21 @@ export class GpuTable {
       return;
     }
     const node = value as unknown as NodeStatus;
-    this.rows.set(invoker, { node, seenMs: this.clock.monotonicMs() });
+    const seenMs = this.clock.monotonicMs();
+    if (this.isOld(invoker, node, seenMs)) return;
+    this.newest.set(invoker, { version: node.version, at: node.at, seenMs });
+    this.rows.set(invoker, { node, seenMs });
     for (const listener of this.listeners) listener(node);
+  }
+
+  /**
+   * Whether a row came before, or was written before one that came. An agent that starts again counts from 1: its rows are
+   * told from late ones by their time, and after `gpuRowTtlMs` without a row any row is taken, as its clock may be set back.
+   */
+  private isOld(invoker: string, { version, at }: NodeStatus, nowMs: number): boolean {
+    const newest = this.newest.get(invoker);
+    if (newest === undefined || nowMs - newest.seenMs >= gpuRowTtlMs) return false;
+    const isSame = version === newest.version && at === newest.at;
+    return isSame || (version < newest.version && at <= newest.at);
   }
 }
