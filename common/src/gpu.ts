@@ -54,7 +54,10 @@ export interface GpuProcess {
   /** The host's id of the process. */
   pid: number;
   memoryMiB: number;
-  /** Part of the time in which its kernels took SMs, 0–1; absent where the chip or its mode does not tell. */
+  /**
+   * Part of the time in which a kernel of it ran, 0–1, on however few SMs: it tells busy from idle and nothing else. Absent
+   * where the chip or its mode does not tell.
+   */
   utilisation?: number;
   /** Of the container, where it is one of ours. */
   container?: string;
@@ -70,8 +73,9 @@ export interface DeviceStatus {
   /** Epoch ms. */
   at: number;
   usedMemoryMiB: number;
-  /** Part of the time in which some kernel ran. */
+  /** Part of the time in which some kernel ran, on however few SMs. Absent under MIG. */
   utilisation?: number;
+  /** Parts of the SMs and of the memory bandwidth in use, on average since the look before. Absent before Hopper and under MIG. */
   smActivity?: number;
   dramActivity?: number;
   temperatureC?: number;
