@@ -253,8 +253,8 @@ export interface GpuAnnotation {
 
 /** What of it rides with an activation: all that deciding about it needs. */
 export interface GpuNeed extends Omit<GpuAnnotation, 'features' | 'sample'> {
-  /** Of its features those that a scheduler goes by: what it uses of a GPU alone, fractions 0–1. */
-  features?: { smUtil?: number; dramUtil?: number; l2Util?: number };
+  /** What its owner knows of it, by name; `smUtil`, `dramUtil`, `l2Util` are what it uses of a GPU alone, fractions 0–1. */
+  features?: Record<string, number>;
   /** The action's time limit, ms. */
   timeoutMs: number;
   /** The largest class that its namespace may have; absent: any. */

@@ -1,3 +1,4 @@
+import type { ShareClass } from '@gpuwhisk/common/gpu';
 import type { GpuState, Task } from '../view/view.js';
 import type { ObservedRun } from '../view/decision.js';
 import { jobId } from '../share/quota-key.js';
@@ -14,6 +15,8 @@ export interface LoggedRun {
   startedAt: number;
   /** The same moment, monotonic ms. */
   startMs: number;
+  /** Percent of the SMs that its process was started with, where it might use all of them; absent: it was held to less. */
+  shareClass?: ShareClass;
   /** It needed neither injection nor a cold start. */
   isWarm: boolean;
   /** Somebody was there of whom this log does not know. */
