@@ -253,7 +253,7 @@ export interface GpuAnnotation {
 
 /** What of it rides with an activation: all that deciding about it needs. */
 export interface GpuNeed extends Omit<GpuAnnotation, 'features' | 'sample'> {
-  /** What its owner knows of it, by name; `smUtil`, `dramUtil`, `l2Util` are what it uses of a GPU alone, fractions 0–1. */
+  /** Features that its owner declares, by name; `smUtil`, `dramUtil`, `l2Util` are its use of a GPU alone, fractions 0–1. */
   features?: Record<string, number>;
   /** The action's time limit, ms. */
   timeoutMs: number;

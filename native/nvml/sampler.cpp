@@ -156,7 +156,7 @@ void Sampler::open_counters(const Device &device, Counters &counters) {
 }
 
 void Sampler::add_activity(const Device &device, Sample &sample) {
-  // Counters of a whole device say nothing of its slices. Those from before the cut are void after it.
+  // Counters of a whole device do not apply to its slices. Counters from before the cut are void after it.
   if (device.mig) return close_counters(device.uuid);
   const Functions &nvml = library_.calls();
   auto [place, is_new] = counters_.try_emplace(device.uuid);

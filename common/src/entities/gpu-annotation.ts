@@ -139,7 +139,7 @@ function checkShares({ smRequest, smLimit, mpsPercent }: GpuAnnotation): void {
 /** Features that are parts of a GPU. */
 const utilisations = ['smUtil', 'dramUtil', 'l2Util'];
 
-/** What of a checked annotation rides with activations: of its features all but parts of a GPU that are not from 0 to 1. */
+/** The part of a checked annotation that rides with activations. A utilisation outside 0 to 1 is left out of its features. */
 export function gpuNeedOf({ features, ...annotation }: GpuAnnotation, timeoutMs: number): GpuNeed {
   const used = Object.entries(features ?? {}).filter(
     ([name, value]) => !utilisations.includes(name) || (value >= 0 && value <= 1),

@@ -24,7 +24,7 @@ interface Body {
   sampleCount: number;
   seed: number;
   features: readonly string[];
-  /** Absent in models that were learned when a figure that was not told counted as 0. */
+  /** Absent in stored models of earlier versions, which counted an absent figure as 0. */
   typical?: TypicalFeatures;
   forest: Record<'roots' | 'nodes' | 'value' | 'importances', string> & { depth: number };
   smooth: Record<'means' | 'factors' | 'slopes' | 'centres' | 'norms' | 'heights', string> & {

@@ -21,7 +21,7 @@ export interface SlowdownModel extends ModelKey {
   /** Runs that it was learned from. */
   sampleCount: number;
   seed: number;
-  /** Means of the figures of the workloads that it was learned from: they stand for those that a workload lacks. */
+  /** Mean figures of the workloads in its samples. A mean replaces a figure that a workload lacks. */
   typical: TypicalFeatures;
   /** Of the slowdown over the capacity model's, on FaaShare's seven features. */
   regression: SlowdownRegression;
@@ -54,7 +54,7 @@ export function trainModel(
   return { gpuType, mode, version, sampleCount: good.length, seed, typical, regression };
 }
 
-/** The means of the figures that are told; a figure that is told of no workload is 0 for all, and makes no difference. */
+/** Means over the workloads that have the figure; 0 if no workload has it, so that its columns are constant. */
 function typicalOf(samples: readonly SlowdownSample[]): TypicalFeatures {
   const workloads = samples.flatMap(({ one, others }) => [one, ...others]);
   const meanOf = (name: keyof TypicalFeatures): number => {

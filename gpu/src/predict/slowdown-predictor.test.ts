@@ -15,7 +15,7 @@ test('alone nothing is contended', () => {
   expect([...faashareFeatures(one, [])]).toEqual([0, 0, 0, 0, 0, 0, 1]);
 });
 
-test('a figure that a workload lacks is what is typical of others; else it contends with nobody', () => {
+test('a figure that a workload lacks is what is typical of others; else it adds no contention', () => {
   const one = { features: { smUtil: 0.8 }, share: 1 };
   const others = [
     { features: { smUtil: 0.2, dramUtil: 0.1 }, share: 1 },

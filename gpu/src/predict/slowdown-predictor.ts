@@ -8,13 +8,13 @@ export interface WorkloadFeatures {
   l2Util?: number;
 }
 
-/** Figures that stand for those that a workload lacks. */
+/** Values that replace figures which a workload lacks. */
 export interface TypicalFeatures {
   dramUtil: number;
   l2Util: number;
 }
 
-/** For a model that has not seen any workload: figures that are absent contend with nobody. */
+/** Values of the capacity model: an absent figure adds no contention. */
 export const noFeatures: TypicalFeatures = { dramUtil: 0, l2Util: 0 };
 
 /** A workload beside others on one GPU. */
@@ -47,7 +47,7 @@ export const faashareFeatureNames = [
 /**
  * The seven inputs of FaaShare's predictor (table II), in the order of `faashareFeatureNames`. What a neighbour adds
  * is its use of the whole GPU scaled down where its share cannot hold it: v·min(1, share / smUtil). A figure that a
- * workload lacks is taken from `typical`: a model gives what was typical where it was learned.
+ * workload lacks is taken from `typical`, which a learned model fills with the means of its samples.
  */
 export function faashareFeatures(
   one: CoLocated,

@@ -30,9 +30,9 @@ const tolerance = 0.02;
 const heldBackFrom = 0.9;
 
 /**
- * The fill by times alone: the smallest measured share from which on all times are within 2 % of the one at 100 %.
- * Undefined without a time at 100 %, or where the next smaller class was not measured: the fill is then anything below.
- * A smaller share that is within 2 % while a greater one is not does not count.
+ * The fill by times alone: the smallest measured share from which on all times are within 2 % of the time at 100 %. A
+ * smaller share within 2 % does not count if a greater one is not. Undefined without a time at 100 %. Undefined also if
+ * only the whole GPU is fast enough and the next smaller class was not measured, since that class might be.
  */
 export function fillOfTimes(times: readonly AtShare[], source: 'sample' | 'runs'): Fill | undefined {
   const [whole, ...smaller] = fallingFromWhole(times);
@@ -46,9 +46,9 @@ export function fillOfTimes(times: readonly AtShare[], source: 'sample' | 'runs'
 }
 
 /**
- * The fill by rates of launches while the device was busy all the time. A share that holds the function back lets it
- * launch in proportion: share ÷ (rate ÷ rate at 100 %), which is bounded by the next share that does not. Undefined
- * without a rate at 100 % and one at a smaller share.
+ * The fill by launch rates on a device that was busy all the time: share ÷ (rate ÷ rate at 100 %), of the greatest share
+ * that holds the function back. The result is at most the next greater share. Undefined without a rate at 100 % and a
+ * rate at a smaller share.
  */
 export function fillOfLaunches(rates: readonly AtShare[]): Fill | undefined {
   const [whole, ...smaller] = fallingFromWhole(rates);
@@ -63,7 +63,7 @@ export function fillOfLaunches(rates: readonly AtShare[]): Fill | undefined {
 
 /**
  * The fill by the SM activity of a device on which only this function computed, all the time. `limit` is the part of the
- * SMs that it may use: undefined where it uses that up, since it may need more.
+ * SMs that the function may use. Undefined if the function uses its limit up, since it may need more.
  */
 export function fillOfActivity(smActivity: number | undefined, limit: number): Fill | undefined {
   if (smActivity === undefined || !(smActivity > 0)) return undefined;
@@ -71,14 +71,14 @@ export function fillOfActivity(smActivity: number | undefined, limit: number): F
   return { part: Math.min(1, smActivity), source: 'gpm' };
 }
 
-/** Whether a function that uses so much of the SMs may be held back by its limit. */
+/** Whether a function with this SM activity may be held back by its limit. */
 export function isHeldBack(smActivity: number, limit: number): boolean {
   return limit < 1 && smActivity > heldBackFrom * limit;
 }
 
 /**
- * The fill to go by when `found` is measured: of the more trusted source, and of one source the later. Of SM activity the
- * greater counts: pauses within a look make it too small, and nothing makes it too great.
+ * The fill of the more trusted source, or the later one of the same source. Of two fills by SM activity the greater counts:
+ * pauses within a look make activity too small, and nothing makes it too great.
  */
 export function betterFill(known: Fill | undefined, found: Fill | undefined): Fill | undefined {
   if (known === undefined || found === undefined) return known ?? found;
@@ -87,7 +87,7 @@ export function betterFill(known: Fill | undefined, found: Fill | undefined): Fi
   return found.source === 'gpm' && found.part < known.part ? known : found;
 }
 
-/** By falling share; empty unless the first is of the whole GPU. */
+/** Sorted by falling share; empty if there is no figure at 100 %. */
 function fallingFromWhole(points: readonly AtShare[]): AtShare[] {
   const falling = points.toSorted((one, other) => other.share - one.share);
   return falling[0]?.share === 100 ? falling : [];

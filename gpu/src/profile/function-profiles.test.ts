@@ -81,7 +81,7 @@ describe('a new version', () => {
   });
 });
 
-describe('what was seen where nobody else computed', () => {
+describe('figures of a function that alone computed', () => {
   const activity = (part: number): SeenAlone => ({ fill: { part, source: 'gpm' } });
 
   test('is taken at its most, within what there is', () => {

@@ -18,9 +18,9 @@ export interface BatchProfile {
   startMs: number[];
   /** The last warm runs beside others who were there all the time. */
   beside?: ComparedRun[];
-  /** Of processes that were held to a share: the last times of warm runs alone, ms. */
+  /** Times of the last warm runs alone in processes that were held to a share, ms. */
   timesAlone?: FiguresAtShare[];
-  /** And the blocks that they launched alone in 5 ms while the device was busy all the time. */
+  /** Blocks launched alone in 5 ms by such processes, on a device that was busy all the time. */
   launchRates?: FiguresAtShare[];
 }
 
@@ -44,9 +44,9 @@ export interface FunctionProfile {
   /** That it was seen in; another one begins anew. Empty: only its processes were seen. */
   version: string;
   batches: BatchProfile[];
-  /** What was measured of it: `smUtil`, which is its fill, and the `dramUtil` that it was seen to take at most. */
+  /** Measured figures: `smUtil`, its fill, and `dramUtil`, the greatest memory activity seen. */
   features?: FeatureRecord;
-  /** What `features.smUtil` comes from; absent where that is. */
+  /** Source of `features.smUtil`; absent if `smUtil` is. */
   fillSource?: FillSource;
 }
 
@@ -63,11 +63,11 @@ export interface ProfiledRun {
   isWarm: boolean;
   /** Whether nobody was beside it. */
   isAlone: boolean;
-  /** Percent of the SMs that its process was started with and could use; absent: something else held it. */
+  /** Class of its process, percent of the SMs; absent if the run was held to less than its class. */
   shareClass?: number;
 }
 
-/** What a function was seen to do on a device on which nobody else computed. */
+/** Figures of a function on a device on which no other process computed. */
 export interface SeenAlone {
   fill?: Fill;
   /** Part of the memory bandwidth. */
@@ -173,7 +173,7 @@ export class FunctionProfiles {
     this.changed(profile);
   }
 
-  /** What a function was seen to do on a kind of GPU where nobody else computed; of memory bandwidth the most counts. */
+  /** Takes figures of a look at which only this function computed; the greatest memory bandwidth counts. */
   seen(name: string, gpu: ProfiledRun['gpu'], { fill, dramUtil }: SeenAlone): void {
     const before = this.byFunction.get(name)?.get(kindOf(gpu));
     const traffic = most(before?.features?.dramUtil, dramUtil);
@@ -183,7 +183,7 @@ export class FunctionProfiles {
     if (isNew) this.changed(profile);
   }
 
-  /** Blocks that a function launched alone in 5 ms, in a process held to `share` percent, on a device that was busy all the time. */
+  /** Takes the blocks that a function launched alone in 5 ms at `share` percent, on a device that was busy all the time. */
   launched(name: string, gpu: ProfiledRun['gpu'], batch: number, { share, value }: AtShare): void {
     const version = this.versions.get(name)?.version;
     if (version === undefined || gpu.mode !== 'mps' || !(value > 0 && Number.isFinite(value))) return;
@@ -193,7 +193,7 @@ export class FunctionProfiles {
     this.changed(profile);
   }
 
-  /** The times that a function's sample took alone at shares, over the one at 100 %. */
+  /** Takes the times of a function's sample alone at share classes, relative to the time at 100 %. */
   sampled(
     { function: name, version }: Pick<Task, 'function' | 'version'>,
     gpu: ProfiledRun['gpu'],
@@ -341,7 +341,7 @@ function batchOf(profile: FunctionProfile, batch: number): BatchProfile {
   return fresh;
 }
 
-/** The greater one; a figure that cannot be is none. */
+/** The greater figure, at most 1; NaN and negative figures are ignored. */
 function most(before: number | undefined, now: number | undefined): number | undefined {
   return now !== undefined && now > (before ?? 0) ? Math.min(1, now) : before;
 }

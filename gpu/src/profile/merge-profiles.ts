@@ -39,7 +39,7 @@ function mergedFigures(earlier: FiguresAtShare[] = [], since: FiguresAtShare[] =
   return Array.from(shares, (share) => ({ share, values: keptOfBoth(at(earlier, share), at(since, share)) }));
 }
 
-/** The better fill of both, and of other figures the greater ones. */
+/** The better fill of both profiles, and the greater one of each other figure. */
 function mergedFeatures(
   earlier: FunctionProfile,
   since: FunctionProfile,

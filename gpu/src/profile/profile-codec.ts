@@ -53,8 +53,8 @@ function areFeatures(features: unknown): boolean {
 }
 
 /**
- * The profile without figures that nothing told. Earlier versions stored a driver's utilisation as `smUtil`, without a
- * source, and 0 for what the driver does not tell.
+ * The profile without figures that were never measured. Earlier versions stored a driver's utilisation as `smUtil`,
+ * without a source, and 0 for figures that the driver lacks.
  */
 function withToldFeatures({ features, fillSource, ...profile }: FunctionProfile): FunctionProfile {
   const source = fillSources.find((one) => one === fillSource);

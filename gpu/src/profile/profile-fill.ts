@@ -4,15 +4,15 @@ import type { AtShare, Fill } from './fill.js';
 import type { BatchProfile, FiguresAtShare, FunctionProfile } from './function-profiles.js';
 import { keep, median } from './kept-runs.js';
 
-/** Runs at a share, and time of them, and looks at launches, before they tell what is typical there: clocks tick in ms. */
+/** Least runs and total run time, ms, and least looks at launches before a share has a median. Record clocks tick in ms. */
 const [leastRuns, leastTotalMs, leastLooks] = [3, 150, 3];
 
-/** The fill by the times that a function's runs took alone at several shares; undefined: they do not tell. */
+/** The fill by times of runs alone at several shares, or undefined if these do not determine it. */
 export function fillByRuns(profile: FunctionProfile): Fill | undefined {
   return greatest(profile, timesOf, (times) => fillOfTimes(times, 'runs'));
 }
 
-/** The fill by what it launched alone at several shares; undefined: that does not tell. */
+/** The fill by launch rates alone at several shares, or undefined if these do not determine it. */
 export function fillByLaunches(profile: FunctionProfile): Fill | undefined {
   return greatest(profile, ratesOf, fillOfLaunches);
 }
@@ -24,7 +24,7 @@ export function keepAt(figures: FiguresAtShare[], share: number, value: number):
   else if (figures.length < shareClasses.length) figures.push({ share, values: [value] });
 }
 
-/** The fill of a profile as it is known; undefined where it is not. */
+/** The fill that a profile has, or undefined. */
 export function fillOf({
   features,
   fillSource: source,
@@ -33,7 +33,7 @@ export function fillOf({
   return part === undefined || source === undefined ? undefined : { part, source };
 }
 
-/** Takes a fill over if it is better than the one there is; returns whether that changes anything. */
+/** Replaces a profile's fill by a better one; returns whether the profile changed. */
 export function takeFill(profile: FunctionProfile, found: Fill | undefined): boolean {
   const before = fillOf(profile);
   const better = betterFill(before, found);
@@ -43,7 +43,7 @@ export function takeFill(profile: FunctionProfile, found: Fill | undefined): boo
   return true;
 }
 
-/** Notes a figure; returns whether it is another. Features are made anew, since predictions are remembered by them. */
+/** Sets a figure; returns whether it changed. Replaces the features object, since predictions are cached by it. */
 export function takeFigure(profile: FunctionProfile, name: string, value: number | undefined): boolean {
   if (value === undefined || profile.features?.[name] === value) return false;
   profile.features = { ...profile.features, [name]: value };

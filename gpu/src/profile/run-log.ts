@@ -15,7 +15,7 @@ export interface LoggedRun {
   startedAt: number;
   /** The same moment, monotonic ms. */
   startMs: number;
-  /** Percent of the SMs that its process was started with, where it might use all of them; absent: it was held to less. */
+  /** Class of its process, percent of the SMs; absent if the run was held to less than its class. */
   shareClass?: ShareClass;
   /** It needed neither injection nor a cold start. */
   isWarm: boolean;

@@ -127,7 +127,7 @@ function matching(row: QuotaRow, costs: Float64Array, size: number): NearRow {
   return { row, matched, distance: total / size };
 }
 
-/** A figure that is absent counts as 0: jobs that lack it are alike in it, and unlike those that have it. */
+/** The features of a set, or undefined if a job has none. An absent figure counts as 0, so that two jobs without it match. */
 function flat(set: readonly (WorkloadFeatures | undefined)[]): Float64Array | undefined {
   const features = new Float64Array(set.length * dimensions);
   for (const [at, one] of set.entries()) {

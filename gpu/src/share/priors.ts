@@ -65,7 +65,7 @@ export function predictedPrior(predictor: SlowdownPredictor, features: WorkloadF
     const one = { features, share: Math.exp(input[0]!) };
     // The input has what the others use at their shares; so many neighbours with the whole GPU use just that.
     const count = Math.ceil(Math.max(smUtil, dramUtil, l2Util));
-    // A figure whose sum is 0 was told of nobody: the predictor has its own way with it.
+    // A sum of 0 means that no neighbour has the figure: the predictor uses its own typical value.
     const part = {
       smUtil: smUtil / count,
       ...(dramUtil > 0 && { dramUtil: dramUtil / count }),

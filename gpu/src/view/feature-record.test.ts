@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { recordOf, workloadOf } from './feature-record.js';
 
-test('what was measured counts before what the owner declares, and names that nobody knows stay', () => {
+test('what was measured counts before what the owner declares, and unknown names stay', () => {
   const declared = { smUtil: 0.9, l2Util: 0.4, layers: 50 };
   expect(recordOf({ smUtil: 0.5, dramUtil: 0.2 }, declared)).toEqual({
     ...{ smUtil: 0.5, dramUtil: 0.2, l2Util: 0.4, layers: 50 },

@@ -1,16 +1,16 @@
 import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
 
 /**
- * What is known of a function: figures by name, of any number, of which each predictor reads those that it knows. A name
- * that is absent was not told, which is not 0.
+ * Figures of a function by name, in any number. A predictor reads the names that it knows. An absent name means that the
+ * figure is unknown, not that it is 0.
  */
 export type FeatureRecord = Readonly<Record<string, number>>;
 
 const workloads = new WeakMap<FeatureRecord, WorkloadFeatures>();
 
 /**
- * The figures that FaaShare's predictor goes by. Undefined where it is not known what the function fills, or that is
- * nothing. The same object for the same record, since predictions are remembered by it.
+ * The figures that FaaShare's predictor reads, or undefined if the record has no fill above 0. Returns the same object for
+ * the same record, since predictions are cached by it.
  */
 export function workloadOf(record: FeatureRecord | undefined): WorkloadFeatures | undefined {
   const { smUtil, dramUtil, l2Util } = record ?? {};
@@ -26,7 +26,7 @@ export function workloadOf(record: FeatureRecord | undefined): WorkloadFeatures 
   return features;
 }
 
-/** What was measured of a function, and what was not measured as its owner declares it; undefined for neither. */
+/** The measured figures and, for other names, the declared ones; undefined if there are none. */
 export function recordOf(
   measured: FeatureRecord | undefined,
   declared: FeatureRecord | undefined,

@@ -28,7 +28,7 @@ export interface Task {
   startMs?: number;
   /** Absent: it has not been profiled. */
   features?: WorkloadFeatures;
-  /** All that is known of its function by name: measured figures, and those of its annotation that were not measured. */
+  /** All known figures of its function by name: measured ones, and for other names those of its annotation. */
   featureRecord?: FeatureRecord;
   arrivedAt: number;
   /** From arrival to result; absent: best effort. */

@@ -11,7 +11,7 @@ const gpus: Record<string, { memoryMiB: number; features?: { smUtil: number } }>
   // It is seen to use less than it can: with all of the GPU it is quicker than with what it fills.
   wide: { memoryMiB: 4000, features: { smUtil: 0.6 } },
   narrow: { memoryMiB: 4000, features: { smUtil: 0.2 } },
-  /** Nobody knows what it fills. */
+  /** Its fill is unknown. */
   unknown: { memoryMiB: 4000 },
 };
 const tookMs = (name: string, share: number, beside: number): number =>
@@ -124,7 +124,7 @@ describe('a set that runs together often', () => {
   });
 });
 
-describe('a function of which nobody knows what it fills', () => {
+describe('a function whose fill is unknown', () => {
   const runAlone = async (): Promise<void> => {
     for (let count = 0; count < search.minAsked; count += 1) {
       await cluster.accept('unknown', gpus.unknown);

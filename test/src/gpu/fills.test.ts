@@ -1,4 +1,4 @@
-// What functions fill of a GPU, as a controller learns it of what a node's driver and enforcer tell.
+// The fill of functions as a controller learns it from a node's driver and enforcer.
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Sightings } from '@gpuwhisk/controller/gpu/learning/sightings';
@@ -28,7 +28,7 @@ beforeEach(() => {
   profiles.of({ function: action, version, batch: 1, arrivedAt: 1 });
 });
 
-/** One look of an agent at a device on which a container has one process, which the controller then learns of. */
+/** One look of an agent at a device with one process of a container; the controller learns from it. */
 async function look(
   driver: GpuDriver,
   device: Device,
@@ -77,7 +77,7 @@ describe('a function that is busy all the time on a tenth of the SMs', () => {
     expect([known(), filled()]).toEqual([[0.1, 'gpm'], 0.1]);
   });
 
-  test('fills nobody knows what where nothing tells it, and is given all', async () => {
+  test('has no fill where nothing tells it, and is given all', async () => {
     const { driver, device } = await simulated('a100-40');
     const { status } = await look(driver, device, { pid: 1, shareClass: 100 });
     expect(status[0]).toMatchObject({ utilisation: 1, processes: [{ utilisation: 1 }] });

@@ -14,9 +14,9 @@ export interface LearnedFunction {
   version: string;
   gpuType: string;
   mode: DeviceMode;
-  /** What was measured of it, by name: `smUtil`, `dramUtil`, fractions of the whole GPU. A name that is absent was not told. */
+  /** Measured figures by name: `smUtil`, `dramUtil`, fractions of the whole GPU. A figure that was not measured is absent. */
   features?: FeatureRecord;
-  /** What `smUtil` comes from. */
+  /** Source of `smUtil`. */
   fillSource?: FillSource;
   /** `measured`: it ran alone; else its time alone was worked out from runs beside others. */
   batches: LearnedBatch[];

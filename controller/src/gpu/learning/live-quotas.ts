@@ -4,7 +4,7 @@ import type { Learned } from './learned.js';
 
 type Known = Pick<Learned, 'table' | 'curves'>;
 
-/** Whether samples are to be run for a set: to find its shares, or what a single function fills. */
+/** Whether samples are to be run for a set: to find its shares, or the fill of a single function. */
 export function wantsSamples(
   { table, curves }: Known,
   set: readonly QuotaJob[],
@@ -19,8 +19,8 @@ export function wantsSamples(
 }
 
 /**
- * The table of shares as the request path asks it. Sets whose shares were not searched for yet are noted, and single
- * functions of which it is not known what they fill: they would never be put beside others.
+ * The table of shares as the request path asks it. It notes sets without a finished search, and single functions without
+ * a fill: a function without a fill is never placed beside others.
  */
 export function liveQuotas(learned: Known & Pick<Learned, 'demands' | 'metrics'>): Quotas {
   const { table, demands, metrics } = learned;

@@ -79,11 +79,11 @@ describe('activity of SMs and memory', () => {
     ['another function computes, too', { utilisations: { a: 1, b: 0.1 } }],
     ['a stranger computes, too', { utilisations: { a: 1, stranger: 0.1 } }],
     ['only a stranger computes', { utilisations: { a: 0, stranger: 1 } }],
-    ['somebody may compute of whom the driver does not tell', { utilisations: { a: undefined, b: undefined } }],
+    ['the driver does not tell which of two processes computes', { utilisations: { a: undefined, b: undefined } }],
     ['the device was idle for part of the time', { figures: { ...figures, utilisation: 0.5 } }],
     ['it is not told how busy the device was', { utilisations: {}, figures }],
     ['the process has no action yet', { resident: { action: undefined as never } }],
-  ])('is nobody’s where %s', (_, more) => {
+  ])('is not attributed to a function where %s', (_, more) => {
     sightings.look(row({ figures, ...more }));
     expect(learned()).toEqual([]);
   });

@@ -3,12 +3,12 @@ import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
 import { fillOfActivity, isHeldBack } from '@gpuwhisk/gpu/profile/fill';
 import type { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
 
-/** Part of the time from which on a device counts as busy all the time: activity below is that of its pauses, too. */
+/** A device with at least this utilisation counts as busy all the time. Pauses would lower its SM activity. */
 const busyFrom = 0.9;
-/** Launches are counted over this time at least, ms, and over a token period, ms, they are told. */
+/** Least time between two looks that give a launch rate, ms; period that the rate is of, ms. */
 const [leastMs, periodMs] = [500, 5];
 
-/** What a process had launched when its device was last seen busy with it alone. */
+/** Launch counts of a process at the last look at which it alone kept its device busy. */
 interface Launched {
   at: number;
   blocks: number;
@@ -16,9 +16,9 @@ interface Launched {
 }
 
 /**
- * Learns from agents' looks what functions do to their GPUs: of the SMs and the memory bandwidth what the chip's counters
- * tell, and the rate of launches that kernel tokens count. A look tells something only of a function that was the only one
- * to compute on a device that was busy all the time. NVML's utilisation decides that, and is used for nothing else.
+ * Learns from agents' looks how functions use their GPUs: SM and memory activity of the chip's counters, and launch rates of
+ * kernel tokens. A look counts if the device was busy all the time and only one container computed on it. NVML's
+ * utilisation decides that, and is used for nothing else.
  */
 export class Sightings {
   /** By node and container. */
@@ -49,7 +49,7 @@ export class Sightings {
     if (action === undefined || smActivity === undefined) return;
     const gpu = { type: typeOf(device, process), mode: device.mode };
     const fill = fillOfActivity(smActivity, share.smLimit);
-    // One that is held back moves less than it would.
+    // A function that its share holds back uses less memory bandwidth than it would alone.
     const isFree = !isHeldBack(smActivity, share.smLimit);
     this.profiles.seen(action, gpu, {
       ...(fill !== undefined && { fill }),
@@ -57,14 +57,14 @@ export class Sightings {
     });
   }
 
-  /** Returns what the next look is to be compared with. */
+  /** Returns the counts that the next look is compared with. */
   private learnLaunches(
     device: Device,
     { at }: DeviceStatus,
     { action, gang, share, launches }: Resident,
     before: Launched | undefined,
   ): Launched | undefined {
-    // Tokens below the class hold it back in time, not in SMs.
+    // A token limit below the class takes time from the process, not SMs.
     if (launches === undefined || gang !== undefined || share.smLimit * 100 < share.shareClass) return undefined;
     const { blocks, waits, cycleBatch } = launches;
     const now = { at, blocks, waits };
@@ -80,10 +80,10 @@ export class Sightings {
   }
 }
 
-/** A process of the container that alone computed on a device which was busy all the time; undefined: there is none. */
+/** A process of the only container that computed on a device, or undefined if others did or the device had pauses. */
 function onlyBusy({ utilisation = 0, processes }: DeviceStatus): GpuProcess | undefined {
   if (utilisation < busyFrom) return undefined;
-  // One whose utilisation is not told may be busy.
+  // A process without a utilisation may be busy.
   const busy = processes.filter((process) => process.utilisation !== 0);
   const [first] = busy;
   return first?.container !== undefined && busy.every(({ container }) => container === first.container)

@@ -174,7 +174,7 @@ export class QuotaSearches {
       const on = { gpu, gpuType, mode, signal };
       for (const sample of samples) await this.measures.profile(sample, on);
       await learned.saved();
-      // Of a single function that is all there is to measure.
+      // For a single function the profile is the result.
       if (set.length > 1) {
         const { profiles } = learned.curves;
         await quotaSearchBody({

@@ -9,7 +9,7 @@ import type { SimulatedType } from './simulated-models.js';
 export interface SimulatedDriver extends GpuDriver {
   addProcess(device: string, process: Pick<GpuProcess, 'pid' | 'memoryMiB' | 'slice' | 'utilisation'>): void;
   removeProcess(pid: number): void;
-  /** What samples say from now on, as far as the chip and its mode tell it. */
+  /** Sets the figures of later samples. Samples leave out figures that the chip or its mode does not have. */
   setFigures(
     device: string,
     figures: Pick<DeviceSample, 'utilisation' | 'smActivity' | 'dramActivity' | 'temperatureC' | 'powerW'>,

@@ -7,7 +7,7 @@ export interface SimulatedModel {
   smCount: number;
   memoryMiB: number;
   profiles: readonly MigProfile[];
-  /** Whether NVML tells activity of SMs and memory: from Hopper on. */
+  /** Whether NVML has activity of SMs and memory (GPM): from Hopper on. */
   gpm: boolean;
 }
 
