@@ -54,7 +54,10 @@ export interface GpuProcess {
   /** The host's id of the process. */
   pid: number;
   memoryMiB: number;
-  /** Part of the time in which its kernels took SMs, 0–1; absent where the chip or its mode does not tell. */
+  /**
+   * Part of the time in which a kernel of it ran, 0–1, on however few SMs: it tells busy from idle and nothing else. Absent
+   * where the chip or its mode does not tell.
+   */
   utilisation?: number;
   /** Of the container, where it is one of ours. */
   container?: string;
@@ -70,8 +73,9 @@ export interface DeviceStatus {
   /** Epoch ms. */
   at: number;
   usedMemoryMiB: number;
-  /** Part of the time in which some kernel ran. */
+  /** Part of the time in which some kernel ran, on however few SMs. Absent under MIG. */
   utilisation?: number;
+  /** Parts of the SMs and of the memory bandwidth in use, on average since the look before. Absent before Hopper and under MIG. */
   smActivity?: number;
   dramActivity?: number;
   temperatureC?: number;
@@ -249,8 +253,8 @@ export interface GpuAnnotation {
 
 /** What of it rides with an activation: all that deciding about it needs. */
 export interface GpuNeed extends Omit<GpuAnnotation, 'features' | 'sample'> {
-  /** Of its features those that a scheduler goes by: what it uses of a GPU alone, fractions 0–1. */
-  features?: { smUtil?: number; dramUtil?: number; l2Util?: number };
+  /** Features that its owner declares, by name; `smUtil`, `dramUtil`, `l2Util` are its use of a GPU alone, fractions 0–1. */
+  features?: Record<string, number>;
   /** The action's time limit, ms. */
   timeoutMs: number;
   /** The largest class that its namespace may have; absent: any. */

@@ -74,10 +74,15 @@ bool told(const Library &library, nvmlReturn_t result, const char *what) {
 } // namespace
 
 Sampler::~Sampler() {
-  for (auto &[uuid, counters] : counters_) {
-    if (counters.before) library_.calls().gpm_free(counters.before);
-    if (counters.now) library_.calls().gpm_free(counters.now);
-  }
+  while (!counters_.empty()) close_counters(counters_.begin()->first);
+}
+
+void Sampler::close_counters(const std::string &uuid) {
+  auto found = counters_.find(uuid);
+  if (found == counters_.end()) return;
+  if (found->second.before) library_.calls().gpm_free(found->second.before);
+  if (found->second.now) library_.calls().gpm_free(found->second.now);
+  counters_.erase(found);
 }
 
 std::vector<Sample> Sampler::sample() {
@@ -89,7 +94,8 @@ std::vector<Sample> Sampler::sample() {
   for (Device &device : devices_) {
     try {
       // Somebody else may cut the device at any time.
-      device.slices = is_mig(library_, device.handle) ? list_slices(library_, device.handle) : std::vector<Slice>{};
+      device.mig = is_mig(library_, device.handle);
+      device.slices = device.mig ? list_slices(library_, device.handle) : std::vector<Slice>{};
       samples.push_back(sample_device(device));
     } catch (const Failure &failure) {
       if (failure.code != NVML_ERROR_GPU_IS_LOST) throw;
@@ -150,6 +156,8 @@ void Sampler::open_counters(const Device &device, Counters &counters) {
 }
 
 void Sampler::add_activity(const Device &device, Sample &sample) {
+  // Counters of a whole device do not apply to its slices. Counters from before the cut are void after it.
+  if (device.mig) return close_counters(device.uuid);
   const Functions &nvml = library_.calls();
   auto [place, is_new] = counters_.try_emplace(device.uuid);
   Counters &counters = place->second;

@@ -44,6 +44,7 @@ private:
   void add_rates(const Device &device, Sample &sample);
   void add_activity(const Device &device, Sample &sample);
   void open_counters(const Device &device, Counters &counters);
+  void close_counters(const std::string &uuid);
 
   const Library &library_;
   std::vector<Device> devices_;

@@ -20,7 +20,7 @@ function inventedSamples(seed: number): SlowdownSample[] {
   return Array.from({ length: sampleCount }, () => {
     const one = workload();
     const others = Array.from({ length: 1 + Math.floor(randomFraction(random) * 4) }, workload);
-    const contended = others.reduce((sum, { features }) => sum + features.dramUtil * one.features.dramUtil, 1);
+    const contended = others.reduce((sum, { features }) => sum + features.dramUtil! * one.features.dramUtil!, 1);
     return { one, others, slowdown: contended * (1 + 0.05 * randomFraction(random)) };
   });
 }

@@ -65,7 +65,7 @@ function time(
 /** Features that differ a little. */
 function moved({ features }: QuotaJob, random: Random): WorkloadFeatures {
   const move = (value: number): number => value + 0.1 * (randomFraction(random) - 0.5);
-  return { smUtil: move(features!.smUtil), dramUtil: move(features!.dramUtil), l2Util: move(features!.l2Util) };
+  return { smUtil: move(features!.smUtil), dramUtil: move(features!.dramUtil!), l2Util: move(features!.l2Util!) };
 }
 
 function job(name: string, random: Random): QuotaJob {

@@ -34,7 +34,7 @@ const truth: GpuTruth = {
     const located = clients.map(({ workload, share }) => ({ features: featuresOf(workload), share }));
     return Float64Array.from(located, (one, at) => {
       const others = located.filter((_, other) => other !== at);
-      const bandwidth = others.reduce((sum, { features }) => sum + features.dramUtil, 0);
+      const bandwidth = others.reduce((sum, { features }) => sum + (features.dramUtil ?? 0), 0);
       return dividedSms.slowdown(one, others) * (1 + bandwidth / 6);
     });
   },

@@ -39,13 +39,13 @@ describe('annotation gpu', () => {
   );
 
   test('what rides with activations leaves out what only profiling needs', () => {
-    const annotation = readGpuAnnotation(with2GiB({ sample: {}, features: { layers: 3 }, sloMs: 100 }));
+    const annotation = readGpuAnnotation(with2GiB({ sample: {}, features: { smUtil: 2 }, sloMs: 100 }));
     expect(gpuNeedOf(annotation, 500)).toEqual({ ...readGpuAnnotation(with2GiB({ sloMs: 100 })), timeoutMs: 500 });
   });
 
-  test('of the features those ride that a scheduler goes by, where they can be', () => {
+  test('all features ride, but for parts of a GPU that cannot be', () => {
     const annotation = readGpuAnnotation(with2GiB({ features: { smUtil: 0.4, dramUtil: 7, l2Util: 0, layers: 3 } }));
-    expect(gpuNeedOf(annotation, 500).features).toEqual({ smUtil: 0.4, l2Util: 0 });
+    expect(gpuNeedOf(annotation, 500).features).toEqual({ smUtil: 0.4, l2Util: 0, layers: 3 });
   });
 
   test.each<[string, JsonValue, RegExp]>([

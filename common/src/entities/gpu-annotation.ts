@@ -136,13 +136,13 @@ function checkShares({ smRequest, smLimit, mpsPercent }: GpuAnnotation): void {
   throw refused('smRequest', `at most ${bound}`, smRequest);
 }
 
-/** Features that a scheduler goes by. */
+/** Features that are parts of a GPU. */
 const utilisations = ['smUtil', 'dramUtil', 'l2Util'];
 
-/** What of a checked annotation rides with activations. */
+/** The part of a checked annotation that rides with activations. A utilisation outside 0 to 1 is left out of its features. */
 export function gpuNeedOf({ features, ...annotation }: GpuAnnotation, timeoutMs: number): GpuNeed {
   const used = Object.entries(features ?? {}).filter(
-    ([name, value]) => utilisations.includes(name) && value >= 0 && value <= 1,
+    ([name, value]) => !utilisations.includes(name) || (value >= 0 && value <= 1),
   );
   const need = { ...annotation, timeoutMs, ...(used.length > 0 && { features: Object.fromEntries(used) }) };
   delete need.sample;

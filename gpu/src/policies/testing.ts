@@ -27,7 +27,7 @@ export const dividedSms: SlowdownPredictor = {
   slowdown(one, others) {
     const used = ({ features, share }: typeof one): number => Math.min(features.smUtil, share);
     const demand = others.reduce((total, other) => total + used(other), used(one));
-    const bandwidth = others.reduce((total, { features }) => total + features.dramUtil, 0);
+    const bandwidth = others.reduce((total, { features }) => total + (features.dramUtil ?? 0), 0);
     return Math.max(1, one.features.smUtil / one.share) * Math.max(1, demand) * (1 + 0.2 * bandwidth);
   },
 };

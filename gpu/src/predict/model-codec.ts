@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { childBits, type Forest } from './forest.js';
-import { faashareFeatureNames } from './slowdown-predictor.js';
+import { faashareFeatureNames, noFeatures, type TypicalFeatures } from './slowdown-predictor.js';
 import type { SlowdownModel } from './slowdown-model.js';
 import type { SmoothRegression } from './smooth-regression.js';
 
@@ -24,6 +24,8 @@ interface Body {
   sampleCount: number;
   seed: number;
   features: readonly string[];
+  /** Absent in stored models of earlier versions, which counted an absent figure as 0. */
+  typical?: TypicalFeatures;
   forest: Record<'roots' | 'nodes' | 'value' | 'importances', string> & { depth: number };
   smooth: Record<'means' | 'factors' | 'slopes' | 'centres' | 'norms' | 'heights', string> & {
     mean: number;
@@ -41,6 +43,7 @@ export function encodeModel(model: SlowdownModel): string {
     sampleCount: model.sampleCount,
     seed: model.seed,
     features: faashareFeatureNames,
+    typical: model.typical,
     forest: {
       depth: forest.depth,
       roots: base64(forest.roots),
@@ -76,9 +79,12 @@ export function decodeModel(text: string): SlowdownModel {
   if (body.features.join() !== faashareFeatureNames.join()) {
     throw new ModelFormatError(`its features are ${body.features.join(', ')}`);
   }
-  const { gpuType, mode, version, sampleCount, seed } = body;
+  const { gpuType, mode, version, sampleCount, seed, typical = noFeatures } = body;
+  if (![typical.dramUtil, typical.l2Util].every((one) => one >= 0 && Number.isFinite(one))) {
+    throw new ModelFormatError('its typical features are no parts of a GPU');
+  }
   const regression = { forest: forestOf(body.forest), smooth: smoothOf(body.smooth) };
-  return { gpuType, mode, version, sampleCount, seed, regression };
+  return { gpuType, mode, version, sampleCount, seed, typical, regression };
 }
 
 function forestOf({ depth, ...arrays }: Body['forest']): Forest {

@@ -10,6 +10,7 @@ test.each([
   [{ slowdown: 1e6 }, 'a slowdown of 1000000 is not from 0.5 to 1000'],
   [{ one: { ...sample.one, share: 0 } }, 'a share of 0 is not above 0 and at most 1'],
   [{ one: { ...sample.one, features: { ...sample.one.features, l2Util: 12 } } }, 'l2Util of 12 is not from 0 to 1'],
+  [{ one: { share: 1, features: { dramUtil: 0.5 } as never } }, 'smUtil is missing'],
   [
     { others: [{ ...sample.one, features: { ...sample.one.features, smUtil: NaN } }] },
     'smUtil of NaN is not from 0 to 1',
@@ -19,6 +20,10 @@ test.each([
   const reservoir = new SampleReservoir(4, seededRandom(1));
   expect(reservoir.add({ ...sample, ...fault })).toBe(reason);
   expect(reservoir.state()).toEqual({ seen: 0, samples: [] });
+});
+
+test('figures other than the fill may be absent', () => {
+  expect(sampleFault({ one: { features: { smUtil: 0.5 }, share: 1 }, others: [], slowdown: 1 })).toBeUndefined();
 });
 
 test('keeps a random choice of all that it was offered, of its capacity', () => {

@@ -26,6 +26,7 @@ export function sampleFault({ one, others, slowdown }: SlowdownSample): string |
   if (others.length > mostOthers) return `${others.length} neighbours are more than ${mostOthers}`;
   for (const { features, share } of [one, ...others]) {
     if (!(share > 0 && share <= 1)) return `a share of ${share} is not above 0 and at most 1`;
+    if (!('smUtil' in features)) return 'smUtil is missing';
     for (const [name, value] of Object.entries(features)) {
       if (!(value >= 0 && value <= mostUtil)) return `${name} of ${value} is not from 0 to 1`;
     }

@@ -1,9 +1,10 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { capacityModel } from './capacity-model.js';
 import { decodeModel, encodeModel, ModelFormatError } from './model-codec.js';
 import type { SlowdownSample } from './samples.js';
 import { leastSamples, modelPredictor, PredictorTable, trainModel, type SlowdownModel } from './slowdown-model.js';
-import type { SlowdownPredictor } from './slowdown-predictor.js';
+import type { CoLocated, SlowdownPredictor, WorkloadFeatures } from './slowdown-predictor.js';
 import { inventedSamples } from './test-samples.js';
 
 const key = { gpuType: 'a100-40', mode: 'mps' } as const;
@@ -45,6 +46,53 @@ describe('a trained model', () => {
     const light = { features: { smUtil: 0.01, dramUtil: 0.01, l2Util: 0.01 }, share: 1 };
     const faster = training.map((sample) => ({ ...sample, slowdown: 0.9 }));
     expect(modelPredictor(train(faster)).slowdown(light, [])).toBe(1);
+  });
+});
+
+describe('figures that nothing told', () => {
+  type Figure = 'dramUtil' | 'l2Util';
+  const less = ({ features, share }: CoLocated, figures: readonly Figure[]): CoLocated => ({
+    features: Object.fromEntries(
+      Object.entries(features).filter(([name]) => !figures.includes(name as Figure)),
+    ) as unknown as WorkloadFeatures,
+    share,
+  });
+  const lacking = (samples: readonly SlowdownSample[], ...figures: Figure[]): SlowdownSample[] =>
+    samples.map(({ one, others, slowdown }) => ({
+      ...{ one: less(one, figures), others: others.map((other) => less(other, figures)), slowdown },
+    }));
+
+  test('of all samples make no difference, and a model is learned of the rest', () => {
+    const blind = modelPredictor(train(lacking(training, 'dramUtil', 'l2Util')));
+    for (const { one, others } of unseen.slice(0, 20)) {
+      const without = others.map((other) => less(other, ['dramUtil', 'l2Util']));
+      const slowdown = blind.slowdown(less(one, ['dramUtil', 'l2Util']), without);
+      expect(slowdown).toBeGreaterThanOrEqual(1);
+      expect(slowdown).toBeLessThan(1000);
+    }
+    expect(meanError(blind)).toBeLessThan(meanError(capacityModel));
+  });
+
+  test('of some samples are the mean of the others, not 0', () => {
+    const half = training.map((sample, at) => (at % 2 === 0 ? sample : lacking([sample], 'l2Util')[0]!));
+    const model = train(half);
+    const told = half.flatMap(({ one, others }) => [one, ...others]).flatMap(({ features }) => features.l2Util ?? []);
+    expect(model.typical.l2Util).toBeCloseTo(told.reduce((sum, one) => sum + one, 0) / told.length, 12);
+    const { one, others } = unseen[0]!;
+    const typical = { ...one, features: { ...one.features, l2Util: model.typical.l2Util } };
+    const predictor = modelPredictor(model);
+    expect(predictor.slowdown(less(one, ['l2Util']), others)).toBe(predictor.slowdown(typical, others));
+    expect(meanError(predictor)).toBeLessThan(0.5 * meanError(capacityModel));
+  });
+
+  test('are worth nothing to a model from before, which was learned with 0 for them', () => {
+    const [, line = ''] = encodeModel(trained).split('\n');
+    const { typical, ...body } = JSON.parse(line) as { typical: object };
+    expect(typical).toEqual(trained.typical);
+    const before = JSON.stringify(body);
+    const sha256 = createHash('sha256').update(before).digest('hex');
+    const header = JSON.stringify({ format: 'gpuwhisk slowdown model', formatVersion: 1, sha256 });
+    expect(decodeModel(`${header}\n${before}\n`)).toEqual({ ...trained, typical: { dramUtil: 0, l2Util: 0 } });
   });
 });
 

@@ -1,7 +1,7 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { capacityModel, capacitySlowdown } from './capacity-model.js';
 import { sampleFault, type SlowdownSample } from './samples.js';
-import { faashareFeatures, type SlowdownPredictor } from './slowdown-predictor.js';
+import { faashareFeatures, noFeatures, type SlowdownPredictor, type TypicalFeatures } from './slowdown-predictor.js';
 import { fitSlowdowns, predictSlowdown, type SlowdownRegression } from './slowdown-regression.js';
 
 /** What a model holds for: what was learned on one GPU type in one mode says nothing of another. */
@@ -21,6 +21,8 @@ export interface SlowdownModel extends ModelKey {
   /** Runs that it was learned from. */
   sampleCount: number;
   seed: number;
+  /** Mean figures of the workloads in its samples. A mean replaces a figure that a workload lacks. */
+  typical: TypicalFeatures;
   /** Of the slowdown over the capacity model's, on FaaShare's seven features. */
   regression: SlowdownRegression;
 }
@@ -44,17 +46,29 @@ export function trainModel(
   if (good.length < leastSamples) {
     throw new RangeError(`A model takes ${leastSamples} runs, and there are ${good.length}.`);
   }
-  const rows = good.map(({ one, others }) => faashareFeatures(one, others));
+  const typical = typicalOf(good);
+  const rows = good.map(({ one, others }) => faashareFeatures(one, others, typical));
   const misses = good.map(({ one, slowdown }, i) => slowdown / capacitySlowdown(one, rows[i]!));
   const { gpuType, mode } = key;
-  return { gpuType, mode, version, sampleCount: good.length, seed, regression: fitSlowdowns(rows, misses, seed) };
+  const regression = fitSlowdowns(rows, misses, seed);
+  return { gpuType, mode, version, sampleCount: good.length, seed, typical, regression };
+}
+
+/** Means over the workloads that have the figure; 0 if no workload has it, so that its columns are constant. */
+function typicalOf(samples: readonly SlowdownSample[]): TypicalFeatures {
+  const workloads = samples.flatMap(({ one, others }) => [one, ...others]);
+  const meanOf = (name: keyof TypicalFeatures): number => {
+    const told = workloads.flatMap(({ features }) => features[name] ?? []);
+    return told.length === 0 ? noFeatures[name] : told.reduce((sum, value) => sum + value, 0) / told.length;
+  };
+  return { dramUtil: meanOf('dramUtil'), l2Util: meanOf('l2Util') };
 }
 
 /** Predictions of a model. */
-export function modelPredictor({ regression }: SlowdownModel): SlowdownPredictor {
+export function modelPredictor({ regression, typical }: SlowdownModel): SlowdownPredictor {
   return {
     slowdown(one, others) {
-      const row = faashareFeatures(one, others);
+      const row = faashareFeatures(one, others, typical);
       const predicted = capacitySlowdown(one, row) * predictSlowdown(regression, row);
       return predicted > 1 ? Math.min(predicted, mostSlowdown) : 1;
     },

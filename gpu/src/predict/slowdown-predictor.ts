@@ -1,12 +1,21 @@
 /** How much of a GPU a workload uses when it runs alone at a share of 100 %, fractions (FaaShare, table II). */
 export interface WorkloadFeatures {
-  /** Streaming multiprocessors. */
+  /** Streaming multiprocessors that it fills; never a driver's utilisation, which counts time. */
   smUtil: number;
-  /** Memory bandwidth. */
-  dramUtil: number;
+  /** Memory bandwidth; absent, as the next one: neither the chip nor the owner told it. */
+  dramUtil?: number;
   /** Second-level cache. */
+  l2Util?: number;
+}
+
+/** Values that replace figures which a workload lacks. */
+export interface TypicalFeatures {
+  dramUtil: number;
   l2Util: number;
 }
+
+/** Values of the capacity model: an absent figure adds no contention. */
+export const noFeatures: TypicalFeatures = { dramUtil: 0, l2Util: 0 };
 
 /** A workload beside others on one GPU. */
 export interface CoLocated {
@@ -37,18 +46,23 @@ export const faashareFeatureNames = [
 
 /**
  * The seven inputs of FaaShare's predictor (table II), in the order of `faashareFeatureNames`. What a neighbour adds
- * is its use of the whole GPU scaled down where its share cannot hold it: v·min(1, share / smUtil).
+ * is its use of the whole GPU scaled down where its share cannot hold it: v·min(1, share / smUtil). A figure that a
+ * workload lacks is taken from `typical`, which a learned model fills with the means of its samples.
  */
-export function faashareFeatures(one: CoLocated, others: readonly CoLocated[]): Float64Array {
+export function faashareFeatures(
+  one: CoLocated,
+  others: readonly CoLocated[],
+  typical: TypicalFeatures = noFeatures,
+): Float64Array {
   const row = new Float64Array(faashareFeatureNames.length);
   row[0] = one.features.smUtil;
-  row[1] = one.features.dramUtil;
-  row[2] = one.features.l2Util;
+  row[1] = one.features.dramUtil ?? typical.dramUtil;
+  row[2] = one.features.l2Util ?? typical.l2Util;
   for (const { features, share } of others) {
     const part = features.smUtil > share ? share / features.smUtil : 1;
     row[3]! += features.smUtil * part;
-    row[4]! += features.dramUtil * part;
-    row[5]! += features.l2Util * part;
+    row[4]! += (features.dramUtil ?? typical.dramUtil) * part;
+    row[5]! += (features.l2Util ?? typical.l2Util) * part;
   }
   row[6] = one.share;
   return row;

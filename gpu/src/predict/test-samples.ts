@@ -13,10 +13,10 @@ export function inventedSamples(count: number, seed: number): SlowdownSample[] {
   return Array.from({ length: count }, () => {
     const one = workload(random);
     const others = Array.from({ length: 1 + Math.floor(randomFraction(random) * 3) }, () => workload(random));
-    const dram = others.reduce((sum, { features, share }) => sum + features.dramUtil * share, 0);
-    const l2 = others.reduce((sum, { features, share }) => sum + features.l2Util * share, 0);
+    const dram = others.reduce((sum, { features, share }) => sum + features.dramUtil! * share, 0);
+    const l2 = others.reduce((sum, { features, share }) => sum + features.l2Util! * share, 0);
     const alone = Math.max(1, one.features.smUtil / one.share);
-    const contended = 1 + 0.4 * one.features.dramUtil * dram + 0.2 * one.features.l2Util * l2 * l2;
+    const contended = 1 + 0.4 * one.features.dramUtil! * dram + 0.2 * one.features.l2Util! * l2 * l2;
     return { one, others, slowdown: alone * contended * (0.98 + 0.04 * randomFraction(random)) };
   });
 }

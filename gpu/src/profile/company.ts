@@ -38,7 +38,11 @@ export function averageCompany({ beside }: Pick<ObservedRun, 'beside'>, unseen: 
     // One entry may be of several at once.
     const count = Math.ceil(part);
     const use = (smUtil > share ? share / smUtil : 1) * (part / count);
-    const features = { smUtil: smUtil * use, dramUtil: dramUtil * use, l2Util: l2Util * use };
+    const features = {
+      smUtil: smUtil * use,
+      ...(dramUtil !== undefined && { dramUtil: dramUtil * use }),
+      ...(l2Util !== undefined && { l2Util: l2Util * use }),
+    };
     return Array.from({ length: count }, () => ({ features, share: 1 }));
   });
 }

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { FunctionProfiles } from './function-profiles.js';
-import type { FunctionProfile, ProfiledRun } from './function-profiles.js';
+import type { FunctionProfile, ProfiledRun, SeenAlone } from './function-profiles.js';
 import { ProfileFormatError, readProfile } from './profile-codec.js';
 
 const gpu = { type: 'a100-40', mode: 'mps' } as const;
@@ -81,16 +81,108 @@ describe('a new version', () => {
   });
 });
 
-test('of what processes were seen to take the most counts, within what there is', () => {
-  profiles.seen('/guest/a', gpu, { smUtil: 0.5, dramUtil: 0, l2Util: 0 });
-  profiles.seen('/guest/a', gpu, { smUtil: 0.3, dramUtil: 0.2, l2Util: NaN });
-  profiles.seen('/guest/a', gpu, { smUtil: 1.2, dramUtil: 0.1, l2Util: 0 });
-  const seen = changes.length;
-  profiles.seen('/guest/a', gpu, { smUtil: 0.9, dramUtil: 0.2, l2Util: 0 });
-  expect(profiles.of(task)).toEqual({ features: { smUtil: 1, dramUtil: 0.2, l2Util: 0 } });
-  expect(changes).toHaveLength(seen);
-  ran(100);
-  expect(profiles.of(task).features?.smUtil).toBe(1);
+describe('figures of a function that alone computed', () => {
+  const activity = (part: number): SeenAlone => ({ fill: { part, source: 'gpm' } });
+
+  test('is taken at its most, within what there is', () => {
+    profiles.seen('/guest/a', gpu, activity(0.5));
+    profiles.seen('/guest/a', gpu, { ...activity(0.3), dramUtil: 0.2 });
+    profiles.seen('/guest/a', gpu, { dramUtil: 1.2 });
+    const seen = changes.length;
+    profiles.seen('/guest/a', gpu, { ...activity(0.4), dramUtil: NaN });
+    expect(profiles.of(task)).toEqual({ featureRecord: { smUtil: 0.5, dramUtil: 1 } });
+    expect(changes).toHaveLength(seen);
+    ran(100);
+    expect(profiles.of(task).featureRecord?.smUtil).toBe(0.5);
+  });
+
+  test('is absent where nothing told it', () => {
+    profiles.seen('/guest/a', gpu, {});
+    expect([profiles.of(task), profiles.all()]).toEqual([{}, []]);
+    profiles.seen('/guest/a', gpu, { dramUtil: 0.3 });
+    expect(profiles.of(task)).toEqual({ featureRecord: { dramUtil: 0.3 } });
+  });
+});
+
+describe('what a function fills', () => {
+  const known = (): unknown => profiles.all().map(({ features, fillSource }) => [features?.smUtil, fillSource])[0];
+  const runsAt = (shareClass: number, tookMs: number, count = 3, more: Partial<ProfiledRun> = {}): void => {
+    for (let one = 0; one < count; one += 1) ran(tookMs, { shareClass, ...more });
+  };
+  const launchesAt = (share: number, value: number, count = 3, on: ProfiledRun['gpu'] = gpu): void => {
+    for (let one = 0; one < count; one += 1) profiles.launched('/guest/a', on, 1, { share, value });
+  };
+  beforeEach(() => void profiles.of(task));
+
+  test('is learned of runs alone at several classes, three at each at least', () => {
+    runsAt(100, 100);
+    runsAt(10, 101, 2);
+    expect(known()).toEqual([undefined, undefined]);
+    runsAt(10, 101, 1);
+    expect(known()).toEqual([0.1, 'runs']);
+  });
+
+  test('is not learned of runs that were not alone, not warm, not held to a share, or of short ones', () => {
+    runsAt(100, 100);
+    runsAt(10, 101, 3, { isAlone: false });
+    runsAt(10, 101, 3, { isWarm: false });
+    ran(100);
+    expect(known()).toEqual([undefined, undefined]);
+    profiles.forget('/guest/a');
+    for (const mode of ['timeslice', 'exclusive', 'mig'] as const) {
+      runsAt(100, 100, 3, { gpu: { ...gpu, mode } });
+      runsAt(10, 100, 3, { gpu: { ...gpu, mode } });
+      expect(known()).toEqual([undefined, undefined]);
+    }
+    profiles.forget('/guest/a');
+    runsAt(100, 3);
+    runsAt(10, 3);
+    expect(known()).toEqual([undefined, undefined]);
+  });
+
+  test('is learned of launches at several classes, three looks at each at least', () => {
+    launchesAt(100, 800);
+    launchesAt(10, 400, 2);
+    expect(known()).toEqual([undefined, undefined]);
+    launchesAt(10, 400, 1);
+    expect(known()).toEqual([0.2, 'launches']);
+    launchesAt(10, 0);
+    launchesAt(10, NaN);
+    expect(known()).toEqual([0.2, 'launches']);
+  });
+
+  test('is of the more trusted source, whichever comes first, and that is kept with it', () => {
+    profiles.seen('/guest/a', gpu, { fill: { part: 0.4, source: 'gpm' } });
+    expect(known()).toEqual([0.4, 'gpm']);
+    launchesAt(100, 800);
+    launchesAt(10, 400);
+    expect(known()).toEqual([0.2, 'launches']);
+    runsAt(100, 100);
+    runsAt(30, 100);
+    expect(known()).toEqual([0.3, 'runs']);
+    const whole = [100, 70, 50, 30, 20].map((share) => ({ share, value: 1 }));
+    profiles.sampled(task, gpu, [...whole, { share: 10, value: 2 }]);
+    expect(known()).toEqual([0.2, 'sample']);
+    runsAt(10, 100);
+    launchesAt(10, 800, 16);
+    profiles.seen('/guest/a', gpu, { fill: { part: 0.9, source: 'gpm' } });
+    expect(known()).toEqual([0.2, 'sample']);
+  });
+
+  test('is of one version', () => {
+    runsAt(100, 100);
+    runsAt(10, 100);
+    const second = { ...task, version: '0.0.2', arrivedAt: 20 };
+    profiles.of(second);
+    profiles.sampled(
+      task,
+      gpu,
+      [100, 10].map((share) => ({ share, value: 1 })),
+    );
+    expect(profiles.of(second)).toEqual({});
+    runsAt(100, 100, 3, { task: second });
+    expect(known()).toEqual([undefined, undefined]);
+  });
 });
 
 describe('what is kept', () => {
@@ -98,14 +190,32 @@ describe('what is kept', () => {
 
   test('is the same in the next life', () => {
     profiles.of(task);
-    profiles.seen('/guest/a', gpu, { smUtil: 0.5, dramUtil: 0, l2Util: 0 });
-    ran(100);
+    profiles.seen('/guest/a', gpu, { fill: { part: 0.5, source: 'gpm' }, dramUtil: 0.1 });
+    for (let one = 0; one < 3; one += 1) ran(100, { shareClass: 100 });
+    profiles.launched('/guest/a', gpu, 1, { share: 100, value: 800 });
     profiles.compared(task, gpu, { predicted: 1.2, measured: 1.4 });
     const next = new FunctionProfiles();
     for (const one of stored()) next.restore(one);
-    expect(next.of(task)).toEqual({ soloMs: 100, features: { smUtil: 0.5, dramUtil: 0, l2Util: 0 } });
+    expect(next.of(task)).toEqual({ soloMs: 100, featureRecord: { smUtil: 0.5, dramUtil: 0.1 } });
     expect(next.aloneMs(task, gpu)).toBe(100);
+    expect(next.all()).toEqual(profiles.all());
     expect(next.all()[0]?.batches[0]?.beside).toEqual([{ predicted: 1.2, measured: 1.4 }]);
+  });
+
+  test('of earlier versions loses the utilisation that stood for a fill, and zeros for what was not told', () => {
+    const earlier = (features: object): FunctionProfile => readProfile({ ...key, version: '1', batches: [], features });
+    expect(earlier({ smUtil: 0.9, dramUtil: 0.2, l2Util: 0 })).toEqual({
+      ...{ ...key, version: '1', batches: [], features: { dramUtil: 0.2 } },
+    });
+    expect(earlier({ smUtil: 0.9, dramUtil: 0, l2Util: 0 })).toEqual({ ...key, version: '1', batches: [] });
+  });
+
+  test('of later versions keeps figures with names that are not known here', () => {
+    const stored = { ...key, version: '1', batches: [], features: { smUtil: 0.2, layers: 50 }, fillSource: 'runs' };
+    expect(readProfile(stored)).toEqual(stored);
+    expect(readProfile({ ...stored, fillSource: 'oracle' })).toEqual({
+      ...{ ...key, version: '1', batches: [], features: { layers: 50 } },
+    });
   });
 
   test('can be forgotten', () => {
@@ -132,6 +242,12 @@ describe('what is kept', () => {
       batches: [{ batch: 1, soloMs: [], isAlone: true, startMs: [], beside: [{ predicted: 1 }] }],
     },
     { ...key, version: '1', batches: [], features: { smUtil: 2, dramUtil: 0, l2Util: 0 } },
+    { ...key, version: '1', batches: [], features: { layers: null } },
+    {
+      ...key,
+      version: '1',
+      batches: [{ batch: 1, soloMs: [], isAlone: true, startMs: [], timesAlone: [{ share: 100, values: [] }] }],
+    },
   ])('as %j is refused', (bad) => {
     expect(() => readProfile(bad)).toThrow(ProfileFormatError);
   });

@@ -1,8 +1,11 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { Task } from '../view/view.js';
-import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
+import type { FeatureRecord } from '../view/feature-record.js';
+import { fillOfTimes } from './fill.js';
+import type { AtShare, Fill, FillSource } from './fill.js';
 import { keep, median } from './kept-runs.js';
 import { mergedProfile } from './merge-profiles.js';
+import { fillByLaunches, fillByRuns, keepAt, takeFigure, takeFill } from './profile-fill.js';
 
 /** What was seen of a function with one size of batch. Times in ms. */
 export interface BatchProfile {
@@ -15,6 +18,16 @@ export interface BatchProfile {
   startMs: number[];
   /** The last warm runs beside others who were there all the time. */
   beside?: ComparedRun[];
+  /** Times of the last warm runs alone in processes that were held to a share, ms. */
+  timesAlone?: FiguresAtShare[];
+  /** Blocks launched alone in 5 ms by such processes, on a device that was busy all the time. */
+  launchRates?: FiguresAtShare[];
+}
+
+/** The last figures at one share of the SMs, percent. */
+export interface FiguresAtShare {
+  share: number;
+  values: number[];
 }
 
 /** How many times the time alone a run took, as it was predicted and as it was measured. */
@@ -31,8 +44,10 @@ export interface FunctionProfile {
   /** That it was seen in; another one begins anew. Empty: only its processes were seen. */
   version: string;
   batches: BatchProfile[];
-  /** What its processes were seen to take of the whole GPU, at most. */
-  features?: WorkloadFeatures;
+  /** Measured figures: `smUtil`, its fill, and `dramUtil`, the greatest memory activity seen. */
+  features?: FeatureRecord;
+  /** Source of `features.smUtil`; absent if `smUtil` is. */
+  fillSource?: FillSource;
 }
 
 /** A function, or what is learned of it, on a kind of GPU. */
@@ -48,10 +63,19 @@ export interface ProfiledRun {
   isWarm: boolean;
   /** Whether nobody was beside it. */
   isAlone: boolean;
+  /** Class of its process, percent of the SMs; absent if the run was held to less than its class. */
+  shareClass?: number;
+}
+
+/** Figures of a function on a device on which no other process computed. */
+export interface SeenAlone {
+  fill?: Fill;
+  /** Part of the memory bandwidth. */
+  dramUtil?: number;
 }
 
 /** What a task is told of its function. */
-export type KnownOfTask = Pick<Task, 'soloMs' | 'startMs' | 'features'>;
+export type KnownOfTask = Pick<Task, 'soloMs' | 'startMs' | 'featureRecord'>;
 
 /** Sizes of batches that are told apart. */
 const maxBatches = 32;
@@ -93,7 +117,7 @@ export class FunctionProfiles {
     const profiles = this.byFunction.get(name);
     if (profiles === undefined) return {};
     let best: BatchProfile | undefined;
-    let features: WorkloadFeatures | undefined;
+    let features: FeatureRecord | undefined;
     for (const profile of profiles.values()) {
       features ??= profile.features;
       const one = profile.version === version ? profile.batches.find((own) => own.batch === batch) : undefined;
@@ -105,7 +129,7 @@ export class FunctionProfiles {
     return {
       ...(soloMs !== undefined && { soloMs }),
       ...(startMs !== undefined && { startMs }),
-      ...(features !== undefined && { features }),
+      ...(features !== undefined && { featureRecord: features }),
     };
   }
 
@@ -117,7 +141,7 @@ export class FunctionProfiles {
   }
 
   /** Learns from a run. Gives why nothing is learned from it, or undefined. */
-  ran({ task, gpu, tookMs, slowdown, isWarm, isAlone }: ProfiledRun): string | undefined {
+  ran({ task, gpu, tookMs, slowdown, isWarm, isAlone, shareClass }: ProfiledRun): string | undefined {
     if (!(tookMs > 0 && tookMs <= maxMs)) return `a time of ${tookMs} ms`;
     if (!(slowdown > 0 && Number.isFinite(slowdown))) return `a slowdown of ${slowdown}`;
     const known = this.versions.get(task.function);
@@ -128,6 +152,10 @@ export class FunctionProfiles {
       // What was measured alone is better than what was worked out.
       if (isAlone && !one.isAlone) Object.assign(one, { soloMs: [], isAlone });
       if (isAlone === one.isAlone) keep(one.soloMs, tookMs / slowdown);
+      if (isAlone && shareClass !== undefined && gpu.mode === 'mps') {
+        keepAt((one.timesAlone ??= []), shareClass, tookMs);
+        takeFill(profile, fillByRuns(profile));
+      }
     } else {
       // What a cold run takes for itself is known from warm ones only.
       const soloMs = median(one.soloMs);
@@ -145,19 +173,38 @@ export class FunctionProfiles {
     this.changed(profile);
   }
 
-  /** What a function's processes were seen to take on a kind of GPU; the most of each counts. */
-  seen(name: string, gpu: ProfiledRun['gpu'], seen: WorkloadFeatures): void {
-    const before = this.byFunction.get(name)?.get(kindOf(gpu))?.features;
-    const features = {
-      smUtil: most(before?.smUtil, seen.smUtil),
-      dramUtil: most(before?.dramUtil, seen.dramUtil),
-      l2Util: most(before?.l2Util, seen.l2Util),
-    };
-    const { smUtil, dramUtil, l2Util } = features;
-    if (before?.smUtil === smUtil && before.dramUtil === dramUtil && before.l2Util === l2Util) return;
+  /** Takes figures of a look at which only this function computed; the greatest memory bandwidth counts. */
+  seen(name: string, gpu: ProfiledRun['gpu'], { fill, dramUtil }: SeenAlone): void {
+    const before = this.byFunction.get(name)?.get(kindOf(gpu));
+    const traffic = most(before?.features?.dramUtil, dramUtil);
+    if (fill === undefined && traffic === before?.features?.dramUtil) return;
     const profile = this.profileOf(name, gpu, this.versions.get(name)?.version ?? '');
-    profile.features = features;
+    const isNew = [takeFill(profile, fill), takeFigure(profile, 'dramUtil', traffic)].includes(true);
+    if (isNew) this.changed(profile);
+  }
+
+  /** Takes the blocks that a function launched alone in 5 ms at `share` percent, on a device that was busy all the time. */
+  launched(name: string, gpu: ProfiledRun['gpu'], batch: number, { share, value }: AtShare): void {
+    const version = this.versions.get(name)?.version;
+    if (version === undefined || gpu.mode !== 'mps' || !(value > 0 && Number.isFinite(value))) return;
+    const profile = this.profileOf(name, gpu, version);
+    keepAt((batchOf(profile, batch).launchRates ??= []), share, value);
+    takeFill(profile, fillByLaunches(profile));
     this.changed(profile);
+  }
+
+  /** Takes the times of a function's sample alone at share classes, relative to the time at 100 %. */
+  sampled(
+    { function: name, version }: Pick<Task, 'function' | 'version'>,
+    gpu: ProfiledRun['gpu'],
+    times: AtShare[],
+  ): void {
+    const known = this.versions.get(name)?.version ?? version;
+    if (known !== version || gpu.mode !== 'mps') return;
+    const fill = fillOfTimes(times, 'sample');
+    if (fill === undefined) return;
+    const profile = this.profileOf(name, gpu, version);
+    if (takeFill(profile, fill)) this.changed(profile);
   }
 
   /** All that is known, what was changed last at the end of its function's. */
@@ -233,8 +280,12 @@ export class FunctionProfiles {
     const known = this.byFunction.get(name)?.get(kindOf({ type: gpuType, mode }));
     if (known?.version === version) return known;
     // Its processes were seen before a request was.
-    const features = known?.version === '' ? known.features : undefined;
-    const fresh = { function: name, gpuType, mode, version, batches: [], ...(features !== undefined && { features }) };
+    const { features, fillSource } = known?.version === '' ? known : {};
+    const fresh = {
+      ...{ function: name, gpuType, mode, version, batches: [] },
+      ...(features !== undefined && { features }),
+      ...(fillSource !== undefined && { fillSource }),
+    };
     this.insert(fresh);
     return fresh;
   }
@@ -290,8 +341,10 @@ function batchOf(profile: FunctionProfile, batch: number): BatchProfile {
   return fresh;
 }
 
-/** A figure that cannot be is none. */
-const most = (before = 0, now: number): number => (now > before ? Math.min(1, now) : before);
+/** The greater figure, at most 1; NaN and negative figures are ignored. */
+function most(before: number | undefined, now: number | undefined): number | undefined {
+  return now !== undefined && now > (before ?? 0) ? Math.min(1, now) : before;
+}
 
 function bounded<Value>(map: Map<string, Value>, key: string, value: Value, size: number): void {
   map.set(key, value);

@@ -7,7 +7,7 @@ const batch = (size: number, soloMs: number[], isAlone = true, startMs: number[]
 });
 const profile = (version: string, batches: BatchProfile[], smUtil?: number): FunctionProfile => ({
   ...{ function: '/guest/a', gpuType: 'a100-40', mode: 'mps', version, batches },
-  ...(smUtil !== undefined && { features: { smUtil, dramUtil: 0, l2Util: 0 } }),
+  ...(smUtil !== undefined && { features: { smUtil }, fillSource: 'gpm' }),
 });
 
 test('runs of both lives count, the last 16, and each size of batch that either has seen', () => {
@@ -36,4 +36,15 @@ test('an earlier version is forgotten, unless only processes were seen since', (
   const earlier = profile('1', [batch(1, [10])], 0.5);
   expect(mergedProfile(earlier, profile('2', [batch(1, [30])]))).toEqual(profile('2', [batch(1, [30])]));
   expect(mergedProfile(earlier, profile('', [], 0.6))).toEqual(profile('1', [batch(1, [10])], 0.6));
+});
+
+test('the fill of the more trusted source stands, whichever life it is of, and figures at shares are kept of both', () => {
+  const alone = (values: number[]): BatchProfile => ({ ...batch(1, [10]), timesAlone: [{ share: 100, values }] });
+  const activity = { ...profile('1', [alone([1])], 0.9), features: { smUtil: 0.9, dramUtil: 0.4 } };
+  const runs = { ...profile('1', [alone([2])]), features: { smUtil: 0.2 }, fillSource: 'runs' as const };
+  for (const [earlier, since, values] of [[activity, runs, [1, 2]] as const, [runs, activity, [2, 1]] as const]) {
+    const merged = mergedProfile(earlier, since);
+    expect([merged.features, merged.fillSource]).toEqual([{ smUtil: 0.2, dramUtil: 0.4 }, 'runs']);
+    expect(merged.batches[0]?.timesAlone).toEqual([{ share: 100, values }]);
+  }
 });

@@ -1,12 +1,12 @@
-import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
-import type { BatchProfile, FunctionProfile } from './function-profiles.js';
+import { betterFill } from './fill.js';
+import type { BatchProfile, FiguresAtShare, FunctionProfile } from './function-profiles.js';
 import { keptOfBoth } from './kept-runs.js';
+import { fillOf } from './profile-fill.js';
 
 /** What an earlier life knew of a function, with what has been learned since: of another version that alone counts. */
 export function mergedProfile(earlier: FunctionProfile, since: FunctionProfile): FunctionProfile {
   if (since.version !== '' && since.version !== earlier.version) return since;
-  const features = mostOf(earlier.features, since.features);
-  const use = features && { features };
+  const use = mergedFeatures(earlier, since);
   // Only its processes were seen since.
   if (since.version === '') return { ...earlier, ...use };
   const only = earlier.batches.filter(({ batch }) => !since.batches.some((one) => one.batch === batch));
@@ -19,17 +19,38 @@ export function mergedProfile(earlier: FunctionProfile, since: FunctionProfile):
 
 function mergedBatch(earlier: BatchProfile, since: BatchProfile): BatchProfile {
   const beside = keptOfBoth(earlier.beside ?? [], since.beside ?? []);
-  const both = { startMs: keptOfBoth(earlier.startMs, since.startMs), ...(beside.length > 0 && { beside }) };
+  const timesAlone = mergedFigures(earlier.timesAlone, since.timesAlone);
+  const launchRates = mergedFigures(earlier.launchRates, since.launchRates);
+  const both = {
+    startMs: keptOfBoth(earlier.startMs, since.startMs),
+    ...(beside.length > 0 && { beside }),
+    ...(timesAlone.length > 0 && { timesAlone }),
+    ...(launchRates.length > 0 && { launchRates }),
+  };
   // What was measured alone is better than what was worked out.
   if (earlier.isAlone !== since.isAlone) return { ...(earlier.isAlone ? earlier : since), ...both };
   return { ...since, soloMs: keptOfBoth(earlier.soloMs, since.soloMs), ...both };
 }
 
-function mostOf(one: WorkloadFeatures | undefined, other: WorkloadFeatures | undefined): WorkloadFeatures | undefined {
-  if (one === undefined || other === undefined) return one ?? other;
+function mergedFigures(earlier: FiguresAtShare[] = [], since: FiguresAtShare[] = []): FiguresAtShare[] {
+  const shares = new Set([...earlier, ...since].map(({ share }) => share));
+  const at = (figures: FiguresAtShare[], share: number): number[] =>
+    figures.find((one) => one.share === share)?.values ?? [];
+  return Array.from(shares, (share) => ({ share, values: keptOfBoth(at(earlier, share), at(since, share)) }));
+}
+
+/** The better fill of both profiles, and the greater one of each other figure. */
+function mergedFeatures(
+  earlier: FunctionProfile,
+  since: FunctionProfile,
+): Pick<FunctionProfile, 'features' | 'fillSource'> {
+  const fill = betterFill(fillOf(earlier), fillOf(since));
+  const figures = Object.entries({ ...earlier.features, ...since.features }).flatMap(([name, value]) =>
+    name === 'smUtil' ? [] : [[name, Math.max(value, earlier.features?.[name] ?? value)] as const],
+  );
+  const features = { ...Object.fromEntries(figures), ...(fill !== undefined && { smUtil: fill.part }) };
   return {
-    smUtil: Math.max(one.smUtil, other.smUtil),
-    dramUtil: Math.max(one.dramUtil, other.dramUtil),
-    l2Util: Math.max(one.l2Util, other.l2Util),
+    ...(Object.keys(features).length > 0 && { features }),
+    ...(fill !== undefined && { fillSource: fill.source }),
   };
 }

@@ -1,4 +1,6 @@
-import type { ComparedRun, FunctionProfile } from './function-profiles.js';
+import { fillSources } from './fill.js';
+import type { FeatureRecord } from '../view/feature-record.js';
+import type { BatchProfile, ComparedRun, FiguresAtShare, FunctionProfile } from './function-profiles.js';
 
 /** Thrown for what is no profile. */
 export class ProfileFormatError extends Error {
@@ -6,10 +8,24 @@ export class ProfileFormatError extends Error {
 }
 
 const isTime = (value: unknown): boolean => typeof value === 'number' && value >= 0 && Number.isFinite(value);
-const isPart = (value: unknown): boolean => typeof value === 'number' && value >= 0 && value <= 1;
+const isPart = (value: unknown): boolean => isTime(value) && (value as number) <= 1;
 const areTimes = (values: unknown): boolean => Array.isArray(values) && values.every(isTime);
 const areCompared = (runs: unknown): boolean =>
   Array.isArray(runs) && runs.every((run: ComparedRun | null) => areTimes([run?.predicted, run?.measured]));
+const areAtShares = (figures: unknown): boolean =>
+  Array.isArray(figures) &&
+  figures.every(
+    (one: FiguresAtShare | null) =>
+      isTime(one?.share) && Array.isArray(one?.values) && one.values.length > 0 && areTimes(one.values),
+  );
+const isBatch = ({ batch, soloMs, isAlone, startMs, ...figures }: BatchProfile): boolean =>
+  Number.isInteger(batch) &&
+  areTimes(soloMs) &&
+  typeof isAlone === 'boolean' &&
+  areTimes(startMs) &&
+  areCompared(figures.beside ?? []) &&
+  areAtShares(figures.timesAlone ?? []) &&
+  areAtShares(figures.launchRates ?? []);
 
 /** A stored profile: numbers that would spread are looked at. Throws ProfileFormatError. */
 export function readProfile(value: unknown): FunctionProfile {
@@ -19,16 +35,37 @@ export function readProfile(value: unknown): FunctionProfile {
     profile !== null &&
     [profile.function, profile.gpuType, profile.mode, profile.version].every((text) => typeof text === 'string') &&
     Array.isArray(profile.batches) &&
-    profile.batches.every(
-      ({ batch, soloMs, isAlone, startMs, beside = [] }) =>
-        Number.isInteger(batch) &&
-        areTimes(soloMs) &&
-        typeof isAlone === 'boolean' &&
-        areTimes(startMs) &&
-        areCompared(beside),
-    ) &&
-    (profile.features === undefined ||
-      [profile.features.smUtil, profile.features.dramUtil, profile.features.l2Util].every(isPart));
+    profile.batches.every(isBatch) &&
+    areFeatures(profile.features);
   if (!isSound) throw new ProfileFormatError('this is no profile');
-  return profile;
+  return withToldFeatures(profile);
+}
+
+/** Figures that are parts of a GPU. */
+const parts: readonly string[] = ['smUtil', 'dramUtil', 'l2Util'];
+
+function areFeatures(features: unknown): boolean {
+  if (features === undefined) return true;
+  if (typeof features !== 'object' || features === null) return false;
+  return Object.entries(features).every(([name, figure]) =>
+    parts.includes(name) ? isPart(figure) : Number.isFinite(figure),
+  );
+}
+
+/**
+ * The profile without figures that were never measured. Earlier versions stored a driver's utilisation as `smUtil`,
+ * without a source, and 0 for figures that the driver lacks.
+ */
+function withToldFeatures({ features, fillSource, ...profile }: FunctionProfile): FunctionProfile {
+  const source = fillSources.find((one) => one === fillSource);
+  const told: FeatureRecord = Object.fromEntries(
+    Object.entries(features ?? {}).filter(([name, figure]) =>
+      name === 'smUtil' ? source !== undefined && figure > 0 : figure > 0 || !parts.includes(name),
+    ),
+  );
+  return {
+    ...profile,
+    ...(Object.keys(told).length > 0 && { features: told }),
+    ...(told.smUtil !== undefined && source !== undefined && { fillSource: source }),
+  };
 }

@@ -104,6 +104,8 @@ test('what was there for part of the time counts for that part, of what its shar
   expect(averageCompany({ beside: [one] }, unseen)).toEqual([
     { features: { smUtil: 0.2, dramUtil: 0.1, l2Util: 0.05 }, share: 1 },
   ]);
+  const bare = { ...one, task: { ...task('b'), features: { smUtil: 0.8 } } };
+  expect(averageCompany({ beside: [bare] }, unseen)).toEqual([{ features: { smUtil: 0.2 }, share: 1 }]);
   const others = averageCompany({ beside: [{ task: task('c'), share: 1, part: 1.5 }] }, unseen);
   expect(others.map(({ features: { smUtil } }) => smUtil)).toEqual([0.75, 0.75]);
 });

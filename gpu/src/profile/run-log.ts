@@ -1,3 +1,4 @@
+import type { ShareClass } from '@gpuwhisk/common/gpu';
 import type { GpuState, Task } from '../view/view.js';
 import type { ObservedRun } from '../view/decision.js';
 import { jobId } from '../share/quota-key.js';
@@ -14,6 +15,8 @@ export interface LoggedRun {
   startedAt: number;
   /** The same moment, monotonic ms. */
   startMs: number;
+  /** Class of its process, percent of the SMs; absent if the run was held to less than its class. */
+  shareClass?: ShareClass;
   /** It needed neither injection nor a cold start. */
   isWarm: boolean;
   /** Somebody was there of whom this log does not know. */

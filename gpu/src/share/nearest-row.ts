@@ -127,11 +127,12 @@ function matching(row: QuotaRow, costs: Float64Array, size: number): NearRow {
   return { row, matched, distance: total / size };
 }
 
+/** The features of a set, or undefined if a job has none. An absent figure counts as 0, so that two jobs without it match. */
 function flat(set: readonly (WorkloadFeatures | undefined)[]): Float64Array | undefined {
   const features = new Float64Array(set.length * dimensions);
   for (const [at, one] of set.entries()) {
     if (one === undefined) return undefined;
-    features.set([one.smUtil, one.dramUtil, one.l2Util], at * dimensions);
+    features.set([one.smUtil, one.dramUtil ?? 0, one.l2Util ?? 0], at * dimensions);
   }
   return features;
 }

@@ -65,7 +65,12 @@ export function predictedPrior(predictor: SlowdownPredictor, features: WorkloadF
     const one = { features, share: Math.exp(input[0]!) };
     // The input has what the others use at their shares; so many neighbours with the whole GPU use just that.
     const count = Math.ceil(Math.max(smUtil, dramUtil, l2Util));
-    const part = { smUtil: smUtil / count, dramUtil: dramUtil / count, l2Util: l2Util / count };
+    // A sum of 0 means that no neighbour has the figure: the predictor uses its own typical value.
+    const part = {
+      smUtil: smUtil / count,
+      ...(dramUtil > 0 && { dramUtil: dramUtil / count }),
+      ...(l2Util > 0 && { l2Util: l2Util / count }),
+    };
     const neighbours = Array.from({ length: count }, () => ({ features: part, share: 1 }));
     return Math.log(predictor.slowdown(one, neighbours));
   };

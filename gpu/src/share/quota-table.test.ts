@@ -109,6 +109,14 @@ describe('the nearest row', () => {
     expect(ask([unknown, b]).source).toBe('guardrail');
   });
 
+  test('is no farther for a figure that both lack, and is for one that only one of them has', () => {
+    const [one, other] = [0.2, 0.25].map((smUtil, at) => ({ ...job(`bare${at}`), features: { smUtil } }));
+    record([one!, one!], [50, 50], [1, 1]);
+    expect(ask([other!, other!]).source).toBe('nearest');
+    const told = { ...other!, features: { smUtil: 0.25, dramUtil: 0.9 } };
+    expect(ask([told, told]).source).toBe('guardrail');
+  });
+
   test('is the nearest by brute force, among many', () => {
     const utils = Array.from({ length: 40 }, (_, at) => [((at * 7) % 40) / 40, ((at * 13) % 40) / 40] as const);
     for (const [at, [one, other]] of utils.entries()) {

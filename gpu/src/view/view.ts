@@ -1,5 +1,6 @@
 import type { DeviceMode, GpuAnnotation, GpuIsolation } from '@gpuwhisk/common/gpu';
 import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
+import type { FeatureRecord } from './feature-record.js';
 import type { Account } from './account.js';
 import type { Market } from './action.js';
 import type { ArrivalCounts } from './arrival-counts.js';
@@ -27,6 +28,8 @@ export interface Task {
   startMs?: number;
   /** Absent: it has not been profiled. */
   features?: WorkloadFeatures;
+  /** All known figures of its function by name: measured ones, and for other names those of its annotation. */
+  featureRecord?: FeatureRecord;
   arrivedAt: number;
   /** From arrival to result; absent: best effort. */
   sloMs?: number;

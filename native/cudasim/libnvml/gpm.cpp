@@ -51,7 +51,9 @@ nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t handle, nvmlGpmSample_t sample) {
   if (handle == nullptr || sample == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   nvmlReturn_t result = ask(GWSIM_DEVICE, target_of(handle), &sample->device);
   if (result == NVML_SUCCESS) result = ask(GWSIM_STATUS, target_of(handle), &sample->status);
-  if (result == NVML_SUCCESS && !sample->device.has_gpm) result = NVML_ERROR_NOT_SUPPORTED;
+  // In MIG mode the counters are those of GPU instances, which only nvmlGpmMigSampleGet reads.
+  bool tells = sample->device.has_gpm && !sample->device.mig_enabled;
+  if (result == NVML_SUCCESS && !tells) result = NVML_ERROR_NOT_SUPPORTED;
   return result == NVML_SUCCESS && sample->status.lost ? NVML_ERROR_GPU_IS_LOST : result;
 }
 

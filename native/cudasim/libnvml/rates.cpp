@@ -1,4 +1,4 @@
-// Utilisation of processes, from what each has taken of the SMs since it was asked for last.
+// Utilisation of processes: the part of the time since the last look in which a kernel of each ran, on however few SMs.
 #include "session.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 /** What was there at a moment of the simulated device. */
 struct Snapshot {
   uint64_t at_ns = 0;
-  std::map<int32_t, double> sm_ns; // By pid.
+  std::map<int32_t, uint64_t> busy_ns; // By pid.
   std::vector<nvmlProcessUtilizationSample_t> rates; // Since the one before.
 };
 
@@ -42,13 +42,15 @@ nvmlReturn_t look(nvmlDevice_t handle, Snapshot &last) {
   do {
     result = ask(GWSIM_PROCESSES, target, &part);
     if (result != NVML_SUCCESS) return result;
-    for (uint32_t i = 0; i < part.count; i++) now.sm_ns[part.processes[i].pid] += part.processes[i].sm_ns;
+    for (uint32_t i = 0; i < part.count; i++) now.busy_ns[part.processes[i].pid] += part.processes[i].busy_ns;
     target.from += part.count;
   } while (part.count > 0 && target.from < part.total);
-  double whole = static_cast<double>(now.at_ns - last.at_ns) * device.sm_count;
-  for (const auto &[pid, sm_ns] : now.sm_ns) {
-    auto before = last.sm_ns.find(pid);
-    double percent = (sm_ns - (before == last.sm_ns.end() ? 0 : before->second)) / whole * 100;
+  double elapsed_ns = static_cast<double>(now.at_ns - last.at_ns);
+  for (const auto &[pid, busy_ns] : now.busy_ns) {
+    auto before = last.busy_ns.find(pid);
+    uint64_t busy_before = before == last.busy_ns.end() || before->second > busy_ns ? 0 : before->second;
+    // Contexts of one process may run at once.
+    double percent = std::min(100.0, static_cast<double>(busy_ns - busy_before) / elapsed_ns * 100);
     if (last.at_ns == 0 || percent < 0.5) continue; // Only those that were busy.
     now.rates.push_back({static_cast<unsigned>(pid), now.at_ns / 1000, static_cast<unsigned>(percent + 0.5), 0, 0, 0});
   }

@@ -222,7 +222,7 @@ Runs take what was learned of them, which favours policies that predict by the s
         [
           {
             ...{ function: '/alice/f', version: '0.0.1', gpuType: 'rtx3090', mode: 'mps', heldMiB: 900 },
-            features: { smUtil: 0.5, dramUtil: 0.25, l2Util: 0 },
+            ...{ features: { smUtil: 0.5, dramUtil: 0.25 }, fillSource: 'launches' },
             batches: [
               {
                 ...{ batch: 1, soloMs: 12.34, measured: true, startMs: 250, runs: 5 },
@@ -236,10 +236,10 @@ Runs take what was learned of them, which favours policies that predict by the s
       ],
     ],
     requests: [`GET ${base}/functions`],
-    stdout: `Function    Version  GPU          Batch  Alone ms  Start ms  Runs  Slowdown  Predicted  SMs  DRAM  Holds
-/alice/f    0.0.1    rtx3090/mps      1      12.3     250.0     5      1.50       1.35  50%   25%    900
-/alice/f    0.0.1    rtx3090/mps      8        -*         -     0         -          -  50%   25%    900
-/alice/new  -        h100/mig         -         -         -     0         -          -    -     -      -
+    stdout: `Function    Version  GPU          Batch  Alone ms  Start ms  Runs  Slowdown  Predicted  SMs   Told by  DRAM  Holds
+/alice/f    0.0.1    rtx3090/mps      1      12.3     250.0     5      1.50       1.35  50%  launches   25%    900
+/alice/f    0.0.1    rtx3090/mps      8        -*         -     0         -          -  50%  launches   25%    900
+/alice/new  -        h100/mig         -         -         -     0         -          -    -         -     -      -
 `,
   },
   {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Device } from '@gpuwhisk/common/gpu';
 import { until } from '@gpuwhisk/common/system/until';
-import type { DeviceEvent, GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
+import type { DeviceEvent, DeviceSample, GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
 import { inOrderOfCreation } from '@gpuwhisk/invoker/gpu-agent/drivers/slice-order';
 
 /** A process that uses a device, with a context on it. */
@@ -15,6 +15,8 @@ export interface DriverHome {
   driver: GpuDriver;
   /** Starts a process on a device, or on a slice of it, and resolves when it has its context. */
   startClient(device: string, slice?: string): Promise<GpuClient>;
+  /** Starts a process whose one kernel runs for minutes on that part of the SMs of a device, or of its first slice. */
+  keepBusy(device: Device, part: number): Promise<GpuClient>;
   fault(device: Device, fault: 'lost' | 'recover' | 'xid'): Promise<void>;
   close(): Promise<void>;
 }
@@ -68,6 +70,60 @@ export function gpuDriverContract(name: string, makeHome: () => Promise<DriverHo
       await client.end();
       await until(async () => (await sampleOf(first.uuid))?.usedMemoryMiB === 0);
       expect((await sampleOf(first.uuid))?.processes).toEqual([]);
+    });
+
+    describe('a process that is busy all the time on a tenth of the SMs', () => {
+      const busySample = async ({ uuid, type }: Device): Promise<DeviceSample> => {
+        let sample: DeviceSample | undefined;
+        await until(async () => {
+          sample = await sampleOf(uuid);
+          // Activity is of the time since the look before, and absent where that is less than 100 ms.
+          const isActive = type !== 'h100' || (sample?.smActivity ?? 0) > 0.08;
+          return sample?.utilisation === 1 && sample.processes[0]?.utilisation === 1 && isActive;
+        });
+        return sample!;
+      };
+
+      test('is busy and not full: utilisation counts time, activity counts SMs where the chip has GPM', async () => {
+        const [, , hopper] = await driver.devices();
+        const client = await home.keepBusy(hopper!, 0.1);
+        const sample = await busySample(hopper!);
+        expect(sample.processes).toMatchObject([{ pid: client.pid, utilisation: 1 }]);
+        expect(sample.smActivity).toBeCloseTo(0.1, 1);
+        expect(sample.smActivity).toBeLessThan(0.12);
+        expect(sample.dramActivity).toBe(0);
+        await client.end();
+      });
+
+      test('has no activity on a chip without GPM', async () => {
+        const client = await home.keepBusy(first, 0.1);
+        const sample = await busySample(first);
+        expect([sample.smActivity, sample.dramActivity]).toEqual([undefined, undefined]);
+        await client.end();
+      });
+
+      test('has no figures at all in a slice, and activity is back once MIG is off', async () => {
+        const [, , hopper] = await driver.devices();
+        const { uuid } = hopper!;
+        await driver.setMig(uuid, true);
+        const slice = await driver.createSlice(uuid, '3g.40gb');
+        const client = await home.keepBusy(await device(uuid), 0.1);
+        let sample: DeviceSample | undefined;
+        for (let look = 0; look < 3; look += 1) {
+          sample = await sampleOf(uuid);
+          expect(sample).not.toHaveProperty('utilisation');
+          expect(sample).not.toHaveProperty('smActivity');
+          expect(sample).not.toHaveProperty('dramActivity');
+          await new Promise((done) => setTimeout(done, 120));
+        }
+        expect(sample?.processes).toMatchObject([{ pid: client.pid, slice: slice.uuid }]);
+        expect(sample?.processes[0]).not.toHaveProperty('utilisation');
+        await client.end();
+        await until(() => driver.setMig(uuid, false).then(always, never));
+        const whole = await home.keepBusy(await device(uuid), 0.1);
+        expect((await busySample(hopper!)).smActivity).toBeLessThan(0.12);
+        await whole.end();
+      });
     });
 
     test('lets one process in, or many', async () => {

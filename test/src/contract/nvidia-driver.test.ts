@@ -19,6 +19,12 @@ describeOnStandIn('devices', () => {
     return {
       driver,
       startClient: (device, slice) => startCudaClient(machine, { CUDA_VISIBLE_DEVICES: slice ?? device }),
+      async keepBusy({ uuid, slices: [slice], smCount }, part) {
+        const client = await startCudaClient(machine, { CUDA_VISIBLE_DEVICES: slice?.uuid ?? uuid });
+        // Eight blocks fill an SM.
+        await client.ask(`busy ${8 * Math.round(part * (slice?.smCount ?? smCount))}`);
+        return client;
+      },
       fault: ({ index }, fault) => machine.fault(index, fault, fault === 'xid' ? 31 : 0),
       async close() {
         await driver.close();

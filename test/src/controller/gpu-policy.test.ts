@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { ShareClass } from '@gpuwhisk/common/gpu';
 import { GpuCluster } from './gpu-cluster.js';
 
 /** The reasons of the last decisions about an action, the last one first. */
@@ -16,12 +17,12 @@ describe('the GPU scheduler under policy faashare', () => {
   });
 
   /** An instance of an action idles on the device. */
-  const idle = (name: string): Promise<void> =>
+  const idle = (name: string, shareClass: ShareClass = 50): Promise<void> =>
     cluster.tell({
       residents: [
         {
           ...{ container: `of ${name}`, action: `/alice/${name}`, device: 'GPU-0', memoryMiB: 1000 },
-          share: { shareClass: 50, smRequest: 0.5, smLimit: 0.5, memoryMiB: 1000 },
+          share: { shareClass, smRequest: shareClass / 100, smLimit: shareClass / 100, memoryMiB: 1000 },
           ...{ namespace: 'alice', isolation: 'namespace', activations: [] },
         },
       ],
@@ -104,6 +105,35 @@ describe('the GPU scheduler under policy faashare', () => {
     await idle('a');
     await cluster.accept('a', half);
     expect(cluster.arrivals[0]?.message.gpu?.predicted?.runMs).toBeGreaterThanOrEqual(200);
+  });
+
+  test('learns of warm runs alone at several classes what a function fills', async () => {
+    for (const [mpsPercent, tookMs] of [
+      [100, 200],
+      [50, 201],
+      [30, 300],
+    ] as const) {
+      for (let one = 0; one < 3; one += 1) {
+        await idle('a', mpsPercent);
+        await cluster.accept('a', { memoryMiB: 1000, mpsPercent });
+        await cluster.clock.runFor(tookMs);
+        await cluster.finish('a');
+      }
+    }
+    expect(cluster.learned.functions()).toMatchObject([{ features: { smUtil: 0.5 }, fillSource: 'runs' }]);
+  });
+
+  test('is shown the whole record of a function: figures that were measured, and all others of its annotation', async () => {
+    const features = { smUtil: 0.9, l2Util: 0.4, layers: 50, arithmeticIntensity: 12.5 };
+    await cluster.accept('a', { ...half, features });
+    cluster.learned.profiles.seen(
+      '/alice/a',
+      { type: 'a100-40', mode: 'mps' },
+      { fill: { part: 0.2, source: 'gpm' }, dramUtil: 0.3 },
+    );
+    const [task] = cluster.scheduler.trialSince(0).tasks;
+    expect(task?.featureRecord).toEqual({ ...features, smUtil: 0.2, dramUtil: 0.3 });
+    expect(task?.features).toEqual({ smUtil: 0.2, dramUtil: 0.3, l2Util: 0.4 });
   });
 
   test('learns nothing from a run that failed', async () => {

@@ -7,10 +7,12 @@ import { SimulatedNode } from './simulated-node.js';
 
 const maxSampleMs = 5000;
 const search = { enabled: true, idleMs: 10_000, minAsked: 3, maxSampleMs };
-const gpus: Record<string, { memoryMiB: number; features: { smUtil: number } }> = {
+const gpus: Record<string, { memoryMiB: number; features?: { smUtil: number } }> = {
   // It is seen to use less than it can: with all of the GPU it is quicker than with what it fills.
   wide: { memoryMiB: 4000, features: { smUtil: 0.6 } },
   narrow: { memoryMiB: 4000, features: { smUtil: 0.2 } },
+  /** Its fill is unknown. */
+  unknown: { memoryMiB: 4000 },
 };
 const tookMs = (name: string, share: number, beside: number): number =>
   name === 'wide' ? (400 * 100) / share + 10 * beside : 300;
@@ -119,6 +121,36 @@ describe('a set that runs together often', () => {
     problem = undefined;
     await pass(60_000);
     expect(quotas()).not.toMatchObject([{ search: { stage: 'impossible' } }]);
+  });
+});
+
+describe('a function whose fill is unknown', () => {
+  const runAlone = async (): Promise<void> => {
+    for (let count = 0; count < search.minAsked; count += 1) {
+      await cluster.accept('unknown', gpus.unknown);
+      await pass(2500);
+    }
+  };
+  const known = (): unknown => cluster.learned.functions().map(({ features, fillSource }) => [features, fillSource]);
+
+  test('has its sample measured alone at each share class, and fills what that says from then on', async () => {
+    await runAlone();
+    expect(known()).toEqual([[undefined, undefined]]);
+    await passUntil('a fill', () => cluster.learned.functions()[0]?.fillSource !== undefined);
+    expect(known()).toEqual([[{ smUtil: 0.1 }, 'sample']]);
+    await passUntil('the end of the search', () => quotas().length === 0);
+    const count = node.runs.length;
+    await runAlone();
+    await pass(60_000);
+    expect(samples()).toHaveLength(count - search.minAsked);
+  });
+
+  test('is left alone where its owner does not allow samples, which is said', async () => {
+    problem = 'it has no sample';
+    await runAlone();
+    await pass(60_000);
+    expect([samples(), known()]).toEqual([[], [[undefined, undefined]]]);
+    expect(quotas()).toMatchObject([{ jobs: [{ problem }], points: [], search: { stage: 'impossible' } }]);
   });
 });
 

@@ -6,7 +6,8 @@ import type { StandIn } from './stand-in.js';
 /**
  * Makes a context on the first device that it sees, then answers commands: `sms` with the SMs that it may use, `sync` with
  * what cuCtxSynchronize gives, `free` with the free and total bytes, `alloc BYTES` with what cuMemAlloc gives; `next` with
- * what cuCtxCreate gives on the next device, which the further commands are about.
+ * what cuCtxCreate gives on the next device, which the further commands are about; `busy BLOCKS` launches one kernel of eight
+ * blocks an SM that runs for minutes.
  */
 const program = `
 import ctypes, os, sys
@@ -38,6 +39,12 @@ for line in sys.stdin:
     elif words[0] == 'alloc':
         pointer = ctypes.c_uint64()
         print(cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(int(words[1]))), flush=True)
+    elif words[0] == 'busy':
+        module, function = ctypes.c_void_p(), ctypes.c_void_p()
+        text = b'.version 7.0\\n// gpuwhisk threads=256 blocksPerSm=8 nsPerBlock=600000000000\\n.visible .entry work() { ret; }\\n'
+        check('cuModuleLoadData', cuda.cuModuleLoadData(ctypes.byref(module), text))
+        check('cuModuleGetFunction', cuda.cuModuleGetFunction(ctypes.byref(function), module, b'work'))
+        print(cuda.cuLaunchKernel(function, int(words[1]), 1, 1, 256, 1, 1, 0, None, None, None), flush=True)
 `;
 
 /** A program of the driver API, with a context on one device of the stand-in. */

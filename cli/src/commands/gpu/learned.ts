@@ -29,7 +29,7 @@ async function listOrForget(
 
 const functionTitles = [
   ...['Function', 'Version', 'GPU', 'Batch', 'Alone ms', 'Start ms', 'Runs', 'Slowdown', 'Predicted'],
-  ...['SMs', 'DRAM', 'Holds'],
+  ...['SMs', 'Told by', 'DRAM', 'Holds'],
 ];
 
 /** `wsk gpu functions`. */
@@ -37,7 +37,8 @@ export function listFunctions(context: CommandContext): Promise<void> {
   return listOrForget(context, 'functions', (all) => {
     const rows = all.flatMap((one) => {
       const features = one.has('features') ? asMap(one.get('features')) : undefined;
-      const seen = [percent(features?.get('smUtil')), percent(features?.get('dramUtil'))];
+      const toldBy = one.has('fillSource') ? asText(one.get('fillSource')) : '-';
+      const seen = [percent(features?.get('smUtil')), toldBy, percent(features?.get('dramUtil'))];
       const holds = one.has('heldMiB') ? asText(one.get('heldMiB')) : '-';
       const known = [asText(one.get('function')), asText(one.get('version')) || '-', placeOf(one)];
       const batches = asList(one.get('batches')).map(asMap);

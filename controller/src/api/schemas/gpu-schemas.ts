@@ -171,7 +171,16 @@ export const gpuSchemas = {
       version: text('Version that it was seen in; empty: only its processes were seen'),
       gpuType: text('Short name of the model of GPU'),
       mode: text('How that is shared'),
-      features: { type: 'object', description: 'Parts of the GPU that its processes were seen to use, at most' },
+      features: {
+        type: 'object',
+        description: 'What was measured of it, by name: smUtil, the part of the SMs that it fills; dramUtil',
+      },
+      fillSource: {
+        type: 'string',
+        description:
+          'What smUtil was measured by: times of the sample at share classes, times of runs, launches counted by kernel tokens, or SM activity',
+        enum: ['sample', 'runs', 'launches', 'gpm'],
+      },
       batches: list(
         { type: 'object' },
         'By size of batch: soloMs, whether that was measured alone, startMs, runs; slowdown: predicted and measured',

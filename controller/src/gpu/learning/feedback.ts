@@ -20,14 +20,17 @@ export class Feedback {
 
   /** Learns from a run that has ended well: one that failed tells nothing of the time that its function takes. */
   ran(run: LoggedRun & ObservedRun): void {
-    const { task, gpu, isWarm, hasStrangers } = run;
+    const { task, gpu, isWarm, hasStrangers, shareClass } = run;
     // On several GPUs its neighbours differ from one to the next.
     const company = hasStrangers || task.gpus > 1 ? undefined : steadyCompany(run);
     const predictor = this.learned.predictors.predictor({ gpuType: gpu.type, mode: gpu.mode });
     const others = company?.map(coLocated) ?? averageCompany(run, unseen);
     const slowdown = predictor.slowdown(coLocated(run), others);
     const isAlone = company?.length === 0;
-    const refused = this.learned.profiles.ran({ task, gpu, tookMs: run.ranMs, slowdown, isWarm, isAlone });
+    const refused = this.learned.profiles.ran({
+      ...{ task, gpu, tookMs: run.ranMs, slowdown, isWarm, isAlone },
+      ...(shareClass !== undefined && { shareClass }),
+    });
     if (refused !== undefined) this.learned.metrics.sampled('refused');
     else if (isWarm && company !== undefined && company.length > 0) this.measured(run, company, slowdown);
   }

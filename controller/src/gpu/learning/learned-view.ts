@@ -1,7 +1,8 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { FunctionProfile } from '@gpuwhisk/gpu/profile/function-profiles';
 import { median } from '@gpuwhisk/gpu/profile/kept-runs';
-import type { WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
+import type { FeatureRecord } from '@gpuwhisk/gpu/view/feature-record';
+import type { FillSource } from '@gpuwhisk/gpu/profile/fill';
 import { rowKey } from '@gpuwhisk/gpu/share/quota-key';
 import type { QuotaRow } from '@gpuwhisk/gpu/share/quota-row';
 import type { SearchedSet, SearchState } from '../search/search-view.js';
@@ -13,8 +14,10 @@ export interface LearnedFunction {
   version: string;
   gpuType: string;
   mode: DeviceMode;
-  /** Fractions of the whole GPU; absent: its processes were not seen. */
-  features?: WorkloadFeatures;
+  /** Measured figures by name: `smUtil`, `dramUtil`, fractions of the whole GPU. A figure that was not measured is absent. */
+  features?: FeatureRecord;
+  /** Source of `smUtil`. */
+  fillSource?: FillSource;
   /** `measured`: it ran alone; else its time alone was worked out from runs beside others. */
   batches: LearnedBatch[];
 }
@@ -56,9 +59,11 @@ export interface LearnedModel {
 
 /** What is shown of a profile; times are medians, ms. */
 export function functionView({ batches, ...profile }: FunctionProfile): LearnedFunction {
-  const { function: name, version, gpuType, mode, features } = profile;
+  const { function: name, version, gpuType, mode, features, fillSource } = profile;
   return {
-    ...{ function: name, version, gpuType, mode, ...(features !== undefined && { features }) },
+    ...{ function: name, version, gpuType, mode },
+    ...(features !== undefined && { features }),
+    ...(fillSource !== undefined && { fillSource }),
     batches: batches.map(({ batch, soloMs, isAlone, startMs, beside = [] }) => {
       const [solo, start] = [median(soloMs), median(startMs)];
       const predicted = median(beside.map((run) => run.predicted));

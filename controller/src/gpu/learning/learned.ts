@@ -1,11 +1,13 @@
 import type { Config } from '@gpuwhisk/common/config';
-import type { Decision, NodeStatus } from '@gpuwhisk/common/gpu';
+import { shareClasses } from '@gpuwhisk/common/gpu';
+import type { Decision, DeviceMode, NodeStatus } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
+import type { AtShare } from '@gpuwhisk/gpu/profile/fill';
 import { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
 import { readProfile } from '@gpuwhisk/gpu/profile/profile-codec';
 import { decodeModel, encodeModel } from '@gpuwhisk/gpu/predict/model-codec';
@@ -27,8 +29,9 @@ import { learningMetrics } from './learning-metrics.js';
 import type { LearningMetrics } from './learning-metrics.js';
 import type { SaveCounts, TakeText } from './learned-store.js';
 import { MeasuredRuns } from './measured-runs.js';
-import { learnFromLook, typesOf } from './sightings.js';
+import { Sightings, typesOf } from './sightings.js';
 import { SampleCurves } from './sample-curves.js';
+import type { SampleCurve } from './sample-curves.js';
 import { functionView, quotaView, unmeasuredView } from './learned-view.js';
 import type { SearchedSet } from '../search/search-view.js';
 import type { LearnedFunction, LearnedModel, LearnedQuota } from './learned-view.js';
@@ -72,6 +75,7 @@ export class Learned {
   /** Major versions by device and slice: as many as there are. */
   private readonly drivers = new Map<string, number>();
   private searches: () => readonly SearchedSet[] = () => [];
+  private readonly sightings: Sightings;
   private readonly documents: LearnedStore;
   private subscription: StateSubscription | undefined;
 
@@ -101,10 +105,14 @@ export class Learned {
         this.curves.sawVersion(name, version);
       },
     });
+    this.sightings = new Sightings(this.profiles);
     this.runs = new MeasuredRuns(parts.random, ({ gpuType, mode }, text) =>
       documents.save({ kind: 'samples', name: modelName({ gpuType, mode }) }, () => ({ gpuType, mode, text: text() })),
     );
-    this.curves = new SampleCurves((name, curve) => keep('curve', name, curve));
+    this.curves = new SampleCurves((name, curve) => {
+      keep('curve', name, curve);
+      if (curve !== undefined) this.profiles.sampled(curve.job, gpuOf(curve), timesOf(curve));
+    });
     this.demands = new SetDemands((name, wanted) => keep('demand', name, wanted, encodeWantedSet));
     this.table = new QuotaTable({
       predictorOf: ({ type, mode }) => this.predictors.predictor({ gpuType: type, mode }),
@@ -148,7 +156,7 @@ export class Learned {
       for (const type of typesOf(device)) this.table.sawDriver(type, major);
       for (const { uuid } of [device, ...device.slices]) this.drivers.set(uuid, major);
     }
-    learnFromLook(this.profiles, node);
+    this.sightings.look(node);
   }
 
   /** The major version of the driver that a device or slice has, by its UUID; 0: not known. */
@@ -276,6 +284,12 @@ export class Learned {
     };
   }
 }
+
+const gpuOf = ({ gpuType: type, mode }: SampleCurve): { type: string; mode: DeviceMode } => ({ type, mode });
+
+/** A curve as times at shares. */
+const timesOf = ({ slowdowns }: SampleCurve): AtShare[] =>
+  slowdowns.map((value, at) => ({ share: shareClasses[at]!, value }));
 
 /** The major version of a driver, `550.54.14`; 0 where it is not known. */
 function driverMajor(driver: string | undefined): number {

@@ -1,54 +1,150 @@
-import { expect, test } from '@jest/globals';
-import type { DeviceStatus, NodeStatus, Resident } from '@gpuwhisk/common/gpu';
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { DeviceMode, DeviceStatus, NodeStatus, Resident, ShareClass } from '@gpuwhisk/common/gpu';
 import { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
-import { featuresOf, hasStrangers, learnFromLook } from './sightings.js';
+import { hasStrangers, Sightings } from './sightings.js';
 
-const share = { shareClass: 50, smRequest: 0.5, smLimit: 0.5, memoryMiB: 100 } as const;
-const resident = (name: string): Resident => ({
-  ...{ container: `c-${name}`, action: `/guest/${name}`, device: 'GPU-0', share, memoryMiB: 100, activations: [] },
-});
-const node = (utilisations: Record<string, number>, figures: Partial<DeviceStatus> = {}): NodeStatus => ({
-  ...{ invoker: 'invoker0', version: 1, at: 1 },
-  devices: [
-    {
-      ...{ uuid: 'GPU-0', index: 0, name: 'NVIDIA A100', type: 'a100-40', smCount: 108, memoryMiB: 40_000 },
-      ...{ mode: 'mps', slices: [], simulated: false },
-    },
-  ],
-  status: [
-    {
-      ...{ uuid: 'GPU-0', at: 1, usedMemoryMiB: 0, health: { state: 'healthy', reasons: [] } },
-      processes: Object.entries(utilisations).map(([name, utilisation], at) => ({
-        ...{ pid: at + 1, memoryMiB: 10, utilisation, container: `c-${name}` },
-      })),
-      ...figures,
-    },
-  ],
-  residents: ['a', 'b'].map(resident),
-});
+interface Row {
+  at?: number;
+  mode?: DeviceMode;
+  /** By process; undefined: the driver does not tell. */
+  utilisations?: Record<string, number | undefined>;
+  figures?: Partial<DeviceStatus>;
+  shareClass?: ShareClass;
+  resident?: Partial<Resident>;
+}
 
-test('memory bandwidth is a function’s own where nobody else computes', () => {
-  const profiles = new FunctionProfiles();
-  learnFromLook(profiles, node({ a: 0.5, b: 0.3 }, { dramActivity: 0.9 }));
-  learnFromLook(profiles, node({ a: 0.4, b: 0 }, { dramActivity: 0.6 }));
-  learnFromLook(profiles, node({ stranger: 0.4 }, { dramActivity: 0.7 }));
-  expect(profiles.all().map(({ function: name, features }) => [name, features])).toEqual([
-    ['/guest/b', { smUtil: 0.3, dramUtil: 0, l2Util: 0 }],
-    ['/guest/a', { smUtil: 0.5, dramUtil: 0.6, l2Util: 0 }],
-  ]);
-});
+/** A row of a node whose device is busy all the time with function a, unless it says otherwise. */
+function row({
+  at = 0,
+  mode = 'mps',
+  utilisations = { a: 1 },
+  figures,
+  shareClass = 100,
+  resident,
+}: Row = {}): NodeStatus {
+  const limit = shareClass / 100;
+  const residents = ['a', 'b'].map((name) => ({
+    ...{ container: `c-${name}`, action: `/guest/${name}`, device: 'GPU-0', memoryMiB: 100, activations: [] },
+    share: { shareClass, smRequest: limit, smLimit: limit, memoryMiB: 100 },
+    ...resident,
+  }));
+  return {
+    ...{ invoker: 'invoker0', version: 1, at, residents },
+    devices: [
+      {
+        ...{ uuid: 'GPU-0', index: 0, name: 'NVIDIA H100', type: 'h100', smCount: 132, memoryMiB: 80_000 },
+        ...{ mode, slices: [], simulated: false },
+      },
+    ],
+    status: [
+      {
+        ...{ uuid: 'GPU-0', at, usedMemoryMiB: 0, utilisation: 1, health: { state: 'healthy', reasons: [] } },
+        processes: Object.entries(utilisations).map(([name, utilisation], pid) => ({
+          ...{ pid, memoryMiB: 10, ...(name !== 'stranger' && { container: `c-${name}` }) },
+          ...(utilisation !== undefined && { utilisation }),
+        })),
+        ...figures,
+      },
+    ],
+  };
+}
 
-test('what the driver does not tell is what the owner says', () => {
-  const declared = { smUtil: 0.9, l2Util: 0.4 };
-  expect(featuresOf({ smUtil: 0.5, dramUtil: 0.2, l2Util: 0 }, declared)).toEqual({
-    ...{ smUtil: 0.5, dramUtil: 0.2, l2Util: 0.4 },
+let profiles: FunctionProfiles;
+let sightings: Sightings;
+beforeEach(() => {
+  profiles = new FunctionProfiles();
+  sightings = new Sightings(profiles);
+  for (const name of ['a', 'b']) profiles.of({ function: `/guest/${name}`, version: '1', batch: 1, arrivedAt: 1 });
+});
+const learned = (): unknown[] =>
+  profiles.all().map(({ function: name, features, fillSource }) => [name, features, fillSource]);
+
+describe('activity of SMs and memory', () => {
+  const figures = { smActivity: 0.1, dramActivity: 0.3 };
+
+  test('is what the function that alone kept the device busy fills, however busy it was', () => {
+    sightings.look(row({ figures }));
+    expect(learned()).toEqual([['/guest/a', { smUtil: 0.1, dramUtil: 0.3 }, 'gpm']]);
+    sightings.look(row({ figures: { smActivity: 0.08, dramActivity: 0.2 }, utilisations: { a: 0.95, b: 0 } }));
+    expect(learned()).toEqual([['/guest/a', { smUtil: 0.1, dramUtil: 0.3 }, 'gpm']]);
   });
-  expect(featuresOf(undefined, declared)).toEqual({ smUtil: 0.9, dramUtil: 0, l2Util: 0.4 });
-  expect(featuresOf(undefined, { l2Util: 0.4 })).toBeUndefined();
+
+  test('is absent where the chip or the mode does not tell it: no utilisation stands for it', () => {
+    sightings.look(row());
+    sightings.look(row({ mode: 'timeslice' }));
+    expect(learned()).toEqual([]);
+  });
+
+  test.each<[string, Row]>([
+    ['another function computes, too', { utilisations: { a: 1, b: 0.1 } }],
+    ['a stranger computes, too', { utilisations: { a: 1, stranger: 0.1 } }],
+    ['only a stranger computes', { utilisations: { a: 0, stranger: 1 } }],
+    ['the driver does not tell which of two processes computes', { utilisations: { a: undefined, b: undefined } }],
+    ['the device was idle for part of the time', { figures: { ...figures, utilisation: 0.5 } }],
+    ['it is not told how busy the device was', { utilisations: {}, figures }],
+    ['the process has no action yet', { resident: { action: undefined as never } }],
+  ])('is not attributed to a function where %s', (_, more) => {
+    sightings.look(row({ figures, ...more }));
+    expect(learned()).toEqual([]);
+  });
+
+  test('of a function that uses up its share says nothing of the whole GPU', () => {
+    sightings.look(row({ figures: { smActivity: 0.1, dramActivity: 0.3 }, shareClass: 10 }));
+    expect(learned()).toEqual([]);
+    sightings.look(row({ figures: { smActivity: 0.1, dramActivity: 0.3 }, shareClass: 30 }));
+    expect(learned()).toEqual([['/guest/a', { smUtil: 0.1, dramUtil: 0.3 }, 'gpm']]);
+  });
+});
+
+describe('launches', () => {
+  let at = 0;
+  /** Four looks, a second apart, at a process that launches `rate` blocks in 5 ms. */
+  const launch = (
+    shareClass: ShareClass,
+    rate: number,
+    { waits = 0, ...more }: Row & { waits?: number } = {},
+  ): void => {
+    for (let look = 0; look < 4; look += 1, at += 1000) {
+      const launches = {
+        ...{ blocks: at * (rate / 5), waits: waits * look, soloRate: 0, cycles: 0, cycleMs: 0, cycleBatch: 0 },
+      };
+      sightings.look(row({ at, shareClass, ...more, resident: { launches, ...more.resident } }));
+    }
+    // Its process ends, and another one begins to count.
+    sightings.look(row({ at, utilisations: {} }));
+  };
+
+  test('at two classes say what a function fills', () => {
+    launch(100, 800);
+    expect(learned()).toEqual([['/guest/a', undefined, undefined]]);
+    launch(10, 795);
+    expect(learned()).toEqual([['/guest/a', { smUtil: 0.1 }, 'launches']]);
+  });
+
+  test('are more trusted than activity', () => {
+    sightings.look(row({ figures: { smActivity: 0.7 } }));
+    launch(100, 800);
+    launch(10, 400);
+    expect(learned()).toEqual([['/guest/a', { smUtil: 0.2 }, 'launches']]);
+  });
+
+  const held = { share: { shareClass: 10, smRequest: 0.05, smLimit: 0.05, memoryMiB: 100 } } as const;
+  test.each<[string, Row & { waits?: number }]>([
+    ['they had to wait', { waits: 1 }],
+    ['tokens hold the process below its class', { resident: held }],
+    ['another function computes, too', { utilisations: { a: 1, b: 1 } }],
+    ['the device was idle for part of the time', { figures: { utilisation: 0.5 } }],
+    ['nothing holds processes to a class', { mode: 'timeslice' }],
+    ['the process has several devices', { resident: { gang: ['GPU-0', 'GPU-1'] } }],
+  ])('do not count where %s', (_, more) => {
+    launch(100, 800, more);
+    launch(10, 800, more);
+    expect(profiles.all().filter(({ features }) => features !== undefined)).toEqual([]);
+  });
 });
 
 test('a process that is in no container of the platform is a stranger', () => {
-  const [status] = node({ a: 0.5 }).status;
+  const [status] = row().status;
   expect([hasStrangers(status), hasStrangers(undefined)]).toEqual([false, false]);
   expect(hasStrangers({ ...status!, processes: [{ pid: 1, memoryMiB: 1 }] })).toBe(true);
 });

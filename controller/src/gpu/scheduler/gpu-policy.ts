@@ -24,6 +24,7 @@ import { encodePass, encodeWithin } from '@gpuwhisk/gpu/policies/saved-pass';
 import { compositionOf, makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PassInputs } from '@gpuwhisk/gpu/policies/saved-pass';
+import { recordOf, workloadOf } from '@gpuwhisk/gpu/view/feature-record';
 import { RunLog } from '@gpuwhisk/gpu/profile/run-log';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import { encodeModel } from '@gpuwhisk/gpu/predict/model-codec';
@@ -32,7 +33,7 @@ import { Arrivals } from './arrivals.js';
 import type { GpuPlacer } from './gpu-placer.js';
 import { Feedback } from '../learning/feedback.js';
 import type { Learned } from '../learning/learned.js';
-import { featuresOf, hasStrangers } from '../learning/sightings.js';
+import { hasStrangers } from '../learning/sightings.js';
 import type { WaitingActivation } from './gpu-queue.js';
 import { seenPlaces } from './gpu-snapshot.js';
 import type { KnownRun, SeenPlace } from './gpu-snapshot.js';
@@ -359,8 +360,9 @@ export class GpuPolicy {
     const identity = { function: request.action, version, batch: need.batch, arrivedAt };
     // Instances of a batch are joined by requests of the very same share.
     const isFixed = need.mpsPercent !== undefined || need.smLimit !== undefined || need.batch > 1;
-    const { features: seen, ...times } = this.parts.learned.profiles.of(identity);
-    const features = featuresOf(seen, need.features);
+    const { featureRecord: measured, ...times } = this.parts.learned.profiles.of(identity);
+    const featureRecord = recordOf(measured, need.features);
+    const features = workloadOf(featureRecord);
     return {
       ...{ id: activationId, ...identity, namespace: request.namespace, gpus: need.gpus },
       ...{ memoryMiB: need.memoryMiB, class: need.class, isolation: request.isolation },
@@ -369,6 +371,7 @@ export class GpuPolicy {
       ...(need.maxShareClass !== undefined && { maxShare: need.maxShareClass / 100 }),
       ...times,
       ...(features !== undefined && { features }),
+      ...(featureRecord !== undefined && { featureRecord }),
     };
   }
 
@@ -399,6 +402,7 @@ export class GpuPolicy {
         task: choice.reuses === undefined ? task : { ...task, startMs: 0 },
         ...{ gpu: { id, type: gpuTypeOf(place.device, place.slice), mode }, alsoOn, share: share.smLimit },
         ...{ startedAt: clock.now(), startMs: clock.monotonicMs(), isWarm: choice.reuses !== undefined },
+        ...(share.smLimit * 100 >= share.shareClass && { shareClass: share.shareClass }),
         hasStrangers: [start.gpu, ...alsoOn].some((one) => this.hasStrangersOn(one, activationId)),
       });
     }

@@ -11,6 +11,7 @@ import type { QuotaSearchRequest } from '@gpuwhisk/gpu/share/search-job';
 import type { WantedSet } from '@gpuwhisk/gpu/share/set-demands';
 import type { GpuScheduler } from '../scheduler/gpu-scheduler.js';
 import type { Learned } from '../learning/learned.js';
+import { wantsSamples } from '../learning/live-quotas.js';
 import { unlessAborted } from './abortable.js';
 import { IdleGpus } from './idle-gpus.js';
 import { SampleMeasures } from './sample-measures.js';
@@ -129,7 +130,7 @@ export class QuotaSearches {
     for (const wanted of learned.demands.list()) {
       if (wanted.asked < options.minAsked || this.closed) return;
       if (pending.has(wanted.key)) continue;
-      if (!learned.table.wantsSearch(wanted.set, wanted.gpuType, wanted.mode)) learned.demands.forget(wanted.key);
+      if (!wantsSamples(learned, wanted.set, wanted.gpuType, wanted.mode)) learned.demands.forget(wanted.key);
       else if (!this.board.hasFailedSince(wanted.key, now - afterFailureMs)) await this.submit(wanted, now);
     }
   }
@@ -173,16 +174,19 @@ export class QuotaSearches {
       const on = { gpu, gpuType, mode, signal };
       for (const sample of samples) await this.measures.profile(sample, on);
       await learned.saved();
-      const { profiles } = learned.curves;
-      await quotaSearchBody({
-        table: learned.table,
-        priorOf: (job) => profiles.priorOf(job, gpuType, mode, learned.predictors.predictor({ gpuType, mode })),
-        hyperOf: () => profiles.hyperOf(gpuType, mode),
-        driverMajorOf: (one) => learned.driverOf(one),
-        saved: () => learned.saved(),
-        measure: (_, shares) => this.measures.together(set, samples, shares, on),
-        random: this.parts.random,
-      })(payload, attempt);
+      // For a single function the profile is the result.
+      if (set.length > 1) {
+        const { profiles } = learned.curves;
+        await quotaSearchBody({
+          table: learned.table,
+          priorOf: (job) => profiles.priorOf(job, gpuType, mode, learned.predictors.predictor({ gpuType, mode })),
+          hyperOf: () => profiles.hyperOf(gpuType, mode),
+          driverMajorOf: (one) => learned.driverOf(one),
+          saved: () => learned.saved(),
+          measure: (_, shares) => this.measures.together(set, samples, shares, on),
+          random: this.parts.random,
+        })(payload, attempt);
+      }
       learned.demands.forget(key);
       learned.metrics.searched('done');
       logger.info({ set: key, gpu }, 'a search for shares has ended');

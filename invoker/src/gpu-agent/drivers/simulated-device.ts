@@ -7,7 +7,7 @@ import { nvmlCodes } from './nvml.js';
 import { simulatedModels } from './simulated-models.js';
 import type { SimulatedModel, SimulatedType } from './simulated-models.js';
 
-type Process = Pick<GpuProcess, 'pid' | 'memoryMiB' | 'slice'>;
+type Process = Pick<GpuProcess, 'pid' | 'memoryMiB' | 'slice' | 'utilisation'>;
 type Figures = Pick<DeviceSample, 'utilisation' | 'smActivity' | 'dramActivity' | 'temperatureC' | 'powerW'>;
 
 /** One GPU in memory. */
@@ -54,7 +54,14 @@ export class SimulatedDevice {
     const usedMemoryMiB = this.processes.reduce((sum, process) => sum + process.memoryMiB, 0);
     const figures = { ...this.figures };
     if (this.mig) delete figures.utilisation;
-    const processes = this.processes.map((process) => ({ ...process }));
+    if (this.mig || !this.model.gpm) {
+      delete figures.smActivity;
+      delete figures.dramActivity;
+    }
+    const processes = this.processes.map(({ utilisation, ...process }) => ({
+      ...process,
+      ...(!this.mig && utilisation !== undefined && { utilisation }),
+    }));
     return { uuid: this.uuid, usedMemoryMiB, ...figures, clockEvents: [...this.clockEvents], processes };
   }
 

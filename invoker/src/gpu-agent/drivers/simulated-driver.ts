@@ -7,9 +7,9 @@ import type { SimulatedType } from './simulated-models.js';
 
 /** A GpuDriver in memory, with what a test or simulation does to its devices. Devices are named by UUID. */
 export interface SimulatedDriver extends GpuDriver {
-  addProcess(device: string, process: Pick<GpuProcess, 'pid' | 'memoryMiB' | 'slice'>): void;
+  addProcess(device: string, process: Pick<GpuProcess, 'pid' | 'memoryMiB' | 'slice' | 'utilisation'>): void;
   removeProcess(pid: number): void;
-  /** What samples say from now on. */
+  /** Sets the figures of later samples. Samples leave out figures that the chip or its mode does not have. */
   setFigures(
     device: string,
     figures: Pick<DeviceSample, 'utilisation' | 'smActivity' | 'dramActivity' | 'temperatureC' | 'powerW'>,

@@ -1,0 +1,94 @@
+import { shareClasses } from '@gpuwhisk/common/gpu';
+
+/**
+ * Sources of a fill, the most trusted first:
+ * `sample`, times of the function's sample alone at each share class;
+ * `runs`, times of requests that ran alone at several share classes;
+ * `launches`, blocks that the function launches alone at a share class over those at 100 %, as kernel tokens count them;
+ * `gpm`, the chip's own counter of SM activity.
+ * NVML's utilisation is no source: it is the part of the time in which a kernel ran, on however few SMs.
+ */
+export const fillSources = ['sample', 'runs', 'launches', 'gpm'] as const;
+export type FillSource = (typeof fillSources)[number];
+
+/** The smallest part of a GPU's SMs, 0 < part ≤ 1, with which a function alone is as fast as with all of them. */
+export interface Fill {
+  part: number;
+  source: FillSource;
+}
+
+/** A figure of a function that ran alone in a process that was held to a share of the SMs, percent. */
+export interface AtShare {
+  share: number;
+  value: number;
+}
+
+/** Times that differ by no more are equal. */
+const tolerance = 0.02;
+
+/** Part of its share from which on a function may be held back by it. */
+const heldBackFrom = 0.9;
+
+/**
+ * The fill by times alone: the smallest measured share from which on all times are within 2 % of the time at 100 %. A
+ * smaller share within 2 % does not count if a greater one is not. Undefined without a time at 100 %. Undefined also if
+ * only the whole GPU is fast enough and the next smaller class was not measured, since that class might be.
+ */
+export function fillOfTimes(times: readonly AtShare[], source: 'sample' | 'runs'): Fill | undefined {
+  const [whole, ...smaller] = fallingFromWhole(times);
+  if (whole === undefined) return undefined;
+  const firstSlower = smaller.findIndex(({ value }) => value > whole.value * (1 + tolerance));
+  const fast = firstSlower < 0 ? smaller : smaller.slice(0, firstSlower);
+  const share = fast.at(-1)?.share ?? whole.share;
+  const below = shareClasses.findLast((one) => one < share);
+  const isKnown = share < 100 || smaller.some((one) => one.share === below);
+  return isKnown ? { part: share / 100, source } : undefined;
+}
+
+/**
+ * The fill by launch rates on a device that was busy all the time: share ÷ (rate ÷ rate at 100 %), of the greatest share
+ * that holds the function back. The result is at most the next greater share. Undefined without a rate at 100 % and a
+ * rate at a smaller share.
+ */
+export function fillOfLaunches(rates: readonly AtShare[]): Fill | undefined {
+  const [whole, ...smaller] = fallingFromWhole(rates);
+  if (whole === undefined || smaller.length === 0 || !(whole.value > 0)) return undefined;
+  const partOf = ({ value }: AtShare): number => value / whole.value;
+  const held = smaller.findIndex((one) => partOf(one) < 1 - tolerance);
+  if (held < 0) return { part: smaller.at(-1)!.share / 100, source: 'launches' };
+  const bound = (held === 0 ? whole : smaller[held - 1]!).share / 100;
+  const share = smaller[held]!.share / 100;
+  return { part: Math.min(bound, share / partOf(smaller[held]!)), source: 'launches' };
+}
+
+/**
+ * The fill by the SM activity of a device on which only this function computed, all the time. `limit` is the part of the
+ * SMs that the function may use. Undefined if the function uses its limit up, since it may need more.
+ */
+export function fillOfActivity(smActivity: number | undefined, limit: number): Fill | undefined {
+  if (smActivity === undefined || !(smActivity > 0)) return undefined;
+  if (isHeldBack(smActivity, limit)) return undefined;
+  return { part: Math.min(1, smActivity), source: 'gpm' };
+}
+
+/** Whether a function with this SM activity may be held back by its limit. */
+export function isHeldBack(smActivity: number, limit: number): boolean {
+  return limit < 1 && smActivity > heldBackFrom * limit;
+}
+
+/**
+ * The fill of the more trusted source, or the later one of the same source. Of two fills by SM activity the greater counts:
+ * pauses within a look make activity too small, and nothing makes it too great.
+ */
+export function betterFill(known: Fill | undefined, found: Fill | undefined): Fill | undefined {
+  if (known === undefined || found === undefined) return known ?? found;
+  const [before, now] = [known, found].map(({ source }) => fillSources.indexOf(source)) as [number, number];
+  if (before !== now) return now < before ? found : known;
+  return found.source === 'gpm' && found.part < known.part ? known : found;
+}
+
+/** Sorted by falling share; empty if there is no figure at 100 %. */
+function fallingFromWhole(points: readonly AtShare[]): AtShare[] {
+  const falling = points.toSorted((one, other) => other.share - one.share);
+  return falling[0]?.share === 100 ? falling : [];
+}
