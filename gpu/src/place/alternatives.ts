@@ -98,20 +98,31 @@ function isAmong(chosen: readonly Candidate[] | undefined, account: PlaceAccount
   return false;
 }
 
-/** Why places were not chosen: first those that would have done (with `reason`), by their rank, then others. */
+/** How a policy explains places that it did not choose. */
+export interface Explanation {
+  /** Of those that would have done. */
+  reason: string;
+  /** Why a place that facts allow would not have done; absent: it would have. */
+  refuses?: (alternative: Alternative) => Refusal | undefined;
+  /** Below 0 if `one` goes before `other`; absent: the least loaded first. */
+  compare?: (one: Alternative, other: Alternative) => number;
+}
+
+/** Why places were not chosen: first those that would have done, by their rank, then others. */
 export function rejectionsOf(
   alternatives: readonly Alternative[],
   request: PlacementRequest,
-  reason: string,
+  { reason, refuses, compare: compareAs }: Explanation,
 ): Rejection[] {
   const able: Candidate<Alternative>[] = [];
   const refused: Rejection[] = [];
   for (const one of alternatives) {
-    const refusal = one.refusal ?? refusalOf(one, request, one.joined);
+    const refusal = one.refusal ?? refusalOf(one, request, one.joined) ?? refuses?.(one);
     if (refusal === undefined) able.push(candidateOf(one, request, one.joined));
     else refused.push({ what: one.id, reason: refusal.reason, numbers: refusal.numbers });
   }
-  const rejected = able.sort(compare).map(({ account: { id, load, freeMiB } }): Rejection => ({
+  able.sort((one, other) => compareAs?.(one.account, other.account) ?? compare(one, other));
+  const rejected = able.map(({ account: { id, load, freeMiB } }): Rejection => ({
     ...{ what: id, reason, numbers: { load, freeMiB } },
   }));
   return [...rejected, ...refused];

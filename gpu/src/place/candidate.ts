@@ -2,6 +2,7 @@ import type { Placement } from '@gpuwhisk/common/gpu';
 import { neededMiB } from '../view/account.js';
 import type { Account } from '../view/account.js';
 import type { Ledger, PlaceAccount } from '../view/ledger.js';
+import { gangKey } from '../view/places.js';
 import type { Occupant } from '../view/occupancy.js';
 import type { PlacementRequest } from '../view/placement-request.js';
 import { refusing } from './fact-filters.js';
@@ -90,6 +91,15 @@ export function compare(a: Candidate<Ranked>, b: Candidate<Ranked>): number {
     b.account.freeMiB - a.account.freeMiB ||
     a.account.order - b.account.order
   );
+}
+
+/** The first candidates that are alike and on one node, as many as are needed. */
+export function alike(candidates: readonly Candidate[], gpus: number): Candidate[] | undefined {
+  for (const { account } of candidates) {
+    const gang = candidates.filter((other) => gangKey(other.account.place) === gangKey(account.place));
+    if (gang.length >= gpus) return gang.slice(0, gpus);
+  }
+  return undefined;
 }
 
 /** The placement of a request on chosen places. */

@@ -3,7 +3,7 @@ import { gangKey } from '../view/places.js';
 import { holdsToShares } from '../view/shares.js';
 import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
 import { alternativesOf, Choice, rejectionsOf } from './alternatives.js';
-import { accountsFor, candidateAt, compare, isBetter, placementOf } from './candidate.js';
+import { accountsFor, alike, candidateAt, compare, isBetter, placementOf } from './candidate.js';
 import type { Candidate, PlacementLimits, PlacementStamp } from './candidate.js';
 import { instanceFor } from './instances.js';
 
@@ -24,7 +24,7 @@ export function placeLeastLoaded(
   const alternatives = alternativesOf(ledger, request, limits, chosen);
   const reason = chosen === undefined ? `${request.gpus} alike are needed on one node` : 'another one has more left';
   return new Choice(chosen && placementOf(chosen, request, stamp), chosen?.[0]!.joined?.id, alternatives, (passed) =>
-    rejectionsOf(passed, request, reason),
+    rejectionsOf(passed, request, { reason }),
   );
 }
 
@@ -157,15 +157,6 @@ function idleGang(candidates: readonly Candidate[], gpus: number): Candidate[] |
     if (joined === undefined) continue;
     const gang = candidates.filter((other) => other.joined?.id === joined.id);
     if (gang.length === gpus) return gang;
-  }
-  return undefined;
-}
-
-/** The first candidates that are alike and on one node, as many as are needed. */
-function alike(candidates: readonly Candidate[], gpus: number): Candidate[] | undefined {
-  for (const { account } of candidates) {
-    const gang = candidates.filter((other) => gangKey(other.account.place) === gangKey(account.place));
-    if (gang.length >= gpus) return gang.slice(0, gpus);
   }
   return undefined;
 }

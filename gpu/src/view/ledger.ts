@@ -1,5 +1,6 @@
 import type { NodeStatus, Placement, Resident } from '@gpuwhisk/common/gpu';
 import type { Account } from './account.js';
+import { FullestFirst } from './fullest-first.js';
 import {
   areSame,
   functionKey,
@@ -90,6 +91,8 @@ export class Ledger {
   /** Absent: to be put in order again. */
   private ordered: PlaceAccount[] | undefined;
   private columns: AccountColumns = columnsOf([]);
+  /** Absent: to be made, if a policy asks for it. */
+  private fullest: FullestFirst | undefined;
   private sweptMs = -Infinity;
   /** Accounts by load, the least first, in no particular order each. */
   readonly byLoad: readonly ReadonlySet<PlaceAccount>[] = Array.from({ length: loadBuckets + 1 }, () => new Set());
@@ -101,6 +104,7 @@ export class Ledger {
       this.ordered = nodes.flatMap(([, { entries }]) => entries.map(({ account }) => account));
       for (const [order, account] of this.ordered.entries()) account.order = order;
       this.columns = columnsOf(this.ordered);
+      this.fullest = undefined;
     }
     return this.ordered;
   }
@@ -109,6 +113,12 @@ export class Ledger {
   sums(): AccountColumns {
     if (this.ordered === undefined) this.accounts();
     return this.columns;
+  }
+
+  /** All places by how full they are; kept up to date from the first call on, until nodes come or go. */
+  fullestFirst(): FullestFirst {
+    const accounts = this.accounts();
+    return (this.fullest ??= new FullestFirst(accounts));
   }
 
   /** The account of a place; undefined if it is not known. */
@@ -263,6 +273,8 @@ export class Ledger {
     account.health = status?.health;
     account.workloads = 0;
     for (const { container } of status?.processes ?? []) if (container === undefined) account.workloads += 1;
+    // It ranks places of one capacity by themselves.
+    if (account.capacityMiB !== capacityMiB) this.fullest = undefined;
     account.capacityMiB = capacityMiB;
     entry.othersMiB = others;
     entry.usedMiB = usedMiB;
@@ -353,7 +365,10 @@ export class Ledger {
     account.requestSum = requestSum;
     account.limitSum = limitSum;
     account.classSum = classSum;
-    if (this.ordered !== undefined) write(this.columns, account);
+    if (this.ordered !== undefined) {
+      write(this.columns, account);
+      this.fullest?.changed(account);
+    }
     this.index(entry, functions, idle);
     this.sort(entry, Math.min(loadBuckets, Math.floor((running * loadBuckets) / 1000)));
   }
