@@ -84,10 +84,12 @@ export function alternativesOf(
 ): Alternative[] {
   const found: Alternative[] = [];
   const accounts = looking(ledger, limits);
+  const instances = ledger.withInstances(request, request.batch === 1);
   for (let order = 0; order < accounts.length && found.length < mostRejections; order += 1) {
     const account = accounts[order]!;
     if (!limits.isOpen(account.place.node.invoker) || isAmong(chosen, account)) continue;
-    const joined = limits.isNew === true ? undefined : instanceFor(account.occupants, request);
+    const isJoined = limits.isNew !== true && instances.has(account);
+    const joined = isJoined ? instanceFor(account.occupants, request) : undefined;
     found.push(new Alternative(account, joined, refusalBy(limits, account)));
   }
   return found;

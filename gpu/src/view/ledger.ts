@@ -75,6 +75,8 @@ interface Node {
 /** Parts of the SMs that places are told apart by, for the first fit; the last one has all that are given away whole. */
 const loadBuckets = 20;
 
+const noPlaces: ReadonlySet<PlaceAccount> = new Set();
+
 /** How often it is looked for runs whose end nobody told, ms. */
 const sweepMs = 1000;
 
@@ -127,8 +129,8 @@ export class Ledger {
   }
 
   /** The accounts of places that have an instance of a function, in no particular order; `idle`: one that idles. */
-  withInstances(work: { action: string; namespace: string }, idle: boolean): Iterable<PlaceAccount> {
-    return (idle ? this.byIdleFunction : this.byFunction).get(functionKey(work)) ?? [];
+  withInstances(work: { action: string; namespace: string }, idle: boolean): ReadonlySet<PlaceAccount> {
+    return (idle ? this.byIdleFunction : this.byFunction).get(functionKey(work)) ?? noPlaces;
   }
 
   /** When the newest row of a node came, monotonic ms; -Infinity if there is none. */
@@ -242,18 +244,20 @@ export class Ledger {
 
   private open(place: Place): Entry {
     const id = placeId(place);
-    const account: PlaceAccount = {
-      ...{ id, place, order: -1, occupants: [], foreignMiB: 0, freeMiB: 0 },
-      ...{ load: 0, requestSum: 0, limitSum: 0, classSum: 0 },
-      ...{ mode: place.device.mode, health: undefined, capacityMiB: 0, availableMiB: 0 },
-      ...{ clients: 0, busy: 0, workloads: 0, staying: [] },
-    };
+    const account = emptyAccount(id, place);
     const there = Array.from(this.held.values(), ({ reservation }) => reservation).filter(
       ({ placement }) => placement.invoker === place.node.invoker && placeIdsOf(placement).includes(id),
     );
     const here = there.map((reservation) => standingOf([], reservation));
     const entry: Entry = {
-      ...{ account, shown: [], othersMiB: 0, usedMiB: 0, here, functions: [], idle: [], bucket: -1 },
+      account,
+      shown: [],
+      othersMiB: 0,
+      usedMiB: 0,
+      here,
+      functions: [],
+      idle: [],
+      bucket: -1,
     };
     this.entries.set(id, entry);
     return entry;
@@ -390,6 +394,30 @@ export class Ledger {
     entry.functions = functions;
     entry.idle = idle;
   }
+}
+
+// Spelled out: engines keep the fields of such an object in one block, and those of a spread one apart.
+function emptyAccount(id: string, place: Place): PlaceAccount {
+  return {
+    id,
+    order: -1,
+    load: 0,
+    freeMiB: 0,
+    availableMiB: 0,
+    capacityMiB: 0,
+    clients: 0,
+    busy: 0,
+    workloads: 0,
+    requestSum: 0,
+    limitSum: 0,
+    classSum: 0,
+    foreignMiB: 0,
+    mode: place.device.mode,
+    health: undefined,
+    occupants: [],
+    staying: [],
+    place,
+  };
 }
 
 function columnsOf(accounts: readonly PlaceAccount[]): AccountColumns {
