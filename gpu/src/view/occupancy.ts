@@ -32,6 +32,7 @@ export interface Occupant {
   gang?: readonly string[];
   shareClass: number;
   smRequest: number;
+  smLimit: number;
   memoryMiB: number;
   /** How long it took to start it and to load its function, ms. */
   loadMs?: number;
@@ -57,38 +58,74 @@ export const placeIdsOf = ({ slice, devices }: Placement): readonly string[] =>
   slice === undefined ? devices : [slice];
 
 /** The residents of a node by the place that they are on. */
-export function shownByPlace({ residents }: Pick<NodeStatus, 'residents'>): ReadonlyMap<string, ShownOccupant[]> {
-  const places = new Map<string, ShownOccupant[]>();
+export function residentsByPlace({ residents }: Pick<NodeStatus, 'residents'>): ReadonlyMap<string, Resident[]> {
+  const places = new Map<string, Resident[]>();
   for (const resident of residents) {
     const id = resident.slice ?? resident.device;
-    const shown = { occupant: describe(resident), activations: resident.activations };
     const there = places.get(id);
-    if (there === undefined) places.set(id, [shown]);
-    else there.push(shown);
+    if (there === undefined) places.set(id, [resident]);
+    else there.push(resident);
   }
   return places;
 }
 
+/** Residents of one place as occupants. */
+export function shownAs(residents: readonly Resident[]): ShownOccupant[] {
+  return residents.map((resident) => ({ occupant: describe(resident), activations: resident.activations }));
+}
+
+/** Whether `shownAs(residents)` would be equal to `shown`. */
+export function isShownAs(shown: readonly ShownOccupant[], residents: readonly Resident[]): boolean {
+  if (shown.length !== residents.length) return false;
+  for (let at = 0; at < shown.length; at += 1) {
+    const { occupant, activations } = shown[at]!;
+    if (!isDescribedBy(occupant, residents[at]!) || !areSame(activations, residents[at]!.activations)) return false;
+  }
+  return true;
+}
+
+function isDescribedBy(occupant: Occupant, resident: Resident): boolean {
+  const { share, gang } = resident;
+  return (
+    occupant.container === resident.container &&
+    occupant.memoryMiB === resident.memoryMiB &&
+    occupant.shareClass === share.shareClass &&
+    occupant.smRequest === share.smRequest &&
+    occupant.smLimit === share.smLimit &&
+    occupant.action === resident.action &&
+    occupant.namespace === resident.namespace &&
+    occupant.subject === resident.subject &&
+    occupant.isolation === resident.isolation &&
+    occupant.loadMs === resident.loadMs &&
+    (occupant.gang === undefined ? gang === undefined : gang !== undefined && areSame(occupant.gang, gang))
+  );
+}
+
+/** Whether both have the same strings in the same order. */
+export function areSame(some: readonly string[], others: readonly string[]): boolean {
+  if (some.length !== others.length) return false;
+  for (let at = 0; at < some.length; at += 1) if (some[at] !== others[at]) return false;
+  return true;
+}
+
 /** How a reservation stands on a place. */
 export interface Standing {
+  reservation: Reservation;
   /** The occupant in which the agent shows its activation; undefined: it does not show it. */
   shown: Occupant | undefined;
   /** What it counts as while the agent does not show it and it has an instance of its own to come. */
   promised: Occupant | undefined;
 }
 
-/** How reservations stand on a place of which `shown` was told. */
-export function standingsOf(
-  shown: readonly ShownOccupant[],
-  reservations: Iterable<Reservation>,
-): Map<Reservation, Standing> {
-  const byActivation = new Map<string, Occupant>();
-  for (const { occupant, activations } of shown) for (const id of activations) byActivation.set(id, occupant);
-  const standings = new Map<Reservation, Standing>();
-  for (const one of reservations) {
-    standings.set(one, { shown: byActivation.get(one.activationId), promised: undefined });
-  }
-  return standings;
+/** How a reservation stands on a place of which `shown` was told. */
+export function standingOf(shown: readonly ShownOccupant[], reservation: Reservation): Standing {
+  return { reservation, shown: shownIn(shown, reservation.activationId)?.occupant, promised: undefined };
+}
+
+/** The occupant that an activation runs in; undefined if its agent does not show it. */
+export function shownIn(shown: readonly ShownOccupant[], activationId: string): ShownOccupant | undefined {
+  for (const one of shown) if (one.activations.includes(activationId)) return one;
+  return undefined;
 }
 
 /** Who is on a place. */
@@ -102,44 +139,47 @@ export interface Occupants {
  * All that hold memory of a place, or will: occupants that its agent shows, and reservations (`here`) that it does not show
  * yet. Idle instances that go for a reservation are left out.
  */
-export function occupantsOf(shown: readonly ShownOccupant[], here: ReadonlyMap<Reservation, Standing>): Occupants {
+export function occupantsOf(shown: readonly ShownOccupant[], here: readonly Standing[]): Occupants {
   const occupants: Occupant[] = [];
   const going = reclaimedBy(here);
   let goingMiB = 0;
   for (const { occupant, activations } of shown) {
     occupant.users = activations.length;
-    if (activations.length === 0 && going?.has(occupant.id)) goingMiB += occupant.memoryMiB;
+    if (going !== undefined && activations.length === 0 && going.has(occupant.id)) goingMiB += occupant.memoryMiB;
     else occupants.push(occupant);
   }
-  let reusing: Reservation[] | undefined;
-  for (const [one, standing] of here) {
-    if (standing.shown !== undefined) standing.shown.users -= Number(one.ended);
-    else if (one.reuses !== undefined) (reusing ??= []).push(one);
-    else occupants.push(promisedBy(one, standing));
+  let reusing: Standing[] | undefined;
+  for (const standing of here) {
+    const { reservation, shown: occupant } = standing;
+    if (occupant !== undefined) occupant.users -= Number(reservation.ended);
+    else if (reservation.reuses !== undefined) (reusing ??= []).push(standing);
+    else occupants.push(promisedBy(standing));
   }
   // Those that have an instance of their own came first: others may count on it.
-  for (const one of reusing ?? []) {
-    const instance = instanceOf(shown, occupants, one.reuses!, one);
-    if (instance === undefined) occupants.push(promisedBy(one, here.get(one)!));
-    else instance.users += Number(!one.ended);
+  for (const standing of reusing ?? []) {
+    const { reservation } = standing;
+    const instance = instanceOf(shown, occupants, reservation.reuses!, reservation);
+    if (instance === undefined) occupants.push(promisedBy(standing));
+    else instance.users += Number(!reservation.ended);
   }
   return { occupants, goingMiB };
 }
 
 /** Containers of idle instances that go for reservations which the agent does not show yet. */
-function reclaimedBy(here: ReadonlyMap<Reservation, Standing>): Set<string> | undefined {
+function reclaimedBy(here: readonly Standing[]): Set<string> | undefined {
   let going: Set<string> | undefined;
-  for (const [{ placement }, { shown }] of here) {
-    if (shown !== undefined || placement.reclaim === undefined) continue;
+  for (const { reservation, shown } of here) {
+    const { reclaim } = reservation.placement;
+    if (shown !== undefined || reclaim === undefined) continue;
     going ??= new Set();
-    for (const container of placement.reclaim) going.add(container);
+    for (const container of reclaim) going.add(container);
   }
   return going;
 }
 
-function promisedBy(reservation: Reservation, standing: Standing): Occupant {
-  standing.promised ??= promised(reservation);
-  standing.promised.users = Number(!reservation.ended);
+function promisedBy(standing: Standing): Occupant {
+  standing.promised ??= promised(standing.reservation);
+  standing.promised.users = Number(!standing.reservation.ended);
   return standing.promised;
 }
 
@@ -162,45 +202,47 @@ function isSame(occupant: Occupant, { action, namespace, subject, placement }: R
   return occupant.action === action && isCallers && occupant.shareClass === shareClass;
 }
 
-// Both are spelled out: spreading takes several times as long, and rows and placements make dozens.
+// The two literals name the same fields in the same order: engines read objects of one shape several times as fast.
 function promised({ activationId, action, namespace, subject, isolation, placement }: Reservation): Occupant {
   const { devices, share } = placement;
-  const occupant: Occupant = {
+  return {
     id: activationId,
+    container: undefined,
     action,
     namespace,
+    subject,
     isolation,
     gpus: devices.length,
+    gang: devices.length > 1 ? devices : undefined,
     shareClass: share.shareClass,
     smRequest: share.smRequest,
+    smLimit: share.smLimit,
     memoryMiB: share.memoryMiB,
+    loadMs: undefined,
     users: 0,
     functionKey: functionKey({ action, namespace }),
   };
-  if (subject !== undefined) occupant.subject = subject;
-  if (devices.length > 1) occupant.gang = devices;
-  return occupant;
 }
 
 function describe(resident: Resident): Occupant {
   const { container, action, namespace, subject, isolation, gang, share, memoryMiB, loadMs } = resident;
-  const occupant: Occupant = {
+  return {
     id: container,
     container,
+    action,
+    namespace,
+    subject,
+    isolation,
     gpus: Math.max(1, gang?.length ?? 1),
+    gang,
     shareClass: share.shareClass,
     smRequest: share.smRequest,
+    smLimit: share.smLimit,
     memoryMiB,
+    loadMs,
     users: 0,
+    functionKey: action === undefined || namespace === undefined ? undefined : functionKey({ action, namespace }),
   };
-  if (action !== undefined) occupant.action = action;
-  if (namespace !== undefined) occupant.namespace = namespace;
-  if (subject !== undefined) occupant.subject = subject;
-  if (isolation !== undefined) occupant.isolation = isolation;
-  if (gang !== undefined) occupant.gang = gang;
-  if (loadMs !== undefined) occupant.loadMs = loadMs;
-  if (action !== undefined && namespace !== undefined) occupant.functionKey = functionKey({ action, namespace });
-  return occupant;
 }
 
 /** Memory of processes on a place that are not the platform's, MiB. */

@@ -17,20 +17,26 @@ export function placeId({ device, slice }: Pick<Place, 'device' | 'slice'>): str
   return slice?.uuid ?? device.uuid;
 }
 
+const uncut = [undefined] as const;
+
 /** Every device that is not cut, and every slice of those that are. */
 export function placesOf(nodes: readonly NodeStatus[]): Place[] {
-  return nodes.flatMap((node) =>
-    node.devices.flatMap((device) => {
-      const status = node.status.find(({ uuid }) => uuid === device.uuid);
-      const slices = device.mode === 'mig' ? device.slices : [undefined];
-      return slices.map((slice) => {
+  const places: Place[] = [];
+  for (const node of nodes) {
+    for (const [at, device] of node.devices.entries()) {
+      const { uuid, mode } = device;
+      // Agents tell both in one order.
+      const told = node.status[at];
+      const status = told?.uuid === uuid ? told : node.status.find((one) => one.uuid === uuid);
+      for (const slice of mode === 'mig' ? device.slices : uncut) {
         const { memoryMiB } = slice ?? device;
         // Where it is not known nothing fits.
         const capacityMiB = Number.isFinite(memoryMiB) ? Math.floor(memoryMiB * gpuMemoryBound) : 0;
-        return { node, device, slice, status, capacityMiB };
-      });
-    }),
-  );
+        places.push({ node, device, slice, status, capacityMiB });
+      }
+    }
+  }
+  return places;
 }
 
 /** Devices of one type and mode on one node serve a function that needs several. */

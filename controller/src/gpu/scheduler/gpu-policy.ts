@@ -439,5 +439,5 @@ function withPrediction(
 ): PlacementChoice {
   if (choice.placement === undefined || soloMs === undefined || predictedMs === undefined) return choice;
   const predicted = { soloMs, runMs: Math.max(0, predictedMs - startMs) };
-  return { ...choice, placement: { ...choice.placement, predicted } };
+  return { ...choice, rejected: choice.rejected, placement: { ...choice.placement, predicted } };
 }

@@ -1,0 +1,140 @@
+import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
+import type { Device, DeviceStatus, NodeStatus } from '@gpuwhisk/common/gpu';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { conservative, placeTightest } from '@gpuwhisk/gpu/place/tightest-fit';
+import { Ledger } from '@gpuwhisk/gpu/view/ledger';
+import type { PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
+import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
+import { medianOf } from '../bench.js';
+import type { Measurement } from '../bench.js';
+
+const nodes = 1000;
+const devicesPerNode = 4;
+const memoryMiB = 40_960;
+const instanceCount = 3200;
+/** Mixes that are placed; the first one is left out of the times. */
+const seeds = [1, 2, 3, 4, 5, 6];
+
+/** A kind of instance; ranges are drawn from evenly. */
+interface Kind {
+  /** How many of ten instances are of it. */
+  ofTen: number;
+  /** Hundredths of the SMs. */
+  request: readonly [number, number];
+  gib: readonly [number, number];
+}
+
+const kinds: readonly Kind[] = [
+  { ofTen: 2, request: [40, 80], gib: [24, 37] },
+  { ofTen: 2, request: [40, 60], gib: [20, 30] },
+  { ofTen: 6, request: [20, 40], gib: [3, 10] },
+];
+/** Hundredths by which a limit is above its request. */
+const limitAbove = [15, 30] as const;
+
+/** What an instance needs: thousandths of the SMs, MiB. */
+interface Instance {
+  request: number;
+  limit: number;
+  memoryMiB: number;
+}
+
+const between = (random: Random, [low, high]: readonly [number, number]): number =>
+  low + (random.uint32() % (high - low + 1));
+
+function mixOf(random: Random): Instance[] {
+  const ofTen = kinds.flatMap((kind) => Array.from({ length: kind.ofTen }, () => kind));
+  return Array.from({ length: instanceCount }, () => {
+    const { request: requests, gib } = ofTen[random.uint32() % ofTen.length]!;
+    const request = between(random, requests);
+    const limit = Math.min(100, request + between(random, limitAbove));
+    return { request: request * 10, limit: limit * 10, memoryMiB: between(random, gib) * 1024 };
+  });
+}
+
+function rowOf(invoker: string): NodeStatus {
+  const devices = Array.from({ length: devicesPerNode }, (_, index): Device => ({
+    ...{ uuid: `${invoker}.${index}`, index, name: 'NVIDIA A100-SXM4-40GB', type: 'a100-40', smCount: 108, memoryMiB },
+    ...{ mode: 'mps', slices: [], simulated: true },
+  }));
+  const status = devices.map(({ uuid }): DeviceStatus => ({
+    ...{ uuid, at: 0, usedMemoryMiB: 0, processes: [], health: { state: 'healthy', reasons: [] } },
+  }));
+  return { invoker, version: 1, at: 0, devices, status, residents: [] };
+}
+
+function requestOf({ request, limit, memoryMiB: needMiB }: Instance, number: number): PlacementRequest {
+  const fractions = { smRequest: request / 1000, smLimit: limit / 1000 };
+  return {
+    ...{ action: `/n/f${number}`, namespace: 'n', isolation: 'shared', memoryMiB: needMiB, gpus: 1, batch: 1 },
+    ...{ share: { shareClass: classAtOrAbove(fractions.smLimit), ...fractions, memoryMiB: needMiB }, isBounded: false },
+  };
+}
+
+/** Devices that the platform's best fit uses, and the microseconds of each placement with its hold. */
+function place(instances: readonly Instance[]): { devices: number; us: number[] } {
+  const ledger = new Ledger();
+  for (let node = 0; node < nodes; node += 1) ledger.heard(rowOf(`invoker${node}`), 0);
+  const requests = instances.map(requestOf);
+  const limits = { kept: new Set<string>(), isOpen: (invoker: string) => ledger.seenMs(invoker) >= 0 };
+  const used = new Set<string>();
+  const us: number[] = [];
+  for (const [at, request] of requests.entries()) {
+    const from = performance.now();
+    const { placement } = placeTightest(ledger, request, limits, { epoch: 1, at: 0 });
+    if (placement === undefined) throw new Error('an instance fits on no device');
+    const { action, namespace, isolation } = request;
+    ledger.hold({ activationId: `i${at}`, action, namespace, isolation, placement, ended: false }, Infinity);
+    us.push((performance.now() - from) * 1000);
+    used.add(placement.devices[0]!);
+  }
+  return { devices: used.size, us };
+}
+
+/** Devices that best fit uses when each instance looks at all of them, by an account of the bench's own. */
+function exhaustive(instances: readonly Instance[]): number {
+  const capacityMiB = Math.floor(memoryMiB * gpuMemoryBound);
+  const devices = Array.from({ length: nodes * devicesPerNode }, () => ({ request: 0, limit: 0, memoryMiB: 0 }));
+  for (const one of instances) {
+    let best: Instance | undefined;
+    let fullest = -1;
+    for (const device of devices) {
+      const request = device.request + one.request;
+      const usedMiB = device.memoryMiB + one.memoryMiB;
+      if (request > conservative.requests * 1000 || usedMiB > capacityMiB) continue;
+      if (device.limit + one.limit > conservative.limits * 1000) continue;
+      const filled = request * capacityMiB + usedMiB * 1000;
+      if (filled <= fullest) continue;
+      [best, fullest] = [device, filled];
+    }
+    if (best === undefined) throw new Error('an instance fits on no device');
+    best.request += one.request;
+    best.limit += one.limit;
+    best.memoryMiB += one.memoryMiB;
+  }
+  return devices.filter(({ request }) => request > 0).length;
+}
+
+/**
+ * Best fit under Ω = 1 and γ = 1.5 of 3,200 instances on 4,000 empty devices of 40 GB, as in Dilu's simulation (section 5.1):
+ * training, language models and other inference as 2 : 2 : 6. Requests are drawn from 40–80, 40–60 and 20–40 % of the SMs,
+ * memory from 24–37, 20–30 and 3–10 GiB; a limit is 15–30 % above its request, at most 100 %. The paper does not print its
+ * ranges. Each instance has one device: under MPS, one of several devices has them for itself.
+ */
+export function placeDilu(say: (line: string) => void): Measurement[] {
+  const totalsMs: number[] = [];
+  const us: number[] = [];
+  let over = 0;
+  for (const [at, seed] of seeds.entries()) {
+    const instances = mixOf(seededRandom(seed));
+    const placed = place(instances);
+    const best = exhaustive(instances);
+    over = Math.max(over, placed.devices - best);
+    say(`  3,200 instances: ${placed.devices} devices, ${best} by an exhaustive search`);
+    if (at === 0) continue;
+    totalsMs.push(placed.us.reduce((sum, one) => sum + one, 0) / 1000);
+    us.push(...placed.us);
+  }
+  return [medianOf('place3200Ms', totalsMs), medianOf('placeUs', us), { name: 'diluDevicesOverBest', value: over }];
+}

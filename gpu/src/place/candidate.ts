@@ -1,0 +1,133 @@
+import type { Placement } from '@gpuwhisk/common/gpu';
+import { neededMiB } from '../view/account.js';
+import type { Account } from '../view/account.js';
+import type { Ledger, PlaceAccount } from '../view/ledger.js';
+import { gangKey } from '../view/places.js';
+import type { Occupant } from '../view/occupancy.js';
+import type { PlacementRequest } from '../view/placement-request.js';
+import { refusing } from './fact-filters.js';
+import { hasUnwanted, reclaimable, unwantedOn } from './instances.js';
+
+/** What limits where one activation may go, besides facts of the places. */
+export interface PlacementLimits {
+  /** Places, by id, that are kept for one that waits for longer. */
+  kept: ReadonlySet<string>;
+  /** Ids of the places that the request may go to; absent: all. */
+  allowed?: ReadonlySet<string>;
+  /** Whether a node may be chosen: it is heard of, also since it has refused the activation. */
+  isOpen(invoker: string): boolean;
+  /** `first`: the first place found among those that are loaded least, to within a twentieth; absent: the best one. */
+  fit?: 'best' | 'first';
+  /** It gets an instance of its own, whatever idles there. */
+  isNew?: boolean;
+}
+
+/** What a placement is stamped with. */
+export interface PlacementStamp {
+  /** Of the decider's lease. */
+  epoch: number;
+  /** Epoch ms. */
+  at: number;
+}
+
+/** What candidates are ranked by. */
+export type Ranked = Account & Pick<PlaceAccount, 'id' | 'order' | 'occupants' | 'load' | 'freeMiB'>;
+
+/** A place that would do. */
+export interface Candidate<One extends Ranked = PlaceAccount> {
+  account: One;
+  /** The instance that the request would run in. */
+  joined: Occupant | undefined;
+  /** The place would have given more than its SMs away. */
+  isFull: boolean;
+  /** Idle instances have to go. */
+  reclaims: boolean;
+}
+
+/** The places that a request may be considered for. */
+export function accountsFor(ledger: Ledger, { allowed }: PlacementLimits): readonly PlaceAccount[] {
+  if (allowed === undefined) return ledger.accounts();
+  return Array.from(allowed, (id) => ledger.account(id)).filter((account) => account !== undefined);
+}
+
+/** A place with its facts; undefined if one of them refuses, or it may not be chosen. */
+export function candidateAt(
+  account: PlaceAccount,
+  request: PlacementRequest,
+  { kept, isOpen }: PlacementLimits,
+  joined: Occupant | undefined,
+): Candidate | undefined {
+  if (!isOpen(account.place.node.invoker) || kept.has(account.id)) return undefined;
+  return refusing(account, request, joined) === undefined ? candidateOf(account, request, joined) : undefined;
+}
+
+/** A place of which facts refuse nothing. */
+export function candidateOf<One extends Ranked>(
+  account: One,
+  request: PlacementRequest,
+  joined: Occupant | undefined,
+): Candidate<One> {
+  const lacks = joined === undefined && account.freeMiB < neededMiB(request, account);
+  return {
+    account,
+    joined,
+    isFull: account.load + request.share.smRequest > 1,
+    reclaims: lacks || hasUnwanted(account, request, joined),
+  };
+}
+
+/** Whether `best` is undefined or goes after `candidate`. */
+export function isBetter(candidate: Candidate, best: Candidate | undefined): boolean {
+  return best === undefined || compare(candidate, best) < 0;
+}
+
+/** Below 0 if `a` goes before `b`. */
+export function compare(a: Candidate<Ranked>, b: Candidate<Ranked>): number {
+  return (
+    Number(a.isFull) - Number(b.isFull) ||
+    Number(a.joined === undefined) - Number(b.joined === undefined) ||
+    Number(a.reclaims) - Number(b.reclaims) ||
+    a.account.load - b.account.load ||
+    b.account.freeMiB - a.account.freeMiB ||
+    a.account.order - b.account.order
+  );
+}
+
+/** The first candidates that are alike and on one node, as many as are needed. */
+export function alike(candidates: readonly Candidate[], gpus: number): Candidate[] | undefined {
+  for (const { account } of candidates) {
+    const gang = candidates.filter((other) => gangKey(other.account.place) === gangKey(account.place));
+    if (gang.length >= gpus) return gang.slice(0, gpus);
+  }
+  return undefined;
+}
+
+/** The placement of a request on chosen places. */
+export function placementOf(chosen: readonly Candidate[], request: PlacementRequest, stamp: PlacementStamp): Placement {
+  const { account, joined } = chosen[0]!;
+  const { node, slice, device } = account.place;
+  const placement: Placement = {
+    invoker: node.invoker,
+    devices: chosen.map((candidate) => candidate.account.place.device.uuid),
+    share: request.memoryMiB > 0 ? request.share : { ...request.share, memoryMiB: account.capacityMiB },
+    at: stamp.at,
+    epoch: stamp.epoch,
+    version: node.version,
+  };
+  if (slice !== undefined) placement.slice = slice.uuid;
+  if (chosen.some(({ reclaims }) => reclaims)) {
+    placement.reclaim = [...new Set(chosen.flatMap((candidate) => reclaimedAt(candidate, request)))];
+  }
+  if (joined !== undefined && joined.users > 0) placement.joins = true;
+  if (device.simulated) placement.simulated = true;
+  return placement;
+}
+
+/** The containers that go from a place. */
+function reclaimedAt({ account, joined, reclaims }: Candidate, request: PlacementRequest): string[] {
+  if (!reclaims) return [];
+  const unwanted = unwantedOn(account, request, joined);
+  const lackingMiB = neededMiB(request, account) - account.freeMiB;
+  const gone = joined === undefined ? reclaimable(account.occupants, unwanted, lackingMiB) : unwanted;
+  return gone.flatMap(({ container }) => container ?? []);
+}
