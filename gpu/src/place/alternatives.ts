@@ -57,19 +57,20 @@ export class Alternative implements Ranked {
 export type Explain = (alternatives: readonly Alternative[]) => Rejection[];
 
 /** A choice that makes the reasons of its alternatives when they are first read, as of the time of the decision. */
-export class Choice implements PlacementChoice {
-  private reasons: Rejection[] | undefined;
-
-  constructor(
-    readonly placement: Placement | undefined,
-    readonly reuses: string | undefined,
-    private readonly alternatives: readonly Alternative[],
-    private readonly explain: Explain,
-  ) {}
-
-  get rejected(): Rejection[] {
-    return (this.reasons ??= this.explain(this.alternatives));
-  }
+export function choiceOf(
+  placement: Placement | undefined,
+  reuses: string | undefined,
+  alternatives: readonly Alternative[],
+  explain: Explain,
+): PlacementChoice {
+  let reasons: Rejection[] | undefined;
+  return {
+    ...(placement !== undefined && { placement }),
+    ...(reuses !== undefined && { reuses }),
+    get rejected() {
+      return (reasons ??= explain(alternatives));
+    },
+  };
 }
 
 /**

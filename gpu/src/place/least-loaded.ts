@@ -2,7 +2,7 @@ import type { AccountColumns, Ledger, PlaceAccount } from '../view/ledger.js';
 import { gangKey } from '../view/places.js';
 import { holdsToShares } from '../view/shares.js';
 import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
-import { Alternative, alternativesOf, Choice, rejectionsOf } from './alternatives.js';
+import { Alternative, alternativesOf, choiceOf, rejectionsOf } from './alternatives.js';
 import { accountsFor, alike, candidateAt, compare, isBetter, placementOf } from './candidate.js';
 import type { Candidate, PlacementLimits, PlacementStamp } from './candidate.js';
 import type { Refusal } from './filters/fact-filter.js';
@@ -27,7 +27,7 @@ export function placeLeastLoaded(
   const last = chosen?.at(-1);
   // As it is now: reasons are made when they are read, and its account goes on.
   const seen = last && { ...last, account: new Alternative(last.account, last.joined, undefined) };
-  return new Choice(chosen && placementOf(chosen, request, stamp), chosen?.[0]!.joined?.id, alternatives, (passed) =>
+  return choiceOf(chosen && placementOf(chosen, request, stamp), chosen?.[0]!.joined?.id, alternatives, (passed) =>
     rejectionsOf(passed, request, { why: (one) => whyNot(one, seen, request) }),
   );
 }

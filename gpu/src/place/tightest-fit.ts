@@ -2,7 +2,7 @@ import { neededMiB } from '../view/account.js';
 import { fullness, usedMiB } from '../view/fullest-first.js';
 import type { Ledger, PlaceAccount } from '../view/ledger.js';
 import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
-import { alternativesOf, Choice, rejectionsOf } from './alternatives.js';
+import { alternativesOf, choiceOf, rejectionsOf } from './alternatives.js';
 import type { Explanation } from './alternatives.js';
 import { accountsFor, alike, candidateAt, placementOf } from './candidate.js';
 import type { Candidate, PlacementLimits, PlacementStamp, Ranked } from './candidate.js';
@@ -48,7 +48,7 @@ export function placeTightest(
     refuses: (one) => refusalBy(bounds, one, request),
     compare: (one, other) => compareFullness(one, other, request),
   };
-  return new Choice(chosen && placementOf(chosen, request, stamp), undefined, alternatives, (passed) =>
+  return choiceOf(chosen && placementOf(chosen, request, stamp), undefined, alternatives, (passed) =>
     rejectionsOf(passed, request, explanation),
   );
 }
