@@ -199,6 +199,12 @@ export class GpuCluster {
     this.durable.bus.send('completed0', { ...told, ...response } as JsonObject);
   }
 
+  /** How often the policy has failed. */
+  async faults(): Promise<number> {
+    const { values } = await this.metrics.registry.getSingleMetric('gpuwhisk_gpu_policy_faults_total')!.get();
+    return values.reduce((sum, { value }) => sum + value, 0);
+  }
+
   /** The names of what the invoker has and has not ended, in order. */
   get running(): string[] {
     return this.arrivals.map(({ message }) => message.action.name);

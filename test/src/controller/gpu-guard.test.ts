@@ -25,12 +25,6 @@ afterEach(() => {
 
 const small = { memoryMiB: 10_000 };
 
-async function counted(cluster: GpuCluster, name: string): Promise<number> {
-  const text = await cluster.metrics.registry.getSingleMetricAsString(name);
-  const values = text.split('\n').filter((line) => line.startsWith(name));
-  return values.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
-}
-
 /** Runs five activations, of which three fit at a time; gives the faults. */
 async function faultsOf(decide: Planner['plan']): Promise<number> {
   plan = decide;
@@ -53,7 +47,7 @@ async function faultsOf(decide: Planner['plan']): Promise<number> {
   expect([cluster.scheduler.waiting, cluster.scheduler.reserved]).toEqual([0, 0]);
   const { ledger } = cluster.scheduler.view().ledger!;
   expect([ledger.reservations(), ledger.account('GPU-0')?.availableMiB]).toEqual([[], 38_000]);
-  return counted(cluster, 'gpuwhisk_gpu_policy_faults_total');
+  return cluster.faults();
 }
 
 const planned = (starts: Planned['starts']): Planned => ({ starts, order: [], rejected: [] });

@@ -168,6 +168,7 @@ describe('the GPU scheduler under policy faashare', () => {
     for (let count = 0; count < 5; count++) await cluster.accept('batched', { batch: 2 });
     expect([cluster.running.length, cluster.scheduler.waiting]).toEqual([4, 1]);
     expect(cluster.arrivals.map(({ message }) => message.gpu?.joins ?? false)).toEqual([false, true, true, true]);
+    expect(await cluster.faults()).toBe(0);
   });
 
   test('what waits survives the vanishing of the device and a crash', async () => {

@@ -48,6 +48,7 @@ describe.each(choices)('under policy %s', (_, policy) => {
     expect(now.view.waiting).toHaveLength(scheduler.waiting);
     expect(toPlain(now.view.instances)).toEqual(toPlain(scheduler.view().instances));
     await clock.runFor(60_000);
+    expect(await cluster.faults()).toBe(0);
     expect(decisions.reduce((sum, { starts }) => sum + starts.length, 0)).toBeGreaterThanOrEqual(40);
     for (const [at, decision] of decisions.entries()) {
       const saved = JSON.parse(readFileSync(fileOf(at), 'utf8')) as JsonValue;
