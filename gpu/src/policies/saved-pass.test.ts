@@ -9,7 +9,6 @@ import { trainModel } from '../predict/slowdown-model.js';
 import { inventedSamples } from '../predict/test-samples.js';
 import { QuotaTable } from '../share/quota-table.js';
 import { ArrivalCounts } from '../view/arrival-counts.js';
-import { toPlain } from '../view/plain-json.js';
 import { decodeView, encodeView } from '../view/saved-view.js';
 import type { SchedulingEvent, View } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
@@ -17,7 +16,7 @@ import type { PolicyChoice } from './make-policy.js';
 import { walk } from './random-world.js';
 import { policies } from './registry.js';
 import { decideAgain, encodePass, encodeWithin, readPass } from './saved-pass.js';
-import { gpuOf, runningTask, taskOf } from './testing.js';
+import { gpuOf, plainDecision, runningTask, taskOf } from './testing.js';
 
 const admission = 'best-effort';
 const models = [trainModel({ gpuType: 't', mode: 'mps' }, inventedSamples(60, 1), { version: 1, seed: 1 })];
@@ -39,7 +38,7 @@ describe.each(Object.keys(policies))('policy %s', (policy) => {
         const state = inForce.saved?.();
         const saved = throughText(encodePass(view, { policy, admission, event, state, models, quotas: quotas.rows() }));
         const decision = inForce.decide(view, event);
-        expect(toPlain(decideAgain(saved))).toEqual(toPlain(decision));
+        expect(plainDecision(decideAgain(saved))).toEqual(plainDecision(decision));
         starts += decision.starts.length;
         return decision;
       },
@@ -66,7 +65,7 @@ test('instances and arrivals by second and minute are kept for scaling', () => {
   const made = makePolicy(policy, { predictorOf: predictorsOf([]), admission, random: seededRandom(1) });
   const decided = made.decide(view, event);
   expect(decided.actions?.map(({ kind }) => kind)).toContain('retire');
-  expect(toPlain(decideAgain(saved))).toEqual(toPlain(decided));
+  expect(plainDecision(decideAgain(saved))).toEqual(plainDecision(decided));
   const { functions = [] } = readPass(saved).view;
   expect([...functions[0]!.arrivals.bySecond(100_000)]).toEqual([...arrivals.bySecond(100_000)]);
   expect([...functions[0]!.arrivals.byMinute(100_000)]).toEqual([...arrivals.byMinute(100_000)]);

@@ -1,4 +1,7 @@
+import type { JsonValue } from '@gpuwhisk/common/json';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
+import type { Decision } from '../view/decision.js';
+import { toPlain } from '../view/plain-json.js';
 import type { GpuState, RunningTask, Task } from '../view/view.js';
 
 /** A task of which little is known, for tests and benchmarks. */
@@ -31,3 +34,13 @@ export const dividedSms: SlowdownPredictor = {
     return Math.max(1, one.features.smUtil / one.share) * Math.max(1, demand) * (1 + 0.2 * bandwidth);
   },
 };
+
+/** A decision as JSON, with the reasons of its alternatives, to be compared with another one. */
+export function plainDecision(decision: Decision): JsonValue {
+  const starts = decision.starts.map(({ choice, ...start }) => {
+    if (choice === undefined) return start;
+    const { placement, reuses, rejected } = choice;
+    return { ...start, choice: { placement, reuses, rejected } };
+  });
+  return toPlain({ ...decision, starts });
+}
