@@ -1,4 +1,5 @@
 // Decisions are taken again from saved views, and are the same.
+import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { seededRandom } from '@gpuwhisk/common/system/random';
@@ -9,6 +10,7 @@ import { trainModel } from '../predict/slowdown-model.js';
 import { inventedSamples } from '../predict/test-samples.js';
 import { QuotaTable } from '../share/quota-table.js';
 import { ArrivalCounts } from '../view/arrival-counts.js';
+import { toPlain } from '../view/plain-json.js';
 import { decodeView, encodeView } from '../view/saved-view.js';
 import type { SchedulingEvent, View } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
@@ -16,7 +18,7 @@ import type { PolicyChoice } from './make-policy.js';
 import { walk } from './random-world.js';
 import { policies } from './registry.js';
 import { decideAgain, encodePass, encodeWithin, readPass } from './saved-pass.js';
-import { gpuOf, plainDecision, runningTask, taskOf } from './testing.js';
+import { gpuOf, plainDecision, profiledTask, runningTask, taskOf } from './testing.js';
 
 const admission = 'best-effort';
 const models = [trainModel({ gpuType: 't', mode: 'mps' }, inventedSamples(60, 1), { version: 1, seed: 1 })];
@@ -69,6 +71,47 @@ test('instances and arrivals by second and minute are kept for scaling', () => {
   const { functions = [] } = readPass(saved).view;
   expect([...functions[0]!.arrivals.bySecond(100_000)]).toEqual([...arrivals.bySecond(100_000)]);
   expect([...functions[0]!.arrivals.byMinute(100_000)]).toEqual([...arrivals.byMinute(100_000)]);
+});
+
+/** A view with something of every part. */
+function fullView(): View {
+  const gpus = [
+    gpuOf('g0', { running: [runningTask(profiledTask('r', 100, 0.4), 0.5)] }),
+    gpuOf('g1', { idle: [{ function: '/a/f', namespace: 'a', share: 0.3, memoryMiB: 1000 }] }),
+  ];
+  const waiting = [
+    profiledTask('strict', 50, 0.3, { sloMs: 200, arrivedAt: 900 }),
+    profiledTask('limited', 80, 0.6, { allowed: new Set(['g0']), arrivedAt: 950 }),
+    taskOf('unknown', { memoryMiB: NaN, namespace: 'b', arrivedAt: 990 }),
+  ];
+  const arrivals = new ArrivalCounts();
+  arrivals.add(900);
+  return {
+    ...{ at: 1000, gpus, waiting, ledger: ledgerOf(gpus), functions: [{ task: waiting[0]!, arrivals }] },
+    nodes: [{ id: 'n', labels: { zone: 'z' }, market: 'spot', pricePerHour: 1 }],
+    devices: [{ id: 'g0', node: 'n', type: 't', mode: 'mps', geometries: [], places: [{ id: 'g0' }] }],
+    workloads: [{ id: 'w', node: 'n', device: 'g0', tolerated: 0.1 }],
+  };
+}
+
+test('a file of this version of the format is read, and gives the decision that it gave', () => {
+  const file = new URL('../../src/policies/saved-pass.json', import.meta.url);
+  if (process.env['GOLDEN_UPDATE'] === '1') {
+    const made = makePolicy('faashare', { predictorOf, quotas, admission, random: seededRandom(1) });
+    made.decide({ ...fullView(), at: 990 }, { kind: 'timer' });
+    const event: SchedulingEvent = { kind: 'timer' };
+    const inputs = { policy: 'faashare', event, state: made.saved?.(), models: [], quotas: quotas.rows() };
+    const saved = encodePass(fullView(), { ...inputs, admission });
+    const content = { saved, decision: plainDecision(decideAgain(saved)) };
+    writeFileSync(file, `${JSON.stringify(content, undefined, 2)}\n`);
+  }
+  const { saved, decision } = JSON.parse(readFileSync(file, 'utf8')) as { saved: JsonObject; decision: JsonValue };
+  expect(plainDecision(decideAgain(saved))).toEqual(decision);
+  const { view } = readPass(saved);
+  expect(view.waiting).toEqual(fullView().waiting);
+  expect(toPlain(view.gpus)).toEqual(toPlain(fullView().gpus));
+  const { nodes, devices, workloads } = fullView();
+  expect([view.nodes, view.devices, view.workloads]).toEqual([nodes, devices, workloads]);
 });
 
 test('a first fit tries the places of a saved ledger in the same order', () => {
