@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import type { JsonValue } from '@gpuwhisk/common/json';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import { mostRejections } from '../view/decision.js';
@@ -9,7 +10,7 @@ import { pick, randomTask, unreliable, walk } from './random-world.js';
 import { makePolicy } from './make-policy.js';
 import { policies } from './registry.js';
 import { needMiB } from '../place/room.js';
-import { dividedSms, gpuOf, taskOf } from './testing.js';
+import { dividedSms, gpuOf, plainDecision, taskOf } from './testing.js';
 
 /** Constraints that go by no number. */
 const withoutNumbers = [
@@ -69,10 +70,12 @@ describe.each(Object.keys(policies))('the policy %s', (name) => {
   });
 
   test('decides the same on the same views with the same seed', () => {
-    const decided = (): Decision[] => {
-      const decisions: Decision[] = [];
+    const decided = (): JsonValue[] => {
+      const decisions: JsonValue[] = [];
       const random = seededRandom(9);
-      walk(random, make(unreliable(random), 9, 'best-effort'), 40, (_, decision) => decisions.push(decision));
+      walk(random, make(unreliable(random), 9, 'best-effort'), 40, (_, decision) =>
+        decisions.push(plainDecision(decision)),
+      );
       return decisions;
     };
     expect(decided()).toEqual(decided());
