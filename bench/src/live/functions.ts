@@ -26,9 +26,11 @@ const timeoutMs = 300_000;
 
 /** An action for each entry, by its name; a job of it takes `length` units. Inference has an SLO of four times the time alone. */
 export async function deploy(api: Api, entries: readonly LiveEntry[], length: number): Promise<void> {
-  for (const { name, workload, batch, isTraining, memoryMiB, unitMs } of entries) {
+  for (const { name, workload, batch, isTraining, memoryMiB, unitMs, model } of entries) {
     const sloMs = Math.round(unitMs * length * sloFactor);
-    const gpu = { memoryMiB, class: isTraining ? 'training' : 'inference', ...(!isTraining && { sloMs }) };
+    // On a chip without GPM nothing measures a fill before runs at several share classes.
+    const features = { smUtil: model.saturation };
+    const gpu = { memoryMiB, class: isTraining ? 'training' : 'inference', features, ...(!isTraining && { sloMs }) };
     await api.json('PUT', `/api/v1/namespaces/_/actions/${name}?overwrite=true`, {
       exec: { kind: 'python:default', code },
       limits: { memory: hostMemoryMiB, timeout: timeoutMs },
@@ -46,13 +48,7 @@ export interface Overheads {
   warm: number[];
 }
 
-/** The agents look at their devices once a second. */
-const seenAfterMs = 2200;
-
-/**
- * Runs each function on its own: first for long enough that the agents see which SMs it uses, then, warm, as its jobs do, so
- * that the platform knows its time. As many at a time as there are GPUs.
- */
+/** Runs each function alone, cold and then warm, so that the platform knows its time. As many at a time as there are GPUs. */
 export async function profile(
   player: Player,
   entries: readonly LiveEntry[],
@@ -69,7 +65,7 @@ export async function profile(
         const { start } = gpuOf(await player.invoke(name, { units }));
         return { start, overMs: performance.now() - sentMs - units * unitMs };
       };
-      found.cold.push((await run(Math.ceil(seenAfterMs / unitMs))).overMs);
+      found.cold.push((await run(length)).overMs);
       found.warm.push((await warmRun(name, () => run(length))).overMs);
     }
   };

@@ -47,12 +47,7 @@ export function traceOf(
   return drawJobs(mix, times, profilesOf(catalogue), random);
 }
 
-/** What the platform gets to know of each: its time, and its use of the SMs. Of memory the agents do not tell. */
+/** The profile of each as the platform has it: its time, and its fill. Use of DRAM and L2 is unknown. */
 function profilesOf(catalogue: readonly LiveEntry[]): Map<string, Profile> {
-  return new Map(
-    catalogue.map(({ name, model }) => [
-      name,
-      { soloFactor: 1, features: { smUtil: model.saturation, dramUtil: 0, l2Util: 0 } },
-    ]),
-  );
+  return new Map(catalogue.map(({ name, model }) => [name, { soloFactor: 1, features: { smUtil: model.saturation } }]));
 }
