@@ -1,4 +1,4 @@
-import type { Placement, Rejection } from '@gpuwhisk/common/gpu';
+import type { NodeStatus, Placement, Rejection } from '@gpuwhisk/common/gpu';
 import { keptForAnother, mostRejections } from '../view/decision.js';
 import type { Ledger, PlaceAccount } from '../view/ledger.js';
 import type { Occupant } from '../view/occupancy.js';
@@ -86,9 +86,15 @@ export function alternativesOf(
   const found: Alternative[] = [];
   const accounts = looking(ledger, limits);
   const instances = ledger.withInstances(request, request.batch === 1);
+  let node: NodeStatus | undefined;
+  let isOpen = false;
   for (let order = 0; order < accounts.length && found.length < mostRejections; order += 1) {
     const account = accounts[order]!;
-    if (!limits.isOpen(account.place.node.invoker) || isAmong(chosen, account)) continue;
+    if (node !== account.place.node) {
+      ({ node } = account.place);
+      isOpen = limits.isOpen(node.invoker);
+    }
+    if (!isOpen || isAmong(chosen, account)) continue;
     const isJoined = limits.isNew !== true && instances.has(account);
     const joined = isJoined ? instanceFor(account.occupants, request) : undefined;
     found.push(new Alternative(account, joined, refusalBy(limits, account)));

@@ -82,12 +82,38 @@ function bestOf(ledger: Ledger, request: PlacementRequest, limits: PlacementLimi
   if (first !== undefined) return first;
   const accounts = ledger.accounts();
   const sums = ledger.sums();
-  for (const order of ordersOf(ledger, limits) ?? sums.load.keys()) {
-    if (cannotBeat(sums, order, request, best)) continue;
+  const orders = limits.allowed && accountsFor(ledger, limits).map(({ order }) => order);
+  const count = orders?.length ?? accounts.length;
+  // The place that is best by numbers is tried first, so that few others are tried at all.
+  let likely = -1;
+  for (let at = 0; at < count; at += 1) {
+    const order = orders === undefined ? at : orders[at]!;
+    if (likely < 0 ? sums.availableMiB[order]! >= request.memoryMiB : isLikelier(sums, order, likely, request)) {
+      likely = order;
+    }
+  }
+  for (let at = -1; at < count; at += 1) {
+    const order = at < 0 ? likely : orders === undefined ? at : orders[at]!;
+    if (order < 0 || cannotBeat(sums, order, request, best)) continue;
     const candidate = candidateAt(accounts[order]!, request, limits, undefined);
     if (candidate !== undefined && isBetter(candidate, best)) best = candidate;
   }
   return best;
+}
+
+/** Whether a new instance is better on place `order` than on place `other`, by numbers alone. */
+function isLikelier(
+  { load, freeMiB, availableMiB }: AccountColumns,
+  order: number,
+  other: number,
+  { share, memoryMiB }: PlacementRequest,
+): boolean {
+  if (availableMiB[order]! < memoryMiB) return false;
+  const isFull = load[order]! + share.smRequest > 1;
+  if (isFull !== load[other]! + share.smRequest > 1) return !isFull;
+  const lacks = freeMiB[order]! < memoryMiB;
+  if (lacks !== freeMiB[other]! < memoryMiB) return !lacks;
+  return load[order]! < load[other]! || (load[order] === load[other] && freeMiB[order]! > freeMiB[other]!);
 }
 
 /** Whether an instance on a place is certainly no better than `best`, another instance, by numbers alone. */
@@ -96,11 +122,6 @@ function isWorse({ load, freeMiB }: PlaceAccount, { share }: PlacementRequest, b
   if (isFull !== best.isFull) return isFull;
   if (best.reclaims) return false;
   return load > best.account.load || (load === best.account.load && freeMiB < best.account.freeMiB);
-}
-
-/** The positions of the places that it may go to; undefined: all. */
-function ordersOf(ledger: Ledger, limits: PlacementLimits): number[] | undefined {
-  return limits.allowed && accountsFor(ledger, limits).map(({ order }) => order);
 }
 
 /** Places that are looked at for the first fit, at most, before all are. */
@@ -134,10 +155,11 @@ function cannotBeat(
   const isFull = load[order]! + share.smRequest > 1;
   if (isFull !== best.isFull) return isFull;
   if (best.joined !== undefined) return true;
-  if (best.reclaims) return false;
-  const { account } = best;
-  const lacks = freeMiB[order]! < memoryMiB || load[order]! > account.load;
-  return lacks || (load[order] === account.load && freeMiB[order]! < account.freeMiB);
+  const { account, reclaims } = best;
+  const lacks = freeMiB[order]! < memoryMiB;
+  if (lacks !== reclaims) return lacks;
+  if (load[order] !== account.load) return load[order]! > account.load;
+  return freeMiB[order] === account.freeMiB ? order >= account.order : freeMiB[order]! < account.freeMiB;
 }
 
 /** Places for work of several devices: of an instance that idles on all of its own, else the best that are alike. */

@@ -42,9 +42,17 @@ export interface Occupant {
   functionKey?: string;
 }
 
+const last = { action: '', namespace: '', key: ' ' };
+
 /** What the instances of a function in a namespace are found by. */
 export function functionKey({ action, namespace }: { action: string; namespace: string }): string {
-  return `${namespace} ${action}`;
+  // A decision asks for the key of one function several times.
+  if (last.action !== action || last.namespace !== namespace) {
+    last.action = action;
+    last.namespace = namespace;
+    last.key = `${namespace} ${action}`;
+  }
+  return last.key;
 }
 
 /** Someone on a place, and what its agent told of them; `users` is counted anew with every change. */
