@@ -29,10 +29,18 @@ function modelsView(functions: readonly LearnedFunction[], models: readonly Lear
   const learned = new Map(models.map((model) => [`${model.gpuType}/${model.mode}`, model]));
   return [...new Set([...learned.keys(), ...misses.keys()])].sort().map((key) => {
     const [gpuType = '', mode = ''] = key.split('/');
-    const { version = 0, sampleCount = 0 } = learned.get(key) ?? {};
+    const { version = 0, sampleCount = 0, learnedAt } = learned.get(key) ?? {};
     const known = misses.get(key);
     const error = known && median(known.misses);
-    return { gpuType, mode, version, sampleCount, ...(known && error !== undefined && { error, runs: known.runs }) };
+    const age = learnedAt !== undefined && { learnedAt };
+    return {
+      gpuType,
+      mode,
+      version,
+      sampleCount,
+      ...age,
+      ...(known && error !== undefined && { error, runs: known.runs }),
+    };
   });
 }
 

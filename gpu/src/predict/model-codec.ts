@@ -22,6 +22,7 @@ interface Body {
   mode: DeviceMode;
   version: number;
   sampleCount: number;
+  learnedAt?: number;
   seed: number;
   features: readonly string[];
   /** Absent in stored models of earlier versions, which counted an absent figure as 0. */
@@ -41,6 +42,7 @@ export function encodeModel(model: SlowdownModel): string {
     mode: model.mode,
     version: model.version,
     sampleCount: model.sampleCount,
+    ...(model.learnedAt !== undefined && { learnedAt: model.learnedAt }),
     seed: model.seed,
     features: faashareFeatureNames,
     typical: model.typical,
@@ -79,12 +81,13 @@ export function decodeModel(text: string): SlowdownModel {
   if (body.features.join() !== faashareFeatureNames.join()) {
     throw new ModelFormatError(`its features are ${body.features.join(', ')}`);
   }
-  const { gpuType, mode, version, sampleCount, seed, typical = noFeatures } = body;
+  const { gpuType, mode, version, sampleCount, learnedAt, seed, typical = noFeatures } = body;
   if (![typical.dramUtil, typical.l2Util].every((one) => one >= 0 && Number.isFinite(one))) {
     throw new ModelFormatError('its typical features are no parts of a GPU');
   }
   const regression = { forest: forestOf(body.forest), smooth: smoothOf(body.smooth) };
-  return { gpuType, mode, version, sampleCount, seed, typical, regression };
+  const key = { gpuType, mode, version, sampleCount, seed, typical };
+  return { ...key, ...(learnedAt !== undefined && { learnedAt }), regression };
 }
 
 function forestOf({ depth, ...arrays }: Body['forest']): Forest {

@@ -20,6 +20,8 @@ export interface SlowdownModel extends ModelKey {
   version: number;
   /** Runs that it was learned from. */
   sampleCount: number;
+  /** When it was taken over, epoch ms; absent in models of earlier versions. */
+  learnedAt?: number;
   seed: number;
   /** Mean figures of the workloads in its samples. A mean replaces a figure that a workload lacks. */
   typical: TypicalFeatures;

@@ -120,7 +120,7 @@ c2         -                MIG-1    0.2   300        0
           stages: { admit: 'before-slo', share: 'unlimited' },
           settings: { admit: {}, share: { slots: 3 } },
           models: [
-            { gpuType: 'a100-40', mode: 'mps', version: 2, sampleCount: 40, error: 0.1234, runs: 9 },
+            { gpuType: 'a100-40', mode: 'mps', version: 2, sampleCount: 40, learnedAt: 0, error: 0.1234, runs: 9 },
             { gpuType: 'h100', mode: 'mig', version: 0, sampleCount: 0 },
           ],
         },
@@ -132,7 +132,7 @@ admission  refuse
 admit      before-slo
 share      unlimited  slots=3
 learned    2 functions, shares of 1 sets
-predictor  a100-40/mps: version 2, learned from 40 runs, off by 12.3 % in 9 runs beside others
+predictor  a100-40/mps: version 2, learned from 40 runs at 1970-01-01T00:00:00.000Z, off by 12.3 % in 9 runs beside others
 predictor  h100/mig: capacity model
 `,
   },

@@ -90,8 +90,8 @@ describe('what was learned', () => {
       },
     ]);
     expect(next.runs.of(kind).state()).toMatchObject({ fresh: 1, training: { samples: [sample(0.5)] } });
-    expect(next.models()).toEqual([{ ...kind, version: 3, sampleCount: 20 }]);
-    expect(next.predictors.model(kind)).toEqual(model);
+    expect(next.models()).toEqual([{ ...kind, version: 3, sampleCount: 20, learnedAt: expect.any(Number) }]);
+    expect(next.predictors.model(kind)).toMatchObject(model);
     expect(next.decisions.latest()).toEqual([decision('first', 1)]);
     expect(warnings).toEqual([]);
   });

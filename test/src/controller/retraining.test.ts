@@ -85,7 +85,7 @@ test('once 20 runs to learn from and 5 to judge by were measured a predictor is 
   await measure(1, 1.5, 24);
   expect(trained).toHaveLength(1);
   expect(trained[0]).toMatchObject({ version: 1, training: { length: 20 }, heldOut: { length: 5 } });
-  expect(learned.models()).toEqual([{ ...kind, version: 1, sampleCount: 20 }]);
+  expect(learned.models()).toEqual([{ ...kind, version: 1, sampleCount: 20, learnedAt: expect.any(Number) }]);
   expect(predicted()).toBeCloseTo(1.5, 1);
 });
 

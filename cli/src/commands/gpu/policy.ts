@@ -93,8 +93,9 @@ async function showPolicy({ args, client }: CommandContext): Promise<void> {
 function modelText(model: JsonMap): string {
   const samples = asNumber(model.get('sampleCount'));
   const kind = `${asText(model.get('gpuType'))}/${asText(model.get('mode'))}`;
+  const at = model.has('learnedAt') ? ` at ${new Date(asNumber(model.get('learnedAt'))).toISOString()}` : '';
   const source =
-    samples === 0 ? 'capacity model' : `version ${asNumber(model.get('version'))}, learned from ${samples} runs`;
+    samples === 0 ? 'capacity model' : `version ${asNumber(model.get('version'))}, learned from ${samples} runs${at}`;
   if (!model.has('error')) return `${kind}: ${source}`;
   const percent = (100 * asNumber(model.get('error'))).toFixed(1);
   return `${kind}: ${source}, off by ${percent} % in ${asNumber(model.get('runs'))} runs beside others`;

@@ -212,6 +212,7 @@ export const gpuSchemas = {
     mode: text('How that is shared'),
     version: whole('Its number, which grows'),
     sampleCount: whole('Runs that it was learned from'),
+    learnedAt: whole('When it was learned, epoch ms'),
   }),
   GpuPolicy: object({
     policy: text('Its name, with the changed stages and settings'),
@@ -227,6 +228,7 @@ export const gpuSchemas = {
         mode: text('How that is shared'),
         version: whole('Its number, which grows'),
         sampleCount: whole('Runs that it was learned from'),
+        learnedAt: whole('When it was learned, epoch ms'),
         error: { type: 'number', description: 'Median of |predicted / measured − 1| of runs beside others' },
         runs: whole('Runs that the error is of'),
       }),

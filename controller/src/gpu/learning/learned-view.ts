@@ -55,6 +55,8 @@ export interface LearnedModel {
   version: number;
   /** Runs that it was learned from. */
   sampleCount: number;
+  /** Epoch ms. */
+  learnedAt?: number;
 }
 
 /** What is shown of a profile; times are medians, ms. */

@@ -165,7 +165,8 @@ export class Learned {
   }
 
   /** A new predictor; returns whether it was taken over. */
-  put(model: SlowdownModel): boolean {
+  put(given: SlowdownModel): boolean {
+    const model = { learnedAt: this.parts.clock.now(), ...given };
     const { gpuType, mode } = model;
     if (!this.predictors.put(model)) return false;
     this.documents.save({ kind: 'model', name: modelName(model) }, () => ({ gpuType, mode, text: encodeModel(model) }));
@@ -204,8 +205,9 @@ export class Learned {
 
   /** The predictors in force that were learned. */
   models(): LearnedModel[] {
-    return this.predictors.list().map(({ gpuType, mode, version, sampleCount }) => ({
+    return this.predictors.list().map(({ gpuType, mode, version, sampleCount, learnedAt }) => ({
       ...{ gpuType, mode, version, sampleCount },
+      ...(learnedAt !== undefined && { learnedAt }),
     }));
   }
 
