@@ -1,7 +1,7 @@
-import type { NodeStatus, Slice } from '@gpuwhisk/common/gpu';
+import type { NodeStatus, Share, Slice } from '@gpuwhisk/common/gpu';
 import type { Workload } from '@gpuwhisk/common/gpu-workload';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
-import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
+import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import { placeId } from '@gpuwhisk/gpu/view/places';
 import type { DeviceState, InstanceState, NodeState, WorkloadState } from '@gpuwhisk/gpu/view/view';
 import { activationsIn } from './gpu-snapshot.js';
@@ -31,7 +31,7 @@ export function seenInstances(
       const tasks = activations.filter((activation) => !isLaunch(activation));
       const isRunning = tasks.length > 0;
       const resident = place.node.residents.find((other) => other.container === container);
-      const { smRequest: request, smLimit: limit } = resident?.share ?? { ...one, smLimit: one.smRequest };
+      const { smRequest: request, smLimit: limit } = resident?.share ?? promisedShare(one);
       const state =
         users === 0 ? 'idle' : !isRunning ? 'loading' : isRetiring(place.node.invoker, one.id) ? 'draining' : 'running';
       const { idleSince } = resident ?? {};
@@ -44,6 +44,10 @@ export function seenInstances(
     }
   }
   return [...seen.values()];
+}
+
+function promisedShare({ request, limit }: Occupant): Pick<Share, 'smRequest' | 'smLimit'> {
+  return { smRequest: request / 1000, smLimit: limit / 1000 };
 }
 
 /** Nodes as policies see them. */
