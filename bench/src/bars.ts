@@ -69,6 +69,7 @@ export const bars: readonly Bar[] = [
   { bench: 'decide', metric: 'decisionUs.8', bound: 'at most', value: 5, source: 'issue 20' },
   { bench: 'decide', metric: 'decisionUs.1024', bound: 'at most', value: 50, source: 'issue 20' },
   { bench: 'decide', metric: 'decisionUs.1024fast', bound: 'at most', value: 20, source: 'issue 20' },
+  { bench: 'decide', metric: 'decisionRatio.10000fast', bound: 'at most', value: 2, source: 'issue 20' },
   { bench: 'decide', metric: 'firstFitLost.1024fast', bound: 'at most', value: 0.01, source: 'issue 20' },
   { bench: 'decide', metric: 'firstFitLost.10000fast', bound: 'at most', value: 0.01, source: 'issue 20' },
   { bench: 'decide', metric: 'place3200Ms', bound: 'at most', value: 100, source: 'issue 20' },

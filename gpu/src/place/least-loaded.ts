@@ -92,9 +92,14 @@ function bestOf(ledger: Ledger, request: PlacementRequest, limits: PlacementLimi
       likely = order;
     }
   }
-  for (let at = -1; at < count; at += 1) {
-    const order = at < 0 ? likely : orders === undefined ? at : orders[at]!;
-    if (order < 0 || cannotBeat(sums, order, request, best)) continue;
+  const tried = likely < 0 ? undefined : candidateAt(accounts[likely]!, request, limits, undefined);
+  if (tried !== undefined && isBetter(tried, best)) best = tried;
+  // No place is better than its numbers say: the others are looked at only if this one is worse, or of unknown need.
+  const isAsLikely = tried !== undefined && tried.reclaims === sums.freeMiB[likely]! < request.memoryMiB;
+  if (isAsLikely && orders === undefined && request.memoryMiB > 0) return best;
+  for (let at = 0; at < count; at += 1) {
+    const order = orders === undefined ? at : orders[at]!;
+    if (cannotBeat(sums, order, request, best)) continue;
     const candidate = candidateAt(accounts[order]!, request, limits, undefined);
     if (candidate !== undefined && isBetter(candidate, best)) best = candidate;
   }

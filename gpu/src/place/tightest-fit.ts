@@ -2,6 +2,7 @@ import { neededMiB } from '../view/account.js';
 import { fullness, usedMiB } from '../view/fullest-first.js';
 import type { Ledger, PlaceAccount } from '../view/ledger.js';
 import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
+import { thousandths } from '../view/shares.js';
 import { alternativesOf, choiceOf, rejectionsOf } from './alternatives.js';
 import type { Explanation } from './alternatives.js';
 import { accountsFor, alike, candidateAt, placementOf } from './candidate.js';
@@ -126,5 +127,3 @@ function refusalBy(bounds: Oversubscription, place: Sums, request: PlacementRequ
     ? { reason: 'isolation: instances idle there', numbers: {} }
     : undefined;
 }
-
-const thousandths = (fraction: number): number => Math.round(fraction * 1000);

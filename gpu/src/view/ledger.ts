@@ -436,14 +436,13 @@ export class Ledger {
     let running = 0;
     let [requestSum, limitSum, classSum] = [0, 0, 0];
     for (const one of occupants) {
-      const { users, memoryMiB, functionKey: key } = one;
+      const { users, memoryMiB, request, functionKey: key } = one;
       const mayGo = users === 0 && one.container !== undefined;
-      const request = Math.round(one.smRequest * 1000);
       heldMiB += memoryMiB;
       if (key !== undefined) {
         functions.push(key);
         requestSum += request;
-        limitSum += Math.round(one.smLimit * 1000);
+        limitSum += one.limit;
         classSum += one.shareClass * 10;
       }
       if (mayGo) {

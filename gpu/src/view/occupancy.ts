@@ -1,5 +1,6 @@
 import type { GpuIsolation, NodeStatus, Placement, Resident } from '@gpuwhisk/common/gpu';
 import type { Place } from './places.js';
+import { thousandths } from './shares.js';
 
 /** A placement that was given out, for as long as the node's agent may not show it. */
 export interface Reservation {
@@ -31,8 +32,9 @@ export interface Occupant {
   gpus: number;
   gang?: readonly string[];
   shareClass: number;
-  smRequest: number;
-  smLimit: number;
+  /** Thousandths of the SMs. */
+  request: number;
+  limit: number;
   memoryMiB: number;
   /** How long it took to start it and to load its function, ms. */
   loadMs?: number;
@@ -98,8 +100,8 @@ function isDescribedBy(occupant: Occupant, resident: Resident): boolean {
     occupant.container === resident.container &&
     occupant.memoryMiB === resident.memoryMiB &&
     occupant.shareClass === share.shareClass &&
-    occupant.smRequest === share.smRequest &&
-    occupant.smLimit === share.smLimit &&
+    occupant.request === thousandths(share.smRequest) &&
+    occupant.limit === thousandths(share.smLimit) &&
     occupant.action === resident.action &&
     occupant.namespace === resident.namespace &&
     occupant.subject === resident.subject &&
@@ -223,8 +225,8 @@ function promised({ activationId, action, namespace, subject, isolation, placeme
     gpus: devices.length,
     gang: devices.length > 1 ? devices : undefined,
     shareClass: share.shareClass,
-    smRequest: share.smRequest,
-    smLimit: share.smLimit,
+    request: thousandths(share.smRequest),
+    limit: thousandths(share.smLimit),
     memoryMiB: share.memoryMiB,
     loadMs: undefined,
     users: 0,
@@ -244,8 +246,8 @@ function describe(resident: Resident): Occupant {
     gpus: Math.max(1, gang?.length ?? 1),
     gang,
     shareClass: share.shareClass,
-    smRequest: share.smRequest,
-    smLimit: share.smLimit,
+    request: thousandths(share.smRequest),
+    limit: thousandths(share.smLimit),
     memoryMiB,
     loadMs,
     users: 0,

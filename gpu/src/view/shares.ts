@@ -24,6 +24,11 @@ export function shareOf({ memoryMiB, mpsPercent, sloMs, smLimit, smRequest, maxS
   };
 }
 
+/** A fraction of the SMs in thousandths, rounded: sums of them do not drift. */
+export function thousandths(fraction: number): number {
+  return Math.round(fraction * 1000);
+}
+
 /** Whether a process with a share of less than everything is held to it on a device in this mode. */
 export function holdsToShares(mode: DeviceMode): boolean {
   return mode === 'mps' || mode === 'mig';

@@ -1,4 +1,4 @@
-import type { NodeStatus, Slice } from '@gpuwhisk/common/gpu';
+import type { NodeStatus, Share, Slice } from '@gpuwhisk/common/gpu';
 import type { Workload } from '@gpuwhisk/common/gpu-workload';
 import { geometriesOf } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
@@ -31,7 +31,7 @@ export function seenInstances(
       const activations = users > 0 ? activationsIn(place, one, here) : [];
       const tasks = activations.filter((activation) => !isLaunch(activation));
       const resident = place.node.residents.find((other) => other.container === container);
-      const { smRequest: request, smLimit: limit } = resident?.share ?? { ...one, smLimit: one.smRequest };
+      const { smRequest: request, smLimit: limit } = resident?.share ?? promisedShare(one);
       const state = stateOf(one, tasks, isRetiring(place.node.invoker, one.id));
       const { idleSince } = resident ?? {};
       seen.set(one.id, {
@@ -54,6 +54,10 @@ function stateOf(
   if (users === 0) return 'idle';
   if (container === undefined || tasks.length === 0) return 'loading';
   return isRetiring ? 'draining' : 'running';
+}
+
+function promisedShare({ request, limit }: Occupant): Pick<Share, 'smRequest' | 'smLimit'> {
+  return { smRequest: request / 1000, smLimit: limit / 1000 };
 }
 
 /** Nodes as policies see them. */
