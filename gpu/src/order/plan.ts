@@ -14,6 +14,8 @@ export interface Planned {
   starts: readonly Start[];
   order: readonly string[];
   rejected: readonly TaskRejection[];
+  /** As in Decision: when to ask again though nothing happens, on the clock of the view, ms; absent: no particular time. */
+  wakeAt?: number;
 }
 
 /** Stands for the stages order, place and share where an algorithm decides them together. */

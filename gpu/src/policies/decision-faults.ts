@@ -23,6 +23,7 @@ export function faultOf(decision: Decision, { view, tasks, held }: DecidedOn): s
     taskFault(decision, tasks) ??
     startsFault(decision, view, tasks) ??
     leakOf(decision, held) ??
+    wakeFault(decision.wakeAt) ??
     [...starts, ...refused].map(({ reason }) => reasonFault(reason)).find(isFault) ??
     actions.map(actionFault).find(isFault)
   );
@@ -68,6 +69,11 @@ function leakOf({ starts }: Decision, held: ReadonlySet<string>): string | undef
   const started = new Set(starts.filter(({ choice }) => choice !== undefined).map(({ task }) => task));
   const leaked = [...held].find((id) => !started.has(id));
   return leaked === undefined ? undefined : `'${leaked}' is held in the ledger and is not started`;
+}
+
+function wakeFault(wakeAt: unknown): string | undefined {
+  const isSound = wakeAt === undefined || (typeof wakeAt === 'number' && !Number.isNaN(wakeAt));
+  return isSound ? undefined : `it is to be asked again at ${JSON.stringify(wakeAt)}`;
 }
 
 function reasonFault(reason: unknown): string | undefined {

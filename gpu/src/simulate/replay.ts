@@ -74,13 +74,16 @@ export interface ReplayRun {
 }
 
 const tickMs = 1000;
+/** As live: a policy that asks to decide again at once is asked after so long, ms. */
+const shortestWakeMs = 1;
 /** Decisions in a row at one instant; a policy that goes on for longer would never end. */
 const mostDecisions = 10_000;
 
 /**
  * Feeds `jobs` to `policy` and runs what it starts on GPUs that behave as `truth` says. Progress is reckoned anew at
  * every event: an arrival, the end of a start or of a run, the passing of a deadline. All jobs that arrive at one instant
- * are told with one event. `nowMs` is a clock to time decisions by. Throws Error where a decision cannot be carried out, or leaves jobs waiting for ever.
+ * are told with one event. `nowMs` is a clock to time decisions by. Throws Error where a decision cannot be carried out, or
+ * leaves jobs waiting for ever.
  */
 export function replay(
   jobs: readonly ReplayJob[],
@@ -105,10 +108,12 @@ export function replay(
   let nextArrival = 0;
   let nextTick = policy.scales === true ? actuator.now : Infinity;
   let decisions = 0;
+  let wakeAt = Infinity;
 
   for (;;) {
     const { now } = actuator;
     const events: SchedulingEvent[] = [];
+    if (wakeAt <= now) wakeAt = Infinity;
     let arrived: string | undefined;
     while (nextArrival < coming.length && (coming[nextArrival] as ReplayJob).task.arrivedAt <= now) {
       const job = coming[nextArrival] as ReplayJob;
@@ -142,7 +147,7 @@ export function replay(
   }
 
   function nextInstant(): number | undefined {
-    let next = Math.min(coming[nextArrival]?.task.arrivedAt ?? Infinity, actuator.nextInstant());
+    let next = Math.min(coming[nextArrival]?.task.arrivedAt ?? Infinity, actuator.nextInstant(), wakeAt);
     for (const { task } of waiting.values()) {
       // The deadline itself counts as passed only after it.
       if (task.sloMs !== undefined) next = Math.min(next, Math.max(actuator.now, task.arrivedAt + task.sloMs));
@@ -203,6 +208,7 @@ export function replay(
     const begun = nowMs();
     const decision = event.kind === 'timeout' && !waiting.has(event.task) ? allWait(view) : policy.decide(view, event);
     run.decideUs.push((nowMs() - begun) * 1000);
+    wakeAt = Math.max(actuator.now + shortestWakeMs, decision.wakeAt ?? Infinity);
     for (const { task } of decision.refused) {
       if (!waiting.delete(task)) throw new Error(`policy ${policy.name} refuses ${task}, which does not wait`);
       run.refused.push(task);

@@ -48,6 +48,8 @@ export interface Decision {
   rejected: readonly TaskRejection[];
   /** What else is to be done; absent: nothing. */
   actions?: readonly Action[];
+  /** When to ask again though nothing happens, on the clock of the view, ms; absent: no particular time. */
+  wakeAt?: number;
 }
 
 /** The decision that changes nothing. */

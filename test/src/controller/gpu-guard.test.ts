@@ -52,7 +52,8 @@ async function faultsOf(decide: Planner['plan']): Promise<number> {
 
 const planned = (starts: Planned['starts']): Planned => ({ starts, order: [], rejected: [] });
 const startOf = (task: string, gpu = 'GPU-0'): Planned['starts'][number] => ({ task, gpu, share: 1, reason: '' });
-const allOf = ({ tasks }: Pass, gpu?: string): Planned => planned(tasks.map(({ id }) => startOf(id, gpu)));
+const allOf = ({ tasks }: Pick<Pass, 'tasks'>, gpu?: string): Planned =>
+  planned(tasks.map(({ id }) => startOf(id, gpu)));
 
 describe('a policy', () => {
   test.each<[string, Planner['plan']]>([
@@ -88,6 +89,21 @@ describe('a policy', () => {
   test('that overfills a GPU fails when it does, and not before', async () => {
     expect(await faultsOf((pass) => allOf(pass))).toBeGreaterThan(0);
   });
+});
+
+test('a policy is asked again when it wants to be, though nothing happens', async () => {
+  const asked = new Set<number>();
+  plan = ({ view: { at }, tasks }) => {
+    asked.add(at);
+    return asked.size < 3 ? { ...planned([]), order: tasks.map(({ id }) => id), wakeAt: at + 20 } : allOf({ tasks });
+  };
+  const cluster = await GpuCluster.start({ policy: broken });
+  await cluster.tell();
+  await cluster.accept('a', small);
+  await cluster.clock.runFor(100);
+  expect(cluster.running).toEqual(['a']);
+  const [first = 0, ...later] = asked;
+  expect(later).toEqual([first + 20, first + 40]);
 });
 
 test('an action on something that is gone is refused and counted, and nothing else happens', async () => {

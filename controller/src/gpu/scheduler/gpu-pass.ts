@@ -29,6 +29,8 @@ export interface GpuPassDependencies {
   /** Whether the run of an activation has ended, as far as is known here. */
   isOver: (activationId: string) => boolean;
   actuator: Actuator;
+  /** Told when a policy wants to decide again though nothing happens, epoch ms. */
+  wakeAt(at: number): void;
   /** Told of every placement. */
   onPlaced?(placement: Placement): void;
 }
@@ -135,7 +137,8 @@ export class GpuPass {
   private placeByPolicy(event: SchedulingEvent): void {
     const { queue, placer, policy, refuser, options } = this.dependencies;
     if (!placer.isEntitled) return;
-    const { starts, late, order, rejected, actions } = policy.decide([...queue], event);
+    const { starts, late, order, rejected, actions, wakeAt } = policy.decide([...queue], event);
+    if (wakeAt !== undefined) this.dependencies.wakeAt(wakeAt);
     this.carryOut(actions);
     queue.decided(order, rejected, event.kind === 'arrival');
     for (const [waiting, reason] of late) {

@@ -58,6 +58,8 @@ export interface PolicyDecision {
   order: readonly string[];
   rejected: readonly TaskRejection[];
   actions: readonly Action[];
+  /** When to decide again though nothing happens, epoch ms; absent: no particular time. */
+  wakeAt?: number;
 }
 
 /** An activation whose task is to be made. */
@@ -168,6 +170,7 @@ export class GpuPolicy {
       order: decision.order,
       rejected: decision.rejected,
       actions: decision.actions ?? [],
+      ...(decision.wakeAt !== undefined && { wakeAt: decision.wakeAt }),
     };
   }
 

@@ -20,6 +20,7 @@ import { newActivationId } from '@gpuwhisk/common/ids';
 import { unplacedTopic } from '@gpuwhisk/common/messages';
 import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import type { Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { compositionOf } from '@gpuwhisk/gpu/policies/make-policy';
@@ -102,6 +103,7 @@ export class GpuScheduler {
   private readonly placer: GpuPlacer;
   private readonly policy: GpuPolicy;
   private readonly topic: string;
+  private wake: Timer | undefined;
   private readonly metrics: GpuMetrics;
   /** Activations that have ended: no copy of theirs may run. */
   private readonly over = new RecentIds(rememberedIds);
@@ -140,7 +142,9 @@ export class GpuScheduler {
     const isOver = (activationId: string): boolean => this.over.has(activationId);
     const launch: LiveActuatorParts['launch'] = (action) => this.launchAhead(action);
     const actuator = (this.actuator = new LiveActuator({ ...dependencies, launch, metrics: this.metrics }));
-    this.passes = new GpuPass({ ...parts, policy: this.policy, refuser: this.refuser, actuator, isOver, onPlaced });
+    const wakeAt = (at: number): void => this.wakeAt(at);
+    const { policy, refuser } = this;
+    this.passes = new GpuPass({ ...parts, policy, refuser, actuator, isOver, wakeAt, onPlaced });
     // What is heard of so late says nothing about how long it ran.
     const ended = (activationId: string): void => this.ended(activationId, false);
     this.sweep = new GpuSweep({ ...dependencies, placer, ended });
@@ -272,8 +276,8 @@ export class GpuScheduler {
   }
 
   /**
-   * Sends the launch of an instance. Throws ApiError (429) for more than its namespace may have, ApiError (503) where its GPUs have no room for it or another controller decides,
-   * TopicFullError, or another Error if the log has failed.
+   * Sends the launch of an instance. Throws ApiError (429) for a larger share than its namespace may have, ApiError (503) if
+   * its GPUs have no room for it or another controller decides, TopicFullError, or another Error if the log has failed.
    */
   submitLaunch(message: ActivationMessage, need: GpuNeed, { gpus, shareClass }: Launch): Receipt {
     const { placer } = this;
@@ -398,6 +402,15 @@ export class GpuScheduler {
       if (this.placer.isEntitled) this.passes.carryOut(this.policy.tick());
       this.tickSoon();
     });
+  }
+
+  /** Has the policy asked again at `at` (epoch ms); whoever waits is looked at every `lookMs` in any case. */
+  private wakeAt(at: number): void {
+    const { clock } = this.dependencies;
+    const inMs = Math.max(1, at - clock.now());
+    if (!(inMs < lookMs)) return;
+    this.wake?.cancel();
+    this.wake = clock.setBackgroundTimer(inMs, () => this.passSoon({ kind: 'timer' }));
   }
 
   private passSoon(event: SchedulingEvent): void {
