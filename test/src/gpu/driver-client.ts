@@ -36,6 +36,8 @@ export function startToldProgram(path: string, socket: string, env: Readonly<Rec
     env: environmentFor(socket, env),
   });
   const ended = once(child, 'exit');
+  // A program that answers without being asked may end before it is told anything: its answer counts.
+  child.stdin.on('error', () => undefined);
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   return {
     pid: child.pid as number,
