@@ -424,6 +424,8 @@ const rows: Row[] = [
     fact: 'the actions of API management name what they lack',
     source: 'core/cli/test/WskApiGwTests.scala',
     stands: `${more}reject apimgmt actions that are invoked with not enough parameters`,
+    // The actions ask the platform's API.
+    needs: 'network',
     run: async (t) => {
       // Of whisk.system, whose package it is.
       const shell = await WskShell.open(t, { APIHOST: t.other.url, AUTH: t.other.auth });
