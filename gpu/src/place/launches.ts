@@ -1,6 +1,7 @@
 import type { Action } from '../view/action.js';
-import { functionKey } from '../view/occupancy.js';
+import { functionKey, placeIdsOf } from '../view/occupancy.js';
 import type { FunctionState, View } from '../view/view.js';
+import { reservationOf } from './bind.js';
 import { ledgerOf } from './ledger-of.js';
 import { placeLeastLoaded } from './least-loaded.js';
 import { requestOfTask } from './request-of.js';
@@ -28,16 +29,16 @@ export function launches(view: View, wanted: readonly WantedInstances[]): Action
   try {
     for (const { of, count, reason } of wanted) {
       const request = requestOfTask(of.task);
-      const { action, namespace, isolation } = request;
+      const { action, namespace } = request;
       for (let more = 0; more < count && actions.length < mostLaunches; more += 1) {
-        const { placement } = placeLeastLoaded(ledger, request, limits, { epoch, at: view.at });
+        const choice = placeLeastLoaded(ledger, request, limits, { epoch, at: view.at });
+        const { placement } = choice;
         if (placement === undefined || placement.reclaim !== undefined) break;
         const activationId = `launch ${functionKey(request)} ${more}`;
-        ledger.hold({ activationId, action, namespace, isolation, placement, ended: false }, Infinity);
+        ledger.hold(reservationOf(activationId, request, choice), Infinity);
         held.push(activationId);
-        const { slice, devices, share } = placement;
-        const gpus = slice === undefined ? devices : [slice];
-        actions.push({ kind: 'launch', function: action, namespace, gpus, share: share.shareClass / 100, reason });
+        const share = placement.share.shareClass / 100;
+        actions.push({ kind: 'launch', function: action, namespace, gpus: placeIdsOf(placement), share, reason });
       }
     }
   } finally {
