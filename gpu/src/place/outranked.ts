@@ -1,23 +1,11 @@
-import type { PlaceAccount } from '../view/ledger.js';
-import type { Occupant } from '../view/occupancy.js';
+import type { Candidate, Ranked } from './candidate.js';
 import type { Refusal } from './filters/fact-filter.js';
-
-/** A place that would do for a request, with all that it is ranked by. */
-export interface RankedPlace {
-  account: Pick<PlaceAccount, 'load' | 'freeMiB'>;
-  /** The instance that the request would run in. */
-  joined: Occupant | undefined;
-  /** The place would have given more than its SMs away. */
-  isFull: boolean;
-  /** Idle instances have to go. */
-  reclaims: boolean;
-}
 
 /**
  * The rule by which the least-loaded placement ranks `chosen` before `other`, with the numbers of both. `isBefore`: `other` has
  * the better rank, and was not reached.
  */
-export function outrankedBy(chosen: RankedPlace, other: RankedPlace, isBefore: boolean): Refusal {
+export function outrankedBy(chosen: Candidate<Ranked>, other: Candidate<Ranked>, isBefore: boolean): Refusal {
   const { load, freeMiB } = other.account;
   const { load: chosenLoad, freeMiB: chosenFreeMiB } = chosen.account;
   if (isBefore)
