@@ -119,16 +119,13 @@ export class GpuPolicy {
   private readonly arrivals = new Arrivals();
   /** Whether an activation that arrives while the queue is empty is decided about at once. */
   readonly takesAsTheyCome: boolean;
-  /** Whether it says each second which instances functions should have. */
-  readonly scales: boolean;
   private readonly takesSamples: boolean;
   private viewLoggedMs = -Infinity;
 
   constructor(private readonly parts: GpuPolicyParts) {
     const { learned, options } = parts;
-    const { takesAsTheyCome, needsNoProfiles, stages } = compositionOf(options.policy);
+    const { takesAsTheyCome, needsNoProfiles } = compositionOf(options.policy);
     this.takesAsTheyCome = takesAsTheyCome;
-    this.scales = stages.scale !== 'none';
     this.takesSamples = !needsNoProfiles;
     this.feedback = new Feedback(learned);
     const needs: PolicyNeeds = {
@@ -140,6 +137,11 @@ export class GpuPolicy {
     const policy = makePolicy(options.policy, needs);
     const spare = makePolicy('least-loaded', needs);
     this.policy = guarded(policy, spare, (fault, pass) => this.failed(policy.name, fault, pass));
+  }
+
+  /** Whether it says each second which instances functions should have. */
+  get scales(): boolean {
+    return this.policy.scales === true;
   }
 
   /** Decides about those that wait, after `event`. */
