@@ -26,7 +26,7 @@ export interface PlanOptions {
 
 /** Sub-queues that a task is tried in by prediction, at most. */
 const maxTries = 2;
-/** Tasks that are tried in a sub-queue in vain, at most, in one decision. */
+/** Failed tries to add a task to a sub-queue, at most, in one decision. */
 const maxFailures = 2;
 /** Arrivals are reckoned to leave as much of the GPUs' time free as 1 less this. */
 const maxLoadSeen = 0.95;
@@ -117,7 +117,7 @@ export class FirstQueues {
       this.failures.set(queue, (this.failures.get(queue) ?? 0) + 1);
     }
     for (const { queue, load } of fit.slice(maxTries, mostRejections)) {
-      this.reject(task, queue, { reason: 'better ones were tried in vain', numbers: { load, tried: maxTries } });
+      this.reject(task, queue, { reason: 'tasks before it used up the tries', numbers: { load, tried: maxTries } });
     }
     return false;
   }
@@ -178,7 +178,7 @@ export class FirstQueues {
   private closed(queue: SubQueue): Refusal | undefined {
     const failed = this.failures.get(queue) ?? 0;
     if (failed < maxFailures) return undefined;
-    return { reason: 'others were tried there in vain', numbers: { tried: failed, beside: queue.busy } };
+    return { reason: 'tasks before it did not fit there', numbers: { tried: failed, beside: queue.busy } };
   }
 
   private reject({ id }: Task, { gpu }: SubQueue, why: Refusal): void {

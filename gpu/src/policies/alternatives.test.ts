@@ -166,10 +166,10 @@ describe('faashare tells what is predicted', () => {
     for (const value of Object.values(told?.numbers ?? {})) expect(Number.isFinite(value)).toBe(true);
   });
 
-  test('of a GPU where others were tried in vain', () => {
+  test('of a GPU where tasks before it did not fit', () => {
     const waiting = ['a', 'b', 't'].map((id) => profiledTask(id, 100, 1));
     expect(beside(profiledTask('r', 100, 1), ...waiting)).toEqual([
-      { what: 'g0', reason: 'others were tried there in vain', numbers: { tried: 2, beside: 1 } },
+      { what: 'g0', reason: 'tasks before it did not fit there', numbers: { tried: 2, beside: 1 } },
       { ...memory, what: 'long' },
     ]);
   });

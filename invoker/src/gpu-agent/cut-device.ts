@@ -18,8 +18,8 @@ export interface CutParts {
 const pollMs = 100;
 
 /**
- * Cuts a device that MIG is on for: the slices to remove go one by one as they become idle, then the new ones are made. Nobody may be
- * sent to the former any more. Rejects with ShareError or GpuDriverError where one is not idle `idleWithinMs` after the
+ * Cuts a device that has MIG on: removes slices one by one as they become idle, then makes the new ones. The slices to
+ * remove must take no new work any more. Rejects with ShareError or GpuDriverError where one is not idle `idleWithinMs` after the
  * beginning, and with the latter where there is no room; what has been done by then stays, as devices() shows.
  */
 export async function cutDevice(

@@ -40,7 +40,7 @@ function row({
       {
         ...{ uuid: 'GPU-0', at, usedMemoryMiB: 0, utilisation: 1, health: { state: 'healthy', reasons: [] } },
         processes: Object.entries(utilisations).map(([name, utilisation], pid) => ({
-          ...{ pid, memoryMiB: 10, ...(name !== 'stranger' && { container: `c-${name}` }) },
+          ...{ pid, memoryMiB: 10, ...(name !== 'workload' && { container: `c-${name}` }) },
           ...(utilisation !== undefined && { utilisation }),
         })),
         ...figures,
@@ -77,8 +77,8 @@ describe('activity of SMs and memory', () => {
 
   test.each<[string, Row]>([
     ['another function computes, too', { utilisations: { a: 1, b: 0.1 } }],
-    ['a stranger computes, too', { utilisations: { a: 1, stranger: 0.1 } }],
-    ['only a stranger computes', { utilisations: { a: 0, stranger: 1 } }],
+    ['a workload computes, too', { utilisations: { a: 1, workload: 0.1 } }],
+    ['only a workload computes', { utilisations: { a: 0, workload: 1 } }],
     ['the driver does not tell which of two processes computes', { utilisations: { a: undefined, b: undefined } }],
     ['the device was idle for part of the time', { figures: { ...figures, utilisation: 0.5 } }],
     ['it is not told how busy the device was', { utilisations: {}, figures }],
@@ -143,7 +143,7 @@ describe('launches', () => {
   });
 });
 
-test('a process that is in no container of the platform is a stranger', () => {
+test('a process that is in no container of the platform is a workload', () => {
   const [status] = row().status;
   expect([hasStrangers(status), hasStrangers(undefined)]).toEqual([false, false]);
   expect(hasStrangers({ ...status!, processes: [{ pid: 1, memoryMiB: 1 }] })).toBe(true);

@@ -404,7 +404,7 @@ export class GpuScheduler {
     });
   }
 
-  /** Has the policy asked again at `at` (epoch ms); whoever waits is looked at every `lookMs` in any case. */
+  /** Has the policy asked again at `at` (epoch ms), unless the next look at the queue comes first. */
   private wakeAt(at: number): void {
     const { clock } = this.dependencies;
     const inMs = Math.max(1, at - clock.now());
