@@ -13,6 +13,7 @@ export class RedisChannels {
     private readonly onWarning: (warning: Error) => void,
   ) {
     redis.on('message', (channel: string, text: string) => this.hear(channel, text));
+    redis.on('ready', () => void this.listenAgain());
   }
 
   /** Resolves when no message is missed any more. */
@@ -34,6 +35,18 @@ export class RedisChannels {
         return Promise.resolve();
       },
     };
+  }
+
+  /** Subscribes to all channels on a connection that was made anew; where that fails the connection is made once more. */
+  private async listenAgain(): Promise<void> {
+    const channels = [...this.listeners.keys()];
+    if (channels.length === 0) return;
+    try {
+      await this.redis.subscribe(...channels);
+    } catch (error) {
+      this.onWarning(new Error(`channels of Redis are not listened to yet: ${(error as Error).message}`));
+      if (this.redis.status === 'ready') this.redis.disconnect(true);
+    }
   }
 
   private forget(channel: string, listener: Listener): void {

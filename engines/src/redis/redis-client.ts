@@ -33,6 +33,8 @@ function redisOptions(timeoutMs: number, wasConnected: () => boolean): RedisOpti
     connectTimeout: timeoutMs,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
+    // RedisChannels does: ioredis forgets channels whose connection is lost before Redis has confirmed them.
+    autoResubscribe: false,
     maxRetriesPerRequest: 0,
     keepAlive: keepAliveMs,
     disconnectTimeout: disconnectMs,

@@ -183,6 +183,24 @@ async function newsHaveCome(state: ClusterState): Promise<void> {
     }
   });
 
+  test('whose connections break again before it has confirmed who listens is listened to in the end', async () => {
+    const relay = await startSilentRelay(server.port);
+    const far = await openRedisState({ url: `redis://127.0.0.1:${relay.port}`, prefix: 'lost:', timeoutMs: 500 });
+    try {
+      const heard: JsonValue[] = [];
+      await far.subscribe('news', (message) => heard.push(message));
+      relay.breakAt('subscribe', 3);
+      await eventually(() => far.rows('nodes'));
+      await until(() => {
+        void state.publish('news', 'after').catch(() => undefined);
+        return heard.includes('after');
+      });
+    } finally {
+      await far.close();
+      await relay.stop();
+    }
+  });
+
   test('that hangs fails what is asked, in time', async () => {
     process.kill(server.pid, 'SIGSTOP');
     try {

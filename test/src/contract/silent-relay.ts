@@ -9,6 +9,8 @@ export interface SilentRelay {
   silence(): void;
   /** Connections that are made from now on carry data again. */
   heal(): void;
+  /** Breaks all connections; then, for so many times, the connection on which a client first sends `text`. */
+  breakAt(text: string, times: number): void;
   /** Connections that were made so far. */
   readonly connections: number;
   stop(): Promise<void>;
@@ -19,6 +21,7 @@ export async function startSilentRelay(port: number): Promise<SilentRelay> {
   const sockets = new Set<Socket>();
   let isSilent = false;
   let connections = 0;
+  let breaking = { text: '', times: 0 };
   const silent = new Set<Socket>();
   const server = createServer((client) => {
     connections++;
@@ -30,7 +33,10 @@ export async function startSilentRelay(port: number): Promise<SilentRelay> {
       sockets.add(from);
       if (isSilent) silent.add(from);
       from.on('data', (data) => {
-        if (!silent.has(from)) to.write(data);
+        if (from === client && breaking.times > 0 && data.includes(breaking.text)) {
+          breaking.times--;
+          client.destroy();
+        } else if (!silent.has(from)) to.write(data);
       });
       // That one side is gone is not heard of either.
       from.on('close', () => {
@@ -50,6 +56,10 @@ export async function startSilentRelay(port: number): Promise<SilentRelay> {
     },
     heal() {
       isSilent = false;
+    },
+    breakAt(text, times) {
+      breaking = { text, times };
+      for (const socket of sockets) socket.destroy();
     },
     get connections() {
       return connections;
