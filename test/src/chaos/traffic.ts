@@ -16,8 +16,8 @@ export interface Traffic {
   end(): Promise<readonly string[]>;
 }
 
-/** Starts one caller for each of `clients`; one that is not served pauses. */
-export function startTraffic(clients: readonly ApiClient[], action: string, payload: JsonObject): Traffic {
+/** Starts one caller for each of `clients`; it pauses for `everyMs` after each submission, and longer where it is not served. */
+export function startTraffic(clients: readonly ApiClient[], action: string, payload: JsonObject, everyMs = 0): Traffic {
   const accepted: string[] = [];
   const statuses = new Set<number>();
   let isOver = false;
@@ -27,8 +27,10 @@ export function startTraffic(clients: readonly ApiClient[], action: string, payl
         .request<{ activationId: string }>('POST', `_/actions/${action}`, payload)
         .catch(() => undefined);
       if (answer !== undefined) statuses.add(answer.status);
-      if (answer?.status === 202) accepted.push(answer.body.activationId);
-      else await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      const isAccepted = answer?.status === 202;
+      if (isAccepted) accepted.push(answer.body.activationId);
+      const waitMs = isAccepted ? everyMs : Math.max(everyMs, pauseMs);
+      if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
     }
   };
   const calls = Promise.all(clients.map(call));
