@@ -1,5 +1,6 @@
-// npm test: lint and every test that needs nothing but Node. npm run test:all (CI) adds the parts that need system
-// packages; with --but-passed it leaves out what npm test has just passed, whole, on the same build.
+// npm test: the suites that tell in a few minutes whether a clone works. npm run test:all (CI) adds lint and the suites that
+// start platforms and clusters or need system packages; with --but-passed it leaves out what npm test has just passed,
+// whole, on the same build.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,8 +14,16 @@ import { prepareSystem } from './test-system.mjs';
 const mostRepeated = 4;
 /** What npm test passed last, and on which build. */
 const passedFile = join(root, 'build', 'passed-tests.json');
-/** Sandboxed functions have networks only where the packages of test:all are: these are run again with them. */
-const differsBySystem = /^test\/dist\/(platform|contract)\//;
+/**
+ * Suites that only test:all runs: they start platforms, clusters or container engines, or simulate for minutes. One platform
+ * is started in npm test, too (cli/end-to-end).
+ */
+const leftToAll = [
+  '/node_modules/',
+  '/test/dist/(ansible|chaos|conformance|distributed|docker|platform|simulation)/',
+  '/test/dist/contract/(bull|couchdb|kafka|mscontainer|process|redis)[^/]*$',
+  '/test/dist/native/fuzz.test.js$',
+];
 
 const all = process.argv.includes('--all');
 const butPassed = process.argv.includes('--but-passed');
@@ -25,9 +34,10 @@ function run(args, env = {}) {
   return result.status ?? 1;
 }
 
+const beganMs = performance.now();
 await ensureBuilt();
 if (all) prepareSystem();
-if (patterns.length === 0 && !butPassed) {
+if (all && patterns.length === 0) {
   const checks = [
     [join(root, 'node_modules', 'eslint', 'bin', 'eslint.js'), '.'],
     [join(root, 'node_modules', 'prettier', 'bin', 'prettier.cjs'), '--check', '--log-level', 'warn', '.'],
@@ -61,9 +71,7 @@ function jest(args) {
 const isSkipped = (status) => status === 'pending' || status === 'todo';
 
 function rememberPassed(files) {
-  const whole = files
-    .filter(({ path, tests }) => !differsBySystem.test(path) && !tests.some(({ status }) => isSkipped(status)))
-    .map(({ path }) => path);
+  const whole = files.filter(({ tests }) => !tests.some(({ status }) => isSkipped(status))).map(({ path }) => path);
   writeFileSync(passedFile, JSON.stringify({ build: currentState().build, whole }));
 }
 
@@ -85,7 +93,8 @@ function notPassedYet() {
 const count = (files, wanted) => files.flatMap(({ tests }) => tests).filter(({ status }) => status === wanted).length;
 
 const asked = butPassed ? notPassedYet() : patterns;
-const first = jest(butPassed ? ['--runTestsByPath', ...asked] : asked);
+const but = all || patterns.length > 0 ? [] : leftToAll.flatMap((pattern) => ['--testPathIgnorePatterns', pattern]);
+const first = jest(butPassed ? ['--runTestsByPath', ...asked] : [...asked, ...but]);
 let { files, passed } = first;
 // A machine that other work keeps busy can starve a test of real processes; alone, it must pass.
 const failed = files.filter((file) => file.failed).map(({ path }) => path);
@@ -117,6 +126,8 @@ for (const name of unexpected) console.error(`skipped, and not on test/allowed-s
 const passes = count(files, 'passed');
 const slowest = [...files].sort((one, other) => other.seconds - one.seconds).slice(0, 10);
 console.log(`Longest: ${slowest.map(({ path, seconds }) => `${path} ${seconds} s`).join(', ')}`);
+const tookS = Math.round((performance.now() - beganMs) / 1000);
+console.log(`Took ${Math.floor(tookS / 60)} min ${tookS % 60} s, with the build.`);
 console.log(`${passes} passed, ${count(files, 'failed')} failed, ${skipped.length} skipped`);
 const good = passed && sanitized && passes > 0 && unexpected.length === 0;
 if (good && patterns.length === 0 && !all) rememberPassed(files);
