@@ -37,13 +37,7 @@ function run(args, env = {}) {
 const beganMs = performance.now();
 await ensureBuilt();
 if (all) prepareSystem();
-if (all && patterns.length === 0) {
-  const checks = [
-    [join(root, 'node_modules', 'eslint', 'bin', 'eslint.js'), '.'],
-    [join(root, 'node_modules', 'prettier', 'bin', 'prettier.cjs'), '--check', '--log-level', 'warn', '.'],
-  ];
-  for (const check of checks) if (run(check) !== 0) process.exit(1);
-}
+if (all && patterns.length === 0 && run([join(root, 'scripts', 'lint.mjs')]) !== 0) process.exit(1);
 
 /** One run of Jest over the files, or over what the patterns match: its report, whose files are named from the root. */
 function jest(args) {
