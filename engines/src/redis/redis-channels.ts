@@ -37,7 +37,7 @@ export class RedisChannels {
     };
   }
 
-  /** Subscribes to all channels on a connection that was made anew; where that fails the connection is made once more. */
+  /** Subscribes to all channels on a new connection; where Redis does not confirm it, the connection is replaced. */
   private async listenAgain(): Promise<void> {
     const channels = [...this.listeners.keys()];
     if (channels.length === 0) return;
