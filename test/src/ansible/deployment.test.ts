@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { runBinary, wskBinary } from '../cli/wsk-process.js';
-import { until } from '../platform/running-platform.js';
+import { until } from '../support/running-platform.js';
 import { startMachine, type Machine } from './machine.js';
 import { playbook } from './playbooks.js';
 import { kafkaPackages, noDeployment } from './requirements.js';

@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { randomInt } from 'node:crypto';
-import { until } from '../platform/running-platform.js';
+import { until } from '../support/running-platform.js';
 
 const bootMs = 60_000;
 const commandMs = 60_000;

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { hasCouchdb, startCouchdb } from '../contract/couchdb-server.js';
 import type { CouchdbServer } from '../contract/couchdb-server.js';
-import type { ApiActivation, ApiClient } from '../platform/api-client.js';
-import { administer } from '../platform/operator.js';
-import { newDataDir, removeDataDir, startPlatform, until } from '../platform/running-platform.js';
-import type { RunningPlatform } from '../platform/running-platform.js';
+import type { ApiActivation, ApiClient } from '../support/api-client.js';
+import { administer } from '../support/operator.js';
+import { newDataDir, removeDataDir, startPlatform, until } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
 import { startHttpProxy } from './http-proxy.js';
 import type { HttpProxy } from './http-proxy.js';
 

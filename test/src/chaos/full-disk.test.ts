@@ -8,8 +8,8 @@ import { LocalMarks } from '@gpuwhisk/common/bus/local-marks';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { systemRandom } from '@gpuwhisk/common/system/random';
-import { newDataDir, removeDataDir, startPlatform, until } from '../platform/running-platform.js';
-import type { RunningPlatform } from '../platform/running-platform.js';
+import { newDataDir, removeDataDir, startPlatform, until } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
 
 const waitMs = 60_000;
 const testMs = 120_000;

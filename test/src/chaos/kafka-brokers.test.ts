@@ -12,7 +12,7 @@ import type { KafkaBusOptions } from '@gpuwhisk/engines/kafka/kafka-bus';
 import { SendBufferFullError } from '@gpuwhisk/engines/kafka/kafka-errors';
 import { hasKafka, startKafkas } from '../../../scripts/engines/kafka.mjs';
 import type { RunningKafkas } from '../../../scripts/engines/kafka.mjs';
-import { until } from '../platform/running-platform.js';
+import { until } from '../support/running-platform.js';
 import { syncedFiles } from './power-loss.js';
 import type { SyncedFiles } from './power-loss.js';
 import { hasCompiler } from './stepped-clocks.js';

@@ -11,8 +11,8 @@ import type { KafkaBusOptions } from '@gpuwhisk/engines/kafka/kafka-bus';
 import { NotAcknowledgedError, SendBufferFullError } from '@gpuwhisk/engines/kafka/kafka-errors';
 import { hasKafka, startKafka } from '../../../scripts/engines/kafka.mjs';
 import type { RunningKafka } from '../../../scripts/engines/kafka.mjs';
-import { newDataDir, removeDataDir, startPlatform, until } from '../platform/running-platform.js';
-import type { RunningPlatform } from '../platform/running-platform.js';
+import { newDataDir, removeDataDir, startPlatform, until } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
 
 /** Whether a start mark of the activation is on the disk. */
 const isMarked = async (dataDir: string, activationId: string): Promise<boolean> => {

@@ -11,7 +11,7 @@ import type { RedisServer } from '../contract/redis-server.js';
 import { startSilentRelay } from '../contract/silent-relay.js';
 import type { SilentRelay } from '../contract/silent-relay.js';
 import { eventually, missing, startCluster } from '../distributed/running-cluster.js';
-import { ApiClient } from '../platform/api-client.js';
+import { ApiClient } from '../support/api-client.js';
 
 const startMs = 240_000;
 const testMs = 180_000;

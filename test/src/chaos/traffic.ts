@@ -1,6 +1,6 @@
 import type { JsonObject } from '@gpuwhisk/common/json';
-import type { ApiClient } from '../platform/api-client.js';
-import { until } from '../platform/running-platform.js';
+import type { ApiClient } from '../support/api-client.js';
+import { until } from '../support/running-platform.js';
 
 const waitMs = 60_000;
 const pauseMs = 50;

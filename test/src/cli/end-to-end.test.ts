@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import AdmZip from 'adm-zip';
-import { hasLauncher } from '../platform/machine.js';
+import { hasLauncher } from '../support/machine.js';
 import { runWsk, type WskResult } from './wsk-process.js';
 
 const main = fileURLToPath(new URL('../../../standalone/dist/main.js', import.meta.url));

@@ -1,6 +1,6 @@
-import { isolationLack, networkLack } from '../platform/machine.js';
-import { startPlatform } from '../platform/running-platform.js';
-import type { RunningPlatform } from '../platform/running-platform.js';
+import { isolationLack, networkLack } from '../support/machine.js';
+import { startPlatform } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
 import { Caller, closeConnections } from './caller.js';
 import type { Need } from './conformance-case.js';
 

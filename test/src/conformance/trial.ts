@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
-import type { ActionOptions, ApiActivation } from '../platform/api-client.js';
-import { actionBody } from '../platform/api-client.js';
-import { until } from '../platform/running-platform.js';
+import type { ActionOptions, ApiActivation } from '../support/api-client.js';
+import { actionBody } from '../support/api-client.js';
+import { until } from '../support/running-platform.js';
 import type { Caller, Reply } from './caller.js';
 import { callerOf } from './host.js';
 import type { Host } from './host.js';

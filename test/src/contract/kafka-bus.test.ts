@@ -13,7 +13,7 @@ import { hasKafka, startKafka } from '../../../scripts/engines/kafka.mjs';
 import type { RunningKafka } from '../../../scripts/engines/kafka.mjs';
 import { testMessageBus } from './message-bus.js';
 import { testUserEvents } from './user-events.js';
-import { until } from '../platform/running-platform.js';
+import { until } from '../support/running-platform.js';
 
 (hasKafka() ? describe : describe.skip)('Kafka', () => {
   let folder: string;

@@ -9,7 +9,7 @@ import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
 import { spec } from './container-calls.js';
 import { initialized, run } from './containers/cases.js';
-import { cgroupsOf, descendants } from '../platform/process-traces.js';
+import { cgroupsOf, descendants } from '../support/process-traces.js';
 import { hasLauncher, isRoot, launcherPath, openMsContainerFactory, openProcessFactory } from './process-harness.js';
 import type { ProcessHarness } from './process-harness.js';
 

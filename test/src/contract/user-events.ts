@@ -6,7 +6,7 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { eventsTopic, openUserEvents } from '@gpuwhisk/common/user-events';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
-import { until } from '../platform/running-platform.js';
+import { until } from '../support/running-platform.js';
 
 const alice = { subject: 'alice-subject', namespace: { name: 'alice', uuid: 'alice-uuid' } };
 

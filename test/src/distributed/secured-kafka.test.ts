@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { hasKafka, startKafka } from '../../../scripts/engines/kafka.mjs';
 import type { RunningKafka } from '../../../scripts/engines/kafka.mjs';
-import { startAndFail, startPlatform } from '../platform/running-platform.js';
+import { startAndFail, startPlatform } from '../support/running-platform.js';
 
 const startMs = 120_000;
 

@@ -10,7 +10,7 @@ import { createDockerFactory } from '@gpuwhisk/invoker/containers/docker/docker-
 import type { DockerContainerFactory } from '@gpuwhisk/invoker/containers/docker/docker-factory';
 import type { DockerFactoryOptions } from '@gpuwhisk/invoker/containers/docker/factory-options';
 import { openRuntimeSocket } from '@gpuwhisk/invoker/containers/docker/runtime-socket';
-import { until } from '../platform/running-platform.js';
+import { until } from '../support/running-platform.js';
 import { startScriptedEngine } from './scripted-engine.js';
 import type { ScriptedEngine } from './scripted-engine.js';
 

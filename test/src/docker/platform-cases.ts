@@ -5,10 +5,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { runWsk } from '../cli/wsk-process.js';
 import type { WskResult } from '../cli/wsk-process.js';
-import { annotation, logTexts } from '../platform/api-client.js';
-import type { ApiActivation } from '../platform/api-client.js';
-import { startPlatform, until } from '../platform/running-platform.js';
-import type { RunningPlatform } from '../platform/running-platform.js';
+import { annotation, logTexts } from '../support/api-client.js';
+import type { ApiActivation } from '../support/api-client.js';
+import { startPlatform, until } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
 import type { DockerEngine } from './docker-engine.js';
 
 const testTimeoutMs = 120_000;

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { missing, startCluster } from '../distributed/running-cluster.js';
-import { ApiClient } from '../platform/api-client.js';
-import { until } from '../platform/running-platform.js';
+import { ApiClient } from '../support/api-client.js';
+import { until } from '../support/running-platform.js';
 import { images } from './built-images.js';
 import type { DockerEngine } from './docker-engine.js';
 

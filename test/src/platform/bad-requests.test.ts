@@ -2,11 +2,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
-import { actionBody } from './api-client.js';
-import type { ApiActivation } from './api-client.js';
-import { heldConnections } from './process-traces.js';
-import { startPlatform, until } from './running-platform.js';
-import type { RunningPlatform } from './running-platform.js';
+import { actionBody } from '../support/api-client.js';
+import type { ApiActivation } from '../support/api-client.js';
+import { heldConnections } from '../support/process-traces.js';
+import { startPlatform, until } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
 
 let platform: RunningPlatform;
 const hello = 'function main({ name }) { return { greeting: `Hello, ${name}!` }; }';

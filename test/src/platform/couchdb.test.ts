@@ -2,8 +2,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { hasCouchdb, startCouchdb } from '../contract/couchdb-server.js';
 import type { CouchdbServer } from '../contract/couchdb-server.js';
-import { startAndFail, startPlatform } from './running-platform.js';
-import type { RunningPlatform } from './running-platform.js';
+import { startAndFail, startPlatform } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
 
 const key = 'k'.repeat(64);
 const uuid = '11111111-2222-4333-8444-555555555555';

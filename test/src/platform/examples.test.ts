@@ -8,10 +8,10 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import AdmZip from 'adm-zip';
 import { runWsk } from '../cli/wsk-process.js';
-import type { ApiActivation } from './api-client.js';
-import { hasPython } from './machine.js';
-import { startPlatform, until } from './running-platform.js';
-import type { RunningPlatform } from './running-platform.js';
+import type { ApiActivation } from '../support/api-client.js';
+import { hasPython } from '../support/machine.js';
+import { startPlatform, until } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
 
 const run = promisify(execFile);
 const examples = fileURLToPath(new URL('../../../examples', import.meta.url));

@@ -7,9 +7,9 @@ import openwhisk from 'openwhisk';
 import { whiskSystem } from '@gpuwhisk/common/entities/well-known-accounts';
 import { runWsk } from '../cli/wsk-process.js';
 import type { WskResult } from '../cli/wsk-process.js';
-import { networkLack } from './machine.js';
-import { newDataDir, removeDataDir, startAndFail, startPlatform } from './running-platform.js';
-import type { RunningPlatform } from './running-platform.js';
+import { networkLack } from '../support/machine.js';
+import { newDataDir, removeDataDir, startAndFail, startPlatform } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
 
 const networked = networkLack === undefined ? test : test.skip;
 let platform: RunningPlatform;

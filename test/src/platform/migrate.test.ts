@@ -4,9 +4,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import type { ApiActivation, ApiClient } from './api-client.js';
-import { startPlatform, until } from './running-platform.js';
-import type { RunningPlatform } from './running-platform.js';
+import type { ApiActivation, ApiClient } from '../support/api-client.js';
+import { startPlatform, until } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
 
 const binary = fileURLToPath(new URL('../../../bin/gpuwhisk', import.meta.url));
 const storage = { current: 'aes-256', keys: { 'aes-256': [Buffer.alloc(32, 7).toString('base64')] } };

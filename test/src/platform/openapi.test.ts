@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { startPlatform } from './running-platform.js';
-import type { RunningPlatform } from './running-platform.js';
+import { startPlatform } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
 
 const program = fileURLToPath(new URL('../../../node_modules/.cache/schemathesis/bin/schemathesis', import.meta.url));
 const lack = existsSync(program) ? undefined : 'Schemathesis is not there; npm run test:all brings it';

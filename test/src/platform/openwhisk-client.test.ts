@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import AdmZip from 'adm-zip';
 import openwhisk from 'openwhisk';
-import { hasPython, kinds } from './machine.js';
-import { startPlatform, until } from './running-platform.js';
-import type { RunningPlatform } from './running-platform.js';
+import { hasPython, kinds } from '../support/machine.js';
+import { startPlatform, until } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
 
 let platform: RunningPlatform;
 let client: openwhisk.Client;

@@ -5,10 +5,10 @@ import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { findTool } from '@gpuwhisk/invoker/containers/process/run-tool';
-import { hasPython, networkLack } from './machine.js';
-import { newDataDir, removeDataDir, startPlatform, until } from './running-platform.js';
-import type { RunningPlatform } from './running-platform.js';
-import { otherAuth } from './stem-cells.js';
+import { hasPython, networkLack } from '../support/machine.js';
+import { newDataDir, removeDataDir, startPlatform, until } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
+import { otherAuth } from '../support/stem-cells.js';
 
 const suite = networkLack === undefined ? describe : describe.skip;
 const python = hasPython ? test : test.skip;

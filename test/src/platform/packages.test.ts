@@ -1,9 +1,9 @@
 // Packages on the running platform: what a function gets through a package and a binding, encrypted at rest.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import { annotation } from './api-client.js';
-import { newDataDir, removeDataDir, startPlatform } from './running-platform.js';
-import type { RunningPlatform } from './running-platform.js';
+import { annotation } from '../support/api-client.js';
+import { newDataDir, removeDataDir, startPlatform } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
 
 const keys = {
   'aes-128': ['ra1V6AfOYAv0jCzEdufIFA=='],

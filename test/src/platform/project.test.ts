@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { runWsk, type WskResult } from '../cli/wsk-process.js';
-import { startPlatform, until, type RunningPlatform } from './running-platform.js';
+import { startPlatform, until, type RunningPlatform } from '../support/running-platform.js';
 
 let platform: RunningPlatform;
 let folder: string;

@@ -1,8 +1,8 @@
 // More work than may wait: the rest is refused in OpenWhisk's words, and what was accepted is done.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { ApiActivation } from './api-client.js';
-import { startPlatform } from './running-platform.js';
-import type { RunningPlatform } from './running-platform.js';
+import type { ApiActivation } from '../support/api-client.js';
+import { startPlatform } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
 
 const allowed = 50;
 let platform: RunningPlatform;

@@ -2,12 +2,19 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { logTexts } from './api-client.js';
-import type { ApiActivation, ApiClient } from './api-client.js';
+import { logTexts } from '../support/api-client.js';
+import type { ApiActivation, ApiClient } from '../support/api-client.js';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
-import { alive, descendants, remainingCgroups, sandboxCount } from './process-traces.js';
-import { newDataDir, removeDataDir, startAndFail, startPlatform, stopDuringStart, until } from './running-platform.js';
-import type { PlatformOptions, RunningPlatform } from './running-platform.js';
+import { alive, descendants, remainingCgroups, sandboxCount } from '../support/process-traces.js';
+import {
+  newDataDir,
+  removeDataDir,
+  startAndFail,
+  startPlatform,
+  stopDuringStart,
+  until,
+} from '../support/running-platform.js';
+import type { PlatformOptions, RunningPlatform } from '../support/running-platform.js';
 
 const sleeper = `async function main({ ms }) {
   console.log('attempt of', process.env.__OW_ACTIVATION_ID);

@@ -1,10 +1,10 @@
 // Sequences and compositions on the running platform, and what becomes of them when it is killed.
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
-import type { ApiActivation, ApiClient } from './api-client.js';
-import { annotation, logTexts } from './api-client.js';
-import { sandboxCount } from './process-traces.js';
-import { newDataDir, removeDataDir, startPlatform, until } from './running-platform.js';
-import type { RunningPlatform } from './running-platform.js';
+import type { ApiActivation, ApiClient } from '../support/api-client.js';
+import { annotation, logTexts } from '../support/api-client.js';
+import { sandboxCount } from '../support/process-traces.js';
+import { newDataDir, removeDataDir, startPlatform, until } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
 
 const flags = ['--memory', '1024', '--stem-cells', 'false'];
 const small = { limits: { memory: 128 } };

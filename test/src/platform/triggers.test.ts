@@ -1,8 +1,8 @@
 // Fires on the real platform: from the trigger's record to those of the actions that its rules ran.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { ApiActivation, ApiClient } from './api-client.js';
-import { newDataDir, removeDataDir, startPlatform } from './running-platform.js';
-import type { RunningPlatform } from './running-platform.js';
+import type { ApiActivation, ApiClient } from '../support/api-client.js';
+import { newDataDir, removeDataDir, startPlatform } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
 
 const echo = 'function main(args) { return { args }; }';
 const counted = 'function main({ text }) { return { words: text.split(" ").length, text }; }';

@@ -1,9 +1,9 @@
 // Web actions in real sandboxes, spoken to as browsers and other programs do.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import { kinds } from './machine.js';
-import { startPlatform } from './running-platform.js';
-import type { RunningPlatform } from './running-platform.js';
+import { kinds } from '../support/machine.js';
+import { startPlatform } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
 
 let platform: RunningPlatform;
 beforeAll(async () => {

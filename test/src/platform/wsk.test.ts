@@ -7,9 +7,9 @@ import { fileURLToPath } from 'node:url';
 import AdmZip from 'adm-zip';
 import { runWsk } from '../cli/wsk-process.js';
 import type { WskResult } from '../cli/wsk-process.js';
-import { hasPython } from './machine.js';
-import { startPlatform } from './running-platform.js';
-import type { RunningPlatform } from './running-platform.js';
+import { hasPython } from '../support/machine.js';
+import { startPlatform } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
 
 const repository = fileURLToPath(new URL('../../..', import.meta.url));
 const python = hasPython ? test : test.skip;

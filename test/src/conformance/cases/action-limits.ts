@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals';
-import { logTexts } from '../../platform/api-client.js';
+import { logTexts } from '../../support/api-client.js';
 import { table } from '../conformance-case.js';
 import type { Row } from '../conformance-case.js';
 import { echo, sleep } from '../functions.js';

@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import { table } from '../conformance-case.js';
 import type { Row } from '../conformance-case.js';
-import { actionBody } from '../../platform/api-client.js';
+import { actionBody } from '../../support/api-client.js';
 import type { Activation, Trial } from '../trial.js';
 
 /** Ends a run once `together` of them are under way in its container. */

@@ -1,6 +1,6 @@
 import { expect } from '@jest/globals';
 import AdmZip from 'adm-zip';
-import { logTexts } from '../../platform/api-client.js';
+import { logTexts } from '../../support/api-client.js';
 import { table } from '../conformance-case.js';
 import type { Row } from '../conformance-case.js';
 import type { Trial } from '../trial.js';

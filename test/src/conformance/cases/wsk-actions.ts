@@ -2,7 +2,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@jest/globals';
 import AdmZip from 'adm-zip';
-import { until } from '../../platform/running-platform.js';
+import { until } from '../../support/running-platform.js';
 import { table } from '../conformance-case.js';
 import type { Row } from '../conformance-case.js';
 import { context, echo } from '../functions.js';

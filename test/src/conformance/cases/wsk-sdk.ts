@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect } from '@jest/globals';
-import { until } from '../../platform/running-platform.js';
+import { until } from '../../support/running-platform.js';
 import { table } from '../conformance-case.js';
 import type { Row } from '../conformance-case.js';
 import { exits, WskShell } from '../wsk-shell.js';

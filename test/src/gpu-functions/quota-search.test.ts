@@ -1,0 +1,93 @@
+// Searches for shares on an idle simulated GPU: a pair that ran together gets better ones, over a crash and work in between.
+import { afterAll, expect, test } from '@jest/globals';
+import type { GpuRecord } from '@gpuwhisk/common/gpu';
+import type { LearnedQuota } from '@gpuwhisk/controller/gpu/learning/learned-view';
+import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
+import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
+import { annotation } from '../support/api-client.js';
+import type { ApiActivation } from '../support/api-client.js';
+import { compileGpuFunction } from './gpu-functions.js';
+import { removeDataDir, startPlatform, until } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
+
+const caseMs = 300_000;
+const maxSampleMs = 4000;
+const set = (text: string): string[] => ['--set', text];
+const flags = [
+  ...['--gpus', 'sim:a100-40', '--stem-cells', 'false', ...set('gpu.policy=faashare')],
+  ...[
+    ...set('gpu.search.idleMs=1000'),
+    ...set('gpu.search.minAsked=2'),
+    ...set(`gpu.search.maxSampleMs=${maxSampleMs}`),
+  ],
+];
+const onGpus = hasStandIn() && hasNative() ? test : test.skip;
+/** Most of its time it does not use the GPU: pairs of it are worth it. */
+const work = { deviceMs: 40, holdMs: 100 };
+
+let platform: RunningPlatform | undefined;
+afterAll(async () => {
+  if (platform === undefined) return;
+  await platform.end('SIGTERM');
+  removeDataDir(platform.dataDir);
+}, caseMs);
+
+async function pair({ api }: RunningPlatform): Promise<LearnedQuota | undefined> {
+  const { body } = await api.request<LearnedQuota[]>('GET', '../gpu/quotas');
+  return body.find(({ jobs }) => new Set(jobs.map(({ function: name }) => name)).size === 2);
+}
+
+/** Waits for a state of the pair's row. */
+async function untilPair(
+  of: RunningPlatform,
+  what: string,
+  holds: (row: LearnedQuota | undefined) => boolean,
+): Promise<void> {
+  let row: LearnedQuota | undefined;
+  try {
+    await until(what, async () => holds((row = await pair(of))), 120_000);
+  } catch (error) {
+    throw new Error(`${String(error)}; there is ${JSON.stringify(row)}\n${of.output()}`, { cause: error });
+  }
+}
+
+async function samples({ api }: RunningPlatform): Promise<ApiActivation[]> {
+  const { body } = await api.request<ApiActivation[]>('GET', '_/activations?docs=true&limit=200');
+  return body.filter((record) => annotation(record, 'sample') === true);
+}
+
+onGpus(
+  'shares of a pair are measured while the GPU idles, and kept over a restart',
+  async () => {
+    const first = (platform = await startPlatform({ flags }));
+    const code = compileGpuFunction();
+    const names = ['one', 'other'];
+    for (const name of names) {
+      // A fill is measured only while the GPU idles, which it does not before both have run together.
+      const annotations = { gpu: { memoryMiB: 1500, sample: work, features: { smUtil: 0.3 } }, idempotent: true };
+      await first.api.putAction(name, code, { kind: 'native:1', annotations });
+    }
+    await until(
+      'both ran beside each other often enough for a search',
+      async () => {
+        for (const name of names) await first.api.run(name, work);
+        await Promise.all(names.map((name) => first.api.run(name, work)));
+        return ((await pair(first))?.search.asked ?? 0) >= 2;
+      },
+      90_000,
+    );
+    // How many points it takes depends on what there is to gain.
+    await untilPair(first, 'the search has ended', (row) => row?.search.stage === 'done' && row.points.length > 0);
+    const { points } = (await pair(first))!;
+    const sums = points.map(({ slowdowns }) => slowdowns.reduce((sum, one) => sum + one, 0));
+    expect(sums).toEqual(sums.toSorted((one, other) => one - other));
+    expect((await samples(first)).length).toBeGreaterThan(0);
+    const { record } = await first.api.run('one', work);
+    expect(record.response.success).toBe(true);
+    expect((annotation(record, 'gpu') as unknown as GpuRecord).queueMs).toBeLessThan(maxSampleMs);
+    expect(await first.end('SIGTERM')).toBe(0);
+    platform = await startPlatform({ flags, dataDir: first.dataDir });
+    expect(await pair(platform)).toMatchObject({ points });
+  },
+  caseMs,
+);

@@ -1,0 +1,97 @@
+// A device that somebody cuts by MIG while the platform runs.
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
+import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
+import { annotation, ApiClient } from '../support/api-client.js';
+import { compileGpuFunction, cut, devicesOf } from './gpu-functions.js';
+import type { ShownDevice } from './gpu-functions.js';
+import { startPlatform, until } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
+
+const caseMs = 120_000;
+const soonMs = 60_000;
+/** NVIDIA's numbers of the profiles. */
+const [threeSlices, twoSlices] = [9, 14];
+
+(hasStandIn() && hasNative() ? describe : describe.skip)('a device that an operator cuts', () => {
+  let platform: RunningPlatform;
+  beforeAll(async () => {
+    platform = await startPlatform({ flags: ['--gpus', 'sim:a100-40', '--stem-cells', 'false'] });
+  }, caseMs);
+  afterAll(() => platform.stop(), caseMs);
+
+  const sleeper = 'async function main({ ms }) { await new Promise((done) => setTimeout(done, ms)); return { ms }; }';
+
+  test(
+    'gets no new work, is cut once what runs on it has ended, and works again; what stays is left alone',
+    async () => {
+      const { api } = platform;
+      const operator = new ApiClient(platform.url, platform.operatorAuth);
+      const [{ uuid }] = (await devicesOf(platform)) as [ShownDevice];
+      const cutInto = async (...profiles: string[]): Promise<number> =>
+        (await operator.request('PUT', `../gpu/devices/${uuid}/slices`, { profiles })).status;
+      const profilesNow = async (): Promise<string[]> =>
+        (await devicesOf(platform))[0]!.slices.map(({ profile }) => profile).sort();
+      const healthNow = async (): Promise<string> => (await devicesOf(platform))[0]!.health.state;
+      await api.putAction('first', sleeper, { annotations: { gpu: { memoryMiB: 4000 } } });
+      await api.putAction('second', sleeper, { annotations: { gpu: { memoryMiB: 4000 } } });
+      const running = await api.submit('first', { ms: 2500 });
+      await until('it runs', async () => (await devicesOf(platform))[0]!.functions.some((one) => one.running === 1));
+      expect(await cutInto('3g.20gb', '2g.10gb')).toBe(200);
+      await until('no new work comes', async () => (await healthNow()) === 'cordoned', soonMs);
+      const waits = await api.submit('second', { ms: 1 });
+      expect((await api.record(running)).response.success).toBe(true);
+      await until('it is cut', async () => (await profilesNow()).join() === '2g.10gb,3g.20gb', soonMs);
+      const record = await api.record(waits);
+      expect(record.response.result).toEqual({ ms: 1 });
+      const { slice } = annotation(record, 'gpu') as { slice: string };
+      const kept = (await devicesOf(platform))[0]!.slices.map((one) => one.uuid);
+      expect(kept).toContain(slice);
+      // The slice of three stays; that of two goes for two of one.
+      expect(await cutInto('3g.20gb', '1g.5gb', '1g.5gb')).toBe(200);
+      await until('it is cut again', async () => (await profilesNow()).join() === '1g.5gb,1g.5gb,3g.20gb', soonMs);
+      const now = (await devicesOf(platform))[0]!.slices.find(({ profile }) => profile === '3g.20gb');
+      expect(kept).toContain(now?.uuid);
+      expect(await cutInto()).toBe(200);
+      await until('it is whole', async () => (await devicesOf(platform))[0]!.mode !== 'mig', soonMs);
+      await until('it works again', async () => (await healthNow()) === 'healthy', soonMs);
+      expect((await api.run('first', { ms: 1 })).record.response.success).toBe(true);
+      expect(await cutInto('nine')).toBe(400);
+      expect((await api.request('PUT', `../gpu/devices/${uuid}/slices`, { profiles: [] })).status).toBe(403);
+      const unknown = await operator.request('PUT', '../gpu/devices/GPU-none/slices', { profiles: [] });
+      expect(unknown.status).toBe(404);
+    },
+    caseMs,
+  );
+});
+
+(hasStandIn() && hasNative() ? describe : describe.skip)('a device that is cut into slices', () => {
+  let platform: RunningPlatform;
+  beforeAll(async () => {
+    platform = await startPlatform({ flags: ['--gpus', 'sim:a100-40', '--stem-cells', 'false'] });
+  }, caseMs);
+  afterAll(() => platform.stop(), caseMs);
+
+  /** Runs a function that asks for so much; resolves with the slice that its record names, and with its result. */
+  async function run(name: string, gpu: JsonObject, payload: JsonObject): Promise<[unknown, JsonObject]> {
+    await platform.api.putAction(name, compileGpuFunction(), { kind: 'native:1', annotations: { gpu } });
+    const { record } = await platform.api.run(name, payload);
+    return [(annotation(record, 'gpu') as JsonObject).slice, record.response.result];
+  }
+
+  test(
+    'serves functions on its slices: each sees one, with its share of that one’s SMs and its memory',
+    async () => {
+      const slices = [cut(platform, 0, threeSlices), cut(platform, 0, twoSlices)];
+      await until('it is known', async () => (await devicesOf(platform))[0]?.mode === 'mig', soonMs);
+      const large = { memoryMiB: 12_000, mpsPercent: 50 };
+      const [slice, result] = await run('large', large, { allocMiB: 11_000 });
+      expect(slice).toBe(slices[0]);
+      expect(result).toMatchObject({ result: 0, alloc: 0, devices: 1, sms: 21 });
+      const over = await run('large', large, { allocMiB: 12_001 });
+      expect(over[1]).toMatchObject({ alloc: 2 });
+    },
+    caseMs,
+  );
+});
