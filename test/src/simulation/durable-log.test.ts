@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { runDurable } from './durable-run.js';
 
-const seeds = Number(process.env.SIMULATION_SEEDS ?? 200);
+const seeds = Number(process.env.SIMULATION_SEEDS ?? 100);
 const first = Number(process.env.SIMULATION_FIRST_SEED ?? 0);
 
 test(`${seeds} seeded histories of crashes lose nothing that was synced and invent nothing`, async () => {
