@@ -62,6 +62,8 @@ export const configSchema = z.strictObject({
     .strictObject({
       /** `host:port` of some of its brokers, with commas between. */
       brokers: z.string().regex(/^[^\s,:]+:\d+(,[^\s,:]+:\d+)*$/),
+      /** The library that speaks with brokers. */
+      client: z.enum(['platformatic', 'kafkajs']).default('platformatic'),
       /** Put before the names of topics and groups, as OpenWhisk's `whisk.kafka.topics.prefix`. */
       topicPrefix: z
         .string()
