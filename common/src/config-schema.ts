@@ -97,6 +97,8 @@ export const configSchema = z.strictObject({
       prefix: z.string().default('gpuwhisk:'),
       /** After which a call to it is given up, ms. */
       timeoutMs: count.default(2000),
+      /** The library that keeps queues of jobs in it. */
+      jobs: z.enum(['bullmq', 'bull']).default('bullmq'),
     })
     .optional(),
   /** The name of this process among those of its sort in the cluster, whose number it keeps; absent: the host's. */
