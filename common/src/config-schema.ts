@@ -62,6 +62,8 @@ export const configSchema = z.strictObject({
     .strictObject({
       /** `host:port` of some of its brokers, with commas between. */
       brokers: z.string().regex(/^[^\s,:]+:\d+(,[^\s,:]+:\d+)*$/),
+      /** The library that speaks with brokers. */
+      client: z.enum(['platformatic', 'kafkajs']).default('platformatic'),
       /** Put before the names of topics and groups, as OpenWhisk's `whisk.kafka.topics.prefix`. */
       topicPrefix: z
         .string()
@@ -95,6 +97,8 @@ export const configSchema = z.strictObject({
       prefix: z.string().default('gpuwhisk:'),
       /** After which a call to it is given up, ms. */
       timeoutMs: count.default(2000),
+      /** The library that keeps queues of jobs in it. */
+      jobs: z.enum(['bullmq', 'bull']).default('bullmq'),
     })
     .optional(),
   /** The name of this process among those of its sort in the cluster, whose number it keeps; absent: the host's. */

@@ -45,7 +45,7 @@ async function openKafka(
   settings: NonNullable<BusParts['config']['kafka']>,
 ): Promise<OpenedBus> {
   const connection = await kafkaConnection(settings);
-  const { topicPrefix, replicationFactor, flush } = settings;
+  const { client, topicPrefix, replicationFactor, flush } = settings;
   const marks = await LocalMarks.open({
     disk: systemDisk,
     folder: join(config.dataDir, 'marks'),
@@ -57,7 +57,7 @@ async function openKafka(
   const counts = busMetrics(metrics.registry);
   const loggedMs = new Map<string, number>();
   const bus = new KafkaBus({
-    ...{ connection, clock, random, topicPrefix, replicationFactor, flush },
+    ...{ connection, client, clock, random, topicPrefix, replicationFactor, flush },
     ...(onAnswer && { onAnswer }),
     onCommitted: (activationId) => marks.forget(activationId),
     onMalformed: (topic, offset, reason) => {

@@ -110,6 +110,7 @@ export async function openCluster(
   if (role === 'invoker') return engines;
   const jobs = await openBullJobs({
     ...config.redis,
+    library: config.redis.jobs,
     ...{ clock, leases: state, holder: `controller${instance}` },
     onWarning: (warning) => logger.warn({ error: warning.message }, 'jobs: it is tried again'),
   });
