@@ -1,6 +1,7 @@
 import type { NodeStatus, Placement, Rejection } from '@gpuwhisk/common/gpu';
 import { keptForAnother, mostRejections } from '../view/decision.js';
-import type { Ledger, PlaceAccount } from '../view/ledger.js';
+import type { Ledger } from '../view/ledger.js';
+import type { PlaceAccount } from '../view/account.js';
 import type { Occupant } from '../view/occupancy.js';
 import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
 import { accountsFor, candidateOf, compare } from './candidate.js';

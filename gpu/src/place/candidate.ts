@@ -1,7 +1,8 @@
 import type { Placement } from '@gpuwhisk/common/gpu';
 import { neededMiB } from '../view/account.js';
 import type { Account } from '../view/account.js';
-import type { Ledger, PlaceAccount } from '../view/ledger.js';
+import type { Ledger } from '../view/ledger.js';
+import type { PlaceAccount } from '../view/account.js';
 import { gangKey } from '../view/places.js';
 import type { Occupant } from '../view/occupancy.js';
 import type { PlacementRequest } from '../view/placement-request.js';

@@ -1,4 +1,6 @@
-import type { AccountColumns, Ledger, PlaceAccount } from '../view/ledger.js';
+import type { AccountColumns } from '../view/account-index.js';
+import type { Ledger } from '../view/ledger.js';
+import type { PlaceAccount } from '../view/account.js';
 import { gangKey } from '../view/places.js';
 import { holdsToShares } from '../view/shares.js';
 import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';

@@ -1,6 +1,7 @@
 import { neededMiB } from '../view/account.js';
-import { fullness, usedMiB } from '../view/fullest-first.js';
-import type { Ledger, PlaceAccount } from '../view/ledger.js';
+import { fullness, usedMiB } from '../view/account-index.js';
+import type { Ledger } from '../view/ledger.js';
+import type { PlaceAccount } from '../view/account.js';
 import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
 import { thousandths } from '../view/shares.js';
 import { alternativesOf, choiceOf, rejectionsOf } from './alternatives.js';

@@ -1,4 +1,7 @@
 import type { DeviceHealth, DeviceMode, GpuIsolation } from '@gpuwhisk/common/gpu';
+import type { Occupant } from './occupancy.js';
+import { placeId } from './places.js';
+import type { Place } from './places.js';
 
 /** Whose process is on a device, or is to be. */
 export interface Tenant {
@@ -28,6 +31,49 @@ export interface Account {
   workloads: number;
   /** Whose processes cannot be removed: they run, or their agent has not named them yet. */
   staying: readonly Tenant[];
+}
+
+/** The account of a place of a node: its sums, and who is there. */
+export interface PlaceAccount extends Account {
+  readonly id: string;
+  place: Place;
+  /** Position among all accounts, by the names of nodes and the order of their devices. */
+  order: number;
+  occupants: readonly Occupant[];
+  /** Memory of processes that are not the platform's, MiB. */
+  foreignMiB: number;
+  /** Memory that is free without removing anything, MiB. */
+  freeMiB: number;
+  /** Requests of what runs, as fractions of the SMs; a sum of thousandths, so that it does not drift. */
+  load: number;
+  /** Sums of request, limit and class of all instances of functions, idle ones included, in thousandths of the SMs. */
+  requestSum: number;
+  limitSum: number;
+  classSum: number;
+}
+
+/** The account of a place with nothing on it. Spelled out: engines keep the fields of a literal in one block, and those of a spread apart. */
+export function emptyAccount(place: Place): PlaceAccount {
+  return {
+    id: placeId(place),
+    order: -1,
+    load: 0,
+    freeMiB: 0,
+    availableMiB: 0,
+    capacityMiB: 0,
+    clients: 0,
+    busy: 0,
+    workloads: 0,
+    requestSum: 0,
+    limitSum: 0,
+    classSum: 0,
+    foreignMiB: 0,
+    mode: place.device.mode,
+    health: undefined,
+    occupants: [],
+    staying: [],
+    place,
+  };
 }
 
 /** What fact filters look at of work. */

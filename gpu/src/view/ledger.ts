@@ -1,6 +1,8 @@
 import type { NodeStatus, Placement, Resident } from '@gpuwhisk/common/gpu';
-import type { Account } from './account.js';
-import { FullestFirst } from './fullest-first.js';
+import { columnsOf, reindex, writeColumns, FullestFirst } from './account-index.js';
+import type { AccountColumns, FunctionIndex } from './account-index.js';
+import { emptyAccount } from './account.js';
+import type { PlaceAccount } from './account.js';
 import {
   areSame,
   functionKey,
@@ -14,48 +16,12 @@ import {
   standingOf,
 } from './occupancy.js';
 import type { Occupant, Reservation, ShownOccupant, Standing } from './occupancy.js';
+import { LedgerMisuseError, PassBudget } from './pass-budget.js';
+import type { PassTasks } from './pass-budget.js';
 import { placeId, placesOf } from './places.js';
 import type { Place } from './places.js';
 
-/** The account of a place of a node: its sums, and who is there. */
-export interface PlaceAccount extends Account {
-  readonly id: string;
-  place: Place;
-  /** Position among all accounts, by the names of nodes and the order of their devices. */
-  order: number;
-  occupants: readonly Occupant[];
-  /** Memory of processes that are not the platform's, MiB. */
-  foreignMiB: number;
-  /** Memory that is free without removing anything, MiB. */
-  freeMiB: number;
-  /** Requests of what runs, as fractions of the SMs; a sum of thousandths, so that it does not drift. */
-  load: number;
-  /** Sums of request, limit and class of all instances of functions, idle ones included, in thousandths of the SMs. */
-  requestSum: number;
-  limitSum: number;
-  classSum: number;
-}
-
-/** Sums of all places by their `order`, as arrays of numbers: a scan of them reads no object. */
-export interface AccountColumns {
-  load: Float64Array;
-  freeMiB: Float64Array;
-  availableMiB: Float64Array;
-}
-
-/** A policy has called the ledger more often in one pass, or changed more of it, than a pass may. */
-export class LedgerMisuseError extends Error {
-  override name = 'LedgerMisuseError';
-}
-
-interface Pass {
-  mostCalls: number;
-  callsLeft: number;
-  /** Activations that the pass may place. */
-  tasks: { has(activationId: string): boolean };
-  /** Activations that it has placed. */
-  held: Set<string>;
-}
+export type { PlaceAccount } from './account.js';
 
 interface Entry {
   account: PlaceAccount;
@@ -102,15 +68,15 @@ export class Ledger {
   private readonly nodes = new Map<string, Node>();
   private readonly entries = new Map<string, Entry>();
   private readonly held = new Map<string, Held>();
-  private readonly byFunction = new Map<string, Set<PlaceAccount>>();
-  private readonly byIdleFunction = new Map<string, Set<PlaceAccount>>();
+  private readonly byFunction: FunctionIndex = new Map();
+  private readonly byIdleFunction: FunctionIndex = new Map();
   /** Absent: to be put in order again. */
   private ordered: PlaceAccount[] | undefined;
   private columns: AccountColumns = columnsOf([]);
   /** Absent: to be made, if a policy asks for it. */
   private fullest: FullestFirst | undefined;
   private sweptMs = -Infinity;
-  private pass: Pass | undefined;
+  private pass: PassBudget | undefined;
   /** Accounts by load, the least first, in no particular order each. */
   readonly byLoad: readonly ReadonlySet<PlaceAccount>[] = Array.from({ length: loadBuckets + 1 }, () => new Set());
 
@@ -133,13 +99,13 @@ export class Ledger {
    * Begins a pass of a policy: until `endPass`, the ledger throws LedgerMisuseError after `mostCalls` calls, and for every
    * change but holds and releases of activations that are in `tasks` or that nothing was given out to before.
    */
-  beginPass(mostCalls: number, tasks: Pass['tasks']): void {
-    this.pass = { mostCalls, callsLeft: mostCalls, tasks, held: new Set() };
+  beginPass(mostCalls: number, tasks: PassTasks): void {
+    this.pass = new PassBudget(mostCalls, tasks);
   }
 
   /** Ends a pass. Gives the activations that it has placed and not released. */
   endPass(): ReadonlySet<string> {
-    const { held = new Set<string>() } = this.pass ?? {};
+    const held = this.pass?.held ?? new Set<string>();
     this.pass = undefined;
     return held;
   }
@@ -316,10 +282,7 @@ export class Ledger {
   }
 
   private count(): void {
-    const { pass } = this;
-    if (pass === undefined) return;
-    pass.callsLeft -= 1;
-    if (pass.callsLeft < 0) throw new LedgerMisuseError(`a policy called the ledger more than ${pass.mostCalls} times`);
+    this.pass?.count();
   }
 
   private refuseInPass(what: string): void {
@@ -327,8 +290,7 @@ export class Ledger {
   }
 
   private checkChange(activationId: string): void {
-    const { pass } = this;
-    if (pass === undefined || pass.held.has(activationId) || pass.tasks.has(activationId)) return;
+    if (this.pass === undefined || this.pass.mayChange(activationId)) return;
     if (this.held.has(activationId)) {
       throw new LedgerMisuseError(`a policy changed the reservation of '${activationId}', which does not wait`);
     }
@@ -344,7 +306,7 @@ export class Ledger {
 
   private open(place: Place): Entry {
     const id = placeId(place);
-    const account = emptyAccount(id, place);
+    const account = emptyAccount(place);
     const there = Array.from(this.held.values(), ({ reservation }) => reservation).filter(
       ({ placement }) => placement.invoker === place.node.invoker && placeIdsOf(placement).includes(id),
     );
@@ -422,7 +384,7 @@ export class Ledger {
     return over.filter(({ reservation }) => !reservation.ended).map(({ reservation }) => reservation.activationId);
   }
 
-  /** Counts a place anew. */
+  /** Counts the sums of a place and puts it into the indexes. */
   private sum(entry: Entry): void {
     const { account, shown, here } = entry;
     const { slice, capacityMiB } = account.place;
@@ -469,7 +431,7 @@ export class Ledger {
     account.limitSum = limitSum;
     account.classSum = classSum;
     if (this.ordered !== undefined) {
-      write(this.columns, account);
+      writeColumns(this.columns, account);
       this.fullest?.changed(account);
     }
     this.index(entry, functions, idle);
@@ -488,66 +450,9 @@ export class Ledger {
   /** Has the indexes name the functions with an instance on a place, and those with one that idles. */
   private index(entry: Entry, functions: readonly string[], idle: readonly string[]): void {
     const { account } = entry;
-    if (!areSame(entry.functions, functions)) replace(this.byFunction, account, entry.functions, functions);
-    if (!areSame(entry.idle, idle)) replace(this.byIdleFunction, account, entry.idle, idle);
+    if (!areSame(entry.functions, functions)) reindex(this.byFunction, account, entry.functions, functions);
+    if (!areSame(entry.idle, idle)) reindex(this.byIdleFunction, account, entry.idle, idle);
     entry.functions = functions;
     entry.idle = idle;
-  }
-}
-
-// Spelled out: engines keep the fields of such an object in one block, and those of a spread one apart.
-function emptyAccount(id: string, place: Place): PlaceAccount {
-  return {
-    id,
-    order: -1,
-    load: 0,
-    freeMiB: 0,
-    availableMiB: 0,
-    capacityMiB: 0,
-    clients: 0,
-    busy: 0,
-    workloads: 0,
-    requestSum: 0,
-    limitSum: 0,
-    classSum: 0,
-    foreignMiB: 0,
-    mode: place.device.mode,
-    health: undefined,
-    occupants: [],
-    staying: [],
-    place,
-  };
-}
-
-function columnsOf(accounts: readonly PlaceAccount[]): AccountColumns {
-  const column = (): Float64Array => new Float64Array(accounts.length);
-  const columns = { load: column(), freeMiB: column(), availableMiB: column() };
-  for (const account of accounts) write(columns, account);
-  return columns;
-}
-
-function write(columns: AccountColumns, { order, load, freeMiB, availableMiB }: PlaceAccount): void {
-  columns.load[order] = load;
-  columns.freeMiB[order] = freeMiB;
-  columns.availableMiB[order] = availableMiB;
-}
-
-/** Has an index name a place under `keys`, which it named under `known`. */
-function replace(
-  index: Map<string, Set<PlaceAccount>>,
-  account: PlaceAccount,
-  known: readonly string[],
-  keys: readonly string[],
-): void {
-  for (const key of known) {
-    if (keys.includes(key)) continue;
-    const places = index.get(key);
-    places?.delete(account);
-    if (places?.size === 0) index.delete(key);
-  }
-  for (const key of keys) {
-    const places = index.get(key);
-    if (places === undefined) index.set(key, new Set([account]));
-    else places.add(account);
   }
 }

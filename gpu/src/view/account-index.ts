@@ -1,4 +1,49 @@
-import type { PlaceAccount } from './ledger.js';
+import type { PlaceAccount } from './account.js';
+
+/** Sums of all places by their `order`, as arrays of numbers: a scan of them reads no object. */
+export interface AccountColumns {
+  load: Float64Array;
+  freeMiB: Float64Array;
+  availableMiB: Float64Array;
+}
+
+/** The columns of accounts that have their `order`. */
+export function columnsOf(accounts: readonly PlaceAccount[]): AccountColumns {
+  const column = (): Float64Array => new Float64Array(accounts.length);
+  const columns = { load: column(), freeMiB: column(), availableMiB: column() };
+  for (const account of accounts) writeColumns(columns, account);
+  return columns;
+}
+
+/** Sets the row of one account. */
+export function writeColumns(columns: AccountColumns, { order, load, freeMiB, availableMiB }: PlaceAccount): void {
+  columns.load[order] = load;
+  columns.freeMiB[order] = freeMiB;
+  columns.availableMiB[order] = availableMiB;
+}
+
+/** Places by function key. */
+export type FunctionIndex = Map<string, Set<PlaceAccount>>;
+
+/** Has an index name a place under `keys`, which it named under `known`. */
+export function reindex(
+  index: FunctionIndex,
+  account: PlaceAccount,
+  known: readonly string[],
+  keys: readonly string[],
+): void {
+  for (const key of known) {
+    if (keys.includes(key)) continue;
+    const places = index.get(key);
+    places?.delete(account);
+    if (places?.size === 0) index.delete(key);
+  }
+  for (const key of keys) {
+    const places = index.get(key);
+    if (places === undefined) index.set(key, new Set([account]));
+    else places.add(account);
+  }
+}
 
 /** Places of one capacity, by how full they are. */
 interface Group {
@@ -8,7 +53,7 @@ interface Group {
 }
 
 /** A sum of requests in thousandths of the SMs, and memory that is not free, MiB. */
-export interface Fill {
+interface Fill {
   requestSum: number;
   usedMiB: number;
 }
