@@ -9,8 +9,7 @@ import { policies } from '@gpuwhisk/gpu/policies/registry';
 import { dividedSms, profiledTask } from '@gpuwhisk/gpu/policies/testing';
 import type { WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { alike, replay } from '@gpuwhisk/gpu/simulate/replay';
-import type { AlikeGpus, ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
-import type { GpuTruth } from '@gpuwhisk/gpu/simulate/truth';
+import type { AlikeGpus, ReplayJob, GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 
 const seeds = Array.from({ length: 30 }, (_, at) => at + 1);
 const jobs = 60;

@@ -1,5 +1,8 @@
+import { deadlineAt } from '../view/view.js';
+import type { Order } from './order.js';
+
 /** What of a waiting activation decides about its turn. */
-export interface Waiting {
+interface Waiting {
   /** Epoch ms. */
   arrivedMs: number;
   /** From arrival to result; absent: best effort. */
@@ -32,3 +35,16 @@ export function inTurn<One extends Waiting>(
     .sort((a, b) => a.turn[0] - b.turn[0] || a.turn[1] - b.turn[1] || a.one.arrivedMs - b.one.arrivedMs)
     .map(({ one }) => one);
 }
+
+/**
+ * By deadline; best effort has one, too, and a passed SLO does not count. A task that has waited for too long goes first and is
+ * not overtaken.
+ */
+export const dueFirst: Order = (tasks, at) => {
+  const turns = tasks.map((task) => ({
+    task,
+    arrivedMs: task.arrivedAt,
+    sloMs: deadlineAt(task) < at ? undefined : task.sloMs,
+  }));
+  return inTurn(turns, at).map((turn) => ({ task: turn.task, isOverdue: isOverdue(turn, at) }));
+};

@@ -1,10 +1,9 @@
 import { reservationOf, startOf } from '../place/bind.js';
-import { ledgerOf } from '../place/ledger-of.js';
+import { ledgerOf, requestOfTask } from '../place/ledger-of.js';
 import { placeLeastLoaded, placesToKeep } from '../place/least-loaded.js';
-import { requestOfTask } from '../place/request-of.js';
 import type { Start, TaskRejection } from '../view/decision.js';
-import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
-import { dueFirst } from './due-first.js';
+import type { PlacementChoice, PlacementRequest } from '../view/account.js';
+import { dueFirst } from './earliest-deadline.js';
 import type { Pass, Planned, Planner } from './plan.js';
 
 /** Places of which the best is looked for; of more, the first one found among those loaded least. */

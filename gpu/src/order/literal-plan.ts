@@ -3,7 +3,7 @@ import { add, copyOf, firstQueueOn, hasRoom, laterQueueOn, smallestMemberOf, out
 import type { Member, SubQueue } from './sub-queue.js';
 import { mostRejections } from '../view/decision.js';
 import type { Start, TaskRejection } from '../view/decision.js';
-import type { Refusal } from '../place/filters/fact-filter.js';
+import type { Refusal } from '../place/fact-filters.js';
 import type { Task, View } from '../view/view.js';
 import type { Planned, Planner } from './plan.js';
 import { gangFor, needMiB, obstacle, roomsOf } from '../place/room.js';

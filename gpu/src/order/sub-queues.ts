@@ -1,9 +1,9 @@
 import type { Task } from '../view/view.js';
 import { keptForAnother, mostRejections } from '../view/decision.js';
 import type { TaskRejection } from '../view/decision.js';
-import type { Refusal } from '../place/filters/fact-filter.js';
+import type { Refusal } from '../place/fact-filters.js';
 import { gangFor, obstacle, roomsToKeep } from '../place/room.js';
-import type { Holdings } from './holdings.js';
+import type { Holdings } from './namespace-turns.js';
 import { joinIfBetter } from './joining.js';
 import type { Prospect } from './joining.js';
 import { add, copyOf, hasRoom, isWarmOn, laterQueueOn, memberOf, outlookOf } from './sub-queue.js';

@@ -1,13 +1,12 @@
 import type { NodeStatus, Placement, Rejection } from '@gpuwhisk/common/gpu';
 import { keptForAnother, mostRejections } from '../view/decision.js';
 import type { Ledger } from '../view/ledger.js';
-import type { PlaceAccount } from '../view/account.js';
+import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
 import type { Occupant } from '../view/occupancy.js';
-import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
 import { accountsFor, candidateOf, compare } from './candidate.js';
 import type { Candidate, PlacementLimits, Ranked } from './candidate.js';
 import { refusalOf } from './fact-filters.js';
-import type { Refusal } from './filters/fact-filter.js';
+import type { Refusal } from './fact-filters.js';
 import { instanceFor } from './instances.js';
 
 /** A place that was not chosen, with its sums as they were then. */

@@ -1,11 +1,9 @@
 import type { Placement } from '@gpuwhisk/common/gpu';
 import { neededMiB } from '../view/account.js';
-import type { Account } from '../view/account.js';
+import type { Account, PlaceAccount, PlacementRequest } from '../view/account.js';
 import type { Ledger } from '../view/ledger.js';
-import type { PlaceAccount } from '../view/account.js';
 import { gangKey } from '../view/places.js';
 import type { Occupant } from '../view/occupancy.js';
-import type { PlacementRequest } from '../view/placement-request.js';
 import { refusing } from './fact-filters.js';
 import { hasUnwanted, reclaimable, unwantedOn } from './instances.js';
 

@@ -3,9 +3,8 @@ import type { Start } from '../view/decision.js';
 import type { Occupant } from '../view/occupancy.js';
 import { classAtOrAbove } from '../view/shares.js';
 import type { Task } from '../view/view.js';
-import { mayShare } from './isolation.js';
-import type { Account } from '../view/account.js';
-import type { PlacementRequest } from '../view/placement-request.js';
+import { mayShare } from './fact-filters.js';
+import type { Account, PlacementRequest } from '../view/account.js';
 
 /** The instance that a request would run in: one that idles, or else one that runs a batch while the next one gathers. */
 export function instanceFor(occupants: readonly Occupant[], request: PlacementRequest): Occupant | undefined {

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Device, DeviceMode, DeviceStatus, NodeStatus, Resident, Share } from '@gpuwhisk/common/gpu';
 import { Ledger } from '../view/ledger.js';
 import * as leastLoaded from './least-loaded.js';
-import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
+import type { PlacementChoice, PlacementRequest } from '../view/account.js';
 import type { Reservation } from '../view/occupancy.js';
 import { capacityProblem } from '../view/places.js';
 

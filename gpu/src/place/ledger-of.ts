@@ -1,9 +1,10 @@
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
-import type { Device, DeviceStatus, NodeStatus, Resident } from '@gpuwhisk/common/gpu';
+import type { Device, DeviceStatus, NodeStatus, Resident, Share } from '@gpuwhisk/common/gpu';
 import { Ledger } from '../view/ledger.js';
-import type { GpuState, OpenLedger, RunningTask } from '../view/view.js';
+import type { GpuState, OpenLedger, RunningTask, Task } from '../view/view.js';
 import { needMiB } from './room.js';
-import { requestOfTask, shareAt } from './request-of.js';
+import { classAtOrAbove } from '../view/shares.js';
+import type { PlacementRequest } from '../view/account.js';
 
 /** A ledger made of the GPUs of a view that has none, as their agents would report them. */
 export function ledgerOf(gpus: readonly GpuState[]): OpenLedger {
@@ -74,4 +75,20 @@ function residentOf({ task, share }: RunningTask, gpu: GpuState, gangs: Map<stri
 
 function onPlace({ id, mode }: GpuState): Pick<Resident, 'device' | 'slice'> {
   return mode === 'mig' ? { device: `device of ${id}`, slice: id } : { device: id };
+}
+
+/** What a task asks of a device. */
+export function requestOfTask(task: Task): PlacementRequest {
+  const { request, namespace, memoryMiB, gpus, isolation = 'shared', maxShare = 1, share = maxShare } = task;
+  if (request !== undefined) return request;
+  return {
+    ...{ action: task.function, namespace, share: shareAt(share, memoryMiB), memoryMiB, gpus, isolation },
+    // It is a whole batch.
+    ...{ isBounded: maxShare < 1, batch: 1 },
+  };
+}
+
+/** A share of `fraction` of the SMs, asked for whole. */
+export function shareAt(fraction: number, memoryMiB: number): Share {
+  return { shareClass: classAtOrAbove(fraction), smRequest: fraction, smLimit: fraction, memoryMiB };
 }

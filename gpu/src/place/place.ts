@@ -24,3 +24,21 @@ const rounding = 1e-9;
 export function hasShare({ load }: Room, share: number): boolean {
   return load + share <= 1 + rounding;
 }
+
+/** The first one. */
+export const firstFit: Place = () => 0;
+
+/** The GPU that keeps the least of its SMs free; GPUs that grant less than the wanted share come last. */
+export const bestFit: Place = (_, { load }, { share, lacks }) => (lacks > 0 ? 1 + lacks : 1 - load - share);
+
+/** Where the fewest run. */
+export const fewestTasks: Place = (_, { busy }) => busy;
+
+/**
+ * An empty GPU first; then for a task with an SLO the GPU whose resident has the smallest share, and for others the GPU that
+ * grants the largest one (TGS, Wu and others, NSDI 2023).
+ */
+export const mostGiven: Place = ({ sloMs }, { residents: [first] }, { share }) => {
+  if (first === undefined) return 0;
+  return sloMs === undefined ? 2 - share : first.share;
+};

@@ -1,14 +1,13 @@
 import { neededMiB } from '../view/account.js';
 import { fullness, usedMiB } from '../view/account-index.js';
 import type { Ledger } from '../view/ledger.js';
-import type { PlaceAccount } from '../view/account.js';
-import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
+import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
 import { thousandths } from '../view/shares.js';
 import { alternativesOf, choiceOf, rejectionsOf } from './alternatives.js';
 import type { Explanation } from './alternatives.js';
 import { accountsFor, alike, candidateAt, placementOf } from './candidate.js';
 import type { Candidate, PlacementLimits, PlacementStamp, Ranked } from './candidate.js';
-import type { Refusal } from './filters/fact-filter.js';
+import type { Refusal } from './fact-filters.js';
 import { hasUnwanted } from './instances.js';
 
 /** How much of its SMs a place may give to instances together (Dilu, section 3.3, principle 3). */

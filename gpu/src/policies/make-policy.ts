@@ -1,12 +1,10 @@
 import { inTurns } from '../order/in-turns.js';
 import type { Planner } from '../order/plan.js';
 import { PredictionCache } from '../order/set-predictions.js';
-import { joinBatches } from '../place/bind.js';
-import { launches } from '../place/launches.js';
+import { joinBatches, launches } from '../place/bind.js';
 import type { Scaling } from '../scale/scale.js';
-import type { Action } from '../view/action.js';
+import type { Action, Start } from '../view/decision.js';
 import { allWait } from '../view/decision.js';
-import type { Start } from '../view/decision.js';
 import type { Task, View } from '../view/view.js';
 import type { Policy } from './policy.js';
 import type { PolicyRecord } from './policy-record.js';

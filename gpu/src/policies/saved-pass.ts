@@ -1,15 +1,13 @@
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { predictorsOf } from '../predict/decoded-models.js';
-import { encodeModel } from '../predict/model-codec.js';
+import { predictorsOf, encodeModel } from '../predict/model-codec.js';
 import type { SlowdownModel } from '../predict/slowdown-model.js';
-import { readQuotaRow } from '../share/quota-row-codec.js';
+import { readQuotaRow } from '../share/quota-row.js';
 import type { QuotaRow } from '../share/quota-row.js';
 import { QuotaTable } from '../share/quota-table.js';
 import type { Decision } from '../view/decision.js';
-import { fromPlain, toPlain } from '../view/plain-json.js';
-import { decodeView, encodeView, SavedViewError } from '../view/saved-view.js';
+import { fromPlain, toPlain, decodeView, encodeView, SavedViewError } from '../view/saved-view.js';
 import type { GpuState, SchedulingEvent, View } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
 import type { Admission, PolicyChoice } from './make-policy.js';

@@ -1,7 +1,7 @@
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import type { Decision } from '../view/decision.js';
-import { toPlain } from '../view/plain-json.js';
+import { toPlain } from '../view/saved-view.js';
 import type { GpuState, RunningTask, Task } from '../view/view.js';
 
 /** A task of which little is known, for tests and benchmarks. */

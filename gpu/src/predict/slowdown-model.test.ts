@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { capacityModel } from './capacity-model.js';
+import { capacityModel } from './slowdown-predictor.js';
 import { decodeModel, encodeModel, ModelFormatError } from './model-codec.js';
 import type { SlowdownSample } from './samples.js';
 import { leastSamples, modelPredictor, PredictorTable, trainModel, type SlowdownModel } from './slowdown-model.js';

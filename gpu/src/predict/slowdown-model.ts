@@ -1,7 +1,13 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
-import { capacityModel, capacitySlowdown } from './capacity-model.js';
+import {
+  capacityModel,
+  capacitySlowdown,
+  faashareFeatures,
+  noFeatures,
+  type SlowdownPredictor,
+  type TypicalFeatures,
+} from './slowdown-predictor.js';
 import { sampleFault, type SlowdownSample } from './samples.js';
-import { faashareFeatures, noFeatures, type SlowdownPredictor, type TypicalFeatures } from './slowdown-predictor.js';
 import { fitSlowdowns, predictSlowdown, type SlowdownRegression } from './slowdown-regression.js';
 
 /** What a model holds for: what was learned on one GPU type in one mode says nothing of another. */

@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
-import { boundOutliers } from './bound-outliers.js';
-import { fitSlowdowns, predictSlowdown } from './slowdown-regression.js';
+import { boundOutliers, fitSlowdowns, predictSlowdown } from './slowdown-regression.js';
 import { fitSmooth, predictSmooth } from './smooth-regression.js';
 
 function drawn(count: number, width: number, seed: number): Float64Array[] {

@@ -1,7 +1,6 @@
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
-import { solveUpper } from '../numeric/cholesky.js';
+import { solveUpper, whiten, type Whitened } from '../numeric/cholesky.js';
 import { scaled, scalingOf, squaredDistance, type Scaling } from '../numeric/scaling.js';
-import { whiten, type Whitened } from '../numeric/whiten.js';
 
 /** Rows that a prediction is made from: each costs a prediction some 15 ns. */
 const mostCentres = 256;

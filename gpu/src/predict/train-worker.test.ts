@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { runInWorker } from '@gpuwhisk/common/jobs/worker-run';
 import type { JsonValue } from '@gpuwhisk/common/json';
-import { capacityModel } from './capacity-model.js';
+import { capacityModel } from './slowdown-predictor.js';
 import { decodeModel, encodeModel } from './model-codec.js';
 import { trainModel } from './slowdown-model.js';
 import { inventedSamples } from './test-samples.js';

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { inventedSamples } from './test-samples.js';
-import { TrainingSet } from './training-set.js';
+import { TrainingSet } from './samples.js';
 
 test('every fifth sample is kept from training, and each is in one place', () => {
   const set = new TrainingSet(seededRandom(1));

@@ -1,11 +1,9 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { Task } from '../view/view.js';
 import type { FeatureRecord } from '../view/feature-record.js';
-import { fillOfTimes } from './fill.js';
+import { fillOfTimes, keep, median, fillByLaunches, fillByRuns, keepAt, takeFigure, takeFill } from './fill.js';
 import type { AtShare, Fill, FillSource } from './fill.js';
-import { keep, median } from './kept-runs.js';
 import { mergedProfile } from './merge-profiles.js';
-import { fillByLaunches, fillByRuns, keepAt, takeFigure, takeFill } from './profile-fill.js';
 
 /** What was seen of a function with one size of batch. Times in ms. */
 export interface BatchProfile {

@@ -1,7 +1,5 @@
-import { betterFill } from './fill.js';
+import { betterFill, keptOfBoth, fillOf } from './fill.js';
 import type { BatchProfile, FiguresAtShare, FunctionProfile } from './function-profiles.js';
-import { keptOfBoth } from './kept-runs.js';
-import { fillOf } from './profile-fill.js';
 
 /** What an earlier life knew of a function, with what has been learned since: of another version that alone counts. */
 export function mergedProfile(earlier: FunctionProfile, since: FunctionProfile): FunctionProfile {

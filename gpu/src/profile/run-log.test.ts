@@ -1,7 +1,6 @@
 import { beforeEach, expect, test } from '@jest/globals';
 import type { Task } from '../view/view.js';
-import { averageCompany, steadyCompany } from './company.js';
-import { RunLog } from './run-log.js';
+import { averageCompany, steadyCompany, RunLog } from './run-log.js';
 
 const task = (id: string): Task => ({
   ...{ id, function: `/guest/${id[0]}`, version: '0.0.1', namespace: 'guest', batch: 1, gpus: 1 },

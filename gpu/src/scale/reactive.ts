@@ -1,6 +1,6 @@
 import { functionKey } from '../view/occupancy.js';
 import type { FunctionState, InstanceState, View } from '../view/view.js';
-import { idleMs } from './keep-alive.js';
+import { idleMs } from './scale.js';
 import type { Scale } from './scale.js';
 
 /** Settings of `reactive`. */

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { CoLocated } from '../predict/slowdown-predictor.js';
-import { guardrail } from './guardrail.js';
+import { guardrail } from './quotas.js';
 
 /** In proportion below the use of SMs; a tenth more for each neighbour's whole GPU. */
 const predictor = {

@@ -1,11 +1,10 @@
+import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { hasShare } from '../place/place.js';
 import type { Seat } from '../place/place.js';
-import { soloTimes } from '../predict/solo-times.js';
 import type { Task } from '../view/view.js';
-import { budgetMs } from './budget.js';
-import { classFractions, fillingShare } from './filling.js';
-import { granted, refused } from './share.js';
+import { classFractions, fillingShare, granted, refused } from './share.js';
 import type { ShareOut } from './share.js';
+import type { SlowdownPredictor, WorkloadFeatures } from '../predict/slowdown-predictor.js';
 
 /** Shares whose throughput per share is so close to the best, which predictors err by, are as good; the largest of them ends soonest. */
 const tolerance = 0.15;
@@ -28,5 +27,78 @@ export function mostEfficient(predictorOf: Parameters<typeof soloTimes>[0]): Sha
   return (task, seat, at) => {
     const share = task.share ?? efficient(task, seat, at);
     return hasShare(seat, share) ? granted(share) : refused('no rectangle is left', { load: seat.load, share });
+  };
+}
+
+/** Of an A100 or H100, as parts of the GPU. */
+const slices = [1 / 7, 2 / 7, 3 / 7, 4 / 7, 1];
+
+/**
+ * The smallest slice of MIG's sizes that meets a task's SLO (or, without one, that holds the SMs that it uses); else the
+ * largest fragment that is left, as long as that still meets its SLO (or is at least half of what it would take), which is
+ * what the pipelines over fragments of FluidFaaS (Hui and others, HPDC 2025) are for. Functions here are of one stage, so
+ * that none is spread over several GPUs. The slices are MPS shares on GPUs without MIG, which isolate SMs but not memory
+ * traffic.
+ */
+export function migSizes(predictorOf: Parameters<typeof soloTimes>[0]): ShareOut {
+  const soloMsAt = soloTimes(predictorOf);
+  const meets = (task: Task, share: number, seat: Seat, at: number): boolean =>
+    soloMsAt(task, share, seat.gpu) <= budgetMs(task, at);
+  const wanted = (task: Task, seat: Seat, at: number): number => {
+    const isEnough =
+      task.sloMs === undefined
+        ? (share: number): boolean => share >= fillingShare(task)
+        : (share: number): boolean => meets(task, share, seat, at);
+    return slices.find(isEnough) ?? 1;
+  };
+  return (task, seat, at) => {
+    const best = task.share ?? wanted(task, seat, at);
+    if (hasShare(seat, best)) return granted(best);
+    const fragment = slices.findLast((slice) => hasShare(seat, slice));
+    if (fragment === undefined || task.share !== undefined) {
+      return refused('no slice is left', { load: seat.load, share: best });
+    }
+    const isEnough = task.sloMs === undefined ? fragment >= best / 2 : meets(task, fragment, seat, at);
+    if (isEnough) return { share: fragment, lacks: best - fragment };
+    return refused('the fragments are too small', { load: seat.load, fragment, share: best });
+  };
+}
+
+/** What is left for a task's start and run, ms; Infinity for best effort and for one that is late anyway. */
+function budgetMs({ arrivedAt, sloMs, startMs = 0 }: Task, at: number): number {
+  if (sloMs === undefined) return Infinity;
+  const left = arrivedAt + sloMs - at - startMs;
+  return left > 0 ? left : Infinity;
+}
+
+/** A task with its measurements. */
+interface Measured {
+  soloMs?: number;
+  features?: WorkloadFeatures;
+}
+
+/** The kind of a GPU. */
+interface GpuKind {
+  type: string;
+  mode: DeviceMode;
+}
+
+/** Predicted time alone at `share`, ms; Infinity where the task has not been measured. */
+type SoloTime = (task: Measured, share: number, gpu: GpuKind) => number;
+
+const mostRemembered = 10_000;
+
+/** Solo times by predictors. What was asked before is remembered, as long as the predictor is the same. */
+function soloTimes(predictorOf: (gpu: GpuKind) => SlowdownPredictor): SoloTime {
+  const known = new WeakMap<SlowdownPredictor, Map<string, number>>();
+  return ({ soloMs, features }, share, gpu) => {
+    if (soloMs === undefined || !features) return Infinity;
+    const predictor = predictorOf(gpu);
+    let memory = known.get(predictor);
+    if (!memory || memory.size >= mostRemembered) known.set(predictor, (memory = new Map<string, number>()));
+    const key = `${features.smUtil} ${features.dramUtil} ${features.l2Util} ${share}`;
+    let slowdown = memory.get(key);
+    if (slowdown === undefined) memory.set(key, (slowdown = predictor.slowdown({ features, share }, [])));
+    return soloMs * slowdown;
   };
 }

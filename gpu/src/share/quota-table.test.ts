@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { QuotaTable } from './quota-table.js';
-import { QuotaRowError, readQuotaRow } from './quota-row-codec.js';
+import { QuotaRowError, readQuotaRow } from './quota-row.js';
 import { gpuTypeOf } from './quotas.js';
 import type { QuotaJob } from './quotas.js';
 

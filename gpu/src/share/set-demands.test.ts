@@ -1,8 +1,7 @@
 import { expect, test } from '@jest/globals';
-import { SetDemands } from './set-demands.js';
+import { SetDemands, WantedSetError, decodeWantedSet, encodeWantedSet } from './set-demands.js';
 import type { WantedSet } from './set-demands.js';
 import type { QuotaJob } from './quotas.js';
-import { WantedSetError, decodeWantedSet, encodeWantedSet } from './wanted-set-codec.js';
 
 const job = (name: string, soloMs?: number): QuotaJob => ({
   ...{ function: name, version: '1', batch: 1, ...(soloMs !== undefined && { soloMs }) },

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { isTelling, steadyRuns, typicalMs } from './steady-runs.js';
-import type { RunInterval } from './steady-runs.js';
+import { isTelling, steadyRuns, typicalMs } from './set-observations.js';
+import type { RunInterval } from './set-observations.js';
 
 /** Runs one after the other from `fromMs` on, with gaps. */
 const inRow = (fromMs: number, count: number, tookMs: number, gapMs = 0): RunInterval[] =>

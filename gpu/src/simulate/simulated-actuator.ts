@@ -1,16 +1,12 @@
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import { geometriesOf, placedSlots, profilesOf, sliceChanges } from '../geometry/mig-profiles.js';
-import type { Action, Actuator } from '../view/action.js';
-import type { Start } from '../view/decision.js';
+import type { Action, Actuator, Start } from '../view/decision.js';
 import { classAtOrAbove } from '../view/shares.js';
 import type { DeviceState, InstanceState, NodeState, Task } from '../view/view.js';
 import type { ActionTimes } from './action-times.js';
-import { instanceOf, startAmong } from './kept-instances.js';
-import type { ReplayJob } from './replay.js';
-import type { RunTotals } from './run-totals.js';
-import { advance, heldMiB, instancesOn, rateAll, simulatedGpu } from './simulated-gpu.js';
+import { instanceOf, startAmong, advance, heldMiB, instancesOn, rateAll, simulatedGpu } from './simulated-gpu.js';
+import type { ReplayJob, RunTotals, GpuTruth } from './replay.js';
 import type { Loading, Run, SimulatedGpu, SimulatedInstance, SimulatedPlace } from './simulated-gpu.js';
-import type { GpuTruth } from './truth.js';
 
 /** What a SimulatedActuator is made with. */
 export interface SimulatedParts {

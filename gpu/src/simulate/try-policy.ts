@@ -2,14 +2,13 @@ import type { JsonValue } from '@gpuwhisk/common/json';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '../policies/make-policy.js';
 import type { Admission, PolicyChoice } from '../policies/make-policy.js';
-import { capacityModel } from '../predict/capacity-model.js';
-import { predictorsOf } from '../predict/decoded-models.js';
+import { capacityModel } from '../predict/slowdown-predictor.js';
+import { predictorsOf } from '../predict/model-codec.js';
 import type { SlowdownPredictor, WorkloadFeatures } from '../predict/slowdown-predictor.js';
 import type { Task } from '../view/view.js';
 import { replay } from './replay.js';
-import type { ReplayRun } from './replay.js';
+import type { ReplayRun, GpuKind, GpuTruth } from './replay.js';
 import type { SimulatedPlace } from './simulated-gpu.js';
-import type { GpuKind, GpuTruth } from './truth.js';
 
 /** Input of a trial. */
 export interface PolicyTrial {

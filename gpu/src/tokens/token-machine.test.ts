@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { columnsBytes, columnsOver, type ColumnName, type TokenColumns } from './columns.js';
-import { rememberedCycles } from './launch-cycles.js';
-import { windowPeriods } from './rate-window.js';
+import { rememberedCycles, windowPeriods } from './launch-cycles.js';
 import { learnedAfter } from './solo-rates.js';
 import { emergencyPeriods, leastShare, TokenMachine } from './token-machine.js';
 

@@ -1,6 +1,5 @@
 import type { TokenColumns } from './columns.js';
-import { LaunchCycles } from './launch-cycles.js';
-import { RateWindows } from './rate-window.js';
+import { LaunchCycles, RateWindows } from './launch-cycles.js';
 import { SoloRates } from './solo-rates.js';
 
 /** How a budget grows while neighbours are idle (Dilu, section 3.4.1). */

@@ -1,4 +1,4 @@
-import type { DeviceHealth, DeviceMode, GpuIsolation } from '@gpuwhisk/common/gpu';
+import type { DeviceHealth, DeviceMode, GpuIsolation, Placement, Rejection, Share } from '@gpuwhisk/common/gpu';
 import type { Occupant } from './occupancy.js';
 import { placeId } from './places.js';
 import type { Place } from './places.js';
@@ -97,4 +97,23 @@ export function neededMiB(
   { capacityMiB }: Pick<Account, 'capacityMiB'>,
 ): number {
   return memoryMiB > 0 ? memoryMiB : capacityMiB;
+}
+
+/** What a function asks of a device. */
+export interface PlacementRequest extends Work {
+  isolation: GpuIsolation;
+  /** Where requests run as one: whose it is. An instance serves one subject then; absent: all of the namespace. */
+  subject?: string;
+  share: Share;
+  /** Activations that one instance runs together, at most. */
+  batch: number;
+}
+
+/** Where to, or why not. */
+export interface PlacementChoice {
+  placement?: Placement;
+  /** The occupant whose instance it will run in. */
+  reuses?: string;
+  /** The best alternatives, at most `mostRejections`. */
+  rejected: Rejection[];
 }

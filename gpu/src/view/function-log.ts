@@ -1,4 +1,3 @@
-import { ArrivalCounts } from './arrival-counts.js';
 import { functionKey } from './occupancy.js';
 
 /** Functions that are known, at most; then the one goes whose last request is the oldest. */
@@ -8,7 +7,7 @@ const mostFunctions = 1000;
 const newest = 0.2;
 
 /** A function in one namespace, and what is known of its requests. */
-export interface LoggedFunction<Request> {
+interface LoggedFunction<Request> {
   /** The last one. */
   last: Request;
   counts: ArrivalCounts;
@@ -46,5 +45,74 @@ export class FunctionLog<Request> {
   /** All that are known, those with the oldest last request first. */
   all(): Iterable<LoggedFunction<Request>> {
     return this.functions.values();
+  }
+}
+
+const secondMs = 1000;
+const minuteMs = 60_000;
+
+/** Seconds and minutes that arrivals are counted by: a minute, and a day, in which load repeats itself. */
+export const countedSeconds = 60;
+export const countedMinutes = 1440;
+
+/** Arrivals of one function by second and by minute, of the last 60 and 1,440 of them. */
+export class ArrivalCounts {
+  private readonly seconds = new Ring(countedSeconds, secondMs);
+  private readonly minutes = new Ring(countedMinutes, minuteMs);
+
+  /** Counts one at `at`, ms. Where the clock was set back it counts as of the latest time that was seen. */
+  add(at: number): void {
+    this.seconds.add(at);
+    this.minutes.add(at);
+  }
+
+  /** Of the last 60 seconds, the one of `at` (ms) last. */
+  bySecond(at: number): Uint32Array {
+    return this.seconds.until(at);
+  }
+
+  /** Of the last 1,440 minutes, the one of `at` (ms) last. */
+  byMinute(at: number): Uint32Array {
+    return this.minutes.until(at);
+  }
+}
+
+/** Counts of the last periods. */
+class Ring {
+  private readonly counts: Uint32Array;
+  /** The newest period that is counted. */
+  private newest = -Infinity;
+
+  constructor(
+    length: number,
+    private readonly periodMs: number,
+  ) {
+    this.counts = new Uint32Array(length);
+  }
+
+  add(at: number): void {
+    this.moveTo(Math.floor(at / this.periodMs));
+    this.counts[this.placeOf(this.newest)]! += 1;
+  }
+
+  until(at: number): Uint32Array {
+    this.moveTo(Math.floor(at / this.periodMs));
+    const next = this.placeOf(this.newest + 1);
+    const ordered = new Uint32Array(this.counts.length);
+    ordered.set(this.counts.subarray(next));
+    ordered.set(this.counts.subarray(0, next), this.counts.length - next);
+    return ordered;
+  }
+
+  private moveTo(period: number): void {
+    const { length } = this.counts;
+    if (period - this.newest >= length) this.counts.fill(0);
+    else for (let passed = this.newest + 1; passed <= period; passed += 1) this.counts[this.placeOf(passed)] = 0;
+    this.newest = Math.max(this.newest, period);
+  }
+
+  private placeOf(period: number): number {
+    const { length } = this.counts;
+    return ((period % length) + length) % length;
   }
 }

@@ -1,11 +1,10 @@
 import type { DeviceMode, GpuAnnotation, GpuIsolation } from '@gpuwhisk/common/gpu';
 import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
 import type { FeatureRecord } from './feature-record.js';
-import type { Account } from './account.js';
-import type { Market } from './action.js';
-import type { ArrivalCounts } from './arrival-counts.js';
+import type { Account, PlacementRequest } from './account.js';
+import type { Market } from './decision.js';
+import type { ArrivalCounts } from './function-log.js';
 import type { Ledger } from './ledger.js';
-import type { PlacementRequest } from './placement-request.js';
 
 /** A batch of requests of one function that waits or runs. Times in ms, on the clock of the view. */
 export interface Task {

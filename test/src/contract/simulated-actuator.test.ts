@@ -1,6 +1,6 @@
 import { describe } from '@jest/globals';
 import { actionTimes } from '@gpuwhisk/gpu/simulate/action-times';
-import { newTotals } from '@gpuwhisk/gpu/simulate/run-totals';
+import { newTotals } from '@gpuwhisk/gpu/simulate/replay';
 import { SimulatedActuator } from '@gpuwhisk/gpu/simulate/simulated-actuator';
 import type { ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
 import { actuatorContract } from './actuator.js';

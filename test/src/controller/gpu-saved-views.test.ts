@@ -9,7 +9,7 @@ import { decideAgain, readPass } from '@gpuwhisk/gpu/policies/saved-pass';
 import { plainDecision } from '@gpuwhisk/gpu/policies/testing';
 import type { Config } from '@gpuwhisk/common/config';
 import type { Decision } from '@gpuwhisk/gpu/view/decision';
-import { toPlain } from '@gpuwhisk/gpu/view/plain-json';
+import { toPlain } from '@gpuwhisk/gpu/view/saved-view';
 import { GpuCluster } from './gpu-cluster.js';
 import { SimulatedNode } from './simulated-node.js';
 

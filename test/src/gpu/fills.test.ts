@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Sightings } from '@gpuwhisk/controller/gpu/learning/sightings';
 import type { Device, NodeStatus, Resident, ShareClass } from '@gpuwhisk/common/gpu';
 import { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
-import { fillingShare } from '@gpuwhisk/gpu/share/filling';
+import { fillingShare } from '@gpuwhisk/gpu/share/share';
 import { workloadOf } from '@gpuwhisk/gpu/view/feature-record';
 import { deviceStatuses } from '@gpuwhisk/invoker/gpu-agent/device-statuses';
 import type { GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';

@@ -1,6 +1,5 @@
-import { averageCompany, steadyCompany } from '@gpuwhisk/gpu/profile/company';
-import type { Neighbour } from '@gpuwhisk/gpu/profile/company';
-import type { LoggedRun } from '@gpuwhisk/gpu/profile/run-log';
+import { averageCompany, steadyCompany } from '@gpuwhisk/gpu/profile/run-log';
+import type { Neighbour, LoggedRun } from '@gpuwhisk/gpu/profile/run-log';
 import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
 import type { Task } from '@gpuwhisk/gpu/view/view';
 import type { CoLocated } from '@gpuwhisk/gpu/predict/slowdown-predictor';

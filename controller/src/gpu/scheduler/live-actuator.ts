@@ -1,7 +1,7 @@
 import type { GpuWish, NodeStatus } from '@gpuwhisk/common/gpu';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
-import type { Action, Actuator, Market } from '@gpuwhisk/gpu/view/action';
+import type { Action, Actuator, Market } from '@gpuwhisk/gpu/view/decision';
 import type { GpuDesired } from './gpu-desired.js';
 import type { GpuTable } from './gpu-table.js';
 

@@ -1,5 +1,5 @@
 import type { FailedJob, Jobs, PendingJob } from '@gpuwhisk/common/jobs/jobs';
-import { rowKey } from '@gpuwhisk/gpu/share/quota-key';
+import { rowKey } from '@gpuwhisk/gpu/share/quota-row';
 import { quotaSearchKind } from '@gpuwhisk/gpu/share/search-job';
 import type { WantedSet } from '@gpuwhisk/gpu/share/set-demands';
 import type { Learned } from '../learning/learned.js';
