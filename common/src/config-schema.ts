@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { shareClasses } from './gpu.js';
 import { keyBytesOf } from './entities/parameter-encryption.js';
 import type { ParameterCipher } from './entities/parameter-encryption.js';
-import { hasPublishedSecret } from './entities/well-known-accounts.js';
+import { hasPublishedSecret } from './entities/identity.js';
 import { tokenIssuerSchema } from './token-issuer.js';
 
 const MiB = 1024 * 1024;

@@ -1,3 +1,5 @@
+import type { ClusterState, WindowCounters } from './state/cluster-state.js';
+
 /**
  * How a device is shared: by one process, in turns (`timeslice`, the driver's own way), by MPS clients side by side, or
  * cut into MIG instances. What is learned in one mode holds in no other.
@@ -349,4 +351,41 @@ export interface GpuRecord {
   /** Requests that ran together with it, itself included. */
   batch?: number;
   simulated?: boolean;
+}
+
+/** The ClusterState table of registered and started workloads, by id. */
+export const workloadTable = 'gpuWorkloads';
+
+/** A long-running process that is not a function: registered, started by us, or found on a device. */
+export interface Workload {
+  id: string;
+  name: string;
+  origin: 'registered' | 'started' | 'discovered';
+  invoker: string;
+  device: string;
+  pid?: number;
+  /** When that started, in the kernel's ticks since the boot (proc(5), starttime): numbers of processes are used again. */
+  processStart?: number;
+  /** Its process is gone, and whoever started it did not say so: its registration is to be forgotten. */
+  ended?: boolean;
+  /** Epoch ms. */
+  since: number;
+  memoryMiB?: number;
+  /** Percent of the SMs that one which was started may use; absent: all. */
+  mpsPercent?: number;
+  /** How much slower it may get, fraction 0–1. */
+  maxDegradation: number;
+  /** Its rate alone on the device, and now, in a unit of its own: steps or samples per second; absent: it is not told. */
+  baselineRate?: number;
+  rate?: number;
+  namespace?: string;
+  command?: string;
+}
+
+/**
+ * What each namespace (its name) has had of GPUs in the calendar minute, in ms of a whole GPU: a run with half of one for a
+ * second is 500. Agents count it, controllers hold it against the limit `gpuSecondsPerMinute`.
+ */
+export function gpuSpendingCounters(state: ClusterState): WindowCounters {
+  return state.windowCounters('gpuSpentMs', 60_000);
 }

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
-import { busMetrics } from '@gpuwhisk/common/bus/bus-metrics';
-import { openDurable } from '@gpuwhisk/common/bus/durable';
-import { LocalMarks } from '@gpuwhisk/common/bus/local-marks';
+import { busMetrics } from '@gpuwhisk/common/metrics';
+import { openDurable, LocalMarks } from '@gpuwhisk/common/bus/durable';
 import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { KafkaBus } from '@gpuwhisk/engines/kafka/kafka-bus';
 import type { Engines } from './engines.js';

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { taskOf } from '@gpuwhisk/gpu/policies/testing';
+import { taskOf } from '@gpuwhisk/gpu/testing/fixtures';
 import type { FinishedJob } from '@gpuwhisk/gpu/simulate/replay';
 import { waitsOf } from './waits.js';
 

@@ -1,8 +1,7 @@
 import type { Delivery, MessageBus, Subscription } from '../bus/message-bus.js';
 import type { ActivationMessage } from '../messages.js';
-import { readActivationMessage } from '../messages-codec.js';
-import { ShortLivedMap } from '../short-lived-map.js';
-import { RecentIds } from './recent-ids.js';
+import { readActivationMessage } from '../messages.js';
+import { ShortLivedMap, RecentIds } from '../short-lived-map.js';
 
 /** Told of each activation once per life, however often its message comes. */
 export interface FeedHandler {

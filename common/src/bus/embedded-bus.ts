@@ -2,12 +2,10 @@ import type { Clock, Timer } from '../system/clock.js';
 import type { JsonObject } from '../json.js';
 import type { AppendLog, LogEntry } from './append-log.js';
 import { LogBehindError } from './append-log.js';
-import type { Checkpoint } from './checkpoint.js';
-import { dropFinished, restoreGroups, takeCheckpoint } from './checkpoint.js';
+import type { Checkpoint, PendingMessage } from './topic.js';
+import { dropFinished, restoreGroups, takeCheckpoint, Topic, messageOf } from './topic.js';
 import type { ConsumerOptions, Delivery, MessageBus, Receipt, Subscription, TopicOptions } from './message-bus.js';
 import { TopicFullError } from './message-bus.js';
-import type { PendingMessage } from './topic.js';
-import { Topic, messageOf } from './topic.js';
 
 const messageStream = 'bus.topic.';
 const carriedStream = 'bus.again.';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { systemClock } from '../system/clock.js';
 import { systemDisk } from '../system/disk.js';
 import { systemRandom } from '../system/random.js';
-import { LocalMarks } from './local-marks.js';
+import { LocalMarks } from './durable.js';
 
 describe('start marks of messages that are kept elsewhere', () => {
   let folder: string;

@@ -3,10 +3,9 @@ import { sleep } from '../system/clock.js';
 import type { Clock, Timer } from '../system/clock.js';
 import type { ClusterState, Lease } from './cluster-state.js';
 import { InstanceIdError } from './instance-ids.js';
-import type { LifeFence } from './life-fence.js';
 
 /** What a name is held with. */
-export interface HeldNameOptions {
+interface HeldNameOptions {
   state: ClusterState;
   clock: Clock;
   logger: Logger;
@@ -31,7 +30,7 @@ export interface HeldName {
 }
 
 /** How long a name is held without a renewal, ms. */
-export const nameLeaseMs = 3000;
+const nameLeaseMs = 3000;
 const renewMs = 1000;
 
 /** The lease of a process's name. */
@@ -105,4 +104,48 @@ export async function holdName(options: HeldNameOptions): Promise<HeldName> {
       }
     },
   };
+}
+
+/**
+ * Keeps a process that its cluster may have retired from beginning anything. A process that hears neither Redis nor Kafka may
+ * be taken for dead; it begins nothing until its name is confirmed. While it hears one of them, it is alive to the others.
+ */
+export class LifeFence {
+  private heardMs: number;
+  private heardAtMs: number;
+  private isBroken = false;
+
+  constructor(
+    private readonly clock: Clock,
+    /** A silence that is longer breaks the fence, ms. */
+    private readonly silentMs: number,
+  ) {
+    this.heardMs = clock.monotonicMs();
+    this.heardAtMs = clock.now();
+  }
+
+  /** An engine has answered. */
+  heard(): void {
+    this.look();
+    this.heardMs = this.clock.monotonicMs();
+    this.heardAtMs = this.clock.now();
+  }
+
+  /** The name of this process is its own, and it was not retired. */
+  confirmed(): void {
+    this.heard();
+    this.isBroken = false;
+  }
+
+  /** Whether something may begin now. */
+  get isOpen(): boolean {
+    this.look();
+    return !this.isBroken;
+  }
+
+  /** The time of day goes on, too, while a machine is suspended. */
+  private look(): void {
+    const { clock, silentMs } = this;
+    if (clock.monotonicMs() - this.heardMs > silentMs || clock.now() - this.heardAtMs > silentMs) this.isBroken = true;
+  }
 }

@@ -4,15 +4,14 @@ import { seededRandom } from '../system/random.js';
 import { sleep, systemClock } from '../system/clock.js';
 import type { Clock } from '../system/clock.js';
 import type { ClusterState } from './cluster-state.js';
-import { holdName } from './held-name.js';
+import { holdName, LifeFence } from './held-name.js';
 import type { HeldName } from './held-name.js';
 import { assignInstanceId, InstanceIdError } from './instance-ids.js';
-import { LifeFence } from './life-fence.js';
 import { ProcessRegistry } from './process-registry.js';
-import { simulatedStore } from '../store/simulated-store.js';
+import { simulatedStore } from '../testing/simulated-store.js';
 import { embeddedState } from './embedded-state.js';
 import { Membership } from './membership.js';
-import { simulatedState } from './simulated-state.js';
+import { simulatedState } from '../testing/simulated-state.js';
 
 /** A clock whose timers fire when it is moved. */
 function movedClock(): Clock & { move(durationMs: number): Promise<void> } {

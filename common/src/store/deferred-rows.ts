@@ -1,5 +1,4 @@
-import type { Table } from './lmdb-table.js';
-import type { LmdbWrites } from './lmdb-writes.js';
+import type { Table, LmdbWrites } from './lmdb-table.js';
 
 /** Rows that are put into their view together. */
 const rowsPerMerge = 1000;

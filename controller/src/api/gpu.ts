@@ -6,8 +6,7 @@ import {
   noSuchDevice,
   noSuchEntity,
 } from '@gpuwhisk/common/errors';
-import type { Device, GpuWish, NodeStatus } from '@gpuwhisk/common/gpu';
-import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import type { Device, GpuWish, NodeStatus, Workload } from '@gpuwhisk/common/gpu';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';

@@ -1,9 +1,9 @@
 import { defaultBestEffortMs, isOverdue } from './earliest-deadline.js';
 import { ArrivalLoad, horizonAt, isCritical } from './horizon.js';
 import type { SavedArrivalLoad } from './horizon.js';
-import { exchange } from './joining.js';
-import { Holdings, NamespaceTurns } from './namespace-turns.js';
-import type { NamespaceQueue, SavedTurns } from './namespace-turns.js';
+import { exchange } from './sub-queue-moves.js';
+import { Holdings, NamespaceTurns } from './namespace-fairness.js';
+import type { NamespaceQueue, SavedTurns } from './namespace-fairness.js';
 import { Progress, firstQueueOn, outlookOf, sufficientShare, unmeasuredMs } from './sub-queue.js';
 import type { Seen, Member, SubQueue } from './sub-queue.js';
 import type { PredictionCache } from './set-predictions.js';

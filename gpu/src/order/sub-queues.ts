@@ -3,9 +3,9 @@ import { keptForAnother, mostRejections } from '../view/decision.js';
 import type { TaskRejection } from '../view/decision.js';
 import type { Refusal } from '../place/fact-filters.js';
 import { gangFor, obstacle, roomsToKeep } from '../place/room.js';
-import type { Holdings } from './namespace-turns.js';
-import { joinIfBetter } from './joining.js';
-import type { Prospect } from './joining.js';
+import type { Holdings } from './namespace-fairness.js';
+import { joinIfBetter } from './sub-queue-moves.js';
+import type { Prospect } from './sub-queue-moves.js';
 import { add, copyOf, hasRoom, isWarmOn, laterQueueOn, memberOf, outlookOf } from './sub-queue.js';
 import type { SubQueue } from './sub-queue.js';
 

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { gpuOf, runningTask, taskOf } from '../policies/testing.js';
+import { gpuOf, runningTask, taskOf } from '../testing/fixtures.js';
 import { obstacle, occupy, roomsOf, vacate } from './room.js';
 
 const guests = taskOf('guests', { namespace: 'guest', isolation: 'namespace' });

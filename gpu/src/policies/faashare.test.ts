@@ -7,7 +7,7 @@ import type { PolicyNeeds } from './make-policy.js';
 import type { Decision } from '../view/decision.js';
 import type { Policy } from './policy.js';
 import type { RunningTask, SchedulingEvent, View, Task } from '../view/view.js';
-import { dividedSms, gpuOf, profiledTask, runningTask, taskOf } from './testing.js';
+import { dividedSms, gpuOf, profiledTask, runningTask, taskOf } from '../testing/fixtures.js';
 
 const make = (changes: Partial<PolicyNeeds> = {}): Policy =>
   makePolicy('faashare', {

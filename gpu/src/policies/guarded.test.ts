@@ -9,7 +9,7 @@ import { guarded, mostCallsOn } from './guarded.js';
 import { makePolicy } from './make-policy.js';
 import type { Policy } from './policy.js';
 import { policies } from './registry.js';
-import { dividedSms, gpuOf, profiledTask, taskOf } from './testing.js';
+import { dividedSms, gpuOf, profiledTask, taskOf } from '../testing/fixtures.js';
 
 const needs = { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' } as const;
 const nothing: Decision = { starts: [], refused: [], bestEffort: [], order: [], rejected: [] };

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { compositionOf, makePolicy } from './make-policy.js';
 import type { PolicyChoice } from './make-policy.js';
-import { dividedSms, gpuOf, profiledTask } from './testing.js';
+import { dividedSms, gpuOf, profiledTask } from '../testing/fixtures.js';
 
 const startsOf = (choice: PolicyChoice, arrivals: readonly [string, number, number][]): string[] => {
   const needs = { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' } as const;

@@ -20,7 +20,7 @@ import { keepAlive, keepAliveDefaults, noScaling as noScale } from '../scale/sca
 import { reactive, reactiveDefaults } from '../scale/reactive.js';
 import type { Scale } from '../scale/scale.js';
 import { filling, leftOver, unlimited, whole } from '../share/share.js';
-import { migSizes, mostEfficient } from '../share/most-efficient.js';
+import { migSizes, mostEfficient } from '../share/slo-shares.js';
 import type { Quotas } from '../share/quotas.js';
 import type { ShareOut } from '../share/share.js';
 import type { GpuState } from '../view/view.js';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { columnsBytes, columnsOver, type ColumnName, type TokenColumns } from './columns.js';
-import { rememberedCycles, windowPeriods } from './launch-cycles.js';
+import { rememberedCycles, windowPeriods } from './launch-history.js';
 import { learnedAfter } from './solo-rates.js';
 import { emergencyPeriods, leastShare, TokenMachine } from './token-machine.js';
 

@@ -1,5 +1,5 @@
 import type { TokenColumns } from './columns.js';
-import { LaunchCycles, RateWindows } from './launch-cycles.js';
+import { LaunchCycles, RateWindows } from './launch-history.js';
 import { SoloRates } from './solo-rates.js';
 
 /** How a budget grows while neighbours are idle (Dilu, section 3.4.1). */

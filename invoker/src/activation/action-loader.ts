@@ -1,5 +1,5 @@
 import type { Exec } from '@gpuwhisk/common/entities/action';
-import { readAction, readActionCode } from '@gpuwhisk/common/entities/action-codec';
+import { readAction, readActionCode } from '@gpuwhisk/common/entities/action';
 import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { validateRequirements } from '@gpuwhisk/common/entities/requirements';

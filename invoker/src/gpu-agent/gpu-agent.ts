@@ -1,6 +1,5 @@
-import { gpuDeciderTable, gpuDesiredTable, gpuWishTable } from '@gpuwhisk/common/gpu';
+import { gpuDeciderTable, gpuDesiredTable, gpuWishTable, workloadTable } from '@gpuwhisk/common/gpu';
 import type { DeviceStatus, GpuWish, InHand, NodeStatus, Placement, Slice } from '@gpuwhisk/common/gpu';
-import { workloadTable } from '@gpuwhisk/common/gpu-workload';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';

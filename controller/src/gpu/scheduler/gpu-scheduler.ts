@@ -1,4 +1,4 @@
-import { RecentIds } from '@gpuwhisk/common/activations/recent-ids';
+import { RecentIds } from '@gpuwhisk/common/short-lived-map';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { Receipt } from '@gpuwhisk/common/bus/message-bus';
@@ -12,14 +12,13 @@ import {
   overloaded,
   sampleNotRun,
 } from '@gpuwhisk/common/errors';
-import type { Decision, GpuNeed, GpuQueued, Placement } from '@gpuwhisk/common/gpu';
+import type { Decision, GpuNeed, GpuQueued, Placement, Workload } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import { newActivationId } from '@gpuwhisk/common/ids';
 import { unplacedTopic } from '@gpuwhisk/common/messages';
 import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
-import type { Workload } from '@gpuwhisk/common/gpu-workload';
 import type { Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';

@@ -12,13 +12,11 @@ import type {
   ViewName,
   ViewQuery,
   ViewRow,
-} from './artifact-store.js';
-import { DocumentConflictError, NoDocumentError } from './artifact-store.js';
-import { decodeDocument, encodeDocument, encodeNewDocument, revisionOf } from './document-codec.js';
-import { StoreWriteError } from './store-error.js';
-import { hasExpired } from './expired.js';
-import { parseRow, rangeOf, rowKey } from './view-key.js';
-import { emitRows, sharesValueOf, viewsOf } from './views.js';
+} from '../store/artifact-store.js';
+import { DocumentConflictError, NoDocumentError, StoreWriteError } from '../store/artifact-store.js';
+import { decodeDocument, encodeDocument, encodeNewDocument, revisionOf } from '../store/document-codec.js';
+import { hasExpired, emitRows, sharesValueOf, viewsOf } from '../store/views.js';
+import { parseRow, rangeOf, rowKey } from '../store/view-key.js';
 
 export interface SimulatedStoreOptions {
   clock: Clock;

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../system/clock.js';
 import type { Random } from '../system/random.js';
 import { randomFraction } from '../system/random.js';
-import type { ConsumerOptions, Delivery, MessageBus, Subscription } from './message-bus.js';
+import type { ConsumerOptions, Delivery, MessageBus, Subscription } from '../bus/message-bus.js';
 
 /** How badly a simulated bus behaves. Shares are fractions of the messages. */
 export interface BusFaults {

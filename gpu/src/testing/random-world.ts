@@ -3,8 +3,8 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import type { Decision } from '../view/decision.js';
 import type { GpuState, RunningTask, SchedulingEvent, View, Task } from '../view/view.js';
-import type { Policy } from './policy.js';
-import { dividedSms, gpuOf, taskOf } from './testing.js';
+import type { Policy } from '../policies/policy.js';
+import { dividedSms, gpuOf, taskOf } from './fixtures.js';
 
 const modes = ['mps', 'mps', 'exclusive', 'timeslice', 'mig'] as const;
 

@@ -2,8 +2,8 @@ import type { JsonValue } from '../json.js';
 import type { Clock } from '../system/clock.js';
 import type { Random } from '../system/random.js';
 import { randomFraction } from '../system/random.js';
-import type { ClusterState, Holds, RowListener, StateSubscription, WindowCounters } from './cluster-state.js';
-import { StateUnavailableError } from './cluster-state.js';
+import type { ClusterState, Holds, RowListener, StateSubscription, WindowCounters } from '../state/cluster-state.js';
+import { StateUnavailableError } from '../state/cluster-state.js';
 
 export interface SimulatedStateOptions {
   clock: Clock;

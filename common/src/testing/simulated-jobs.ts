@@ -2,7 +2,7 @@ import type { Clock } from '../system/clock.js';
 import { sleep } from '../system/clock.js';
 import type { Random } from '../system/random.js';
 import { randomFraction } from '../system/random.js';
-import type { Jobs } from './jobs.js';
+import type { Jobs } from '../jobs/jobs.js';
 
 export interface SimulatedJobsOptions {
   clock: Clock;

@@ -1,6 +1,6 @@
 import { randomFraction, seededRandom, type Random } from '@gpuwhisk/common/system/random';
-import type { SlowdownSample } from './samples.js';
-import type { CoLocated } from './slowdown-predictor.js';
+import type { SlowdownSample } from '../predict/samples.js';
+import type { CoLocated } from '../predict/slowdown-predictor.js';
 
 function workload(random: Random): CoLocated {
   const [smUtil, dramUtil, l2Util] = [0, 0, 0].map(() => randomFraction(random)) as [number, number, number];
