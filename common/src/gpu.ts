@@ -173,10 +173,10 @@ export const gpuDeciderKey = 'epoch';
 export const gpuTable = 'gpus';
 
 /** The ClusterState table of what operators want of devices: GpuWish rows by UUID. */
-export const gpuWishTable = 'gpuWishes';
+export const cordonTable = 'gpuWishes';
 
 /** What an operator wants of a device: no new work, nothing on it once what runs has ended, or work again. */
-export interface GpuWish {
+export interface CordonRequest {
   wish: 'cordon' | 'drain' | 'uncordon';
   /** Epoch ms. */
   at: number;
@@ -297,7 +297,7 @@ export interface Placement {
 }
 
 /** A decision with all it weighed. */
-export interface Decision {
+export interface DecisionRecord {
   /** Epoch ms. */
   at: number;
   activationId: string;

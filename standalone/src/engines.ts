@@ -1,5 +1,5 @@
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
-import type { StartMarks } from '@gpuwhisk/common/bus/durable';
+import type { StartJournal } from '@gpuwhisk/common/bus/durable';
 import type { Config } from '@gpuwhisk/common/config';
 import type { Jobs } from '@gpuwhisk/common/jobs/jobs';
 import type { LogRing, Logger } from '@gpuwhisk/common/logging';
@@ -23,7 +23,7 @@ export interface Engines {
   /** A controller's; absent: no work is done in the background. */
   jobs?: Jobs;
   /** On this machine's disk. */
-  marks: Pick<StartMarks, 'mark' | 'startedBefore'>;
+  marks: Pick<StartJournal, 'mark' | 'startedBefore'>;
 }
 
 /** What may wait in a topic that an invoker or a controller works off. */

@@ -30,7 +30,7 @@ interface DurableOptions {
 /** What one append log keeps: messages, and which of them work was begun on. */
 export interface Durable {
   bus: MessageBus;
-  marks: StartMarks;
+  marks: StartJournal;
   log: AppendLog;
   /** What could not be read at opening. */
   damage: LogDamage[];
@@ -45,7 +45,7 @@ export async function openDurable(options: DurableOptions): Promise<Durable> {
     const id = markIdOf(message);
     if (id !== undefined) use(id);
   };
-  const marks = new StartMarks();
+  const marks = new StartJournal();
   const bus = new EmbeddedBus({
     ...options,
     onDone: (message) => withMarkId(message, (id) => marks.forget(id)),
@@ -85,7 +85,7 @@ const markStream = 'marks';
  * Durable notes that work on a message began, in the log that holds the messages. A note lasts at least as long as
  * the message it belongs to: it lies behind it in the log, and is carried forward with it.
  */
-export class StartMarks {
+export class StartJournal {
   /** Marks of messages that are not done. */
   private readonly current = new ShortLivedMap<string, true>();
   private readonly earlier = new Set<string>();
@@ -133,7 +133,7 @@ export class StartMarks {
 }
 
 /** What start marks of this machine are opened with. */
-interface LocalMarksOptions {
+interface LocalStartJournalOptions {
   disk: Disk;
   /** Absolute path of a folder of its own. */
   folder: string;
@@ -148,7 +148,7 @@ interface LocalMarksOptions {
 const topic = 'marks';
 
 /** Durable notes, on this machine, that work on messages began that are kept elsewhere. */
-export class LocalMarks {
+export class LocalStartJournal {
   /** Marks that are held, by id: ending them forgets them. */
   private readonly held = new ShortLivedMap<string, Delivery[]>();
   private readonly earlier = new Set<string>();
@@ -159,10 +159,10 @@ export class LocalMarks {
   ) {}
 
   /** Opens the log in the folder, with the marks of earlier lives. */
-  static async open(options: LocalMarksOptions): Promise<LocalMarks> {
+  static async open(options: LocalStartJournalOptions): Promise<LocalStartJournal> {
     const { clock, keepMs } = options;
     const durable = await openDurable({ ...options, markIdOf: () => undefined });
-    const marks = new LocalMarks(durable, clock);
+    const marks = new LocalStartJournal(durable, clock);
     const { bus } = durable;
     await bus.ensureTopic(topic, { durable: true, maxPendingMessages: Infinity, maxPendingBytes: Infinity });
     let left = bus.lag(topic, topic);

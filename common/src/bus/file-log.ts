@@ -5,7 +5,7 @@ import type { AppendLog, LogDamage, LogEntry } from './append-log.js';
 import { LogBehindError, LogFailedError } from './append-log.js';
 import { encodeFileHeader, entryHeaderBytes, fileHeaderBytes, markBytes, maxBodyBytes } from './log-format.js';
 import type { Group } from './log-group.js';
-import { GroupBuilder, makeOutcome } from './log-group.js';
+import { GroupBuilder, newDeferred } from './log-group.js';
 import type { Segment } from './log-recovery.js';
 import { recoverFolder, segmentName } from './log-recovery.js';
 
@@ -100,10 +100,10 @@ class FileLog implements AppendLog {
     if (this.failure) return Promise.reject(this.failure);
     if (position >= this.nextPosition) return Promise.reject(new RangeError(`no entry has position ${position} yet`));
     if (this.writing && position <= this.writing.lastPosition) {
-      return (this.writing.outcome ??= makeOutcome()).promise;
+      return (this.writing.outcome ??= newDeferred()).promise;
     }
     this.hurry();
-    return (this.gathered.outcome ??= makeOutcome()).promise;
+    return (this.gathered.outcome ??= newDeferred()).promise;
   }
 
   oldestWithin(bytes: number): number {

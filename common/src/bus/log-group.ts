@@ -3,7 +3,7 @@ import { entryHeaderBytes, writeEntry } from './log-format.js';
 const chunkBytes = 256 * 1024;
 
 /** A promise with its handles; made only when somebody asks. */
-export interface Outcome {
+export interface Deferred {
   promise: Promise<void>;
   resolve: () => void;
   reject: (error: Error) => void;
@@ -16,11 +16,11 @@ export interface Group {
   firstPosition: number;
   lastPosition: number;
   /** Settled with the group; undefined if nobody waits. */
-  outcome: Outcome | undefined;
+  outcome: Deferred | undefined;
 }
 
 /** A promise that is settled from outside. */
-export function makeOutcome(): Outcome {
+export function newDeferred(): Deferred {
   let resolve!: () => void;
   let reject!: (error: Error) => void;
   const promise = new Promise<void>((onResolve, onReject) => {
@@ -40,7 +40,7 @@ export class GroupBuilder {
   private fullBytes = 0;
   private firstPosition = 0;
   private lastPosition = 0;
-  outcome: Outcome | undefined;
+  outcome: Deferred | undefined;
 
   constructor(private readonly mark: Buffer) {}
 

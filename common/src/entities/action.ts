@@ -4,6 +4,7 @@ import type { ArtifactStore, StoredDocument } from '../store/artifact-store.js';
 import { codeText, locateCode, isSequence, readStoredExec, writeExec } from './exec-codec.js';
 import { readActionLimits, writeLimits } from './limits.js';
 import { MalformedError, asString } from './malformed.js';
+import { EntityTypeError } from './names.js';
 import { readParameters, writeParameters } from './parameters.js';
 
 /** An action's limits as OpenWhisk stores them: timeout ms, memory MB (MiB), logs MB (MiB). */
@@ -66,11 +67,6 @@ export interface WhiskAction {
   updated: number;
   /** The store's revision of the document this was read from. */
   revision: string;
-}
-
-/** Thrown for a document that is of another type than the one asked for. */
-export class EntityTypeError extends Error {
-  override name = 'EntityTypeError';
 }
 
 /**

@@ -2,7 +2,6 @@ import { isJsonObject } from '../json.js';
 import type { JsonObject, JsonValue } from '../json.js';
 import { MalformedError } from './malformed.js';
 import type { StoredDocument } from '../store/artifact-store.js';
-import { EntityTypeError } from './action.js';
 
 /** Characters of a namespace's or entity's name, at most. */
 const maxNameLength = 256;
@@ -88,6 +87,11 @@ export function referenceId({ path, name }: EntityReference): string {
 /** The reference as documents have it. */
 export function writeReference({ path, name }: EntityReference): JsonObject {
   return { path, name };
+}
+
+/** Thrown for a document that is of another type than the one asked for. */
+export class EntityTypeError extends Error {
+  override name = 'EntityTypeError';
 }
 
 const entityTypes = ['action', 'package', 'trigger', 'rule'] as const;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { StoredDocument } from '../store/artifact-store.js';
-import { EntityTypeError } from './action.js';
+import { EntityTypeError } from './names.js';
 import { MalformedError } from './malformed.js';
 import { packageDocument, packageToApi, readPackage } from './package.js';
 

@@ -2,9 +2,8 @@ import type { Parameter } from './parameters.js';
 import type { JsonObject, JsonValue } from '../json.js';
 import { isJsonObject } from '../json.js';
 import type { StoredDocument } from '../store/artifact-store.js';
-import { EntityTypeError } from './action.js';
 import { MalformedError, asObject, asString } from './malformed.js';
-import { isEntityName } from './names.js';
+import { EntityTypeError, isEntityName } from './names.js';
 import { readParameters, writeParameters } from './parameters.js';
 
 /** The package that a binding refers to, possibly in another namespace. */

@@ -121,7 +121,9 @@ class EmbeddedJobs implements Jobs {
   pending(): Promise<PendingJob[]> {
     return Promise.resolve(
       Array.from(this.byKey.values(), ({ request: { kind, key }, run, attempts }) => ({
-        ...{ kind, key, attempts },
+        kind,
+        key,
+        attempts,
         state: run === undefined ? 'waiting' : 'running',
       })),
     );

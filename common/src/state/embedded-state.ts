@@ -238,7 +238,8 @@ class EmbeddedHolds implements Holds {
       .filter((key) => this.count(key) > 0)
       .flatMap((key) =>
         (this.keys.get(key)?.expiries.entries() ?? []).map(([token, expiresMs]) => ({
-          ...{ key, token },
+          key,
+          token,
           leftMs: expiresMs - nowMs,
         })),
       );

@@ -1,6 +1,6 @@
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
-import type { StartMarks } from '@gpuwhisk/common/bus/durable';
+import type { StartJournal } from '@gpuwhisk/common/bus/durable';
 import type { Config } from '@gpuwhisk/common/config';
 import { boundsFor, maxPayloadBytesFor } from '@gpuwhisk/common/entities/limits';
 import type { LimitBounds } from '@gpuwhisk/common/entities/limits';
@@ -52,7 +52,7 @@ export interface ControllerDependencies {
   changes?: Pick<EntityChanges, 'announce' | 'onElsewhere'>;
   /** Where what the controller runs itself, sequences and compositions, outlasts it. */
   bus: MessageBus;
-  marks: Pick<StartMarks, 'mark' | 'startedBefore'>;
+  marks: Pick<StartJournal, 'mark' | 'startedBefore'>;
   /** The cluster's GPUs. */
   gpuTable: GpuTable;
   /** Processes on them that are no functions. */

@@ -3,7 +3,7 @@ import { isRecorded, isRecordKept, recordedCall } from '@gpuwhisk/common/activat
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus, Receipt } from '@gpuwhisk/common/bus/message-bus';
-import type { StartMarks } from '@gpuwhisk/common/bus/durable';
+import type { StartJournal } from '@gpuwhisk/common/bus/durable';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { activationDocument } from '@gpuwhisk/common/entities/activation';
 import type { JsonObject } from '@gpuwhisk/common/json';
@@ -15,7 +15,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 /** What a journal is made of. */
 export interface JournalDependencies {
   bus: MessageBus;
-  marks: Pick<StartMarks, 'mark' | 'startedBefore'>;
+  marks: Pick<StartJournal, 'mark' | 'startedBefore'>;
   store: ArtifactStore;
   clock: Clock;
   logger: Logger;

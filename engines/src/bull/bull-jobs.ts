@@ -138,7 +138,9 @@ class BullJobs implements Jobs {
         .flat()
         .sort((one, other) => one.kept.number - other.kept.number)
         .map(({ kept: { request, attempts }, isRunning }) => ({
-          ...{ kind: request.kind, key: request.key, attempts },
+          kind: request.kind,
+          key: request.key,
+          attempts,
           state: isRunning ? 'running' : 'waiting',
         }));
     });

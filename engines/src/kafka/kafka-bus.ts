@@ -83,7 +83,10 @@ export class KafkaBus implements MessageBus {
     const openLink = (): KafkaLink => new KafkaLink({ ...options.connection, requestTimeoutMs });
     this.control = openLink();
     this.context = {
-      ...{ clock, random, openLink, requestTimeoutMs },
+      clock,
+      random,
+      openLink,
+      requestTimeoutMs,
       maxMessageBytes: options.maxMessageBytes ?? 5 * MiB,
       buffer: { bytes: 0, maxBytes: options.maxBufferedBytes ?? 64 * MiB },
       sendTimeoutMs: options.sendTimeoutMs ?? { durable: 30_000, inMemory: 120_000 },
@@ -186,7 +189,9 @@ export class KafkaBus implements MessageBus {
     const { replicationFactor = 1, flush = true } = this.options;
     const { maxMessageBytes, requestTimeoutMs, onTrouble } = this.context;
     const found = await setUpTopic(this.control, {
-      ...{ topic, replicationFactor, timeoutMs: requestTimeoutMs },
+      topic,
+      replicationFactor,
+      timeoutMs: requestTimeoutMs,
       settings: (replicas) => topicSettings({ name, replicas, maxMessageBytes, flush }),
     });
     if (found === undefined) return;

@@ -101,7 +101,12 @@ export function createCluster(connection: KafkaConnection, sockets: Set<Socket>)
   };
   const { brokers, clientId, requestTimeoutMs, ssl, sasl } = connection;
   return new ClusterOfKafkajs({
-    ...{ logger: quiet, socketFactory, brokers, clientId, ssl, sasl },
+    logger: quiet,
+    socketFactory,
+    brokers,
+    clientId,
+    ssl,
+    sasl,
     connectionTimeout: connectTimeoutMs,
     authenticationTimeout: requestTimeoutMs,
     reauthenticationThreshold: 10_000,

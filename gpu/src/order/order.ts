@@ -12,7 +12,7 @@ interface Turn {
 export type Order = (tasks: readonly Task[], at: number) => Turn[];
 
 /** Orders by a comparison (below 0: `one` goes first), then by arrival. No task is ever overdue. */
-function comparing(compare: (one: Task, other: Task, at: number) => number): Order {
+export function comparing(compare: (one: Task, other: Task, at: number) => number): Order {
   return (tasks, at) =>
     [...tasks]
       .sort((one, other) => compare(one, other, at) || one.arrivedAt - other.arrivedAt)

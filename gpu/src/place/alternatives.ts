@@ -3,11 +3,10 @@ import { keptForAnother, mostRejections } from '../view/decision.js';
 import type { Ledger } from '../view/ledger.js';
 import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
 import type { Occupant } from '../view/occupancy.js';
-import { accountsFor, candidateOf, compare } from './candidate.js';
+import { accountsFor, candidateOf, compare, instanceFor } from './candidate.js';
 import type { Candidate, PlacementLimits, Ranked } from './candidate.js';
 import { refusalOf } from './fact-filters.js';
 import type { Refusal } from './fact-filters.js';
-import { instanceFor } from './instances.js';
 
 /** A place that was not chosen, with its sums as they were then. */
 export class Alternative implements Ranked {

@@ -30,7 +30,12 @@ export function reservationOf(
   { placement, reuses }: PlacementChoice,
 ): Reservation {
   return {
-    ...{ activationId: task, action, namespace, isolation, placement: placement!, ended: false },
+    activationId: task,
+    action,
+    namespace,
+    isolation,
+    placement: placement!,
+    ended: false,
     ...(subject !== undefined && { subject }),
     ...(reuses !== undefined && { reuses }),
   };
@@ -40,7 +45,7 @@ export function reservationOf(
 export function startOf(task: string, choice: PlacementChoice, reason: string): Start {
   const { slice, devices, share } = choice.placement!;
   const [gpu, ...alsoOn] = slice === undefined ? devices : [slice];
-  return { ...{ task, gpu: gpu! }, ...(alsoOn.length > 0 && { alsoOn }), share: share.smLimit, reason, choice };
+  return { task, gpu: gpu!, ...(alsoOn.length > 0 && { alsoOn }), share: share.smLimit, reason, choice };
 }
 
 /** More instances of one function. */

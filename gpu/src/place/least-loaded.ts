@@ -4,10 +4,9 @@ import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/ac
 import { gangKey } from '../view/places.js';
 import { holdsToShares } from '../view/shares.js';
 import { Alternative, alternativesOf, choiceOf, rejectionsOf } from './alternatives.js';
-import { accountsFor, alike, candidateAt, compare, isBetter, placementOf } from './candidate.js';
+import { accountsFor, alike, candidateAt, compare, isBetter, placementOf, instanceFor } from './candidate.js';
 import type { Candidate, PlacementLimits, PlacementStamp, Ranked } from './candidate.js';
 import type { Refusal } from './fact-filters.js';
-import { instanceFor } from './instances.js';
 
 export type { PlacementLimits, PlacementStamp } from './candidate.js';
 

@@ -21,7 +21,12 @@ export function ledgerOf(gpus: readonly GpuState[]): OpenLedger {
     for (const one of gpu.running) row.residents.push(residentOf(one, gpu, gangs));
     for (const [at, { function: action, namespace, share, memoryMiB }] of (gpu.idle ?? []).entries()) {
       row.residents.push({
-        ...{ container: `${gpu.id} ${at}`, action, namespace, isolation: 'shared', memoryMiB, activations: [] },
+        container: `${gpu.id} ${at}`,
+        action,
+        namespace,
+        isolation: 'shared',
+        memoryMiB,
+        activations: [],
         share: shareAt(share, memoryMiB),
         ...onPlace(gpu),
       });
@@ -48,14 +53,23 @@ function deviceOf({ id, type, mode, memoryMiB: givenAwayMiB }: GpuState): Device
   const memoryMiB = (givenAwayMiB + 0.5) / gpuMemoryBound;
   const slice = { uuid: id, profile: '', startSlot: -1, slots: 1, memoryMiB, smCount: 1 };
   return {
-    ...{ uuid: mode === 'mig' ? `device of ${id}` : id, index: 0, name: type, type, memoryMiB, smCount: 1 },
-    ...{ mode, slices: mode === 'mig' ? [slice] : [], simulated: false },
+    uuid: mode === 'mig' ? `device of ${id}` : id,
+    index: 0,
+    name: type,
+    type,
+    memoryMiB,
+    smCount: 1,
+    mode,
+    slices: mode === 'mig' ? [slice] : [],
+    simulated: false,
   };
 }
 
 function statusOf({ id, mode, facts }: GpuState): DeviceStatus {
   const processes = Array.from({ length: facts?.workloads ?? 0 }, (_, at) => ({
-    ...{ pid: at + 1, memoryMiB: 0, ...(mode === 'mig' && { slice: id }) },
+    pid: at + 1,
+    memoryMiB: 0,
+    ...(mode === 'mig' && { slice: id }),
   }));
   const uuid = mode === 'mig' ? `device of ${id}` : id;
   return { uuid, at: 0, usedMemoryMiB: 0, health: { state: 'healthy', reasons: [] }, processes };
@@ -66,7 +80,12 @@ function residentOf({ task, share }: RunningTask, gpu: GpuState, gangs: Map<stri
   const gang = gangs.get(task.id);
   const memoryMiB = needMiB(task, gpu);
   return {
-    ...{ container: task.id, action, namespace, isolation, memoryMiB, activations: [task.id] },
+    container: task.id,
+    action,
+    namespace,
+    isolation,
+    memoryMiB,
+    activations: [task.id],
     share: shareAt(share, memoryMiB),
     ...(gang !== undefined && { gang }),
     ...onPlace(gpu),
@@ -82,9 +101,15 @@ export function requestOfTask(task: Task): PlacementRequest {
   const { request, namespace, memoryMiB, gpus, isolation = 'shared', maxShare = 1, share = maxShare } = task;
   if (request !== undefined) return request;
   return {
-    ...{ action: task.function, namespace, share: shareAt(share, memoryMiB), memoryMiB, gpus, isolation },
+    action: task.function,
+    namespace,
+    share: shareAt(share, memoryMiB),
+    memoryMiB,
+    gpus,
+    isolation,
     // It is a whole batch.
-    ...{ isBounded: maxShare < 1, batch: 1 },
+    isBounded: maxShare < 1,
+    batch: 1,
   };
 }
 

@@ -36,8 +36,16 @@ const healthy = { state: 'healthy', reasons: [] } as const satisfies { state: st
 export function emptyRoomOf(gpu: GpuState): Room {
   const { mode, memoryMiB, facts } = gpu;
   return {
-    ...{ gpu, load: 0, mode, health: { ...healthy, reasons: [] }, capacityMiB: memoryMiB, availableMiB: memoryMiB },
-    ...{ clients: 0, busy: 0, workloads: facts?.workloads ?? 0, staying: [] },
+    gpu,
+    load: 0,
+    mode,
+    health: { ...healthy, reasons: [] },
+    capacityMiB: memoryMiB,
+    availableMiB: memoryMiB,
+    clients: 0,
+    busy: 0,
+    workloads: facts?.workloads ?? 0,
+    staying: [],
   };
 }
 

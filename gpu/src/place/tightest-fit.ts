@@ -5,10 +5,9 @@ import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/ac
 import { thousandths } from '../view/shares.js';
 import { alternativesOf, choiceOf, rejectionsOf } from './alternatives.js';
 import type { Explanation } from './alternatives.js';
-import { accountsFor, alike, candidateAt, placementOf } from './candidate.js';
+import { accountsFor, alike, candidateAt, placementOf, hasUnwanted } from './candidate.js';
 import type { Candidate, PlacementLimits, PlacementStamp, Ranked } from './candidate.js';
 import type { Refusal } from './fact-filters.js';
-import { hasUnwanted } from './instances.js';
 
 /** How much of its SMs a place may give to instances together (Dilu, section 3.3, principle 3). */
 export interface Oversubscription {
@@ -75,7 +74,8 @@ function chosenFor(
   }
   const requestSum = thousandths(bounds.requests) - thousandths(request.share.smRequest);
   const most = (capacityMiB: number): { requestSum: number; usedMiB: number } => ({
-    ...{ requestSum, usedMiB: capacityMiB - neededMiB(request, { capacityMiB }) },
+    requestSum,
+    usedMiB: capacityMiB - neededMiB(request, { capacityMiB }),
   });
   ledger.fullestFirst().find(most, accepts);
   const [best] = candidates.sort(fuller);

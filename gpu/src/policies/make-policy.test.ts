@@ -34,6 +34,8 @@ describe('a policy that starts from another', () => {
     });
     const planned = compositionOf({ base: 'fcfs', plan: 'sub-queues' });
     expect(planned.stages).toEqual({ admit: 'before-slo', plan: 'sub-queues', preempt: 'none', scale: 'none' });
+    // The former name of a stage.
+    expect(compositionOf({ base: 'faashare', admit: 'everybody' }).stages.admit).toBe('always');
   });
 
   test('has its settings', () => {

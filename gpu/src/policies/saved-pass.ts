@@ -10,13 +10,13 @@ import type { Decision } from '../view/decision.js';
 import { fromPlain, toPlain, decodeView, encodeView, SavedViewError } from '../view/saved-view.js';
 import type { GpuState, SchedulingEvent, View } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
-import type { Admission, PolicyChoice } from './make-policy.js';
+import type { LateTaskHandling, PolicyChoice } from './make-policy.js';
 import type { Policy } from './policy.js';
 
 /** What a decision depends on besides its view. */
 export interface PassInputs {
   policy: PolicyChoice;
-  admission: Admission;
+  admission: LateTaskHandling;
   event: SchedulingEvent;
   /** Of the stages, as `Policy.saved` gives it; undefined: they have none. */
   state: unknown;
@@ -61,7 +61,11 @@ export function encodeWithin(maxBytes: number, view: View, { models, quotas = []
   for (const mostEach of boundsTried) {
     const { leftOut, ...body } = encodeView(view, { mostEach });
     saved = {
-      ...{ ...body, policy: toPlain(policy), admission, event: toPlain(event), models: [] },
+      ...body,
+      policy: toPlain(policy),
+      admission,
+      event: toPlain(event),
+      models: [],
       leftOut: { ...(leftOut as JsonObject), models: models.length, quotas: quotas.length, state: 1 },
     };
     if (JSON.stringify(saved).length <= maxBytes) return saved;
@@ -79,7 +83,9 @@ export function readPass(saved: JsonValue): SavedPass {
   const table = new QuotaTable({ predictorOf });
   for (const row of (quotas ?? []) as unknown[]) table.restore(readQuotaRow(row));
   const policy = makePolicy(choice as PolicyChoice, {
-    ...{ predictorOf, random: seededRandom(1), admission: admission as Admission },
+    predictorOf,
+    random: seededRandom(1),
+    admission: admission as LateTaskHandling,
     ...(quotas !== undefined && { quotas: table }),
   });
   if (state !== undefined) policy.restore?.(state);

@@ -60,7 +60,7 @@ function settable<Stage, Given extends Settings>(
 /** Every implementation of every stage, by its name. A plan stands for order, share and place. */
 export const stages = {
   admit: {
-    everybody: made(() => always),
+    always: made(() => always),
     'before-slo': made(() => beforeSlo),
     'by-prediction': made(({ predictions }) => byPrediction(predictions)),
   } satisfies Record<string, StageEntry<Admit>>,

@@ -3,7 +3,7 @@ import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { childBits, type Forest } from './forest.js';
 import { faashareFeatureNames, noFeatures, type TypicalFeatures, capacityModel } from './slowdown-predictor.js';
 import type { SlowdownModel } from './slowdown-model.js';
-import type { SmoothRegression } from './smooth-regression.js';
+import type { SmoothRegression } from './slowdown-regression.js';
 import { modelPredictor } from './slowdown-model.js';
 import type { SlowdownPredictor } from './slowdown-predictor.js';
 

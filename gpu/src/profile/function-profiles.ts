@@ -1,9 +1,9 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { Task } from '../view/view.js';
-import type { FeatureRecord } from '../view/feature-record.js';
+import type { FeatureRecord } from '../predict/slowdown-predictor.js';
 import { fillOfTimes, keep, median, fillByLaunches, fillByRuns, keepAt, takeFigure, takeFill } from './fill.js';
 import type { AtShare, Fill, FillSource } from './fill.js';
-import { mergedProfile } from './merge-profiles.js';
+import { mergedProfile } from './profile-codec.js';
 
 /** What was seen of a function with one size of batch. Times in ms. */
 export interface BatchProfile {
@@ -280,7 +280,11 @@ export class FunctionProfiles {
     // Its processes were seen before a request was.
     const { features, fillSource } = known?.version === '' ? known : {};
     const fresh = {
-      ...{ function: name, gpuType, mode, version, batches: [] },
+      function: name,
+      gpuType,
+      mode,
+      version,
+      batches: [],
       ...(features !== undefined && { features }),
       ...(fillSource !== undefined && { fillSource }),
     };

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { BatchProfile, FunctionProfile } from './function-profiles.js';
-import { mergedProfile } from './merge-profiles.js';
+import { mergedProfile } from './profile-codec.js';
 
 const batch = (size: number, soloMs: number[], isAlone = true, startMs: number[] = []): BatchProfile => ({
   ...{ batch: size, soloMs, isAlone, startMs },

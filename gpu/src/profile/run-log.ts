@@ -21,7 +21,7 @@ export interface LoggedRun {
   /** It needed neither injection nor a cold start. */
   isWarm: boolean;
   /** Somebody was there of whom this log does not know. */
-  hasStrangers: boolean;
+  hasUnknownNeighbours: boolean;
   /** It only measures: neither its time nor the company that it is says anything about requests. */
   isSample?: boolean;
 }
@@ -72,7 +72,7 @@ export class RunLog {
     const entry = this.running.get(id);
     if (entry === undefined) return;
     this.remove(id, entry);
-    for (const { run } of this.neighbours(entry)) run.hasStrangers = true;
+    for (const { run } of this.neighbours(entry)) run.hasUnknownNeighbours = true;
   }
 
   /** Forgets all that runs. */
@@ -87,8 +87,8 @@ export class RunLog {
     if (entry === undefined) return undefined;
     this.remove(id, entry);
     for (const other of this.neighbours(entry)) {
-      if (entry.run.isSample) other.run.hasStrangers = true;
-      if (other.run.isSample) entry.run.hasStrangers = true;
+      if (entry.run.isSample) other.run.hasUnknownNeighbours = true;
+      if (other.run.isSample) entry.run.hasUnknownNeighbours = true;
       const ms = endMs - Math.max(entry.run.startMs, other.run.startMs);
       note(other, entry, ms);
       note(entry, other, ms);
@@ -120,7 +120,7 @@ function note({ run, besideMs }: Entry, { run: { task, share } }: Entry, ms: num
   const known = besideMs.get(kind);
   if (known !== undefined) known.ms += ms;
   else if (besideMs.size < maxKinds) besideMs.set(kind, { task, share, ms });
-  else run.hasStrangers = true;
+  else run.hasUnknownNeighbours = true;
 }
 
 const placesOf = ({ gpu, alsoOn }: LoggedRun): string[] => [gpu.id, ...alsoOn];
@@ -132,7 +132,7 @@ export type Neighbour = Pick<ObservedRun['beside'][number], 'task' | 'share'>;
 const tolerance = 0.1;
 
 /** Those who were beside a run from its beginning to its end; undefined where that changed meanwhile. */
-export function steadyCompany({ beside }: Pick<ObservedRun, 'beside'>): Neighbour[] | undefined {
+export function steadyNeighbours({ beside }: Pick<ObservedRun, 'beside'>): Neighbour[] | undefined {
   const kinds = new Map<string, Neighbour & { parts: number }>();
   for (const { task, share, part } of beside) {
     const kind = `${jobId(task)} ${share}`;
@@ -155,7 +155,7 @@ export function steadyCompany({ beside }: Pick<ObservedRun, 'beside'>): Neighbou
  * Those who were beside a run as if each had been there all the time, using as much less of the GPU as it was there for
  * less: what they used on average. `unseen` is assumed of what nobody has seen run.
  */
-export function averageCompany({ beside }: Pick<ObservedRun, 'beside'>, unseen: WorkloadFeatures): CoLocated[] {
+export function averageNeighbours({ beside }: Pick<ObservedRun, 'beside'>, unseen: WorkloadFeatures): CoLocated[] {
   return beside.flatMap(({ task, share, part }) => {
     const { smUtil, dramUtil, l2Util } = task.features ?? unseen;
     // One entry may be of several at once.

@@ -39,7 +39,8 @@ export function reactive({ windowS, busy, idleS }: typeof reactiveDefaults): Sca
       const idle = there.filter((one) => idleMs(one, at) >= idleS * 1000);
       const longest = idle.toSorted((one, other) => idleMs(other, at) - idleMs(one, at));
       return longest.slice(0, Math.max(0, surplus)).map(({ id }) => ({
-        ...{ instance: id, reason: `not wanted, and idle for ${idleS} s` },
+        instance: id,
+        reason: `not wanted, and idle for ${idleS} s`,
       }));
     });
     return { launch, retire };

@@ -4,11 +4,9 @@ import type { Action, Start } from '../view/decision.js';
 import { allWait } from '../view/decision.js';
 import { FunctionLog } from '../view/function-log.js';
 import type { SchedulingEvent, Task, View, GpuState } from '../view/view.js';
-import { actionTimes } from './action-times.js';
-import type { ActionTimes } from './action-times.js';
+import { actionTimes, SimulatedActuator } from './simulated-actuator.js';
+import type { ActionTimes, EndedRun } from './simulated-actuator.js';
 import type { KeptInstances, SimulatedPlace } from './simulated-gpu.js';
-import { SimulatedActuator } from './simulated-actuator.js';
-import type { EndedRun } from './simulated-actuator.js';
 
 /** A job of a replay: what policies see of it, and what it really is. */
 export interface ReplayJob {
@@ -92,7 +90,10 @@ export function replay(
   const { warmMs } = cluster;
   const functions = new FunctionLog<ReplayJob>();
   const actuator = new SimulatedActuator({
-    ...{ places: cluster.places, keepsInstances: warmMs !== undefined, truth, times: cluster.times ?? actionTimes },
+    places: cluster.places,
+    keepsInstances: warmMs !== undefined,
+    truth,
+    times: cluster.times ?? actionTimes,
     known: (work) => functions.of(work)?.last,
     ...(cluster.more && { more: cluster.more }),
   });
@@ -179,13 +180,16 @@ export function replay(
   function viewNow(): View {
     const { now, open } = actuator;
     return {
-      ...{ at: now, gpus: open, waiting: [...waiting.values()].map(({ task }) => task) },
+      at: now,
+      gpus: open,
+      waiting: [...waiting.values()].map(({ task }) => task),
       get instances() {
         return actuator.instances;
       },
       get functions() {
         return Array.from(functions.all(), ({ last, counts, runMs }) => ({
-          ...{ task: last.task, arrivals: counts },
+          task: last.task,
+          arrivals: counts,
           ...(runMs !== undefined && { runMs }),
         }));
       },

@@ -87,7 +87,11 @@ export function instancesOn(gpu: SimulatedGpu): InstanceState[] {
     given: { request: number; limit: number },
     rest: Pick<InstanceState, 'state' | 'tasks' | 'idleSince'>,
   ): InstanceState => ({
-    ...{ id, function: name, namespace, gpus: [gpu.id], memoryMiB },
+    id,
+    function: name,
+    namespace,
+    gpus: [gpu.id],
+    memoryMiB,
     share: { ...given, class: share },
     ...rest,
   });

@@ -1,7 +1,7 @@
 import type { JsonValue } from '@gpuwhisk/common/json';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '../policies/make-policy.js';
-import type { Admission, PolicyChoice } from '../policies/make-policy.js';
+import type { LateTaskHandling, PolicyChoice } from '../policies/make-policy.js';
 import { capacityModel } from '../predict/slowdown-predictor.js';
 import { predictorsOf } from '../predict/model-codec.js';
 import type { SlowdownPredictor, WorkloadFeatures } from '../predict/slowdown-predictor.js';
@@ -13,7 +13,7 @@ import type { SimulatedPlace } from './simulated-gpu.js';
 /** Input of a trial. */
 export interface PolicyTrial {
   policies: readonly PolicyChoice[];
-  admission: Admission;
+  admission: LateTaskHandling;
   /** With soloMs; a task of several GPUs is left out. */
   tasks: readonly Task[];
   places: readonly SimulatedPlace[];
@@ -59,7 +59,10 @@ export function tryPolicies(trial: PolicyTrial): TrialResult[] {
   const tasks = measured.map((task) => ({ ...task, arrivedAt: task.arrivedAt - firstAt }));
   const truth = learnedTruth(tasks, predictorOf);
   const jobs = tasks.map((task) => ({
-    ...{ task, workload: task.id, soloMs: task.soloMs!, startMs: task.startMs ?? 0 },
+    task,
+    workload: task.id,
+    soloMs: task.soloMs!,
+    startMs: task.startMs ?? 0,
   }));
   return policies.map((choice) => {
     const random = seededRandom(1);

@@ -24,11 +24,23 @@ const pick = <One>(random: Random, from: readonly One[]): One => from[random.uin
 function deviceOf(random: Random, uuid: string): Device {
   const mode = pick(random, ['mps', 'mps', 'mps', 'exclusive', 'timeslice', 'mig'] as const);
   const slices = Array.from({ length: mode === 'mig' ? 1 + (random.uint32() % 4) : 0 }, (_, at): Slice => ({
-    ...{ uuid: `${uuid}/${at}`, profile: '1g.10gb', startSlot: at, slots: 1, smCount: 14, memoryMiB: 9856 },
+    uuid: `${uuid}/${at}`,
+    profile: '1g.10gb',
+    startSlot: at,
+    slots: 1,
+    smCount: 14,
+    memoryMiB: 9856,
   }));
   return {
-    ...{ uuid, index: 0, name: 'NVIDIA A100', type: pick(random, ['a100', 'a100', 'a100', 'h100']), smCount: 108 },
-    ...{ memoryMiB: pick(random, [16_000, 40_000, 80_000, NaN]), mode, slices, simulated: true },
+    uuid,
+    index: 0,
+    name: 'NVIDIA A100',
+    type: pick(random, ['a100', 'a100', 'a100', 'h100']),
+    smCount: 108,
+    memoryMiB: pick(random, [16_000, 40_000, 80_000, NaN]),
+    mode,
+    slices,
+    simulated: true,
   };
 }
 
@@ -45,7 +57,11 @@ class SimulatedNode {
     private readonly devices: Device[],
   ) {
     this.status = devices.map(({ uuid }) => ({
-      ...{ uuid, at: 0, usedMemoryMiB: 0, processes: [], health: { state: 'healthy', reasons: [] } },
+      uuid,
+      at: 0,
+      usedMemoryMiB: 0,
+      processes: [],
+      health: { state: 'healthy', reasons: [] },
     }));
   }
 
@@ -54,7 +70,10 @@ class SimulatedNode {
     const held = (uuid: string): number =>
       this.residents.reduce((sum, one) => sum + (one.device === uuid ? one.memoryMiB : 0), 0);
     return {
-      ...{ invoker, version: this.version, at: 0, devices },
+      invoker,
+      version: this.version,
+      at: 0,
+      devices,
       status: this.status.map((one) => ({ ...one, usedMemoryMiB: held(one.uuid) + one.usedMemoryMiB })),
       residents: this.residents.map((one) => ({ ...one, activations: [...one.activations] })),
     };
@@ -111,7 +130,14 @@ class SimulatedNode {
     const container = `${this.invoker}-c${(this.containers += 1)}`;
     for (const device of devices) {
       this.residents.push({
-        ...{ container, device, share, memoryMiB: share.memoryMiB, action, namespace, isolation, activations: [id] },
+        container,
+        device,
+        share,
+        memoryMiB: share.memoryMiB,
+        action,
+        namespace,
+        isolation,
+        activations: [id],
         ...(slice !== undefined && { slice }),
         ...(subject !== undefined && { subject }),
         ...(devices.length > 1 && { gang: devices }),
@@ -127,15 +153,22 @@ function requestIn(random: Random): PlacementRequest {
   const namespace = `n${number % 3}`;
   const shareClass = shareClasses[number % shareClasses.length]!;
   const share: Share = {
-    ...{ shareClass, smRequest: shareClass / (number % 2 === 0 ? 100 : 200), smLimit: shareClass / 100 },
+    shareClass,
+    smRequest: shareClass / (number % 2 === 0 ? 100 : 200),
+    smLimit: shareClass / 100,
     memoryMiB: [800, 2500, 9000, 30_000][number % 4]!,
   };
   const batch = number % 5 === 0 ? 3 : 1;
   return {
-    ...{ action: `/${namespace}/f${number}`, namespace, share, gpus: number === 4 || number === 7 ? 2 : 1, batch },
+    action: `/${namespace}/f${number}`,
+    namespace,
+    share,
+    gpus: number === 4 || number === 7 ? 2 : 1,
+    batch,
     isolation: (['shared', 'namespace', 'namespace', 'exclusive'] as const)[(number >> 1) % 4]!,
     ...(batch > 1 && { subject: pick(random, ['s', 't']) }),
-    ...{ isBounded: number % 6 === 1, memoryMiB: share.memoryMiB },
+    isBounded: number % 6 === 1,
+    memoryMiB: share.memoryMiB,
   };
 }
 

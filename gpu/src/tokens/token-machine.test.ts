@@ -1,8 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
-import { columnsBytes, columnsOver, type ColumnName, type TokenColumns } from './columns.js';
+import {
+  columnsBytes,
+  columnsOver,
+  type ColumnName,
+  type TokenColumns,
+  emergencyPeriods,
+  leastShare,
+  TokenMachine,
+} from './token-machine.js';
 import { rememberedCycles, windowPeriods } from './launch-history.js';
 import { learnedAfter } from './solo-rates.js';
-import { emergencyPeriods, leastShare, TokenMachine } from './token-machine.js';
 
 const places = 8;
 const soloRate = 1000;

@@ -85,7 +85,9 @@ export function decodeView(saved: JsonValue): View {
     throw new SavedViewError("it lacks 'at', 'waiting' or 'gpus'");
   }
   return {
-    ...{ at, waiting, gpus },
+    at,
+    waiting,
+    gpus,
     ...(ledger && { ledger: openLedger(ledger) }),
     ...(functions && { functions: functions.map(functionState) }),
     ...(instances && { instances }),

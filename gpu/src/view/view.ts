@@ -1,6 +1,5 @@
 import type { DeviceMode, GpuAnnotation, GpuIsolation } from '@gpuwhisk/common/gpu';
-import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
-import type { FeatureRecord } from './feature-record.js';
+import type { WorkloadFeatures, FeatureRecord } from '../predict/slowdown-predictor.js';
 import type { Account, PlacementRequest } from './account.js';
 import type { Market } from './decision.js';
 import type { ArrivalCounts } from './function-log.js';

@@ -5,7 +5,7 @@ import { Sightings } from '@gpuwhisk/controller/gpu/learning/sightings';
 import type { Device, NodeStatus, Resident, ShareClass } from '@gpuwhisk/common/gpu';
 import { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
 import { fillingShare } from '@gpuwhisk/gpu/share/share';
-import { workloadOf } from '@gpuwhisk/gpu/view/feature-record';
+import { workloadOf } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { deviceStatuses } from '@gpuwhisk/invoker/gpu-agent/device-statuses';
 import type { GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
 import { createSimulatedDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/simulated-driver';

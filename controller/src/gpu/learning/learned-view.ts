@@ -1,7 +1,7 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { FunctionProfile } from '@gpuwhisk/gpu/profile/function-profiles';
 import { median } from '@gpuwhisk/gpu/profile/fill';
-import type { FeatureRecord } from '@gpuwhisk/gpu/view/feature-record';
+import type { FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { FillSource } from '@gpuwhisk/gpu/profile/fill';
 import { rowKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { QuotaRow } from '@gpuwhisk/gpu/share/quota-row';

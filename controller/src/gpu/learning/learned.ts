@@ -1,6 +1,6 @@
 import type { Config } from '@gpuwhisk/common/config';
 import { shareClasses } from '@gpuwhisk/common/gpu';
-import type { Decision, DeviceMode, NodeStatus } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord, DeviceMode, NodeStatus } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';
@@ -135,7 +135,7 @@ export class Learned {
       ...learned.takers(),
       decisions: (text, name) => {
         const [instance, segment] = name.split('/').map(Number);
-        if (instance === parts.instance) learned.decisions.restore(segment ?? 0, JSON.parse(text) as Decision[]);
+        if (instance === parts.instance) learned.decisions.restore(segment ?? 0, JSON.parse(text) as DecisionRecord[]);
       },
     });
     return learned;

@@ -1,6 +1,6 @@
 import type { MessageBus, Receipt } from '@gpuwhisk/common/bus/message-bus';
 import { gpuRowTtlMs } from '@gpuwhisk/common/gpu';
-import type { Decision, GpuNeed, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord, GpuNeed, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
@@ -65,7 +65,7 @@ export class GpuPlacer {
   }
 
   /** The last decisions, the last one first. */
-  decisions(): Decision[] {
+  decisions(): DecisionRecord[] {
     return this.dependencies.learned.decisions.latest();
   }
 

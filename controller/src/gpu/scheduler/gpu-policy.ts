@@ -14,7 +14,7 @@ import type { Action, Decision, Start, TaskRejection } from '@gpuwhisk/gpu/view/
 import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/instances';
+import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/candidate';
 import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
 import { guarded } from '@gpuwhisk/gpu/policies/guarded';
 import type { FaultyPass } from '@gpuwhisk/gpu/policies/guarded';
@@ -22,7 +22,7 @@ import { encodePass, encodeWithin } from '@gpuwhisk/gpu/policies/saved-pass';
 import { compositionOf, makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PassInputs } from '@gpuwhisk/gpu/policies/saved-pass';
-import { recordOf, workloadOf } from '@gpuwhisk/gpu/view/feature-record';
+import { recordOf, workloadOf } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { RunLog } from '@gpuwhisk/gpu/profile/run-log';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import { encodeModel } from '@gpuwhisk/gpu/predict/model-codec';
@@ -290,7 +290,7 @@ export class GpuPolicy {
       };
       this.runs.began(message.activationId, {
         ...{ task, gpu: place.gpu, alsoOn: [], share, startedAt: at, startMs: clock.monotonicMs() },
-        ...{ isWarm: choice.reuses !== undefined, hasStrangers: this.hasStrangersOn(id), isSample: true },
+        ...{ isWarm: choice.reuses !== undefined, hasUnknownNeighbours: this.hasStrangersOn(id), isSample: true },
       });
     }
     return { request, choice };
@@ -406,7 +406,7 @@ export class GpuPolicy {
         ...{ gpu: { id, type: gpuTypeOf(place.device, place.slice), mode }, alsoOn, share: share.smLimit },
         ...{ startedAt: clock.now(), startMs: clock.monotonicMs(), isWarm: choice.reuses !== undefined },
         ...(share.smLimit * 100 >= share.shareClass && { shareClass: share.shareClass }),
-        hasStrangers: [start.gpu, ...alsoOn].some((one) => this.hasStrangersOn(one, activationId)),
+        hasUnknownNeighbours: [start.gpu, ...alsoOn].some((one) => this.hasStrangersOn(one, activationId)),
       });
     }
     return { request: placed, choice };

@@ -12,7 +12,7 @@ import {
   overloaded,
   sampleNotRun,
 } from '@gpuwhisk/common/errors';
-import type { Decision, GpuNeed, GpuQueued, Placement, Workload } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord, GpuNeed, GpuQueued, Placement, Workload } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
@@ -213,7 +213,7 @@ export class GpuScheduler {
   }
 
   /** The last decisions, the last one first. */
-  decisions(): Decision[] {
+  decisions(): DecisionRecord[] {
     return this.placer.decisions();
   }
 
