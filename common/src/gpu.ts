@@ -116,11 +116,11 @@ export interface Resident {
   memoryMiB: number;
   /** What it was measured to hold, context included, MiB; absent before the first look. */
   heldMiB?: number;
-  /** How long it took to start it and to load its function, ms: what its end costs whoever needs it next. */
+  /** How long it took to start it and to load its function, ms: the cost of ending it for its next request. */
   loadMs?: number;
   /** What its processes launched, where that is counted (kernel tokens) and they have launched anything. */
   launches?: LaunchFigures;
-  /** That it serves, and whom that lets share an MPS server with it; absent for a pre-warmer that has no action yet. */
+  /** The function that it serves, and its isolation; absent for a pre-warmer that has no action yet. */
   namespace?: string;
   isolation?: GpuIsolation;
   /** Where requests run as one (`batch`): whose it serves, as a batch has one caller's rights. */
@@ -230,7 +230,7 @@ export interface TokenTerms {
   violation?: number;
 }
 
-/** Who may share an MPS server with a function: everybody, its namespace, nobody. */
+/** Functions that may share an MPS server with one: all, those of its namespace, none. */
 export type GpuIsolation = 'shared' | 'namespace' | 'exclusive';
 
 /** Annotation `gpu` of an action, checked and with its defaults. */
@@ -366,7 +366,7 @@ export interface Workload {
   pid?: number;
   /** When that started, in the kernel's ticks since the boot (proc(5), starttime): numbers of processes are used again. */
   processStart?: number;
-  /** Its process is gone, and whoever started it did not say so: its registration is to be forgotten. */
+  /** Its process ended without a deregistration: its registration is to be removed. */
   ended?: boolean;
   /** Epoch ms. */
   since: number;

@@ -1,3 +1,4 @@
+// The JSON logger, and the ring of last lines that the API shows.
 import { pino } from 'pino';
 import type { DestinationStream, Level, Logger as PinoLogger } from 'pino';
 
@@ -84,7 +85,7 @@ function transactionOf(line: string): string | undefined {
     const { transid } = JSON.parse(line) as { transid?: unknown };
     return typeof transid === 'string' ? transid : undefined;
   } catch {
-    // A line that is cut short belongs to nobody.
+    // A line that is cut short names no namespace.
     return undefined;
   }
 }

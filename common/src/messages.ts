@@ -1,3 +1,4 @@
+// Messages between controllers and invokers, and their codecs.
 import type { TopicOptions } from './bus/message-bus.js';
 import type { JsonObject, JsonValue } from './json.js';
 import type { WhiskActivation } from './entities/activation.js';
@@ -69,9 +70,9 @@ export interface UnplacedMessage {
   activation: ActivationMessage;
   /** Why the agent refused. */
   refused?: string;
-  /** The invoker was started again before it had begun it: where it is to run is decided anew. */
+  /** The invoker was started again before it had begun it: it is placed again. */
   restarted?: true;
-  /** An earlier life of the controller that hands it on may have placed it. */
+  /** An earlier process of the controller that hands it on may have placed it. */
   seenBefore?: true;
 }
 
@@ -117,7 +118,7 @@ export interface CompletionMessage {
   activationId: string;
   isSystemError: boolean;
   instance: InvokerInstanceId;
-  /** Ours, of a run on a GPU: it did not succeed, by whoever's fault. */
+  /** Ours, of a run on a GPU: it did not succeed, for any reason. */
   isFailed?: boolean;
 }
 

@@ -1,3 +1,5 @@
+// Collections with bounded memory for keys that come and go.
+
 /** After so many removals, and no fewer than there are entries, the entries are copied. */
 const leastRemovals = 1000;
 

@@ -1,3 +1,4 @@
+// Whether and how large the record of an activation is stored, and whether it is there already.
 import type { Config } from '../config.js';
 import type { ActivationStatusCode } from '../entities/activation.js';
 import { ActivationStatus, activationDocumentId } from '../entities/activation.js';

@@ -45,7 +45,7 @@ interface Entry {
 }
 
 /**
- * Writes activation records in batches, one after the other. A write that fails is tried again, ever more slowly and with
+ * Writes activation records in batches, one after the other. A write that fails is tried again with growing delays and
  * half the records, until the writer is closed; one that the store refuses for what it is, is tried apart from the others,
  * without its logs or result where it is too large. A record that is refused for good is set aside (RefusedRecords), and one
  * without its contents is stored in its place. Nothing is dropped: what ends with a record begins once there is `room`,

@@ -1,3 +1,4 @@
+// The durable bus of one machine, and the start journals: notes that work on a message began.
 import type { Clock } from '../system/clock.js';
 import type { Disk } from '../system/disk.js';
 import type { Random } from '../system/random.js';
@@ -91,14 +92,14 @@ export class StartJournal {
   private readonly earlier = new Set<string>();
   private log: AppendLog | undefined;
 
-  /** Takes an entry of an earlier life. */
+  /** Takes an entry of an earlier process. */
   restore(entry: LogEntry): void {
     const id = Buffer.from(entry.payload).toString('utf8');
     this.current.set(id, true);
     this.earlier.add(id);
   }
 
-  /** Starts the present life: of the earlier marks, those of unfinished messages still matter. */
+  /** Starts writing to `log`. Of the earlier marks, those of unfinished messages are kept. */
   open(log: AppendLog, unfinishedIds: () => ReadonlySet<string | undefined>): void {
     this.log = log;
     if (this.earlier.size === 0) return;
@@ -115,7 +116,7 @@ export class StartJournal {
     return () => log.synced(position);
   }
 
-  /** Whether an earlier life started work on `id`, whose message is not done. */
+  /** Whether an earlier process started work on `id`, whose message is not done. */
   startedBefore(id: string): boolean {
     return this.earlier.has(id);
   }
@@ -158,7 +159,7 @@ export class LocalStartJournal {
     private readonly clock: Clock,
   ) {}
 
-  /** Opens the log in the folder, with the marks of earlier lives. */
+  /** Opens the log in the folder, with the marks of earlier processes. */
   static async open(options: LocalStartJournalOptions): Promise<LocalStartJournal> {
     const { clock, keepMs } = options;
     const durable = await openDurable({ ...options, markIdOf: () => undefined });
@@ -184,7 +185,7 @@ export class LocalStartJournal {
     return () => receipt.synced();
   }
 
-  /** Whether an earlier life started work on `id`, whose message is not done. */
+  /** Whether an earlier process started work on `id`, whose message is not done. */
   startedBefore(id: string): boolean {
     return this.earlier.has(id);
   }

@@ -59,7 +59,7 @@ export class EmbeddedBus implements MessageBus {
 
   constructor(private readonly options: EmbeddedBusOptions) {}
 
-  /** Takes an entry of an earlier life; false if it belongs to another user of the log. */
+  /** Takes an entry of an earlier process; false if it belongs to another user of the log. */
   restore(entry: LogEntry): boolean {
     const { stream, position, payload } = entry;
     if (stream.startsWith(messageStream)) {
@@ -76,7 +76,7 @@ export class EmbeddedBus implements MessageBus {
     return true;
   }
 
-  /** Starts the present life on `log`, after all entries were restored. */
+  /** Starts writing to `log`, after all entries were restored. */
   open(log: AppendLog): void {
     this.log = log;
     for (const [name, groups] of Object.entries(this.recovered)) restoreGroups(this.topic(name), groups);

@@ -1,3 +1,4 @@
+// Reading of the log files at opening: entries in order, damage skipped, a torn tail cut off.
 import type { Disk, DiskFile } from '../system/disk.js';
 import type { LogDamage, LogEntry } from './append-log.js';
 import { bodyBytesAt, entryHeaderBytes, fileHeaderBytes, markBytes, markOf, readEntry } from './log-format.js';
@@ -20,7 +21,7 @@ export function segmentName(firstPosition: number): string {
   return `${String(firstPosition).padStart(16, '0')}.log`;
 }
 
-/** What earlier lives left. */
+/** The log as earlier processes left it. */
 interface Recovered {
   segments: Segment[];
   damage: LogDamage[];

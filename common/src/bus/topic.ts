@@ -1,3 +1,4 @@
+// Topics of the embedded bus with their consumer groups, and checkpoints of what groups have consumed.
 import type { JsonObject } from '../json.js';
 import { ShortLivedMap } from '../short-lived-map.js';
 import type { Delivery, TopicOptions } from './message-bus.js';
@@ -10,13 +11,13 @@ export interface PendingMessage {
   message: JsonObject | undefined;
   /** The message as read from the log; parsed when first delivered. */
   payload: Uint8Array | undefined;
-  /** Serialised length; -1 while nobody asked. */
+  /** Serialised length; -1 until it is computed. */
   bytes: number;
   /** What of `bytes` the topic's limit counts. */
   readonly countedBytes: number;
   /** Groups that are not done with it. */
   openGroups: number;
-  /** Read from the log: an earlier life may have delivered it. */
+  /** Read from the log: an earlier process may have delivered it. */
   readonly restored: boolean;
   previous: PendingMessage | undefined;
   next: PendingMessage | undefined;

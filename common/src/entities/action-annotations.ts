@@ -1,3 +1,4 @@
+// Annotations `requirements` and `warm` of actions.
 import { isJsonObject } from '../json.js';
 
 const maxRequirements = 100;

@@ -1,3 +1,4 @@
+// An action's code: its `exec` in the API and in documents, and the attachment that holds the bytes.
 import { createHash } from 'node:crypto';
 import { isJsonObject } from '../json.js';
 import type { JsonObject, JsonValue } from '../json.js';

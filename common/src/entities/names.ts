@@ -1,3 +1,4 @@
+// Names of entities, references to them, and their types in documents.
 import { isJsonObject } from '../json.js';
 import type { JsonObject, JsonValue } from '../json.js';
 import { MalformedError } from './malformed.js';

@@ -1,3 +1,4 @@
+// Rules that every job engine follows: attempts, delays, and one attempt of a body.
 import type { JobRequest, JobBody } from './jobs.js';
 import type { Clock } from '../system/clock.js';
 
@@ -101,7 +102,7 @@ export class JobRun {
     return this.interrupted;
   }
 
-  /** Runs the body for the attempt of this number, for `timeoutMs` at most as long as the body heeds its signal. */
+  /** Runs the body for the attempt of this number, for `timeoutMs` at most if the body obeys its signal. */
   async attempt(body: JobBody, attempt: number, clock: Clock, timeoutMs: number): Promise<AttemptEnd> {
     const { signal } = this.controller;
     const timer = clock.setBackgroundTimer(timeoutMs, () =>

@@ -58,7 +58,7 @@ export class EmbeddedState implements ClusterState {
     this.checkOpen();
     const current = this.leaseNow(name);
     if (current !== undefined && current.holder !== holder) return undefined;
-    // Beyond those of earlier lives of this process too, which took fewer than one a millisecond.
+    // Beyond those of earlier processes of this name too, which took fewer than one a millisecond.
     this.lastEpoch = Math.max(this.lastEpoch + 1, this.clock.now());
     const lease = { name, holder, epoch: this.lastEpoch };
     this.leases.set(name, { lease, expiresMs: this.clock.monotonicMs() + ttlMs });
@@ -176,7 +176,7 @@ class Listeners<News> {
     };
   }
 
-  /** `news` is made anew for each, so that none can change another's. */
+  /** `news` is made for each, so that none can change another's. */
   tell(topic: string, news: () => News): void {
     for (const listener of [...(this.byTopic.get(topic) ?? [])]) listener(news());
   }
@@ -191,7 +191,7 @@ interface Holders {
 }
 
 /**
- * Holds in memory. What is over is removed when somebody asks after it is: holding and releasing cost the same
+ * Holds in memory. Expired holds are removed by the next call for their key: holding and releasing cost the same
  * however many hold.
  */
 class EmbeddedHolds implements Holds {

@@ -1,3 +1,5 @@
+// The name that a process holds in the cluster's state, and the fence that keeps a retired process from beginning
+// anything.
 import type { Logger } from '../logging.js';
 import { sleep } from '../system/clock.js';
 import type { Clock, Timer } from '../system/clock.js';
@@ -13,7 +15,7 @@ interface HeldNameOptions {
   sort: string;
   /** Of the process. */
   name: string;
-  /** Of what only one process at a time can be: the next life of a process takes the name over at once. */
+  /** For a name that only one process at a time can have: a restarted process takes it over at once. */
   holder: string;
   /** Told each time that the name is confirmed to be this process's. */
   fence?: LifeFence;

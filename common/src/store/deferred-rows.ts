@@ -13,7 +13,7 @@ interface Batch {
 /**
  * The rows of a view which documents that are created together have all over it. Put there with them, each would cost the
  * writing of a page or more; so they are in a log, one entry for all of them, until there are a thousand. A row is a key
- * without a value. Whoever reads the view looks there, too (deferredWithin).
+ * without a value. Readers of the view look there, too (deferredWithin).
  */
 export class DeferredRows {
   /** Durable in the log, the oldest first; those being put into the view are the first ones. */

@@ -1,3 +1,4 @@
+// Documents as bytes in LMDB, and the fields that many documents share.
 import * as crypto from 'node:crypto';
 import type { StoredDocument, DatabaseName, ViewKey } from './artifact-store.js';
 import type { JsonObject } from '../json.js';
@@ -20,7 +21,7 @@ const firstRevisions = crypto.randomBytes(8).toString('hex');
 let created = 0;
 
 /**
- * A new document as it is stored. Nobody can hold another first revision of it, so this one need not say what the
+ * A new document as it is stored. There is no other first revision of it, so this one need not say what the
  * document holds: it is unique, and cheaper than a hash.
  */
 export function encodeNewDocument(document: StoredDocument): string {

@@ -1,3 +1,4 @@
+// Mutual exclusion by key: work in turn, and many readers or one writer.
 import { ShortLivedMap } from '../short-lived-map.js';
 
 /** Work on one key at a time, in the order asked for; different keys do not wait for each other. */
@@ -68,7 +69,7 @@ export class KeyGate {
     return result;
   }
 
-  /** Runs `work` once all earlier work on `key` has ended, well or badly; nobody else uses it meanwhile. */
+  /** Runs `work` once all earlier work on `key` has ended, well or badly; no other work uses the key meanwhile. */
   own<Result>(key: string, work: () => Promise<Result>): Promise<Result> {
     const earlier = [this.lastOwner.get(key), ...(this.users.get(key) ?? [])];
     this.users.delete(key);

@@ -1,3 +1,4 @@
+// Documents and attachments in LMDB.
 import type { JsonObject } from '../json.js';
 import type { DatabaseName, StoredDocument, Attachment, NamedAttachment } from './artifact-store.js';
 import { decodeDocument, addShared, sharedRowKey } from './document-codec.js';

@@ -114,7 +114,7 @@ class LmdbStore implements ArtifactStore {
     }
     const created = new Array<boolean>(documents.length).fill(false);
     if (keys.size > 0) await this.createNow(database, documents, keys, created);
-    // Those that somebody else was writing: again, when that is done.
+    // Those that another caller was writing: again, when that is done.
     for (const index of later)
       created[index] = await this.createOne(database, withoutHalfPairsIn(documents[index] as StoredDocument));
     return created;
@@ -182,7 +182,7 @@ class LmdbStore implements ArtifactStore {
     await this.root.close();
   }
 
-  /** Creates the documents with the indices `keys`, whose keys nobody uses, and notes in `created` which were not there. */
+  /** Creates the documents with the indices `keys`, whose keys are not in use, and notes in `created` which were not there. */
   private async createNow(
     database: DatabaseName,
     documents: readonly StoredDocument[],

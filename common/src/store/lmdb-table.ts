@@ -1,3 +1,4 @@
+// Tables of LMDB and their writes.
 import type { Database, RootDatabase } from 'lmdb';
 import { open } from 'lmdb';
 import { StoreWriteError } from './artifact-store.js';

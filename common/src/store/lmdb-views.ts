@@ -1,3 +1,4 @@
+// Views in LMDB, and expired records by the view of activations.
 import type { RangeOptions } from 'lmdb';
 import type { JsonValue } from '../json.js';
 import type { DatabaseName, StoredDocument, ViewKey, ViewName, ViewQuery, ViewRow } from './artifact-store.js';
@@ -72,7 +73,7 @@ export class LmdbViews {
 
   /** The rows that a query asks for, without documents. */
   query(query: ViewQuery): ViewRow[] {
-    // Read whole first: whoever reads a value goes through the buffer that the range lends its values from.
+    // Read whole first: reading a value goes through the buffer that the range lends its values from.
     return this.find(query).map(({ row, value }) => {
       const { key, id } = parseRow(row);
       return { key, id, value: this.shown(query.view, key, id, value) };

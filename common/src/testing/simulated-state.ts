@@ -38,7 +38,7 @@ export function simulatedState(inner: ClusterState, options: SimulatedStateOptio
     if (isCutOff) throw new StateUnavailableError('the state cannot be reached');
     const result = await operation();
     await travel();
-    // It took effect, and nobody here knows.
+    // It took effect, unknown to the caller.
     if (isCutOff) throw new StateUnavailableError('the state did not answer');
     return result;
   }

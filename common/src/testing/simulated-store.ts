@@ -192,7 +192,7 @@ class MemoryStore implements SimulatedStore {
       try {
         apply();
       } catch (error) {
-        // A conflict that nobody is there to hear of.
+        // A conflict without a caller to hear of it.
         if (!(error instanceof DocumentConflictError || error instanceof NoDocumentError)) throw error;
       }
     };

@@ -1,4 +1,4 @@
-import { SwaggerError, changedMeanwhile, managementFailure } from '@gpuwhisk/common/errors';
+import { SwaggerError, changedMeanwhile, managementFailure } from '@gpuwhisk/common/gateway-errors';
 import { newUuid } from '@gpuwhisk/common/ids';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { isJsonObject } from '@gpuwhisk/common/json';

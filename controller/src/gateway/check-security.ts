@@ -1,7 +1,13 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import jwt from 'jsonwebtoken';
-import { credentialRequired, secretMismatch, tokenMissing, tokenRefused, unauthorized } from '@gpuwhisk/common/errors';
+import {
+  credentialRequired,
+  secretMismatch,
+  tokenMissing,
+  tokenRefused,
+  unauthorized,
+} from '@gpuwhisk/common/gateway-errors';
 import type { TokenIssuer } from '@gpuwhisk/common/token-issuer';
 import type { Subscription } from './api-registry.js';
 import { hashOfSecret } from './manage-subscriptions.js';

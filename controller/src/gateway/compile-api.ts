@@ -1,4 +1,4 @@
-import { SwaggerError } from '@gpuwhisk/common/errors';
+import { SwaggerError } from '@gpuwhisk/common/gateway-errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { compileTargets } from './compile-targets.js';

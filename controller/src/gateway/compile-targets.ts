@@ -1,4 +1,4 @@
-import { SwaggerError } from '@gpuwhisk/common/errors';
+import { SwaggerError } from '@gpuwhisk/common/gateway-errors';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { objectAt, objectsAt, textAt, valueAt } from './json-path.js';
 import { configurationKey } from './swagger-edit.js';

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isApiError } from '@gpuwhisk/common/errors';
 import {
-  isApiError,
   gatewayError,
   gatewayFailureBody,
   gatewayNotFound,
   gatewayUriTooLong,
   verbNotSupported,
-} from '@gpuwhisk/common/errors';
+} from '@gpuwhisk/common/gateway-errors';
 import { transactionLogger } from '@gpuwhisk/common/logging';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';

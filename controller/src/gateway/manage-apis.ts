@@ -1,12 +1,6 @@
 import type { Identity } from '@gpuwhisk/common/entities/identity';
-import {
-  SwaggerError,
-  gatewayOff,
-  managementFailure,
-  noSuchApi,
-  notConfigured,
-  isApiError,
-} from '@gpuwhisk/common/errors';
+import { SwaggerError, gatewayOff, managementFailure, noSuchApi, notConfigured } from '@gpuwhisk/common/gateway-errors';
+import { isApiError } from '@gpuwhisk/common/errors';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ApiRecord, ApiRegistry } from './api-registry.js';
 import { compileApi, normalBasePath } from './compile-api.js';

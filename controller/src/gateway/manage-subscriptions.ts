@@ -1,6 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
-import { managementFailure, noSuchApi, noSuchSubscription, tooManySubscriptions } from '@gpuwhisk/common/errors';
+import {
+  managementFailure,
+  noSuchApi,
+  noSuchSubscription,
+  tooManySubscriptions,
+} from '@gpuwhisk/common/gateway-errors';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ApiRecord, ApiRegistry, Subscription } from './api-registry.js';
 import { textAt } from './json-path.js';

@@ -1,4 +1,4 @@
-import { managementFailure } from '@gpuwhisk/common/errors';
+import { managementFailure } from '@gpuwhisk/common/gateway-errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { textAt, valueAt } from './json-path.js';

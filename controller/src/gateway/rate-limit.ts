@@ -1,4 +1,4 @@
-import { SwaggerError, rateLimitExceeded } from '@gpuwhisk/common/errors';
+import { SwaggerError, rateLimitExceeded } from '@gpuwhisk/common/gateway-errors';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Awaitable } from '@gpuwhisk/common/state/cluster-state';
 import { textAt, valueAt } from './json-path.js';

@@ -1,4 +1,4 @@
-import { SwaggerError } from '@gpuwhisk/common/errors';
+import { SwaggerError } from '@gpuwhisk/common/gateway-errors';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { tokenIssuerSchema } from '@gpuwhisk/common/token-issuer';
 import type { TokenIssuer } from '@gpuwhisk/common/token-issuer';

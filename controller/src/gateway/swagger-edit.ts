@@ -1,4 +1,4 @@
-import { noSuchOperation, noSuchPath } from '@gpuwhisk/common/errors';
+import { noSuchOperation, noSuchPath } from '@gpuwhisk/common/gateway-errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { childArray, childObject, objectAt, objectsAt, textAt, valueAt } from './json-path.js';

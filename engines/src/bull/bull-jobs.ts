@@ -213,7 +213,7 @@ class BullJobs implements Jobs {
     return true;
   }
 
-  /** A resource is wanted: here nobody has it for a while. */
+  /** A resource is wanted: no job here takes it for a while. */
   private giveUp(resource: string): void {
     const nowMs = this.options.clock.monotonicMs();
     for (const [known, untilMs] of this.quiet) if (untilMs <= nowMs) this.quiet.delete(known);

@@ -32,7 +32,7 @@ export interface BullQueue {
   add(job: KeptJob): Promise<void>;
   /** The job that has waited longest, with its lock; undefined: none is ready. */
   take(): Promise<LockedJob | undefined>;
-  /** Lets go what waits no longer and what nobody has the lock of any more. */
+  /** Forgets jobs that wait no longer and jobs whose lock has no holder any more. */
   sweep(): Promise<void>;
   list(): Promise<{ kept: KeptJob; isRunning: boolean }[]>;
   /** Jobs that wait and run. */
@@ -82,7 +82,7 @@ export function openBullQueue({ redis, prefix, kind, lockMs, now }: BullQueueOpt
     kept: job.data,
     extend: async () => (await job.extendLock(lockMs)) === 1,
     async write(kept) {
-      // Bull writes whoever has the lock.
+      // Bull writes without regard to the lock's holder.
       if ((await job.extendLock(lockMs)) !== 1) throw new Error(`the lock of job ${kept.request.key} was lost`);
       await job.update(kept);
     },

@@ -1,3 +1,4 @@
+// The pace of requests to a broker: under load, and after failures.
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';

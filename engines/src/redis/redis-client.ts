@@ -157,7 +157,7 @@ export class RedisChannels {
     const listeners = this.listeners.get(channel);
     if (listeners === undefined || !listeners.delete(listener) || listeners.size > 0) return;
     this.listeners.delete(channel);
-    // Where it fails messages come that nobody hears.
+    // Where it fails, messages come without a subscriber.
     this.redis.unsubscribe(channel).catch((error: unknown) => this.onWarning(error as Error));
   }
 

@@ -1,3 +1,4 @@
+// The stage `admit`: its interface, and the rules that need no prediction.
 import type { Task, View } from '../view/view.js';
 import { deadlineAt } from '../view/view.js';
 

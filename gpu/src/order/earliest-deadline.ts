@@ -1,3 +1,4 @@
+// The queue order by deadline, with a bound on starvation.
 import { deadlineAt } from '../view/view.js';
 import type { Order } from './order.js';
 
@@ -17,12 +18,12 @@ export function dueMs({ arrivedMs, sloMs }: Waiting, bestEffortMs = defaultBestE
   return arrivedMs + (sloMs ?? bestEffortMs);
 }
 
-/** Whether it has waited so long that nobody may overtake it any more. */
+/** Whether it has waited for max(2 × SLO, `bestEffortMs`), so that no other may overtake it. */
 export function isOverdue({ arrivedMs, sloMs }: Waiting, nowMs: number, bestEffortMs = defaultBestEffortMs): boolean {
   return nowMs - arrivedMs >= Math.max(2 * (sloMs ?? 0), bestEffortMs);
 }
 
-/** Those who wait in the order of their turn: overdue ones as they came, then by deadline. */
+/** The waiting activations in queue order: overdue ones by arrival, then the others by deadline. */
 export function inTurn<One extends Waiting>(
   waiting: readonly One[],
   nowMs: number,

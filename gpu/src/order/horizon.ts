@@ -1,3 +1,4 @@
+// How long the GPUs are busy: the end of all running and waiting work, and the load by arrivals.
 import type { Task } from '../view/view.js';
 import { residentsOf, unmeasuredMs } from './sub-queue.js';
 import type { SubQueue } from './sub-queue.js';

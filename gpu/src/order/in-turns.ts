@@ -105,6 +105,7 @@ function outscored(
 
 function startOn(chosen: readonly Seat[], task: Task, scored: readonly ScoredOffer[]): Start {
   const [first, ...others] = chosen as [Seat, ...Seat[]];
+  // Those chosen are among those scored.
   const { grant, score } = scored.find(({ seat }) => seat === first)!;
   const share = task.share ?? grant.share;
   for (const seat of chosen) {

@@ -1,3 +1,5 @@
+// Fairness between namespaces: the order of their tasks by deficit round robin, and a bound on what one namespace
+// holds.
 import type { GpuState, Task } from '../view/view.js';
 
 /** Credits of namespaces, share-milliseconds, and the namespace that was served last. */
@@ -93,7 +95,7 @@ export class NamespaceTurns {
   }
 }
 
-/** Gives all the same, so much that somebody has credit: as many rounds as that takes, in one step. */
+/** Gives every account the same credit, until one is above 0: as many rounds as that takes, in one step. */
 function refill(accounts: { credit: number }[]): void {
   const most = accounts.reduce((found, { credit }) => Math.max(found, credit), -Infinity);
   if (most > 0) return;

@@ -1,3 +1,4 @@
+// The stage `order`: its interface, and the orders that are one comparison.
 import type { Task } from '../view/view.js';
 import { deadlineAt } from '../view/view.js';
 

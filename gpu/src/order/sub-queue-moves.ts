@@ -1,3 +1,4 @@
+// Changes of sub-queues that FaaShare's algorithm 1 tries: a task joins others, or two sub-queues exchange tasks.
 import type { Task } from '../view/view.js';
 import type { Refusal } from '../place/fact-filters.js';
 import { add, copyOf, memberOf, membersOf, outlookOf, hasRoom, remove } from './sub-queue.js';
@@ -15,7 +16,7 @@ export interface Prospect {
 }
 
 /**
- * Adds a task, at the share that it fills, if the GPU does better with it: nobody misses a deadline for it, the GPU is not
+ * Adds a task, at the share that it fills, if the GPU does better with it: no task misses a deadline for it, the GPU is not
  * the last one to be done, it does more work (by `minGain` of what it does for one task), and what that costs those who
  * run there is no more than what it saves this task and those behind it. One that cannot wait joins where only the first
  * two hold. Gives the condition that fails, or undefined if the task is in.
@@ -97,7 +98,7 @@ type Exchanged = 'none' | 'swapped' | 'moved' | 'dropped';
 
 /**
  * Swaps tasks of `first` with quicker ones of `second` that fit into the same memory, if that lowers the mean predicted
- * completion over both and nobody misses a deadline for it (FaaShare, algorithm 1, ExecuteExchange). One that would miss
+ * completion over both and no task misses a deadline for it (FaaShare, algorithm 1, ExecuteExchange). One that would miss
  * its deadline is moved to the queue of `others` in which it ends first, and nothing is swapped. Works on copies.
  */
 export function exchange(
@@ -191,7 +192,7 @@ function latecomers(queue: SubQueue, members: readonly Member[]): Member[] {
   return members.filter(({ task }) => tasks.has(task));
 }
 
-/** Moves a member to the queue in which it ends first, if that is before it ends now and nobody misses a deadline. */
+/** Moves a member to the queue in which it ends first, if that is before it ends now and no task misses a deadline. */
 function moveToBest(member: Member, from: SubQueue, others: readonly SubQueue[]): boolean {
   const { endsAt } = outlookOf(from);
   let bestAt = endsAt[from.running.length + from.members.indexOf(member)]!;

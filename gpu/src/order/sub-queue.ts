@@ -18,7 +18,7 @@ export interface Member {
   leftMs: number;
   /** Time from now until it computes, ms. */
   startMs: number;
-  /** When it has to have ended, ms; Infinity: nobody minds, or it is too late already. */
+  /** When it has to have ended, ms; Infinity: it has no deadline, or has missed it. */
   deadline: number;
 }
 
@@ -87,7 +87,7 @@ function queueIn(
   };
 }
 
-/** What runs on a sub-queue's GPU; looked at only where somebody may join it, since that takes predictions. */
+/** What runs on a sub-queue's GPU; computed only where a task may join it, since that takes predictions. */
 export function residentsOf(queue: SubQueue): Member[] {
   if (queue.residents !== undefined) return queue.residents;
   const { predictions, running, startsAt: at } = queue;
@@ -247,8 +247,8 @@ export interface Seen {
 }
 
 /**
- * How far running tasks have got, from what was predicted of each set that they were in: who has left makes nobody who
- * stays further ahead. Knows what ran at the last decision only.
+ * How far running tasks have got, from what was predicted of each set that they were in: the end of a run does not
+ * move those that stay further ahead. Knows what ran at the last decision only.
  */
 export class Progress {
   private seen = new Map<string, Seen>();

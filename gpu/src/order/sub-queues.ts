@@ -43,7 +43,7 @@ export class FirstQueues {
   private waiting = 0;
   /** When the GPUs will be free, the first one first; undefined: to be looked up. */
   private freeAt: number[] | undefined;
-  /** Half of the GPUs: those who have waited for too long do not stop everybody else; see `keepFor`. */
+  /** Half of the GPUs: overdue tasks do not stop all others; see `keepFor`. */
   private readonly maxKept: number;
 
   constructor(
@@ -56,8 +56,8 @@ export class FirstQueues {
   }
 
   /**
-   * Puts a task into the emptiest sub-queue with the memory for it in which nobody is predicted to miss a deadline: the
-   * paper's migration of whoever comes last, before it is in. `behind` tasks come after it.
+   * Puts a task into the emptiest sub-queue with the memory for it in which no task is predicted to miss a deadline: the
+   * paper's migration of the last task, before it is in. `behind` tasks come after it.
    */
   add(task: Task, behind: number): boolean {
     const { horizonAt, load } = this.outlook;
@@ -75,7 +75,7 @@ export class FirstQueues {
   }
 
   /**
-   * Keeps GPUs for a task that has waited for so long that nobody may overtake it there: for the first one in turn all that
+   * Keeps GPUs for a task that has waited for so long that no task may overtake it there: for the first one in turn all that
    * it needs, so that it starts once what runs on them has ended; for others while half of the GPUs suffice.
    */
   keepFor(task: Task): void {

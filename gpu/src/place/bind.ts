@@ -1,6 +1,8 @@
+// Placements that are held in the ledger: batches that are joined, starts, and launches ahead of requests.
 import type { Start, Action } from '../view/decision.js';
 import type { Reservation } from '../view/occupancy.js';
-import type { PlacementChoice, PlacementRequest } from '../view/account.js';
+import { isPlaced } from '../view/account.js';
+import type { PlacedChoice, PlacementRequest } from '../view/account.js';
 import type { View, FunctionState } from '../view/view.js';
 import { joinBatch, placeLeastLoaded } from './least-loaded.js';
 import { functionKey, placeIdsOf } from '../view/occupancy.js';
@@ -17,7 +19,7 @@ export function joinBatches({ at, waiting, ledger: open }: View): Start[] {
     if (request === undefined || request.batch === 1) return [];
     const limits = { kept: new Set<string>(), isOpen, ...(allowed && { allowed }) };
     const choice = joinBatch(ledger, request, limits, { epoch, at });
-    if (choice.placement === undefined) return [];
+    if (!isPlaced(choice)) return [];
     ledger.hold(reservationOf(id, request, choice), Infinity);
     return [startOf(id, choice, 'joins a batch')];
   });
@@ -27,14 +29,14 @@ export function joinBatches({ at, waiting, ledger: open }: View): Start[] {
 export function reservationOf(
   task: string,
   { action, namespace, subject, isolation }: PlacementRequest,
-  { placement, reuses }: PlacementChoice,
+  { placement, reuses }: PlacedChoice,
 ): Reservation {
   return {
     activationId: task,
     action,
     namespace,
     isolation,
-    placement: placement!,
+    placement,
     ended: false,
     ...(subject !== undefined && { subject }),
     ...(reuses !== undefined && { reuses }),
@@ -42,8 +44,9 @@ export function reservationOf(
 }
 
 /** The start of a task that was placed. */
-export function startOf(task: string, choice: PlacementChoice, reason: string): Start {
-  const { slice, devices, share } = choice.placement!;
+export function startOf(task: string, choice: PlacedChoice, reason: string): Start {
+  const { slice, devices, share } = choice.placement;
+  // A placement has at least one device.
   const [gpu, ...alsoOn] = slice === undefined ? devices : [slice];
   return { task, gpu: gpu!, ...(alsoOn.length > 0 && { alsoOn }), share: share.smLimit, reason, choice };
 }
@@ -74,8 +77,8 @@ export function launches(view: View, wanted: readonly WantedInstances[]): Action
       const { action, namespace } = request;
       for (let more = 0; more < count && actions.length < mostLaunches; more += 1) {
         const choice = placeLeastLoaded(ledger, request, limits, { epoch, at: view.at });
+        if (!isPlaced(choice) || choice.placement.reclaim !== undefined) break;
         const { placement } = choice;
-        if (placement === undefined || placement.reclaim !== undefined) break;
         const activationId = `launch ${functionKey(request)} ${more}`;
         ledger.hold(reservationOf(activationId, request, choice), Infinity);
         held.push(activationId);

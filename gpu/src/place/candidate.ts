@@ -1,3 +1,4 @@
+// Places that would do for a request, with their instances that it may use or that are in its way.
 import type { Placement, Share } from '@gpuwhisk/common/gpu';
 import { neededMiB } from '../view/account.js';
 import type { Account, PlaceAccount, PlacementRequest } from '../view/account.js';

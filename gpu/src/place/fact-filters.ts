@@ -1,3 +1,4 @@
+// The fact filters: facts that forbid work a place, whatever a policy would like.
 import type { Rejection, DeviceMode } from '@gpuwhisk/common/gpu';
 import { mpsClientLimit } from '@gpuwhisk/common/gpu';
 import type { Account, Work, Tenant } from '../view/account.js';
@@ -64,7 +65,7 @@ function others({ mode, staying }: Account, work: Work): Tenant[] {
   return staying.filter((one) => !mayShare(mode, one, work));
 }
 
-/** Work is put beside nobody whom its isolation, theirs or the device's mode forbids. */
+/** Work shares a place only with instances that its isolation, theirs and the device's mode allow. */
 const isolation: FactFilter = {
   code: 'isolation',
   refuses({ mode, staying }, work, joined) {

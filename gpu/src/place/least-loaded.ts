@@ -12,7 +12,7 @@ export type { PlacementLimits, PlacementStamp } from './candidate.js';
 
 /**
  * The place with the least share given away of those with room for the memory, an instance of the function that idles
- * there before all others while the SMs suffice. Idle instances of other functions are in nobody's way: they are named
+ * there before all others while the SMs suffice. Idle instances of other functions do not count: they are named
  * to be removed where their memory is needed. A function that fits nowhere is refused with what places lack.
  */
 export function placeLeastLoaded(

@@ -1,3 +1,4 @@
+// A ledger for a view that has none, and the requests of tasks that have none.
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import type { Device, DeviceStatus, NodeStatus, Resident, Share } from '@gpuwhisk/common/gpu';
 import { Ledger } from '../view/ledger.js';

@@ -1,3 +1,4 @@
+// The stage `place`: its interface, and the scores that are one expression.
 import type { Task } from '../view/view.js';
 import type { Room } from './room.js';
 

@@ -32,7 +32,7 @@ export function needMiB(task: Task, { memoryMiB }: GpuState): number {
 
 const healthy = { state: 'healthy', reasons: [] } as const satisfies { state: string; reasons: readonly string[] };
 
-/** An account of a GPU with nobody on it. */
+/** The account of an empty GPU. */
 export function emptyRoomOf(gpu: GpuState): Room {
   const { mode, memoryMiB, facts } = gpu;
   return {

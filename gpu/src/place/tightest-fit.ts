@@ -37,7 +37,8 @@ export function placeTightest(
 ): PlacementChoice {
   const chosen = chosenFor(ledger, request, limits, bounds);
   const alternatives = alternativesOf(ledger, request, { ...limits, isNew: true }, chosen);
-  const chosenRequests = chosen && chosen.at(-1)!.account.requestSum / 1000;
+  const chosenSum = chosen?.at(-1)?.account.requestSum;
+  const chosenRequests = chosenSum === undefined ? undefined : chosenSum / 1000;
   const explanation: Explanation = {
     why({ account: { requestSum, freeMiB } }) {
       const numbers = { requests: requestSum / 1000, freeMiB };

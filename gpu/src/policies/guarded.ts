@@ -1,3 +1,4 @@
+// The guard around a policy: checks of its decisions, and a spare policy for faults.
 import { mpsClientLimit } from '@gpuwhisk/common/gpu';
 import { allWait } from '../view/decision.js';
 import type { Decision, Start, Action } from '../view/decision.js';
@@ -69,6 +70,7 @@ function attempt(policy: Policy, view: View, event: SchedulingEvent): Attempt {
   const { decision, held } = result;
   if (result.fault !== undefined) return result;
   const thrown = faultIn(() => {
+    // Checked whatever it is: a faulty policy may give none.
     result.fault = faultOf(decision!, { view, tasks, held });
   });
   result.fault = thrown ?? result.fault;

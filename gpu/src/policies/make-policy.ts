@@ -163,6 +163,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
           order: make(stages.order, 'order'),
           share: make(stages.share, 'share'),
           place: make(stages.place, 'place'),
+          // Stages that no plan stands for are all named.
           placeName: chosen.place!,
         });
   const preempt = make(stages.preempt, 'preempt');

@@ -51,6 +51,9 @@ export function encodePass(view: View, { models, quotas, state, ...inputs }: Pas
 /** Parts of each kind in views that are saved within a bound, tried in this order. */
 const boundsTried = [100, 30, 10, 3, 0];
 
+/** Parts of a saved view that stay where all others are beyond its bound. */
+const headNames: readonly string[] = ['format', 'version', 'at', 'leftOut'];
+
 /**
  * As `encodePass`, in at most `maxBytes` characters of text: `leftOut` tells how many parts of each kind are left out. The state
  * of stages is left out, as it is not what it was before the decision.
@@ -70,8 +73,7 @@ export function encodeWithin(maxBytes: number, view: View, { models, quotas = []
     };
     if (JSON.stringify(saved).length <= maxBytes) return saved;
   }
-  const { format, version, at, leftOut } = saved as Record<string, JsonValue>;
-  return { format: format!, version: version!, at: at!, leftOut: leftOut! };
+  return Object.fromEntries(Object.entries(saved).filter(([name]) => headNames.includes(name)));
 }
 
 /** A saved view, and the policy that decided on it in the state that it had. Throws SavedViewError, or as the codecs do. */

@@ -1,3 +1,4 @@
+// Trained models as text, and predictors from such texts.
 import { createHash } from 'node:crypto';
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { childBits, type Forest } from './forest.js';

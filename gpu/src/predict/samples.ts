@@ -1,3 +1,4 @@
+// Measured slowdowns: their checks, reservoirs of bounded size, and the sets that models are trained and judged by.
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
 import type { CoLocated } from './slowdown-predictor.js';
 

@@ -120,6 +120,7 @@ export class PredictorTable {
 
   /** All models, by GPU type and mode. */
   list(): SlowdownModel[] {
-    return [...this.models.keys()].sort().map((name) => this.models.get(name)!.model);
+    const byName = [...this.models].sort(([one], [other]) => (one < other ? -1 : 1));
+    return byName.map(([, { model }]) => model);
   }
 }

@@ -1,3 +1,5 @@
+// The interface of slowdown predictors, the features that they read, and the capacity model, which is not trained.
+
 /** How much of a GPU a workload uses when it runs alone at a share of 100 %, fractions (FaaShare, table II). */
 export interface WorkloadFeatures {
   /** Streaming multiprocessors that it fills; never a driver's utilisation, which counts time. */
@@ -28,7 +30,7 @@ export interface CoLocated {
 export interface SlowdownPredictor {
   /**
    * Time of `one` beside `others`, each at its share, over its time alone at 100 % with the same batch. At least 1,
-   * always finite; what holds for nobody else on the GPU is the price of the share alone.
+   * always finite; without others on the GPU, the price of the share alone.
    */
   slowdown(one: CoLocated, others: readonly CoLocated[]): number;
 }
@@ -70,7 +72,7 @@ export function faashareFeatures(
 
 /**
  * What can be said before anything was measured: a workload that fills more of the GPU than its share takes as much
- * longer, and whoever together ask for more than the GPU has of anything wait for each other. Ignores what else
+ * longer, and workloads that together ask for more of a resource than the GPU has wait for each other. Ignores what else
  * neighbours do to one another, and figures that a workload lacks, so that it is low rather than high.
  */
 export const capacityModel: SlowdownPredictor = {

@@ -1,3 +1,4 @@
+// Regression of slowdowns: the mean of a forest's and a Gaussian process's prediction, with outliers bounded.
 import { seededRandom, randomFraction, type Random } from '@gpuwhisk/common/system/random';
 import { scaled, scalingOf, squaredDistance, type Scaling } from '../numeric/scaling.js';
 import { predictForest, trainForest, type Forest, type ForestOptions } from './forest.js';

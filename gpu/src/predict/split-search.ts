@@ -1,3 +1,4 @@
+// The best split of a node of a regression tree, by absolute or squared error.
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
 
 /** A question that divides samples: is the feature at most the threshold? */

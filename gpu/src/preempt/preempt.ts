@@ -1,3 +1,4 @@
+// The stage `preempt`: its interface, and the rule that stops nothing.
 import type { Action } from '../view/decision.js';
 import type { Task, View } from '../view/view.js';
 

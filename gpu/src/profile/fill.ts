@@ -1,3 +1,5 @@
+// The fill of a function: the part of the SMs with which it is as fast as with all of them, by each kind of
+// measurement.
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { BatchProfile, FiguresAtShare, FunctionProfile } from './function-profiles.js';
 
@@ -53,10 +55,11 @@ export function fillOfTimes(times: readonly AtShare[], source: 'sample' | 'runs'
  */
 export function fillOfLaunches(rates: readonly AtShare[]): Fill | undefined {
   const [whole, ...smaller] = fallingFromWhole(rates);
-  if (whole === undefined || smaller.length === 0 || !(whole.value > 0)) return undefined;
+  const smallest = smaller.at(-1);
+  if (whole === undefined || smallest === undefined || !(whole.value > 0)) return undefined;
   const partOf = ({ value }: AtShare): number => value / whole.value;
   const held = smaller.findIndex((one) => partOf(one) < 1 - tolerance);
-  if (held < 0) return { part: smaller.at(-1)!.share / 100, source: 'launches' };
+  if (held < 0) return { part: smallest.share / 100, source: 'launches' };
   const bound = (held === 0 ? whole : smaller[held - 1]!).share / 100;
   const share = smaller[held]!.share / 100;
   return { part: Math.min(bound, share / partOf(smaller[held]!)), source: 'launches' };
@@ -159,7 +162,10 @@ const ratesOf = ({ launchRates = [] }: BatchProfile): AtShare[] =>
 const totalOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
 
 const mediansOf = (figures: readonly FiguresAtShare[]): AtShare[] =>
-  figures.map(({ share, values }) => ({ share, value: median(values)! }));
+  figures.flatMap(({ share, values }) => {
+    const value = median(values);
+    return value === undefined ? [] : [{ share, value }];
+  });
 
 /** Runs of each size of batch that count. */
 const keptRuns = 16;
@@ -170,7 +176,7 @@ export function keep<Value>(values: Value[], value: Value): void {
   if (values.length > keptRuns) values.shift();
 }
 
-/** What an earlier life has kept, and then this one: the last 16. */
+/** The last 16 values of those that an earlier process kept, followed by those of this one. */
 export function keptOfBoth<Value>(earlier: readonly Value[], since: readonly Value[]): Value[] {
   return [...earlier, ...since].slice(-keptRuns);
 }

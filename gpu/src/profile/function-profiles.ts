@@ -39,7 +39,7 @@ export interface FunctionProfile {
   function: string;
   gpuType: string;
   mode: DeviceMode;
-  /** That it was seen in; another one begins anew. Empty: only its processes were seen. */
+  /** That it was seen in; another version starts an empty profile. Empty: only its processes were seen. */
   version: string;
   batches: BatchProfile[];
   /** Measured figures: `smUtil`, its fill, and `dramUtil`, the greatest memory activity seen. */
@@ -59,7 +59,7 @@ export interface ProfiledRun {
   /** What its neighbours and its share are predicted to have cost. */
   slowdown: number;
   isWarm: boolean;
-  /** Whether nobody was beside it. */
+  /** Whether it ran alone on its GPU. */
   isAlone: boolean;
   /** Class of its process, percent of the SMs; absent if the run was held to less than its class. */
   shareClass?: number;
@@ -103,7 +103,7 @@ export class FunctionProfiles {
 
   /**
    * What is known of a task's function; where it is on several kinds of GPU, of the one with the most runs. A version
-   * that arrives later than all requests for another one takes its place, and what is known begins anew.
+   * that arrives later than all requests for another one takes its place, and the profile starts empty.
    */
   of({
     function: name,
@@ -216,7 +216,7 @@ export class FunctionProfiles {
     this.insert(profile);
   }
 
-  /** Takes a profile of an earlier life of which more has been learned since. */
+  /** Merges a stored profile of an earlier process with measurements since. */
   merge(earlier: FunctionProfile): void {
     const kind = kindOf({ type: earlier.gpuType, mode: earlier.mode });
     const since = this.byFunction.get(earlier.function)?.get(kind);

@@ -1,3 +1,4 @@
+// Stored profiles: reading, and merging with measurements since.
 import { fillSources, betterFill, keptOfBoth, fillOf } from './fill.js';
 import type { FeatureRecord } from '../predict/slowdown-predictor.js';
 import type { BatchProfile, ComparedRun, FiguresAtShare, FunctionProfile } from './function-profiles.js';
@@ -70,7 +71,7 @@ function withToldFeatures({ features, fillSource, ...profile }: FunctionProfile)
   };
 }
 
-/** What an earlier life knew of a function, with what has been learned since: of another version that alone counts. */
+/** The profile that an earlier process stored, with measurements since; for another version only those count. */
 export function mergedProfile(earlier: FunctionProfile, since: FunctionProfile): FunctionProfile {
   if (since.version !== '' && since.version !== earlier.version) return since;
   const use = mergedFeatures(earlier, since);

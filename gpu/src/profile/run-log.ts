@@ -1,3 +1,4 @@
+// Runs under way on each GPU, and the neighbours that a run had.
 import type { ShareClass } from '@gpuwhisk/common/gpu';
 import type { GpuState, Task } from '../view/view.js';
 import type { ObservedRun } from '../view/decision.js';
@@ -20,9 +21,9 @@ export interface LoggedRun {
   shareClass?: ShareClass;
   /** It needed neither injection nor a cold start. */
   isWarm: boolean;
-  /** Somebody was there of whom this log does not know. */
+  /** A process ran on its GPU that this log does not know. */
   hasUnknownNeighbours: boolean;
-  /** It only measures: neither its time nor the company that it is says anything about requests. */
+  /** It only measures: neither its time nor its effect on neighbours says anything about requests. */
   isSample?: boolean;
 }
 
@@ -35,10 +36,10 @@ interface Entry {
 
 /** Runs that are under way, beyond what one scheduler sends out. */
 const maxRunning = 10_000;
-/** Functions and shares that are told apart beside one run; of one with more its company is not known. */
+/** Functions and shares that are told apart beside one run; a run with more counts as having unknown neighbours. */
 const maxKinds = 256;
 
-/** Who ran beside whom, and for how long. Its memory is bounded by what runs, however long that takes. */
+/** Which runs overlapped on a GPU, and for how long. Memory is bounded by the number of runs under way. */
 export class RunLog {
   private readonly running = new Map<string, Entry>();
   private readonly byPlace = new Map<string, Set<Entry>>();
@@ -67,7 +68,7 @@ export class RunLog {
     if (entry !== undefined) this.remove(id, entry);
   }
 
-  /** Nobody knows what became of it: it may have been beside those that it was put beside, or not. */
+  /** The end of a run is not known, so that it may or may not have overlapped with its neighbours. */
   lost(id: string): void {
     const entry = this.running.get(id);
     if (entry === undefined) return;
@@ -153,7 +154,7 @@ export function steadyNeighbours({ beside }: Pick<ObservedRun, 'beside'>): Neigh
 
 /**
  * Those who were beside a run as if each had been there all the time, using as much less of the GPU as it was there for
- * less: what they used on average. `unseen` is assumed of what nobody has seen run.
+ * less: what they used on average. `unseen` stands for functions without a profile.
  */
 export function averageNeighbours({ beside }: Pick<ObservedRun, 'beside'>, unseen: WorkloadFeatures): CoLocated[] {
   return beside.flatMap(({ task, share, part }) => {

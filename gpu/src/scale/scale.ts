@@ -1,3 +1,4 @@
+// The stage `scale`: its interface, and the rules that launch nothing ahead of requests.
 import type { FunctionState, View, InstanceState } from '../view/view.js';
 
 /** Instances that a function should have more of, and those that should go. */

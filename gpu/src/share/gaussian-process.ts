@@ -1,3 +1,4 @@
+// Gaussian processes, and the expected improvement of a normal value.
 import { solveLower, whiten, type Whitened } from '../numeric/cholesky.js';
 
 /** What is believed before anything was measured. */

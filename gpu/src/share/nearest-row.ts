@@ -1,3 +1,4 @@
+// The row of the quota table that is most like a set, by the cheapest assignment of jobs.
 import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
 import type { QuotaRow } from './quota-row.js';
 

@@ -1,3 +1,4 @@
+// Rows of the quota table: their keys, measurements and stored form.
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
 import type { QuotaJob } from './quotas.js';

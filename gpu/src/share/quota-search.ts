@@ -1,3 +1,4 @@
+// The search for the shares of a set by Bayesian optimisation (FaaShare, section VII-B).
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { randomFraction } from '@gpuwhisk/common/system/random';

@@ -173,7 +173,7 @@ export class QuotaTable implements Quotas {
     this.insert(key, row);
   }
 
-  /** Takes a row of an earlier life; what has been measured of its set since stays. */
+  /** Restores a stored row; measurements of its set since then stay. */
   merge(row: QuotaRow): void {
     const key = rowKey(row);
     const since = this.byKey.get(key)?.row;

@@ -1,3 +1,4 @@
+// The interface of share choices for sets, and the guardrail, which goes by predictions alone.
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { WorkloadFeatures, SlowdownPredictor } from '../predict/slowdown-predictor.js';

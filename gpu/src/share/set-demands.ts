@@ -1,3 +1,4 @@
+// Sets that the quota table was asked for, and their stored form.
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { ordered } from './quota-row.js';
 import type { QuotaJob } from './quotas.js';
@@ -17,10 +18,10 @@ export interface WantedSet {
 
 /** Sets that are remembered; of more, the one goes that was not asked for for longest. */
 const maxSets = 1000;
-/** A budget that leaves less than this is kept by nobody beside others. */
+/** A budget that leaves less than this cannot be kept beside other jobs. */
 const leastSlowdown = 1.05;
 
-/** From this count on a set is worth being remembered by the next life; most sets are formed once. */
+/** Count from which a set is stored for later processes; most sets are formed once. */
 const leastTold = 2;
 /** Greater counts are told when they have doubled: what a crash forgets of them makes no difference. */
 const mostTold = 8;
@@ -48,7 +49,7 @@ export class SetDemands {
     if (asked >= leastTold && (asked <= mostTold || Number.isInteger(Math.log2(asked)))) this.onChange(key, wanted);
   }
 
-  /** Takes what an earlier life was told to remember, however often; of two counts the greater stands. */
+  /** Restores a stored set, also repeatedly; of two counts the greater stands. */
   restore(earlier: WantedSet): void {
     const since = this.sets.get(earlier.key);
     this.insert(since === undefined ? earlier : { ...since, asked: Math.max(earlier.asked, since.asked) });
@@ -59,7 +60,7 @@ export class SetDemands {
     return [...this.sets.values()].sort((one, other) => other.asked - one.asked);
   }
 
-  /** Counts a set anew from now on. */
+  /** Restarts the count of a set at 0. */
   restart(key: string): void {
     const known = this.sets.get(key);
     if (known === undefined) return;

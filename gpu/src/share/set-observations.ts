@@ -1,3 +1,4 @@
+// Measurements of sets: runs that overlap all the time, and slowdowns of members put together.
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { jobId, placeKey } from './quota-row.js';
 import type { QuotaJob } from './quotas.js';

@@ -1,3 +1,4 @@
+// The stage `share`: its interface, and the shares that need no prediction.
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { Refusal } from '../place/fact-filters.js';
 import type { Grant, Seat } from '../place/place.js';

@@ -1,3 +1,4 @@
+// Implementations of the stage `share` that go by a task's SLO and its predicted times at each share.
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { hasShare } from '../place/place.js';
 import type { Seat } from '../place/place.js';

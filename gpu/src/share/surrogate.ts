@@ -1,3 +1,4 @@
+// The surrogate of a set's slowdowns: a Gaussian process for each job, without outliers.
 import { faashareFeatures } from '../predict/slowdown-predictor.js';
 import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
 import type { Allotment } from './quota-search.js';
@@ -32,8 +33,8 @@ const nothing: WorkloadFeatures = { smUtil: 0, dramUtil: 0, l2Util: 0 };
 export function inputOf(jobs: readonly Pick<SearchJob, 'features'>[], shares: Allotment, at: number): Float64Array {
   const coLocated = jobs.map(({ features = nothing }, job) => ({ features, share: shares[job]! / 100 }));
   const others = coLocated.filter((_, job) => job !== at);
-  const [, , , othersSm, othersDram, othersL2] = faashareFeatures(coLocated[at]!, others);
-  return Float64Array.of(Math.log(shares[at]! / 100), othersSm!, othersDram!, othersL2!);
+  const ofOthers = faashareFeatures(coLocated[at]!, others).subarray(3, 6);
+  return Float64Array.of(Math.log(shares[at]! / 100), ...ofOthers);
 }
 
 /** What is believed of a set's slowdowns. */

@@ -74,7 +74,7 @@ const shortestWakeMs = 1;
 const mostDecisions = 10_000;
 
 /**
- * Feeds `jobs` to `policy` and runs what it starts on GPUs that behave as `truth` says. Progress is reckoned anew at
+ * Feeds `jobs` to `policy` and runs what it starts on GPUs that behave as `truth` says. Progress is computed again at
  * every event: an arrival, the end of a start or of a run, the passing of a deadline. All jobs that arrive at one instant
  * are told with one event. `nowMs` is a clock to time decisions by. Throws Error where a decision cannot be carried out, or
  * leaves jobs waiting for ever.
@@ -219,7 +219,7 @@ export function replay(
       const refused = actuator.begin(action);
       run.actions.push({ at: actuator.now, action, ...(refused !== undefined && { refused }) });
     }
-    // Whoever's deadline has passed waits on as best effort, whatever the policy says of it.
+    // A task whose deadline has passed goes on as best effort, whatever the policy says of it.
     if (event.kind === 'timeout') demote(event.task);
   }
 

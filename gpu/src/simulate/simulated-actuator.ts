@@ -298,12 +298,13 @@ export class SimulatedActuator implements Actuator {
   /** Cuts the devices and lets the nodes go whose last run is over. */
   private clear(): void {
     const isEmpty = (gpus: readonly SimulatedGpu[]): boolean => gpus.every(({ running }) => running.length === 0);
-    for (const [device, { wanted }] of this.devices) {
+    for (const [device, known] of this.devices) {
+      const { wanted } = known;
       if (wanted === undefined) continue;
       const there = this.gpus.filter((gpu) => gpu.device === device);
       const { remove } = sliceChanges(slicesOf(there), wanted);
       if (!isEmpty(there.filter(({ id, profile }) => profile === undefined || remove.includes(id)))) continue;
-      delete this.devices.get(device)!.wanted;
+      delete known.wanted;
       this.later(this.parts.times.cutMs, () => this.replace(device, wanted));
     }
     for (const node of this.leaving) {

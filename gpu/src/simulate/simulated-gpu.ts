@@ -1,3 +1,4 @@
+// A simulated GPU: its runs, its idle instances, and how fast its runs go on.
 import type { GpuState, IdleInstance, InstanceState, Task } from '../view/view.js';
 import type { RunTotals, ReplayJob, GpuTruth } from './replay.js';
 import { classAtOrAbove } from '../view/shares.js';
@@ -108,7 +109,7 @@ export function instancesOn(gpu: SimulatedGpu): InstanceState[] {
   ];
 }
 
-/** Reckons how fast everybody on the GPU now runs. */
+/** Computes how fast each run on the GPU goes on from now. */
 export function rateAll(gpu: SimulatedGpu, truth: GpuTruth): void {
   const computing = gpu.runs.filter(({ startLeftMs }) => startLeftMs <= 0);
   const clients = computing.map(({ job, share }) => ({ workload: job.workload, share }));

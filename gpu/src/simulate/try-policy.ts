@@ -53,7 +53,7 @@ export const trialModule = new URL(import.meta.url);
 export function tryPolicies(trial: PolicyTrial): TrialResult[] {
   const { policies, admission, places, warmMs } = trial;
   const predictorOf = predictorsOf(trial.models);
-  const measured = trial.tasks.filter(({ gpus, soloMs }) => gpus === 1 && soloMs !== undefined);
+  const measured = trial.tasks.filter(isMeasured);
   // From 0: beside an epoch time, a double does not hold the fractions of a ms that the replay adds.
   const firstAt = measured.reduce((least, { arrivedAt }) => Math.min(least, arrivedAt), Infinity);
   const tasks = measured.map((task) => ({ ...task, arrivedAt: task.arrivedAt - firstAt }));
@@ -61,7 +61,7 @@ export function tryPolicies(trial: PolicyTrial): TrialResult[] {
   const jobs = tasks.map((task) => ({
     task,
     workload: task.id,
-    soloMs: task.soloMs!,
+    soloMs: task.soloMs,
     startMs: task.startMs ?? 0,
   }));
   return policies.map((choice) => {
@@ -75,6 +75,10 @@ export function tryPolicies(trial: PolicyTrial): TrialResult[] {
   });
 }
 
+function isMeasured(task: Task): task is Task & { soloMs: number } {
+  return task.gpus === 1 && task.soloMs !== undefined;
+}
+
 /** A function that was never profiled uses a whole GPU. */
 const unprofiled: WorkloadFeatures = { smUtil: 1, dramUtil: 0.5, l2Util: 0.5 };
 
@@ -83,7 +87,10 @@ function learnedTruth(tasks: readonly Task[], predictorOf: (gpu: GpuKind) => Slo
   return {
     noise: 0,
     slowdowns(clients, gpu) {
-      const located = clients.map(({ workload, share }) => ({ features: featuresOf.get(workload)!, share }));
+      const located = clients.map(({ workload, share }) => ({
+        features: featuresOf.get(workload) ?? unprofiled,
+        share,
+      }));
       const predictor = gpu === undefined ? capacityModel : predictorOf(gpu);
       const others = (at: number): typeof located => located.filter((_, other) => other !== at);
       return Float64Array.from(located, (one, at) => Math.max(1, predictor.slowdown(one, others(at))));
@@ -91,7 +98,10 @@ function learnedTruth(tasks: readonly Task[], predictorOf: (gpu: GpuKind) => Slo
     used: (clients) =>
       Math.min(
         1,
-        clients.reduce((sum, { workload, share }) => sum + Math.min(share, featuresOf.get(workload)!.smUtil), 0),
+        clients.reduce((sum, { workload, share }) => {
+          const { smUtil } = featuresOf.get(workload) ?? unprofiled;
+          return sum + Math.min(share, smUtil);
+        }, 0),
       ),
   };
 }

@@ -1,3 +1,5 @@
+// The last launches and launch cycles of each client of kernel tokens.
+
 /** Cycles of one batch size that the shortest is taken of. */
 export const rememberedCycles = 64;
 /** Batch sizes that are told apart at a time. */

@@ -136,7 +136,7 @@ export class TokenMachine {
     const share = Math.min(this.shareOf(place), limit[place]!);
     this.last[place] = share;
     const isAlone = this.countOthers(gpu[place]!, place) === 0;
-    // Its whole rate holds nobody back: a peak above the 99th percentile is no reason to wait.
+    // Its whole rate is no bound: a peak above the 99th percentile is no reason to wait.
     const unbounded = soloRate[place] === 0 || (isAlone && limit[place]! >= 1);
     budget[place] = unbounded ? Infinity : Math.max(1, soloRate[place]! * share);
   }

@@ -1,3 +1,4 @@
+// Indexes of the accounts that the ledger keeps up to date: sums by column, places by function, places by fullness.
 import type { PlaceAccount } from './account.js';
 
 /** Sums of all places by their `order`, as arrays of numbers: a scan of them reads no object. */

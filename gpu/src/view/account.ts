@@ -1,3 +1,4 @@
+// The account of a place and the request of a function: what placement compares.
 import type { DeviceHealth, DeviceMode, GpuIsolation, Placement, Rejection, Share } from '@gpuwhisk/common/gpu';
 import type { Occupant } from './occupancy.js';
 import { placeId } from './places.js';
@@ -52,7 +53,10 @@ export interface PlaceAccount extends Account {
   classSum: number;
 }
 
-/** The account of a place with nothing on it. Spelled out: engines keep the fields of a literal in one block, and those of a spread apart. */
+/**
+ * The account of an empty place. Its fields are spelled out, since JavaScript engines keep the fields of a literal in one
+ * block, and those of a spread apart.
+ */
 export function emptyAccount(place: Place): PlaceAccount {
   return {
     id: placeId(place),
@@ -81,7 +85,7 @@ export interface Work {
   /** `/namespace/action` of its code, and the namespace that it runs for. */
   action: string;
   namespace: string;
-  /** Absent: it may be beside everybody who allows it. */
+  /** Absent: it may share a place with every instance that allows it. */
   isolation?: GpuIsolation;
   /** Devices that it needs, of one node and alike. */
   gpus: number;
@@ -116,4 +120,14 @@ export interface PlacementChoice {
   reuses?: string;
   /** The best alternatives, at most `mostRejections`. */
   rejected: Rejection[];
+}
+
+/** A choice of a place. */
+export interface PlacedChoice extends PlacementChoice {
+  placement: Placement;
+}
+
+/** Whether a place was found. */
+export function isPlaced(choice: PlacementChoice): choice is PlacedChoice {
+  return choice.placement !== undefined;
 }

@@ -1,3 +1,4 @@
+// The result of a pass: starts, refusals and actions; and the measured runs that policies learn from.
 import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { PlacementChoice } from './account.js';
 import type { GpuState, Task, View } from './view.js';

@@ -1,3 +1,4 @@
+// The last request of each function, and its arrivals by second and by minute.
 import { functionKey } from './occupancy.js';
 
 /** Functions that are known, at most; then the one goes whose last request is the oldest. */

@@ -57,7 +57,7 @@ const loadBuckets = 20;
 
 const noPlaces: ReadonlySet<PlaceAccount> = new Set();
 
-/** How often it is looked for runs whose end nobody told, ms. */
+/** Period of the search for runs whose end was not reported, ms. */
 const sweepMs = 1000;
 
 /**
@@ -375,7 +375,7 @@ export class Ledger {
     return isChanged;
   }
 
-  /** Ends what should have ended long ago, of all nodes, and gives those whose end nobody has told. */
+  /** Ends the runs of all nodes that should have ended long ago. Gives those whose end was not reported. */
   private sweep(nowMs: number): string[] {
     if (nowMs - this.sweptMs < sweepMs) return [];
     this.sweptMs = nowMs;

@@ -57,7 +57,7 @@ export function functionKey({ action, namespace }: { action: string; namespace: 
   return last.key;
 }
 
-/** Someone on a place, and what its agent told of them; `users` is counted anew with every change. */
+/** An occupant of a place, as its agent reports it; `users` is counted again with every change. */
 export interface ShownOccupant {
   occupant: Occupant;
   activations: readonly string[];

@@ -1,3 +1,4 @@
+// Views as JSON, for files and for decisions that are made again.
 import type { NodeStatus } from '@gpuwhisk/common/gpu';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';

@@ -36,7 +36,7 @@ export interface Task {
   share?: number;
   /** The largest share that it may have, and only where it is held to it; absent: 1. */
   maxShare?: number;
-  /** Who may share an MPS server with it; absent: everybody who allows it. */
+  /** Who may share an MPS server with it; absent: all that allow it. */
   isolation?: GpuIsolation;
   /** GPUs that it may be put on, by id, as failed attempts leave them; absent: all. */
   allowed?: ReadonlySet<string>;
