@@ -93,6 +93,7 @@ const seam = (what) => `Use ${what} (common/src/system), which is passed in, so 
 /** Files that are themselves an edge to the operating system: implementations behind an SPI, entry points, tests. */
 const edges = [
   'common/src/system/**',
+  'common/src/testing/until.ts',
   'common/src/config.ts',
   'common/src/store/lmdb-store.ts',
   'invoker/src/containers/docker/**',

@@ -172,7 +172,7 @@ export const gpuDeciderKey = 'epoch';
 /** The ClusterState table of NodeStatus rows. */
 export const gpuTable = 'gpus';
 
-/** The ClusterState table of what operators want of devices: GpuWish rows by UUID. */
+/** The ClusterState table of what operators want of devices: CordonRequest rows by UUID. */
 export const cordonTable = 'gpuWishes';
 
 /** What an operator wants of a device: no new work, nothing on it once what runs has ended, or work again. */

@@ -18,7 +18,7 @@ interface HeldNameOptions {
   /** For a name that only one process at a time can have: a restarted process takes it over at once. */
   holder: string;
   /** Told each time that the name is confirmed to be this process's. */
-  fence?: LifeFence;
+  fence?: LivenessFence;
   /** Whether this process was retired: asked where the cluster had lost the name. */
   isRetired: () => Promise<boolean>;
   /** Another process has the name now. */
@@ -112,7 +112,7 @@ export async function holdName(options: HeldNameOptions): Promise<HeldName> {
  * Keeps a process that its cluster may have retired from beginning anything. A process that hears neither Redis nor Kafka may
  * be taken for dead; it begins nothing until its name is confirmed. While it hears one of them, it is alive to the others.
  */
-export class LifeFence {
+export class LivenessFence {
   private heardMs: number;
   private heardAtMs: number;
   private isBroken = false;

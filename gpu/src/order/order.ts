@@ -9,7 +9,7 @@ interface Turn {
   isOverdue: boolean;
 }
 
-/** The stage that says who goes first. */
+/** The stage that gives the queue order. */
 export type Order = (tasks: readonly Task[], at: number) => Turn[];
 
 /** Orders by a comparison (below 0: `one` goes first), then by arrival. No task is ever overdue. */

@@ -52,7 +52,7 @@ export class Alternative implements Ranked {
   }
 }
 
-/** What explains the alternatives of a choice. */
+/** Gives the reasons why alternatives were not chosen. */
 export type Explain = (alternatives: readonly Alternative[]) => Rejection[];
 
 /** A choice that makes the reasons of its alternatives when they are first read, as of the time of the decision. */
@@ -106,9 +106,9 @@ function isAmong(chosen: readonly Candidate[] | undefined, account: PlaceAccount
   return false;
 }
 
-/** How a policy explains places that it did not choose. */
+/** A policy's reasons for places that it did not choose. */
 export interface Explanation {
-  /** What decided against a place that would have done. */
+  /** The reason against a place that would have done. */
   why: (candidate: Candidate<Alternative>) => Refusal;
   /** Why a place that facts allow would not have done; absent: it would have. */
   refuses?: (alternative: Alternative) => Refusal | undefined;

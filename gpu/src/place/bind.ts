@@ -25,7 +25,7 @@ export function joinBatches({ at, waiting, ledger: open }: View): Start[] {
   });
 }
 
-/** What the ledger holds for a task that was placed. */
+/** The reservation in the ledger of a task that was placed. */
 export function reservationOf(
   task: string,
   { action, namespace, subject, isolation }: PlacementRequest,

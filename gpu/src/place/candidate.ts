@@ -10,7 +10,7 @@ import type { Start } from '../view/decision.js';
 import { classAtOrAbove } from '../view/shares.js';
 import type { Task } from '../view/view.js';
 
-/** What limits where one activation may go, besides facts of the places. */
+/** Limits on the places of one activation, besides facts of the places. */
 export interface PlacementLimits {
   /** Places, by id, that are kept for one that waits for longer. */
   kept: ReadonlySet<string>;
@@ -20,19 +20,19 @@ export interface PlacementLimits {
   isOpen(invoker: string): boolean;
   /** `first`: the first place found among those that are loaded least, to within a twentieth; absent: the best one. */
   fit?: 'best' | 'first';
-  /** It gets an instance of its own, whatever idles there. */
+  /** It gets an instance of its own, even if one idles. */
   isNew?: boolean;
 }
 
-/** What a placement is stamped with. */
+/** Time and lease of a decision, which its placements carry. */
 export interface PlacementStamp {
-  /** Of the decider's lease. */
+  /** Epoch of the deciding controller's lease. */
   epoch: number;
   /** Epoch ms. */
   at: number;
 }
 
-/** What candidates are ranked by. */
+/** The sums that candidates are ranked by. */
 export type Ranked = Account & Pick<PlaceAccount, 'id' | 'order' | 'occupants' | 'load' | 'freeMiB'>;
 
 /** A place that would do. */

@@ -106,7 +106,7 @@ const memory: FactFilter = {
 
 /** Whether both may be on one device (or slice) of this mode at once: as their isolations allow, and the mode. */
 export function mayShare(mode: DeviceMode, one: Tenant, other: Tenant): boolean {
-  // One process is a client of one MPS server: that of several devices has them for itself.
+  // A process is a client of one MPS server; the server of several devices has them for itself.
   if (mode === 'mps' && (one.gpus > 1 || other.gpus > 1)) return false;
   if (one.action !== undefined && one.action === other.action && one.namespace === other.namespace) return true;
   if (mode === 'exclusive' || one.isolation === 'exclusive' || other.isolation === 'exclusive') return false;
@@ -116,7 +116,7 @@ export function mayShare(mode: DeviceMode, one: Tenant, other: Tenant): boolean 
   return one.namespace === other.namespace || (one.isolation === 'shared' && other.isolation === 'shared');
 }
 
-/** All of them, in the order in which they are asked; the first that refuses is named. */
+/** All fact filters, in the order in which they are asked; the first that refuses is named. */
 const factFilters: readonly FactFilter[] = [
   healthy,
   heldToShares,

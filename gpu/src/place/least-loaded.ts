@@ -191,7 +191,7 @@ function idleGang(candidates: readonly Candidate[], gpus: number): Candidate[] |
   return undefined;
 }
 
-/** What decided against a place that would do; `last`: the one chosen last, if any was. */
+/** The reason against a place that would do; `last`: the place that was chosen last, if any. */
 function whyNot(
   one: Candidate<Alternative>,
   last: Candidate<Alternative> | undefined,

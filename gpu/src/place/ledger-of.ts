@@ -97,7 +97,7 @@ function onPlace({ id, mode }: GpuState): Pick<Resident, 'device' | 'slice'> {
   return mode === 'mig' ? { device: `device of ${id}`, slice: id } : { device: id };
 }
 
-/** What a task asks of a device. */
+/** The request of a task to a device. */
 export function requestOfTask(task: Task): PlacementRequest {
   const { request, namespace, memoryMiB, gpus, isolation = 'shared', maxShare = 1, share = maxShare } = task;
   if (request !== undefined) return request;
@@ -108,7 +108,7 @@ export function requestOfTask(task: Task): PlacementRequest {
     memoryMiB,
     gpus,
     isolation,
-    // It is a whole batch.
+    // A task is a whole batch already.
     isBounded: maxShare < 1,
     batch: 1,
   };

@@ -14,7 +14,7 @@ export interface Room extends Account {
 
 const works = new WeakMap<Task, Work>();
 
-/** What fact filters look at of a task; the same object each time. */
+/** The properties of a task that fact filters read; the same object each time. */
 export function workOf(task: Task): Work {
   let work = works.get(task);
   if (work === undefined) {
@@ -25,7 +25,7 @@ export function workOf(task: Task): Work {
   return work;
 }
 
-/** What a task takes of a GPU's memory, MiB: all of it where its need is not known. */
+/** Memory that a task takes of a GPU, MiB; all of it if its need is not known. */
 export function needMiB(task: Task, { memoryMiB }: GpuState): number {
   return neededMiB(task, { capacityMiB: memoryMiB });
 }
@@ -54,7 +54,7 @@ export function roomsOf({ gpus }: Pick<View, 'gpus'>): Room[] {
   return gpus.map((gpu) => {
     const room = emptyRoomOf(gpu);
     for (const { task, share } of gpu.running) occupy(room, task, share);
-    // What stays is known better where it was counted.
+    // Counted facts are more precise than sums of the running tasks.
     return gpu.facts === undefined ? room : { ...room, ...gpu.facts };
   });
 }
@@ -84,7 +84,7 @@ export function vacate(room: Room, task: Task, share: number): void {
   room.staying = room.staying.filter((one) => one !== work);
 }
 
-/** What the GPUs of a task that needs several have in common. */
+/** The key that all GPUs of a task which needs several share. */
 function gangOf({ gpu }: Room): string {
   return `${gpu.node} ${gpu.type} ${gpu.mode}`;
 }

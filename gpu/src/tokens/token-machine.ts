@@ -12,9 +12,6 @@ export const leastShare = 0.05;
 export const emergencyPeriods = 400;
 const regainedPerPeriod = 1 / 5;
 
-/** Part by which launch cycles may grow (Dilu's η_violation), for most functions and for language models. */
-const violations = { usual: 0.2, languageModel: 0.3 } as const;
-
 /** Of a GPU, as Dilu's algorithm 2 names them. */
 type TokenState = 'NONE' | 'EMERGENCY' | 'RECOVERY' | 'CONTENTION';
 

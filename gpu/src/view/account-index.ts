@@ -78,7 +78,7 @@ export function usedMiB({ capacityMiB, freeMiB }: Pick<PlaceAccount, 'capacityMi
  */
 export class FullestFirst {
   private readonly groups = new Map<number, Group>();
-  /** What each place is ranked by, by its `order`. */
+  /** The rank key of each place, by its `order`. */
   private readonly keys: Float64Array;
 
   /** `accounts` by their `order`. Their capacities must stay as they are. */
@@ -117,8 +117,8 @@ export class FullestFirst {
   }
 
   /**
-   * Of each capacity the fullest place that `accepts`, of those filled by no more than `most` gives for that capacity; none
-   * where none does.
+   * The fullest place of each capacity that `accepts` takes, among places filled by no more than `most` gives for that
+   * capacity. A capacity without such a place is left out.
    */
   find(most: (capacityMiB: number) => Fill, accepts: (account: PlaceAccount) => boolean): PlaceAccount[] {
     const found: PlaceAccount[] = [];

@@ -4,11 +4,11 @@ import type { Occupant } from './occupancy.js';
 import { placeId } from './places.js';
 import type { Place } from './places.js';
 
-/** Whose process is on a device, or is to be. */
+/** The function of a process that is on a device, or will be. */
 export interface Tenant {
   /** `/namespace/action` of its code; absent, as the next two, for a pre-warmer that has no action yet. */
   action?: string;
-  /** That it runs for. */
+  /** The namespace that it runs for. */
   namespace?: string;
   isolation?: GpuIsolation;
   /** Devices that it uses together. */
@@ -26,11 +26,11 @@ export interface Account {
   availableMiB: number;
   /** Processes of the platform, idle ones included. */
   clients: number;
-  /** Those of them that run something, or that something is on its way to. */
+  /** Clients with a running activation, or with one on its way. */
   busy: number;
   /** Processes that are not the platform's. */
   workloads: number;
-  /** Whose processes cannot be removed: they run, or their agent has not named them yet. */
+  /** Owners of processes that cannot be removed: running ones, and those that the agent has not named yet. */
   staying: readonly Tenant[];
 }
 
@@ -80,7 +80,7 @@ export function emptyAccount(place: Place): PlaceAccount {
   };
 }
 
-/** What fact filters look at of work. */
+/** The properties of a request that fact filters read. */
 export interface Work {
   /** `/namespace/action` of its code, and the namespace that it runs for. */
   action: string;
@@ -91,11 +91,11 @@ export interface Work {
   gpus: number;
   /** Device memory on each of them, MiB; 0 or NaN: not known, so that it takes all that a place has. */
   memoryMiB: number;
-  /** It may have no more than a share, so that it runs only where it is held to that. */
+  /** Its share is bounded, so that it runs only where processes are held to their shares. */
   isBounded: boolean;
 }
 
-/** What work takes of a place's memory, MiB: all of it where that is not known. */
+/** Memory that work takes of a place, MiB; the whole capacity if its need is not known. */
 export function neededMiB(
   { memoryMiB }: Pick<Work, 'memoryMiB'>,
   { capacityMiB }: Pick<Account, 'capacityMiB'>,
@@ -103,17 +103,17 @@ export function neededMiB(
   return memoryMiB > 0 ? memoryMiB : capacityMiB;
 }
 
-/** What a function asks of a device. */
+/** The request of a function to a device. */
 export interface PlacementRequest extends Work {
   isolation: GpuIsolation;
-  /** Where requests run as one: whose it is. An instance serves one subject then; absent: all of the namespace. */
+  /** The subject, where an instance serves the requests of one subject only; absent: it serves the namespace. */
   subject?: string;
   share: Share;
   /** Activations that one instance runs together, at most. */
   batch: number;
 }
 
-/** Where to, or why not. */
+/** A place for a request, or the reasons why there is none. */
 export interface PlacementChoice {
   placement?: Placement;
   /** The occupant whose instance it will run in. */

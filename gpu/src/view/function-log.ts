@@ -1,7 +1,7 @@
 // The last request of each function, and its arrivals by second and by minute.
 import { functionKey } from './occupancy.js';
 
-/** Functions that are known, at most; then the one goes whose last request is the oldest. */
+/** Functions that are kept at most; beyond that the one with the oldest last request is removed. */
 const mostFunctions = 1000;
 
 /** Weight of the newest run in the mean time. */
@@ -38,12 +38,12 @@ export class FunctionLog<Request> {
     if (known !== undefined) known.runMs = known.runMs === undefined ? ms : known.runMs + newest * (ms - known.runMs);
   }
 
-  /** That of a function; undefined if it is not known. */
+  /** The entry of a function, or undefined if it is not known. */
   of(work: { action: string; namespace: string }): LoggedFunction<Request> | undefined {
     return this.functions.get(functionKey(work));
   }
 
-  /** All that are known, those with the oldest last request first. */
+  /** All entries, the one with the oldest last request first. */
   all(): Iterable<LoggedFunction<Request>> {
     return this.functions.values();
   }
@@ -67,12 +67,12 @@ export class ArrivalCounts {
     this.minutes.add(at);
   }
 
-  /** Of the last 60 seconds, the one of `at` (ms) last. */
+  /** Arrivals in each of the last 60 seconds, the second of `at` (ms) last. */
   bySecond(at: number): Uint32Array {
     return this.seconds.until(at);
   }
 
-  /** Of the last 1,440 minutes, the one of `at` (ms) last. */
+  /** Arrivals in each of the last 1,440 minutes, the minute of `at` (ms) last. */
   byMinute(at: number): Uint32Array {
     return this.minutes.until(at);
   }

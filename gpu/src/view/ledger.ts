@@ -61,8 +61,8 @@ const noPlaces: ReadonlySet<PlaceAccount> = new Set();
 const sweepMs = 1000;
 
 /**
- * What is on every place of the cluster: what the agents tell, and what was given out that they do not show yet. It is
- * kept up to date by place, so that no change costs work proportional to the cluster.
+ * The accounts of all places of the cluster: the instances that agents report, and the placements that were given out and
+ * are not reported yet. Changes update single places, so that no change costs work proportional to the cluster.
  */
 export class Ledger {
   private readonly nodes = new Map<string, Node>();
@@ -165,8 +165,8 @@ export class Ledger {
   }
 
   /**
-   * A node's row has come (`nowMs`: monotonic). Gives the activations that should have ended by now and have not: what was
-   * given out to them counts no more.
+   * Takes a node's row (`nowMs`: monotonic). Gives the activations that should have ended by now and have not; their
+   * placements are released.
    */
   heard(row: NodeStatus, nowMs: number): string[] {
     this.refuseInPass('takes no rows');
@@ -187,7 +187,7 @@ export class Ledger {
     return this.sweep(nowMs);
   }
 
-  /** A node is gone, or is not heard of any more; what was given out there stays given out. */
+  /** Forgets a node that is gone or silent; placements that were given out there stay. */
   silent(invoker: string): void {
     this.refuseInPass('forgets no nodes');
     if (!this.nodes.has(invoker)) return;
@@ -197,7 +197,7 @@ export class Ledger {
   }
 
   /**
-   * A placement is given out; `lostMs`: when its run will have ended at the latest, monotonic ms. One that is held already
+   * Holds a placement; `lostMs`: when its run will have ended at the latest, monotonic ms. A placement that is held already
    * is held until then.
    */
   hold(reservation: Reservation, lostMs: number): void {
@@ -219,7 +219,7 @@ export class Ledger {
     }
   }
 
-  /** The run of an activation is over. */
+  /** Marks the run of an activation as ended. */
   end(activationId: string): void {
     this.refuseInPass('ends no runs');
     const reservation = this.held.get(activationId)?.reservation;
@@ -231,7 +231,7 @@ export class Ledger {
     }
   }
 
-  /** It never came to run, or counts no more. */
+  /** Releases a placement whose run never began, or does not count any more. */
   release(activationId: string): void {
     this.count();
     this.checkChange(activationId);
@@ -258,13 +258,13 @@ export class Ledger {
     return reservation?.ended === false ? reservation.placement : undefined;
   }
 
-  /** What was given out to activations that have not ended, the oldest first. */
+  /** Reservations of activations that have not ended, the oldest first. */
   unended(): Reservation[] {
     this.count();
     return Array.from(this.held.values(), ({ reservation }) => reservation).filter(({ ended }) => !ended);
   }
 
-  /** All that was given out and is not settled, the oldest first; runs that have ended are among them. */
+  /** All reservations that are not settled, the oldest first; some of them have ended. */
   reservations(): Reservation[] {
     this.count();
     return Array.from(this.held.values(), ({ reservation }) => reservation);
@@ -275,7 +275,7 @@ export class Ledger {
     return this.byLoad.flatMap((accounts) => Array.from(accounts, ({ id }) => id));
   }
 
-  /** What was given out on a place. */
+  /** The reservations on a place. */
   heldOn(id: string): Iterable<Reservation> {
     this.count();
     return this.entries.get(id)?.here.map(({ reservation }) => reservation) ?? [];
@@ -330,7 +330,7 @@ export class Ledger {
     const { account } = entry;
     const { status, slice, capacityMiB } = place;
     const others = othersMiB(place);
-    // What is in use is told of whole devices only.
+    // Agents report memory in use for whole devices only.
     const usedMiB = slice === undefined ? (status?.usedMemoryMiB ?? 0) : 0;
     const isNews = !isShownAs(entry.shown, residents);
     const isSameMemory = entry.othersMiB === others && entry.usedMiB === usedMiB && account.capacityMiB === capacityMiB;
@@ -339,7 +339,7 @@ export class Ledger {
     account.health = status?.health;
     account.workloads = 0;
     for (const { container } of status?.processes ?? []) if (container === undefined) account.workloads += 1;
-    // It ranks places of one capacity by themselves.
+    // The index ranks places of one capacity by themselves.
     if (account.capacityMiB !== capacityMiB) this.fullest = undefined;
     account.capacityMiB = capacityMiB;
     entry.othersMiB = others;

@@ -7,7 +7,7 @@ import { LogRing, createLogger } from '@gpuwhisk/common/logging';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { countsAtHand } from '@gpuwhisk/common/state/counts-at-hand';
-import { holdName, LifeFence } from '@gpuwhisk/common/state/held-name';
+import { holdName, LivenessFence } from '@gpuwhisk/common/state/held-name';
 import { assignInstanceId, keepInstanceId } from '@gpuwhisk/common/state/instance-ids';
 import type { InstanceIdRequest } from '@gpuwhisk/common/state/instance-ids';
 import { ProcessRegistry } from '@gpuwhisk/common/state/process-registry';
@@ -67,7 +67,7 @@ export async function openCluster(
   const registry = new ProcessRegistry(store, `${role}s`);
   const holder = await ownHolder(config);
   const number = { state, clock, registry, name: config.name, holder };
-  const fence = new LifeFence(clock, fenceMs);
+  const fence = new LivenessFence(clock, fenceMs);
   const held = await holdName({
     ...{ state, clock, logger, sort: registry.sort, name: config.name, holder, fence },
     isRetired: async () =>
