@@ -3,7 +3,7 @@ import type { Task } from '../view/view.js';
 import type { Refusal } from '../place/fact-filters.js';
 import { add, copyOf, memberOf, membersOf, outlookOf, hasRoom, remove } from './sub-queue.js';
 import type { Member, Outlook, SubQueue } from './sub-queue.js';
-import { needMiB } from '../place/room.js';
+import { needMiB } from '../place/gpu-account.js';
 
 /** What a task has before it if it does not join others. Times on the snapshot's clock, ms. */
 export interface Prospect {

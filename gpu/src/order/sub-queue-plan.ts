@@ -21,7 +21,7 @@ import type { Quotas } from '../share/quotas.js';
 import type { ObservedRun, Start } from '../view/decision.js';
 import type { Task } from '../view/view.js';
 import type { Pass, Planned, Planner } from './plan.js';
-import { roomsOf } from '../place/room.js';
+import { gpuAccountsOf } from '../place/gpu-account.js';
 
 /** Runs whose end may be awaited, to correct what they were charged. */
 const maxCharged = 10_000;
@@ -77,7 +77,9 @@ export function subQueuePlan(
 
   function plan({ view, tasks, event }: Pass): Planned {
     const { at } = view;
-    const first = roomsOf(view).map((room) => firstQueueOn(room, predictions.of(room.gpu), at, progress));
+    const first = gpuAccountsOf(view).map((account) =>
+      firstQueueOn(account, predictions.of(account.gpu), at, progress),
+    );
     arrivals.see(tasks);
     const load = arrivals.part(at, first.length);
     const horizon = horizonAt(first, tasks, at, load);

@@ -1,8 +1,8 @@
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import { deadlineAt } from '../view/view.js';
 import type { GpuState, RunningTask, Task } from '../view/view.js';
-import { emptyRoomOf, obstacle, occupy, vacate } from '../place/room.js';
-import type { Room } from '../place/room.js';
+import { emptyGpuAccountOf, obstacle, occupy, vacate } from '../place/gpu-account.js';
+import type { GpuAccount } from '../place/gpu-account.js';
 import type { SetPredictions } from './set-predictions.js';
 
 /** Time that a task is taken to need that has never been measured, ms. */
@@ -23,7 +23,7 @@ export interface Member {
 }
 
 /** Tasks that are to run on one GPU together (FaaShare, section VI). */
-export interface SubQueue extends Room {
+export interface SubQueue extends GpuAccount {
   predictions: SetPredictions;
   /** When its GPU will be free for it, ms; now for the first one on a GPU. */
   startsAt: number;
@@ -52,31 +52,36 @@ export interface Outlook {
 }
 
 /** The sub-queue that may start now on a GPU, with nothing in it but what runs there. */
-export function firstQueueOn(room: Room, predictions: SetPredictions, at: number, progress?: Progress): SubQueue {
-  const queue = queueIn(room, predictions, at, room.gpu.running, undefined);
+export function firstQueueOn(
+  account: GpuAccount,
+  predictions: SetPredictions,
+  at: number,
+  progress?: Progress,
+): SubQueue {
+  const queue = queueIn(account, predictions, at, account.gpu.running, undefined);
   queue.progress = progress;
   return queue;
 }
 
 /** Spelled out: copying the fields of one object into another takes ten times as long, and every decision makes dozens. */
 function queueIn(
-  room: Room,
+  account: GpuAccount,
   predictions: SetPredictions,
   startsAt: number,
   running: readonly RunningTask[],
   residents: Member[] | undefined,
 ): SubQueue {
   return {
-    gpu: room.gpu,
-    load: room.load,
-    mode: room.mode,
-    health: room.health,
-    capacityMiB: room.capacityMiB,
-    availableMiB: room.availableMiB,
-    clients: room.clients,
-    busy: room.busy,
-    workloads: room.workloads,
-    staying: room.staying,
+    gpu: account.gpu,
+    load: account.load,
+    mode: account.mode,
+    health: account.health,
+    capacityMiB: account.capacityMiB,
+    availableMiB: account.availableMiB,
+    clients: account.clients,
+    busy: account.busy,
+    workloads: account.workloads,
+    staying: account.staying,
     predictions,
     startsAt,
     running,
@@ -110,7 +115,7 @@ export function residentsOf(queue: SubQueue): Member[] {
 
 /** A sub-queue that has a GPU to itself from `startsAt` on. */
 export function laterQueueOn({ gpu, predictions }: SubQueue, startsAt: number): SubQueue {
-  return queueIn(emptyRoomOf(gpu), predictions, startsAt, [], []);
+  return queueIn(emptyGpuAccountOf(gpu), predictions, startsAt, [], []);
 }
 
 /** A copy that can be filled without the original's changing. */

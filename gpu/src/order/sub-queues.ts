@@ -2,7 +2,7 @@ import type { Task } from '../view/view.js';
 import { keptForAnother, mostRejections } from '../view/decision.js';
 import type { TaskRejection } from '../view/decision.js';
 import type { Refusal } from '../place/fact-filters.js';
-import { gangFor, obstacle, roomsToKeep } from '../place/room.js';
+import { gangFor, obstacle, gpusToKeep } from '../place/gpu-account.js';
 import type { Holdings } from './namespace-fairness.js';
 import { joinIfBetter } from './sub-queue-moves.js';
 import type { Prospect } from './sub-queue-moves.js';
@@ -79,12 +79,12 @@ export class FirstQueues {
    * it needs, so that it starts once what runs on them has ended; for others while half of the GPUs suffice.
    */
   keepFor(task: Task): void {
-    const rooms = roomsToKeep(
+    const gpus = gpusToKeep(
       this.queues.filter((queue) => !this.kept.has(queue)),
       task,
     );
-    if (this.kept.size > 0 && this.kept.size + rooms.length > this.maxKept) return;
-    for (const room of rooms) this.kept.add(room);
+    if (this.kept.size > 0 && this.kept.size + gpus.length > this.maxKept) return;
+    for (const gpu of gpus) this.kept.add(gpu);
   }
 
   /** Keeps the GPU that is predicted to be free first for a task that all others would wait for in the end. */
@@ -92,7 +92,7 @@ export class FirstQueues {
     if (this.kept.size >= this.maxKept) return;
     let soonest: SubQueue | undefined;
     for (const queue of this.queues) {
-      if (this.kept.has(queue) || roomsToKeep([queue], task).length === 0) continue;
+      if (this.kept.has(queue) || gpusToKeep([queue], task).length === 0) continue;
       if (soonest === undefined || outlookOf(queue).lastAt < outlookOf(soonest).lastAt) soonest = queue;
     }
     if (soonest !== undefined) this.kept.add(soonest);

@@ -3,7 +3,7 @@ import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import type { Device, DeviceStatus, NodeStatus, Resident, Share } from '@gpuwhisk/common/gpu';
 import { Ledger } from '../view/ledger.js';
 import type { GpuState, OpenLedger, RunningTask, Task } from '../view/view.js';
-import { needMiB } from './room.js';
+import { needMiB } from './gpu-account.js';
 import { classAtOrAbove } from '../view/shares.js';
 import type { PlacementRequest } from '../view/account.js';
 

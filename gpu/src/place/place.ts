@@ -1,9 +1,9 @@
 // The stage `place`: its interface, and the scores that are one expression.
 import type { Task } from '../view/view.js';
-import type { Room } from './room.js';
+import type { GpuAccount } from './gpu-account.js';
 
 /** A GPU with the tasks that run there or were placed there in this decision. */
-export interface Seat extends Room {
+export interface CandidateGpu extends GpuAccount {
   residents: { task: Task; share: number }[];
 }
 
@@ -16,13 +16,13 @@ export interface Grant {
 }
 
 /** The stage that scores a GPU which has memory and a share for a task: the lowest score wins. */
-export type Place = (task: Task, seat: Seat, grant: Grant) => number;
+export type Place = (task: Task, candidate: CandidateGpu, grant: Grant) => number;
 
 /** Shares are sums of tenths, which floating point does not hold exactly. */
 const rounding = 1e-9;
 
 /** Whether a GPU has `share` of its SMs to give away. */
-export function hasShare({ load }: Room, share: number): boolean {
+export function hasShare({ load }: GpuAccount, share: number): boolean {
   return load + share <= 1 + rounding;
 }
 

@@ -9,7 +9,7 @@ import type { View } from '../view/view.js';
 import { pick, randomTask, unreliable, walk } from '../testing/random-world.js';
 import { makePolicy } from './make-policy.js';
 import { policies } from './registry.js';
-import { needMiB } from '../place/room.js';
+import { needMiB } from '../place/gpu-account.js';
 import { dividedSms, gpuOf, plainDecision, taskOf } from '../testing/fixtures.js';
 
 /** Constraints that go by no number. */

@@ -1,13 +1,13 @@
 // The stage `share`: its interface, and the shares that need no prediction.
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { Refusal } from '../place/fact-filters.js';
-import type { Grant, Seat } from '../place/place.js';
+import type { Grant, CandidateGpu } from '../place/place.js';
 import type { Task } from '../view/view.js';
 import { hasShare } from '../place/place.js';
 import { classAtOrAbove } from '../view/shares.js';
 
 /** The stage that gives a task a part of a GPU which has memory for it, or refuses it one. */
-export type ShareOut = (task: Task, seat: Seat, at: number) => Grant | Refusal;
+export type ShareOut = (task: Task, candidate: CandidateGpu, at: number) => Grant | Refusal;
 
 /** A share that is all that the task should have. */
 export function granted(share: number): Grant {
@@ -42,9 +42,11 @@ export function fillingShare({ features }: Task): number {
 }
 
 /** What the task fills, where as much is left. */
-export const filling: ShareOut = (task, seat) => {
+export const filling: ShareOut = (task, candidate) => {
   const share = task.share ?? fillingShare(task);
-  return hasShare(seat, share) ? granted(share) : refused('too little of its SMs is left', { load: seat.load, share });
+  return hasShare(candidate, share)
+    ? granted(share)
+    : refused('too little of its SMs is left', { load: candidate.load, share });
 };
 
 /**
@@ -53,21 +55,21 @@ export const filling: ShareOut = (task, seat) => {
  * class that the other's use of the SMs leaves free. The share cannot be raised when the production job ends, as TGS would,
  * so that a task is refused a GPU that leaves less than half of its use.
  */
-export const leftOver: ShareOut = (task, seat) => {
-  const [first, second] = seat.residents;
-  if (second) return refused('it has a production job and an opportunistic one', { running: seat.busy });
+export const leftOver: ShareOut = (task, candidate) => {
+  const [first, second] = candidate.residents;
+  if (second) return refused('it has a production job and an opportunistic one', { running: candidate.busy });
   if (!first) return granted(1);
   if (task.sloMs !== undefined) {
     const isTaken = first.task.sloMs !== undefined;
-    return isTaken ? refused('it has a production job', { running: seat.busy }) : granted(1);
+    return isTaken ? refused('it has a production job', { running: candidate.busy }) : granted(1);
   }
-  const share = leftBy(seat);
+  const share = leftBy(candidate);
   const least = fillingShare(task) / 2;
   return share < least ? refused('the job there leaves too little', { share, least }) : granted(share);
 };
 
 /** The greatest class that the residents leave free; 0 if there is none. */
-function leftBy({ residents }: Seat): number {
+function leftBy({ residents }: CandidateGpu): number {
   const used = residents.reduce((sum, { task, share }) => sum + Math.min(share, task.features?.smUtil ?? 1), 0);
   return classFractions.findLast((fraction) => used + fraction <= 1) ?? 0;
 }

@@ -1,7 +1,7 @@
 // Implementations of the stage `share` that go by a task's SLO and its predicted times at each share.
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { hasShare } from '../place/place.js';
-import type { Seat } from '../place/place.js';
+import type { CandidateGpu } from '../place/place.js';
 import type { Task } from '../view/view.js';
 import { classFractions, fillingShare, granted, refused } from './share.js';
 import type { ShareOut } from './share.js';
@@ -16,18 +16,20 @@ const tolerance = 0.15;
  */
 export function mostEfficient(predictorOf: Parameters<typeof soloTimes>[0]): ShareOut {
   const soloMsAt = soloTimes(predictorOf);
-  const efficient = (task: Task, seat: Seat, at: number): number => {
+  const efficient = (task: Task, candidate: CandidateGpu, at: number): number => {
     const budget = budgetMs(task, at);
     const rated = classFractions
-      .map((share) => ({ share, ms: soloMsAt(task, share, seat.gpu) }))
+      .map((share) => ({ share, ms: soloMsAt(task, share, candidate.gpu) }))
       .filter(({ ms }) => ms <= budget && Number.isFinite(ms))
       .map(({ share, ms }) => ({ share, efficacy: 1 / (ms * share) }));
     const best = Math.max(...rated.map(({ efficacy }) => efficacy));
     return rated.findLast(({ efficacy }) => efficacy >= best * (1 - tolerance))?.share ?? fillingShare(task);
   };
-  return (task, seat, at) => {
-    const share = task.share ?? efficient(task, seat, at);
-    return hasShare(seat, share) ? granted(share) : refused('no rectangle is left', { load: seat.load, share });
+  return (task, candidate, at) => {
+    const share = task.share ?? efficient(task, candidate, at);
+    return hasShare(candidate, share)
+      ? granted(share)
+      : refused('no rectangle is left', { load: candidate.load, share });
   };
 }
 
@@ -43,25 +45,25 @@ const slices = [1 / 7, 2 / 7, 3 / 7, 4 / 7, 1];
  */
 export function migSizes(predictorOf: Parameters<typeof soloTimes>[0]): ShareOut {
   const soloMsAt = soloTimes(predictorOf);
-  const meets = (task: Task, share: number, seat: Seat, at: number): boolean =>
-    soloMsAt(task, share, seat.gpu) <= budgetMs(task, at);
-  const wanted = (task: Task, seat: Seat, at: number): number => {
+  const meets = (task: Task, share: number, candidate: CandidateGpu, at: number): boolean =>
+    soloMsAt(task, share, candidate.gpu) <= budgetMs(task, at);
+  const wanted = (task: Task, candidate: CandidateGpu, at: number): number => {
     const isEnough =
       task.sloMs === undefined
         ? (share: number): boolean => share >= fillingShare(task)
-        : (share: number): boolean => meets(task, share, seat, at);
+        : (share: number): boolean => meets(task, share, candidate, at);
     return slices.find(isEnough) ?? 1;
   };
-  return (task, seat, at) => {
-    const best = task.share ?? wanted(task, seat, at);
-    if (hasShare(seat, best)) return granted(best);
-    const fragment = slices.findLast((slice) => hasShare(seat, slice));
+  return (task, candidate, at) => {
+    const best = task.share ?? wanted(task, candidate, at);
+    if (hasShare(candidate, best)) return granted(best);
+    const fragment = slices.findLast((slice) => hasShare(candidate, slice));
     if (fragment === undefined || task.share !== undefined) {
-      return refused('no slice is left', { load: seat.load, share: best });
+      return refused('no slice is left', { load: candidate.load, share: best });
     }
-    const isEnough = task.sloMs === undefined ? fragment >= best / 2 : meets(task, fragment, seat, at);
+    const isEnough = task.sloMs === undefined ? fragment >= best / 2 : meets(task, fragment, candidate, at);
     if (isEnough) return { share: fragment, lacks: best - fragment };
-    return refused('the fragments are too small', { load: seat.load, fragment, share: best });
+    return refused('the fragments are too small', { load: candidate.load, fragment, share: best });
   };
 }
 

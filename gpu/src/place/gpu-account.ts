@@ -5,8 +5,8 @@ import { neededMiB } from '../view/account.js';
 import type { Account, Work } from '../view/account.js';
 import { refusalOf } from './fact-filters.js';
 
-/** The account of a GPU of a snapshot, which a policy fills: what is there and what it has put there so far. */
-export interface Room extends Account {
+/** The account of a GPU of a view, to which a policy adds the tasks that it places. */
+export interface GpuAccount extends Account {
   gpu: GpuState;
   /** Shares given away. */
   load: number;
@@ -33,7 +33,7 @@ export function needMiB(task: Task, { memoryMiB }: GpuState): number {
 const healthy = { state: 'healthy', reasons: [] } as const satisfies { state: string; reasons: readonly string[] };
 
 /** The account of an empty GPU. */
-export function emptyRoomOf(gpu: GpuState): Room {
+export function emptyGpuAccountOf(gpu: GpuState): GpuAccount {
   const { mode, memoryMiB, facts } = gpu;
   return {
     gpu,
@@ -49,63 +49,63 @@ export function emptyRoomOf(gpu: GpuState): Room {
   };
 }
 
-/** The GPUs of a snapshot, to be filled. */
-export function roomsOf({ gpus }: Pick<View, 'gpus'>): Room[] {
+/** The accounts of the GPUs of a view. */
+export function gpuAccountsOf({ gpus }: Pick<View, 'gpus'>): GpuAccount[] {
   return gpus.map((gpu) => {
-    const room = emptyRoomOf(gpu);
-    for (const { task, share } of gpu.running) occupy(room, task, share);
+    const account = emptyGpuAccountOf(gpu);
+    for (const { task, share } of gpu.running) occupy(account, task, share);
     // Counted facts are more precise than sums of the running tasks.
-    return gpu.facts === undefined ? room : { ...room, ...gpu.facts };
+    return gpu.facts === undefined ? account : { ...account, ...gpu.facts };
   });
 }
 
-/** Why a task cannot be put into a room; undefined if it can. */
-export function obstacle(room: Room, task: Task): Pick<Rejection, 'reason' | 'numbers'> | undefined {
-  if (task.allowed?.has(room.gpu.id) === false) return { reason: 'it may not run there', numbers: {} };
-  return refusalOf(room, workOf(task));
+/** Why a task cannot be placed on a GPU; undefined if it can. */
+export function obstacle(account: GpuAccount, task: Task): Pick<Rejection, 'reason' | 'numbers'> | undefined {
+  if (task.allowed?.has(account.gpu.id) === false) return { reason: 'it may not run there', numbers: {} };
+  return refusalOf(account, workOf(task));
 }
 
-/** Puts a task into a room. */
-export function occupy(room: Room, task: Task, share: number): void {
-  room.availableMiB -= needMiB(task, room.gpu);
-  room.load += share;
-  room.clients += 1;
-  room.busy += 1;
-  room.staying = [...room.staying, workOf(task)];
+/** Adds a task to the account of a GPU. */
+export function occupy(account: GpuAccount, task: Task, share: number): void {
+  account.availableMiB -= needMiB(task, account.gpu);
+  account.load += share;
+  account.clients += 1;
+  account.busy += 1;
+  account.staying = [...account.staying, workOf(task)];
 }
 
-/** Takes out of a room a task that was put there. */
-export function vacate(room: Room, task: Task, share: number): void {
+/** Removes a task from the account of a GPU that it was added to. */
+export function vacate(account: GpuAccount, task: Task, share: number): void {
   const work = workOf(task);
-  room.availableMiB += needMiB(task, room.gpu);
-  room.load -= share;
-  room.clients -= 1;
-  room.busy -= 1;
-  room.staying = room.staying.filter((one) => one !== work);
+  account.availableMiB += needMiB(task, account.gpu);
+  account.load -= share;
+  account.clients -= 1;
+  account.busy -= 1;
+  account.staying = account.staying.filter((one) => one !== work);
 }
 
 /** The key that all GPUs of a task which needs several share. */
-function gangOf({ gpu }: Room): string {
+function gangOf({ gpu }: GpuAccount): string {
   return `${gpu.node} ${gpu.type} ${gpu.mode}`;
 }
 
-/** The first rooms that are alike and on one node, as many as the task needs; undefined if there are not as many. */
-export function gangFor<One extends Room>(rooms: readonly One[], { gpus }: Task): One[] | undefined {
-  if (gpus === 1) return rooms[0] === undefined ? undefined : [rooms[0]];
-  for (const room of rooms) {
-    const alike = rooms.filter((other) => gangOf(other) === gangOf(room));
+/** The first GPUs that are alike and on one node, as many as the task needs; undefined if there are not as many. */
+export function gangFor<One extends GpuAccount>(accounts: readonly One[], { gpus }: Task): One[] | undefined {
+  if (gpus === 1) return accounts[0] === undefined ? undefined : [accounts[0]];
+  for (const account of accounts) {
+    const alike = accounts.filter((other) => gangOf(other) === gangOf(account));
     if (alike.length >= gpus) return alike.slice(0, gpus);
   }
   return undefined;
 }
 
 /**
- * The rooms to keep for a task that has waited for too long: those that will have most memory for it, also where it may not
+ * The GPUs to keep for an overdue task: those that will have most memory for it, also where it may not
  * be put now: isolation closes a GPU for as long as others run there, and a failed attempt until its node is heard of.
  */
-export function roomsToKeep<One extends Room>(rooms: readonly One[], task: Task): One[] {
-  const mayNow = ({ gpu }: Room): number => Number(task.allowed?.has(gpu.id) !== false);
-  const could = rooms
+export function gpusToKeep<One extends GpuAccount>(accounts: readonly One[], task: Task): One[] {
+  const mayNow = ({ gpu }: GpuAccount): number => Number(task.allowed?.has(gpu.id) !== false);
+  const could = accounts
     .filter(
       ({ gpu }) =>
         (!workOf(task).isBounded || holdsToShares(gpu.mode)) &&
