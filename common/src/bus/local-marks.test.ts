@@ -21,7 +21,7 @@ describe('start marks of messages that are kept elsewhere', () => {
 
   afterEach(() => rm(folder, { recursive: true, force: true }));
 
-  test('are known to the next life until they are forgotten', async () => {
+  test('are known to the next process until they are forgotten', async () => {
     let marks = await open();
     await marks.mark('a')();
     await marks.mark('b')();

@@ -125,7 +125,7 @@ describe('the progress of a group', () => {
     expect(got).toEqual([0, 1, 2, 3, 4]);
   });
 
-  test('a log that is shorter than it was begins anew, and what was in hand ends nothing', async () => {
+  test('a log that is shorter than it was is read from its beginning, and what was in hand ends nothing', async () => {
     const { progress } = start();
     progress.take(messages(0, 1, 2), 3);
     const before = await consume(progress);

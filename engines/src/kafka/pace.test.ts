@@ -20,7 +20,7 @@ function standingClock(): { clock: Clock; waits: number[]; pass(ms: number): voi
   return { clock, waits, pass: (ms) => (nowMs += ms) };
 }
 
-test('whoever sends one message after the other waits for nothing', async () => {
+test('a sender of one message after the other waits for nothing', async () => {
   const { clock, waits, pass } = standingClock();
   const pace = new Pace(clock);
   for (let request = 0; request < 20; request++) {

@@ -3,22 +3,22 @@ import { gpuOf, runningTask, taskOf } from '../testing/fixtures.js';
 import { obstacle, occupy, gpuAccountsOf, vacate } from './gpu-account.js';
 
 const guests = taskOf('guests', { namespace: 'guest', isolation: 'namespace' });
-const strangers = taskOf('strangers', { namespace: 'stranger', isolation: 'namespace' });
+const others = taskOf('others', { namespace: 'c', isolation: 'namespace' });
 
 test('isolation closes a GPU to other namespaces, also for a task put there in the same decision', () => {
   const [used, free] = gpuAccountsOf({ gpus: [gpuOf('G0', { running: [runningTask(guests, 0.5)] }), gpuOf('G1')] });
-  expect(obstacle(used!, strangers)).toEqual({
+  expect(obstacle(used!, others)).toEqual({
     ...{ reason: 'isolation: it is shared with others', numbers: { others: 1 } },
   });
   expect(obstacle(used!, { ...guests, id: 'another' })).toBeUndefined();
   expect(obstacle(free!, guests)).toBeUndefined();
-  occupy(free!, strangers, 0.5);
+  occupy(free!, others, 0.5);
   expect(obstacle(free!, guests)?.reason).toMatch(/^isolation/);
-  vacate(free!, strangers, 0.5);
+  vacate(free!, others, 0.5);
   expect(obstacle(free!, guests)).toBeUndefined();
 });
 
-test('a task of several devices under MPS is beside nobody', () => {
+test('a task of several devices under MPS is beside no other', () => {
   const [used] = gpuAccountsOf({ gpus: [gpuOf('G0', { running: [runningTask(guests, 0.5)] })] });
   expect(obstacle(used!, { ...guests, id: 'pair', gpus: 2 })?.reason).toMatch(/^isolation/);
 });

@@ -137,7 +137,7 @@ describe('the least loaded place', () => {
     expect(placeLeastLoaded(given, request({ share: shareOf(20, 18_001) })).placement).toBeUndefined();
   });
 
-  test('counts processes of others, and memory that nobody accounts for', () => {
+  test('counts processes of others, and memory that no process accounts for', () => {
     const training = { pid: 1, memoryMiB: 30_000 };
     const ours = { pid: 2, memoryMiB: 900, container: 'c' };
     const busy = node([device('G0')], [], { status: [status('G0', { processes: [training, ours] })] });

@@ -43,7 +43,7 @@ test('one on several GPUs is beside those of each', () => {
   expect(beside('a1', 10)).toEqual([['b1', 1]]);
 });
 
-test('one that never came to run is beside nobody', () => {
+test('one that never came to run is no neighbour', () => {
   began('a1', 0);
   began('b1', 0);
   log.dropped('b1');
@@ -69,7 +69,7 @@ test('a long run knows its company, however many ran beside it', () => {
   expect(steadyNeighbours(log.end('a1', 5000)!)?.map((one) => one.task.function)).toEqual(['/guest/b']);
 });
 
-test('one beside which too many different ones ran has strangers', () => {
+test('one beside which too many different ones ran has unknown neighbours', () => {
   began('a1', 0);
   for (let at = 0; at < 300; at += 1) {
     log.began(`b${at}`, {
@@ -81,7 +81,7 @@ test('one beside which too many different ones ran has strangers', () => {
   expect(log.end('a1', 300)).toMatchObject({ hasUnknownNeighbours: true });
 });
 
-test('one that was lost makes strangers of itself, and is beside nobody from then on', () => {
+test('one that was lost counts as an unknown neighbour, and is no neighbour from then on', () => {
   for (const id of ['a1', 'b1']) began(id, 0);
   began('c1', 0, 'GPU-1');
   log.lost('b1');

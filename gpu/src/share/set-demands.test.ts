@@ -24,7 +24,7 @@ test('sets are counted in whatever order they are named, by kind of GPU; the one
   expect(demands.list().map(({ asked }) => asked)).toEqual([1, 0]);
 });
 
-test('what the next life is to remember is told: sets formed twice, their counts, and what was searched for', () => {
+test('tells what is to be stored: sets formed twice, their counts, and what was searched for', () => {
   const told = new Map<string, string>();
   const tell = (key: string, wanted: WantedSet | undefined): void => {
     if (wanted === undefined) told.delete(key);
