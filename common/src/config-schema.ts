@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { shareClasses } from './gpu.js';
 import { keyBytesOf } from './entities/parameter-encryption.js';
 import type { ParameterCipher } from './entities/parameter-encryption.js';
-import { hasPublishedSecret } from './entities/well-known-accounts.js';
+import { hasPublishedSecret } from './entities/identity.js';
 import { tokenIssuerSchema } from './token-issuer.js';
 
 const MiB = 1024 * 1024;
@@ -103,7 +103,7 @@ export const configSchema = z.strictObject({
     .optional(),
   /** The name of this process among those of its sort in the cluster, whose number it keeps; absent: the host's. */
   name: z.string().min(1).optional(),
-  /** `user:password` of who may have an invoker take no more activations (POST /disable, /enable); absent: nobody. */
+  /** `user:password` of the caller that may disable an invoker (POST /disable, /enable); absent: no caller may. */
   invokerAuth: z
     .string()
     .regex(/^[^:]+:.+$/)
@@ -119,7 +119,7 @@ export const configSchema = z.strictObject({
   allowWeakIsolation: z.boolean().optional(),
   /**
    * How containers that are made ahead start functions: by injection into warm processes (mscontainer), or as those that
-   * are made when somebody waits (process). Or containers are those of a Docker engine on this host (docker).
+   * are made when an activation waits (process). Or containers are those of a Docker engine on this host (docker).
    */
   containers: z.enum(['mscontainer', 'process', 'docker']).default('mscontainer'),
   /** With `containers: docker`. */
@@ -295,7 +295,7 @@ export const configSchema = z.strictObject({
         .strictObject({
           /** From a change until it is in the store, ms: what changes in between is written once. */
           saveMs: count.default(2000),
-          /** Predictors are learned anew, in threads of their own, once enough was measured. */
+          /** Predictors are trained again, in threads of their own, once enough was measured. */
           retrain: z.boolean().default(true),
         })
         .prefault({}),
@@ -303,7 +303,7 @@ export const configSchema = z.strictObject({
       search: z
         .strictObject({
           enabled: z.boolean().default(true),
-          /** How long nothing has run on a GPU, and nobody has waited, before it is used for that, ms. */
+          /** How long nothing has run on a GPU, and no activation has waited, before it is used for that, ms. */
           idleMs: count.default(10_000),
           /** How often a set must have been formed. */
           minAsked: count.default(3),

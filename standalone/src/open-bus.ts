@@ -1,7 +1,6 @@
 import { join } from 'node:path';
-import { busMetrics } from '@gpuwhisk/common/bus/bus-metrics';
-import { openDurable } from '@gpuwhisk/common/bus/durable';
-import { LocalMarks } from '@gpuwhisk/common/bus/local-marks';
+import { busMetrics } from '@gpuwhisk/common/metrics';
+import { openDurable, LocalStartJournal } from '@gpuwhisk/common/bus/durable';
 import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { KafkaBus } from '@gpuwhisk/engines/kafka/kafka-bus';
 import type { Engines } from './engines.js';
@@ -46,7 +45,7 @@ async function openKafka(
 ): Promise<OpenedBus> {
   const connection = await kafkaConnection(settings);
   const { client, topicPrefix, replicationFactor, flush } = settings;
-  const marks = await LocalMarks.open({
+  const marks = await LocalStartJournal.open({
     disk: systemDisk,
     folder: join(config.dataDir, 'marks'),
     clock,

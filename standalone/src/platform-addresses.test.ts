@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { systemClock } from '@gpuwhisk/common/system/clock';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 import { PlatformAddresses, engineHosts } from './platform-addresses.js';
 
 const logger = createLogger({ level: 'silent' });

@@ -10,7 +10,7 @@ import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 import { openBullJobs } from '@gpuwhisk/engines/bull/bull-jobs';
 import { testJobs } from './jobs.js';
 import { hasRedis, startRedis } from './redis-server.js';
