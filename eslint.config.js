@@ -42,6 +42,7 @@ const gpuFolders = [
   'geometry',
   'policies',
   'simulate',
+  'testing',
 ];
 
 function gpuBoundary(folder, at) {
@@ -58,11 +59,12 @@ function gpuBoundary(folder, at) {
   };
 }
 
-function boundary(name, allowed) {
+/** What a package may import; `forTests`: its tests and the helpers in its folder `testing`, which only tests may import. */
+function boundary(name, allowed, forTests = false) {
   const forbidden = packages.filter((other) => other !== name && !allowed.includes(other));
   const typesOnly = name === 'cli' || name === 'console';
   return {
-    files: [`${name}/src/**/*.ts`],
+    files: forTests ? [`${name}/src/**/*.test.ts`, `${name}/src/testing/**`] : [`${name}/src/**/*.ts`],
     rules: {
       '@typescript-eslint/no-restricted-imports': [
         'error',
@@ -77,6 +79,7 @@ function boundary(name, allowed) {
             ...(typesOnly
               ? [{ group: ['@gpuwhisk/common/*'], allowTypeImports: true, message: `${name} imports types only.` }]
               : []),
+            ...(forTests ? [] : [{ group: ['**/testing/*'], message: 'Only tests may import test helpers.' }]),
             { group: ['../../*/src/*', '../../../*/src/*', '**/dist/**'], message: 'Import a package by its name.' },
           ],
         },
@@ -90,6 +93,7 @@ const seam = (what) => `Use ${what} (common/src/system), which is passed in, so 
 /** Files that are themselves an edge to the operating system: implementations behind an SPI, entry points, tests. */
 const edges = [
   'common/src/system/**',
+  'common/src/testing/until.ts',
   'common/src/config.ts',
   'common/src/store/lmdb-store.ts',
   'invoker/src/containers/docker/**',
@@ -144,6 +148,7 @@ export default tseslint.config(
   },
   ...Object.entries(mayImport).map(([name, allowed]) => boundary(name, allowed)),
   ...gpuFolders.map(gpuBoundary),
+  ...Object.entries(mayImport).map(([name, allowed]) => boundary(name, allowed, true)),
   {
     files: ['{common,gpu,controller,invoker}/src/**/*.ts'],
     ignores: edges,

@@ -4,7 +4,7 @@ import { systemClock } from './system/clock.js';
 import type { Clock } from './system/clock.js';
 
 /** The action that an activation ran, as far as metrics name it. */
-export interface MeasuredAction {
+interface MeasuredAction {
   /** `ns` or `ns/pkg`. */
   namespace: string;
   name: string;
@@ -13,7 +13,7 @@ export interface MeasuredAction {
 }
 
 /** When an activation ran; epoch ms and ms. `initMs` is set exactly when code was loaded in this run. */
-export interface MeasuredTimes {
+interface MeasuredTimes {
   startMs: number;
   endMs: number;
   waitMs: number;
@@ -21,7 +21,7 @@ export interface MeasuredTimes {
 }
 
 /** How a run found its container: made for it, ready (`injected`: for one action after the other), or loaded already. */
-export type StartKind = 'cold' | 'prewarmed' | 'injected' | 'warm';
+type StartKind = 'cold' | 'prewarmed' | 'injected' | 'warm';
 
 /** The platform's metrics, under OpenWhisk's names so that its dashboards work unchanged. */
 export interface Metrics {
@@ -102,5 +102,65 @@ export function createMetrics(clock: Pick<Clock, 'monotonicMs' | 'defer'> = syst
       measures.coldStarts++;
       measures.initTime.observe(times.initMs / 1000);
     },
+  };
+}
+
+/** Namespaces whose refusals are counted apart; those of further ones count as `other`. */
+const maxNamespaces = 1000;
+
+/** Counts refusals, under the names that OpenWhisk's user-events service gives them. */
+export interface ThrottleMetrics {
+  /** Refused for its rate of invocations or fires. */
+  timed(namespace: string): void;
+  /** Refused for its invocations in flight. */
+  concurrent(namespace: string): void;
+  /** A completion did not come in time. */
+  forcedCompletion(): void;
+}
+
+function once(registry: Registry, name: string, help: string, labelNames: string[]): Counter {
+  const known = registry.getSingleMetric(name);
+  if (known !== undefined) return known as Counter;
+  return new Counter({ name, help, labelNames, registers: [registry] });
+}
+
+/** The metrics of throttles in `registry`; those of a registry are the same however often they are asked for. */
+export function throttleMetrics(registry: Registry): ThrottleMetrics {
+  const help = 'Requests that a namespace was refused for its';
+  const timed = once(registry, 'openwhisk_action_limit_timed_total', `${help} limit a minute`, ['namespace']);
+  const concurrent = once(registry, 'openwhisk_action_limit_concurrent_total', `${help} limit in flight`, [
+    'namespace',
+  ]);
+  const forced = once(registry, 'gpuwhisk_forced_completions_total', 'Activations whose completion was lost', []);
+  const namespaces = new Set<string>();
+  const label = (namespace: string): { namespace: string } => {
+    if (namespaces.size < maxNamespaces) namespaces.add(namespace);
+    return { namespace: namespaces.has(namespace) ? namespace : 'other' };
+  };
+  return {
+    timed: (namespace) => timed.inc(label(namespace)),
+    concurrent: (namespace) => concurrent.inc(label(namespace)),
+    forcedCompletion: () => forced.inc(),
+  };
+}
+
+/** Counts what was skipped of what came on a bus. */
+export interface BusMetrics {
+  /** A message is no JSON object, or not what its topic is for. */
+  malformed(topic: string): void;
+  /** Messages were gone before they were consumed. */
+  lost(topic: string, count: number): void;
+}
+
+/** The metrics of a bus in `registry`; those of a registry are the same however often they are asked for. */
+export function busMetrics(registry: Registry): BusMetrics {
+  const counter = (name: string, help: string): Counter =>
+    (registry.getSingleMetric(name) as Counter | undefined) ??
+    new Counter({ name, help, labelNames: ['topic'], registers: [registry] });
+  const malformed = counter('gpuwhisk_bus_malformed_messages_total', 'Messages that could not be read');
+  const lost = counter('gpuwhisk_bus_lost_messages_total', 'Messages that brokers deleted before they were consumed');
+  return {
+    malformed: (topic) => malformed.inc({ topic }),
+    lost: (topic, count) => lost.inc({ topic }, count),
   };
 }

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Config } from '@gpuwhisk/common/config';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
-import { hasPublishedSecret } from '@gpuwhisk/common/entities/well-known-accounts';
+import { hasPublishedSecret } from '@gpuwhisk/common/entities/identity';
 import { notOfNamespace, operatorsOnly } from '@gpuwhisk/common/errors';
 import { transactionLogger } from '@gpuwhisk/common/logging';
 import type { Logger } from '@gpuwhisk/common/logging';

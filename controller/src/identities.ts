@@ -1,6 +1,6 @@
 import { credentialsInvalid, credentialsMissing, noSuchEntity } from '@gpuwhisk/common/errors';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
-import { readUserLimits } from '@gpuwhisk/common/entities/identity-codec';
+import { readUserLimits } from '@gpuwhisk/common/entities/identity';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';

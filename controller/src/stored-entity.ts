@@ -5,7 +5,7 @@ import {
   noSuchEntity,
   otherCollection,
 } from '@gpuwhisk/common/errors';
-import { EntityTypeError } from '@gpuwhisk/common/entities/action-codec';
+import { EntityTypeError } from '@gpuwhisk/common/entities/names';
 import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';

@@ -1,10 +1,9 @@
 import { ActivationFeed } from '@gpuwhisk/common/activations/activation-feed';
-import { isRecorded } from '@gpuwhisk/common/activations/is-recorded';
+import { isRecorded } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
-import { showRecords } from '@gpuwhisk/common/activations/record-metrics';
-import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
+import { showRecords, RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { RecordWriterOptions } from '@gpuwhisk/common/activations/record-writer';
-import { busMetrics } from '@gpuwhisk/common/bus/bus-metrics';
+import { busMetrics } from '@gpuwhisk/common/metrics';
 import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';

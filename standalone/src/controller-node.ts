@@ -1,8 +1,7 @@
 import type { TopicOptions } from '@gpuwhisk/common/bus/message-bus';
 import type { Config } from '@gpuwhisk/common/config';
 import { RecordExpiry } from '@gpuwhisk/common/activations/record-expiry';
-import { showExpiry, showRecords } from '@gpuwhisk/common/activations/record-metrics';
-import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
+import { showExpiry, showRecords, RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { completedTopic, completedTopicOptions, unplacedTopic } from '@gpuwhisk/common/messages';
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';

@@ -1,9 +1,8 @@
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
-import type { StartMarks } from '@gpuwhisk/common/bus/start-marks';
+import type { StartJournal } from '@gpuwhisk/common/bus/durable';
 import type { Config } from '@gpuwhisk/common/config';
 import type { Jobs } from '@gpuwhisk/common/jobs/jobs';
-import type { LogRing } from '@gpuwhisk/common/log-ring';
-import type { Logger } from '@gpuwhisk/common/logging';
+import type { LogRing, Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
@@ -24,7 +23,7 @@ export interface Engines {
   /** A controller's; absent: no work is done in the background. */
   jobs?: Jobs;
   /** On this machine's disk. */
-  marks: Pick<StartMarks, 'mark' | 'startedBefore'>;
+  marks: Pick<StartJournal, 'mark' | 'startedBefore'>;
 }
 
 /** What may wait in a topic that an invoker or a controller works off. */

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { ConfigError, withoutSecrets } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
-import { guest } from '@gpuwhisk/common/entities/well-known-accounts';
+import { guest } from '@gpuwhisk/common/entities/identity';
 import { KafkaUnavailableError } from '@gpuwhisk/engines/kafka/kafka-errors';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { IsolationError } from '@gpuwhisk/invoker/containers/container-factory';
@@ -9,7 +9,7 @@ import { EngineError } from '@gpuwhisk/invoker/containers/docker/engine-client';
 import { DataFolderError } from './data-lock.js';
 import { parseCommand, usage } from './flags.js';
 import type { AccountLimits } from './standalone-identities.js';
-import { StoreOpenError } from '@gpuwhisk/common/store/store-error';
+import { StoreOpenError } from '@gpuwhisk/common/store/artifact-store';
 import { startPlatform } from './platform.js';
 import type { Platform } from './platform.js';
 import { goFirst } from './processor-priority.js';

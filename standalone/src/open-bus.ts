@@ -1,7 +1,6 @@
 import { join } from 'node:path';
-import { busMetrics } from '@gpuwhisk/common/bus/bus-metrics';
-import { openDurable } from '@gpuwhisk/common/bus/durable';
-import { LocalMarks } from '@gpuwhisk/common/bus/local-marks';
+import { busMetrics } from '@gpuwhisk/common/metrics';
+import { openDurable, LocalStartJournal } from '@gpuwhisk/common/bus/durable';
 import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { KafkaBus } from '@gpuwhisk/engines/kafka/kafka-bus';
 import type { Engines } from './engines.js';
@@ -45,8 +44,8 @@ async function openKafka(
   settings: NonNullable<BusParts['config']['kafka']>,
 ): Promise<OpenedBus> {
   const connection = await kafkaConnection(settings);
-  const { topicPrefix, replicationFactor, flush } = settings;
-  const marks = await LocalMarks.open({
+  const { client, topicPrefix, replicationFactor, flush } = settings;
+  const marks = await LocalStartJournal.open({
     disk: systemDisk,
     folder: join(config.dataDir, 'marks'),
     clock,
@@ -57,7 +56,7 @@ async function openKafka(
   const counts = busMetrics(metrics.registry);
   const loggedMs = new Map<string, number>();
   const bus = new KafkaBus({
-    ...{ connection, clock, random, topicPrefix, replicationFactor, flush },
+    ...{ connection, client, clock, random, topicPrefix, replicationFactor, flush },
     ...(onAnswer && { onAnswer }),
     onCommitted: (activationId) => marks.forget(activationId),
     onMalformed: (topic, offset, reason) => {

@@ -1,6 +1,6 @@
 import type { Config } from '@gpuwhisk/common/config';
 import type { Logger } from '@gpuwhisk/common/logging';
-import { guest } from '@gpuwhisk/common/entities/well-known-accounts';
+import { guest } from '@gpuwhisk/common/entities/identity';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { openLmdbStore } from '@gpuwhisk/common/store/lmdb-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';

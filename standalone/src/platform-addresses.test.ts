@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { systemClock } from '@gpuwhisk/common/system/clock';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 import { PlatformAddresses, engineHosts } from './platform-addresses.js';
 
 const logger = createLogger({ level: 'silent' });
@@ -9,8 +9,14 @@ const logger = createLogger({ level: 'silent' });
 test('engines are those that the configuration names', () => {
   const engines = {
     couchdb: { url: 'http://user:p%40ss@db.example:5984', prefix: 'whisk_', timeoutMs: 1 },
-    kafka: { brokers: 'k1.example:9092,192.0.2.7:9093', topicPrefix: '', replicationFactor: 1, flush: false },
-    redis: { url: 'redis://[fd00::5]:6379/0', prefix: '', timeoutMs: 1 },
+    kafka: {
+      brokers: 'k1.example:9092,192.0.2.7:9093',
+      client: 'platformatic' as const,
+      topicPrefix: '',
+      replicationFactor: 1,
+      flush: false,
+    },
+    redis: { url: 'redis://[fd00::5]:6379/0', prefix: '', timeoutMs: 1, jobs: 'bullmq' as const },
   };
   expect(engineHosts(engines)).toEqual(['db.example', 'fd00::5', 'k1.example', '192.0.2.7']);
   expect(engineHosts({ couchdb: undefined, kafka: undefined, redis: undefined })).toEqual([]);

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import type { Config } from '@gpuwhisk/common/config';
 import { openEmbeddedJobs } from '@gpuwhisk/common/jobs/embedded-jobs';
-import { LogRing } from '@gpuwhisk/common/log-ring';
-import { createLogger } from '@gpuwhisk/common/logging';
+import { LogRing, createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';

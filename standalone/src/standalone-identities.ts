@@ -1,4 +1,4 @@
-import { guest, whiskSystem } from '@gpuwhisk/common/entities/well-known-accounts';
+import { guest, whiskSystem } from '@gpuwhisk/common/entities/identity';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import { putIdentity } from '@gpuwhisk/controller/identities';

@@ -4,7 +4,7 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { conservative, placeTightest } from '@gpuwhisk/gpu/place/tightest-fit';
 import { Ledger } from '@gpuwhisk/gpu/view/ledger';
-import type { PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
+import type { PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
 import { medianOf } from '../bench.js';
 import type { Measurement } from '../bench.js';

@@ -4,7 +4,7 @@ import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { placeLeastLoaded } from '@gpuwhisk/gpu/place/least-loaded';
 import type { PlacementLimits } from '@gpuwhisk/gpu/place/least-loaded';
-import type { PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
+import type { PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import { Ledger } from '@gpuwhisk/gpu/view/ledger';
 import { medianOf } from '../bench.js';
 import type { Bench, BenchContext, Measurement } from '../bench.js';

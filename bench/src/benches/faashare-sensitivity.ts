@@ -1,6 +1,5 @@
-import { defaultExploration, type Exploration } from '@gpuwhisk/gpu/share/expected-improvement';
-import { runAll, type Figures } from '../replay/experiments/compare.js';
-import { gainOver, maxOf } from '../replay/experiments/compare.js';
+import { defaultExploration, type Exploration } from '@gpuwhisk/gpu/share/gaussian-process';
+import { runAll, type Figures, gainOver, maxOf } from '../replay/experiments/compare.js';
 import { explorations, extremes, outcomeText, searchAll } from '../replay/experiments/exploration.js';
 import { allPolicies, oursName } from '../replay/experiments/policies.js';
 import { figure, type Findings } from '../replay/experiments/report.js';

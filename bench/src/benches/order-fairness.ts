@@ -2,7 +2,7 @@ import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { GpuState, RunningTask, SchedulingEvent, Task } from '@gpuwhisk/gpu/view/view';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import { dividedSms, gpuOf, profiledTask } from '@gpuwhisk/gpu/policies/testing';
+import { dividedSms, gpuOf, profiledTask } from '@gpuwhisk/gpu/testing/fixtures';
 import type { BenchContext, Measurement } from '../bench.js';
 import { percentile } from '../statistics.js';
 

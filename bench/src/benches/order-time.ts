@@ -3,7 +3,7 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { GpuState, RunningTask, View, Task } from '@gpuwhisk/gpu/view/view';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import { dividedSms, gpuOf, profiledTask } from '@gpuwhisk/gpu/policies/testing';
+import { dividedSms, gpuOf, profiledTask } from '@gpuwhisk/gpu/testing/fixtures';
 import { faashareForest, predictForest, trainForest } from '@gpuwhisk/gpu/predict/forest';
 import { faashareFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { CoLocated, SlowdownPredictor } from '@gpuwhisk/gpu/predict/slowdown-predictor';

@@ -1,11 +1,15 @@
 import type { Random } from '@gpuwhisk/common/system/random';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
-import { allotments } from '@gpuwhisk/gpu/share/candidates';
+import {
+  allotments,
+  defaultHyper,
+  maxEvaluations,
+  quotaSearchBody,
+  quotaSearchJob,
+} from '@gpuwhisk/gpu/share/quota-search';
 import type { Hyperparameters, Prior } from '@gpuwhisk/gpu/share/gaussian-process';
 import { fittedHyper, pooledPrior, vaguePrior } from '@gpuwhisk/gpu/share/priors';
-import { defaultHyper, maxEvaluations } from '@gpuwhisk/gpu/share/quota-search';
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
-import { quotaSearchBody, quotaSearchJob } from '@gpuwhisk/gpu/share/search-job';
 import type { Measurement } from '../bench.js';
 import { percentile } from '../statistics.js';
 import { drawSet, folds, leastSum, slowdownAt, sumAt } from './quota-surfaces.js';

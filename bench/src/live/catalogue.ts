@@ -1,5 +1,5 @@
 import { saturationOf, stretchTable } from '../replay/model/gpu-model.js';
-import type { GpuTruth, TruthClient } from '@gpuwhisk/gpu/simulate/truth';
+import type { GpuTruth, TruthClient } from '@gpuwhisk/gpu/simulate/replay';
 import { invented, type CatalogueEntry } from '../replay/workloads/catalogue.js';
 import { tableOne } from '../replay/workloads/table-one.js';
 import {

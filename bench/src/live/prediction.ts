@@ -2,10 +2,10 @@ import { defaultBestEffortMs } from '@gpuwhisk/gpu/order/earliest-deadline';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { IdleInstance } from '@gpuwhisk/gpu/view/view';
 import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
-import { capacityModel } from '@gpuwhisk/gpu/predict/capacity-model';
+import { capacityModel } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { metricsOf, type ReplayMetrics } from '../replay/metrics.js';
 import { alike, replay, type ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
-import type { GpuTruth } from '@gpuwhisk/gpu/simulate/truth';
+import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 
 /** What a prediction is told of the platform before a trace begins. */
 export interface Beginning {

@@ -6,11 +6,10 @@ import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import { policies } from '@gpuwhisk/gpu/policies/registry';
-import { dividedSms, profiledTask } from '@gpuwhisk/gpu/policies/testing';
+import { dividedSms, profiledTask } from '@gpuwhisk/gpu/testing/fixtures';
 import type { WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { alike, replay } from '@gpuwhisk/gpu/simulate/replay';
-import type { AlikeGpus, ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
-import type { GpuTruth } from '@gpuwhisk/gpu/simulate/truth';
+import type { AlikeGpus, ReplayJob, GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 
 const seeds = Array.from({ length: 30 }, (_, at) => at + 1);
 const jobs = 60;

@@ -1,14 +1,14 @@
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
-import { capacityModel } from '@gpuwhisk/gpu/predict/capacity-model';
+import { capacityModel } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { SlowdownPredictor } from '@gpuwhisk/gpu/predict/slowdown-predictor';
-import type { Exploration } from '@gpuwhisk/gpu/share/expected-improvement';
+import type { Exploration } from '@gpuwhisk/gpu/share/gaussian-process';
 import { predictedPrior } from '@gpuwhisk/gpu/share/priors';
 import { classSpace, defaultHyper, propose, type SearchProblem } from '@gpuwhisk/gpu/share/quota-search';
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
 import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
 import type { MeasuredPoint } from '@gpuwhisk/gpu/share/surrogate';
 import { normal } from '@gpuwhisk/gpu/simulate/replay';
-import type { GpuTruth } from '@gpuwhisk/gpu/simulate/truth';
+import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 import { featuresOf } from './workloads/catalogue.js';
 

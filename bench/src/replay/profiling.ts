@@ -3,7 +3,7 @@ import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
 import { modelPredictor, trainModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { CoLocated, SlowdownPredictor, WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { normal } from '@gpuwhisk/gpu/simulate/replay';
-import type { GpuTruth } from '@gpuwhisk/gpu/simulate/truth';
+import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 import { featuresOf } from './workloads/catalogue.js';
 

@@ -7,7 +7,7 @@ import { metricsOf } from './metrics.js';
 import { own, pairedInterval, ratio, reduction } from './paired.js';
 import { alike, replay, type AlikeGpus, type ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
 import { named } from './setting.js';
-import type { GpuTruth } from '@gpuwhisk/gpu/simulate/truth';
+import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 import { lookupTruth } from './truth.js';
 
 const cluster: AlikeGpus = { gpus: 1, type: 'v100', mode: 'mps', memoryMiB: 1000, perNode: 8 };

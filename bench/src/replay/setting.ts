@@ -2,7 +2,7 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { SlowdownPredictor } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { defaultBestEffortMs } from '@gpuwhisk/gpu/order/earliest-deadline';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import type { Exploration } from '@gpuwhisk/gpu/share/expected-improvement';
+import type { Exploration } from '@gpuwhisk/gpu/share/gaussian-process';
 import type { Quotas } from '@gpuwhisk/gpu/share/quotas';
 import { makePolicy, type PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
 import type { Arrivals } from './arrivals.js';
@@ -12,7 +12,7 @@ import { metricsOf, type ReplayMetrics } from './metrics.js';
 import { profileAlone, profiledPredictor, type Profile, type ProfilingBudget } from './profiling.js';
 import { remembering } from './remembering.js';
 import { alike, replay, type AlikeGpus, type ReplayRun } from '@gpuwhisk/gpu/simulate/replay';
-import type { GpuTruth } from '@gpuwhisk/gpu/simulate/truth';
+import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 
 /** One world to compare policies in. */

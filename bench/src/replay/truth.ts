@@ -1,4 +1,4 @@
-import type { GpuTruth, TruthClient } from '@gpuwhisk/gpu/simulate/truth';
+import type { GpuTruth, TruthClient } from '@gpuwhisk/gpu/simulate/replay';
 import { effectiveShares } from './model/effective-shares.js';
 import { mpsSlowdowns, timesliceSlowdowns } from './model/gpu-model.js';
 import type { ModelParameters, ModelWorkload } from './model/parameters.js';

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { taskOf } from '@gpuwhisk/gpu/policies/testing';
-import type { FinishedJob } from '@gpuwhisk/gpu/simulate/run-totals';
+import { taskOf } from '@gpuwhisk/gpu/testing/fixtures';
+import type { FinishedJob } from '@gpuwhisk/gpu/simulate/replay';
 import { waitsOf } from './waits.js';
 
 const job = (arrivedAt: number, startedAt: number, ranMs: number, sloMs?: number): FinishedJob => ({

@@ -1,4 +1,4 @@
-import type { FinishedJob } from '@gpuwhisk/gpu/simulate/run-totals';
+import type { FinishedJob } from '@gpuwhisk/gpu/simulate/replay';
 
 /** How long jobs waited, and the bound that FaaShare's queue states for it. */
 export interface Waits {

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { crc32, tableCrc32 } from './crc32.js';
+import { crc32, tableCrc32 } from './log-format.js';
 
 test('both ways agree, and with the published check value', () => {
   expect(crc32(Buffer.from('123456789'))).toBe(0xcbf43926);

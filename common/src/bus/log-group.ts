@@ -2,8 +2,8 @@ import { entryHeaderBytes, writeEntry } from './log-format.js';
 
 const chunkBytes = 256 * 1024;
 
-/** A promise with its handles; made only when somebody asks. */
-export interface Outcome {
+/** A promise with its handles; made only when a caller waits. */
+export interface Deferred {
   promise: Promise<void>;
   resolve: () => void;
   reject: (error: Error) => void;
@@ -15,12 +15,12 @@ export interface Group {
   bytes: number;
   firstPosition: number;
   lastPosition: number;
-  /** Settled with the group; undefined if nobody waits. */
-  outcome: Outcome | undefined;
+  /** Settled with the group; undefined if no caller waits. */
+  deferred: Deferred | undefined;
 }
 
 /** A promise that is settled from outside. */
-export function makeOutcome(): Outcome {
+export function newDeferred(): Deferred {
   let resolve!: () => void;
   let reject!: (error: Error) => void;
   const promise = new Promise<void>((onResolve, onReject) => {
@@ -40,7 +40,7 @@ export class GroupBuilder {
   private fullBytes = 0;
   private firstPosition = 0;
   private lastPosition = 0;
-  outcome: Outcome | undefined;
+  deferred: Deferred | undefined;
 
   constructor(private readonly mark: Buffer) {}
 
@@ -57,14 +57,14 @@ export class GroupBuilder {
     this.end = writeEntry(this.chunk, this.end, this.mark, position, stream, streamBytes, payload, payloadBytes);
   }
 
-  /** Hands over what is gathered and starts anew. The group's chunks are not touched until `recycle`. */
+  /** Hands over the gathered entries and starts the next group. The group's chunks are not touched until `recycle`. */
   take(): Group {
     this.closeChunk();
-    const { firstPosition, lastPosition, outcome } = this;
-    const group = { chunks: this.full, bytes: this.fullBytes, firstPosition, lastPosition, outcome };
+    const { firstPosition, lastPosition, deferred } = this;
+    const group = { chunks: this.full, bytes: this.fullBytes, firstPosition, lastPosition, deferred };
     this.full = [];
     this.fullBytes = 0;
-    this.outcome = undefined;
+    this.deferred = undefined;
     return group;
   }
 

@@ -3,19 +3,16 @@ import type { LogDamage } from '../bus/append-log.js';
 import type { Timer } from '../system/clock.js';
 import type { Disk } from '../system/disk.js';
 import type { Random } from '../system/random.js';
-import { journalled } from './embedded-job.js';
-import type { Job } from './embedded-job.js';
 import { JobJournal } from './job-journal.js';
 import type { JournalJob } from './job-journal.js';
-import { attemptsOf, checkPayload, keyOf, maxFailedKept, quietMsOf, reasonOf, verdictOf } from './job-rules.js';
+import { attemptsOf, checkPayload, keyOf, maxFailedKept, quietMsOf, reasonOf, verdictOf, JobRun } from './job-rules.js';
 import type { RetryTimes } from './job-rules.js';
-import { JobRun } from './job-run.js';
 import { JobsClosedError, JobsFullError } from './jobs.js';
 import type { FailedJob, HandlerOptions, JobBody, JobHandler, JobRequest, Jobs, PendingJob } from './jobs.js';
 import { withResource } from './resource-lease.js';
 import type { LeaseOptions } from './resource-lease.js';
 
-export interface EmbeddedJobsOptions extends LeaseOptions, RetryTimes {
+interface EmbeddedJobsOptions extends LeaseOptions, RetryTimes {
   disk: Disk;
   /** Absolute path of a folder of its own. */
   folder: string;
@@ -124,7 +121,9 @@ class EmbeddedJobs implements Jobs {
   pending(): Promise<PendingJob[]> {
     return Promise.resolve(
       Array.from(this.byKey.values(), ({ request: { kind, key }, run, attempts }) => ({
-        ...{ kind, key, attempts },
+        kind,
+        key,
+        attempts,
         state: run === undefined ? 'waiting' : 'running',
       })),
     );
@@ -248,4 +247,17 @@ class EmbeddedJobs implements Jobs {
   private *journalled(): Iterable<JournalJob> {
     for (const job of this.byKey.values()) yield journalled(job);
   }
+}
+
+/** A job of one process. */
+interface Job extends JournalJob {
+  /** Monotonic ms. */
+  readyMs: number;
+  /** Absent: it waits. */
+  run?: JobRun;
+}
+
+/** What of a job its journal keeps. */
+function journalled({ id, request, attempts, interruptions }: Job): JournalJob {
+  return { id, request, attempts, interruptions };
 }

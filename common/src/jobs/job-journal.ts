@@ -24,14 +24,14 @@ export class JobJournal {
   private log: AppendLog | undefined;
   private entries = 0;
 
-  /** Takes an entry of an earlier life. Throws SyntaxError for one that is none. */
+  /** Takes an entry of an earlier process. Throws SyntaxError for one that is none. */
   restore({ payload }: Pick<LogEntry, 'payload'>): void {
     const entry = JSON.parse(Buffer.from(payload).toString('utf8')) as Entry;
     if (entry.op === 'job') this.restored.set(entry.job.id, entry.job);
     else this.restored.delete(entry.id);
   }
 
-  /** Starts the present life; gives the jobs that are left, oldest first. */
+  /** Starts writing to the log; gives the jobs that are left, oldest first. */
   open(log: AppendLog): JournalJob[] {
     this.log = log;
     const left = [...this.restored.values()].sort((one, other) => one.id - other.id);

@@ -1,7 +1,9 @@
-import type { JobRequest } from './jobs.js';
+// Rules that every job engine follows: attempts, delays, and one attempt of a body.
+import type { JobRequest, JobBody } from './jobs.js';
+import type { Clock } from '../system/clock.js';
 
 /** What is counted of a job. */
-export interface JobCounts {
+interface JobCounts {
   /** Begun so far, those cut short by a crash included. */
   attempts: number;
   /** How often it gave up its resource, or was stopped with its process. */
@@ -9,7 +11,7 @@ export interface JobCounts {
 }
 
 /** How an attempt ended. */
-export interface AttemptEnd {
+interface AttemptEnd {
   /** What it was rejected with; undefined: it is done. */
   failure: unknown;
   /** It was aborted for no fault of its own. */
@@ -17,7 +19,7 @@ export interface AttemptEnd {
 }
 
 /** What becomes of a job after an attempt: it is over, or comes again after `laterMs` with these counts. */
-export type Verdict = { type: 'done' } | { type: 'failed' } | ({ type: 'again'; laterMs: number } & JobCounts);
+type Verdict = { type: 'done' } | { type: 'failed' } | ({ type: 'again'; laterMs: number } & JobCounts);
 
 /** Times between attempts, ms. */
 export interface RetryTimes {
@@ -80,4 +82,42 @@ export function verdictOf(
 /** Why a job failed, in words. */
 export function reasonOf(failure: unknown): string {
   return failure instanceof Error ? failure.message : String(failure);
+}
+
+/** A job that runs here. */
+export class JobRun {
+  private readonly controller = new AbortController();
+  private interrupted = false;
+
+  constructor(readonly request: JobRequest) {}
+
+  /** Has it given up, for no fault of its own. */
+  interrupt(why: string): void {
+    this.interrupted = true;
+    this.controller.abort(new Error(why));
+  }
+
+  /** Whether it is being given up. */
+  get isInterrupted(): boolean {
+    return this.interrupted;
+  }
+
+  /** Runs the body for the attempt of this number, for `timeoutMs` at most if the body obeys its signal. */
+  async attempt(body: JobBody, attempt: number, clock: Clock, timeoutMs: number): Promise<AttemptEnd> {
+    const { signal } = this.controller;
+    const timer = clock.setBackgroundTimer(timeoutMs, () =>
+      this.controller.abort(new Error(`it took more than ${timeoutMs} ms`)),
+    );
+    let failure: unknown;
+    try {
+      if (this.interrupted) throw signal.reason;
+      const isLast = attempt >= attemptsOf(this.request);
+      await body(structuredClone(this.request.payload), { attempt, isLast, signal });
+    } catch (error) {
+      failure = error ?? new Error('it failed without saying why');
+    } finally {
+      timer.cancel();
+    }
+    return { failure, wasInterrupted: this.interrupted };
+  }
 }

@@ -1,12 +1,13 @@
+// The name that a process holds in the cluster's state, and the fence that keeps a retired process from beginning
+// anything.
 import type { Logger } from '../logging.js';
 import { sleep } from '../system/clock.js';
 import type { Clock, Timer } from '../system/clock.js';
 import type { ClusterState, Lease } from './cluster-state.js';
 import { InstanceIdError } from './instance-ids.js';
-import type { LifeFence } from './life-fence.js';
 
 /** What a name is held with. */
-export interface HeldNameOptions {
+interface HeldNameOptions {
   state: ClusterState;
   clock: Clock;
   logger: Logger;
@@ -14,10 +15,10 @@ export interface HeldNameOptions {
   sort: string;
   /** Of the process. */
   name: string;
-  /** Of what only one process at a time can be: the next life of a process takes the name over at once. */
+  /** For a name that only one process at a time can have: a restarted process takes it over at once. */
   holder: string;
   /** Told each time that the name is confirmed to be this process's. */
-  fence?: LifeFence;
+  fence?: LivenessFence;
   /** Whether this process was retired: asked where the cluster had lost the name. */
   isRetired: () => Promise<boolean>;
   /** Another process has the name now. */
@@ -31,7 +32,7 @@ export interface HeldName {
 }
 
 /** How long a name is held without a renewal, ms. */
-export const nameLeaseMs = 3000;
+const nameLeaseMs = 3000;
 const renewMs = 1000;
 
 /** The lease of a process's name. */
@@ -105,4 +106,48 @@ export async function holdName(options: HeldNameOptions): Promise<HeldName> {
       }
     },
   };
+}
+
+/**
+ * Keeps a process that its cluster may have retired from beginning anything. A process that hears neither Redis nor Kafka may
+ * be taken for dead; it begins nothing until its name is confirmed. While it hears one of them, it is alive to the others.
+ */
+export class LivenessFence {
+  private heardMs: number;
+  private heardAtMs: number;
+  private isBroken = false;
+
+  constructor(
+    private readonly clock: Clock,
+    /** A silence that is longer breaks the fence, ms. */
+    private readonly silentMs: number,
+  ) {
+    this.heardMs = clock.monotonicMs();
+    this.heardAtMs = clock.now();
+  }
+
+  /** An engine has answered. */
+  heard(): void {
+    this.look();
+    this.heardMs = this.clock.monotonicMs();
+    this.heardAtMs = this.clock.now();
+  }
+
+  /** The name of this process is its own, and it was not retired. */
+  confirmed(): void {
+    this.heard();
+    this.isBroken = false;
+  }
+
+  /** Whether something may begin now. */
+  get isOpen(): boolean {
+    this.look();
+    return !this.isBroken;
+  }
+
+  /** The time of day goes on, too, while a machine is suspended. */
+  private look(): void {
+    const { clock, silentMs } = this;
+    if (clock.monotonicMs() - this.heardMs > silentMs || clock.now() - this.heardAtMs > silentMs) this.isBroken = true;
+  }
 }

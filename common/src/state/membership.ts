@@ -13,7 +13,7 @@ export interface MembershipDependencies {
   state: ClusterState;
   clock: Clock;
   logger: Logger;
-  /** Of whom: those of one sort know each other. */
+  /** Kind of members: those of one kind know each other. */
   table: string;
   name: string;
   /** What the others are told. */

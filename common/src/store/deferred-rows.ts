@@ -1,5 +1,4 @@
-import type { Table } from './lmdb-table.js';
-import type { LmdbWrites } from './lmdb-writes.js';
+import type { Table, LmdbWrites } from './lmdb-table.js';
 
 /** Rows that are put into their view together. */
 const rowsPerMerge = 1000;
@@ -14,7 +13,7 @@ interface Batch {
 /**
  * The rows of a view which documents that are created together have all over it. Put there with them, each would cost the
  * writing of a page or more; so they are in a log, one entry for all of them, until there are a thousand. A row is a key
- * without a value. Whoever reads the view looks there, too (deferredWithin).
+ * without a value. Readers of the view look there, too (deferredWithin).
  */
 export class DeferredRows {
   /** Durable in the log, the oldest first; those being put into the view are the first ones. */

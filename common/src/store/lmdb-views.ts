@@ -1,13 +1,12 @@
+// Views in LMDB, and expired records by the view of activations.
 import type { RangeOptions } from 'lmdb';
 import type { JsonValue } from '../json.js';
 import type { DatabaseName, StoredDocument, ViewKey, ViewName, ViewQuery, ViewRow } from './artifact-store.js';
 import { DeferredRows, deferredWithin } from './deferred-rows.js';
-import { findExpired } from './lmdb-expiry.js';
 import { tableOptions, textOf } from './lmdb-table.js';
-import type { Root, Table } from './lmdb-table.js';
-import type { LmdbWrites } from './lmdb-writes.js';
-import { parseRow, rangeOf, rowKey } from './view-key.js';
-import { emitRows, sharesValueOf, viewsOf } from './views.js';
+import type { Root, Table, LmdbWrites } from './lmdb-table.js';
+import { parseRow, rangeOf, rowKey, rangeUnder } from './view-key.js';
+import { emitRows, sharesValueOf, viewsOf, hasExpired } from './views.js';
 
 /** Of rows as they are stored; the start is part of it, the end is not. */
 type Range = ReturnType<typeof rangeOf>;
@@ -74,7 +73,7 @@ export class LmdbViews {
 
   /** The rows that a query asks for, without documents. */
   query(query: ViewQuery): ViewRow[] {
-    // Read whole first: whoever reads a value goes through the buffer that the range lends its values from.
+    // Read whole first: reading a value goes through the buffer that the range lends its values from.
     return this.find(query).map(({ row, value }) => {
       const { key, id } = parseRow(row);
       return { key, id, value: this.shown(query.view, key, id, value) };
@@ -124,5 +123,30 @@ export class LmdbViews {
 
   private table(view: ViewName): Table {
     return this.tables.get(view) as Table;
+  }
+}
+
+/** Records that are removed at once: those that are created meanwhile wait for a step. */
+const maxRecords = 100;
+const everything = rangeUnder([]);
+
+/**
+ * Ids of records that ended before `beforeMs`, a hundred at most, by their rows in view `activations`: those of the first
+ * namespaces from `from` on that have any. `next` is where to go on; undefined: there are no more.
+ */
+function findExpired(view: Table, beforeMs: number, from: string): { ids: string[]; next: string | undefined } {
+  const ids: string[] = [];
+  let start = rangeUnder([from]).start;
+  for (;;) {
+    const [first] = view.getKeys({ start, end: everything.end, limit: 1 });
+    if (first === undefined) return { ids, next: undefined };
+    const namespace = String(parseRow(first as unknown as Uint8Array).key[0]);
+    for (const { key, value } of view.getRange(rangeOf([namespace], [namespace, beforeMs]))) {
+      const { id, key: viewKey } = parseRow(Buffer.from(key));
+      const row = JSON.parse(textOf(value)) as JsonValue;
+      if (hasExpired(row, Number(viewKey[1]), beforeMs)) ids.push(id);
+      if (ids.length === maxRecords) return { ids, next: namespace };
+    }
+    start = rangeUnder([namespace]).end;
   }
 }

@@ -1,5 +1,5 @@
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
-import { actionId, readAction, withoutCode } from '@gpuwhisk/common/entities/action-codec';
+import { actionId, readAction, withoutCode } from '@gpuwhisk/common/entities/action';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { BoundedCache } from '../bounded-cache.js';

@@ -1,14 +1,12 @@
 import { deprecatedKind, execUndefined, notAllowed } from '@gpuwhisk/common/errors';
-import type { SequenceExec, WhiskAction } from '@gpuwhisk/common/entities/action';
+import type { SequenceExec, WhiskAction, ActionLimits } from '@gpuwhisk/common/entities/action';
 import { GpuAnnotationError, readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
 import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import { instancesProblem, limitsProblem } from '@gpuwhisk/common/entities/limits';
 import type { LimitBounds } from '@gpuwhisk/common/entities/limits';
-import type { ActionLimits } from '@gpuwhisk/common/entities/action';
 import { mergeParameters, parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
-import { validateRequirements } from '@gpuwhisk/common/entities/requirements';
-import { readWarm } from '@gpuwhisk/common/entities/warm';
+import { validateRequirements, readWarm } from '@gpuwhisk/common/entities/action-annotations';
 import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
 import type { NodeStatus } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';

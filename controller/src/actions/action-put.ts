@@ -4,7 +4,7 @@ import { readLimitsPatch } from '@gpuwhisk/common/entities/limits';
 import type { LimitBounds, LimitsPatch } from '@gpuwhisk/common/entities/limits';
 import { asArray, asBoolean, asObject, asString } from '@gpuwhisk/common/entities/malformed';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
-import { parametersBytes, readParameters } from '@gpuwhisk/common/entities/parameters-codec';
+import { parametersBytes, readParameters } from '@gpuwhisk/common/entities/parameters';
 import { readVersion } from '@gpuwhisk/common/entities/version';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';

@@ -1,6 +1,6 @@
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
-import { packageId } from '@gpuwhisk/common/entities/package-codec';
+import { packageId } from '@gpuwhisk/common/entities/package';
 import { mergeParameters } from '@gpuwhisk/common/entities/parameters';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { notAuthorized } from '@gpuwhisk/common/errors';

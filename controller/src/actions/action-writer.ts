@@ -1,9 +1,8 @@
 import { alreadyExists, concurrentModification, isApiError } from '@gpuwhisk/common/errors';
 import type { Exec, WhiskAction } from '@gpuwhisk/common/entities/action';
-import { actionDocument, actionId, withCode } from '@gpuwhisk/common/entities/action-codec';
-import { storeCode } from '@gpuwhisk/common/entities/code-attachment';
-import type { StoredCode } from '@gpuwhisk/common/entities/code-attachment';
-import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
+import { actionDocument, actionId, withCode } from '@gpuwhisk/common/entities/action';
+import { storeCode, isSequence } from '@gpuwhisk/common/entities/exec-codec';
+import type { StoredCode } from '@gpuwhisk/common/entities/exec-codec';
 import type { LockParameters } from '@gpuwhisk/common/entities/parameter-encryption';
 import { resolveKind } from '@gpuwhisk/common/runtimes';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';

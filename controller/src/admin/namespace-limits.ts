@@ -1,4 +1,4 @@
-import { isLimitName, limitProblem } from '@gpuwhisk/common/entities/identity-codec';
+import { isLimitName, limitProblem } from '@gpuwhisk/common/entities/identity';
 import { malformedContent, noSuchEntity } from '@gpuwhisk/common/errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';

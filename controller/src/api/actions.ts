@@ -1,6 +1,6 @@
-import { actionToApi } from '@gpuwhisk/common/entities/action-codec';
+import { actionToApi } from '@gpuwhisk/common/entities/action';
 import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
-import { packageId } from '@gpuwhisk/common/entities/package-codec';
+import { packageId } from '@gpuwhisk/common/entities/package';
 import { mergeParameters } from '@gpuwhisk/common/entities/parameters';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { defaultLimits, limitsProblem } from '@gpuwhisk/common/entities/limits';

@@ -3,7 +3,7 @@ import {
   activationToApi,
   readActivation,
   responseToApi,
-} from '@gpuwhisk/common/entities/activation-codec';
+} from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { isEntityName } from '@gpuwhisk/common/entities/names';

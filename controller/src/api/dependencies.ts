@@ -1,12 +1,11 @@
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
-import type { StartMarks } from '@gpuwhisk/common/bus/start-marks';
+import type { StartJournal } from '@gpuwhisk/common/bus/durable';
 import type { Config } from '@gpuwhisk/common/config';
 import { boundsFor, maxPayloadBytesFor } from '@gpuwhisk/common/entities/limits';
 import type { LimitBounds } from '@gpuwhisk/common/entities/limits';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
-import type { LogRing } from '@gpuwhisk/common/log-ring';
-import type { Logger } from '@gpuwhisk/common/logging';
+import type { LogRing, Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
@@ -53,7 +52,7 @@ export interface ControllerDependencies {
   changes?: Pick<EntityChanges, 'announce' | 'onElsewhere'>;
   /** Where what the controller runs itself, sequences and compositions, outlasts it. */
   bus: MessageBus;
-  marks: Pick<StartMarks, 'mark' | 'startedBefore'>;
+  marks: Pick<StartJournal, 'mark' | 'startedBefore'>;
   /** The cluster's GPUs. */
   gpuTable: GpuTable;
   /** Processes on them that are no functions. */

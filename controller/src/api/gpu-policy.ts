@@ -1,6 +1,6 @@
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { compositionOf, settingsInForce } from '@gpuwhisk/gpu/policies/make-policy';
-import { median } from '@gpuwhisk/gpu/profile/kept-runs';
+import { median } from '@gpuwhisk/gpu/profile/fill';
 import type { LearnedFunction, LearnedModel } from '../gpu/learning/learned-view.js';
 import { PolicyTrials, readTrial } from './gpu-policy-trials.js';
 import { jsonAnswer } from '../http/answer.js';

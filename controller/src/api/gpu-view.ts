@@ -1,5 +1,4 @@
-import type { Device, DeviceStatus, NodeStatus, Resident } from '@gpuwhisk/common/gpu';
-import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import type { Device, DeviceStatus, NodeStatus, Resident, Workload } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 
 /** Who looks: an operator sees all, others what is their namespace's, and what is taken by whom they are not told. */

@@ -1,5 +1,5 @@
 import { malformedContent } from '@gpuwhisk/common/errors';
-import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import type { Workload } from '@gpuwhisk/common/gpu';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 

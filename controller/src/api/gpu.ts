@@ -6,8 +6,7 @@ import {
   noSuchDevice,
   noSuchEntity,
 } from '@gpuwhisk/common/errors';
-import type { Device, GpuWish, NodeStatus } from '@gpuwhisk/common/gpu';
-import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import type { Device, CordonRequest, NodeStatus, Workload } from '@gpuwhisk/common/gpu';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';
@@ -90,7 +89,7 @@ async function registerWorkload(context: ApiContext, call: IdentifiedCall): Prom
   return jsonAnswer({ ...added, ...(env && { env }) });
 }
 
-const wishes: readonly GpuWish['wish'][] = ['cordon', 'drain', 'uncordon'];
+const wishes: readonly CordonRequest['wish'][] = ['cordon', 'drain', 'uncordon'];
 
 /** Throws ApiError (400, 404, 409). */
 async function setWish({ gpuTable, gpuWishes }: ApiContext, call: IdentifiedCall): Promise<Answer> {

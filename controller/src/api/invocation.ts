@@ -1,7 +1,6 @@
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
-import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
+import { ActivationStatus, activationResult, activationToApi } from '@gpuwhisk/common/entities/activation';
 import type { ActivationStatusCode } from '@gpuwhisk/common/entities/activation';
-import { activationResult, activationToApi } from '@gpuwhisk/common/entities/activation-codec';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { malformedQuery, parametersNotAllowed } from '@gpuwhisk/common/errors';
 import type { JsonObject } from '@gpuwhisk/common/json';

@@ -1,4 +1,4 @@
-import { formatByteSize } from '@gpuwhisk/common/entities/byte-size';
+import { formatByteSize } from '@gpuwhisk/common/entities/limits';
 import type { UserLimits } from '@gpuwhisk/common/entities/identity';
 import { jsonAnswer } from '../http/answer.js';
 import type { ApiContext } from './dependencies.js';

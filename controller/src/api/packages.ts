@@ -1,5 +1,5 @@
 import type { PackageBinding } from '@gpuwhisk/common/entities/package';
-import { packageToApi } from '@gpuwhisk/common/entities/package-codec';
+import { packageToApi } from '@gpuwhisk/common/entities/package';
 import { isApiError, noSuchResource, packageNameReserved } from '@gpuwhisk/common/errors';
 import { inheritedParameters } from '../actions/action-resolver.js';
 import { checkPackageShown } from '../entitlement/execute-only.js';

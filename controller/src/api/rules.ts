@@ -1,10 +1,10 @@
 import { isApiError, notAuthorized } from '@gpuwhisk/common/errors';
-import { referenceId } from '@gpuwhisk/common/entities/entity-reference';
-import type { EntityReference } from '@gpuwhisk/common/entities/entity-reference';
+import { referenceId } from '@gpuwhisk/common/entities/names';
+import type { EntityReference } from '@gpuwhisk/common/entities/names';
 import { MalformedError, asObject } from '@gpuwhisk/common/entities/malformed';
-import { ruleToApi } from '@gpuwhisk/common/entities/rule-codec';
+import { ruleToApi } from '@gpuwhisk/common/entities/rule';
 import type { RuleStatus } from '@gpuwhisk/common/entities/trigger';
-import { readRuleStatus } from '@gpuwhisk/common/entities/trigger-codec';
+import { readRuleStatus } from '@gpuwhisk/common/entities/trigger';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';
 import { emptyAnswer, jsonAnswer } from '../http/answer.js';

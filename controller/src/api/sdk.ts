@@ -4,7 +4,7 @@ import type { Route } from './route.js';
 
 /** What `wsk sdk install` downloads. */
 export function sdkRoutes(): Route[] {
-  let skeleton: Answer | undefined;
+  let skeleton: Promise<Answer> | undefined;
   return [
     {
       method: 'GET',
@@ -14,7 +14,11 @@ export function sdkRoutes(): Route[] {
       tag: 'Info',
       summary: 'What an action in a Docker image starts from',
       responses: { 200: { description: 'A gzipped tar archive of the folder dockerSkeleton' } },
-      handle: () => (skeleton ??= { status: 200, body: dockerSkeleton(), contentType: 'application/gzip' }),
+      handle: () => (skeleton ??= skeletonAnswer()),
     },
   ];
+}
+
+async function skeletonAnswer(): Promise<Answer> {
+  return { status: 200, body: await dockerSkeleton(), contentType: 'application/gzip' };
 }

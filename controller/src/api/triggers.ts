@@ -1,4 +1,4 @@
-import { triggerToApi } from '@gpuwhisk/common/entities/trigger-codec';
+import { triggerToApi } from '@gpuwhisk/common/entities/trigger';
 import type { WhiskTrigger } from '@gpuwhisk/common/entities/trigger';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';

@@ -1,6 +1,6 @@
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
-import { actionDocument } from '@gpuwhisk/common/entities/action-codec';
+import { actionDocument } from '@gpuwhisk/common/entities/action';
 import { newActivationId } from '@gpuwhisk/common/ids';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';

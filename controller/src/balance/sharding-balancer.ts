@@ -1,5 +1,5 @@
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
-import { actionId } from '@gpuwhisk/common/entities/action-codec';
+import { actionId } from '@gpuwhisk/common/entities/action';
 import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';

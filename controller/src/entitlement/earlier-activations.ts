@@ -1,4 +1,4 @@
-import { activationDocumentId } from '@gpuwhisk/common/entities/activation-codec';
+import { activationDocumentId } from '@gpuwhisk/common/entities/activation';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';

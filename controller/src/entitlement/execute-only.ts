@@ -1,5 +1,5 @@
 import type { PackageBinding } from '@gpuwhisk/common/entities/package';
-import { packageId } from '@gpuwhisk/common/entities/package-codec';
+import { packageId } from '@gpuwhisk/common/entities/package';
 import {
   actionExecuteOnly,
   boundActionExecuteOnly,

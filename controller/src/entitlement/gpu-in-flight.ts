@@ -3,7 +3,7 @@ import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { tooManyGpuSeconds, tooManyGpusInFlight } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { GpuNeed } from '@gpuwhisk/common/gpu';
-import { gpuSpendingCounters } from '@gpuwhisk/common/gpu-spending';
+import { gpuSpendingCounters } from '@gpuwhisk/common/gpu';
 import type { Awaitable, ClusterState, Holds, WindowCounters } from '@gpuwhisk/common/state/cluster-state';
 
 /** What the activations of a namespace in flight ask of GPUs together, and what all of its have had. */

@@ -1,6 +1,6 @@
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { PackageBinding, WhiskPackage } from '@gpuwhisk/common/entities/package';
-import { packageId } from '@gpuwhisk/common/entities/package-codec';
+import { packageId } from '@gpuwhisk/common/entities/package';
 import { circularBinding, isApiError, notAuthorized } from '@gpuwhisk/common/errors';
 import type { ActionName } from '../actions/action-resolver.js';
 import type { PackageCache } from '../packages/package-cache.js';

@@ -1,12 +1,11 @@
 import type { Config } from '@gpuwhisk/common/config';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { tooManyInFlight, tooManyRequests } from '@gpuwhisk/common/errors';
-import type { Metrics } from '@gpuwhisk/common/metrics';
+import type { Metrics, ThrottleMetrics } from '@gpuwhisk/common/metrics';
 import type { Awaitable, ClusterState, Holds, WindowCounters } from '@gpuwhisk/common/state/cluster-state';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { throttleMetrics } from '@gpuwhisk/common/throttle-metrics';
-import type { ThrottleMetrics } from '@gpuwhisk/common/throttle-metrics';
+import { throttleMetrics } from '@gpuwhisk/common/metrics';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import { inFlightHolds } from './in-flight.js';
 

@@ -1,6 +1,6 @@
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
-import { actionDocument } from '@gpuwhisk/common/entities/action-codec';
-import { packageDocument } from '@gpuwhisk/common/entities/package-codec';
+import { actionDocument } from '@gpuwhisk/common/entities/action';
+import { packageDocument } from '@gpuwhisk/common/entities/package';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 

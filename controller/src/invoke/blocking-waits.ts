@@ -1,5 +1,5 @@
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
-import { activationDocumentId, readActivation } from '@gpuwhisk/common/entities/activation-codec';
+import { activationDocumentId, readActivation } from '@gpuwhisk/common/entities/activation';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';

@@ -1,12 +1,11 @@
 import { ActivationFeed } from '@gpuwhisk/common/activations/activation-feed';
-import { isRecorded } from '@gpuwhisk/common/activations/is-recorded';
-import { isRecordKept, recordedCall } from '@gpuwhisk/common/activations/record-policy';
+import { isRecorded, isRecordKept, recordedCall } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus, Receipt } from '@gpuwhisk/common/bus/message-bus';
-import type { StartMarks } from '@gpuwhisk/common/bus/start-marks';
+import type { StartJournal } from '@gpuwhisk/common/bus/durable';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
-import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
+import { activationDocument } from '@gpuwhisk/common/entities/activation';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
@@ -16,7 +15,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 /** What a journal is made of. */
 export interface JournalDependencies {
   bus: MessageBus;
-  marks: Pick<StartMarks, 'mark' | 'startedBefore'>;
+  marks: Pick<StartJournal, 'mark' | 'startedBefore'>;
   store: ArtifactStore;
   clock: Clock;
   logger: Logger;

@@ -1,5 +1,5 @@
 import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';
-import { activationResult } from '@gpuwhisk/common/entities/activation-codec';
+import { activationResult } from '@gpuwhisk/common/entities/activation';
 import { isEntityName } from '@gpuwhisk/common/entities/names';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { isApiError } from '@gpuwhisk/common/errors';

@@ -7,7 +7,7 @@ import { createLogger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
-import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { InFlight } from '../entitlement/in-flight.js';

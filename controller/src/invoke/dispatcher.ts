@@ -1,5 +1,5 @@
-import { busMetrics } from '@gpuwhisk/common/bus/bus-metrics';
-import type { BusMetrics } from '@gpuwhisk/common/bus/bus-metrics';
+import { busMetrics } from '@gpuwhisk/common/metrics';
+import type { BusMetrics, Metrics } from '@gpuwhisk/common/metrics';
 import type { MessageBus, Receipt, Subscription } from '@gpuwhisk/common/bus/message-bus';
 import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
 import { newActivationId } from '@gpuwhisk/common/ids';
@@ -14,10 +14,8 @@ import type {
   CombinedMessage,
   CompletionMessage,
 } from '@gpuwhisk/common/messages';
-import { completedTopic, ownerOf } from '@gpuwhisk/common/messages';
-import { readAcknowledgement } from '@gpuwhisk/common/messages-codec';
+import { completedTopic, ownerOf, readAcknowledgement } from '@gpuwhisk/common/messages';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
-import type { Metrics } from '@gpuwhisk/common/metrics';
 import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { isApiError, noGpu, notAllowed, overloaded, tooManyInFlight } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';

@@ -1,5 +1,5 @@
 import type { PackageBinding, WhiskPackage } from '@gpuwhisk/common/entities/package';
-import { packageId, readPackage } from '@gpuwhisk/common/entities/package-codec';
+import { packageId, readPackage } from '@gpuwhisk/common/entities/package';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { BoundedCache } from '../bounded-cache.js';

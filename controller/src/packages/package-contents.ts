@@ -1,5 +1,5 @@
 import type { PackageBinding } from '@gpuwhisk/common/entities/package';
-import { packageId } from '@gpuwhisk/common/entities/package-codec';
+import { packageId } from '@gpuwhisk/common/entities/package';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';

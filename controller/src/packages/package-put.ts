@@ -1,9 +1,9 @@
 import type { LimitBounds } from '@gpuwhisk/common/entities/limits';
 import { asBoolean, asObject } from '@gpuwhisk/common/entities/malformed';
 import type { PackageBinding } from '@gpuwhisk/common/entities/package';
-import { readBinding } from '@gpuwhisk/common/entities/package-codec';
+import { readBinding } from '@gpuwhisk/common/entities/package';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
-import { parametersBytes, readParameters } from '@gpuwhisk/common/entities/parameters-codec';
+import { parametersBytes, readParameters } from '@gpuwhisk/common/entities/parameters';
 import { readVersion } from '@gpuwhisk/common/entities/version';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import { checkFieldSize, optionalField, readFields, withoutAbsent } from '../http/put-fields.js';

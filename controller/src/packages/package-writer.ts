@@ -11,14 +11,14 @@ import {
   packageNotEmpty,
 } from '@gpuwhisk/common/errors';
 import type { PackageBinding, WhiskPackage } from '@gpuwhisk/common/entities/package';
-import { packageDocument, packageId, readPackage, writeBinding } from '@gpuwhisk/common/entities/package-codec';
+import { packageDocument, packageId, readPackage, writeBinding } from '@gpuwhisk/common/entities/package';
 import type { LockParameters } from '@gpuwhisk/common/entities/parameter-encryption';
 import { mergeParameters } from '@gpuwhisk/common/entities/parameters';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
 import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
-import { KeyGate } from '@gpuwhisk/common/store/key-gate';
+import { KeyGate } from '@gpuwhisk/common/store/key-queue';
 import type { ActionWriter } from '../actions/action-writer.js';
 import { acceptGiven, hasEncrypted } from '../given-parameters.js';
 import { readStoredEntity } from '../stored-entity.js';

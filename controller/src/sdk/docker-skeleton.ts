@@ -67,10 +67,10 @@ docker push "$1"
 `;
 
 /** The archive `blackbox.tar.gz`. */
-export function dockerSkeleton(): Buffer {
+export async function dockerSkeleton(): Promise<Buffer> {
   const folder = 'dockerSkeleton';
   return gzipSync(
-    writeTar([
+    await writeTar([
       { name: folder, mode: 0o755 },
       { name: `${folder}/README.md`, mode: 0o644, content: readme },
       { name: `${folder}/Dockerfile`, mode: 0o644, content: dockerfile },

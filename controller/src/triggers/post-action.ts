@@ -1,4 +1,4 @@
-import type { EntityReference } from '@gpuwhisk/common/entities/entity-reference';
+import type { EntityReference } from '@gpuwhisk/common/entities/names';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActionName } from '../actions/action-resolver.js';

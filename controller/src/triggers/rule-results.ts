@@ -1,8 +1,8 @@
 import { isApiError, internalError, tooLarge } from '@gpuwhisk/common/errors';
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationStatusCode } from '@gpuwhisk/common/entities/activation';
-import { referenceId } from '@gpuwhisk/common/entities/entity-reference';
-import type { EntityReference } from '@gpuwhisk/common/entities/entity-reference';
+import { referenceId } from '@gpuwhisk/common/entities/names';
+import type { EntityReference } from '@gpuwhisk/common/entities/names';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { parametersToObject } from '@gpuwhisk/common/entities/parameters';
 import type { RuleLink, WhiskTrigger } from '@gpuwhisk/common/entities/trigger';

@@ -6,10 +6,10 @@ import {
   ruleTargetMissing,
   ruleTriggerGone,
 } from '@gpuwhisk/common/errors';
-import { referenceId } from '@gpuwhisk/common/entities/entity-reference';
-import type { EntityReference } from '@gpuwhisk/common/entities/entity-reference';
+import { referenceId } from '@gpuwhisk/common/entities/names';
+import type { EntityReference } from '@gpuwhisk/common/entities/names';
 import type { WhiskRule } from '@gpuwhisk/common/entities/rule';
-import { readRule, ruleDocument } from '@gpuwhisk/common/entities/rule-codec';
+import { readRule, ruleDocument } from '@gpuwhisk/common/entities/rule';
 import type { RuleLink, RuleStatus, WhiskTrigger } from '@gpuwhisk/common/entities/trigger';
 import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';

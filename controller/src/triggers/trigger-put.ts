@@ -1,9 +1,9 @@
 import type { LimitBounds } from '@gpuwhisk/common/entities/limits';
-import { readReference, resolveReference } from '@gpuwhisk/common/entities/entity-reference';
-import type { EntityReference } from '@gpuwhisk/common/entities/entity-reference';
+import { readReference, resolveReference } from '@gpuwhisk/common/entities/names';
+import type { EntityReference } from '@gpuwhisk/common/entities/names';
 import { asBoolean, asObject } from '@gpuwhisk/common/entities/malformed';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
-import { parametersBytes, readParameters } from '@gpuwhisk/common/entities/parameters-codec';
+import { parametersBytes, readParameters } from '@gpuwhisk/common/entities/parameters';
 import { readVersion } from '@gpuwhisk/common/entities/version';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { checkFieldSize, optionalField, readFields, withoutAbsent } from '../http/put-fields.js';

@@ -3,7 +3,7 @@ import { isEntityName } from '@gpuwhisk/common/entities/names';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import type { RuleLink, WhiskTrigger } from '@gpuwhisk/common/entities/trigger';
-import { readTrigger, triggerDocument } from '@gpuwhisk/common/entities/trigger-codec';
+import { readTrigger, triggerDocument } from '@gpuwhisk/common/entities/trigger';
 import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
 import { DocumentConflictError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';

@@ -1,5 +1,5 @@
 import { contentTypeMismatch, invalidWebResponse, unknownContentType } from '@gpuwhisk/common/errors';
-import { isBase64Code } from '@gpuwhisk/common/entities/code-attachment';
+import { isBase64Code } from '@gpuwhisk/common/entities/exec-codec';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';

@@ -5,10 +5,10 @@ import type { FailedJob, HandlerOptions, JobBody } from '@gpuwhisk/common/jobs/j
 import { withResource } from '@gpuwhisk/common/jobs/resource-lease';
 import type { LeaseOptions } from '@gpuwhisk/common/jobs/resource-lease';
 import type { Timer } from '@gpuwhisk/common/system/clock';
-import type { BullQueue, LockedJob } from './bull-queue.js';
+import type { JobQueue, LockedJob } from './job-queue.js';
 
 export interface BullHandlerOptions extends RetryTimes, LeaseOptions {
-  queue: BullQueue;
+  queue: JobQueue;
   options: HandlerOptions;
   body: JobBody;
   holder: string;

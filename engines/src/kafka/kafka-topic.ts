@@ -6,7 +6,7 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import { MessageTooLargeError, SendBufferFullError } from './kafka-errors.js';
 import { KafkaGroup } from './kafka-group.js';
 import type { KafkaLink } from './kafka-link.js';
-import type { KafkaRecord } from './kafkajs-cluster.js';
+import type { KafkaRecord } from './kafka-broker.js';
 import { Outgoing } from './outgoing.js';
 import { PendingBytes } from './pending-bytes.js';
 import { commit, deleteBelow, fetchCommitted, groupsOf, logEnd, logStart } from './topic-offsets.js';
@@ -287,12 +287,7 @@ export class KafkaTopic {
   }
 
   private onFetched(records: readonly KafkaRecord[], end: number): void {
-    for (const { batchContext } of records) {
-      if (batchContext) {
-        const { producerId, firstSequence, firstOffset } = batchContext;
-        this.writer.confirm(producerId, firstSequence, Number(firstOffset));
-      }
-    }
+    for (const { batch } of records) this.writer.confirm(batch.producerId, batch.firstSequence, batch.firstOffset);
     this.end = Math.max(this.end, end);
   }
 

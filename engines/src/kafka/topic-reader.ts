@@ -7,7 +7,7 @@ import { backoffMs } from './backoff.js';
 import type { FetchedMessage, GroupProgress } from './group-progress.js';
 import { protocolErrorType } from './kafka-errors.js';
 import type { KafkaLink } from './kafka-link.js';
-import type { KafkaRecord } from './kafkajs-cluster.js';
+import type { KafkaRecord } from './kafka-broker.js';
 import { Pace } from './pace.js';
 import { logEnd, logStart } from './topic-offsets.js';
 
@@ -80,23 +80,14 @@ export class TopicReader {
 
   private async fetch(): Promise<void> {
     const { topic, link, progress, onFetched } = this.options;
-    const partition = { partition: 0, fetchOffset: String(progress.nextOffset), maxBytes: maxFetchBytes };
+    const request = { topic, offset: progress.nextOffset, maxWaitMs: longPollMs, maxBytes: maxFetchBytes };
     try {
-      const { responses } = await link.atLeader(topic, (broker) =>
-        broker.fetch({
-          maxWaitTime: longPollMs,
-          minBytes: 1,
-          maxBytes: maxFetchBytes,
-          isolationLevel: 0,
-          topics: [{ topic, partitions: [partition] }],
-        }),
-      );
-      const [answer] = responses[0]?.partitions ?? [];
-      if (answer === undefined || this.closed) return;
-      this.pace.carried(answer.messages.length);
-      onFetched(answer.messages, Number(answer.highWatermark));
-      const last = answer.messages.at(-1);
-      if (last !== undefined) progress.take(this.messages(answer.messages), Number(last.offset) + 1);
+      const { records, end } = await link.atLeader(topic, (broker) => broker.fetch(request));
+      if (this.closed) return;
+      this.pace.carried(records.length);
+      onFetched(records, end);
+      const last = records.at(-1);
+      if (last !== undefined) progress.take(this.messages(records), last.offset + 1);
     } catch (error) {
       if (protocolErrorType(error) !== 'OFFSET_OUT_OF_RANGE') throw error;
       await this.resume();
@@ -104,10 +95,9 @@ export class TopicReader {
   }
 
   private *messages(records: readonly KafkaRecord[]): Iterable<FetchedMessage> {
-    for (const { offset: text, value, isControlRecord } of records) {
-      const offset = Number(text);
+    for (const { offset, value, isControl } of records) {
       // A fetch gives whole batches, also what lies before the place that was asked for.
-      if (offset < this.options.progress.nextOffset || isControlRecord === true) continue;
+      if (offset < this.options.progress.nextOffset || isControl) continue;
       try {
         yield { offset, message: readObject(value), bytes: value?.length ?? 0 };
       } catch (error) {

@@ -9,7 +9,6 @@ import { Pace } from './pace.js';
 
 /** The key of every message, as in OpenWhisk's KafkaProducerConnector. */
 const messageKey = 'messages';
-const allReplicas = -1;
 /** Messages of one request together, at most; one that is larger goes alone. */
 const maxBatchBytes = 512 * 1024;
 const maxBatchMessages = 2000;
@@ -47,7 +46,6 @@ export interface TopicWriterOptions {
   link: KafkaLink;
   clock: Clock;
   random: Random;
-  requestTimeoutMs: number;
   /** These messages were stored, the first at `baseOffset`. */
   onStored: (messages: readonly Outgoing[], baseOffset: number) => void;
   /** These messages were given up. */
@@ -165,26 +163,19 @@ export class TopicWriter {
   }
 
   private async newProducer(): Promise<Producer> {
-    const { topic, link, requestTimeoutMs } = this.options;
-    const { producerId, producerEpoch } = await link.atLeader(topic, (broker) =>
-      broker.initProducerId({ transactionalId: null, transactionTimeout: requestTimeoutMs }),
-    );
-    return { id: producerId, epoch: producerEpoch, nextSequence: 0 };
+    const { topic, link } = this.options;
+    const made = await link.atLeader(topic, (broker) => broker.initProducerId());
+    return { ...made, nextSequence: 0 };
   }
 
   private async request(batch: Batch): Promise<void> {
-    const { topic, link, requestTimeoutMs } = this.options;
-    const messages = batch.messages.map(({ value }) => ({ key: messageKey, value }));
-    const { topics } = await link.atLeader(topic, (broker) =>
-      broker.produce({
-        topicData: [{ topic, partitions: [{ partition: 0, firstSequence: batch.firstSequence, messages }] }],
-        producerId: batch.producer.id,
-        producerEpoch: batch.producer.epoch,
-        acks: allReplicas,
-        timeout: requestTimeoutMs,
-      }),
+    const { topic, link } = this.options;
+    const { producer, firstSequence } = batch;
+    const values = batch.messages.map(({ value }) => value);
+    const baseOffset = await link.atLeader(topic, (broker) =>
+      broker.produce({ topic, producer, firstSequence, key: messageKey, values }),
     );
-    this.stored(batch, Number(topics[0]?.partitions[0]?.baseOffset ?? -1));
+    this.stored(batch, baseOffset);
   }
 
   private stored(batch: Batch, baseOffset: number): void {

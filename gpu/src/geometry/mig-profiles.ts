@@ -29,7 +29,11 @@ const startsOf: Readonly<Record<string, readonly number[]>> = {
 };
 
 const profile = (name: string, slots: number, smCount: number, memoryMiB: number): MigProfile => ({
-  ...{ name, slots, smCount, memoryMiB, starts: startsOf[`${computeSlicesOf(name)} ${slots}`]! },
+  name,
+  slots,
+  smCount,
+  memoryMiB,
+  starts: startsOf[`${computeSlicesOf(name)} ${slots}`]!,
 });
 
 /** The profiles of the devices that are known ahead, by type (NVIDIA's MIG user guide, supported profiles). */

@@ -3,10 +3,10 @@ import { add, copyOf, firstQueueOn, hasRoom, laterQueueOn, smallestMemberOf, out
 import type { Member, SubQueue } from './sub-queue.js';
 import { mostRejections } from '../view/decision.js';
 import type { Start, TaskRejection } from '../view/decision.js';
-import type { Refusal } from '../place/filters/fact-filter.js';
+import type { Refusal } from '../place/fact-filters.js';
 import type { Task, View } from '../view/view.js';
 import type { Planned, Planner } from './plan.js';
-import { gangFor, needMiB, obstacle, roomsOf } from '../place/room.js';
+import { gangFor, needMiB, obstacle, gpuAccountsOf } from '../place/gpu-account.js';
 
 /** ε: what the memory of two groups may differ by, as a part of a GPU's. */
 const tolerance = 0.02;
@@ -23,8 +23,8 @@ export function literalPlan(predictions: PredictionCache): Planner {
 }
 
 function planned(view: View, waiting: readonly Task[], predictions: PredictionCache): Planned {
-  const rooms = roomsOf(view);
-  const gpus = rooms.map((room) => firstQueueOn(room, predictions.of(room.gpu), view.at));
+  const accounts = gpuAccountsOf(view);
+  const gpus = accounts.map((account) => firstQueueOn(account, predictions.of(account.gpu), view.at));
   const tasks = bySlo(view, waiting);
   const single = tasks.filter((task) => task.gpus === 1);
   const queues = partition(single, gpus, view.at);

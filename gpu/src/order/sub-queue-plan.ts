@@ -1,30 +1,33 @@
 import { defaultBestEffortMs, isOverdue } from './earliest-deadline.js';
-import { ArrivalLoad } from './arrival-load.js';
-import type { SavedArrivalLoad } from './arrival-load.js';
-import { exchange } from './exchange.js';
-import { Holdings } from './holdings.js';
-import { horizonAt, isCritical } from './horizon.js';
-import { NamespaceTurns } from './namespace-turns.js';
-import type { NamespaceQueue, SavedTurns } from './namespace-turns.js';
-import { Progress } from './progress.js';
-import type { Seen } from './progress.js';
+import { ArrivalLoad, horizonAt, isCritical } from './horizon.js';
+import type { SavedArrivalLoad } from './horizon.js';
+import { exchange } from './sub-queue-moves.js';
+import { Holdings, NamespaceTurns } from './namespace-fairness.js';
+import type { NamespaceQueue, SavedTurns } from './namespace-fairness.js';
+import {
+  Progress,
+  firstQueueOn,
+  outlookOf,
+  sufficientShare,
+  unmeasuredMs,
+  residentsOf,
+  setShares,
+} from './sub-queue.js';
+import type { Seen, Member, SubQueue } from './sub-queue.js';
 import type { PredictionCache } from './set-predictions.js';
-import { finalShares } from './final-shares.js';
-import { firstQueueOn, outlookOf, sufficientShare, unmeasuredMs } from './sub-queue.js';
-import type { Member, SubQueue } from './sub-queue.js';
 import { FirstQueues, laterQueues } from './sub-queues.js';
 import type { PlanOptions } from './sub-queues.js';
 import type { Quotas } from '../share/quotas.js';
 import type { ObservedRun, Start } from '../view/decision.js';
 import type { Task } from '../view/view.js';
 import type { Pass, Planned, Planner } from './plan.js';
-import { roomsOf } from '../place/room.js';
+import { gpuAccountsOf } from '../place/gpu-account.js';
 
 /** Runs whose end may be awaited, to correct what they were charged. */
 const maxCharged = 10_000;
 
 /** What can be set of the plan. */
-export interface SubQueueSettings extends PlanOptions {
+interface SubQueueSettings extends PlanOptions {
   /** Best effort is due so long after its arrival, and a task cannot be overtaken after so long at the earliest, ms. */
   bestEffortMs: number;
   /** What the tasks that come in an exchange may take more than those that go, as a part of the GPU's memory. */
@@ -74,7 +77,9 @@ export function subQueuePlan(
 
   function plan({ view, tasks, event }: Pass): Planned {
     const { at } = view;
-    const first = roomsOf(view).map((room) => firstQueueOn(room, predictions.of(room.gpu), at, progress));
+    const first = gpuAccountsOf(view).map((account) =>
+      firstQueueOn(account, predictions.of(account.gpu), at, progress),
+    );
     arrivals.see(tasks);
     const load = arrivals.part(at, first.length);
     const horizon = horizonAt(first, tasks, at, load);
@@ -267,4 +272,63 @@ function oneStartEach(starts: Start[], next: Start): Start[] {
     starts[known] = { ...one, alsoOn: [...(one.alsoOn ?? []), next.gpu], share: Math.min(one.share, next.share) };
   }
   return starts;
+}
+
+/** The shares that those who start now get, by member, and where they come from. */
+interface FinalShares {
+  shares: number[];
+  /** `owner`: fixed by them all; `filling`: what each can use. */
+  source: 'hit' | 'nearest' | 'owner' | 'filling';
+}
+
+/** Another choice has to lower the mean completion by this part: a share is fixed for the whole of a run. */
+const worthwhile = 0.02;
+
+/**
+ * The shares of a sub-queue's members, what runs there keeping its own: those that the quota stage has measured or knows
+ * from the most alike set, unless fewer are predicted to be late at the shares that they fill, or they end sooner on
+ * average. The queue is changed accordingly.
+ */
+function finalShares(queue: SubQueue, quotas: Quotas | undefined): FinalShares {
+  const planned = queue.members.map(({ share }) => share);
+  if (queue.members.every(({ task }) => task.share !== undefined)) return { shares: planned, source: 'owner' };
+  const filling: FinalShares = { shares: planned, source: 'filling' };
+  const known = fromTable(queue, quotas);
+  if (known === undefined) return filling;
+  const [byTable, byPlan] = [outlookWith(queue, known), outlookWith(queue, filling)];
+  const isSooner = known.source === 'hit' && byTable.takesMs < byPlan.takesMs * (1 - worthwhile);
+  const chosen = byTable.late < byPlan.late || (byTable.late === byPlan.late && isSooner) ? known : filling;
+  setShares(queue, chosen.shares);
+  return chosen;
+}
+
+/** How many would be late with these shares, and how long all take from now on, summed up. */
+function outlookWith(queue: SubQueue, { shares }: FinalShares): { late: number; takesMs: number } {
+  setShares(queue, shares);
+  const { late, sumAt, endsAt } = outlookOf(queue);
+  return { late, takesMs: sumAt - endsAt.length * queue.startsAt };
+}
+
+/** What the quota stage knows; undefined where it knows no more than the guardrail. */
+function fromTable(queue: SubQueue, quotas: Quotas | undefined): FinalShares | undefined {
+  if (quotas === undefined) return undefined;
+  const { gpu, running, members, startsAt } = queue;
+  const all = [...residentsOf(queue), ...members];
+  const budgetsMs = all.map(({ deadline, startMs }) => deadline - startsAt - startMs);
+  const fixed = [...running.map(({ share }) => share), ...members.map(({ task }) => task.share)];
+  const { shares, source } = quotas.shareFor(all.map(jobOf), gpu.type, gpu.mode, budgetsMs, fixed);
+  if (source === 'guardrail') return undefined;
+  const own = shares.slice(running.length);
+  return members.some(({ task: { maxShare = 1 } }, at) => own[at]! > maxShare) ? undefined : { shares: own, source };
+}
+
+function jobOf({ task }: Member): Parameters<Quotas['shareFor']>[0][number] {
+  const { function: name, version, batch, soloMs, features } = task;
+  return {
+    function: name,
+    version,
+    batch,
+    ...(soloMs !== undefined && { soloMs }),
+    ...(features !== undefined && { features }),
+  };
 }

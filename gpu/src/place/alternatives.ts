@@ -1,13 +1,12 @@
 import type { NodeStatus, Placement, Rejection } from '@gpuwhisk/common/gpu';
 import { keptForAnother, mostRejections } from '../view/decision.js';
-import type { Ledger, PlaceAccount } from '../view/ledger.js';
+import type { Ledger } from '../view/ledger.js';
+import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
 import type { Occupant } from '../view/occupancy.js';
-import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
-import { accountsFor, candidateOf, compare } from './candidate.js';
+import { accountsFor, candidateOf, compare, instanceFor } from './candidate.js';
 import type { Candidate, PlacementLimits, Ranked } from './candidate.js';
 import { refusalOf } from './fact-filters.js';
-import type { Refusal } from './filters/fact-filter.js';
-import { instanceFor } from './instances.js';
+import type { Refusal } from './fact-filters.js';
 
 /** A place that was not chosen, with its sums as they were then. */
 export class Alternative implements Ranked {
@@ -53,7 +52,7 @@ export class Alternative implements Ranked {
   }
 }
 
-/** What explains the alternatives of a choice. */
+/** Gives the reasons why alternatives were not chosen. */
 export type Explain = (alternatives: readonly Alternative[]) => Rejection[];
 
 /** A choice that makes the reasons of its alternatives when they are first read, as of the time of the decision. */
@@ -107,9 +106,9 @@ function isAmong(chosen: readonly Candidate[] | undefined, account: PlaceAccount
   return false;
 }
 
-/** How a policy explains places that it did not choose. */
+/** A policy's reasons for places that it did not choose. */
 export interface Explanation {
-  /** What decided against a place that would have done. */
+  /** The reason against a place that would have done. */
   why: (candidate: Candidate<Alternative>) => Refusal;
   /** Why a place that facts allow would not have done; absent: it would have. */
   refuses?: (alternative: Alternative) => Refusal | undefined;

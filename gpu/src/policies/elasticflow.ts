@@ -7,5 +7,8 @@ import type { PolicyRecord } from './policy-record.js';
  */
 export const elasticflow: PolicyRecord = {
   summary: 'whole GPUs, by deadline, then the shortest',
-  ...{ admit: 'before-slo', order: 'meetable-first', share: 'whole', place: 'first-fit' },
+  admit: 'before-slo',
+  order: 'meetable-first',
+  share: 'whole',
+  place: 'first-fit',
 };

@@ -6,5 +6,8 @@ import type { PolicyRecord } from './policy-record.js';
  */
 export const fastGshare: PolicyRecord = {
   summary: 'the share with most throughput for its size, packed as rectangles',
-  ...{ admit: 'before-slo', order: 'deadline-first', share: 'most-efficient', place: 'best-fit' },
+  admit: 'before-slo',
+  order: 'deadline-first',
+  share: 'most-efficient',
+  place: 'best-fit',
 };

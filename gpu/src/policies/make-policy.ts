@@ -1,12 +1,10 @@
 import { inTurns } from '../order/in-turns.js';
 import type { Planner } from '../order/plan.js';
 import { PredictionCache } from '../order/set-predictions.js';
-import { joinBatches } from '../place/bind.js';
-import { launches } from '../place/launches.js';
+import { joinBatches, launches } from '../place/bind.js';
 import type { Scaling } from '../scale/scale.js';
-import type { Action } from '../view/action.js';
+import type { Action, Start } from '../view/decision.js';
 import { allWait } from '../view/decision.js';
-import type { Start } from '../view/decision.js';
 import type { Task, View } from '../view/view.js';
 import type { Policy } from './policy.js';
 import type { PolicyRecord } from './policy-record.js';
@@ -15,11 +13,11 @@ import { stages } from './stages.js';
 import type { Settings, StageEntry, StageName, StageNeeds } from './stages.js';
 
 /** Whether a task that cannot meet its SLO any more runs as best effort or is refused. */
-export type Admission = 'best-effort' | 'refuse';
+export type LateTaskHandling = 'best-effort' | 'refuse';
 
 /** Dependencies of policies. */
 export interface PolicyNeeds extends Omit<StageNeeds, 'predictions'> {
-  admission: Admission;
+  admission: LateTaskHandling;
 }
 
 /** A policy of the registry with other stages or settings. */
@@ -56,7 +54,10 @@ export function compositionOf(choice: PolicyChoice): Composition {
   const record: PolicyRecord = policies[base]!;
   const { settings: own = {}, needsNoProfiles = false, takesAsTheyCome = false } = record;
   const known = stagesOf(record);
-  const named = Object.fromEntries(Object.entries(changes).filter(([, name]) => name !== undefined));
+  const named: Record<string, string> = {};
+  for (const [stage, name] of Object.entries(changes)) {
+    if (name !== undefined) named[stage] = currentName(stage, name);
+  }
   for (const [stage, name] of Object.entries(named)) checkStage(stage, name);
   const beside = planned.filter((stage) => stage in named);
   if ('plan' in named && beside.length > 0) {
@@ -76,8 +77,16 @@ export function compositionOf(choice: PolicyChoice): Composition {
   const changed = Object.entries({ ...named, ...given }).map(([what, to]) => ` ${what}=${to}`);
   return {
     name: `${base}${changed.join('')}`,
-    ...{ stages: all, settings, needsNoProfiles: needsNoProfiles && changed.length === 0, takesAsTheyCome },
+    stages: all,
+    settings,
+    needsNoProfiles: needsNoProfiles && changed.length === 0,
+    takesAsTheyCome,
   };
+}
+
+/** The name of an implementation; `everybody`, the former name of admit stage `always`, is accepted as an alias. */
+function currentName(stage: string, name: string): string {
+  return stage === 'admit' && name === 'everybody' ? 'always' : name;
 }
 
 function stagesOf(record: PolicyRecord): Composition['stages'] {
@@ -154,6 +163,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
           order: make(stages.order, 'order'),
           share: make(stages.share, 'share'),
           place: make(stages.place, 'place'),
+          // Stages that no plan stands for are all named.
           placeName: chosen.place!,
         });
   const preempt = make(stages.preempt, 'preempt');

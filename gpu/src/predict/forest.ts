@@ -1,6 +1,14 @@
 import { randomFraction, seededRandom, type Random } from '@gpuwhisk/common/system/random';
-import { newImpurity, type Criterion, type Impurity } from './impurity.js';
-import { bestSplits, randomSplits, type SampleTable, type Split, type SplitSearch } from './split-search.js';
+import {
+  newImpurity,
+  type Criterion,
+  type Impurity,
+  bestSplits,
+  randomSplits,
+  type SampleTable,
+  type Split,
+  type SplitSearch,
+} from './split-search.js';
 
 /** How a forest is grown. */
 export interface ForestOptions {

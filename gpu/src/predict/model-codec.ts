@@ -1,9 +1,12 @@
+// Trained models as text, and predictors from such texts.
 import { createHash } from 'node:crypto';
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { childBits, type Forest } from './forest.js';
-import { faashareFeatureNames, noFeatures, type TypicalFeatures } from './slowdown-predictor.js';
+import { faashareFeatureNames, noFeatures, type TypicalFeatures, capacityModel } from './slowdown-predictor.js';
 import type { SlowdownModel } from './slowdown-model.js';
-import type { SmoothRegression } from './smooth-regression.js';
+import type { SmoothRegression } from './slowdown-regression.js';
+import { modelPredictor } from './slowdown-model.js';
+import type { SlowdownPredictor } from './slowdown-predictor.js';
 
 const format = 'gpuwhisk slowdown model';
 const formatVersion = 1;
@@ -152,4 +155,19 @@ const base64 = (array: Int16Array | Int32Array | Float64Array): string =>
 /** A buffer of its own, so that typed arrays over it are aligned. */
 function bytesOf(text: string): ArrayBuffer {
   return Uint8Array.from(Buffer.from(text, 'base64')).buffer;
+}
+
+/**
+ * The predictor of each type and mode of GPU from models as text; the capacity model for kinds that none of them is of. Throws
+ * ModelFormatError.
+ */
+export function predictorsOf(
+  models: readonly string[],
+): (gpu: { type: string; mode: DeviceMode }) => SlowdownPredictor {
+  const byKind = new Map<string, SlowdownPredictor>();
+  for (const text of models) {
+    const model = decodeModel(text);
+    byKind.set(`${model.gpuType} ${model.mode}`, modelPredictor(model));
+  }
+  return ({ type, mode }) => byKind.get(`${type} ${mode}`) ?? capacityModel;
 }

@@ -1,7 +1,13 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
-import { capacityModel, capacitySlowdown } from './capacity-model.js';
+import {
+  capacityModel,
+  capacitySlowdown,
+  faashareFeatures,
+  noFeatures,
+  type SlowdownPredictor,
+  type TypicalFeatures,
+} from './slowdown-predictor.js';
 import { sampleFault, type SlowdownSample } from './samples.js';
-import { faashareFeatures, noFeatures, type SlowdownPredictor, type TypicalFeatures } from './slowdown-predictor.js';
 import { fitSlowdowns, predictSlowdown, type SlowdownRegression } from './slowdown-regression.js';
 
 /** What a model holds for: what was learned on one GPU type in one mode says nothing of another. */
@@ -114,6 +120,7 @@ export class PredictorTable {
 
   /** All models, by GPU type and mode. */
   list(): SlowdownModel[] {
-    return [...this.models.keys()].sort().map((name) => this.models.get(name)!.model);
+    const byName = [...this.models].sort(([one], [other]) => (one < other ? -1 : 1));
+    return byName.map(([, { model }]) => model);
   }
 }

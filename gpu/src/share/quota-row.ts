@@ -1,8 +1,10 @@
+// Rows of the quota table: their keys, measurements and stored form.
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
+import type { QuotaJob } from './quotas.js';
 
 /** A job of a row. */
-export interface RowJob {
+interface RowJob {
   id: string;
   function: string;
   version: string;
@@ -60,7 +62,7 @@ export function addMeasurement(row: QuotaRow, shares: readonly number[], slowdow
 }
 
 /** The sum of a point's slowdowns. */
-export function objective({ slowdowns }: RowPoint): number {
+function objective({ slowdowns }: RowPoint): number {
   let sum = 0;
   for (const slowdown of slowdowns) sum += slowdown;
   return sum;
@@ -88,4 +90,100 @@ export function bestWithin(
 function median(values: number[]): number {
   values.sort((one, other) => one - other);
   return values[(values.length - 1) >> 1]!;
+}
+
+/** Batches up to a power of two are one: 1, 2, 3–4, 5–8 and so on. */
+function batchBucket(batch: number): number {
+  return batch <= 1 ? 1 : 2 ** (32 - Math.clz32(Math.ceil(batch) - 1));
+}
+
+/** What a table calls a job. */
+export function jobId({ function: name, version, batch }: QuotaJob): string {
+  return `${name}@${version}#${batchBucket(batch)}`;
+}
+
+/** The GPUs that a row may be used on. */
+export function placeKey(gpuType: string, mode: DeviceMode): string {
+  return `${gpuType}/${mode}`;
+}
+
+/** What a table calls a row. */
+export function rowKey({
+  gpuType,
+  mode,
+  jobs,
+}: {
+  gpuType: string;
+  mode: DeviceMode;
+  jobs: readonly { id: string }[];
+}): string {
+  return [placeKey(gpuType, mode), ...jobs.map(({ id }) => id)].join(' ');
+}
+
+/** A set in a table's order. */
+interface OrderedSet {
+  key: string;
+  ids: readonly string[];
+  /** By place in that order, the place in the set as it was given. */
+  places: readonly number[];
+}
+
+/** Brings a set into a table's order: by id, and jobs of one id by `rank`, the least first. */
+export function ordered(
+  set: readonly QuotaJob[],
+  gpuType: string,
+  mode: DeviceMode,
+  rank: readonly number[],
+): OrderedSet {
+  const unsorted = set.map(jobId);
+  const places: number[] = [];
+  // Insertion: sets are small, and this is on the way of every decision.
+  for (let place = 0; place < set.length; place += 1) {
+    let at = place;
+    while (at > 0 && isBefore(unsorted, rank, place, places[at - 1]!)) {
+      places[at] = places[at - 1]!;
+      at -= 1;
+    }
+    places[at] = place;
+  }
+  const ids = places.map((place) => unsorted[place]!);
+  let key = placeKey(gpuType, mode);
+  for (const id of ids) key += ` ${id}`;
+  return { key, ids, places };
+}
+
+function isBefore(ids: readonly string[], rank: readonly number[], one: number, other: number): boolean {
+  const [id, otherId] = [ids[one]!, ids[other]!];
+  return id < otherId || (id === otherId && rank[one]! < rank[other]!);
+}
+
+/** Thrown for what is no row of a quota table. */
+export class QuotaRowError extends Error {
+  override name = 'QuotaRowError';
+}
+
+/** A stored row: numbers that would spread are looked at. Throws QuotaRowError. */
+export function readQuotaRow(value: unknown): QuotaRow {
+  const row = value as QuotaRow | null;
+  if (typeof row !== 'object' || row === null) throw new QuotaRowError('this is no row of a quota table');
+  const jobs = Array.isArray(row.jobs) ? row.jobs.length : 0;
+  const areNumbers = (values: unknown): boolean =>
+    Array.isArray(values) && values.length === jobs && values.every((one) => typeof one === 'number' && one > 0);
+  const isSound =
+    jobs > 0 &&
+    typeof row.gpuType === 'string' &&
+    typeof row.mode === 'string' &&
+    Number.isInteger(row.driverMajor) &&
+    row.jobs.every(({ id, function: name }) => typeof id === 'string' && typeof name === 'string') &&
+    Array.isArray(row.points) &&
+    row.points.every(
+      (point) =>
+        areNumbers(point.shares) &&
+        areNumbers(point.slowdowns) &&
+        Array.isArray(point.samples) &&
+        point.samples.length > 0 &&
+        point.samples.every(areNumbers),
+    );
+  if (!isSound) throw new QuotaRowError('this is no row of a quota table');
+  return row;
 }

@@ -3,7 +3,7 @@ import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import type { Hyperparameters, Prior } from './gaussian-process.js';
 import { curvePrior, fittedHyper, pooledPrior, predictedPrior, vaguePrior } from './priors.js';
-import { jobId, placeKey } from './quota-key.js';
+import { jobId, placeKey } from './quota-row.js';
 import { defaultHyper } from './quota-search.js';
 import type { QuotaJob } from './quotas.js';
 

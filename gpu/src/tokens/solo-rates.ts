@@ -32,7 +32,7 @@ export class SoloRates {
     this.rates[place] = 0;
   }
 
-  /** A period in which the client launched `blocks` > 0 and waited for nothing; `alone`: while nobody else launched. */
+  /** A period in which the client launched `blocks` > 0 and waited for nothing; `alone`: while no other client launched. */
   record(place: number, blocks: number, alone: boolean): void {
     if (!alone && this.alone[place] === 1) return;
     if (alone && this.alone[place] === 0) {

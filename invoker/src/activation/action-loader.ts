@@ -1,9 +1,8 @@
 import type { Exec } from '@gpuwhisk/common/entities/action';
-import { readAction, readActionCode } from '@gpuwhisk/common/entities/action-codec';
+import { readAction, readActionCode } from '@gpuwhisk/common/entities/action';
 import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
-import { validateRequirements } from '@gpuwhisk/common/entities/requirements';
-import { readWarm } from '@gpuwhisk/common/entities/warm';
+import { validateRequirements, readWarm } from '@gpuwhisk/common/entities/action-annotations';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { sleep } from '@gpuwhisk/common/system/clock';

@@ -1,6 +1,5 @@
 import { isRecordKept, recordedCall } from '@gpuwhisk/common/activations/record-policy';
-import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
-import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
+import { activationDocument, ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { completedTopic, unplacedTopic } from '@gpuwhisk/common/messages';

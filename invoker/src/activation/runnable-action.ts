@@ -1,6 +1,6 @@
 import type { ActionLimits } from '@gpuwhisk/common/entities/action';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
-import type { Warm } from '@gpuwhisk/common/entities/warm';
+import type { Warm } from '@gpuwhisk/common/entities/action-annotations';
 
 /** An action's code. */
 export interface ActionCode {

@@ -1,6 +1,5 @@
 import type { Device, DeviceHealth, Placement } from '@gpuwhisk/common/gpu';
-import { refusing } from '@gpuwhisk/gpu/place/fact-filters';
-import { mayShare } from '@gpuwhisk/gpu/place/isolation';
+import { refusing, mayShare } from '@gpuwhisk/gpu/place/fact-filters';
 import type { Account, Work } from '@gpuwhisk/gpu/view/account';
 import type { Company } from './company.js';
 import type { GpuUser } from './gpu-desk.js';

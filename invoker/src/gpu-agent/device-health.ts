@@ -1,9 +1,9 @@
-import type { DeviceHealth, GpuWish } from '@gpuwhisk/common/gpu';
+import type { DeviceHealth, CordonRequest } from '@gpuwhisk/common/gpu';
 
 /** All that is known against a device. */
 export interface HealthRecord {
   /** What an operator wants of it and did not take back. */
-  wish: Exclude<GpuWish['wish'], 'uncordon'> | undefined;
+  wish: Exclude<CordonRequest['wish'], 'uncordon'> | undefined;
   /** It does not answer any more. */
   lost: string | undefined;
   /** Faults of the hardware: they stay until an operator uncordons the device. */

@@ -1,5 +1,5 @@
-import { workloadTable } from '@gpuwhisk/common/gpu-workload';
-import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import { workloadTable } from '@gpuwhisk/common/gpu';
+import type { Workload } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';

@@ -1,6 +1,5 @@
-import { gpuDeciderTable, gpuDesiredTable, gpuWishTable } from '@gpuwhisk/common/gpu';
-import type { DeviceStatus, GpuWish, InHand, NodeStatus, Placement, Slice } from '@gpuwhisk/common/gpu';
-import { workloadTable } from '@gpuwhisk/common/gpu-workload';
+import { gpuDeciderTable, gpuDesiredTable, cordonTable, workloadTable } from '@gpuwhisk/common/gpu';
+import type { DeviceStatus, CordonRequest, InHand, NodeStatus, Placement, Slice } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
@@ -141,7 +140,7 @@ export class GpuAgent implements GpuDesk {
       else this.healer.note(event);
       this.row.writeSoon();
     });
-    const wishes = await state.watch(gpuWishTable, (device, wish) => this.heed(device, wish));
+    const wishes = await state.watch(cordonTable, (device, wish) => this.heed(device, wish));
     const decider = await state.watch(gpuDeciderTable, (_, epoch) => this.hear(epoch));
     // A workload that was just registered connects within moments.
     const workloads = await state.watch(workloadTable, () => void this.ceilings.look());
@@ -153,8 +152,8 @@ export class GpuAgent implements GpuDesk {
     for (const epoch of (await state.rows(gpuDeciderTable)).values()) this.hear(epoch);
     this.setDesired((await state.rows(gpuDesiredTable)).get(invoker));
     // What was wanted before this life still is; that something was put right was so then.
-    for (const [device, wish] of await state.rows(gpuWishTable)) {
-      if ((wish as unknown as GpuWish).wish !== 'uncordon') this.heed(device, wish);
+    for (const [device, wish] of await state.rows(cordonTable)) {
+      if ((wish as unknown as CordonRequest).wish !== 'uncordon') this.heed(device, wish);
     }
     await this.look();
     this.scheduleLook();
@@ -276,7 +275,7 @@ export class GpuAgent implements GpuDesk {
   private heed(uuid: string, row: JsonValue | undefined): void {
     const { inventory } = this;
     if (row === undefined || inventory.find(uuid) === undefined) return;
-    const { wish } = row as unknown as GpuWish;
+    const { wish } = row as unknown as CordonRequest;
     const record = inventory.record(uuid);
     inventory.setRecord(uuid, wish === 'uncordon' ? uncordoned(record) : { ...record, wish });
     this.healer.drain(uuid);

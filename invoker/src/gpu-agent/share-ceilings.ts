@@ -1,6 +1,5 @@
-import { workloadTable } from '@gpuwhisk/common/gpu-workload';
-import type { Workload } from '@gpuwhisk/common/gpu-workload';
-import type { Device } from '@gpuwhisk/common/gpu';
+import { workloadTable } from '@gpuwhisk/common/gpu';
+import type { Workload, Device } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { GpuGrant } from '../containers/container-factory.js';

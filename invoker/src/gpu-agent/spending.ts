@@ -1,4 +1,4 @@
-import { gpuSpendingCounters } from '@gpuwhisk/common/gpu-spending';
+import { gpuSpendingCounters } from '@gpuwhisk/common/gpu';
 import type { ClusterState, WindowCounters } from '@gpuwhisk/common/state/cluster-state';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { GpuContainer } from './residents.js';

@@ -16,7 +16,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { kindsOf, resolveKind } from '@gpuwhisk/common/runtimes';
 import { systemClock } from '@gpuwhisk/common/system/clock';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor } from './base-view.js';
 import { hostJobs } from './host-job.js';

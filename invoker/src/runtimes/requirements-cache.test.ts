@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 import type { Python } from './find-python.js';
 import { hostJobs } from './host-job.js';
 import { RequirementsCache } from './requirements-cache.js';

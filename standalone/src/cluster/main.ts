@@ -1,7 +1,7 @@
 import { ConfigError, withoutSecrets } from '@gpuwhisk/common/config';
 import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import { InstanceIdError } from '@gpuwhisk/common/state/instance-ids';
-import { StoreOpenError } from '@gpuwhisk/common/store/store-error';
+import { StoreOpenError } from '@gpuwhisk/common/store/artifact-store';
 import { KafkaUnavailableError } from '@gpuwhisk/engines/kafka/kafka-errors';
 import { IsolationError } from '@gpuwhisk/invoker/containers/container-factory';
 import { EngineError } from '@gpuwhisk/invoker/containers/docker/engine-client';

@@ -1,5 +1,5 @@
 import { sleep, systemClock } from '@gpuwhisk/common/system/clock';
-import { StoreOpenError } from '@gpuwhisk/common/store/store-error';
+import { StoreOpenError } from '@gpuwhisk/common/store/artifact-store';
 import { openCouchdbStore } from '@gpuwhisk/engines/couchdb/couchdb-store';
 import { grantInvokerAccess } from '@gpuwhisk/engines/couchdb/invoker-access';
 import type { DatabasesConfig } from './flags.js';

@@ -3,15 +3,13 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import type { TopicOptions } from '@gpuwhisk/common/bus/message-bus';
-import { LogRing } from '@gpuwhisk/common/log-ring';
-import { createLogger } from '@gpuwhisk/common/logging';
+import { LogRing, createLogger } from '@gpuwhisk/common/logging';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { countsAtHand } from '@gpuwhisk/common/state/counts-at-hand';
-import { holdName } from '@gpuwhisk/common/state/held-name';
+import { holdName, LivenessFence } from '@gpuwhisk/common/state/held-name';
 import { assignInstanceId, keepInstanceId } from '@gpuwhisk/common/state/instance-ids';
 import type { InstanceIdRequest } from '@gpuwhisk/common/state/instance-ids';
-import { LifeFence } from '@gpuwhisk/common/state/life-fence';
 import { ProcessRegistry } from '@gpuwhisk/common/state/process-registry';
 import { Membership } from '@gpuwhisk/common/state/membership';
 import { systemClock } from '@gpuwhisk/common/system/clock';
@@ -69,7 +67,7 @@ export async function openCluster(
   const registry = new ProcessRegistry(store, `${role}s`);
   const holder = await ownHolder(config);
   const number = { state, clock, registry, name: config.name, holder };
-  const fence = new LifeFence(clock, fenceMs);
+  const fence = new LivenessFence(clock, fenceMs);
   const held = await holdName({
     ...{ state, clock, logger, sort: registry.sort, name: config.name, holder, fence },
     isRetired: async () =>
@@ -110,6 +108,7 @@ export async function openCluster(
   if (role === 'invoker') return engines;
   const jobs = await openBullJobs({
     ...config.redis,
+    library: config.redis.jobs,
     ...{ clock, leases: state, holder: `controller${instance}` },
     onWarning: (warning) => logger.warn({ error: warning.message }, 'jobs: it is tried again'),
   });

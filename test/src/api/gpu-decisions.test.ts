@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { Decision, GpuQueued } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord, GpuQueued } from '@gpuwhisk/common/gpu';
 import { alice, bob, idleGpuScheduler, operator, startApi } from './harness.js';
 import type { Account, Api } from './harness.js';
 
 const draining = { what: 'GPU-0', reason: 'draining: /bob/f overran its memory', numbers: {} };
-const decision = (activationId: string, namespace: string): Decision => ({
+const decision = (activationId: string, namespace: string): DecisionRecord => ({
   ...{ at: 1, activationId, action: `/${namespace}/f`, namespace, policy: 'faashare', reason: 'it waits' },
   rejected: [draining],
 });

@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { gpuTable, gpuWishTable } from '@gpuwhisk/common/gpu';
-import type { Resident } from '@gpuwhisk/common/gpu';
-import { workloadTable } from '@gpuwhisk/common/gpu-workload';
-import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import { gpuTable, cordonTable, workloadTable } from '@gpuwhisk/common/gpu';
+import type { Resident, Workload } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
@@ -77,10 +75,10 @@ describe('what operators want of a device', () => {
     const reply = await wish({ wish: 'cordon' });
     expect([reply.status, reply.json]).toEqual([200, { uuid: 'GPU-0', wish: 'cordon', at: expect.any(Number) }]);
     expect((await wish({ wish: 'drain' })).status).toBe(200);
-    expect((await api.state.rows(gpuWishTable)).get('GPU-0')).toMatchObject({ wish: 'drain' });
+    expect((await api.state.rows(cordonTable)).get('GPU-0')).toMatchObject({ wish: 'drain' });
     const state = embeddedState(systemClock);
     await new GpuWishes(api.store, state, systemClock).open();
-    expect(await state.rows(gpuWishTable)).toEqual(await api.state.rows(gpuWishTable));
+    expect(await state.rows(cordonTable)).toEqual(await api.state.rows(cordonTable));
   });
 
   test("is an operator's to say, of a device that there is, in one of three words", async () => {

@@ -30,7 +30,7 @@ test.each(ownScripts)('npm run %s is one clear line on an old Node.js, before an
   const { status, stderr } = spawnSync('sh', ['-c', command], { cwd: folder, env, encoding: 'utf8', timeout: 30_000 });
   expect({ status, stderr }).toEqual({
     status: 1,
-    stderr: 'gpuwhisk needs Node.js 20 or newer; this is v12.22.12.\n',
+    stderr: 'gpuwhisk needs Node.js 20.19.4, 22.2 or newer; this is v12.22.12.\n',
   });
 });
 

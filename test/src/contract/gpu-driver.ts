@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Device } from '@gpuwhisk/common/gpu';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 import type { DeviceEvent, DeviceSample, GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
 import { inOrderOfCreation } from '@gpuwhisk/invoker/gpu-agent/drivers/slice-order';
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import { JobsClosedError, JobsFullError } from '@gpuwhisk/common/jobs/jobs';
 import type { JobAttempt, Jobs } from '@gpuwhisk/common/jobs/jobs';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 
 /** Where jobs are kept while processes come and go. Retries and quiet times are some ms; ten jobs may be pending. */
 export interface JobsHome {

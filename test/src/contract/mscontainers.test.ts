@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { JsonValue } from '@gpuwhisk/common/json';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
 import { maxPairs } from '@gpuwhisk/invoker/containers/mscontainer/ms-container';
 import { spec } from './container-calls.js';

@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
-import type { Decision } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord } from '@gpuwhisk/common/gpu';
 import { DecisionRing } from '@gpuwhisk/controller/gpu/learning/decision-ring';
 
-const decision = (at: number, reason = 'it waits', alternatives: string[] = []): Decision => ({
+const decision = (at: number, reason = 'it waits', alternatives: string[] = []): DecisionRecord => ({
   ...{ at, activationId: `a${at}`, action: '/a/f', namespace: 'a', policy: 'fcfs', reason },
   rejected: alternatives.map((text) => ({ what: 'GPU-0', reason: text, numbers: {} })),
 });

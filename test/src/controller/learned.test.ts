@@ -1,11 +1,11 @@
 // What the controller learns, in a store, from life to life.
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { configSchema } from '@gpuwhisk/common/config-schema';
-import type { Decision } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord } from '@gpuwhisk/common/gpu';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
-import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
@@ -19,7 +19,7 @@ const gpu = { type: 'a100-40', mode: 'mps' } as const;
 const features = { smUtil: 0.5, dramUtil: 0.2, l2Util: 0.1 };
 const jobs = ['a', 'b'].map((name) => ({ function: `/guest/${name}`, version: '0.0.1', batch: 1, features }));
 const task = { ...jobs[0]!, arrivedAt: 1 };
-const decision = (activationId: string, at: number): Decision => ({
+const decision = (activationId: string, at: number): DecisionRecord => ({
   ...{ at, activationId, action: '/guest/a', namespace: 'guest', policy: 'faashare', reason: 'placed', rejected: [] },
 });
 const sample = (share: number): SlowdownSample => ({ one: { features, share }, others: [], slowdown: 1 / share });

@@ -6,7 +6,7 @@ import { loadConfig } from '@gpuwhisk/common/config';
 import { createLogger } from '@gpuwhisk/common/logging';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
-import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { systemClock as clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { takeOverQueue, takeOverUnplaced } from '@gpuwhisk/controller/cluster/queue-takeover';

@@ -1,4 +1,4 @@
-import { TrainingSet } from '@gpuwhisk/gpu/predict/training-set';
+import { TrainingSet } from '@gpuwhisk/gpu/predict/samples';
 import { learnedDocument, learnedId } from '@gpuwhisk/controller/gpu/learning/learned-document';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 

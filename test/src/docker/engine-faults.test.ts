@@ -211,6 +211,22 @@ describe('the Docker factory', () => {
     await container.destroy();
   });
 
+  test('reports at once an answer that breaks off, and finds the engine unhealthy', async () => {
+    const engine = await openEngine();
+    const factory = await openFactory(engine);
+    engine.on(/^POST \/containers\/create$/, (_, response) => {
+      response.writeHead(201, { 'content-length': 1000 });
+      response.write('{"Id":');
+      setTimeout(() => response.destroy(), 20);
+      return undefined;
+    });
+    const askedMs = performance.now();
+    await expect(factory.create(spec)).rejects.toThrow('cannot be reached');
+    // The time limit of the call is 10 s.
+    expect(performance.now() - askedMs).toBeLessThan(9000);
+    expect(factory.health).toBe('unhealthy');
+  });
+
   test('keeps a container that the engine refused to pause', async () => {
     const engine = await openEngine();
     engine.on(/\/pause$/, (_, response) => {

@@ -1,7 +1,7 @@
 // Functions with several SLOs at once on two simulated GPUs, under policy faashare: records, queue, admission, limits,
 // and what is known after a restart.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Decision, GpuQueued, GpuRecord } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord, GpuQueued, GpuRecord } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { LearnedFunction } from '@gpuwhisk/controller/gpu/learning/learned-view';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
@@ -81,7 +81,7 @@ if (!isHere) console.info('No stand-in for a GPU is built here: policy faashare 
       platform = await startPlatform({ flags: [...flags, ...limits], dataDir });
       const [id = ''] = ids;
       const path = `../gpu/decisions?activation=${id}`;
-      const { body } = await platform.api.request<Decision[]>('GET', path);
+      const { body } = await platform.api.request<DecisionRecord[]>('GET', path);
       expect(body.map(({ policy }) => policy)).toContain('faashare');
       expect(await wsk('explain', id)).toContain('faashare: placed');
       expect(await wsk('functions')).toContain('/guest/strict');

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Device, ShareClass } from '@gpuwhisk/common/gpu';
 import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
 import { mpsClientLimit } from '@gpuwhisk/common/gpu';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 import { shareOf } from '../contract/share-enforcer.js';
 import { startCudaClient } from './cuda-client.js';
 import type { CudaClient } from './cuda-client.js';

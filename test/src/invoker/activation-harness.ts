@@ -1,6 +1,6 @@
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { EmbeddedBus } from '@gpuwhisk/common/bus/embedded-bus';
-import { readActivation } from '@gpuwhisk/common/entities/activation-codec';
+import { readActivation } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { loadConfig } from '@gpuwhisk/common/config';
 import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryption';
@@ -9,7 +9,7 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import { createLogger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { createMetrics } from '@gpuwhisk/common/metrics';
-import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { ActivationRun } from '@gpuwhisk/invoker/activation/activation-run';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { readActivation } from '@gpuwhisk/common/entities/activation-codec';
+import { readActivation } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import { sleep } from '@gpuwhisk/common/system/clock';

@@ -1,5 +1,5 @@
-import type { Device, GpuWish, LaunchFigures, NodeStatus, Placement, Share } from '@gpuwhisk/common/gpu';
-import { gpuTable, gpuWishTable } from '@gpuwhisk/common/gpu';
+import type { Device, CordonRequest, LaunchFigures, NodeStatus, Placement, Share } from '@gpuwhisk/common/gpu';
+import { gpuTable, cordonTable } from '@gpuwhisk/common/gpu';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { seededRandom } from '@gpuwhisk/common/system/random';
@@ -114,8 +114,8 @@ export class GpuHarness {
   }
 
   /** Says what an operator wants of a device, as the controller does. */
-  async wish(device: string, wish: GpuWish['wish']): Promise<void> {
-    await this.state.setRow(gpuWishTable, device, { wish, at: this.clock.now() });
+  async wish(device: string, wish: CordonRequest['wish']): Promise<void> {
+    await this.state.setRow(cordonTable, device, { wish, at: this.clock.now() });
     await this.clock.runFor(100);
   }
 

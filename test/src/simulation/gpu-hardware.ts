@@ -1,6 +1,6 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { gpuWishTable } from '@gpuwhisk/common/gpu';
+import { cordonTable } from '@gpuwhisk/common/gpu';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import { createSimulatedDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/simulated-driver';
 import type { SimulatedDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/simulated-driver';
@@ -92,7 +92,7 @@ export class GpuHardware {
     for (const device of found) {
       known.driver.setLost(device, false);
       known.driver.emit({ type: 'mig-changed', device });
-      await known.state.setRow(gpuWishTable, device, { wish: 'uncordon', at: clock.now() });
+      await known.state.setRow(cordonTable, device, { wish: 'uncordon', at: clock.now() });
     }
   }
 }

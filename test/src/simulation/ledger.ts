@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
+import { activationDocument } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';

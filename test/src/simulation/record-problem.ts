@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { readActivation } from '@gpuwhisk/common/entities/activation-codec';
+import { readActivation } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { StoredDocument } from '@gpuwhisk/common/store/artifact-store';

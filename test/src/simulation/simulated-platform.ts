@@ -3,8 +3,8 @@ import type { RecordExpiryTimes } from '@gpuwhisk/common/activations/record-expi
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
 import type { Durable } from '@gpuwhisk/common/bus/durable';
-import type { BusFaults } from '@gpuwhisk/common/bus/simulated-bus';
-import { simulatedBus } from '@gpuwhisk/common/bus/simulated-bus';
+import type { BusFaults } from '@gpuwhisk/common/testing/simulated-bus';
+import { simulatedBus } from '@gpuwhisk/common/testing/simulated-bus';
 import { loadConfig } from '@gpuwhisk/common/config';
 import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryption';
 import { createLogger } from '@gpuwhisk/common/logging';

@@ -1,5 +1,5 @@
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
-import { StoreWriteError } from '@gpuwhisk/common/store/store-error';
+import { StoreWriteError } from '@gpuwhisk/common/store/artifact-store';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';

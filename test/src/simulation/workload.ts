@@ -1,6 +1,6 @@
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
-import { actionDocument, readAction } from '@gpuwhisk/common/entities/action-codec';
-import { storeCode } from '@gpuwhisk/common/entities/code-attachment';
+import { actionDocument, readAction } from '@gpuwhisk/common/entities/action';
+import { storeCode } from '@gpuwhisk/common/entities/exec-codec';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
 import { isJsonObject } from '@gpuwhisk/common/json';

@@ -1,5 +1,5 @@
 import { randomFraction, seededRandom, type Random } from '@gpuwhisk/common/system/random';
-import { defaultExploration, type Exploration } from '@gpuwhisk/gpu/share/expected-improvement';
+import { defaultExploration, type Exploration } from '@gpuwhisk/gpu/share/gaussian-process';
 import { vaguePrior } from '@gpuwhisk/gpu/share/priors';
 import { bestOf, defaultHyper, propose, type SearchProblem } from '@gpuwhisk/gpu/share/quota-search';
 import type { MeasuredPoint } from '@gpuwhisk/gpu/share/surrogate';

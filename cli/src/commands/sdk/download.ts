@@ -16,7 +16,7 @@ export async function installDocker(client: Client): Promise<void> {
   try {
     const archive = await download(client, skeletonFile);
     refuseExisting('directory', skeletonFolder);
-    unpack(archive);
+    await unpack(archive);
   } catch (error) {
     throw wrapError(error, 'The docker SDK installation failed');
   }
@@ -46,10 +46,10 @@ function refuseExisting(what: 'file' | 'directory', name: string): void {
   if (existsSync(name)) throw new WskError(`The ${what} '${name}' already exists.  Delete it and retry.`);
 }
 
-function unpack(archive: Buffer): void {
+async function unpack(archive: Buffer): Promise<void> {
   let entries: TarEntry[];
   try {
-    entries = readTar(gunzipSync(archive, { maxOutputLength: maxUnpackedBytes }));
+    entries = await readTar(gunzipSync(archive, { maxOutputLength: maxUnpackedBytes }));
   } catch (error) {
     throw new WskError(`Error unGzipping file '${skeletonFile}': ${messageOf(error)}`);
   }

@@ -1,4 +1,4 @@
-import { RecentIds } from '@gpuwhisk/common/activations/recent-ids';
+import { RecentIds } from '@gpuwhisk/common/short-lived-map';
 import type { Delivery, MessageBus, Receipt, Subscription, TopicOptions } from '@gpuwhisk/common/bus/message-bus';
 import { ApiError } from '@gpuwhisk/common/errors';
 import { isJsonObject } from '@gpuwhisk/common/json';

@@ -1,9 +1,9 @@
-import { isRecorded } from '@gpuwhisk/common/activations/is-recorded';
+import { isRecorded } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { Delivery, MessageBus, Subscription } from '@gpuwhisk/common/bus/message-bus';
 import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import type { Logger } from '@gpuwhisk/common/logging';
-import { readUnplacedMessage } from '@gpuwhisk/common/messages-codec';
+import { readUnplacedMessage } from '@gpuwhisk/common/messages';
 import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';

@@ -1,4 +1,4 @@
-import { activationDocumentId } from '@gpuwhisk/common/entities/activation-codec';
+import { activationDocumentId } from '@gpuwhisk/common/entities/activation';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';

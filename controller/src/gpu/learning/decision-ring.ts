@@ -1,4 +1,4 @@
-import type { Decision } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord } from '@gpuwhisk/common/gpu';
 
 /** Characters of texts that one decision keeps, at most; alternatives beyond them are left out. */
 const mostOfOne = 16_384;
@@ -15,7 +15,7 @@ export interface RingBounds {
 
 /** The last decisions, in segments that are stored one by one. */
 export class DecisionRing {
-  private readonly decisions: (Decision | undefined)[];
+  private readonly decisions: (DecisionRecord | undefined)[];
   private next = 0;
   private total = 0;
 
@@ -25,7 +25,7 @@ export class DecisionRing {
     private readonly segmentSize: number,
     private readonly onChange: (segment: number) => void,
   ) {
-    this.decisions = new Array<Decision | undefined>(bounds.count).fill(undefined);
+    this.decisions = new Array<DecisionRecord | undefined>(bounds.count).fill(undefined);
   }
 
   /** Estimated size of the decisions that are kept, bytes. */
@@ -34,7 +34,7 @@ export class DecisionRing {
   }
 
   /** Keeps a decision; the oldest ones go while there are too many, or they are too large. */
-  add(decision: Decision): void {
+  add(decision: DecisionRecord): void {
     this.put(this.next, cut(decision));
     this.changed(this.next);
     this.next = (this.next + 1) % this.decisions.length;
@@ -42,19 +42,19 @@ export class DecisionRing {
   }
 
   /** The last first. */
-  latest(): Decision[] {
+  latest(): DecisionRecord[] {
     const { decisions, next } = this;
     return [...decisions.slice(next), ...decisions.slice(0, next)].filter((one) => one !== undefined).reverse();
   }
 
   /** What a segment holds; null where there is nothing yet. */
-  segment(number: number): (Decision | null)[] {
+  segment(number: number): (DecisionRecord | null)[] {
     const from = number * this.segmentSize;
     return this.decisions.slice(from, from + this.segmentSize).map((one) => one ?? null);
   }
 
   /** Takes a segment as `segment` gave it; the next decision is put behind the last one of all segments. */
-  restore(number: number, decisions: readonly (Decision | null)[]): void {
+  restore(number: number, decisions: readonly (DecisionRecord | null)[]): void {
     const from = number * this.segmentSize;
     decisions.slice(0, this.segmentSize).forEach((decision, at) => {
       const place = from + at;
@@ -70,7 +70,7 @@ export class DecisionRing {
     this.onChange(Math.floor(place / this.segmentSize));
   }
 
-  private put(place: number, decision: Decision | undefined): void {
+  private put(place: number, decision: DecisionRecord | undefined): void {
     this.total -= sizeOf(this.decisions[place]);
     this.decisions[place] = decision;
     this.total += sizeOf(decision);
@@ -90,7 +90,7 @@ export class DecisionRing {
 }
 
 /** An estimate: writing JSON to measure it would take longer than the decision. */
-function sizeOf(decision: Decision | undefined): number {
+function sizeOf(decision: DecisionRecord | undefined): number {
   if (decision === undefined) return 0;
   const { activationId, action, namespace, policy, reason, placement, rejected } = decision;
   let size = fixedSize + activationId.length + action.length + namespace.length + policy.length + reason.length;
@@ -100,10 +100,10 @@ function sizeOf(decision: Decision | undefined): number {
 }
 
 /** A decision within `mostOfOne`. */
-function cut(decision: Decision): Decision {
+function cut(decision: DecisionRecord): DecisionRecord {
   if (sizeOf(decision) <= mostOfOne) return decision;
   const reason = decision.reason.slice(0, mostOfOne / 4);
-  const rejected: Decision['rejected'] = [];
+  const rejected: DecisionRecord['rejected'] = [];
   let left = mostOfOne / 2;
   for (const one of decision.rejected) {
     left -= fixedSize + one.what.length + one.reason.length;

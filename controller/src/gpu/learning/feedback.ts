@@ -1,6 +1,5 @@
-import { averageCompany, steadyCompany } from '@gpuwhisk/gpu/profile/company';
-import type { Neighbour } from '@gpuwhisk/gpu/profile/company';
-import type { LoggedRun } from '@gpuwhisk/gpu/profile/run-log';
+import { averageNeighbours, steadyNeighbours } from '@gpuwhisk/gpu/profile/run-log';
+import type { Neighbour, LoggedRun } from '@gpuwhisk/gpu/profile/run-log';
 import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
 import type { Task } from '@gpuwhisk/gpu/view/view';
 import type { CoLocated } from '@gpuwhisk/gpu/predict/slowdown-predictor';
@@ -20,11 +19,11 @@ export class Feedback {
 
   /** Learns from a run that has ended well: one that failed tells nothing of the time that its function takes. */
   ran(run: LoggedRun & ObservedRun): void {
-    const { task, gpu, isWarm, hasStrangers, shareClass } = run;
+    const { task, gpu, isWarm, hasUnknownNeighbours, shareClass } = run;
     // On several GPUs its neighbours differ from one to the next.
-    const company = hasStrangers || task.gpus > 1 ? undefined : steadyCompany(run);
+    const company = hasUnknownNeighbours || task.gpus > 1 ? undefined : steadyNeighbours(run);
     const predictor = this.learned.predictors.predictor({ gpuType: gpu.type, mode: gpu.mode });
-    const others = company?.map(coLocated) ?? averageCompany(run, unseen);
+    const others = company?.map(coLocated) ?? averageNeighbours(run, unseen);
     const slowdown = predictor.slowdown(coLocated(run), others);
     const isAlone = company?.length === 0;
     const refused = this.learned.profiles.ran({

@@ -1,9 +1,9 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { FunctionProfile } from '@gpuwhisk/gpu/profile/function-profiles';
-import { median } from '@gpuwhisk/gpu/profile/kept-runs';
-import type { FeatureRecord } from '@gpuwhisk/gpu/view/feature-record';
+import { median } from '@gpuwhisk/gpu/profile/fill';
+import type { FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { FillSource } from '@gpuwhisk/gpu/profile/fill';
-import { rowKey } from '@gpuwhisk/gpu/share/quota-key';
+import { rowKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { QuotaRow } from '@gpuwhisk/gpu/share/quota-row';
 import type { SearchedSet, SearchState } from '../search/search-view.js';
 

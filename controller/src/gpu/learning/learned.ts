@@ -1,6 +1,6 @@
 import type { Config } from '@gpuwhisk/common/config';
 import { shareClasses } from '@gpuwhisk/common/gpu';
-import type { Decision, DeviceMode, NodeStatus } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord, DeviceMode, NodeStatus } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';
@@ -14,10 +14,8 @@ import { decodeModel, encodeModel } from '@gpuwhisk/gpu/predict/model-codec';
 import { PredictorTable, modelName } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { ModelKey, SlowdownModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
-import { readQuotaRow } from '@gpuwhisk/gpu/share/quota-row-codec';
-import { SetDemands } from '@gpuwhisk/gpu/share/set-demands';
-import { decodeWantedSet, encodeWantedSet } from '@gpuwhisk/gpu/share/wanted-set-codec';
-import { rowKey } from '@gpuwhisk/gpu/share/quota-key';
+import { readQuotaRow, rowKey } from '@gpuwhisk/gpu/share/quota-row';
+import { SetDemands, decodeWantedSet, encodeWantedSet } from '@gpuwhisk/gpu/share/set-demands';
 import { DecisionRing } from './decision-ring.js';
 import type { RingBounds } from './decision-ring.js';
 import type { LeaseKeeper } from '../handover/lease-keeper.js';
@@ -137,7 +135,7 @@ export class Learned {
       ...learned.takers(),
       decisions: (text, name) => {
         const [instance, segment] = name.split('/').map(Number);
-        if (instance === parts.instance) learned.decisions.restore(segment ?? 0, JSON.parse(text) as Decision[]);
+        if (instance === parts.instance) learned.decisions.restore(segment ?? 0, JSON.parse(text) as DecisionRecord[]);
       },
     });
     return learned;

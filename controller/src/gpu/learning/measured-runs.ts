@@ -1,9 +1,8 @@
 import type { Random } from '@gpuwhisk/common/system/random';
-import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
+import type { SlowdownSample, TrainingSetState } from '@gpuwhisk/gpu/predict/samples';
 import { modelName } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { ModelKey } from '@gpuwhisk/gpu/predict/slowdown-model';
-import { TrainingSet } from '@gpuwhisk/gpu/predict/training-set';
-import type { TrainingSetState } from '@gpuwhisk/gpu/predict/training-set';
+import { TrainingSet } from '@gpuwhisk/gpu/predict/samples';
 
 /** Measured runs that predictors are learned from, by the kind of GPU. */
 export class MeasuredRuns {

@@ -7,7 +7,7 @@ import { leastSamples, modelName } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { ModelKey } from '@gpuwhisk/gpu/predict/slowdown-model';
 import { trainingModule } from '@gpuwhisk/gpu/predict/train-worker';
 import type { TrainingInput, TrainingOutput } from '@gpuwhisk/gpu/predict/train-worker';
-import type { TrainingSetState } from '@gpuwhisk/gpu/predict/training-set';
+import type { TrainingSetState } from '@gpuwhisk/gpu/predict/samples';
 import type { Learned } from './learned.js';
 
 /** The kind of job that learns a predictor anew. */

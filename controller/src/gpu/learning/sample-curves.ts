@@ -1,5 +1,5 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
-import { jobId, placeKey } from '@gpuwhisk/gpu/share/quota-key';
+import { jobId, placeKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
 import { ShareProfiles } from '@gpuwhisk/gpu/share/share-profiles';
 

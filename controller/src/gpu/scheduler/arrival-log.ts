@@ -1,6 +1,6 @@
 import type { GpuNeed } from '@gpuwhisk/common/gpu';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
-import type { PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
+import type { PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import { requestOf } from './gpu-queue.js';
 
 /** Arrivals that are kept, at most. */

@@ -1,11 +1,11 @@
 import type { MessageBus, Receipt } from '@gpuwhisk/common/bus/message-bus';
 import { gpuRowTtlMs } from '@gpuwhisk/common/gpu';
-import type { Decision, GpuNeed, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord, GpuNeed, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { bindTo, placeLeastLoaded } from '@gpuwhisk/gpu/place/least-loaded';
-import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
+import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import { Ledger } from '@gpuwhisk/gpu/view/ledger';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
@@ -65,7 +65,7 @@ export class GpuPlacer {
   }
 
   /** The last decisions, the last one first. */
-  decisions(): Decision[] {
+  decisions(): DecisionRecord[] {
     return this.dependencies.learned.decisions.latest();
   }
 

@@ -1,22 +1,20 @@
 import { ConfigError } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
-import type { GpuNeed, NodeStatus, Rejection } from '@gpuwhisk/common/gpu';
-import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import type { GpuNeed, NodeStatus, Rejection, Workload } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
+import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import { shareOf } from '@gpuwhisk/gpu/view/shares';
 import type { FunctionState, GpuState, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/view/view';
-import type { Action } from '@gpuwhisk/gpu/view/action';
+import type { Action, Decision, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import type { Decision, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
-import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/instances';
+import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/candidate';
 import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
 import { guarded } from '@gpuwhisk/gpu/policies/guarded';
 import type { FaultyPass } from '@gpuwhisk/gpu/policies/guarded';
@@ -24,7 +22,7 @@ import { encodePass, encodeWithin } from '@gpuwhisk/gpu/policies/saved-pass';
 import { compositionOf, makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PassInputs } from '@gpuwhisk/gpu/policies/saved-pass';
-import { recordOf, workloadOf } from '@gpuwhisk/gpu/view/feature-record';
+import { recordOf, workloadOf } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { RunLog } from '@gpuwhisk/gpu/profile/run-log';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import { encodeModel } from '@gpuwhisk/gpu/predict/model-codec';
@@ -292,7 +290,7 @@ export class GpuPolicy {
       };
       this.runs.began(message.activationId, {
         ...{ task, gpu: place.gpu, alsoOn: [], share, startedAt: at, startMs: clock.monotonicMs() },
-        ...{ isWarm: choice.reuses !== undefined, hasStrangers: this.hasStrangersOn(id), isSample: true },
+        ...{ isWarm: choice.reuses !== undefined, hasUnknownNeighbours: this.hasStrangersOn(id), isSample: true },
       });
     }
     return { request, choice };
@@ -408,7 +406,7 @@ export class GpuPolicy {
         ...{ gpu: { id, type: gpuTypeOf(place.device, place.slice), mode }, alsoOn, share: share.smLimit },
         ...{ startedAt: clock.now(), startMs: clock.monotonicMs(), isWarm: choice.reuses !== undefined },
         ...(share.smLimit * 100 >= share.shareClass && { shareClass: share.shareClass }),
-        hasStrangers: [start.gpu, ...alsoOn].some((one) => this.hasStrangersOn(one, activationId)),
+        hasUnknownNeighbours: [start.gpu, ...alsoOn].some((one) => this.hasStrangersOn(one, activationId)),
       });
     }
     return { request: placed, choice };

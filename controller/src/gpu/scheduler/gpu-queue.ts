@@ -1,7 +1,7 @@
 import type { GpuNeed, GpuQueued, Rejection } from '@gpuwhisk/common/gpu';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
+import type { PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import { inTurn } from '@gpuwhisk/gpu/order/earliest-deadline';
 import { shareOf } from '@gpuwhisk/gpu/view/shares';
 

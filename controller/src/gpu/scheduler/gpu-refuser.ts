@@ -1,9 +1,8 @@
-import type { RecentIds } from '@gpuwhisk/common/activations/recent-ids';
+import type { RecentIds } from '@gpuwhisk/common/short-lived-map';
 import { isRecordKept, recordedCall } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
-import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
-import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
+import { ActivationStatus, activationDocument } from '@gpuwhisk/common/entities/activation';
 import { sampleNotRun } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';

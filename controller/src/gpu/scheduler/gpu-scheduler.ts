@@ -1,4 +1,4 @@
-import { RecentIds } from '@gpuwhisk/common/activations/recent-ids';
+import { RecentIds } from '@gpuwhisk/common/short-lived-map';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { Receipt } from '@gpuwhisk/common/bus/message-bus';
@@ -12,21 +12,20 @@ import {
   overloaded,
   sampleNotRun,
 } from '@gpuwhisk/common/errors';
-import type { Decision, GpuNeed, GpuQueued, Placement } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord, GpuNeed, GpuQueued, Placement, Workload } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import { newActivationId } from '@gpuwhisk/common/ids';
 import { unplacedTopic } from '@gpuwhisk/common/messages';
 import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
-import type { Workload } from '@gpuwhisk/common/gpu-workload';
 import type { Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { compositionOf } from '@gpuwhisk/gpu/policies/make-policy';
-import { shareAt } from '@gpuwhisk/gpu/place/request-of';
+import { shareAt } from '@gpuwhisk/gpu/place/ledger-of';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
-import type { Action, Actuator } from '@gpuwhisk/gpu/view/action';
+import type { Action, Actuator } from '@gpuwhisk/gpu/view/decision';
 import { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
 import { capacityProblem } from '@gpuwhisk/gpu/view/places';
@@ -214,7 +213,7 @@ export class GpuScheduler {
   }
 
   /** The last decisions, the last one first. */
-  decisions(): Decision[] {
+  decisions(): DecisionRecord[] {
     return this.placer.decisions();
   }
 

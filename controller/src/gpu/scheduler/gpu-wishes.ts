@@ -1,6 +1,6 @@
 import { concurrentModification } from '@gpuwhisk/common/errors';
-import { gpuWishTable } from '@gpuwhisk/common/gpu';
-import type { GpuWish } from '@gpuwhisk/common/gpu';
+import { cordonTable } from '@gpuwhisk/common/gpu';
+import type { CordonRequest } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { Clock } from '@gpuwhisk/common/system/clock';
@@ -23,13 +23,13 @@ export class GpuWishes {
   async open(): Promise<void> {
     const documents = await this.store.list('gpu', { after: prefix, limit: maxWishes });
     for (const { _id: id, wish, at } of documents) {
-      if (id.startsWith(prefix)) await this.show(id.slice(prefix.length), { wish, at } as unknown as GpuWish);
+      if (id.startsWith(prefix)) await this.show(id.slice(prefix.length), { wish, at } as unknown as CordonRequest);
     }
   }
 
   /** Throws ApiError (409) where another operator is faster. */
-  async set(device: string, wanted: GpuWish['wish']): Promise<GpuWish> {
-    const wish: GpuWish = { wish: wanted, at: this.clock.now() };
+  async set(device: string, wanted: CordonRequest['wish']): Promise<CordonRequest> {
+    const wish: CordonRequest = { wish: wanted, at: this.clock.now() };
     try {
       await this.store.put('gpu', { ...(await this.stored(device)), _id: prefix + device, ...wish });
     } catch (error) {
@@ -49,7 +49,7 @@ export class GpuWishes {
     }
   }
 
-  private show(device: string, wish: GpuWish): Promise<void> {
-    return this.state.setRow(gpuWishTable, device, { ...wish } as unknown as JsonValue);
+  private show(device: string, wish: CordonRequest): Promise<void> {
+    return this.state.setRow(cordonTable, device, { ...wish } as unknown as JsonValue);
   }
 }

@@ -1,6 +1,6 @@
 import { concurrentModification, noSuchEntity, tooManyWorkloads } from '@gpuwhisk/common/errors';
-import { workloadTable } from '@gpuwhisk/common/gpu-workload';
-import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import { workloadTable } from '@gpuwhisk/common/gpu';
+import type { Workload } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';

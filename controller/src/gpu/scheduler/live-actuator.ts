@@ -1,7 +1,7 @@
-import type { GpuWish, NodeStatus } from '@gpuwhisk/common/gpu';
+import type { CordonRequest, NodeStatus } from '@gpuwhisk/common/gpu';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
-import type { Action, Actuator, Market } from '@gpuwhisk/gpu/view/action';
+import type { Action, Actuator, Market } from '@gpuwhisk/gpu/view/decision';
 import type { GpuDesired } from './gpu-desired.js';
 import type { GpuTable } from './gpu-table.js';
 
@@ -16,7 +16,7 @@ export interface Procurer {
 export interface LiveActuatorParts {
   table: Pick<GpuTable, 'nodes' | 'onRow'>;
   desired: Pick<GpuDesired, 'retire' | 'reshare' | 'cut'>;
-  wishes: { set(device: string, wanted: GpuWish['wish']): Promise<unknown> };
+  wishes: { set(device: string, wanted: CordonRequest['wish']): Promise<unknown> };
   /** Absent: nodes come and go by hand. */
   procurer?: Procurer;
   /** Sends a launch; gives why it is refused, or undefined. */

@@ -1,5 +1,4 @@
-import type { NodeStatus, Share, Slice } from '@gpuwhisk/common/gpu';
-import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import type { NodeStatus, Share, Slice, Workload } from '@gpuwhisk/common/gpu';
 import { geometriesOf } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';

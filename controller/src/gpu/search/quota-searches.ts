@@ -6,8 +6,8 @@ import type { JobAttempt, JobBody, JobHandler, Jobs } from '@gpuwhisk/common/job
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { quotaSearchBody, quotaSearchJob, quotaSearchKind } from '@gpuwhisk/gpu/share/search-job';
-import type { QuotaSearchRequest } from '@gpuwhisk/gpu/share/search-job';
+import { quotaSearchBody, quotaSearchJob, quotaSearchKind } from '@gpuwhisk/gpu/share/quota-search';
+import type { QuotaSearchRequest } from '@gpuwhisk/gpu/share/quota-search';
 import type { WantedSet } from '@gpuwhisk/gpu/share/set-demands';
 import type { GpuScheduler } from '../scheduler/gpu-scheduler.js';
 import type { Learned } from '../learning/learned.js';

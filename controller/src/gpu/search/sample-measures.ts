@@ -1,8 +1,8 @@
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { DeviceMode, ShareClass } from '@gpuwhisk/common/gpu';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { Allotment } from '@gpuwhisk/gpu/share/candidates';
-import { jobId, placeKey } from '@gpuwhisk/gpu/share/quota-key';
+import type { Allotment } from '@gpuwhisk/gpu/share/quota-search';
+import { jobId, placeKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
 import { BoundedCache } from '../../bounded-cache.js';
 import type { Learned } from '../learning/learned.js';

@@ -1,6 +1,6 @@
 import type { FailedJob, Jobs, PendingJob } from '@gpuwhisk/common/jobs/jobs';
-import { rowKey } from '@gpuwhisk/gpu/share/quota-key';
-import { quotaSearchKind } from '@gpuwhisk/gpu/share/search-job';
+import { rowKey } from '@gpuwhisk/gpu/share/quota-row';
+import { quotaSearchKind } from '@gpuwhisk/gpu/share/quota-search';
 import type { WantedSet } from '@gpuwhisk/gpu/share/set-demands';
 import type { Learned } from '../learning/learned.js';
 import type { Sample, SampleSource } from './sample-source.js';

@@ -1,4 +1,4 @@
-import { columnNames, columnsBytes, columnsOver, type TokenColumns } from '@gpuwhisk/gpu/tokens/columns';
+import { columnNames, columnsBytes, columnsOver, type TokenColumns } from '@gpuwhisk/gpu/tokens/token-machine';
 
 /** Words of the header, as native/token-server/board.h has them. */
 export const headerWords = 16;

@@ -1,0 +1,46 @@
+import type { JsonValue } from '@gpuwhisk/common/json';
+import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
+import type { Decision } from '../view/decision.js';
+import { toPlain } from '../view/saved-view.js';
+import type { GpuState, RunningTask, Task } from '../view/view.js';
+
+/** A task of which little is known, for tests and benchmarks. */
+export function taskOf(id: string, changes: Partial<Task> = {}): Task {
+  const known = { function: '/a/f', version: '1', namespace: 'a', batch: 1, gpus: 1, memoryMiB: 1000, arrivedAt: 0 };
+  return { id, ...known, class: 'inference', ...changes };
+}
+
+/** A task that is known well: it uses `smUtil` of the SMs, half as much memory bandwidth, and a tenth of the cache. */
+export function profiledTask(id: string, soloMs: number, smUtil: number, changes: Partial<Task> = {}): Task {
+  return taskOf(id, { soloMs, features: { smUtil, dramUtil: smUtil / 2, l2Util: 0.1 }, ...changes });
+}
+
+/** An empty GPU under MPS. */
+export function gpuOf(id: string, changes: Partial<GpuState> = {}): GpuState {
+  return { id, node: 'n', type: 't', mode: 'mps', memoryMiB: 10_000, running: [], ...changes };
+}
+
+/** A task that runs with a share (0–1) since `startedAt`, ms. */
+export function runningTask(task: Task, share: number, startedAt = 0): RunningTask {
+  return { task, share, startedAt };
+}
+
+/** A world in which SMs are divided up to their number, and memory bandwidth costs a fifth of what others use of it. */
+export const dividedSms: SlowdownPredictor = {
+  slowdown(one, others) {
+    const used = ({ features, share }: typeof one): number => Math.min(features.smUtil, share);
+    const demand = others.reduce((total, other) => total + used(other), used(one));
+    const bandwidth = others.reduce((total, { features }) => total + (features.dramUtil ?? 0), 0);
+    return Math.max(1, one.features.smUtil / one.share) * Math.max(1, demand) * (1 + 0.2 * bandwidth);
+  },
+};
+
+/** A decision as JSON, with the reasons of its alternatives, to be compared with another one. */
+export function plainDecision(decision: Decision): JsonValue {
+  const starts = decision.starts.map(({ choice, ...start }) => {
+    if (choice === undefined) return start;
+    const { placement, reuses, rejected } = choice;
+    return { ...start, choice: { placement, reuses, rejected } };
+  });
+  return toPlain({ ...decision, starts });
+}
