@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
@@ -26,34 +27,60 @@ const packages = [
   'test',
 ];
 
-/** The folders of gpu/src: each may import those before it. */
-const gpuFolders = [
-  'numeric',
-  'predict',
-  'tokens',
-  'view',
-  'place',
-  'share',
-  'profile',
-  'order',
-  'admit',
-  'preempt',
-  'scale',
-  'geometry',
-  'policies',
-  'simulate',
-];
+/** The folders of a package's src, in order: each may import those before it. A nested folder has an entry of its own. */
+const folderOrder = {
+  gpu: [
+    'numeric',
+    'predict',
+    'tokens',
+    'view',
+    'place',
+    'share',
+    'profile',
+    'order',
+    'admit',
+    'preempt',
+    'scale',
+    'geometry',
+    'policies',
+    'simulate',
+  ],
+  invoker: [
+    'host',
+    'containers',
+    'containers/protocol',
+    'containers/sandbox',
+    'runtimes',
+    'containers/process',
+    'containers/mscontainer',
+    'containers/docker',
+    'pool',
+    'gpu-agent/drivers',
+    'gpu-agent/host',
+    'gpu-agent/enforcers/tokens',
+    'gpu-agent/enforcers',
+    'gpu-agent',
+    'activation',
+  ],
+};
 
-function gpuBoundary(folder, at) {
-  const own = boundary('gpu', mayImport.gpu);
+/** Forbids a folder what follows it in its package's order. */
+function folderBoundary(name, folder, at) {
+  const folders = folderOrder[name];
+  const own = boundary(name, mayImport[name]);
   const [level, { patterns }] = own.rules['@typescript-eslint/no-restricted-imports'];
-  const later = gpuFolders.slice(at + 1).map((other) => ({
-    group: [`../${other}/*`, `../../${other}/*`],
-    message: `gpu/src/${folder} must not import gpu/src/${other}.`,
+  // Also from a nested folder without an entry, one level down.
+  const later = folders.slice(at + 1).map((other) => ({
+    group: [folder, `${folder}/nested`].map((from) => {
+      const path = posix.relative(from, other);
+      return path.startsWith('.') ? `${path}/*` : `./${path}/*`;
+    }),
+    message: `${name}/src/${folder} must not import ${name}/src/${other}.`,
   }));
+  const nested = folders.filter((other) => other.startsWith(`${folder}/`));
   return {
-    files: [`gpu/src/${folder}/**/*.ts`],
-    ignores: ['**/*.test.ts'],
+    files: [`${name}/src/${folder}/**/*.ts`],
+    ignores: ['**/*.test.ts', ...nested.map((other) => `${name}/src/${other}/**`)],
     rules: { '@typescript-eslint/no-restricted-imports': [level, { patterns: [...patterns, ...later] }] },
   };
 }
@@ -92,12 +119,16 @@ const edges = [
   'common/src/system/**',
   'common/src/config.ts',
   'common/src/store/lmdb-store.ts',
+  'invoker/src/containers/build-cache.ts',
   'invoker/src/containers/docker/**',
   'invoker/src/containers/mscontainer/**',
   'invoker/src/containers/process/**',
+  'invoker/src/containers/protocol/**',
+  'invoker/src/containers/sandbox/**',
   'invoker/src/gpu-agent/drivers/**',
   'invoker/src/gpu-agent/enforcers/**',
   'invoker/src/gpu-agent/host/**',
+  'invoker/src/host/**',
   'invoker/src/runtimes/**',
   'standalone/src/**',
   '**/*.test.ts',
@@ -143,7 +174,9 @@ export default tseslint.config(
     rules: { '@typescript-eslint/no-require-imports': 'off' },
   },
   ...Object.entries(mayImport).map(([name, allowed]) => boundary(name, allowed)),
-  ...gpuFolders.map(gpuBoundary),
+  ...Object.entries(folderOrder).flatMap(([name, folders]) =>
+    folders.map((folder, at) => folderBoundary(name, folder, at)),
+  ),
   {
     files: ['{common,gpu,controller,invoker}/src/**/*.ts'],
     ignores: edges,

@@ -11,7 +11,7 @@ import type {
   RunRequest,
 } from '../containers/container-factory.js';
 import { problemOf } from '../containers/container-factory.js';
-import { batchLimits, batchOf, outcomesOf } from '../containers/batch.js';
+import { batchLimits, batchOf, outcomesOf } from '../containers/protocol/call-outcome.js';
 import { gpuUserOf } from '../gpu-agent/gpu-desk.js';
 import type { GpuUser } from '../gpu-agent/gpu-desk.js';
 import { sleep } from '@gpuwhisk/common/system/clock';

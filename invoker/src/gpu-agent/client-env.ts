@@ -1,5 +1,5 @@
 import type { Device, Share } from '@gpuwhisk/common/gpu';
-import type { GpuAccess } from '../containers/process/gpu-launch.js';
+import type { GpuAccess } from '../containers/runtime-launch.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 
 /**

@@ -6,7 +6,7 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Container, GpuGrant } from '../containers/container-factory.js';
-import type { GpuAccess } from '../containers/process/gpu-launch.js';
+import type { GpuAccess } from '../containers/runtime-launch.js';
 import { admissionProblem } from './admission.js';
 import { Blame } from './blame.js';
 import { clientEnvs } from './client-env.js';

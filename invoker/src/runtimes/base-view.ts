@@ -1,5 +1,5 @@
 import { sep } from 'node:path';
-import type { Bind } from './runtime-catalog.js';
+import type { Bind } from '../containers/runtime-launch.js';
 
 /** Folders of the host that every sandbox sees. */
 const baseView = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64'];

@@ -2,7 +2,7 @@ import { access } from 'node:fs/promises';
 import { isAbsolute } from 'node:path';
 import type { RuntimeEntry } from '@gpuwhisk/common/runtimes';
 import { bindsFor } from './base-view.js';
-import type { RuntimeLaunch } from './runtime-catalog.js';
+import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 
 /** How to start a server of `/init` and `/run` that the manifest gives as a command. It sees the files that its words name. */
 export async function commandLaunch({ command, binds, env }: RuntimeEntry): Promise<RuntimeLaunch> {

@@ -19,13 +19,13 @@ import { systemClock } from '@gpuwhisk/common/system/clock';
 import { until } from '@gpuwhisk/common/system/until';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor } from './base-view.js';
-import { hostJobs } from './host-job.js';
+import { hostJobs } from '../containers/sandbox/sandbox-job.js';
 import { createRuntimeCatalog } from './create-runtime-catalog.js';
 import { pythonBinds } from './find-python.js';
 import type { Python } from './find-python.js';
 import { fitManifest } from './fit-manifest.js';
 import { fetchNodeRelease } from './node-release.js';
-import { SharedWork } from './shared-work.js';
+import { SharedWork } from '../host/concurrency.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
 const manifest = JSON.parse(readFileSync(join(runtimesDir, 'runtimes.json'), 'utf8')) as RuntimeManifest;

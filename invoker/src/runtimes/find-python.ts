@@ -2,8 +2,8 @@ import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { bindsFor, isWithin } from './base-view.js';
-import type { Bind } from './runtime-catalog.js';
-import { ProgramError, runProgram } from './run-program.js';
+import type { Bind } from '../containers/runtime-launch.js';
+import { ProgramError, runProgram } from '../host/run-program.js';
 
 /** A Python interpreter of the machine. */
 export interface Python {

@@ -1,6 +1,6 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { findOnPath } from './find-on-path.js';
+import { findOnPath } from '../host/run-program.js';
 
 /** A Java development kit of the machine. */
 export interface Jdk {

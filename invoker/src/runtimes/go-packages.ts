@@ -2,10 +2,9 @@ import { createHash } from 'node:crypto';
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ProvisioningError } from '../containers/container-factory.js';
-import { runInBackground } from './background-program.js';
+import { runInBackground, ProgramError, runProgram } from '../host/run-program.js';
 import type { Go } from './find-toolchains.js';
-import { fillFolder, isThere } from './partial-folders.js';
-import { ProgramError, runProgram } from './run-program.js';
+import { fillFolder, isThere } from '../host/partial-folders.js';
 
 const timeoutMs = 600_000;
 

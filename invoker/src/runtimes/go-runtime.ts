@@ -3,7 +3,7 @@ import AdmZip from 'adm-zip';
 import type { Go } from './find-toolchains.js';
 import { goEnv, goMinor } from './go-packages.js';
 import { buildLaunch, loopLaunch } from './proxy-runtime.js';
-import type { BuildStep, RuntimeLaunch } from './runtime-catalog.js';
+import type { BuildStep, RuntimeLaunch } from '../containers/runtime-launch.js';
 
 /** Of the sandbox that compiles: the linker takes most of it. */
 const buildMemoryMiB = 1024;

@@ -5,11 +5,11 @@ import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor } from './base-view.js';
 import { pythonBinds } from './find-python.js';
 import type { Python } from './find-python.js';
-import { fillFolder, isThere } from './partial-folders.js';
+import { fillFolder, isThere } from '../host/partial-folders.js';
 import { pipSettings } from './pip-settings.js';
-import { ProgramError } from './run-program.js';
-import { JobLimitError } from './sandbox-job.js';
-import type { RunJob, SandboxJob } from './sandbox-job.js';
+import { ProgramError } from '../host/run-program.js';
+import { JobLimitError } from '../containers/runtime-launch.js';
+import type { RunJob, SandboxJob } from '../containers/runtime-launch.js';
 
 const installTimeoutMs = 600_000;
 const maxFiles = 300_000;

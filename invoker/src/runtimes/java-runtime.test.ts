@@ -8,7 +8,7 @@ import { systemClock } from '@gpuwhisk/common/system/clock';
 import { createRuntimeCatalog } from './create-runtime-catalog.js';
 import { checkCase, InjectedCases } from './runtime-cases.js';
 import type { RuntimeCase } from './runtime-cases.js';
-import type { RuntimeLaunch } from './runtime-catalog.js';
+import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 import { RuntimeProcess } from './runtime-harness.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));

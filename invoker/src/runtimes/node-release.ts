@@ -1,8 +1,8 @@
 import { chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { ProvisioningError } from '../containers/container-factory.js';
-import { ProgramError, runProgram } from './run-program.js';
-import { isThere, partialPrefix } from './partial-folders.js';
+import { ProgramError, runProgram } from '../host/run-program.js';
+import { isThere, partialPrefix } from '../host/partial-folders.js';
 
 const fetchTimeoutMs = 300_000;
 const versionTimeoutMs = 10_000;

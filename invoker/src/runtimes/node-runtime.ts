@@ -1,16 +1,16 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { builtPath } from '../host/native-build.js';
 import { bindsFor } from './base-view.js';
-import { withOwnPair } from './runtime-catalog.js';
-import type { RuntimeLaunch } from './runtime-catalog.js';
+import { withOwnPair } from '../containers/runtime-launch.js';
+import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 
 /** The package that guest code unpacks archives with. */
 export const zipLibrary = dirname(createRequire(import.meta.url).resolve('adm-zip/package.json'));
 
 /** The addon by which the runtime reads and writes its socket, from native/build.mjs; without a compiler it is not there. */
-export const channelAddon = fileURLToPath(new URL('../../../native/build/channel.node', import.meta.url));
+export const channelAddon = builtPath('channel.node');
 
 /** Where packages that are no action's own lie in a sandbox: Node.js looks there last, for `require` and `import`. */
 const packagesTarget = '/node_modules';

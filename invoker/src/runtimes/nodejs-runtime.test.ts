@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import AdmZip from 'adm-zip';
 import { createRuntimeCatalog } from './create-runtime-catalog.js';
-import type { RuntimeLaunch } from './runtime-catalog.js';
+import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 import { checkCase, InjectedCases } from './runtime-cases.js';
 import type { RuntimeCase } from './runtime-cases.js';
 import { RuntimeProcess } from './runtime-harness.js';

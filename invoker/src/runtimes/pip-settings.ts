@@ -1,8 +1,8 @@
 import { isAbsolute } from 'node:path';
 import type { Python } from './find-python.js';
-import { isThere } from './partial-folders.js';
-import type { Bind } from './runtime-catalog.js';
-import { runProgram } from './run-program.js';
+import { isThere } from '../host/partial-folders.js';
+import type { Bind } from '../containers/runtime-launch.js';
+import { runProgram } from '../host/run-program.js';
 
 const timeoutMs = 30_000;
 /** Where files and folders that settings name lie inside. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { bindsFor } from './base-view.js';
 import { zipLibrary } from './node-runtime.js';
-import type { RuntimeLaunch } from './runtime-catalog.js';
+import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 
 /** The image whose actions are executables. */
 export const executableKind = 'blackbox:openwhisk/dockerskeleton';

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { createRuntimeCatalog } from './create-runtime-catalog.js';
-import type { RuntimeLaunch } from './runtime-catalog.js';
+import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 import { notBuilt, pythonArchives, pythonSources, zipOf } from './python-cases.js';
 import { checkCase } from './runtime-cases.js';
 import { RuntimeProcess } from './runtime-harness.js';

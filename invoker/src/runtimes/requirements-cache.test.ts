@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { until } from '@gpuwhisk/common/system/until';
 import type { Python } from './find-python.js';
-import { hostJobs } from './host-job.js';
+import { hostJobs } from '../containers/sandbox/sandbox-job.js';
 import { RequirementsCache } from './requirements-cache.js';
 
 const KiB = 1024;

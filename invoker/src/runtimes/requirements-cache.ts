@@ -3,10 +3,9 @@ import { join } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Python } from './find-python.js';
 import { installRequirements, requirementsKey } from './install-requirements.js';
-import { namedByProcesses } from './named-by-processes.js';
-import { partialPrefix } from './partial-folders.js';
-import type { RunJob } from './sandbox-job.js';
-import { SharedWork } from './shared-work.js';
+import { namedByProcesses, partialPrefix } from '../host/partial-folders.js';
+import type { RunJob } from '../containers/runtime-launch.js';
+import { SharedWork } from '../host/concurrency.js';
 
 const failureKeptMs = 30_000;
 /** Installations at once, at most; others wait. */

@@ -4,11 +4,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { outcomesOf } from '../containers/batch.js';
+import { outcomesOf, resultsOutcome, unreadOutcome } from '../containers/protocol/call-outcome.js';
 import type { InitRequest, Outcome, RunRequest } from '../containers/container-factory.js';
-import { resultsOutcome, unreadOutcome } from '../containers/process/outcome.js';
-import { encodeParts, initParts, runParts } from '../containers/process/parts.js';
-import type { RuntimeLaunch } from './runtime-catalog.js';
+import { encodeParts, initParts, runParts } from '../containers/protocol/frames.js';
+import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 
 /** A frame of the protocol. */
 export interface Frame {

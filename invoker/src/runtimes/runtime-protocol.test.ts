@@ -6,7 +6,7 @@ import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { createRuntimeCatalog } from './create-runtime-catalog.js';
 import { nodeLaunch } from './node-runtime.js';
-import type { RuntimeLaunch } from './runtime-catalog.js';
+import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 import { RuntimeProcess, encodeFrame } from './runtime-harness.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));

@@ -9,7 +9,7 @@ import { createRuntimeCatalog } from './create-runtime-catalog.js';
 import { loopLaunch } from './proxy-runtime.js';
 import { checkCase } from './runtime-cases.js';
 import type { RuntimeCase } from './runtime-cases.js';
-import type { RuntimeLaunch } from './runtime-catalog.js';
+import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 import { RuntimeProcess } from './runtime-harness.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));

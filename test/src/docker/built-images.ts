@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { findPython } from '@gpuwhisk/invoker/runtimes/find-python';
-import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { classPathOf, javaTools } from '../native/compile-jar.js';
 import { addCompiler, addJdk, addPython, importImage, makeRoot, place } from './base-image.js';
 import type { DockerEngine } from './docker-engine.js';

@@ -10,7 +10,7 @@ import { until } from '@gpuwhisk/common/system/until';
 import { tokenLibraryPath } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-addon';
 import { TokenServer, type TokenClientFigures } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
-import type { RuntimeCatalog, RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import type { RuntimeCatalog, RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
 import { compileJar } from '../native/compile-jar.js';
 import { withCompiler } from '../native/compiler.js';

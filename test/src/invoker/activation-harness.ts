@@ -17,7 +17,7 @@ import type { InvokerContext } from '@gpuwhisk/invoker/activation/invoker-contex
 import type { RunnableAction } from '@gpuwhisk/invoker/activation/runnable-action';
 import type { InitRequest, RunRequest } from '@gpuwhisk/invoker/containers/container-factory';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
-import type { GuestAnswer } from '@gpuwhisk/invoker/containers/simulated-container';
+import type { GuestAnswer } from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { PoolJob } from '@gpuwhisk/invoker/pool/action-queue';
 import { ContainerPool } from '@gpuwhisk/invoker/pool/container-pool';
 import { storeLike } from '../simulation/delegates.js';

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Call, CallLimits, Container, InitRequest, Outcome } from '@gpuwhisk/invoker/containers/container-factory';
-import { BuildCache } from '@gpuwhisk/invoker/containers/process/build-cache';
-import type { Build } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import { BuildCache } from '@gpuwhisk/invoker/containers/build-cache';
+import type { Build } from '@gpuwhisk/invoker/containers/runtime-launch';
 
 const limits: CallLimits = { timeoutMs: 1000, maxResultBytes: 1 << 20, logLimitBytes: 0, truncationBytes: 1024 };
 const program = Buffer.from('\x7fELF, or so');

@@ -4,8 +4,11 @@ import { bareSpec, problemOf } from '@gpuwhisk/invoker/containers/container-fact
 import type { ContainerFactory, ContainerSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import type { Disposition, LoadingStart } from '@gpuwhisk/invoker/pool/pool-member';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
-import type { SimulatedGuest } from '@gpuwhisk/invoker/containers/simulated-container';
-import type { SimulatedFactory, SimulatedFactoryOptions } from '@gpuwhisk/invoker/containers/simulated-factory';
+import type {
+  SimulatedGuest,
+  SimulatedFactory,
+  SimulatedFactoryOptions,
+} from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { PoolJob } from '@gpuwhisk/invoker/pool/action-queue';
 import { ContainerPool } from '@gpuwhisk/invoker/pool/container-pool';
 import type { PoolOptions } from '@gpuwhisk/invoker/pool/container-pool';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { nativePrewarmerPath, proxyPath } from '@gpuwhisk/invoker/containers/mscontainer/injector';
+import { nativePrewarmerPath, proxyPath } from '@gpuwhisk/invoker/host/native-build';
 import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
 import { standIn, startStandIn } from '../gpu/stand-in.js';
 import type { StandIn } from '../gpu/stand-in.js';

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import type { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
 import { harmless, lasting, probe } from './nodejs-functions.js';
 import { envOf, findLanguage, makeScratch, startPrewarmer } from './prewarmer-harness.js';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { nativePrewarmerPath, proxyPath } from '@gpuwhisk/invoker/containers/mscontainer/injector';
-import { encodeParts } from '@gpuwhisk/invoker/containers/process/parts';
+import { nativePrewarmerPath, proxyPath } from '@gpuwhisk/invoker/host/native-build';
+import { encodeParts } from '@gpuwhisk/invoker/containers/protocol/frames';
 import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
 import { compileObject, digestOf, echoSource, injector } from './native-functions.js';
 

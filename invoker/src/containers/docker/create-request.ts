@@ -1,5 +1,5 @@
 import type { ContainerSpec } from '../container-factory.js';
-import type { GpuAccess } from '../process/gpu-launch.js';
+import type { GpuAccess } from '../runtime-launch.js';
 
 const MiB = 1024 * 1024;
 /** As OpenWhisk's flags for every container. */

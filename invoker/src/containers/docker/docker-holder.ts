@@ -1,6 +1,6 @@
-import { deferred } from '../process/connection.js';
-import type { Holder } from '../process/holder.js';
-import { holdCommand } from './image-labels.js';
+import { deferred } from '../protocol/connection.js';
+import type { Holder } from '../sandbox/holder.js';
+import { holdCommand } from './images.js';
 import type { Engine } from './engine.js';
 
 /** The engine's least. */

@@ -1,6 +1,6 @@
 import type { Random } from '@gpuwhisk/common/system/random';
 import { systemRandom } from '@gpuwhisk/common/system/random';
-import type { RuntimeCatalog, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
+import type { RuntimeCatalog, RuntimeLaunch } from '../runtime-launch.js';
 import type { Container, ContainerFactory, ContainerSpec } from '../container-factory.js';
 import { ProvisioningError } from '../container-factory.js';
 import type { ProcessContainerFactory } from '../process/factory-options.js';

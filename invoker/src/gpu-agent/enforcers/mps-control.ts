@@ -1,4 +1,4 @@
-import { runProgram } from '../../runtimes/run-program.js';
+import { runProgram } from '../../host/run-program.js';
 import { ShareError } from './share-enforcer.js';
 import type { ShareCeiling } from './share-enforcer.js';
 

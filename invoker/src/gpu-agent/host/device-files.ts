@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Slice } from '@gpuwhisk/common/gpu';
-import type { GpuAccess } from '../../containers/process/gpu-launch.js';
+import type { GpuAccess } from '../../containers/runtime-launch.js';
 
 /** Files of the driver that every client opens, beside those of its devices. */
 const common = ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools'];

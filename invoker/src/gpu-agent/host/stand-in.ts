@@ -5,13 +5,13 @@ import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { builtPath } from '../../host/native-build.js';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 
 /** The stand-in's folder: its daemon and the libraries that take the driver's place. */
-export const standInFolder = fileURLToPath(new URL('../../../../native/build/cudasim', import.meta.url));
+export const standInFolder = builtPath('cudasim');
 
 /** Whether the stand-in was built. */
 export const hasStandIn = (): boolean => existsSync(join(standInFolder, 'daemon'));
