@@ -11,7 +11,7 @@ import { tokenLibraryPath } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/t
 import { TokenServer, type TokenClientFigures } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
 import type { RuntimeCatalog, RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
-import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
+import { RuntimeProcess } from '../runtimes/runtime-harness.js';
 import { compileJar } from '../native/compile-jar.js';
 import { withCompiler } from '../native/compiler.js';
 import { startDriverClient, type DriverClient } from './driver-client.js';

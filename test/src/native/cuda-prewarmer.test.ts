@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { nativePrewarmerPath, proxyPath } from '@gpuwhisk/invoker/host/native-build';
-import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
+import { RuntimeProcess } from '../runtimes/runtime-harness.js';
 import { standIn, startStandIn } from '../gpu/stand-in.js';
 import type { StandIn } from '../gpu/stand-in.js';
 import { compileObject, injector } from './native-functions.js';

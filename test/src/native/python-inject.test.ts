@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { InjectionOutcome } from './inject-addon.js';
-import { pythonArchives, pythonSources, zipOf } from '@gpuwhisk/invoker/runtimes/python-cases';
-import type { RuntimeCase } from '@gpuwhisk/invoker/runtimes/runtime-cases';
+import { pythonArchives, pythonSources, zipOf } from '../runtimes/python-cases.js';
+import type { RuntimeCase } from '../runtimes/runtime-cases.js';
 import { python, PythonPrewarmer } from './python-functions.js';
 
 (python ? describe : describe.skip)('the Python pre-warmer', () => {

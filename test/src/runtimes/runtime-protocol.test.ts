@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
-import { createRuntimeCatalog } from './create-runtime-catalog.js';
-import { nodeLaunch } from './node-runtime.js';
-import type { RuntimeLaunch } from '../containers/runtime-launch.js';
+import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
+import { nodeLaunch } from '@gpuwhisk/invoker/runtimes/node-runtime';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { RuntimeProcess, encodeFrame } from './runtime-harness.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));

@@ -1,6 +1,6 @@
 import { expect } from '@jest/globals';
-import type { InitRequest } from '../containers/container-factory.js';
-import type { RuntimeLaunch } from '../containers/runtime-launch.js';
+import type { InitRequest } from '@gpuwhisk/invoker/containers/container-factory';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { RuntimeProcess } from './runtime-harness.js';
 
 /** What a runtime must answer to a piece of code. */

@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { outcomesOf, resultsOutcome, unreadOutcome } from '../containers/protocol/call-outcome.js';
-import type { InitRequest, Outcome, RunRequest } from '../containers/container-factory.js';
-import { encodeParts, initParts, runParts } from '../containers/protocol/frames.js';
-import type { RuntimeLaunch } from '../containers/runtime-launch.js';
+import { outcomesOf, resultsOutcome, unreadOutcome } from '@gpuwhisk/invoker/containers/protocol/call-outcome';
+import type { InitRequest, Outcome, RunRequest } from '@gpuwhisk/invoker/containers/container-factory';
+import { encodeParts, initParts, runParts } from '@gpuwhisk/invoker/containers/protocol/frames';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 
 /** A frame of the protocol. */
 export interface Frame {

@@ -5,11 +5,11 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import AdmZip from 'adm-zip';
-import { createRuntimeCatalog } from './create-runtime-catalog.js';
-import { loopLaunch } from './proxy-runtime.js';
+import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
+import { loopLaunch } from '@gpuwhisk/invoker/runtimes/proxy-runtime';
 import { checkCase } from './runtime-cases.js';
 import type { RuntimeCase } from './runtime-cases.js';
-import type { RuntimeLaunch } from '../containers/runtime-launch.js';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { RuntimeProcess } from './runtime-harness.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
