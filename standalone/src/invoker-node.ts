@@ -7,7 +7,7 @@ import type { HttpHandler } from '@gpuwhisk/common/system/network';
 import { openUserEvents } from '@gpuwhisk/common/user-events';
 import { identityChanges } from '@gpuwhisk/controller/api/admin';
 import { ProvisioningError } from '@gpuwhisk/invoker/containers/container-factory';
-import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-factory';
+import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-desk';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
 import { NamespaceBlacklist } from '@gpuwhisk/invoker/namespace-blacklist';
 import type { PoolOptions } from '@gpuwhisk/invoker/pool/container-pool';

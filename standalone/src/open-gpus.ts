@@ -14,7 +14,7 @@ import { noEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/no-enforcer';
 import { createMpsEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/mps-enforcer';
 import { createTokensEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens-enforcer';
 import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
-import { ContextSizes } from '@gpuwhisk/invoker/gpu-agent/context-sizes';
+import { ContextSizes } from '@gpuwhisk/invoker/gpu-agent/sampler';
 import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
 import { nvidiaAccess } from '@gpuwhisk/invoker/gpu-agent/host/device-files';
 import { systemProcesses } from '@gpuwhisk/invoker/gpu-agent/host/host-processes';

@@ -7,7 +7,7 @@ import { pythonInjection, pythonPrewarmer } from '@gpuwhisk/invoker/runtimes/pyt
 import { findPython, type Python } from '@gpuwhisk/invoker/runtimes/find-python';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { hostJobs } from '@gpuwhisk/invoker/containers/sandbox/sandbox-job';
-import { installRequirements } from '@gpuwhisk/invoker/runtimes/install-requirements';
+import { installRequirements } from '@gpuwhisk/invoker/runtimes/requirements-cache';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import { repositoryDir } from '../paths.js';
 import { percentile } from '../statistics.js';

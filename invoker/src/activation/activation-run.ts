@@ -17,17 +17,15 @@ import type { GpuUser } from '../gpu-agent/gpu-desk.js';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { PoolJob } from '../pool/action-queue.js';
 import type { Disposition, PoolMember } from '../pool/pool-member.js';
-import { endActivation, momentOf } from './activation-end.js';
+import { endActivation, momentOf, refuse } from './activation-end.js';
 import { activationRecord } from './activation-record.js';
 import type { Ended, Found, Load, Moment } from './activation-end.js';
-import { refuse } from './completion.js';
-import { callLimits, deadlineMs, runLimits } from './call-limits.js';
+import { callLimits, deadlineMs, runLimits, initRequest, runRequest } from './requests.js';
 import { containerWanted } from './container-wanted.js';
 import type { InvokerContext } from './invoker-context.js';
 import { developerError, initResponse, runResponse, whiskError } from './outcome-response.js';
-import { initRequest, runRequest } from './requests.js';
-import { fullyQualifiedName } from './runnable-action.js';
-import type { RunnableAction } from './runnable-action.js';
+import { fullyQualifiedName } from './action-loader.js';
+import type { RunnableAction } from './action-loader.js';
 
 /** Containers that may turn a run away as shutting down before the activation fails. */
 const maxTries = 3;

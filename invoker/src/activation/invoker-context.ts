@@ -9,7 +9,6 @@ import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { GpuDesk } from '../gpu-agent/gpu-desk.js';
-import type { StartMarks } from './start-marks.js';
 
 /** What every activation of an invoker uses. */
 export interface InvokerContext {
@@ -36,4 +35,15 @@ export interface InvokerContext {
   mayBegin?: () => boolean;
   /** The invoker is being stopped: containers end because of that. */
   isClosing(): boolean;
+}
+
+/**
+ * The invoker's local memory of which activations it handed to a container. It survives a restart, so that an
+ * activation that is delivered again is not run again.
+ */
+export interface StartMarks {
+  /** Notes that the activation starts now; the function returned waits until the note would survive a power loss. */
+  mark(activationId: string): () => Promise<void>;
+  /** Whether an earlier life of this invoker started the activation. */
+  startedBefore(activationId: string): boolean;
 }

@@ -1,20 +1,17 @@
-import type { DeviceStatus, GpuProcess } from '@gpuwhisk/common/gpu';
+import type { DeviceStatus, GpuProcess, Device, DeviceHealth } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { placesOf } from '../pool/memory-budget.js';
-import type { DeviceLedger } from './device-ledger.js';
-import type { ContextSizes } from './context-sizes.js';
-import { containerMemory, deviceStatuses, foreignMemory } from './device-statuses.js';
+import type { DeviceLedger, Inventory } from './inventory.js';
 import type { DeviceSample, GpuDriver } from './drivers/gpu-driver.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { Healer } from './healer.js';
 import type { HostProcesses } from './host/host-processes.js';
-import type { Inventory } from './inventory.js';
-import { checkMemory } from './memory-checks.js';
+import { checkMemory } from './launch-figures.js';
 import type { Residents } from './residents.js';
 
 /** What a sampler works with. */
-export interface SamplerParts {
+interface SamplerParts {
   driver: GpuDriver;
   enforcer: ShareEnforcer;
   inventory: Inventory;
@@ -172,3 +169,87 @@ export class Sampler {
 }
 
 const isOurs = ({ container }: GpuProcess): boolean => container !== undefined;
+
+/** What the figures of a moment mean for the GPU table. */
+interface SampleView {
+  devices: readonly Device[];
+  /** The container that a process of the host is in; undefined: it is none of ours. */
+  containerOf(pid: number): string | undefined;
+  healthOf(device: string): DeviceHealth;
+  /** What a context takes of a device, MiB; undefined: not measured yet. */
+  contextMiB(device: string): number | undefined;
+  /** Epoch ms. */
+  at: number;
+}
+
+/** The status of every device; one that was not sampled keeps nothing but its health. */
+export function deviceStatuses(samples: readonly DeviceSample[], view: SampleView): DeviceStatus[] {
+  const byUuid = new Map(samples.map((sample) => [sample.uuid, sample]));
+  return view.devices.map(({ uuid }) => {
+    const health = view.healthOf(uuid);
+    const sample = byUuid.get(uuid);
+    if (sample === undefined) return { uuid, at: view.at, usedMemoryMiB: 0, health, processes: [] };
+    const { usedMemoryMiB, utilisation, smActivity, dramActivity, temperatureC, powerW } = sample;
+    const contextMiB = view.contextMiB(uuid);
+    const told = { utilisation, smActivity, dramActivity, temperatureC, powerW, contextMiB };
+    const figures = Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined));
+    const processes = sample.processes.map((process) => owned(process, view));
+    return { uuid, at: view.at, usedMemoryMiB, ...figures, health, processes };
+  });
+}
+
+function owned(process: DeviceSample['processes'][number], view: SampleView): GpuProcess {
+  const container = view.containerOf(process.pid);
+  return container === undefined ? { ...process } : { ...process, container };
+}
+
+/** What processes that are none of ours hold, by device or slice, MiB. */
+function foreignMemory(statuses: readonly DeviceStatus[]): Map<string, number> {
+  const foreign = new Map<string, number>();
+  for (const { uuid, processes } of statuses) {
+    for (const { container, slice = uuid, memoryMiB } of processes) {
+      if (container === undefined) foreign.set(slice, (foreign.get(slice) ?? 0) + memoryMiB);
+    }
+  }
+  return foreign;
+}
+
+/** What each container holds, by device or slice, MiB. */
+function containerMemory(statuses: readonly DeviceStatus[]): Map<string, Map<string, number>> {
+  const held = new Map<string, Map<string, number>>();
+  for (const { uuid, processes } of statuses) {
+    for (const { container, slice = uuid, memoryMiB } of processes) {
+      if (container === undefined) continue;
+      const own = held.get(container) ?? new Map<string, number>();
+      held.set(container, own.set(slice, (own.get(slice) ?? 0) + memoryMiB));
+    }
+  }
+  return held;
+}
+
+/**
+ * What a CUDA context takes of a device, as measured on the processes that idle before their first function: the least that
+ * one of them holds. It goes by the driver, the type of the device and how that is shared, since an MPS client's is smaller.
+ */
+export class ContextSizes {
+  private readonly keys = new Map<string, string>();
+  private readonly sizes = new Map<string, number>();
+
+  constructor(private readonly driver: string) {}
+
+  setDevices(devices: readonly Device[]): void {
+    for (const { uuid, type, mode } of devices) this.keys.set(uuid, `${this.driver} ${type} ${mode}`);
+  }
+
+  /** A process that has run no function yet holds so much, MiB. */
+  note(device: string, heldMiB: number): void {
+    const key = this.keys.get(device);
+    if (key === undefined || heldMiB <= 0) return;
+    this.sizes.set(key, Math.min(heldMiB, this.sizes.get(key) ?? Infinity));
+  }
+
+  /** MiB; undefined: none was measured yet. */
+  of(device: string): number | undefined {
+    return this.sizes.get(this.keys.get(device) ?? '');
+  }
+}

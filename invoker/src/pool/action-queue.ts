@@ -1,8 +1,7 @@
 import { batchWaitMs } from '@gpuwhisk/gpu/order/batch-wait';
 import type { ContainerSpec, ProvisioningError } from '../containers/container-factory.js';
 import { BacklogProbe } from './backlog-probe.js';
-import type { Progress } from './backlog-probe.js';
-import { Fifo } from './fifo.js';
+import type { Progress, Advice } from './backlog-probe.js';
 import type { Disposition, PoolMember } from './pool-member.js';
 
 /** An activation that wants a container. */
@@ -39,7 +38,7 @@ export interface PoolJob {
 }
 
 /** A job in a queue, with the monotonic ms at which it came. */
-export interface WaitingJob {
+interface WaitingJob {
   job: PoolJob;
   sinceMs: number;
 }
@@ -173,5 +172,49 @@ export class ActionQueue {
     this.members.delete(member);
     const at = this.free.indexOf(member);
     if (at >= 0) this.free.splice(at, 1);
+  }
+}
+
+/** A start pays if the wait is expected to be so many times as long: it takes processor time from the runs, too. */
+const worthStarts = 2;
+/** For shorter runs it is tried out how many containers serve them best, ms. */
+export const longRunMs = 20;
+
+/** Whether the jobs that wait need more than the containers there are: those are too slow, stuck, or saturated. */
+export function adviseGrowth(queue: ActionQueue, nowMs: number): Advice {
+  const waitedMs = nowMs - (queue.waiting.peek()?.sinceMs ?? nowMs);
+  if (waitedMs > queue.startMs && nowMs - queue.lastEndMs > queue.startMs) return 'add';
+  if (queue.runMs === undefined) return 'add';
+  if (queue.runMs > longRunMs && queue.expectedWaitMs() > queue.startMs * worthStarts) return 'add';
+  if (queue.starting > 0) return 'keep';
+  return queue.backlog.advise(nowMs, queue.progress());
+}
+
+/** A first-in first-out queue; push and shift are O(1) amortised. */
+class Fifo<T> {
+  private items: (T | undefined)[] = [];
+  private head = 0;
+
+  get length(): number {
+    return this.items.length - this.head;
+  }
+
+  push(item: T): void {
+    this.items.push(item);
+  }
+
+  peek(): T | undefined {
+    return this.items[this.head];
+  }
+
+  shift(): T | undefined {
+    const item = this.items[this.head];
+    if (item === undefined) return undefined;
+    this.items[this.head++] = undefined;
+    if (this.head > 1024 && this.head * 2 > this.items.length) {
+      this.items = this.items.slice(this.head);
+      this.head = 0;
+    }
+    return item;
   }
 }

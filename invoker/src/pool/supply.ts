@@ -4,7 +4,7 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import { ProvisioningError } from '../containers/container-factory.js';
 import type { Container, ContainerFactory } from '../containers/container-factory.js';
 import type { ActionQueue, PoolJob } from './action-queue.js';
-import { adviseGrowth } from './growth.js';
+import { adviseGrowth } from './action-queue.js';
 import type { DeviceBudget } from './memory-budget.js';
 import { newMember } from './pool-member.js';
 import type { LoadingStart, PoolMember } from './pool-member.js';

@@ -18,13 +18,12 @@ import { kindsOf, resolveKind } from '@gpuwhisk/common/runtimes';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { until } from '@gpuwhisk/common/system/until';
 import { ProvisioningError } from '../containers/container-factory.js';
-import { bindsFor } from './base-view.js';
+import { bindsFor } from '../containers/runtime-launch.js';
 import { hostJobs } from '../containers/sandbox/sandbox-job.js';
-import { createRuntimeCatalog } from './create-runtime-catalog.js';
+import { createRuntimeCatalog, fitManifest } from './create-runtime-catalog.js';
 import { pythonBinds } from './find-python.js';
 import type { Python } from './find-python.js';
-import { fitManifest } from './fit-manifest.js';
-import { fetchNodeRelease } from './node-release.js';
+import { fetchNodeRelease } from './node-runtime.js';
 import { SharedWork } from '../host/concurrency.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { until } from '@gpuwhisk/common/system/until';
-import { GoPackages } from './go-packages.js';
+import { GoPackages } from './go-runtime.js';
 
 const guest = fileURLToPath(new URL('../../../runtimes/go', import.meta.url));
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { nativePrewarmerPath, proxyPath } from '../host/native-build.js';
-import { bindsFor } from './base-view.js';
+import { bindsFor } from '../containers/runtime-launch.js';
 import { buildLaunch } from './proxy-runtime.js';
 import type { BuildStep, RuntimeLaunch } from '../containers/runtime-launch.js';
 

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { settingsOf } from './pip-settings.js';
+import { settingsOf } from './requirements-cache.js';
 
 test('settings of pip are read as pip prints them', () => {
   const listed = `:env:.find-links='/opt/wheels'

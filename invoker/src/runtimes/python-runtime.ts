@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { proxyPath, residentLibrary } from '../host/native-build.js';
-import { bindsFor } from './base-view.js';
+import { bindsFor } from '../containers/runtime-launch.js';
 import { pythonBinds } from './find-python.js';
 import type { Python } from './find-python.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';

@@ -27,7 +27,7 @@ import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-f
 import { createSimulatedDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/simulated-driver';
 import { createSimulatedEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/simulated-enforcer';
 import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
-import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-factory';
+import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-desk';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
 import { a100, nodeRow } from '../api/gpu-nodes.js';
 import { SimulatedClock } from '../simulation/simulated-clock.js';

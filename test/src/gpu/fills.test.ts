@@ -6,7 +6,7 @@ import type { Device, NodeStatus, Resident, ShareClass } from '@gpuwhisk/common/
 import { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
 import { fillingShare } from '@gpuwhisk/gpu/share/filling';
 import { workloadOf } from '@gpuwhisk/gpu/view/feature-record';
-import { deviceStatuses } from '@gpuwhisk/invoker/gpu-agent/device-statuses';
+import { deviceStatuses } from '@gpuwhisk/invoker/gpu-agent/sampler';
 import type { GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
 import { createSimulatedDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/simulated-driver';
 import { createTokensEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens-enforcer';

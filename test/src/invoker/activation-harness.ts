@@ -14,7 +14,7 @@ import { sleep } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { ActivationRun } from '@gpuwhisk/invoker/activation/activation-run';
 import type { InvokerContext } from '@gpuwhisk/invoker/activation/invoker-context';
-import type { RunnableAction } from '@gpuwhisk/invoker/activation/runnable-action';
+import type { RunnableAction } from '@gpuwhisk/invoker/activation/action-loader';
 import type { InitRequest, RunRequest } from '@gpuwhisk/invoker/containers/container-factory';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { GuestAnswer } from '@gpuwhisk/invoker/containers/simulated-factory';

@@ -11,8 +11,7 @@ import { GpuDriverError } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
 import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
 import { ShareError } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
 import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
-import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-factory';
-import { grantOf } from '@gpuwhisk/invoker/gpu-agent/gpu-desk';
+import { toldToAgent, grantOf } from '@gpuwhisk/invoker/gpu-agent/gpu-desk';
 import type { GpuUser } from '@gpuwhisk/invoker/gpu-agent/gpu-desk';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
 

@@ -10,7 +10,7 @@ import type { Python } from '@gpuwhisk/invoker/runtimes/find-python';
 import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { hostJobs } from '@gpuwhisk/invoker/containers/sandbox/sandbox-job';
-import { installRequirements } from '@gpuwhisk/invoker/runtimes/install-requirements';
+import { installRequirements } from '@gpuwhisk/invoker/runtimes/requirements-cache';
 import { digestOf, injector } from './native-functions.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));

@@ -3,7 +3,7 @@ import type { DeviceStatus } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { StartMarks } from '@gpuwhisk/invoker/activation/start-marks';
+import type { StartMarks } from '@gpuwhisk/invoker/activation/invoker-context';
 import type { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
 import { busLike, storeLike } from './delegates.js';
 import type { SimulatedGpus } from './simulated-gpus.js';

@@ -18,7 +18,7 @@ import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
 import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
 import type { Container, ContainerFactory, ContainerSpec } from '@gpuwhisk/invoker/containers/container-factory';
-import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-factory';
+import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-desk';
 import type { PoolOptions } from '@gpuwhisk/invoker/pool/container-pool';
 import type { Ledger } from './ledger.js';
 import type { ObservedFactory } from './observers.js';

@@ -16,14 +16,13 @@ import { openContainerNetwork } from './container-network.js';
 import type { ContainerNetwork } from './container-network.js';
 import { createRequest } from './create-request.js';
 import { startDockerHolder } from './docker-holder.js';
-import { Engine, defaultTimeouts } from './engine.js';
+import { Engine, defaultTimeouts, Removals } from './engine.js';
 import type { ImageFacts } from './engine.js';
 import { EngineError } from './engine-client.js';
 import type { DockerFactoryOptions } from './factory-options.js';
 import { commandOf, labels, speaksFrames, Images } from './images.js';
-import { Removals } from './removals.js';
-import { openRuntimeSocket, maxSocketPathBytes } from './runtime-socket.js';
-import type { RuntimeSocket } from './runtime-socket.js';
+import { openRuntimeSocket, maxSocketPathBytes } from './demultiplex.js';
+import type { RuntimeSocket } from './demultiplex.js';
 import { startContainer } from './docker-container.js';
 
 /** Containers that are made at once, as OpenWhisk's docker runs. */

@@ -29,11 +29,8 @@ import {
   probeSlot,
 } from '../sandbox/isolation.js';
 import type { Frame, Isolation } from '../sandbox/isolation.js';
-import { sendSpec, startBare } from '../sandbox/launcher.js';
-import type { SandboxProcess } from '../sandbox/launcher.js';
-import { LauncherPool, Slots } from '../sandbox/launcher-pool.js';
-import type { Parked } from '../sandbox/launcher-pool.js';
-import { removeFolder, removeLeftovers } from '../sandbox/leftovers.js';
+import { sendSpec, startBare, LauncherPool, Slots, removeFolder, removeLeftovers } from '../sandbox/launcher.js';
+import type { SandboxProcess, Parked } from '../sandbox/launcher.js';
 import { LogCollector } from '../protocol/log-collector.js';
 import { defaultNetworkRange, maxSlots, openNetwork, Tenancy } from '../sandbox/network.js';
 import type { ActionNetwork } from '../sandbox/network.js';

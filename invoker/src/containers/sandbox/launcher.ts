@@ -5,7 +5,16 @@ import type { Duplex, Readable, Writable } from 'node:stream';
 import { closeSync, existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Socket } from 'node:net';
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { sleep } from '@gpuwhisk/common/system/clock';
 import { builtPath } from '../../host/native-build.js';
+import { ProvisioningError } from '../container-factory.js';
+import type { Cgroups } from './cgroups.js';
+import { holdFlag } from './holder.js';
+import { findTool, runTool } from '../../host/run-program.js';
 
 /** A process with its pipes and its socket (descriptor 3). */
 export interface SandboxProcess {
@@ -140,4 +149,183 @@ function openOutputPipe(): OutputPipe {
   const [read, write] = addon.make();
   const readable = new Socket({ fd: read, readable: true, writable: false });
   return { stdio: write, readable, release: () => closeSync(write) };
+}
+
+/** Launchers that wait ahead of need: they hide what joining a cgroup and starting a process cost. */
+const spareLaunchers = 2;
+/** A spare is not started at the same time as the container that used one up, which somebody waits for. */
+const spareDelayMs = 20;
+
+/** A container to be: its names, and its launcher if there are launchers. */
+export interface Parked {
+  id: string;
+  slot: number;
+  process: SandboxProcess | undefined;
+}
+
+interface LauncherPoolOptions {
+  /** Path of the launcher; undefined: containers have none. */
+  launcherPath: string | undefined;
+  /** Shows in the process list. */
+  tag: string;
+  cgroups: Cgroups;
+  slots: Slots;
+  clock: Clock;
+  random: Random;
+}
+
+/** Hands out launchers that wait for their spec. */
+export class LauncherPool {
+  private readonly spares: Parked[] = [];
+  private refilling = false;
+  private closed = false;
+
+  constructor(private readonly options: LauncherPoolOptions) {}
+
+  /** A spare one, or a new one. Throws ProvisioningError if there are too many containers or no process starts. */
+  take(): Parked {
+    return this.spares.shift() ?? this.park();
+  }
+
+  /** Starts what spares are missing, soon. */
+  refill(): void {
+    const { launcherPath, clock } = this.options;
+    if (this.closed || this.refilling || launcherPath === undefined || this.spares.length >= spareLaunchers) return;
+    this.refilling = true;
+    clock.setBackgroundTimer(spareDelayMs, () => {
+      this.refilling = false;
+      if (this.closed || this.spares.length >= spareLaunchers) return;
+      try {
+        this.add(this.park());
+      } catch (error) {
+        // The next create() meets the same trouble and reports it.
+        if (!(error instanceof ProvisioningError)) throw error;
+        return;
+      }
+      this.refill();
+    });
+  }
+
+  /** Ends the spares. */
+  async close(): Promise<void> {
+    this.closed = true;
+    await Promise.all(this.spares.splice(0).map((spare) => this.discard(spare)));
+  }
+
+  private park(): Parked {
+    const { slots, random, launcherPath, tag, cgroups } = this.options;
+    const slot = slots.take();
+    if (slot === undefined) throw new ProvisioningError('There are too many containers already.');
+    const id = random.hex(8);
+    try {
+      const process = launcherPath === undefined ? undefined : startLauncher(launcherPath, tag, cgroups.makeWords(id));
+      return { id, slot, process };
+    } catch (error) {
+      slots.release(slot);
+      throw new ProvisioningError(`No process could be started: ${(error as Error).message}`);
+    }
+  }
+
+  private add(spare: Parked): void {
+    this.spares.push(spare);
+    const child = spare.process?.child;
+    child?.unref();
+    child?.once('exit', () => {
+      const index = this.spares.indexOf(spare);
+      if (index < 0) return;
+      this.spares.splice(index, 1);
+      void this.discard(spare);
+    });
+  }
+
+  private async discard(spare: Parked): Promise<void> {
+    const child = spare.process?.child;
+    if (child && child.exitCode === null && child.signalCode === null) {
+      const gone = new Promise((done) => child.once('exit', done));
+      child.ref();
+      child.kill('SIGKILL');
+      await gone;
+    }
+    await this.options.cgroups.remove(spare.id);
+    this.options.slots.release(spare.slot);
+  }
+}
+
+/** Small numbers, each held by one sandbox at a time: its user id and its address come from it. */
+export class Slots {
+  private readonly free: number[] = [];
+  private next: number;
+
+  /** Slots from `first` to `count - 1`. */
+  constructor(
+    first: number,
+    private readonly count: number,
+  ) {
+    this.next = first;
+  }
+
+  /** A free slot; undefined if all are held. Those never used come first, so that a number rests before its reuse. */
+  take(): number | undefined {
+    return this.next < this.count ? this.next++ : this.free.shift();
+  }
+
+  release(slot: number): void {
+    this.free.push(slot);
+  }
+}
+
+const killWaitMs = 3000;
+const pollMs = 10;
+
+/** Processes of launchers and holders that were started with `tag`: their sandboxes end with them. */
+async function launchersOf(tag: string): Promise<number[]> {
+  const found: number[] = [];
+  for (const name of await readdir('/proc').catch(() => [])) {
+    if (!/^\d+$/.test(name) || Number(name) === process.pid) continue;
+    const words = (await readFile(join('/proc', name, 'cmdline'), 'utf8').catch(() => '')).split('\0');
+    if (words[1] === tag && (words.length === 3 || words[2] === holdFlag)) found.push(Number(name));
+  }
+  return found;
+}
+
+/** Removes a folder of a sandbox. What a function made in it may be too deep for Node; then `rm` does it. */
+export async function removeFolder(path: string): Promise<void> {
+  try {
+    await rm(path, { recursive: true, force: true });
+  } catch (error) {
+    const tool = await findTool('rm');
+    if (tool === undefined) throw error;
+    await runTool(tool, ['-rf', '--', path]);
+  }
+}
+
+/**
+ * Kills and removes what an earlier life of the same data folder left: launchers (known by `tag`), control groups
+ * and folders of sandboxes. Links to the network go with the sandboxes. Returns how many sandboxes there were.
+ */
+export async function removeLeftovers(options: {
+  tag: string;
+  cgroups: Cgroups;
+  sandboxesFolder: string;
+  clock: Clock;
+}): Promise<number> {
+  const deadlineMs = options.clock.monotonicMs() + killWaitMs;
+  let killed = 0;
+  for (let pids = await launchersOf(options.tag); pids.length > 0; pids = await launchersOf(options.tag)) {
+    if (options.clock.monotonicMs() > deadlineMs) throw new Error(`Processes ${pids.join(', ')} cannot be killed.`);
+    killed = Math.max(killed, pids.length);
+    for (const pid of pids) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    }
+    await sleep(options.clock, pollMs);
+  }
+  const groups = await options.cgroups.list();
+  await Promise.all(groups.map((id) => options.cgroups.remove(id)));
+  const folders = await readdir(options.sandboxesFolder).catch(() => []);
+  await Promise.all(folders.map((name) => removeFolder(join(options.sandboxesFolder, name))));
+  return Math.max(killed, groups.length);
 }

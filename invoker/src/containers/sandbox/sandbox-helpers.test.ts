@@ -1,8 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { bindWords, resolversFor } from './host-view.js';
-import { specMessage } from './launcher.js';
+import { specMessage, Slots } from './launcher.js';
 import { freeBlock } from './network.js';
-import { Slots } from './launcher-pool.js';
 import { unsandboxed } from './sandbox-spec.js';
 
 describe('bindWords', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { deviceType } from './device-type.js';
+import { deviceType } from './nvidia-driver.js';
 
 test.each([
   ['NVIDIA A100-SXM4-40GB', 'a100-40'],
