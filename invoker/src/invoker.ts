@@ -24,13 +24,13 @@ import { ActionLoader } from './activation/action-loader.js';
 import { ActivationRun } from './activation/activation-run.js';
 import { activationRecord } from './activation/activation-record.js';
 import { complete, giveBack, refuse } from './activation/activation-end.js';
-import type { InvokerContext, StartMarks } from './activation/invoker-context.js';
-import { applicationError, whiskError } from './activation/outcome-response.js';
+import type { InvokerContext, StartJournal } from './activation/invoker-context.js';
+import { applicationError, whiskError } from './activation/activation-response.js';
 import type { RunnableAction } from './activation/action-loader.js';
 import type { ContainerFactory } from './containers/container-factory.js';
 import type { GpuAgent } from './gpu-agent/gpu-agent.js';
-import { gpuUserOf } from './gpu-agent/gpu-desk.js';
-import type { GpuDesk } from './gpu-agent/gpu-desk.js';
+import { gpuUserOf } from './gpu-agent/gpu-runs.js';
+import type { GpuRuns } from './gpu-agent/gpu-runs.js';
 import { ContainerPool } from './pool/container-pool.js';
 import type { PoolOptions, PoolSnapshot } from './pool/container-pool.js';
 
@@ -40,7 +40,7 @@ export interface InvokerDependencies {
   bus: MessageBus;
   store: ArtifactStore;
   factory: ContainerFactory;
-  marks: StartMarks;
+  marks: StartJournal;
   clock: Clock;
   logger: Logger;
   metrics: Metrics;
@@ -70,7 +70,7 @@ export interface InvokerDependencies {
 }
 
 /** What an invoker asks of the agent of its GPUs. */
-export type InvokerGpus = GpuDesk & Pick<GpuAgent, 'ledger' | 'attach' | 'admit'>;
+export type InvokerGpus = GpuRuns & Pick<GpuAgent, 'ledger' | 'attach' | 'admit'>;
 
 /** How often, and how long after each other, ms, it is looked for room for an activation that is to be placed again. */
 const maxRoomLooks = 6000;

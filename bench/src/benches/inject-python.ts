@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import type { Injector, LaunchedPrewarmer, InjectionOutcome } from '@gpuwhisk/test/native/inject-addon';
 import { pythonInjection, pythonPrewarmer } from '@gpuwhisk/invoker/runtimes/python-runtime';
-import { findPython, type Python } from '@gpuwhisk/invoker/runtimes/find-python';
+import { findPython, type Python } from '@gpuwhisk/invoker/runtimes/find-toolchains';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { hostJobs } from '@gpuwhisk/invoker/containers/sandbox/sandbox-job';
 import { installRequirements } from '@gpuwhisk/invoker/runtimes/requirements-cache';

@@ -9,7 +9,7 @@ import { completedTopic, unplacedTopic } from '@gpuwhisk/common/messages';
 import type { LoadingStart } from '../pool/pool-member.js';
 import { activationRecord } from './activation-record.js';
 import type { InvokerContext } from './invoker-context.js';
-import { developerErrorLogLine } from './outcome-response.js';
+import { developerErrorLogLine } from './activation-response.js';
 import type { RunnableAction } from './action-loader.js';
 
 /** A record is stored at most about this long after those that wait already, ms. */

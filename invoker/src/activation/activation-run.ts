@@ -6,14 +6,14 @@ import type {
   Container,
   ContainerSpec,
   InitRequest,
-  Outcome,
+  CallOutcome,
   ProvisioningError,
   RunRequest,
 } from '../containers/container-factory.js';
 import { problemOf } from '../containers/container-factory.js';
 import { batchLimits, batchOf, outcomesOf } from '../containers/protocol/call-outcome.js';
-import { gpuUserOf } from '../gpu-agent/gpu-desk.js';
-import type { GpuUser } from '../gpu-agent/gpu-desk.js';
+import { gpuUserOf } from '../gpu-agent/gpu-runs.js';
+import type { GpuUser } from '../gpu-agent/gpu-runs.js';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { PoolJob } from '../pool/action-queue.js';
 import type { Disposition, PoolMember } from '../pool/pool-member.js';
@@ -23,7 +23,7 @@ import type { Ended, Found, Load, Moment } from './activation-end.js';
 import { callLimits, deadlineMs, runLimits, initRequest, runRequest } from './requests.js';
 import { containerWanted } from './container-wanted.js';
 import type { InvokerContext } from './invoker-context.js';
-import { developerError, initResponse, runResponse, whiskError } from './outcome-response.js';
+import { developerError, initResponse, runResponse, whiskError } from './activation-response.js';
 import { fullyQualifiedName } from './action-loader.js';
 import type { RunnableAction } from './action-loader.js';
 
@@ -303,14 +303,14 @@ export class ActivationRun implements PoolJob {
   }
 
   /** What a run whose container the GPU agent ended comes to. */
-  private endedByAgent({ id }: Container, outcome: Outcome): ActivationResponse | undefined {
+  private endedByAgent({ id }: Container, outcome: CallOutcome): ActivationResponse | undefined {
     const ending = outcome.type === 'lost' ? this.context.gpu?.endingOf(id) : undefined;
     if (ending === undefined) return undefined;
     return ending.byAction ? developerError(ending.text) : whiskError(ending.text);
   }
 
   /** Gives a preempted batch of an idempotent action back, to run elsewhere; false if it was not preempted. */
-  private runsAgain({ id }: Container, outcome: Outcome, all: readonly Prepared[]): boolean {
+  private runsAgain({ id }: Container, outcome: CallOutcome, all: readonly Prepared[]): boolean {
     const ending = outcome.type === 'lost' ? this.context.gpu?.endingOf(id) : undefined;
     if (ending?.again !== true || parameterValue(this.action.annotations, 'idempotent') !== true) return false;
     for (const { run } of all) run.end.giveBack(ending.text);
@@ -318,13 +318,13 @@ export class ActivationRun implements PoolJob {
   }
 
   /** What can be unloaded is of use. A function that a runtime has yet to end must not keep a GPU that others get meanwhile. */
-  private afterFailure(container: Container, outcome: Outcome): Disposition {
+  private afterFailure(container: Container, outcome: CallOutcome): Disposition {
     const isEnded = outcome.type === 'timeout' && container.endsLate && this.gpuUser === undefined;
     return outcome.type === 'error' || isEnded ? 'recover' : 'discard';
   }
 
   /** Whether the invoker's own end ended the run: the next life decides about it by its start mark. */
-  private cutShort(outcome: Outcome): boolean {
+  private cutShort(outcome: CallOutcome): boolean {
     return outcome.type === 'lost' && this.context.isClosing();
   }
 

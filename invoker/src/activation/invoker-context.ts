@@ -8,7 +8,7 @@ import type { InvokerInstanceId } from '@gpuwhisk/common/messages';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
-import type { GpuDesk } from '../gpu-agent/gpu-desk.js';
+import type { GpuRuns } from '../gpu-agent/gpu-runs.js';
 
 /** What every activation of an invoker uses. */
 export interface InvokerContext {
@@ -17,7 +17,7 @@ export interface InvokerContext {
   records: RecordWriter;
   /** Which records are stored. */
   recordLevels: RecordLevels;
-  marks: StartMarks;
+  marks: StartJournal;
   clock: Clock;
   logger: Logger;
   metrics: Metrics;
@@ -30,7 +30,7 @@ export interface InvokerContext {
   /** Decrypts arguments that come encrypted. */
   unlockArguments: UnlockArguments;
   /** Of this node's GPUs; absent: there are none. */
-  gpu?: GpuDesk;
+  gpu?: GpuRuns;
   /** Absent: always. */
   mayBegin?: () => boolean;
   /** The invoker is being stopped: containers end because of that. */
@@ -41,7 +41,7 @@ export interface InvokerContext {
  * The invoker's local memory of which activations it handed to a container. It survives a restart, so that an
  * activation that is delivered again is not run again.
  */
-export interface StartMarks {
+export interface StartJournal {
   /** Notes that the activation starts now; the function returned waits until the note would survive a power loss. */
   mark(activationId: string): () => Promise<void>;
   /** Whether an earlier life of this invoker started the activation. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { partialPrefix } from '../host/partial-folders.js';
 import type { Build } from './runtime-launch.js';
-import type { Call, CallLimits, Container, InitRequest, Outcome } from './container-factory.js';
+import type { Call, CallLimits, Container, InitRequest, CallOutcome } from './container-factory.js';
 import { ProvisioningError } from './container-factory.js';
 
 const buildTimeoutMs = 300_000;
@@ -22,7 +22,7 @@ interface Program {
   digest: string;
 }
 /** What a build came to, or how it failed and what was printed. */
-type Built = Program | { outcome: Outcome; lines: string[] };
+type Built = Program | { outcome: CallOutcome; lines: string[] };
 
 /**
  * Programs that were built from actions' code, each once, in files of `folder`: the program's SHA-256, then the program. One

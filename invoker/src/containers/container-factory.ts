@@ -64,7 +64,7 @@ export interface RunRequest {
 }
 
 /** How an init or a run ended. */
-export type Outcome =
+export type CallOutcome =
   /** Init: loaded; unload: as before init; check: in order. */
   | { type: 'ok' }
   /** Run: an object or array; `bytes` is its length as the runtime sent it. */
@@ -80,7 +80,7 @@ export type Outcome =
   | { type: 'unavailable' };
 
 /** What an outcome other than `ok` says. */
-export function problemOf(outcome: Outcome): string | undefined {
+export function problemOf(outcome: CallOutcome): string | undefined {
   if (outcome.type === 'ok') return undefined;
   return outcome.type === 'error' ? (outcome.error ?? outcome.body) : outcome.type;
 }
@@ -100,7 +100,7 @@ export interface CallLimits {
 
 /** An outcome at once, and the log lines (with OpenWhisk's prefixes) once they are collected; logs never rejects. */
 export interface Call {
-  outcome: Promise<Outcome>;
+  outcome: Promise<CallOutcome>;
   /** Lines that were written since the previous call ended; what a successful init wrote comes with the first run. */
   logs: Promise<string[]>;
 }

@@ -11,7 +11,7 @@ import type {
   Call,
   CallLimits,
   InitRequest,
-  Outcome,
+  CallOutcome,
   RunRequest,
 } from './container-factory.js';
 import { ProvisioningError, matchSpecs } from './container-factory.js';
@@ -143,7 +143,7 @@ const done: GuestAnswer = { then: { do: 'result', value: {} } };
 interface Pending {
   isCheck: boolean;
   timers: Timer[];
-  settle(outcome: Outcome): void;
+  settle(outcome: CallOutcome): void;
 }
 
 /** A container that is an object: it does what its guest says, by the clock. */
@@ -263,8 +263,8 @@ class SimulatedContainer implements Container {
         logs: Promise.resolve([]),
       };
     }
-    let settle!: (outcome: Outcome) => void;
-    const outcome = new Promise<Outcome>((resolve) => {
+    let settle!: (outcome: CallOutcome) => void;
+    const outcome = new Promise<CallOutcome>((resolve) => {
       settle = resolve;
     });
     const { clock } = this.options;
@@ -337,7 +337,7 @@ function refused(reason: string): Call {
   return { outcome: Promise.reject(new Error(reason)), logs: Promise.resolve([]) };
 }
 
-function resultOf(value: JsonValue, limits: CallLimits): Outcome {
+function resultOf(value: JsonValue, limits: CallLimits): CallOutcome {
   const text = JSON.stringify(value);
   const bytes = Buffer.byteLength(text);
   if (bytes > limits.maxResultBytes) {

@@ -5,11 +5,11 @@ import type { Container } from '../containers/container-factory.js';
 import type { Ending, Healer } from './healer.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { Geometry } from './geometry.js';
-import type { GpuContainer, Residents } from './residents.js';
+import type { GpuContainer, GpuContainers } from './gpu-containers.js';
 
 /** Dependencies of a DesiredState. */
 export interface DesiredStateParts {
-  residents: Residents;
+  residents: GpuContainers;
   enforcer: Pick<ShareEnforcer, 'adjusts'>;
   geometry: Pick<Geometry, 'set'>;
   healer: Pick<Healer, 'end'>;

@@ -6,17 +6,17 @@ import type { GpuGrant } from '../containers/container-factory.js';
 import { joinedAccess } from '../containers/runtime-launch.js';
 import type { GpuAccess } from '../containers/runtime-launch.js';
 import { placesOf } from '../pool/memory-budget.js';
-import { gangProblem } from './admission.js';
+import { gangConflict } from './placement-check.js';
 import type { ClientSettings, ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { Healer } from './healer.js';
 import type { Inventory } from './inventory.js';
-import type { Residents } from './residents.js';
-import type { ShareCeilings } from './share-moves.js';
+import type { GpuContainers } from './gpu-containers.js';
+import type { ShareCeilings } from './container-shares.js';
 
 /** What access to devices is given with. */
 interface DeviceAccessParts {
   inventory: Inventory;
-  residents: Residents;
+  residents: GpuContainers;
   enforcer: ShareEnforcer;
   healer: Healer;
   ceilings: ShareCeilings;
@@ -40,7 +40,7 @@ export class DeviceAccess {
   async accessFor(grant: GpuGrant): Promise<GpuAccess> {
     const devices = grant.devices.map((uuid) => this.usable(uuid));
     const [first] = devices;
-    const problem = first === undefined ? 'it has none' : gangProblem(this.parts.residents, grant, first.mode);
+    const problem = first === undefined ? 'it has none' : gangConflict(this.parts.residents, grant, first.mode);
     if (problem !== undefined) throw unusable(`The GPUs cannot be had: ${problem}`);
     const own = await this.settingsFor(devices, grant);
     // After the settings, which may have had another daemon started for these devices.

@@ -8,7 +8,7 @@ import type { GpuDriver } from './drivers/gpu-driver.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { Healer } from './healer.js';
 import type { Inventory } from './inventory.js';
-import type { Residents } from './residents.js';
+import type { GpuContainers } from './gpu-containers.js';
 import { GpuDriverError } from './drivers/gpu-driver.js';
 import { nvmlCodes } from './drivers/nvml.js';
 import { ShareError } from './enforcers/share-enforcer.js';
@@ -18,7 +18,7 @@ interface GeometryParts {
   driver: GpuDriver;
   enforcer: ShareEnforcer;
   inventory: Inventory;
-  residents: Residents;
+  residents: GpuContainers;
   healer: Pick<Healer, 'end'>;
   clock: Clock;
   logger: Logger;

@@ -7,29 +7,28 @@ import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Container, GpuGrant } from '../containers/container-factory.js';
 import type { GpuAccess } from '../containers/runtime-launch.js';
-import { admissionProblem, companyOf } from './admission.js';
-import { Blame } from './blame.js';
+import { placementProblem, occupancyOf } from './placement-check.js';
+import { FaultHistory, uncordoned } from './device-faults.js';
 import { clientEnvs, DeviceAccess } from './device-access.js';
-import { ContainerClients, ShareMoves, ShareCeilings } from './share-moves.js';
+import { ContainerClients, ShareUpdates, ShareCeilings } from './container-shares.js';
 import { ContextSizes, Sampler } from './sampler.js';
-import { uncordoned } from './device-health.js';
 import { DesiredState } from './desired-state.js';
 import { DeviceLedger, Inventory } from './inventory.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
-import type { GpuDesk, GpuUser } from './gpu-desk.js';
+import type { GpuRuns, GpuUser } from './gpu-runs.js';
 import { Geometry } from './geometry.js';
 import { Healer } from './healer.js';
 import type { Ending } from './healer.js';
 import type { HostProcesses } from './host/host-processes.js';
 import { EndedWorkloads } from './ended-workloads.js';
-import { LaunchNotes } from './launch-figures.js';
+import { LaunchChecks } from './container-checks.js';
 import { NodeRow } from './node-row.js';
-import { Residents } from './residents.js';
+import { GpuContainers } from './gpu-containers.js';
 import { Spending } from './spending.js';
 
 /** What the agent asks of the pool, whose containers they are. */
-export interface ContainerHands {
+export interface ContainerOwner {
   /** Destroys a container, a run in it or not. */
   end(container: Container): void;
   /** Containers that wait for an action. */
@@ -62,20 +61,20 @@ export interface GpuAgentOptions {
 export type NodeDescription = Pick<NodeStatus, 'labels' | 'market' | 'pricePerHour'>;
 
 /** The GPUs of one node: what they are and do, who gets one, and what becomes of those who have one. */
-export class GpuAgent implements GpuDesk {
+export class GpuAgent implements GpuRuns {
   readonly ledger = new DeviceLedger();
-  readonly residents = new Residents();
+  readonly residents = new GpuContainers();
   private readonly inventory: Inventory;
-  private readonly blame = new Blame();
+  private readonly blame = new FaultHistory();
   private readonly healer: Healer;
   private readonly sampler: Sampler;
   private readonly workloads: EndedWorkloads;
   private readonly row: NodeRow;
-  private readonly moves: ShareMoves;
+  private readonly moves: ShareUpdates;
   private readonly geometry: Geometry;
   private readonly desired: DesiredState;
   private readonly ceilings: ShareCeilings;
-  private readonly launches: LaunchNotes;
+  private readonly launches: LaunchChecks;
   private readonly spending: Spending;
   private readonly accesses: DeviceAccess;
   private statuses: DeviceStatus[] = [];
@@ -85,7 +84,7 @@ export class GpuAgent implements GpuDesk {
   private readonly subscriptions: { close(): Promise<void> }[] = [];
   private timer: Timer | undefined;
   private looking: Promise<void> = Promise.resolve();
-  private hands: ContainerHands = { end: () => undefined, unbound: () => new Set(), inHand: () => [] };
+  private hands: ContainerOwner = { end: () => undefined, unbound: () => new Set(), inHand: () => [] };
 
   private readonly contexts: ContextSizes;
 
@@ -102,8 +101,8 @@ export class GpuAgent implements GpuDesk {
     this.geometry = new Geometry({ ...options, inventory, residents, healer, refresh });
     this.workloads = new EndedWorkloads(options);
     const clients = new ContainerClients(enforcer, processes);
-    this.launches = new LaunchNotes({ enforcer, residents, clients, healer, clock, logger });
-    this.moves = new ShareMoves({ enforcer, residents, clients, logger });
+    this.launches = new LaunchChecks({ enforcer, residents, clients, healer, clock, logger });
+    this.moves = new ShareUpdates({ enforcer, residents, clients, logger });
     const { geometry } = this;
     this.desired = new DesiredState({ residents, enforcer, geometry, healer, clock, end });
     const ceilings = (this.ceilings = new ShareCeilings({ ...options, inventory, residents }));
@@ -155,7 +154,7 @@ export class GpuAgent implements GpuDesk {
   }
 
   /** Sets whose containers they are. */
-  attach(hands: ContainerHands): void {
+  attach(hands: ContainerOwner): void {
     this.hands = hands;
   }
 
@@ -165,7 +164,7 @@ export class GpuAgent implements GpuDesk {
     const joins = placement.joins === true && residents.canJoin(user, placement);
     const problem =
       this.blame.problem(user.action, options.clock.now()) ??
-      admissionProblem(placement, {
+      placementProblem(placement, {
         epoch: this.epoch,
         isCutOff: this.row.isOutOfDate,
         devices: inventory.devices,
@@ -173,7 +172,7 @@ export class GpuAgent implements GpuDesk {
         capacityMiB: (place) => ledger.capacityMiB(place) ?? 0,
         freeMiB: (place) => (joins ? Infinity : (ledger.capacityMiB(place) ?? 0) - residents.busyMiB(place)),
         isBusy: (container) => (residents.get(container)?.users.size ?? 0) > 0,
-        companyOn: (device) => companyOf(residents, user, placement, device),
+        companyOn: (device) => occupancyOf(residents, user, placement, device),
         workloadsOn: (device) => workloadsOf(this.statuses, device),
         user,
       });

@@ -1,13 +1,12 @@
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container } from '../containers/container-factory.js';
-import type { Blame } from './blame.js';
-import { withFault } from './device-health.js';
+import type { FaultHistory } from './device-faults.js';
+import { withFault, classifyXid } from './device-faults.js';
 import type { DeviceEvent } from './drivers/gpu-driver.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { Inventory, Place } from './inventory.js';
-import type { GpuContainer, Residents } from './residents.js';
-import { classifyXid } from './xid.js';
+import type { GpuContainer, GpuContainers } from './gpu-containers.js';
 
 /** Why the agent ended a container. */
 export interface Ending {
@@ -22,9 +21,9 @@ export interface Ending {
 /** What a healer works with. */
 export interface HealerParts {
   inventory: Inventory;
-  residents: Residents;
+  residents: GpuContainers;
   enforcer: ShareEnforcer;
-  blame: Blame;
+  blame: FaultHistory;
   clock: Clock;
   logger: Logger;
   /** Destroys a container, a run in it or not. */

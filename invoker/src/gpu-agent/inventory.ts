@@ -1,8 +1,8 @@
 import type { Device, DeviceHealth } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
-import { healthOf, healthyRecord } from './device-health.js';
-import type { HealthRecord } from './device-health.js';
+import { healthOf, healthyRecord } from './device-faults.js';
+import type { HealthRecord } from './device-faults.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { GpuGrant } from '../containers/container-factory.js';

@@ -7,15 +7,15 @@ import type { DeviceSample, GpuDriver } from './drivers/gpu-driver.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { Healer } from './healer.js';
 import type { HostProcesses } from './host/host-processes.js';
-import { checkMemory } from './launch-figures.js';
-import type { Residents } from './residents.js';
+import { checkMemory } from './container-checks.js';
+import type { GpuContainers } from './gpu-containers.js';
 
 /** What a sampler works with. */
 interface SamplerParts {
   driver: GpuDriver;
   enforcer: ShareEnforcer;
   inventory: Inventory;
-  residents: Residents;
+  residents: GpuContainers;
   ledger: DeviceLedger;
   healer: Healer;
   contexts: ContextSizes;

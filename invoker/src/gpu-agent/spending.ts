@@ -1,7 +1,7 @@
 import { gpuSpendingCounters } from '@gpuwhisk/common/gpu-spending';
 import type { ClusterState, WindowCounters } from '@gpuwhisk/common/state/cluster-state';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { GpuContainer } from './residents.js';
+import type { GpuContainer } from './gpu-containers.js';
 
 /** Counts what namespaces have of this node's GPUs, share times time, and tells the cluster. Samples count for nobody. */
 export class Spending {

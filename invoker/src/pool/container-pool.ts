@@ -6,11 +6,11 @@ import { ActionQueue, longRunMs } from './action-queue.js';
 import type { PoolJob } from './action-queue.js';
 import { restMember, resumeMember, worse } from './pool-member.js';
 import type { Disposition, PoolMember } from './pool-member.js';
-import { Supply } from './supply.js';
-import type { SupplyOptions } from './supply.js';
+import { ContainerAllocator } from './container-allocator.js';
+import type { AllocatorOptions } from './container-allocator.js';
 
 /** Bounds of a pool. */
-export interface PoolOptions extends SupplyOptions {
+export interface PoolOptions extends AllocatorOptions {
   /** Idle time after which a container leaves its action, and later its namespace, ms. */
   idleContainerMs: number;
 }
@@ -41,7 +41,7 @@ const firstStartMs = 100;
 export class ContainerPool {
   private readonly queues = new Map<string, ActionQueue>();
   private closing = false;
-  private readonly supply: Supply;
+  private readonly supply: ContainerAllocator;
 
   constructor(
     factory: ContainerFactory,
@@ -49,7 +49,7 @@ export class ContainerPool {
     private readonly options: PoolOptions,
     private readonly logger: Logger,
   ) {
-    this.supply = new Supply(factory, clock, options, logger, this.queues, (queue) => this.serve(queue));
+    this.supply = new ContainerAllocator(factory, clock, options, logger, this.queues, (queue) => this.serve(queue));
     this.scheduleSweep();
   }
 

@@ -3,7 +3,7 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { Container, ContainerFactory, ContainerSpec } from '../containers/container-factory.js';
 import { deviceMemoryBeside } from './memory-budget.js';
 import type { Measure } from './memory-budget.js';
-import type { Keeping, WaitingPairs } from './waiting-pairs.js';
+import type { StoreServices, ContainerStore } from './container-store.js';
 
 /** Stem cells of one spec. */
 export interface StemCellConfig {
@@ -25,15 +25,15 @@ export interface StemCellOptions {
   gpuStemCells?: number;
 }
 
-interface Cell {
+interface StemCell {
   container: Container;
   readyMs: number;
 }
 
-interface Stock {
+interface StemCellPool {
   config: StemCellConfig;
   wanted: number;
-  cells: Cell[];
+  cells: StemCell[];
   starting: number;
   /** Cold starts of this spec since the last check. */
   coldStarts: number;
@@ -55,8 +55,8 @@ const demandedForMs = 600_000;
  * Prewarmed containers per spec, refilled when used (OpenWhisk's ContainerPool). Beyond the configured specs there is one
  * for a next start of what started cold, or wanted modules loaded (annotation `warm`) that none had.
  */
-export class StemCells implements WaitingPairs {
-  private readonly stocks: Stock[];
+export class StemCells implements ContainerStore {
+  private readonly stocks: StemCellPool[];
   private closing = false;
   private readonly pending = new Set<Promise<void>>();
 
@@ -64,7 +64,7 @@ export class StemCells implements WaitingPairs {
     private readonly factory: ContainerFactory,
     private readonly clock: Clock,
     private readonly options: StemCellOptions,
-    private readonly keeping: Keeping,
+    private readonly keeping: StoreServices,
     private readonly logger: Logger,
   ) {
     this.stocks = options.stemCells
@@ -139,7 +139,7 @@ export class StemCells implements WaitingPairs {
       while (eachMiB > 0 && freedMiB < memoryMiB && cells.length > 0) {
         freedMiB += eachMiB;
         stock.lacksMemory = true;
-        this.keeping.removals.remove((cells.pop() as Cell).container);
+        this.keeping.removals.remove((cells.pop() as StemCell).container);
       }
     }
     return freedMiB;
@@ -158,7 +158,7 @@ export class StemCells implements WaitingPairs {
       for (const { container } of cells.splice(0)) this.keeping.removals.remove(container);
   }
 
-  private stock(config: StemCellConfig, demanded: boolean): Stock {
+  private stock(config: StemCellConfig, demanded: boolean): StemCellPool {
     const wantedMs = this.clock.monotonicMs();
     return {
       config,
@@ -172,17 +172,17 @@ export class StemCells implements WaitingPairs {
     };
   }
 
-  private holderOf(container: Container): Stock | undefined {
+  private holderOf(container: Container): StemCellPool | undefined {
     return this.stocks.find(({ cells }) => cells.some((cell) => cell.container === container));
   }
 
-  private exact(spec: ContainerSpec): Stock | undefined {
+  private exact(spec: ContainerSpec): StemCellPool | undefined {
     return this.stocks.find(({ config }) => this.factory.match(config.spec, spec) === 'exact');
   }
 
   /** Of the stocks that have a container with a part of the imports, the one with the largest part; then the smallest share. */
-  private bestSubset(wanted: ContainerSpec): Stock | undefined {
-    let best: Stock | undefined;
+  private bestSubset(wanted: ContainerSpec): StemCellPool | undefined {
+    let best: StemCellPool | undefined;
     for (const stock of this.stocks) {
       const { spec } = stock.config;
       if (stock.cells.length === 0 || this.factory.match(spec, wanted) !== 'subset') continue;
@@ -200,27 +200,27 @@ export class StemCells implements WaitingPairs {
       const { gpuStemCells = 0 } = this.options;
       const beside = demanded.filter((stock) => deviceMemoryBeside(spec, stock.config.spec) > 0);
       if (gpuStemCells === 0) return;
-      if (beside.length >= gpuStemCells) this.giveUpStock(beside[0] as Stock);
+      if (beside.length >= gpuStemCells) this.giveUpStock(beside[0] as StemCellPool);
     }
     const left = demanded.filter((stock) => this.stocks.includes(stock));
-    if (left.length >= maxDemanded) this.giveUpStock(left[0] as Stock);
+    if (left.length >= maxDemanded) this.giveUpStock(left[0] as StemCellPool);
     const reactive = { minCount: 1, maxCount: 4, ttlMs: demandedForMs, threshold: 1, increment: 1 };
     const stock = this.stock({ spec, initialCount: 1, reactive }, true);
     this.stocks.push(stock);
     this.refillSoon(stock);
   }
 
-  private giveUpStock(stock: Stock): void {
+  private giveUpStock(stock: StemCellPool): void {
     stock.wanted = 0;
     this.stocks.splice(this.stocks.indexOf(stock), 1);
     for (const { container } of stock.cells.splice(0)) this.keeping.removals.remove(container);
   }
 
-  private refillSoon(stock: Stock): void {
+  private refillSoon(stock: StemCellPool): void {
     this.clock.setBackgroundTimer(refillAfterMs, () => this.refill(stock));
   }
 
-  private refill(stock: Stock): void {
+  private refill(stock: StemCellPool): void {
     stock.lacksMemory = false;
     while (!this.closing && stock.cells.length + stock.starting < stock.wanted) {
       if (!this.keeping.memory.claim(stock.config.spec)) {
@@ -233,7 +233,7 @@ export class StemCells implements WaitingPairs {
     }
   }
 
-  private async start(stock: Stock): Promise<void> {
+  private async start(stock: StemCellPool): Promise<void> {
     const { spec } = stock.config;
     try {
       const container = await this.factory.prewarm(spec);
@@ -257,7 +257,7 @@ export class StemCells implements WaitingPairs {
     });
   }
 
-  private check(stock: Stock): void {
+  private check(stock: StemCellPool): void {
     const { reactive, initialCount } = stock.config;
     if (stock.demanded && this.clock.monotonicMs() - stock.wantedMs > demandedForMs) return this.giveUpStock(stock);
     if (reactive !== undefined) {

@@ -21,8 +21,8 @@ import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor } from '../containers/runtime-launch.js';
 import { hostJobs } from '../containers/sandbox/sandbox-job.js';
 import { createRuntimeCatalog, fitManifest } from './create-runtime-catalog.js';
-import { pythonBinds } from './find-python.js';
-import type { Python } from './find-python.js';
+import { pythonBinds } from './find-toolchains.js';
+import type { Python } from './find-toolchains.js';
 import { fetchNodeRelease } from './node-runtime.js';
 import { SharedWork } from '../host/concurrency.js';
 

@@ -2,7 +2,7 @@ import AdmZip from 'adm-zip';
 import { join } from 'node:path';
 import { createHash } from 'node:crypto';
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import type { Go } from './find-python.js';
+import type { Go } from './find-toolchains.js';
 import { buildLaunch, loopLaunch } from './proxy-runtime.js';
 import type { BuildStep, RuntimeLaunch } from '../containers/runtime-launch.js';
 import { ProvisioningError } from '../containers/container-factory.js';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor, withOwnPair } from '../containers/runtime-launch.js';
 import { findOnPath, ProgramError, runProgram } from '../host/run-program.js';
-import type { Jdk } from './find-python.js';
+import type { Jdk } from './find-toolchains.js';
 import { fillFolder, isThere, partialPrefix } from '../host/partial-folders.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { proxyPath, residentLibrary } from '../host/native-build.js';
 import { bindsFor } from '../containers/runtime-launch.js';
-import { pythonBinds } from './find-python.js';
-import type { Python } from './find-python.js';
+import { pythonBinds } from './find-toolchains.js';
+import type { Python } from './find-toolchains.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 
 /** Folders, of the sandbox, that functions may write in besides the working one. */

@@ -2,13 +2,13 @@ import { lstat, readdir, rename, rm, utimes, chmod, mkdir } from 'node:fs/promis
 import { join, dirname, isAbsolute } from 'node:path';
 import { createHash } from 'node:crypto';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { Python } from './find-python.js';
+import type { Python } from './find-toolchains.js';
 import { namedByProcesses, partialPrefix, fillFolder, isThere } from '../host/partial-folders.js';
 import type { RunJob, SandboxJob, Bind } from '../containers/runtime-launch.js';
 import { SharedWork } from '../host/concurrency.js';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor, JobLimitError } from '../containers/runtime-launch.js';
-import { pythonBinds } from './find-python.js';
+import { pythonBinds } from './find-toolchains.js';
 import { ProgramError, runProgram } from '../host/run-program.js';
 
 const failureKeptMs = 30_000;

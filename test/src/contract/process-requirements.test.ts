@@ -14,8 +14,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import AdmZip from 'adm-zip';
-import { findPython } from '@gpuwhisk/invoker/runtimes/find-python';
-import type { Python } from '@gpuwhisk/invoker/runtimes/find-python';
+import { findPython } from '@gpuwhisk/invoker/runtimes/find-toolchains';
+import type { Python } from '@gpuwhisk/invoker/runtimes/find-toolchains';
 import { installRequirements } from '@gpuwhisk/invoker/runtimes/requirements-cache';
 import { hasLauncher, isRoot, openProcessFactory } from './process-harness.js';
 import type { ProcessHarness } from './process-harness.js';

@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { findPython } from '@gpuwhisk/invoker/runtimes/find-python';
+import { findPython } from '@gpuwhisk/invoker/runtimes/find-toolchains';
 import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { classPathOf, javaTools } from '../native/compile-jar.js';
 import { addCompiler, addJdk, addPython, importImage, makeRoot, place } from './base-image.js';

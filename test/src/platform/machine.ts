@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findTool } from '@gpuwhisk/invoker/host/run-program';
-import { findPython } from '@gpuwhisk/invoker/runtimes/find-python';
+import { findPython } from '@gpuwhisk/invoker/runtimes/find-toolchains';
 
 const scratch = mkdtempSync(join(tmpdir(), 'gpuwhisk-machine-'));
 

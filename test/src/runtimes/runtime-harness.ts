@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { outcomesOf, resultsOutcome, unreadOutcome } from '@gpuwhisk/invoker/containers/protocol/call-outcome';
-import type { InitRequest, Outcome, RunRequest } from '@gpuwhisk/invoker/containers/container-factory';
+import type { InitRequest, CallOutcome, RunRequest } from '@gpuwhisk/invoker/containers/container-factory';
 import { encodeParts, initParts, runParts } from '@gpuwhisk/invoker/containers/protocol/frames';
 import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 
@@ -170,7 +170,7 @@ function bodyOf({ type, payload, text }: Frame, batch: string | undefined): Pick
   if (type === types.error) return { body: { error: text }, isError: true };
   const outcome = type === types.results ? resultsOutcome(payload) : unreadOutcome(text, payload.length);
   const bodies = (batch === undefined ? [outcome] : outcomesOf(outcome, Number(batch), noLimits)).map(
-    (one: Outcome): unknown => (one.type === 'result' ? one.result : one.type === 'error' ? one.error : one),
+    (one: CallOutcome): unknown => (one.type === 'result' ? one.result : one.type === 'error' ? one.error : one),
   );
   if (batch !== undefined) return { body: bodies, isError: false };
   return outcome.type === 'result'

@@ -12,9 +12,9 @@ import { FramedConnection } from '../protocol/framed-connection.js';
 import { HttpConnection } from '../protocol/http-connection.js';
 import { observeProcessState } from '../sandbox/process-state.js';
 import { LogCollector } from '../protocol/log-collector.js';
-import { demultiplex, textOfMultiplexed } from './demultiplex.js';
+import { demultiplex, textOfMultiplexed } from './docker-streams.js';
 import type { ContainerState, Engine } from './engine.js';
-import type { RuntimeSocket, RuntimeStreams } from './demultiplex.js';
+import type { RuntimeSocket, RuntimeStreams } from './docker-streams.js';
 import { EngineError } from './engine-client.js';
 
 const helloTimeoutMs = 30_000;

@@ -21,8 +21,8 @@ import type { ImageFacts } from './engine.js';
 import { EngineError } from './engine-client.js';
 import type { DockerFactoryOptions } from './factory-options.js';
 import { commandOf, labels, speaksFrames, Images } from './images.js';
-import { openRuntimeSocket, maxSocketPathBytes } from './demultiplex.js';
-import type { RuntimeSocket } from './demultiplex.js';
+import { openRuntimeSocket, maxSocketPathBytes } from './docker-streams.js';
+import type { RuntimeSocket } from './docker-streams.js';
 import { startContainer } from './docker-container.js';
 
 /** Containers that are made at once, as OpenWhisk's docker runs. */

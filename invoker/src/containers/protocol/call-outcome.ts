@@ -1,6 +1,6 @@
 import { isJsonObject, isNestedTooDeeply, withoutHalfPairs } from '@gpuwhisk/common/json';
 import type { JsonValue } from '@gpuwhisk/common/json';
-import type { Outcome, CallLimits, RunRequest } from '../container-factory.js';
+import type { CallOutcome, CallLimits, RunRequest } from '../container-factory.js';
 import { withoutPartialCharacter } from './log-collector.js';
 import { decodeParts, maxFrameBytes } from './frames.js';
 
@@ -20,7 +20,7 @@ export function parseJson(text: string): unknown {
 }
 
 /** The outcome of a run that was answered in good order with `text` of `bytes` bytes. */
-export function resultOutcome(text: string, bytes: number): Outcome {
+export function resultOutcome(text: string, bytes: number): CallOutcome {
   const result = parseJson(text);
   return isJsonObject(result) || Array.isArray(result)
     ? { type: 'result', result, bytes }
@@ -28,13 +28,13 @@ export function resultOutcome(text: string, bytes: number): Outcome {
 }
 
 /** The outcome of a run whose answer of `bytes` bytes, which begins with `read`, is too long. */
-export function oversizeOutcome(read: Buffer, truncationBytes: number, bytes: number): Outcome {
+export function oversizeOutcome(read: Buffer, truncationBytes: number, bytes: number): CallOutcome {
   const head = withoutPartialCharacter(read.subarray(0, truncationBytes)).toString();
   return { type: 'oversize', head, bytes };
 }
 
 /** The outcome of an answer that is an error: its `error` field is the message. */
-export function errorOutcome(text: string): Outcome {
+export function errorOutcome(text: string): CallOutcome {
   const parsed = parseJson(text);
   if (!isJsonObject(parsed) || parsed.error === undefined) return { type: 'error', body: text };
   const message = typeof parsed.error === 'string' ? parsed.error : JSON.stringify(parsed.error);
@@ -42,13 +42,13 @@ export function errorOutcome(text: string): Outcome {
 }
 
 /** As resultOutcome, of a runtime that reads no JSON and passes on what the function returned. */
-export function unreadOutcome(text: string, bytes: number): Outcome {
+export function unreadOutcome(text: string, bytes: number): CallOutcome {
   const outcome = resultOutcome(text, bytes);
   return outcome.type === 'error' ? { type: 'error', error: noDictionary, body: '' } : outcome;
 }
 
 /** The outcome of a batch whose requests such a runtime ran one after the other: an entry that is a text is an error. */
-export function resultsOutcome(payload: Buffer): Outcome {
+export function resultsOutcome(payload: Buffer): CallOutcome {
   const parts = decodeParts(payload);
   if (parts === undefined) return { type: 'error', body: payload.toString() };
   const result = parts.map(([name, bytes]): JsonValue => {
@@ -76,8 +76,8 @@ export function batchLimits(limits: CallLimits): CallLimits {
  * entry that is a text is an error of that request; a batch that failed as a whole failed for each. Whatever a request
  * gets is held to `limits`, an answer that is no JSON too.
  */
-export function outcomesOf(outcome: Outcome, size: number, limits: CallLimits): Outcome[] {
-  const forEach = (one: Outcome): Outcome[] => Array.from({ length: size }, () => one);
+export function outcomesOf(outcome: CallOutcome, size: number, limits: CallLimits): CallOutcome[] {
+  const forEach = (one: CallOutcome): CallOutcome[] => Array.from({ length: size }, () => one);
   if (outcome.type === 'error') return forEach(cutError(outcome, limits));
   if (outcome.type !== 'result') return forEach(outcome);
   const { result } = outcome;
@@ -85,7 +85,7 @@ export function outcomesOf(outcome: Outcome, size: number, limits: CallLimits): 
     const error = `The action was given ${size} requests and returned no array of as many results.`;
     return forEach({ type: 'error', error, body: '' });
   }
-  return result.map((entry): Outcome => {
+  return result.map((entry): CallOutcome => {
     if (typeof entry === 'string') return cutError({ type: 'error', error: entry, body: '' }, limits);
     const text = JSON.stringify(entry);
     const bytes = Buffer.byteLength(text);
@@ -97,9 +97,9 @@ export function outcomesOf(outcome: Outcome, size: number, limits: CallLimits): 
 
 /** An error whose text is longer than a result may be is told like such a result. */
 function cutError(
-  outcome: Extract<Outcome, { type: 'error' }>,
+  outcome: Extract<CallOutcome, { type: 'error' }>,
   { maxResultBytes, truncationBytes }: CallLimits,
-): Outcome {
+): CallOutcome {
   const text = outcome.error ?? outcome.body;
   const bytes = Buffer.byteLength(text);
   if (bytes > maxResultBytes) return oversizeOutcome(Buffer.from(text), truncationBytes, bytes);

@@ -4,7 +4,7 @@ import type {
   Container,
   ContainerSpec,
   InitRequest,
-  Outcome,
+  CallOutcome,
   RunRequest,
 } from '../container-factory.js';
 import { deferred, refused } from './connection.js';
@@ -153,7 +153,7 @@ export class ConnectedContainer implements Container {
   }
 
   /** The runtime's outcome of an unload, or an error if the process state differs. */
-  private async confirmed(told: Promise<Outcome>): Promise<Outcome> {
+  private async confirmed(told: Promise<CallOutcome>): Promise<CallOutcome> {
     const outcome = await told;
     if (outcome.type !== 'ok' || this.stateCheck === undefined) return outcome;
     const found = await this.stateCheck.differences();

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
-import type { Call, CallLimits, InitRequest, Outcome, RunRequest } from '../container-factory.js';
+import type { Call, CallLimits, InitRequest, CallOutcome, RunRequest } from '../container-factory.js';
 import { deferred } from './connection.js';
 import type { Connection, Deferred } from './connection.js';
 import { encodeFrame, FrameReader, maxFrameBytes, encodeParts, initParts, runParts } from './frames.js';
@@ -45,7 +45,7 @@ interface Pending {
   leavesLogs: boolean;
   limits: CallLimits;
   sentMs: number;
-  outcome: Deferred<Outcome>;
+  outcome: Deferred<CallOutcome>;
   logs: Deferred<string[]>;
   /** First the time-out, then the wait for the log frame. */
   timer: Timer | undefined;
@@ -87,7 +87,7 @@ export class FramedConnection implements Connection, FrameHandler {
   private reported = false;
   private leaving = false;
   private state: 'open' | 'closed' | 'ended' = 'open';
-  private lost: Outcome = { type: 'lost', oomKilled: false };
+  private lost: CallOutcome = { type: 'lost', oomKilled: false };
 
   constructor(
     private readonly socket: Duplex,
@@ -284,7 +284,7 @@ export class FramedConnection implements Connection, FrameHandler {
     this.events.hello();
   }
 
-  private outcomeOf(entry: Pending, type: number, payload: Buffer, lengthBytes: number): Outcome {
+  private outcomeOf(entry: Pending, type: number, payload: Buffer, lengthBytes: number): CallOutcome {
     const { takesParts } = this;
     if (type === types.error) {
       const text = payload.toString();
@@ -320,7 +320,7 @@ export class FramedConnection implements Connection, FrameHandler {
     this.unlogged = [];
   }
 
-  private settle(entry: Pending, outcome: Outcome): void {
+  private settle(entry: Pending, outcome: CallOutcome): void {
     entry.timer?.cancel();
     entry.timer = undefined;
     if (!entry.answered) entry.outcome.resolve(outcome);

@@ -1,7 +1,7 @@
 import { request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
-import type { Call, CallLimits, InitRequest, Outcome, RunRequest } from '../container-factory.js';
+import type { Call, CallLimits, InitRequest, CallOutcome, RunRequest } from '../container-factory.js';
 import { deferred, refused } from './connection.js';
 import type { Connection, Deferred } from './connection.js';
 import { maxFrameBytes } from './frames.js';
@@ -27,7 +27,7 @@ class TimedOut extends Error {}
 
 /** OpenWhisk's `/init` and `/run` over HTTP, one connection a request. */
 export class HttpConnection implements Connection {
-  private readonly lost: Deferred<Outcome> = deferred();
+  private readonly lost: Deferred<CallOutcome> = deferred();
   private readonly finishers = new Set<() => void>();
   private readonly aborts = new AbortController();
   private gone = false;
@@ -86,7 +86,7 @@ export class HttpConnection implements Connection {
     for (const finish of this.finishers) finish();
   }
 
-  private async load(request: InitRequest, limits: CallLimits): Promise<Outcome> {
+  private async load(request: InitRequest, limits: CallLimits): Promise<CallOutcome> {
     const deadlineMs = this.clock.monotonicMs() + limits.timeoutMs;
     const body = JSON.stringify({ value: request });
     for (;;) {
@@ -103,7 +103,7 @@ export class HttpConnection implements Connection {
     body: string,
     limits: CallLimits,
     deadlineMs: number,
-  ): Promise<Outcome | 'refused'> {
+  ): Promise<CallOutcome | 'refused'> {
     if (this.aborts.signal.aborted) return this.lost.promise;
     try {
       const wantedBytes = Math.max(limits.maxResultBytes, limits.truncationBytes);
@@ -145,7 +145,7 @@ export class HttpConnection implements Connection {
   }
 
   /** Lines up to the sentinels; after an error or a loss there may be none, so what is there is taken. */
-  private collect(outcome: Outcome): Promise<string[]> {
+  private collect(outcome: CallOutcome): Promise<string[]> {
     const answered = outcome.type === 'result' || outcome.type === 'oversize';
     if (this.gone || (this.logs.complete && answered)) return Promise.resolve(this.logs.cut());
     const lines = deferred<string[]>();
@@ -188,7 +188,7 @@ async function readAnswer(response: IncomingMessage, wantedBytes: number): Promi
   return { status: response.statusCode ?? 0, head: Buffer.concat(pieces), bytes };
 }
 
-function outcomeOf(answer: Answer, init: boolean, limits: CallLimits): Outcome {
+function outcomeOf(answer: Answer, init: boolean, limits: CallLimits): CallOutcome {
   if (answer.status === unavailable) return { type: 'unavailable' };
   if (answer.status === ok && init) return { type: 'ok' };
   if (answer.status === ok && answer.bytes > limits.maxResultBytes) {

@@ -6,7 +6,7 @@ import type { EgressPolicy } from './egress.js';
 import { listFirewalls, raiseFirewall, removeFirewall } from './firewall.js';
 import type { Firewall } from './firewall.js';
 import { runTool } from '../../host/run-program.js';
-import type { Call, Outcome } from '../container-factory.js';
+import type { Call, CallOutcome } from '../container-factory.js';
 
 /** Sandboxes that one platform can number, with the last number for the service. */
 export const maxSlots = 1024;
@@ -251,7 +251,7 @@ export class Tenancy {
       if (admitted.namespace !== namespace) throw new Error(`The sandbox is one of namespace '${admitted.namespace}'.`);
       return load();
     });
-    const lost: Outcome = { type: 'lost', oomKilled: false };
+    const lost: CallOutcome = { type: 'lost', oomKilled: false };
     return {
       outcome: call.then(
         ({ outcome }) => outcome,

@@ -4,10 +4,10 @@ import type { ActionQueue } from './action-queue.js';
 import { deviceMemoryOn } from './memory-budget.js';
 import type { Measure } from './memory-budget.js';
 import type { PoolMember } from './pool-member.js';
-import type { Stocks } from './stocks.js';
+import type { UnassignedContainers } from './unassigned-containers.js';
 
 /** Who gets containers, or looks for others. */
-export interface Recipient {
+export interface Allocator {
   /** An unloaded container is the action's. */
   adopt(queue: ActionQueue, container: Container): void;
   /** The jobs of the action wait for another container than the one they were to get. */
@@ -19,15 +19,15 @@ export interface Recipient {
 }
 
 /** How containers leave their actions: destroyed, or unloaded for other actions of the namespace. */
-export class Turnover {
+export class Eviction {
   private closing = false;
 
   constructor(
     private readonly factory: ContainerFactory,
     private readonly clock: Clock,
     private readonly queues: ReadonlyMap<string, ActionQueue>,
-    private readonly stocks: Stocks,
-    private readonly recipient: Recipient,
+    private readonly stocks: UnassignedContainers,
+    private readonly recipient: Allocator,
   ) {}
 
   /** From now on all that leave are destroyed. */

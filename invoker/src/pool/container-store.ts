@@ -3,14 +3,14 @@ import type { Container } from '../containers/container-factory.js';
 import type { MemoryBudget } from './memory-budget.js';
 
 /** What everybody who keeps containers needs. */
-export interface Keeping {
+export interface StoreServices {
   readonly memory: MemoryBudget;
-  readonly removals: Removals;
-  readonly watch: ContainerWatch;
+  readonly removals: ContainerRemovals;
+  readonly watch: ExitWatch;
 }
 
 /** Containers that wait for an action yet to come. */
-export interface WaitingPairs {
+export interface ContainerStore {
   /** The containers at hand. */
   list(): Container[];
   has(container: Container): boolean;
@@ -19,7 +19,7 @@ export interface WaitingPairs {
 }
 
 /** Tells whoever has a container that it has ended by itself. A container passes through many hands, and has one watch. */
-export class ContainerWatch {
+export class ExitWatch {
   private readonly losers = new Map<Container, () => void>();
 
   /** From now on `lost` is called, and nobody before it, should the container end. */
@@ -36,7 +36,7 @@ export class ContainerWatch {
 }
 
 /** Containers on their way out: destroyed in the background, their memory free only when they are gone. */
-export class Removals {
+export class ContainerRemovals {
   private readonly pending = new Set<Promise<void>>();
 
   constructor(

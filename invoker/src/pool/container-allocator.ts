@@ -8,13 +8,13 @@ import { adviseGrowth } from './action-queue.js';
 import type { DeviceBudget } from './memory-budget.js';
 import { newMember } from './pool-member.js';
 import type { LoadingStart, PoolMember } from './pool-member.js';
-import { Stocks } from './stocks.js';
+import { UnassignedContainers } from './unassigned-containers.js';
 import type { StemCellOptions } from './stem-cells.js';
-import { Turnover } from './turnover.js';
-import type { Recipient } from './turnover.js';
+import { Eviction } from './eviction.js';
+import type { Allocator } from './eviction.js';
 
 /** Bounds on containers. */
-export interface SupplyOptions extends StemCellOptions {
+export interface AllocatorOptions extends StemCellOptions {
   /** Memory that all containers may claim together, by their specs, MiB. */
   memoryMiB: number;
   /** That of GPUs; absent: there are none. */
@@ -32,9 +32,9 @@ const launchWaitMs = 10_000;
 const launchLookMs = 20;
 
 /** Gets actions their containers. */
-export class Supply implements Recipient {
-  readonly stocks: Stocks;
-  readonly turnover: Turnover;
+export class ContainerAllocator implements Allocator {
+  readonly stocks: UnassignedContainers;
+  readonly turnover: Eviction;
   /** Actions whose next container waits for memory or a start slot, longest waiting first. */
   private readonly blocked = new Set<ActionQueue>();
   private starting = 0;
@@ -43,14 +43,14 @@ export class Supply implements Recipient {
   constructor(
     private readonly factory: ContainerFactory,
     private readonly clock: Clock,
-    private readonly options: SupplyOptions,
+    private readonly options: AllocatorOptions,
     private readonly logger: Logger,
     private readonly queues: Map<string, ActionQueue>,
     /** Called when an action has a free slot more. */
     private readonly serve: (queue: ActionQueue) => void,
   ) {
-    this.stocks = new Stocks(factory, clock, options, logger, () => this.unblock());
-    this.turnover = new Turnover(factory, clock, queues, this.stocks, this);
+    this.stocks = new UnassignedContainers(factory, clock, options, logger, () => this.unblock());
+    this.turnover = new Eviction(factory, clock, queues, this.stocks, this);
   }
 
   /** Destroys every container, busy ones too. */

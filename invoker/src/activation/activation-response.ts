@@ -1,7 +1,7 @@
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
 import type { JsonValue } from '@gpuwhisk/common/json';
-import type { Outcome } from '../containers/container-factory.js';
+import type { CallOutcome } from '../containers/container-factory.js';
 
 /** The last log line of activations that ended in a developer error. */
 export const developerErrorLogLine = 'The action did not initialize or run as expected. Log data might be missing.';
@@ -34,7 +34,7 @@ function withDetail(text: string, detail: string): string {
  * The response of an activation whose init failed (OpenWhisk's ActivationResponse.processInitResponseContent).
  * `timeoutMs` is the action's time limit.
  */
-export function initResponse(outcome: Exclude<Outcome, { type: 'ok' }>, timeoutMs: number): ActivationResponse {
+export function initResponse(outcome: Exclude<CallOutcome, { type: 'ok' }>, timeoutMs: number): ActivationResponse {
   switch (outcome.type) {
     case 'error':
       return developerError(outcome.error ?? withDetail('The action failed during initialization', outcome.body));
@@ -57,7 +57,7 @@ export function initResponse(outcome: Exclude<Outcome, { type: 'ok' }>, timeoutM
  * The response of an activation from how its run ended (OpenWhisk's ActivationResponse.processRunResponseContent).
  * `timeoutMs` is the action's time limit, `maxResultBytes` the bound that an oversize result broke.
  */
-export function runResponse(outcome: Outcome, timeoutMs: number, maxResultBytes: number): ActivationResponse {
+export function runResponse(outcome: CallOutcome, timeoutMs: number, maxResultBytes: number): ActivationResponse {
   switch (outcome.type) {
     case 'result': {
       const { result, bytes } = outcome;

@@ -1,23 +1,23 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Container, ContainerFactory, ContainerSpec } from '../containers/container-factory.js';
-import { ContainerWatch, Removals } from './waiting-pairs.js';
+import { ExitWatch, ContainerRemovals } from './container-store.js';
 import { MemoryBudget } from './memory-budget.js';
 import type { DeviceBudget } from './memory-budget.js';
-import { ReturnedPairs, Unloading } from './returned-pairs.js';
-import type { Provenance } from './returned-pairs.js';
+import { UnloadedContainers, Unloading } from './unloaded-containers.js';
+import type { Provenance } from './unloaded-containers.js';
 import { StemCells } from './stem-cells.js';
 import type { StemCellOptions } from './stem-cells.js';
-import type { Keeping, WaitingPairs } from './waiting-pairs.js';
+import type { StoreServices, ContainerStore } from './container-store.js';
 import { problemOf } from '../containers/container-factory.js';
 
 /** The containers of a pool that belong to no action, and the memory of all. */
-export class Stocks implements Keeping {
+export class UnassignedContainers implements StoreServices {
   readonly memory: MemoryBudget;
-  readonly removals: Removals;
-  readonly watch = new ContainerWatch();
+  readonly removals: ContainerRemovals;
+  readonly watch = new ExitWatch();
   readonly stemCells: StemCells;
-  readonly returned: ReturnedPairs;
+  readonly returned: UnloadedContainers;
   readonly unloading: Unloading;
   private readonly checks: HealthChecks;
 
@@ -30,9 +30,9 @@ export class Stocks implements Keeping {
     freed: () => void,
   ) {
     this.memory = new MemoryBudget(options.memoryMiB, options.devices, freed);
-    this.removals = new Removals(this.memory, logger);
+    this.removals = new ContainerRemovals(this.memory, logger);
     this.stemCells = new StemCells(factory, clock, options, this, logger);
-    this.returned = new ReturnedPairs(factory, clock, this);
+    this.returned = new UnloadedContainers(factory, clock, this);
     this.unloading = new Unloading(this.removals, logger);
     this.checks = new HealthChecks(clock, logger, [this.stemCells, this.returned]);
   }
@@ -75,7 +75,7 @@ class HealthChecks {
   constructor(
     private readonly clock: Clock,
     private readonly logger: Logger,
-    private readonly stocks: readonly WaitingPairs[],
+    private readonly stocks: readonly ContainerStore[],
   ) {
     this.schedule();
   }
@@ -109,7 +109,7 @@ class HealthChecks {
     this.underWay = false;
   }
 
-  private async check(stock: WaitingPairs, container: Container): Promise<void> {
+  private async check(stock: ContainerStore, container: Container): Promise<void> {
     const problem = await container.check(limits).outcome.then(problemOf, String);
     if (problem === undefined || this.closing || !stock.has(container)) return;
     this.logger.warn(

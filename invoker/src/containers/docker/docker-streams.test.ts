@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { expect, test } from '@jest/globals';
-import { demultiplex, textOfMultiplexed } from './demultiplex.js';
+import { demultiplex, textOfMultiplexed } from './docker-streams.js';
 
 function piece(type: number, text: string): Buffer {
   const header = Buffer.alloc(8);

@@ -1,8 +1,8 @@
 import type { LaunchFigures, Placement, Resident, Share } from '@gpuwhisk/common/gpu';
 import type { Container, GpuGrant } from '../containers/container-factory.js';
 import { placesOf } from '../pool/memory-budget.js';
-import { grantKey, grantOf, haveOneCaller } from './gpu-desk.js';
-import type { GpuUser } from './gpu-desk.js';
+import { grantKey, grantOf, haveOneCaller } from './gpu-runs.js';
+import type { GpuUser } from './gpu-runs.js';
 
 /** A container with a GPU, and what is known of it. */
 export interface GpuContainer {
@@ -35,7 +35,7 @@ export interface GpuContainer {
 }
 
 /** The containers of this node that have a GPU, and the activations that have one or will. */
-export class Residents {
+export class GpuContainers {
   private readonly containers = new Map<string, GpuContainer>();
   /** Of activations that were let in and do not run yet. */
   private readonly admitted = new Map<string, { user: GpuUser; grant: GpuGrant }>();

@@ -2,13 +2,13 @@ import type { Device, DeviceHealth, Placement } from '@gpuwhisk/common/gpu';
 import { refusing } from '@gpuwhisk/gpu/place/fact-filters';
 import { mayShare } from '@gpuwhisk/gpu/place/isolation';
 import type { Account, Work, Tenant } from '@gpuwhisk/gpu/view/account';
-import type { GpuUser } from './gpu-desk.js';
+import type { GpuUser } from './gpu-runs.js';
 import type { GpuGrant } from '../containers/container-factory.js';
-import { grantKey, grantOf, haveOneCaller } from './gpu-desk.js';
-import type { Residents } from './residents.js';
+import { grantKey, grantOf, haveOneCaller } from './gpu-runs.js';
+import type { GpuContainers } from './gpu-containers.js';
 
 /** What a placement is judged by. */
-interface AdmissionView {
+interface PlacementView {
   /** The greatest epoch that was seen. */
   epoch: number;
   /** Whether it may have missed a greater one: the cluster's state is out of reach. */
@@ -22,7 +22,7 @@ interface AdmissionView {
   /** Whether a container that the placement counts on to go runs something again. */
   isBusy(container: string): boolean;
   /** Who is on a device, or on the placement's slice of it. */
-  companyOn(device: Device): Company;
+  companyOn(device: Device): PlaceOccupancy;
   /** Processes on a device that are not the platform's. */
   workloadsOn(device: string): number;
   user: GpuUser;
@@ -31,7 +31,7 @@ interface AdmissionView {
 /**
  * Why a placement is not taken; undefined if it is, on all of its devices. What changed since it was decided makes it void.
  */
-export function admissionProblem(placement: Placement, view: AdmissionView): string | undefined {
+export function placementProblem(placement: Placement, view: PlacementView): string | undefined {
   const { devices, slice, epoch, reclaim = [] } = placement;
   if (epoch < view.epoch) return `it was decided in epoch ${epoch}, and ${view.epoch} has begun`;
   if (view.isCutOff) return 'its node does not reach the state of the cluster, and may not know who decides';
@@ -52,7 +52,7 @@ export function admissionProblem(placement: Placement, view: AdmissionView): str
   return undefined;
 }
 
-function deviceProblem(device: Device, { slice, share, devices }: Placement, view: AdmissionView): string | undefined {
+function deviceProblem(device: Device, { slice, share, devices }: Placement, view: PlacementView): string | undefined {
   const { uuid, mode, slices } = device;
   if (slice === undefined && mode === 'mig') return `device ${uuid} is cut into slices`;
   if (slice !== undefined && !slices.some((one) => one.uuid === slice)) return `there is no slice ${slice}`;
@@ -87,7 +87,7 @@ interface NamedTenant extends Tenant {
 }
 
 /** The tenants of a device or slice besides an activation's own instances. */
-interface Company {
+interface PlaceOccupancy {
   staying: NamedTenant[];
   /** Containers that run something. */
   busy: number;
@@ -96,12 +96,17 @@ interface Company {
 }
 
 /** The tenants that stay on a place, or were promised it, beside an activation; containers that it reclaims do not. */
-export function companyOf(residents: Residents, user: GpuUser, placement: Placement, { uuid }: Device): Company {
+export function occupancyOf(
+  residents: GpuContainers,
+  user: GpuUser,
+  placement: Placement,
+  { uuid }: Device,
+): PlaceOccupancy {
   const place = placement.slice ?? uuid;
   const grant = grantOf(placement);
   const isOwn = (other: GpuUser | undefined, its: GpuGrant): boolean =>
     haveOneCaller(other, user) && grantKey(its) === grantKey(grant);
-  const company: Company = { staying: [], busy: 0, clients: 0 };
+  const company: PlaceOccupancy = { staying: [], busy: 0, clients: 0 };
   let servesItself = false;
   for (const { container, ending, lastUser, grant: its, users } of residents.at(place)) {
     if (ending || placement.reclaim?.includes(container.id) === true) continue;
@@ -122,7 +127,11 @@ export function companyOf(residents: Residents, user: GpuUser, placement: Placem
 }
 
 /** Why a container cannot be started on a device now; undefined if it can: an MPS server serves a device, or several. */
-export function gangProblem(residents: Residents, { devices }: GpuGrant, mode: Device['mode']): string | undefined {
+export function gangConflict(
+  residents: GpuContainers,
+  { devices }: GpuGrant,
+  mode: Device['mode'],
+): string | undefined {
   if (mode !== 'mps') return undefined;
   const isOther = (grant: GpuGrant): boolean =>
     Math.max(grant.devices.length, devices.length) > 1 && grant.devices.join() !== devices.join();

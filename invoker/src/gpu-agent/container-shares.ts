@@ -4,7 +4,7 @@ import { workloadTable } from '@gpuwhisk/common/gpu-workload';
 import type { Workload } from '@gpuwhisk/common/gpu-workload';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { ShareEnforcer, ShareClient, ShareCeiling } from './enforcers/share-enforcer.js';
-import type { GpuContainer, Residents } from './residents.js';
+import type { GpuContainer, GpuContainers } from './gpu-containers.js';
 import type { HostProcesses } from './host/host-processes.js';
 import type { GpuGrant } from '../containers/container-factory.js';
 import { placesOf } from '../pool/memory-budget.js';
@@ -13,7 +13,7 @@ import type { Inventory, Place } from './inventory.js';
 /** What a ShareMoves works with. */
 interface ShareMovesParts {
   enforcer: ShareEnforcer;
-  residents: Residents;
+  residents: GpuContainers;
   clients: ContainerClients;
   logger: Logger;
 }
@@ -28,7 +28,7 @@ interface Held {
  * Holds warm processes to what the function in them was placed with. A process keeps the terms that it was started with, and
  * the class and the memory are just those; what it requests and its limit below the class are the function's.
  */
-export class ShareMoves {
+export class ShareUpdates {
   private readonly held = new WeakMap<GpuContainer, Held>();
   private readonly failed = new WeakSet<GpuContainer>();
   private moving: Promise<void> = Promise.resolve();
@@ -115,7 +115,7 @@ interface ShareCeilingsParts {
   invoker: string;
   enforcer: ShareEnforcer;
   inventory: Inventory;
-  residents: Residents;
+  residents: GpuContainers;
   state: Pick<ClusterState, 'rows'>;
   logger: Logger;
 }

@@ -1,15 +1,15 @@
 import type { DeviceStatus } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { ContainerClients } from './share-moves.js';
+import type { ContainerClients } from './container-shares.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { Healer } from './healer.js';
-import type { GpuContainer, Residents } from './residents.js';
+import type { GpuContainer, GpuContainers } from './gpu-containers.js';
 
 /** What LaunchNotes works with. */
 interface LaunchParts {
   enforcer: ShareEnforcer;
-  residents: Residents;
+  residents: GpuContainers;
   clients: ContainerClients;
   healer: Healer;
   clock: Pick<Clock, 'monotonicMs'>;
@@ -24,7 +24,7 @@ const visiblePart = 0.05;
 const unseenLooks = 2;
 
 /** Notes what the processes of each container have launched, where launches are counted, against what the driver saw run. */
-export class LaunchNotes {
+export class LaunchChecks {
   private lastMs: number;
 
   constructor(private readonly parts: LaunchParts) {

@@ -25,7 +25,7 @@ export function haveOneCaller(one: GpuUser | undefined, other: GpuUser): boolean
 }
 
 /** What an activation with a GPU tells the agent, and asks it. */
-export interface GpuDesk {
+export interface GpuRuns {
   /** It runs in a container. */
   began(user: GpuUser, container: string): void;
   /** The container has loaded a function's code, in so many ms. */
@@ -59,7 +59,7 @@ export function gpuUserOf({ activationId, action, user, gpuNeed, sample }: Activ
 }
 
 /** The factory, telling the agent of every container that has a GPU. */
-export function toldToAgent(
+export function reportingFactory(
   factory: ContainerFactory,
   agent: Pick<GpuAgent, 'joined' | 'failed'>,
   clock: Pick<Clock, 'monotonicMs'>,

@@ -3,7 +3,7 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { Container, ContainerFactory, ContainerSpec, Match } from '../containers/container-factory.js';
 import type { PoolJob } from './action-queue.js';
 import type { Measure } from './memory-budget.js';
-import type { Keeping, WaitingPairs, Removals } from './waiting-pairs.js';
+import type { StoreServices, ContainerStore, ContainerRemovals } from './container-store.js';
 import { problemOf } from '../containers/container-factory.js';
 import { resumeMember } from './pool-member.js';
 import type { PoolMember } from './pool-member.js';
@@ -11,7 +11,7 @@ import type { PoolMember } from './pool-member.js';
 /** Which code a container has run: see PoolJob. */
 export type Provenance = Pick<PoolJob, 'namespace' | 'codeOf'>;
 
-interface Pair extends Provenance {
+interface UnloadedContainer extends Provenance {
   container: Container;
   /** Monotonic ms at which it was returned. */
   sinceMs: number;
@@ -25,14 +25,14 @@ const maxInAll = 32;
  * namespace and with code of the same owner, and for no other's. There is a bounded number for each namespace and in all;
  * the one that waits longest makes room.
  */
-export class ReturnedPairs implements WaitingPairs {
+export class UnloadedContainers implements ContainerStore {
   /** Longest waiting first. */
-  private pairs: Pair[] = [];
+  private pairs: UnloadedContainer[] = [];
 
   constructor(
     private readonly factory: ContainerFactory,
     private readonly clock: Clock,
-    private readonly keeping: Keeping,
+    private readonly keeping: StoreServices,
   ) {}
 
   /** Takes an unloaded container with its memory. */
@@ -42,8 +42,8 @@ export class ReturnedPairs implements WaitingPairs {
       if (this.has(container)) this.replace(container);
     });
     const ofNamespace = this.pairs.filter((pair) => pair.namespace === namespace);
-    if (ofNamespace.length > maxPerNamespace) this.replace((ofNamespace[0] as Pair).container);
-    if (this.pairs.length > maxInAll) this.replace((this.pairs[0] as Pair).container);
+    if (ofNamespace.length > maxPerNamespace) this.replace((ofNamespace[0] as UnloadedContainer).container);
+    if (this.pairs.length > maxInAll) this.replace((this.pairs[0] as UnloadedContainer).container);
   }
 
   /** Whether it has less than it may have for the namespace, with `coming` that are yet to be put. */
@@ -122,7 +122,7 @@ export class Unloading {
   private readonly namespaces = new Map<Container, string>();
 
   constructor(
-    private readonly removals: Removals,
+    private readonly removals: ContainerRemovals,
     private readonly logger: Logger,
   ) {}
 
