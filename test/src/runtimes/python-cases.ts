@@ -48,7 +48,8 @@ export const pythonSources: readonly RuntimeCase[] = [
   {
     name: 'a batch',
     code: 'def main(args):\n  return {}\ndef main_batch(all):\n  return [{"of": len(all), **args} for args in all]',
-    ...{ batch: true, value: [{ a: 1 }, { a: 2 }] },
+    batch: true,
+    value: [{ a: 1 }, { a: 2 }],
     result: [
       { of: 2, a: 1 },
       { of: 2, a: 2 },
@@ -57,7 +58,8 @@ export const pythonSources: readonly RuntimeCase[] = [
   {
     name: 'a batch without a function for it: each request its own result or error',
     code: 'def main(args):\n  return 5 if args["a"] == 0 else {"b": 6 / (args["a"] - 2)}',
-    ...{ batch: true, value: [{ a: 1 }, { a: 2 }, { a: 0 }] },
+    batch: true,
+    value: [{ a: 1 }, { a: 2 }, { a: 0 }],
     result: [{ b: -6 }, { error: expect.stringContaining('division by zero') }, noDictionary],
     stderr: /ZeroDivisionError/,
   },
@@ -65,14 +67,16 @@ export const pythonSources: readonly RuntimeCase[] = [
     name: 'a batch that fails as a whole',
     code: 'def niam(args):\n  return {}\nasync def niam_batch(all):\n  raise ValueError("no")',
     main: 'niam',
-    ...{ batch: true, value: [{}, {}] },
+    batch: true,
+    value: [{}, {}],
     result: [{ error: 'no' }, { error: 'no' }],
     stderr: /ValueError: no/,
   },
   {
     name: 'a batch with a result too few',
     code: 'def main(args):\n  return {}\ndef main_batch(all):\n  return all[1:]',
-    ...{ batch: true, value: [{}, {}] },
+    batch: true,
+    value: [{}, {}],
     runError: 'The action was given 2 requests and returned no list of as many results.',
   },
   { name: 'own error', code: 'def main(args):\n  return {"error": "sorry"}', result: { error: 'sorry' } },
