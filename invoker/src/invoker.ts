@@ -80,7 +80,7 @@ const roomLookMs = 100;
 export class Invoker {
   private readonly context: InvokerContext;
   private readonly loader: ActionLoader;
-  private readonly pool: ContainerPool;
+  private readonly pool: ContainerPool<ActivationRun>;
   private readonly feed: ActivationFeed;
   private closing = false;
 
@@ -197,7 +197,7 @@ export class Invoker {
     }
     const run = new ActivationRun(this.context, message, action, {
       stored: done,
-      retry: (job) => this.pool.submit(job),
+      retry: (retried) => this.pool.submit(retried),
       giveBack: (refused) => void this.giveBack(message, action, refused),
     });
     if (message.launch === undefined) this.pool.submit(run);

@@ -156,7 +156,8 @@ function acknowledgeCompletion(
   if (answer !== undefined && acknowledge(context, message, { ...end, response: answer })) return;
   // Also of a result that is too large for the bus: the slot is free.
   acknowledge(context, message, {
-    ...{ ...end, activationId },
+    ...end,
+    activationId,
     ...(message.gpu !== undefined && statusCode !== ActivationStatus.success && { isFailed: true }),
   });
 }

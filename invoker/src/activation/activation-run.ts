@@ -44,13 +44,13 @@ export interface RunEnd {
   /** The record is durable: the message is needed no more. */
   stored(): void;
   /** A container turned the run away: find it another. */
-  retry(job: PoolJob): void;
+  retry(run: ActivationRun): void;
   /** The GPU cannot be had where the activation was placed: its controller decides again. */
   giveBack(reason: string): void;
 }
 
 /** One activation on its way through the pool: init if needed, run, acknowledge, record. */
-export class ActivationRun implements PoolJob {
+export class ActivationRun implements PoolJob<ActivationRun> {
   readonly key: string;
   readonly namespace: string;
   readonly codeOf: string;
@@ -127,7 +127,7 @@ export class ActivationRun implements PoolJob {
     return gpuNeed?.sloMs === undefined ? Infinity : transid[1] + gpuNeed.sloMs - this.context.clock.now() - runMs;
   }
 
-  async run(member: PoolMember, onInitialized: () => void, jobs: readonly PoolJob[]): Promise<Disposition> {
+  async run(member: PoolMember, onInitialized: () => void, others: readonly ActivationRun[]): Promise<Disposition> {
     const { records, mayBegin } = this.context;
     if (mayBegin?.() === false) {
       await this.untilMayBegin(mayBegin);
@@ -141,12 +141,12 @@ export class ActivationRun implements PoolJob {
     }
     const found: Found = { found: member.initialized && !member.used ? 'prewarmed' : 'warm' };
     member.used = true;
-    if (jobs.length === 0 && this.gpuUser === undefined) {
+    if (others.length === 0 && this.gpuUser === undefined) {
       const self = this.prepare();
       const prepared = self instanceof Promise ? await self : self;
       return prepared === undefined ? 'keep' : this.runWith(prepared, [], member, found, onInitialized);
     }
-    const all = [this, ...jobs.map(asActivation)];
+    const all: readonly ActivationRun[] = [this, ...others];
     const users = all.flatMap(({ gpuUser }) => gpuUser ?? []);
     for (const user of users) this.context.gpu?.began(user, member.container.id);
     try {
@@ -360,11 +360,6 @@ export class ActivationRun implements PoolJob {
       return undefined;
     }
   }
-}
-
-function asActivation(job: PoolJob): ActivationRun {
-  if (job instanceof ActivationRun) return job;
-  throw new TypeError('An activation runs together with activations only.');
 }
 
 function retryElsewhere(all: readonly Prepared[]): Disposition {

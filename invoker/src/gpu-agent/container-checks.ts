@@ -9,7 +9,7 @@ import type { GpuContainer, GpuContainers } from './gpu-containers.js';
 /** What LaunchNotes works with. */
 interface LaunchParts {
   enforcer: ShareEnforcer;
-  residents: GpuContainers;
+  gpuContainers: GpuContainers;
   clients: ContainerClients;
   healer: Healer;
   clock: Pick<Clock, 'monotonicMs'>;
@@ -33,12 +33,12 @@ export class LaunchChecks {
 
   /** Ends the containers whose processes count launches that no device ran. Never rejects. */
   async look(statuses: readonly DeviceStatus[]): Promise<void> {
-    const { enforcer, residents, clients, clock, logger } = this.parts;
+    const { enforcer, gpuContainers, clients, clock, logger } = this.parts;
     if (enforcer.launches === undefined) return;
     const nowMs = clock.monotonicMs();
     const elapsedMs = Math.max(1, nowMs - this.lastMs);
     this.lastMs = nowMs;
-    for (const one of residents.all()) {
+    for (const one of gpuContainers.all()) {
       // Several devices are held by MPS alone, which counts nothing.
       if (one.ending || one.grant.devices.length > 1) continue;
       try {

@@ -13,7 +13,7 @@ import type { Inventory, Place } from './inventory.js';
 /** What a ShareMoves works with. */
 interface ShareMovesParts {
   enforcer: ShareEnforcer;
-  residents: GpuContainers;
+  gpuContainers: GpuContainers;
   clients: ContainerClients;
   logger: Logger;
 }
@@ -42,7 +42,7 @@ export class ShareUpdates {
   look(): Promise<void> {
     if (!this.parts.enforcer.adjusts) return this.moving;
     this.moving = this.moving.then(async () => {
-      for (const one of this.parts.residents.all()) if (this.isOther(one)) await this.move(one);
+      for (const one of this.parts.gpuContainers.all()) if (this.isOther(one)) await this.move(one);
     });
     return this.moving;
   }
@@ -115,7 +115,7 @@ interface ShareCeilingsParts {
   invoker: string;
   enforcer: ShareEnforcer;
   inventory: Inventory;
-  residents: GpuContainers;
+  gpuContainers: GpuContainers;
   state: Pick<ClusterState, 'rows'>;
   logger: Logger;
 }
@@ -189,7 +189,7 @@ export class ShareCeilings {
   private ceilingOf(device: Device, slice: string | undefined): ShareCeiling {
     const place = slice ?? device.uuid;
     const starting = [...this.starting].filter((grant) => placesOf(grant).includes(place));
-    const grants = [...this.parts.residents.at(place).map(({ grant }) => grant), ...starting];
+    const grants = [...this.parts.gpuContainers.at(place).map(({ grant }) => grant), ...starting];
     const capacityMiB = device.slices.find(({ uuid }) => uuid === slice)?.memoryMiB ?? device.memoryMiB;
     if (grants.length === 0) return { percent: 100, memoryMiB: capacityMiB };
     // A started workload is a client of its whole device, never of a slice.

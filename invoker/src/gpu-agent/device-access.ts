@@ -16,7 +16,7 @@ import type { ShareCeilings } from './container-shares.js';
 /** What access to devices is given with. */
 interface DeviceAccessParts {
   inventory: Inventory;
-  residents: GpuContainers;
+  gpuContainers: GpuContainers;
   enforcer: ShareEnforcer;
   healer: Healer;
   ceilings: ShareCeilings;
@@ -40,7 +40,7 @@ export class DeviceAccess {
   async accessFor(grant: GpuGrant): Promise<GpuAccess> {
     const devices = grant.devices.map((uuid) => this.usable(uuid));
     const [first] = devices;
-    const problem = first === undefined ? 'it has none' : gangConflict(this.parts.residents, grant, first.mode);
+    const problem = first === undefined ? 'it has none' : gangConflict(this.parts.gpuContainers, grant, first.mode);
     if (problem !== undefined) throw unusable(`The GPUs cannot be had: ${problem}`);
     const own = await this.settingsFor(devices, grant);
     // After the settings, which may have had another daemon started for these devices.

@@ -2,8 +2,8 @@ import type { DeviceHealth, GpuWish } from '@gpuwhisk/common/gpu';
 
 /** All that is known against a device. */
 export interface HealthRecord {
-  /** What an operator wants of it and did not take back. */
-  wish: Exclude<GpuWish['wish'], 'uncordon'> | undefined;
+  /** An operator's cordon or drain that was not taken back. */
+  operatorRequest: Exclude<GpuWish['wish'], 'uncordon'> | undefined;
   /** It does not answer any more. */
   lost: string | undefined;
   /** Faults of the hardware: they stay until an operator uncordons the device. */
@@ -12,7 +12,7 @@ export interface HealthRecord {
   troubles: readonly string[];
 }
 
-export const healthyRecord: HealthRecord = { wish: undefined, lost: undefined, faults: [], troubles: [] };
+export const healthyRecord: HealthRecord = { operatorRequest: undefined, lost: undefined, faults: [], troubles: [] };
 
 const maxFaults = 8;
 
@@ -28,12 +28,12 @@ export function uncordoned({ troubles }: HealthRecord): HealthRecord {
 }
 
 /** Whether work may be placed on a device. Faults of the hardware drain it, what may pass only keeps new work off. */
-export function healthOf({ wish, lost, faults, troubles }: HealthRecord): DeviceHealth {
-  const operators = wish === undefined ? [] : [`an operator wants to ${wish} it`];
+export function healthOf({ operatorRequest, lost, faults, troubles }: HealthRecord): DeviceHealth {
+  const operators = operatorRequest === undefined ? [] : [`an operator wants to ${operatorRequest} it`];
   const reasons = [...(lost === undefined ? [] : [lost]), ...operators, ...faults, ...troubles];
   if (lost !== undefined) return { state: 'offline', reasons };
-  if (wish === 'drain' || faults.length > 0) return { state: 'draining', reasons };
-  if (wish === 'cordon' || troubles.length > 0) return { state: 'cordoned', reasons };
+  if (operatorRequest === 'drain' || faults.length > 0) return { state: 'draining', reasons };
+  if (operatorRequest === 'cordon' || troubles.length > 0) return { state: 'cordoned', reasons };
   return { state: 'healthy', reasons };
 }
 

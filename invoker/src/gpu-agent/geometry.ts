@@ -18,7 +18,7 @@ interface GeometryParts {
   driver: GpuDriver;
   enforcer: ShareEnforcer;
   inventory: Inventory;
-  residents: GpuContainers;
+  gpuContainers: GpuContainers;
   healer: Pick<Healer, 'end'>;
   clock: Clock;
   logger: Logger;
@@ -79,15 +79,15 @@ export class Geometry {
 
   /** Whether the slices that go are empty; ends idle instances there and keeps new work off until the device is cut. */
   private isFree({ uuid, mode }: Device, { remove }: SliceChanges): boolean {
-    const { inventory, residents, healer } = this.parts;
+    const { inventory, gpuContainers, healer } = this.parts;
     inventory.setTrouble(uuid, beingCut, true);
     const places = mode === 'mig' ? remove : [uuid];
-    const there = places.flatMap((place) => residents.at(place));
+    const there = places.flatMap((place) => gpuContainers.at(place));
     for (const one of there) {
       if (one.users.size > 0 || one.ending) continue;
       healer.end(one, { text: 'Its GPU is being cut into other slices.', byAction: false });
     }
-    return there.length === 0 && places.every((place) => residents.awaited(place, '').length === 0);
+    return there.length === 0 && places.every((place) => gpuContainers.awaited(place, '').length === 0);
   }
 
   private async cut({ uuid, mode }: Device, wanted: Wanted, cut: SliceChanges): Promise<void> {

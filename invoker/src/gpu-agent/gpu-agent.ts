@@ -63,14 +63,14 @@ export type NodeDescription = Pick<NodeStatus, 'labels' | 'market' | 'pricePerHo
 /** The GPUs of one node: what they are and do, who gets one, and what becomes of those who have one. */
 export class GpuAgent implements GpuRuns {
   readonly ledger = new DeviceLedger();
-  readonly residents = new GpuContainers();
+  readonly gpuContainers = new GpuContainers();
   private readonly inventory: Inventory;
-  private readonly blame = new FaultHistory();
+  private readonly faultHistory = new FaultHistory();
   private readonly healer: Healer;
   private readonly sampler: Sampler;
   private readonly workloads: EndedWorkloads;
   private readonly row: NodeRow;
-  private readonly moves: ShareUpdates;
+  private readonly shareUpdates: ShareUpdates;
   private readonly geometry: Geometry;
   private readonly desired: DesiredState;
   private readonly ceilings: ShareCeilings;
@@ -84,37 +84,37 @@ export class GpuAgent implements GpuRuns {
   private readonly subscriptions: { close(): Promise<void> }[] = [];
   private timer: Timer | undefined;
   private looking: Promise<void> = Promise.resolve();
-  private hands: ContainerOwner = { end: () => undefined, unbound: () => new Set(), inHand: () => [] };
+  private owner: ContainerOwner = { end: () => undefined, unbound: () => new Set(), inHand: () => [] };
 
   private readonly contexts: ContextSizes;
 
   constructor(private readonly options: GpuAgentOptions) {
     this.contexts = options.contexts ?? new ContextSizes(options.driver.version.driver);
     const { driver, enforcer, clock, logger, processes, access } = options;
-    const { ledger, residents, blame, contexts } = this;
+    const { ledger, gpuContainers, faultHistory, contexts } = this;
     this.inventory = new Inventory(driver, enforcer, ledger, logger);
     const { inventory } = this;
-    const end = (container: Container): void => this.hands.end(container);
-    this.healer = new Healer({ inventory, residents, enforcer, blame, clock, logger, end });
+    const end = (container: Container): void => this.owner.end(container);
+    this.healer = new Healer({ inventory, gpuContainers, enforcer, faultHistory, clock, logger, end });
     const { healer } = this;
     const refresh = (): Promise<void> => this.refresh();
-    this.geometry = new Geometry({ ...options, inventory, residents, healer, refresh });
+    this.geometry = new Geometry({ ...options, inventory, gpuContainers, healer, refresh });
     this.workloads = new EndedWorkloads(options);
     const clients = new ContainerClients(enforcer, processes);
-    this.launches = new LaunchChecks({ enforcer, residents, clients, healer, clock, logger });
-    this.moves = new ShareUpdates({ enforcer, residents, clients, logger });
+    this.launches = new LaunchChecks({ enforcer, gpuContainers, clients, healer, clock, logger });
+    this.shareUpdates = new ShareUpdates({ enforcer, gpuContainers, clients, logger });
     const { geometry } = this;
-    this.desired = new DesiredState({ residents, enforcer, geometry, healer, clock, end });
-    const ceilings = (this.ceilings = new ShareCeilings({ ...options, inventory, residents }));
+    this.desired = new DesiredState({ gpuContainers, enforcer, geometry, healer, clock, end });
+    const ceilings = (this.ceilings = new ShareCeilings({ ...options, inventory, gpuContainers }));
     this.row = new NodeRow(options, () => this.rowNow());
     this.spending = new Spending(options.state, clock);
-    this.accesses = new DeviceAccess({ inventory, residents, enforcer, healer, ceilings, clock, access });
-    const unbound = (): ReadonlySet<string> => this.hands.unbound();
+    this.accesses = new DeviceAccess({ inventory, gpuContainers, enforcer, healer, ceilings, clock, access });
+    const unbound = (): ReadonlySet<string> => this.owner.unbound();
     this.sampler = new Sampler({
       driver,
       enforcer,
       inventory,
-      residents,
+      gpuContainers,
       ledger,
       healer,
       contexts,
@@ -134,74 +134,74 @@ export class GpuAgent implements GpuRuns {
       else this.healer.note(event);
       this.row.writeSoon();
     });
-    const wishes = await state.watch(gpuWishTable, (device, wish) => this.heed(device, wish));
-    const decider = await state.watch(gpuDeciderTable, (_, epoch) => this.hear(epoch));
+    const requests = await state.watch(gpuWishTable, (device, wish) => this.applyOperatorRequest(device, wish));
+    const decider = await state.watch(gpuDeciderTable, (_, epoch) => this.noteEpoch(epoch));
     // A workload that was just registered connects within moments.
     const workloads = await state.watch(workloadTable, () => void this.ceilings.look());
     const { invoker } = this.options;
     const desired = await state.watch(gpuDesiredTable, (key, row) => {
       if (key === invoker) this.setDesired(row);
     });
-    this.subscriptions.push(events, wishes, decider, workloads, desired);
-    for (const epoch of (await state.rows(gpuDeciderTable)).values()) this.hear(epoch);
+    this.subscriptions.push(events, requests, decider, workloads, desired);
+    for (const epoch of (await state.rows(gpuDeciderTable)).values()) this.noteEpoch(epoch);
     this.setDesired((await state.rows(gpuDesiredTable)).get(invoker));
     // What was wanted before this life still is; that something was put right was so then.
     for (const [device, wish] of await state.rows(gpuWishTable)) {
-      if ((wish as unknown as GpuWish).wish !== 'uncordon') this.heed(device, wish);
+      if ((wish as unknown as GpuWish).wish !== 'uncordon') this.applyOperatorRequest(device, wish);
     }
     await this.look();
     this.scheduleLook();
   }
 
   /** Sets whose containers they are. */
-  attach(hands: ContainerOwner): void {
-    this.hands = hands;
+  attach(owner: ContainerOwner): void {
+    this.owner = owner;
   }
 
   /** Lets an activation in, until it ended; or why not, and nothing has changed. */
   admit(placement: Placement, user: GpuUser): string | undefined {
-    const { inventory, residents, ledger, options } = this;
-    const joins = placement.joins === true && residents.canJoin(user, placement);
+    const { inventory, gpuContainers, ledger, options } = this;
+    const joins = placement.joins === true && gpuContainers.canJoin(user, placement);
     const problem =
-      this.blame.problem(user.action, options.clock.now()) ??
+      this.faultHistory.problem(user.action, options.clock.now()) ??
       placementProblem(placement, {
         epoch: this.epoch,
         isCutOff: this.row.isOutOfDate,
         devices: inventory.devices,
         healthOf: (device) => inventory.healthOf(device),
         capacityMiB: (place) => ledger.capacityMiB(place) ?? 0,
-        freeMiB: (place) => (joins ? Infinity : (ledger.capacityMiB(place) ?? 0) - residents.busyMiB(place)),
-        isBusy: (container) => (residents.get(container)?.users.size ?? 0) > 0,
-        companyOn: (device) => occupancyOf(residents, user, placement, device),
+        freeMiB: (place) => (joins ? Infinity : (ledger.capacityMiB(place) ?? 0) - gpuContainers.busyMiB(place)),
+        isBusy: (container) => (gpuContainers.get(container)?.users.size ?? 0) > 0,
+        occupancyOn: (device) => occupancyOf(gpuContainers, user, placement, device),
         workloadsOn: (device) => workloadsOf(this.statuses, device),
         user,
       });
     if (problem !== undefined) return problem;
     this.epoch = Math.max(this.epoch, placement.epoch);
     for (const id of placement.reclaim ?? []) {
-      const one = residents.get(id);
+      const one = gpuContainers.get(id);
       if (one === undefined || one.ending) continue;
       one.ending = true;
-      this.hands.end(one.container);
+      this.owner.end(one.container);
     }
-    if (!joins) residents.admit(user, placement);
+    if (!joins) gpuContainers.admit(user, placement);
     return undefined;
   }
 
   began(user: GpuUser, container: string): void {
     this.spending.began(container);
-    this.residents.began(user, container);
+    this.gpuContainers.began(user, container);
     this.desired.reconcile();
-    void this.moves.look();
+    void this.shareUpdates.look();
     this.row.writeSoon();
   }
 
   loaded(container: string, ms: number): void {
-    this.residents.loaded(container, ms);
+    this.gpuContainers.loaded(container, ms);
   }
 
   ended(user: GpuUser): void {
-    const one = this.residents.ended(user, this.options.clock.now());
+    const one = this.gpuContainers.ended(user, this.options.clock.now());
     if (one?.users.size === 0) this.spending.count(one);
     this.desired.reconcile();
     this.geometry.reconcile();
@@ -221,7 +221,7 @@ export class GpuAgent implements GpuRuns {
   /** A container with a grant has started, which took `startMs`. */
   joined(container: Container, grant: GpuGrant, startMs: number): void {
     this.ceilings.isOver(grant);
-    this.residents.add(container, grant, startMs, (one) => {
+    this.gpuContainers.add(container, grant, startMs, (one) => {
       this.spending.left(one);
       this.row.writeSoon();
     });
@@ -235,7 +235,7 @@ export class GpuAgent implements GpuRuns {
 
   /** The driver was started anew: whatever used it before is of no more use, and the devices have to be readied. */
   async driverRestarted(): Promise<void> {
-    for (const one of this.residents.all()) {
+    for (const one of this.gpuContainers.all()) {
       this.healer.end(one, { text: "The GPU's driver was started again while the action ran.", byAction: false });
     }
     await this.refresh();
@@ -247,12 +247,12 @@ export class GpuAgent implements GpuRuns {
     this.timer?.cancel();
     for (const subscription of this.subscriptions) await subscription.close();
     await this.looking;
-    await this.spending.tell(this.residents.all());
+    await this.spending.tell(this.gpuContainers.all());
     await this.row.close();
   }
 
   /** Somebody decides in this epoch: what was decided before is void, and that is told to it. */
-  private hear(epoch: JsonValue | undefined): void {
+  private noteEpoch(epoch: JsonValue | undefined): void {
     if (typeof epoch !== 'number' || epoch <= this.epoch) return;
     this.epoch = epoch;
     this.row.writeSoon();
@@ -261,17 +261,17 @@ export class GpuAgent implements GpuRuns {
   /** What the deciding controller wants of this node's instances. */
   private setDesired(row: JsonValue | undefined): void {
     this.desired.set(row, this.epoch);
-    void this.moves.look();
+    void this.shareUpdates.look();
     this.row.writeSoon();
   }
 
   /** An operator's wish about a device; of other nodes' devices nothing is known here. */
-  private heed(uuid: string, row: JsonValue | undefined): void {
+  private applyOperatorRequest(uuid: string, row: JsonValue | undefined): void {
     const { inventory } = this;
     if (row === undefined || inventory.find(uuid) === undefined) return;
     const { wish } = row as unknown as GpuWish;
     const record = inventory.record(uuid);
-    inventory.setRecord(uuid, wish === 'uncordon' ? uncordoned(record) : { ...record, wish });
+    inventory.setRecord(uuid, wish === 'uncordon' ? uncordoned(record) : { ...record, operatorRequest: wish });
     this.healer.drain(uuid);
     this.row.writeSoon();
   }
@@ -306,21 +306,21 @@ export class GpuAgent implements GpuRuns {
     await this.ceilings.look();
     this.desired.reconcile();
     this.geometry.reconcile();
-    await this.moves.look();
+    await this.shareUpdates.look();
     await this.launches.look(this.statuses);
-    await this.spending.tell(this.residents.all());
+    await this.spending.tell(this.gpuContainers.all());
     await this.row.write();
   }
 
   private rowNow(): Omit<NodeStatus, 'invoker' | 'version' | 'at'> {
-    const { inventory, residents, statuses, clientEnv } = this;
+    const { inventory, gpuContainers, statuses, clientEnv } = this;
     return {
       driver: this.options.driver.version.driver,
       devices: [...inventory.devices],
       status: statuses.map((status) => ({ ...status, health: inventory.healthOf(status.uuid) })),
-      residents: residents.rows(),
+      residents: gpuContainers.rows(),
       epoch: this.epoch,
-      inHand: this.hands.inHand(),
+      inHand: this.owner.inHand(),
       ...this.options.node,
       ...(Object.keys(clientEnv).length > 0 && { clientEnv }),
     };

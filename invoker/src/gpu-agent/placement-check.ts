@@ -22,7 +22,7 @@ interface PlacementView {
   /** Whether a container that the placement counts on to go runs something again. */
   isBusy(container: string): boolean;
   /** Who is on a device, or on the placement's slice of it. */
-  companyOn(device: Device): PlaceOccupancy;
+  occupancyOn(device: Device): PlaceOccupancy;
   /** Processes on a device that are not the platform's. */
   workloadsOn(device: string): number;
   user: GpuUser;
@@ -57,15 +57,26 @@ function deviceProblem(device: Device, { slice, share, devices }: Placement, vie
   if (slice === undefined && mode === 'mig') return `device ${uuid} is cut into slices`;
   if (slice !== undefined && !slices.some((one) => one.uuid === slice)) return `there is no slice ${slice}`;
   const id = slice ?? uuid;
-  const { staying, busy, clients } = view.companyOn(device);
+  const { staying, busy, clients } = view.occupancyOn(device);
   const account: Account = {
-    ...{ mode, health: view.healthOf(uuid), capacityMiB: view.capacityMiB(id), availableMiB: view.freeMiB(id) },
-    ...{ clients, busy, workloads: view.workloadsOn(uuid), staying },
+    mode,
+    health: view.healthOf(uuid),
+    capacityMiB: view.capacityMiB(id),
+    availableMiB: view.freeMiB(id),
+    clients,
+    busy,
+    workloads: view.workloadsOn(uuid),
+    staying,
   };
   const { action, namespace, isolation } = view.user;
   // Bounds of namespaces are the scheduler's to know.
   const work: Work = {
-    ...{ action, namespace, isolation, gpus: devices.length, memoryMiB: share.memoryMiB, isBounded: false },
+    action,
+    namespace,
+    isolation,
+    gpus: devices.length,
+    memoryMiB: share.memoryMiB,
+    isBounded: false,
   };
   const filter = refusing(account, work);
   if (filter === undefined) return undefined;
@@ -97,7 +108,7 @@ interface PlaceOccupancy {
 
 /** The tenants that stay on a place, or were promised it, beside an activation; containers that it reclaims do not. */
 export function occupancyOf(
-  residents: GpuContainers,
+  gpuContainers: GpuContainers,
   user: GpuUser,
   placement: Placement,
   { uuid }: Device,
@@ -106,29 +117,29 @@ export function occupancyOf(
   const grant = grantOf(placement);
   const isOwn = (other: GpuUser | undefined, its: GpuGrant): boolean =>
     haveOneCaller(other, user) && grantKey(its) === grantKey(grant);
-  const company: PlaceOccupancy = { staying: [], busy: 0, clients: 0 };
+  const occupancy: PlaceOccupancy = { staying: [], busy: 0, clients: 0 };
   let servesItself = false;
-  for (const { container, ending, lastUser, grant: its, users } of residents.at(place)) {
+  for (const { container, ending, lastUser, grant: its, users } of gpuContainers.at(place)) {
     if (ending || placement.reclaim?.includes(container.id) === true) continue;
-    company.clients += 1;
+    occupancy.clients += 1;
     if (isOwn(lastUser, its) && (users.size === 0 || placement.joins === true)) servesItself = true;
     else {
-      company.staying.push({ ...tenant(lastUser, its), name: `container ${container.id}` });
-      company.busy += Number(users.size > 0);
+      occupancy.staying.push({ ...tenant(lastUser, its), name: `container ${container.id}` });
+      occupancy.busy += Number(users.size > 0);
     }
   }
-  for (const other of residents.awaited(place, user.activationId)) {
-    company.clients += 1;
+  for (const other of gpuContainers.awaited(place, user.activationId)) {
+    occupancy.clients += 1;
     if (isOwn(other.user, other.grant) && (grant.devices.length === 1 || placement.joins === true)) continue;
-    company.staying.push({ ...tenant(other.user, other.grant), name: `activation ${other.user.activationId}` });
+    occupancy.staying.push({ ...tenant(other.user, other.grant), name: `activation ${other.user.activationId}` });
   }
-  if (servesItself) company.clients -= 1;
-  return company;
+  if (servesItself) occupancy.clients -= 1;
+  return occupancy;
 }
 
 /** Why a container cannot be started on a device now; undefined if it can: an MPS server serves a device, or several. */
 export function gangConflict(
-  residents: GpuContainers,
+  gpuContainers: GpuContainers,
   { devices }: GpuGrant,
   mode: Device['mode'],
 ): string | undefined {
@@ -136,8 +147,8 @@ export function gangConflict(
   const isOther = (grant: GpuGrant): boolean =>
     Math.max(grant.devices.length, devices.length) > 1 && grant.devices.join() !== devices.join();
   for (const device of devices) {
-    const there = residents.on(device).filter(({ ending }) => !ending);
-    const grants = [...there, ...residents.awaited(device, '')].map(({ grant }) => grant);
+    const there = gpuContainers.on(device).filter(({ ending }) => !ending);
+    const grants = [...there, ...gpuContainers.awaited(device, '')].map(({ grant }) => grant);
     if (grants.some(isOther))
       return `${device} is used by a process of ${devices.length > 1 ? 'another set of' : 'several'} devices`;
   }

@@ -15,7 +15,7 @@ interface SamplerParts {
   driver: GpuDriver;
   enforcer: ShareEnforcer;
   inventory: Inventory;
-  residents: GpuContainers;
+  gpuContainers: GpuContainers;
   ledger: DeviceLedger;
   healer: Healer;
   contexts: ContextSizes;
@@ -86,18 +86,18 @@ export class Sampler {
 
   /** Finds out whose the new processes are, and forgets those that are gone. */
   private async identify(pids: readonly number[]): Promise<void> {
-    const { processes, residents } = this.parts;
+    const { processes, gpuContainers } = this.parts;
     const launchers = new Map<number, string>();
-    for (const { container } of residents.all()) {
+    for (const { container } of gpuContainers.all()) {
       if (container.hostPid !== undefined) launchers.set(container.hostPid, container.id);
     }
     // What was seen while its container was starting had none.
-    const isUpToDate = this.ownersOf === residents.added;
-    this.ownersOf = residents.added;
+    const isUpToDate = this.ownersOf === gpuContainers.added;
+    this.ownersOf = gpuContainers.added;
     const owners = new Map<number, string | undefined>();
     for (const pid of pids) {
       const known = this.owners.get(pid);
-      const keeps = known === undefined ? this.owners.has(pid) && isUpToDate : residents.get(known) !== undefined;
+      const keeps = known === undefined ? this.owners.has(pid) && isUpToDate : gpuContainers.get(known) !== undefined;
       owners.set(pid, keeps ? known : await processes.containerOf(pid, launchers));
     }
     this.owners = owners;
@@ -105,10 +105,10 @@ export class Sampler {
   }
 
   private checkContainers(): void {
-    const { residents, healer, contexts } = this.parts;
+    const { gpuContainers, healer, contexts } = this.parts;
     const held = containerMemory(this.last);
     const unbound = this.parts.unbound();
-    for (const one of residents.all()) {
+    for (const one of gpuContainers.all()) {
       const now = held.get(one.container.id) ?? new Map<string, number>();
       const [device = ''] = one.grant.devices;
       // Seen twice, so that it is not one that is just being made.
@@ -128,7 +128,7 @@ export class Sampler {
 
   /** Asks once for each of our processes whether it is under its share. */
   private async confirm(): Promise<void> {
-    const { enforcer, residents, healer } = this.parts;
+    const { enforcer, gpuContainers, healer } = this.parts;
     if (enforcer.name === 'none') return;
     for (const { uuid, processes } of this.last) {
       for (const { pid, container, slice } of processes.filter((one) => isOurs(one) && !this.confirmed.has(one.pid))) {
@@ -136,7 +136,7 @@ export class Sampler {
         try {
           await enforcer.confirm({ pid, device: uuid, ...(slice !== undefined && { slice }) });
         } catch (error) {
-          const one = container === undefined ? undefined : residents.get(container);
+          const one = container === undefined ? undefined : gpuContainers.get(container);
           const text = `The action's process is not held to its share of the GPU: ${(error as Error).message}.`;
           if (one !== undefined) healer.end(one, { text, byAction: false });
         }
@@ -149,7 +149,7 @@ export class Sampler {
     const inUse = inventory
       .places()
       .filter(({ device }) => !inventory.isLost(device.uuid) && device.mode !== 'timeslice');
-    const served = new Set(this.parts.residents.all().flatMap(({ grant }) => placesOf(grant)));
+    const served = new Set(this.parts.gpuContainers.all().flatMap(({ grant }) => placesOf(grant)));
     const first = inUse.filter(({ device, slice }) => served.has(slice ?? device.uuid));
     const candidates = first.length > 0 ? first : inUse;
     const place = candidates[this.asked++ % candidates.length];

@@ -43,7 +43,8 @@ export function runProgram(
       reject(new ProgramError(program, whyFailed(error, stderr)));
     });
     // Unlike the platform it does not go before others on the processors.
-    if (child.pid !== undefined && getPriority() < 0) ignoreEnded(() => setPriority(child.pid as number, 0));
+    const { pid } = child;
+    if (pid !== undefined && getPriority() < 0) ignoreEnded(() => setPriority(pid, 0));
     child.stdin?.on('error', () => undefined); // It ended without reading all: its status tells.
     child.stdin?.end(options.input);
   });

@@ -32,11 +32,11 @@ const launchWaitMs = 10_000;
 const launchLookMs = 20;
 
 /** Gets actions their containers. */
-export class ContainerAllocator implements Allocator {
-  readonly stocks: UnassignedContainers;
-  readonly turnover: Eviction;
+export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<Job> {
+  readonly unassigned: UnassignedContainers;
+  readonly eviction: Eviction<Job>;
   /** Actions whose next container waits for memory or a start slot, longest waiting first. */
-  private readonly blocked = new Set<ActionQueue>();
+  private readonly blocked = new Set<ActionQueue<Job>>();
   private starting = 0;
   private closing = false;
 
@@ -45,29 +45,29 @@ export class ContainerAllocator implements Allocator {
     private readonly clock: Clock,
     private readonly options: AllocatorOptions,
     private readonly logger: Logger,
-    private readonly queues: Map<string, ActionQueue>,
+    private readonly queues: Map<string, ActionQueue<Job>>,
     /** Called when an action has a free slot more. */
-    private readonly serve: (queue: ActionQueue) => void,
+    private readonly serve: (queue: ActionQueue<Job>) => void,
   ) {
-    this.stocks = new UnassignedContainers(factory, clock, options, logger, () => this.unblock());
-    this.turnover = new Eviction(factory, clock, queues, this.stocks, this);
+    this.unassigned = new UnassignedContainers(factory, clock, options, logger, () => this.unblock());
+    this.eviction = new Eviction(factory, clock, queues, this.unassigned, this);
   }
 
   /** Destroys every container, busy ones too. */
   async close(): Promise<void> {
     this.closing = true;
-    this.turnover.close();
-    await this.stocks.close();
+    this.eviction.close();
+    await this.unassigned.close();
     for (const queue of this.queues.values()) {
-      for (const member of [...queue.members]) this.turnover.discard(queue, member);
+      for (const member of [...queue.members]) this.eviction.discard(queue, member);
     }
-    await this.stocks.removals.settled();
+    await this.unassigned.removals.settled();
   }
 
   /** Destroys a container wherever it is. */
   end(container: Container): void {
-    const { stemCells, returned } = this.stocks;
-    for (const pairs of [stemCells, returned]) if (pairs.has(container)) return pairs.replace(container);
+    const { stemCells, unloaded } = this.unassigned;
+    for (const pairs of [stemCells, unloaded]) if (pairs.has(container)) return pairs.replace(container);
     for (const queue of this.queues.values()) {
       const member = [...queue.members].find((one) => one.container === container);
       if (member === undefined) continue;
@@ -82,7 +82,7 @@ export class ContainerAllocator implements Allocator {
   }
 
   /** Finds containers for the jobs that wait, as many as are worth it and possible. */
-  grow(queue: ActionQueue): void {
+  grow(queue: ActionQueue<Job>): void {
     const { spec } = queue;
     const { maxStarting, pauseGraceMs } = this.options;
     while (!this.closing && queue.waiting.length > queue.starting * spec.concurrency * queue.batch) {
@@ -90,19 +90,19 @@ export class ContainerAllocator implements Allocator {
         this.checkLater(queue);
         return;
       }
-      const ready = this.stocks.take(queue, spec);
+      const ready = this.unassigned.take(queue, spec);
       if (ready !== undefined) {
         this.adopt(queue, ready);
         continue;
       }
-      if (this.turnover.takeFromOther(queue, pauseGraceMs)) continue;
+      if (this.eviction.takeFromOther(queue, pauseGraceMs)) continue;
       if (this.starting < maxStarting) {
-        if (this.stocks.memory.claim(spec)) {
+        if (this.unassigned.memory.claim(spec)) {
           this.create(queue);
           continue;
         }
         // A further container is worth nobody's warm one: it takes only what was not used for a while.
-        if (this.turnover.makeRoom(queue, queue.members.size > 0 ? pauseGraceMs : 0)) continue;
+        if (this.eviction.makeRoom(queue, queue.members.size > 0 ? pauseGraceMs : 0)) continue;
       }
       this.blocked.add(queue);
       return;
@@ -111,12 +111,12 @@ export class ContainerAllocator implements Allocator {
   }
 
   /** No job of the action waits any more. */
-  settle(queue: ActionQueue): void {
+  settle(queue: ActionQueue<Job>): void {
     this.blocked.delete(queue);
     queue.backlog.reset();
   }
 
-  adopt(queue: ActionQueue, container: Container): void {
+  adopt(queue: ActionQueue<Job>, container: Container): void {
     this.join(queue, this.member(container, container.canUnload ? 'injected' : 'prewarmed', 0));
   }
 
@@ -131,11 +131,11 @@ export class ContainerAllocator implements Allocator {
   }
 
   /** Starts stem cells that memory was lacking for, unless actions wait for it. */
-  restock(): void {
-    if (this.blocked.size === 0) this.stocks.stemCells.restock();
+  refillLacking(): void {
+    if (this.blocked.size === 0) this.unassigned.stemCells.refillLacking();
   }
 
-  forget(queue: ActionQueue): void {
+  forget(queue: ActionQueue<Job>): void {
     if (queue.members.size > 0 || queue.waiting.length > 0 || queue.starting > 0 || queue.readying > 0) return;
     // A slow removal may end when the action has a new queue already.
     if (this.queues.get(queue.key) === queue) this.queues.delete(queue.key);
@@ -143,19 +143,20 @@ export class ContainerAllocator implements Allocator {
   }
 
   /** An action that has no container at all, came before this one's next job and waits for memory. */
-  starvedBefore(queue: ActionQueue): ActionQueue | undefined {
+  starvedBefore(queue: ActionQueue<Job>): ActionQueue<Job> | undefined {
     const first = this.firstStarved();
-    if (first === undefined || first === queue || !this.stocks.memory.helps(queue.spec, first.spec)) return undefined;
+    if (first === undefined || first === queue || !this.unassigned.memory.helps(queue.spec, first.spec))
+      return undefined;
     const head = queue.waiting.peek();
     return head === undefined || head.sinceMs > (first.waiting.peek()?.sinceMs ?? Infinity) ? first : undefined;
   }
 
   /** Readies a container for the next run that finds the others busy, if none is and there is memory for it. */
-  readyAnother(queue: ActionQueue, job: PoolJob): void {
+  readyAnother(queue: ActionQueue<Job>, job: Job): void {
     if (queue.readying > 0 || this.closing || queue.idleCount() > 0) return;
     const { namespace, spec } = queue;
-    const ready = this.stocks.take(queue, spec);
-    if (ready === undefined && !this.stocks.memory.claim(spec)) return;
+    const ready = this.unassigned.take(queue, spec);
+    if (ready === undefined && !this.unassigned.memory.claim(spec)) return;
     void this.load(queue, job, ready, true).then((problem) => {
       if (problem === undefined) return;
       this.logger.warn({ kind: spec.kind, namespace, problem }, 'a container could not be readied ahead');
@@ -166,7 +167,7 @@ export class ContainerAllocator implements Allocator {
    * Starts a container of the action and loads its code before any run needs it, idle ones of the action or not. Resolves
    * with the reason if that fails; it waits `launchWaitMs` for memory at most.
    */
-  async launch(queue: ActionQueue, job: PoolJob): Promise<string | undefined> {
+  async launch(queue: ActionQueue<Job>, job: Job): Promise<string | undefined> {
     const { spec } = queue;
     const untilMs = this.clock.monotonicMs() + launchWaitMs;
     let madeRoom = false;
@@ -174,9 +175,9 @@ export class ContainerAllocator implements Allocator {
     queue.readying++;
     try {
       while (!this.closing) {
-        const ready = this.stocks.take(queue, spec) ?? takeSpare(queue);
-        if (ready !== undefined || this.stocks.memory.claim(spec)) return await this.load(queue, job, ready, false);
-        if (!madeRoom) this.turnover.makeRoom(queue, 0);
+        const ready = this.unassigned.take(queue, spec) ?? takeSpare(queue);
+        if (ready !== undefined || this.unassigned.memory.claim(spec)) return await this.load(queue, job, ready, false);
+        if (!madeRoom) this.eviction.makeRoom(queue, 0);
         madeRoom = true;
         if (this.clock.monotonicMs() >= untilMs) return 'there is no memory for it';
         await sleep(this.clock, launchLookMs);
@@ -190,8 +191,8 @@ export class ContainerAllocator implements Allocator {
 
   /** Loads the code into `ready`, or into a new container whose memory is claimed. Resolves with the reason if that fails. */
   private async load(
-    queue: ActionQueue,
-    job: PoolJob,
+    queue: ActionQueue<Job>,
+    job: Job,
     ready: Container | undefined,
     givesWay: boolean,
   ): Promise<string | undefined> {
@@ -206,12 +207,12 @@ export class ContainerAllocator implements Allocator {
       if (givesWay) await container.giveWay(false);
       member.initialized = problem === undefined;
       if (member.initialized && !this.closing) this.join(queue, member);
-      else this.stocks.removals.remove(container);
-      this.turnover.trim(queue);
+      else this.unassigned.removals.remove(container);
+      this.eviction.trim(queue);
       if (problem === undefined && member.gone) return 'its namespace keeps as many idle instances as it may';
       return problem;
     } catch (error) {
-      if (ready === undefined) this.stocks.memory.release(spec);
+      if (ready === undefined) this.unassigned.memory.release(spec);
       return String(error);
     } finally {
       queue.readying--;
@@ -219,7 +220,7 @@ export class ContainerAllocator implements Allocator {
     }
   }
 
-  private firstStarved(): ActionQueue | undefined {
+  private firstStarved(): ActionQueue<Job> | undefined {
     if (this.blocked.size === 0 || this.starting >= this.options.maxStarting) return undefined;
     const nowMs = this.clock.monotonicMs();
     for (const queue of this.blocked) {
@@ -230,26 +231,26 @@ export class ContainerAllocator implements Allocator {
         head !== undefined &&
         nowMs - head.sinceMs >= starvedAfterMs
       ) {
-        return this.stocks.memory.isComing(queue.spec) ? undefined : queue;
+        return this.unassigned.memory.isComing(queue.spec) ? undefined : queue;
       }
     }
     return undefined;
   }
 
-  private worthAdding(queue: ActionQueue): boolean {
+  private worthAdding(queue: ActionQueue<Job>): boolean {
     const advice = adviseGrowth(queue, this.clock.monotonicMs());
-    if (advice === 'drop' && queue.members.size > 1) {
+    const youngest = [...queue.members].at(-1);
+    if (advice === 'drop' && queue.members.size > 1 && youngest !== undefined) {
       // The last one that was added takes no more runs.
-      const youngest = [...queue.members].at(-1) as PoolMember;
       youngest.retiring = true;
       queue.remove(youngest);
-      if (youngest.active === 0) this.turnover.leave(queue, youngest);
+      if (youngest.active === 0) this.eviction.leave(queue, youngest);
     }
     return advice === 'add';
   }
 
   /** Looks again once the head of the queue has waited as long as a start takes. */
-  private checkLater(queue: ActionQueue): void {
+  private checkLater(queue: ActionQueue<Job>): void {
     if (queue.checkSet) return;
     queue.checkSet = true;
     this.clock.setBackgroundTimer(Math.ceil(queue.startMs) + 1, () => {
@@ -258,11 +259,11 @@ export class ContainerAllocator implements Allocator {
     });
   }
 
-  private create(queue: ActionQueue): void {
+  private create(queue: ActionQueue<Job>): void {
     const startedMs = this.clock.monotonicMs();
     queue.starting++;
     this.starting++;
-    this.stocks.stemCells.noteColdStart(queue.spec);
+    this.unassigned.stemCells.noteColdStart(queue.spec);
     const settle = (): void => {
       queue.starting--;
       this.starting--;
@@ -276,7 +277,7 @@ export class ContainerAllocator implements Allocator {
         },
         (error: unknown) => {
           settle();
-          this.stocks.memory.release(queue.spec);
+          this.unassigned.memory.release(queue.spec);
           const reason = error instanceof Error ? error.message : String(error);
           queue.waiting.shift()?.job.fail(error instanceof ProvisioningError ? error : new ProvisioningError(reason));
           if (queue.waiting.length > 0) this.grow(queue);
@@ -291,11 +292,11 @@ export class ContainerAllocator implements Allocator {
     return newMember(container, origin, createMs, this.clock.monotonicMs());
   }
 
-  private join(queue: ActionQueue, member: PoolMember): void {
+  private join(queue: ActionQueue<Job>, member: PoolMember): void {
     queue.members.add(member);
-    this.stocks.watch.set(member.container, () => this.lost(queue, member));
+    this.unassigned.watch.set(member.container, () => this.lost(queue, member));
     if (this.closing) {
-      this.turnover.discard(queue, member);
+      this.eviction.discard(queue, member);
       return;
     }
     queue.makeFree(member);
@@ -303,17 +304,17 @@ export class ContainerAllocator implements Allocator {
   }
 
   /** A container has ended or is to; a run on it sees that as its outcome. */
-  private lost(queue: ActionQueue, member: PoolMember): void {
+  private lost(queue: ActionQueue<Job>, member: PoolMember): void {
     if (!queue.members.has(member)) return;
     member.retiring = true;
     member.disposition = 'discard';
     queue.remove(member);
-    if (member.active === 0) this.turnover.discard(queue, member);
+    if (member.active === 0) this.eviction.discard(queue, member);
   }
 }
 
 /** A container of the action that has no code yet: it was unloaded to make room. */
-function takeSpare(queue: ActionQueue): Container | undefined {
+function takeSpare<Job extends PoolJob<Job>>(queue: ActionQueue<Job>): Container | undefined {
   const spare = queue.free.find((member) => !member.initialized && member.active === 0);
   if (spare !== undefined) queue.remove(spare);
   return spare?.container;

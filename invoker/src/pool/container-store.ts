@@ -2,40 +2,40 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { Container } from '../containers/container-factory.js';
 import type { MemoryBudget } from './memory-budget.js';
 
-/** What everybody who keeps containers needs. */
+/** Services of the pool that every store of containers uses. */
 export interface StoreServices {
   readonly memory: MemoryBudget;
   readonly removals: ContainerRemovals;
   readonly watch: ExitWatch;
 }
 
-/** Containers that wait for an action yet to come. */
+/** A set of containers that wait for an action. */
 export interface ContainerStore {
-  /** The containers at hand. */
+  /** The containers that can be taken now. */
   list(): Container[];
   has(container: Container): boolean;
-  /** Destroys one that is out of order, and replaces it where it would be missed. */
+  /** Destroys a container that is out of order, and starts another one where the store keeps a number of them. */
   replace(container: Container): void;
 }
 
-/** Tells whoever has a container that it has ended by itself. A container passes through many hands, and has one watch. */
+/** Tells the present owner of a container that it has ended by itself. Each container has one owner at a time. */
 export class ExitWatch {
-  private readonly losers = new Map<Container, () => void>();
+  private readonly callbacks = new Map<Container, () => void>();
 
-  /** From now on `lost` is called, and nobody before it, should the container end. */
+  /** Calls `lost` if the container ends, in place of the callback that was set before. */
   set(container: Container, lost: () => void): void {
-    if (!this.losers.has(container)) void container.exited.then(() => this.ended(container));
-    this.losers.set(container, lost);
+    if (!this.callbacks.has(container)) void container.exited.then(() => this.ended(container));
+    this.callbacks.set(container, lost);
   }
 
   private ended(container: Container): void {
-    const lost = this.losers.get(container);
-    this.losers.delete(container);
+    const lost = this.callbacks.get(container);
+    this.callbacks.delete(container);
     lost?.();
   }
 }
 
-/** Containers on their way out: destroyed in the background, their memory free only when they are gone. */
+/** Destroys containers in the background. Their memory is free once they have ended. */
 export class ContainerRemovals {
   private readonly pending = new Set<Promise<void>>();
 

@@ -1,33 +1,33 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container, ContainerFactory } from '../containers/container-factory.js';
-import type { ActionQueue } from './action-queue.js';
+import type { ActionQueue, PoolJob } from './action-queue.js';
 import { deviceMemoryOn } from './memory-budget.js';
 import type { Measure } from './memory-budget.js';
 import type { PoolMember } from './pool-member.js';
 import type { UnassignedContainers } from './unassigned-containers.js';
 
 /** Who gets containers, or looks for others. */
-export interface Allocator {
+export interface Allocator<Job extends PoolJob<Job>> {
   /** An unloaded container is the action's. */
-  adopt(queue: ActionQueue, container: Container): void;
+  adopt(queue: ActionQueue<Job>, container: Container): void;
   /** The jobs of the action wait for another container than the one they were to get. */
-  grow(queue: ActionQueue): void;
+  grow(queue: ActionQueue<Job>): void;
   /** The action may have nothing left, here or waiting. */
-  forget(queue: ActionQueue): void;
+  forget(queue: ActionQueue<Job>): void;
   /** A container has become available that anybody may want. */
   unblock(): void;
 }
 
 /** How containers leave their actions: destroyed, or unloaded for other actions of the namespace. */
-export class Eviction {
+export class Eviction<Job extends PoolJob<Job>> {
   private closing = false;
 
   constructor(
     private readonly factory: ContainerFactory,
     private readonly clock: Clock,
-    private readonly queues: ReadonlyMap<string, ActionQueue>,
-    private readonly stocks: UnassignedContainers,
-    private readonly recipient: Allocator,
+    private readonly queues: ReadonlyMap<string, ActionQueue<Job>>,
+    private readonly unassigned: UnassignedContainers,
+    private readonly allocator: Allocator<Job>,
   ) {}
 
   /** From now on all that leave are destroyed. */
@@ -36,7 +36,7 @@ export class Eviction {
   }
 
   /** A container takes no more runs of its action; `starved` is an action that waits for its memory. */
-  leave(queue: ActionQueue, member: PoolMember, starved?: ActionQueue): void {
+  leave(queue: ActionQueue<Job>, member: PoolMember, starved?: ActionQueue<Job>): void {
     const idle = { queue, member };
     const isOfUse = member.disposition !== 'discard' && member.container.canUnload;
     if (!isOfUse || (starved !== undefined && !canServe(this.factory, idle, starved))) this.discard(queue, member);
@@ -44,17 +44,17 @@ export class Eviction {
   }
 
   /** A container has been idle for so long that its action does without: others of the namespace may use it. */
-  retire(queue: ActionQueue, member: PoolMember): void {
-    const { returned, unloading } = this.stocks;
-    const isOfUse = member.container.canUnload && returned.hasRoom(queue.namespace, unloading.count(queue.namespace));
+  retire(queue: ActionQueue<Job>, member: PoolMember): void {
+    const { unloaded, unloading } = this.unassigned;
+    const isOfUse = member.container.canUnload && unloaded.hasRoom(queue.namespace, unloading.count(queue.namespace));
     if (isOfUse) this.recycle({ queue, member });
     else this.discard(queue, member);
   }
 
   /** Destroys what idles with a GPU beyond what the action's namespace keeps: what has no action first, then the longest idle. */
-  trim({ namespace, keepsWarm, spec }: ActionQueue): void {
+  trim({ namespace, keepsWarm, spec }: ActionQueue<Job>): void {
     if (keepsWarm === undefined || spec.gpu === undefined) return;
-    const unloaded = this.stocks.returned.withGpu(namespace);
+    const unloaded = this.unassigned.unloaded.withGpu(namespace);
     const queues = [...this.queues.values()].filter((one) => one.namespace === namespace && one.spec.gpu !== undefined);
     // A container whose action has jobs that wait for others to start with does not idle.
     const idle = idleMembers(
@@ -62,19 +62,19 @@ export class Eviction {
       Infinity,
     );
     const excess = Math.max(0, unloaded.length + idle.length - keepsWarm);
-    for (const container of unloaded.slice(0, excess)) this.stocks.returned.replace(container);
+    for (const container of unloaded.slice(0, excess)) this.unassigned.unloaded.replace(container);
     for (const { queue, member } of idle.slice(0, Math.max(0, excess - unloaded.length))) this.discard(queue, member);
   }
 
-  discard(queue: ActionQueue, member: PoolMember): void {
+  discard(queue: ActionQueue<Job>, member: PoolMember): void {
     queue.remove(member);
     if (member.gone) return;
     member.gone = true;
-    this.stocks.removals.remove(member.container, () => this.recipient.forget(queue));
+    this.unassigned.removals.remove(member.container, () => this.allocator.forget(queue));
   }
 
   /** Unloads for `queue` a container that idles with another action of the namespace for `minIdleMs`; whether there is one. */
-  takeFromOther(queue: ActionQueue, minIdleMs: number): boolean {
+  takeFromOther(queue: ActionQueue<Job>, minIdleMs: number): boolean {
     const found = idleMembers(this.queues.values(), this.clock.monotonicMs() - minIdleMs).find((idle) =>
       canServe(this.factory, idle, queue),
     );
@@ -83,12 +83,12 @@ export class Eviction {
   }
 
   /**
-   * Gives up containers until there will be memory for another one of `queue`: returned ones, stem cells for cold starts,
+   * Gives up containers until there will be memory for another one of `queue`: unloaded ones, stem cells for cold starts,
    * those that idle for `minIdleMs`, other stem cells; none if that would not do. Whether one of those that idle will serve
    * the action instead.
    */
-  makeRoom(queue: ActionQueue, minIdleMs: number): boolean {
-    const { memory } = this.stocks;
+  makeRoom(queue: ActionQueue<Job>, minIdleMs: number): boolean {
+    const { memory } = this.unassigned;
     const { spec } = queue;
     const lacking = memory.lackingPlaces(spec);
     if (lacking.length === 0) return this.free(queue, memory.missingMiB(spec), minIdleMs, (other) => other.memoryMiB);
@@ -97,13 +97,13 @@ export class Eviction {
     );
   }
 
-  private free(queue: ActionQueue, neededMiB: number, minIdleMs: number, memoryOf: Measure): boolean {
+  private free(queue: ActionQueue<Job>, neededMiB: number, minIdleMs: number, memoryOf: Measure): boolean {
     if (neededMiB <= 0) return false;
-    const { returned, stemCells } = this.stocks;
+    const { unloaded, stemCells } = this.unassigned;
     const idle = idleMembers(this.queues.values(), this.clock.monotonicMs() - minIdleMs);
     const idleMiB = idle.reduce((sum, { member }) => sum + memoryOf(member.container.spec), 0);
-    if (returned.heldMiB(memoryOf) + stemCells.heldMiB(memoryOf) + idleMiB < neededMiB) return false;
-    let missingMiB = neededMiB - returned.giveUp(neededMiB, memoryOf);
+    if (unloaded.heldMiB(memoryOf) + stemCells.heldMiB(memoryOf) + idleMiB < neededMiB) return false;
+    let missingMiB = neededMiB - unloaded.giveUp(neededMiB, memoryOf);
     missingMiB -= stemCells.giveUp(missingMiB, 'expendable', memoryOf);
     const leaving = enoughOf(idle, missingMiB, memoryOf);
     const reusable = leaving.find((one) => canServe(this.factory, one, queue));
@@ -120,22 +120,22 @@ export class Eviction {
   }
 
   /** Unloads a container's action, for `target` or else for whichever action of the namespace comes. */
-  private recycle({ queue, member }: IdleMember, target?: ActionQueue): void {
+  private recycle({ queue, member }: IdleMember<Job>, target?: ActionQueue<Job>): void {
     queue.remove(member);
     if (member.gone) return;
     member.gone = true;
-    if (this.closing) return this.stocks.removals.remove(member.container);
+    if (this.closing) return this.unassigned.removals.remove(member.container);
     const settle = target && this.expect(target);
-    this.stocks.unloading.begin(member, queue.namespace, member.disposition === 'recover', (isUnloaded) => {
+    this.unassigned.unloading.begin(member, queue.namespace, member.disposition === 'recover', (isUnloaded) => {
       settle?.();
       if (isUnloaded) {
-        if (target !== undefined && target.waiting.length > 0) this.recipient.adopt(target, member.container);
-        else this.stocks.returned.put(member.container, queue);
+        if (target !== undefined && target.waiting.length > 0) this.allocator.adopt(target, member.container);
+        else this.unassigned.unloaded.put(member.container, queue);
         this.trim(queue);
       }
-      if (target !== undefined) this.recipient.grow(target);
-      for (const each of [queue, target]) if (each !== undefined) this.recipient.forget(each);
-      this.recipient.unblock();
+      if (target !== undefined) this.allocator.grow(target);
+      for (const each of [queue, target]) if (each !== undefined) this.allocator.forget(each);
+      this.allocator.unblock();
     });
   }
 
@@ -143,7 +143,7 @@ export class Eviction {
    * Has an action wait for a container that is being unloaded, but only as long as a start takes: then it looks for another
    * one besides. The function that is returned ends the wait.
    */
-  private expect(queue: ActionQueue): () => void {
+  private expect(queue: ActionQueue<Job>): () => void {
     let isExpected = true;
     queue.starting++;
     const settle = (): void => {
@@ -153,15 +153,15 @@ export class Eviction {
     };
     const timer = this.clock.setBackgroundTimer(Math.ceil(queue.startMs), () => {
       settle();
-      this.recipient.grow(queue);
+      this.allocator.grow(queue);
     });
     return settle;
   }
 }
 
 /** A container without a run, and its action. */
-interface IdleMember {
-  queue: ActionQueue;
+interface IdleMember<Job extends PoolJob<Job>> {
+  queue: ActionQueue<Job>;
   member: PoolMember;
 }
 
@@ -169,8 +169,8 @@ interface IdleMember {
  * Containers that idle since `untilMs` (monotonic) or longer, in the order in which they make room: first those of actions
  * that have several, the longest idle first.
  */
-function idleMembers(queues: Iterable<ActionQueue>, untilMs: number): IdleMember[] {
-  const idle: (IdleMember & { isOnly: boolean })[] = [];
+function idleMembers<Job extends PoolJob<Job>>(queues: Iterable<ActionQueue<Job>>, untilMs: number): IdleMember<Job>[] {
+  const idle: (IdleMember<Job> & { isOnly: boolean })[] = [];
   for (const queue of queues) {
     let others = queue.members.size;
     for (const member of queue.members) {
@@ -182,7 +182,11 @@ function idleMembers(queues: Iterable<ActionQueue>, untilMs: number): IdleMember
 }
 
 /** The members that give up `neededMiB` together, from the first on. */
-function enoughOf(idle: readonly IdleMember[], neededMiB: number, memoryOf: Measure): IdleMember[] {
+function enoughOf<Job extends PoolJob<Job>>(
+  idle: readonly IdleMember<Job>[],
+  neededMiB: number,
+  memoryOf: Measure,
+): IdleMember<Job>[] {
   let missingMiB = neededMiB;
   return idle.filter(({ member }) => {
     const ownMiB = memoryOf(member.container.spec);
@@ -193,7 +197,11 @@ function enoughOf(idle: readonly IdleMember[], neededMiB: number, memoryOf: Meas
 }
 
 /** Whether a container of another action can, unloaded, serve `queue` as one that is made for it. */
-function canServe(factory: ContainerFactory, { queue: from, member }: IdleMember, queue: ActionQueue): boolean {
+function canServe<Job extends PoolJob<Job>>(
+  factory: ContainerFactory,
+  { queue: from, member }: IdleMember<Job>,
+  queue: ActionQueue<Job>,
+): boolean {
   const { canUnload, spec } = member.container;
   if (!canUnload || from === queue) return false;
   if (from.namespace !== queue.namespace || from.codeOf !== queue.codeOf) return false;

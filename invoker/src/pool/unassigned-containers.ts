@@ -17,7 +17,7 @@ export class UnassignedContainers implements StoreServices {
   readonly removals: ContainerRemovals;
   readonly watch = new ExitWatch();
   readonly stemCells: StemCells;
-  readonly returned: UnloadedContainers;
+  readonly unloaded: UnloadedContainers;
   readonly unloading: Unloading;
   private readonly checks: HealthChecks;
 
@@ -32,23 +32,23 @@ export class UnassignedContainers implements StoreServices {
     this.memory = new MemoryBudget(options.memoryMiB, options.devices, freed);
     this.removals = new ContainerRemovals(this.memory, logger);
     this.stemCells = new StemCells(factory, clock, options, this, logger);
-    this.returned = new UnloadedContainers(factory, clock, this);
+    this.unloaded = new UnloadedContainers(factory, clock, this);
     this.unloading = new Unloading(this.removals, logger);
-    this.checks = new HealthChecks(clock, logger, [this.stemCells, this.returned]);
+    this.checks = new HealthChecks(clock, logger, [this.stemCells, this.unloaded]);
   }
 
   /** A container that waits for an action like this one, the caller's from now on with its memory. */
   take(provenance: Provenance, spec: ContainerSpec): Container | undefined {
     return (
-      this.returned.take(provenance, spec, 'exact') ??
+      this.unloaded.take(provenance, spec, 'exact') ??
       this.stemCells.take(spec) ??
-      this.returned.take(provenance, spec, 'subset')
+      this.unloaded.take(provenance, spec, 'subset')
     );
   }
 
   /** Containers that wait for an action yet to come. */
   list(): Container[] {
-    return [...this.stemCells.list(), ...this.returned.list()];
+    return [...this.stemCells.list(), ...this.unloaded.list()];
   }
 
   /** Destroys all; those of `removals` are gone later. */
@@ -56,7 +56,7 @@ export class UnassignedContainers implements StoreServices {
     this.checks.close();
     await this.stemCells.close();
     this.unloading.close();
-    this.returned.close();
+    this.unloaded.close();
   }
 }
 
@@ -75,7 +75,7 @@ class HealthChecks {
   constructor(
     private readonly clock: Clock,
     private readonly logger: Logger,
-    private readonly stocks: readonly ContainerStore[],
+    private readonly stores: readonly ContainerStore[],
   ) {
     this.schedule();
   }
@@ -94,28 +94,28 @@ class HealthChecks {
 
   private async round(): Promise<void> {
     this.underWay = true;
-    const pairs = this.stocks.flatMap((stock) =>
-      stock
+    const entries = this.stores.flatMap((store) =>
+      store
         .list()
         .filter(({ canUnload }) => canUnload)
-        .map((container) => ({ stock, container })),
+        .map((container) => ({ store, container })),
     );
     const checkNext = async (): Promise<void> => {
-      for (let pair = pairs.shift(); pair !== undefined; pair = pairs.shift()) {
-        if (pair.stock.has(pair.container)) await this.check(pair.stock, pair.container);
+      for (let entry = entries.shift(); entry !== undefined; entry = entries.shift()) {
+        if (entry.store.has(entry.container)) await this.check(entry.store, entry.container);
       }
     };
     await Promise.all(Array.from({ length: atOnce }, checkNext));
     this.underWay = false;
   }
 
-  private async check(stock: ContainerStore, container: Container): Promise<void> {
+  private async check(store: ContainerStore, container: Container): Promise<void> {
     const problem = await container.check(limits).outcome.then(problemOf, String);
-    if (problem === undefined || this.closing || !stock.has(container)) return;
+    if (problem === undefined || this.closing || !store.has(container)) return;
     this.logger.warn(
       { container: container.id, kind: container.spec.kind, problem },
       'a container that waited for an action is out of order and is replaced',
     );
-    stock.replace(container);
+    store.replace(container);
   }
 }

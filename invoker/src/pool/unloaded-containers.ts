@@ -9,7 +9,7 @@ import { resumeMember } from './pool-member.js';
 import type { PoolMember } from './pool-member.js';
 
 /** Which code a container has run: see PoolJob. */
-export type Provenance = Pick<PoolJob, 'namespace' | 'codeOf'>;
+export type Provenance = Pick<PoolJob<unknown>, 'namespace' | 'codeOf'>;
 
 interface UnloadedContainer extends Provenance {
   container: Container;
@@ -27,70 +27,70 @@ const maxInAll = 32;
  */
 export class UnloadedContainers implements ContainerStore {
   /** Longest waiting first. */
-  private pairs: UnloadedContainer[] = [];
+  private entries: UnloadedContainer[] = [];
 
   constructor(
     private readonly factory: ContainerFactory,
     private readonly clock: Clock,
-    private readonly keeping: StoreServices,
+    private readonly services: StoreServices,
   ) {}
 
   /** Takes an unloaded container with its memory. */
   put(container: Container, { namespace, codeOf }: Provenance): void {
-    this.pairs.push({ container, namespace, codeOf, sinceMs: this.clock.monotonicMs() });
-    this.keeping.watch.set(container, () => {
+    this.entries.push({ container, namespace, codeOf, sinceMs: this.clock.monotonicMs() });
+    this.services.watch.set(container, () => {
       if (this.has(container)) this.replace(container);
     });
-    const ofNamespace = this.pairs.filter((pair) => pair.namespace === namespace);
-    if (ofNamespace.length > maxPerNamespace) this.replace((ofNamespace[0] as UnloadedContainer).container);
-    if (this.pairs.length > maxInAll) this.replace((this.pairs[0] as UnloadedContainer).container);
+    const ofNamespace = this.entries.filter((entry) => entry.namespace === namespace);
+    if (ofNamespace.length > maxPerNamespace) this.replaceFirst(ofNamespace);
+    if (this.entries.length > maxInAll) this.replaceFirst(this.entries);
   }
 
   /** Whether it has less than it may have for the namespace, with `coming` that are yet to be put. */
   hasRoom(namespace: string, coming: number): boolean {
-    return this.pairs.filter((pair) => pair.namespace === namespace).length + coming < maxPerNamespace;
+    return this.entries.filter((entry) => entry.namespace === namespace).length + coming < maxPerNamespace;
   }
 
   /** One of that provenance that matches so, the last returned first; the caller's from now on with its memory. */
   take({ namespace, codeOf }: Provenance, wanted: ContainerSpec, match: Exclude<Match, 'none'>): Container | undefined {
-    const found = this.pairs.findLast(
-      (pair) =>
-        pair.namespace === namespace &&
-        pair.codeOf === codeOf &&
-        this.factory.match(pair.container.spec, wanted) === match,
+    const found = this.entries.findLast(
+      (entry) =>
+        entry.namespace === namespace &&
+        entry.codeOf === codeOf &&
+        this.factory.match(entry.container.spec, wanted) === match,
     );
     if (found !== undefined) this.drop(found.container);
     return found?.container;
   }
 
   list(): Container[] {
-    return this.pairs.map(({ container }) => container);
+    return this.entries.map(({ container }) => container);
   }
 
   /** Those of the namespace that have a GPU, the longest waiting first. */
   withGpu(namespace: string): Container[] {
-    const own = this.pairs.filter((pair) => pair.namespace === namespace && pair.container.spec.gpu !== undefined);
+    const own = this.entries.filter((entry) => entry.namespace === namespace && entry.container.spec.gpu !== undefined);
     return own.map(({ container }) => container);
   }
 
   has(container: Container): boolean {
-    return this.pairs.some((pair) => pair.container === container);
+    return this.entries.some((entry) => entry.container === container);
   }
 
   /** Destroys one; nobody misses it but its next action, which starts otherwise. */
   replace(container: Container): void {
     this.drop(container);
-    this.keeping.removals.remove(container);
+    this.services.removals.remove(container);
   }
 
   heldMiB(memoryOf: Measure): number {
-    return this.pairs.reduce((sum, { container }) => sum + memoryOf(container.spec), 0);
+    return this.entries.reduce((sum, { container }) => sum + memoryOf(container.spec), 0);
   }
 
   /** Destroys the longest waiting ones until they had `memoryMiB` together; how much they had, MiB. */
   giveUp(memoryMiB: number, memoryOf: Measure): number {
     let freedMiB = 0;
-    for (const { container } of [...this.pairs]) {
+    for (const { container } of [...this.entries]) {
       if (freedMiB >= memoryMiB) break;
       const ownMiB = memoryOf(container.spec);
       if (ownMiB === 0) continue;
@@ -103,15 +103,20 @@ export class UnloadedContainers implements ContainerStore {
   /** Destroys those that have waited for `ms` or longer. */
   expire(ms: number): void {
     const untilMs = this.clock.monotonicMs() - ms;
-    for (const { container, sinceMs } of [...this.pairs]) if (sinceMs <= untilMs) this.replace(container);
+    for (const { container, sinceMs } of [...this.entries]) if (sinceMs <= untilMs) this.replace(container);
   }
 
   close(): void {
-    for (const { container } of [...this.pairs]) this.replace(container);
+    for (const { container } of [...this.entries]) this.replace(container);
+  }
+
+  /** Destroys the one that has waited longest. */
+  private replaceFirst([first]: readonly UnloadedContainer[]): void {
+    if (first !== undefined) this.replace(first.container);
   }
 
   private drop(container: Container): void {
-    this.pairs = this.pairs.filter((pair) => pair.container !== container);
+    this.entries = this.entries.filter((entry) => entry.container !== container);
   }
 }
 

@@ -261,7 +261,11 @@ describe('a release of Node.js', () => {
     const manifestFile = join(folder, 'runtimes.json');
     writeFileSync(manifestFile, JSON.stringify({ runtimes: { nodejs: entries } }));
     const catalog = await createRuntimeCatalog({
-      ...{ runtimesDir, manifestFile, dataDir: folder, clock: systemClock, env: { PATH: '' } },
+      runtimesDir,
+      manifestFile,
+      dataDir: folder,
+      clock: systemClock,
+      env: { PATH: '' },
       npm: npm('v${last##*@}.1.0'),
     });
     const fetched = (): string[] =>

@@ -239,7 +239,12 @@ async function install(
       PIP_ROOT_USER_ACTION: 'ignore',
       PIP_NO_WARN_SCRIPT_LOCATION: '1',
     },
-    ...{ folder, target, maxBytes, maxFiles, memoryMiB, timeoutMs: installTimeoutMs },
+    folder,
+    target,
+    maxBytes,
+    maxFiles,
+    memoryMiB,
+    timeoutMs: installTimeoutMs,
   };
   const options = ['--only-binary=:all:', '--no-compile', '--no-input', '--disable-pip-version-check', '--quiet'];
   await run({

@@ -50,11 +50,16 @@ export interface JobOptions extends Partial<ContainerSpec> {
   batch?: number;
 }
 
+/** A job of the tests, which is told how it ended. */
+interface TestJob extends PoolJob<TestJob> {
+  settle(ended: Ended): void;
+}
+
 /** A pool over simulated containers, and jobs that run on them. */
 export class PoolHarness {
   readonly clock = new SimulatedClock();
   readonly factory: SimulatedFactory;
-  readonly pool: ContainerPool;
+  readonly pool: ContainerPool<TestJob>;
   /** Largest sum of memory of all containers seen when a job began, MiB. */
   mostMiB = 0;
   /** Which namespaces containers ran code for, and whose code. */
@@ -123,7 +128,7 @@ export class PoolHarness {
     const gpu = options.gpu && { gpu: options.gpu };
     const spec = { ...bareSpec(options.kind ?? kind, memoryMiB), concurrency, imports: options.imports ?? [], ...gpu };
     return new Promise((resolve, reject) => {
-      const job: PoolJob & { settle(ended: Ended): void } = {
+      const job: TestJob = {
         settle: resolve,
         key,
         namespace,
@@ -157,7 +162,7 @@ export class PoolHarness {
           const ended: Ended = { container: container.id, start, beside, endedMs: this.clock.monotonicMs() };
           const batch = 1 + others.length;
           resolve({ ...ended, batch });
-          for (const other of others) (other as typeof job).settle({ ...ended, batch });
+          for (const other of others) other.settle({ ...ended, batch });
           return disposition;
         },
       };

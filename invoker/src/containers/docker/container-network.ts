@@ -202,7 +202,8 @@ async function protect(
     name,
     links: bridge,
     range: subnet,
-    ...{ egress, nameServers },
+    egress,
+    nameServers,
     ...(served !== undefined && { service: { address, port: Number(port) } }),
   });
   const remove = async (): Promise<void> => {

@@ -222,7 +222,10 @@ class ProcessFactory implements ProcessContainerFactory {
     try {
       const resolvers = nameServers(await readFile(this.sandboxFolder('.etc/resolv.conf'), 'utf8'));
       return await openNetwork({
-        ...{ hash, range, launcherPath: this.launcherPath, serve: serveSandboxes },
+        hash,
+        range,
+        launcherPath: this.launcherPath,
+        serve: serveSandboxes,
         egress: this.options.egress ?? defaultEgress,
         nameServers: resolvers,
         firewallTools: this.options.firewallTools,

@@ -209,8 +209,15 @@ function filterRules(scope: FirewallScope, version: 4 | 6): string[][] {
     ofFamily(addresses, version).map((address) => [chain, '-d', address, ...match, '-j', verdict]);
   const isNew = ['-m', 'conntrack', '--ctstate', 'NEW'];
   const above = (count: number): string[] => [
-    ...['-m', 'connlimit', '--connlimit-above', String(count), '--connlimit-mask', version === 4 ? '32' : '128'],
-    ...['--connlimit-saddr', '-j', 'DROP'],
+    '-m',
+    'connlimit',
+    '--connlimit-above',
+    String(count),
+    '--connlimit-mask',
+    version === 4 ? '32' : '128',
+    '--connlimit-saddr',
+    '-j',
+    'DROP',
   ];
   const own = version === 4 ? service : undefined;
   const serviceTo = own ? ['-d', own.address, '-p', 'tcp', '--dport', String(own.port)] : [];

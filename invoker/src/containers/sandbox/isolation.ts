@@ -170,7 +170,9 @@ async function tryOnce(
     ...cgroups.limitWords(id, { memoryBytes: 64 * 1024 * 1024, pids: 16, givesWay: false }),
     ...frameWords(isolation, frame),
     ...(isolation.namespaces.has('mount') ? ['bind', path, inside, 'ro'] : []),
-    ...['exec', inside, '--true'],
+    'exec',
+    inside,
+    '--true',
   ]);
   const { reports, status } = await ended;
   clearTimeout(timer);

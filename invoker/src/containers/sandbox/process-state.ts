@@ -99,14 +99,15 @@ async function readState(chain: readonly number[], runtime: number): Promise<Pro
   };
 }
 
-/** The process ids from `pid` down to the only one without a child. Throws where one has several, or there are too many. */
-async function chainBelow(pid: number): Promise<number[]> {
-  const chain = [pid];
-  for (;;) {
-    const children = await childrenOf(chain.at(-1) as number);
-    if (children.length === 0) return chain;
-    if (children.length > 1 || chain.length > maxDepth) throw new Error(`process ${pid} has several below it`);
-    chain.push(children[0] as number);
+/** The process ids from `first` down to the only one without a child. Throws where one has several, or there are too many. */
+async function chainBelow(first: number): Promise<number[]> {
+  const chain = [first];
+  for (let pid = first; ;) {
+    const [child, ...others] = await childrenOf(pid);
+    if (child === undefined) return chain;
+    if (others.length > 0 || chain.length > maxDepth) throw new Error(`process ${first} has several below it`);
+    chain.push(child);
+    pid = child;
   }
 }
 

@@ -11,9 +11,16 @@ describe('bindWords', () => {
       { source: '/work', target: '/opt/work' },
     ];
     expect(bindWords(binds, '/work/data')).toEqual([
-      ...['bind', '/work', '/opt/work', 'ro'],
-      ...['mask', '/opt/work/data'],
-      ...['bind', '/work/data/packages/a', '/work/data/packages/a', 'ro'],
+      'bind',
+      '/work',
+      '/opt/work',
+      'ro',
+      'mask',
+      '/opt/work/data',
+      'bind',
+      '/work/data/packages/a',
+      '/work/data/packages/a',
+      'ro',
     ]);
   });
 

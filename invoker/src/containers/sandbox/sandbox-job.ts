@@ -33,15 +33,25 @@ function jobWords(given: Isolation, job: SandboxJob, { id, frame, dataDir }: Job
   const env = { PATH: searchPath, HOME: '/action', LANG: 'C.UTF-8', ...job.env };
   return [
     ...isolation.cgroups.limitWords(id, { memoryBytes, pids, givesWay: true }),
-    ...['own', job.folder],
+    'own',
+    job.folder,
     ...frameWords(isolation, { ...frame, tmpBytes: memoryBytes / 4, actionBytes: memoryBytes / 4 }),
     ...bindWords(job.binds, dataDir),
-    ...['bind', job.folder, job.target, 'rw'],
-    ...['rlimit', 'nofile', '1024', 'rlimit', 'core', '0'],
+    'bind',
+    job.folder,
+    job.target,
+    'rw',
+    'rlimit',
+    'nofile',
+    '1024',
+    'rlimit',
+    'core',
+    '0',
     ...(Number.isFinite(job.maxBytes) ? ['rlimit', 'fsize', String(Math.floor(job.maxBytes))] : []),
     ...(limitsMemory ? [] : ['watch', String(memoryBytes)]),
     ...Object.entries(env).flatMap(([name, value]) => ['env', `${name}=${value}`]),
-    ...['exec', ...job.command],
+    'exec',
+    ...job.command,
   ];
 }
 
@@ -158,7 +168,8 @@ export function hostJobs(clock: Clock): RunJob {
     const watched = watchFolder({ folder, ...bounds }, clock, over.signal).finally(() => stop.abort());
     watched.catch(() => undefined); // Awaited once the program has ended.
     const done = runProgram(program, args, {
-      ...{ timeoutMs: bounds.timeoutMs, stop: stop.signal },
+      timeoutMs: bounds.timeoutMs,
+      stop: stop.signal,
       env: { PATH: process.env.PATH, HOME: process.env.HOME, ...hostEnv },
     }).then(
       () => undefined,

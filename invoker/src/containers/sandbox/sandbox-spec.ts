@@ -59,7 +59,12 @@ export function sandboxWords(isolation: Isolation, plan: SandboxPlan): Words {
       actionBytes: Math.floor((memoryBytes * 3) / 4),
     }),
     ...(mounts ? bindWords(launch.binds, plan.dataDir) : []),
-    ...['rlimit', 'nofile', String(openFiles), 'rlimit', 'core', '0'],
+    'rlimit',
+    'nofile',
+    String(openFiles),
+    'rlimit',
+    'core',
+    '0',
   ];
   // Bounds files beyond the sandbox's own file systems: on one that it was given, or of a host without a private root. A GPU's
   // driver reserves addresses with sparse files of hundreds of GiB; there the file systems of a private root must suffice.
