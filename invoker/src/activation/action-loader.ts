@@ -1,16 +1,16 @@
 import type { ActionLimits, Exec } from '@gpuwhisk/common/entities/action';
-import type { Parameter } from '@gpuwhisk/common/entities/parameters';
-import type { Warm } from '@gpuwhisk/common/entities/warm';
 import { readAction, readActionCode } from '@gpuwhisk/common/entities/action-codec';
 import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { validateRequirements } from '@gpuwhisk/common/entities/requirements';
 import { readWarm } from '@gpuwhisk/common/entities/warm';
+import type { Warm } from '@gpuwhisk/common/entities/warm';
+import type { ActionReference } from '@gpuwhisk/common/messages';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { ActionReference } from '@gpuwhisk/common/messages';
 import { kindOfImage } from '../runtimes/proxy-runtime.js';
 
 /** An action's code. */

@@ -1,16 +1,16 @@
+import { isRecordKept, recordedCall } from '@gpuwhisk/common/activations/record-policy';
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';
-import type { ActivationMessage, AcknowledgementMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
-import type { Clock } from '@gpuwhisk/common/system/clock';
-import { isRecordKept, recordedCall } from '@gpuwhisk/common/activations/record-policy';
 import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { completedTopic, unplacedTopic } from '@gpuwhisk/common/messages';
+import type { ActivationMessage, AcknowledgementMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { LoadingStart } from '../pool/pool-member.js';
-import { activationRecord } from './activation-record.js';
-import type { InvokerContext } from './invoker-context.js';
-import { developerErrorLogLine } from './activation-response.js';
 import type { RunnableAction } from './action-loader.js';
+import { activationRecord } from './activation-record.js';
+import { developerErrorLogLine } from './activation-response.js';
+import type { InvokerContext } from './invoker-context.js';
 
 /** A record is stored at most about this long after those that wait already, ms. */
 const longestLagMs = 30;

@@ -2,6 +2,8 @@ import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import { sleep } from '@gpuwhisk/common/system/clock';
+import { problemOf } from '../containers/container-factory.js';
 import type {
   Container,
   ContainerSpec,
@@ -10,22 +12,20 @@ import type {
   ProvisioningError,
   RunRequest,
 } from '../containers/container-factory.js';
-import { problemOf } from '../containers/container-factory.js';
 import { batchLimits, batchOf, outcomesOf } from '../containers/protocol/call-outcome.js';
 import { gpuUserOf } from '../gpu-agent/gpu-runs.js';
 import type { GpuUser } from '../gpu-agent/gpu-runs.js';
-import { sleep } from '@gpuwhisk/common/system/clock';
 import type { PoolJob } from '../pool/action-queue.js';
 import type { Disposition, PoolMember } from '../pool/pool-member.js';
-import { endActivation, momentOf, refuse } from './activation-end.js';
-import { activationRecord } from './activation-record.js';
-import type { Ended, Found, Load, Moment } from './activation-end.js';
-import { callLimits, deadlineMs, runLimits, initRequest, runRequest } from './requests.js';
-import { containerWanted } from './container-wanted.js';
-import type { InvokerContext } from './invoker-context.js';
-import { developerError, initResponse, runResponse, whiskError } from './activation-response.js';
 import { fullyQualifiedName } from './action-loader.js';
 import type { RunnableAction } from './action-loader.js';
+import { endActivation, momentOf, refuse } from './activation-end.js';
+import type { Ended, Found, Load, Moment } from './activation-end.js';
+import { activationRecord } from './activation-record.js';
+import { developerError, initResponse, runResponse, whiskError } from './activation-response.js';
+import { containerWanted } from './container-wanted.js';
+import type { InvokerContext } from './invoker-context.js';
+import { callLimits, deadlineMs, runLimits, initRequest, runRequest } from './requests.js';
 
 /** Containers that may turn a run away as shutting down before the activation fails. */
 const maxTries = 3;
@@ -136,7 +136,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     }
     if (records.isFull) {
       await records.room();
-      // It has not begun: the next life runs it.
+      // It has not begun: the next process of this invoker runs it.
       if (this.context.isClosing()) return 'discard';
     }
     const found: Found = { found: member.initialized && !member.used ? 'prewarmed' : 'warm' };
@@ -163,8 +163,8 @@ export class ActivationRun implements PoolJob<ActivationRun> {
   }
 
   /**
-   * Marks it as started and decrypts its arguments; undefined if it ended because that failed. At once where nobody is
-   * promised that the mark is durable.
+   * Marks it as started and decrypts its arguments; undefined if it ended because that failed. Synchronous for a
+   * blocking activation, whose caller is not promised that the mark is durable.
    */
   private prepare(): Prepared | undefined | Promise<Prepared | undefined> {
     try {
@@ -283,7 +283,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
   }
 
   fail(error: ProvisioningError): void {
-    // It has not begun: the next life runs it.
+    // It has not begun: the next process of this invoker runs it.
     if (this.context.isClosing()) return;
     if (this.gpuUser !== undefined) {
       this.context.gpu?.ended(this.gpuUser);
@@ -323,7 +323,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     return outcome.type === 'error' || isEnded ? 'recover' : 'discard';
   }
 
-  /** Whether the invoker's own end ended the run: the next life decides about it by its start mark. */
+  /** Whether the invoker's shutdown ended the run: the next process decides about it by its start mark. */
   private cutShort(outcome: CallOutcome): boolean {
     return outcome.type === 'lost' && this.context.isClosing();
   }

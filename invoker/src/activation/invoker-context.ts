@@ -21,7 +21,7 @@ export interface InvokerContext {
   clock: Clock;
   logger: Logger;
   metrics: Metrics;
-  /** Absent: nobody is told. */
+  /** Absent: no user events are sent. */
   userEvents?: UserEvents;
   /** The system's bounds on results. */
   resultBounds: ResultBounds;
@@ -44,6 +44,6 @@ export interface InvokerContext {
 export interface StartJournal {
   /** Notes that the activation starts now; the function returned waits until the note would survive a power loss. */
   mark(activationId: string): () => Promise<void>;
-  /** Whether an earlier life of this invoker started the activation. */
+  /** Whether this invoker started the activation before its present process began. */
   startedBefore(activationId: string): boolean;
 }

@@ -1,8 +1,8 @@
+import { resultBoundsFor } from '@gpuwhisk/common/entities/limits';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
-import { resultBoundsFor } from '@gpuwhisk/common/entities/limits';
 import type { InitRequest, RunRequest, CallLimits } from '../containers/container-factory.js';
 import { fullyQualifiedName } from './action-loader.js';
 import type { ActionCode, RunnableAction } from './action-loader.js';
@@ -101,7 +101,7 @@ export function callLimits(
   return { timeoutMs: limits.timeout, logLimitBytes: limits.logs * MiB, ...results, forNamespace: user.namespace.name };
 }
 
-/** Those of a run whose code is loaded: one that only measures keeps nobody waiting for long. */
+/** The limits of a run whose code is loaded. A sample, which only measures, has its own shorter time limit. */
 export function runLimits(limits: CallLimits, { sample }: ActivationMessage): CallLimits {
   return sample === undefined ? limits : { ...limits, timeoutMs: Math.min(limits.timeoutMs, sample.maxMs) };
 }

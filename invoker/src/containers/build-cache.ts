@@ -3,9 +3,9 @@ import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from 'n
 import { join } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { partialPrefix } from '../host/partial-folders.js';
-import type { Build } from './runtime-launch.js';
-import type { Call, CallLimits, Container, InitRequest, CallOutcome } from './container-factory.js';
 import { ProvisioningError } from './container-factory.js';
+import type { Call, CallLimits, Container, InitRequest, CallOutcome } from './container-factory.js';
+import type { Build } from './runtime-launch.js';
 
 const buildTimeoutMs = 300_000;
 const maxProgramBytes = 64 * 1024 * 1024;
@@ -109,7 +109,7 @@ export class BuildCache<Step extends Build> {
     }
     const bounds = { ...limits, timeoutMs: buildTimeoutMs, maxResultBytes: maxProgramBytes };
     try {
-      // Nothing of the caller's: the program serves whoever has the same code.
+      // Without the caller's environment: the program serves all callers with the same code.
       const init = container.init({ ...request, env: {} }, bounds);
       const outcome = await init.outcome;
       if (outcome.type !== 'ok') return { outcome, lines: await init.logs };

@@ -181,7 +181,7 @@ export interface ContainerFactory {
   /** Whether containers of this kind can be made here. */
   supports(kind: string): boolean;
   /**
-   * A started container whose runtime answered hello. `ahead`: nobody waits for it, it gives way to others (giveWay).
+   * A started container whose runtime answered hello. `ahead`: no activation waits for it, so that it gives way to others (giveWay).
    * Rejects with ProvisioningError.
    */
   create(spec: ContainerSpec, ahead?: boolean): Promise<Container>;

@@ -1,3 +1,5 @@
+// What runtimes and containers agree on: how a runtime is started in a sandbox, jobs that prepare it, what it sees of the host,
+// and what it needs for a GPU.
 import { sep } from 'node:path';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 
@@ -107,7 +109,7 @@ export interface GpuAccess {
   binds: readonly { path: string; mode: 'ro' | 'rw' | 'dev' }[];
   /** Folders with the driver's libraries, where those are not the system's. */
   libraries: readonly string[];
-  /** What shares the GPU serves one user of the host: all containers with a GPU are the same one, which is nobody else's. */
+  /** Whether the GPU's share enforcer serves one user of the host only, so that all containers with a GPU run as that user. */
   oneUser: boolean;
 }
 

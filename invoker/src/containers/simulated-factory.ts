@@ -1,9 +1,10 @@
-import { sleep } from '@gpuwhisk/common/system/clock';
-import type { Random } from '@gpuwhisk/common/system/random';
-import { randomFraction } from '@gpuwhisk/common/system/random';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
+import { randomFraction } from '@gpuwhisk/common/system/random';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { ProvisioningError, matchSpecs } from './container-factory.js';
 import type {
   Container,
   ContainerFactory,
@@ -14,9 +15,8 @@ import type {
   CallOutcome,
   RunRequest,
 } from './container-factory.js';
-import { ProvisioningError, matchSpecs } from './container-factory.js';
 
-/** What a simulated factory is made of. */
+/** Dependencies and settings of a simulated factory. */
 export interface SimulatedFactoryOptions extends SimulatedContainerOptions {
   random: Random;
   kinds: readonly string[];

@@ -1,10 +1,11 @@
+// Checks of containers with a GPU at each look at the devices: their kernel launches and their device memory.
 import type { DeviceStatus } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { ContainerClients } from './container-shares.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
-import type { Healer } from './healer.js';
 import type { GpuContainer, GpuContainers } from './gpu-containers.js';
+import type { Healer } from './healer.js';
 
 /** What LaunchNotes works with. */
 interface LaunchParts {

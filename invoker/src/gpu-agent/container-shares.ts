@@ -1,13 +1,14 @@
+// Shares that the enforcer holds containers to: moved with the function that a container runs, and bounded by ceilings.
 import type { Share, Device } from '@gpuwhisk/common/gpu';
-import type { Logger } from '@gpuwhisk/common/logging';
 import { workloadTable } from '@gpuwhisk/common/gpu-workload';
 import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
+import type { GpuGrant } from '../containers/container-factory.js';
+import { placesOf } from '../pool/memory-budget.js';
 import type { ShareEnforcer, ShareClient, ShareCeiling } from './enforcers/share-enforcer.js';
 import type { GpuContainer, GpuContainers } from './gpu-containers.js';
 import type { HostProcesses } from './host/host-processes.js';
-import type { GpuGrant } from '../containers/container-factory.js';
-import { placesOf } from '../pool/memory-budget.js';
 import type { Inventory, Place } from './inventory.js';
 
 /** What a ShareMoves works with. */

@@ -2,10 +2,10 @@ import type { DesiredShare, GpuDesired } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container } from '../containers/container-factory.js';
-import type { Ending, Healer } from './healer.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { Geometry } from './geometry.js';
 import type { GpuContainer, GpuContainers } from './gpu-containers.js';
+import type { Ending, Healer } from './healer.js';
 
 /** Dependencies of a DesiredState. */
 export interface DesiredStateParts {

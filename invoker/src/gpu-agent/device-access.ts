@@ -1,3 +1,4 @@
+// What a process needs to use devices under a share: files, environment, and an enforcer that answers.
 import type { Device, Slice, Share } from '@gpuwhisk/common/gpu';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
@@ -6,12 +7,12 @@ import type { GpuGrant } from '../containers/container-factory.js';
 import { joinedAccess } from '../containers/runtime-launch.js';
 import type { GpuAccess } from '../containers/runtime-launch.js';
 import { placesOf } from '../pool/memory-budget.js';
-import { gangConflict } from './placement-check.js';
+import type { ShareCeilings } from './container-shares.js';
 import type { ClientSettings, ShareEnforcer } from './enforcers/share-enforcer.js';
+import type { GpuContainers } from './gpu-containers.js';
 import type { Healer } from './healer.js';
 import type { Inventory } from './inventory.js';
-import type { GpuContainers } from './gpu-containers.js';
-import type { ShareCeilings } from './container-shares.js';
+import { gangConflict } from './placement-check.js';
 
 /** What access to devices is given with. */
 interface DeviceAccessParts {
@@ -63,7 +64,7 @@ export class DeviceAccess {
     throw unusable(`GPU ${uuid} cannot be used: ${reasons.join('; ') || 'there is none of that name'}`);
   }
 
-  /** An enforcer that does not answer, or lets nobody in, is started again, once; it may not have been missed yet. */
+  /** An enforcer that does not answer, or accepts no client, is started again, once; its failure may not have been noticed yet. */
   private async settingsFor(devices: readonly Device[], { slice, share }: GpuGrant): Promise<ClientSettings> {
     const { enforcer } = this.parts;
     const [first, ...more] = devices as readonly [Device, ...Device[]];
@@ -87,7 +88,7 @@ export class DeviceAccess {
   }
 
   /**
-   * What is wrong with a place's enforcer. If it has not failed somebody (`isMissed`), what is still wrong after a while:
+   * What is wrong with a place's enforcer. Unless a client has failed by it (`isMissed`), what is still wrong after a while:
    * clients that a fault has hit, and that keep others out, are being ended.
    */
   private async problemOf(device: string, slice: string | undefined, isMissed: boolean): Promise<string | undefined> {
@@ -120,7 +121,7 @@ class EnforcerChecks {
 
   /**
    * What is wrong with the enforcer of a device or slice. That nothing was may have been found for another, up to 250 ms
-   * ago; a problem is found anew each time, and so is everything if `isMissed`: the enforcer has failed somebody since.
+   * ago; a problem is checked again each time, and so is everything if `isMissed`: a client has failed since.
    */
   ask(device: string, slice: string | undefined, isMissed: boolean): Promise<string | undefined> {
     const place = slice ?? device;

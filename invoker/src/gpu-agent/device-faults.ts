@@ -1,3 +1,4 @@
+// Faults of devices: the record of a device's health, the meaning of Xids, and the faults that actions have caused.
 import type { DeviceHealth, GpuWish } from '@gpuwhisk/common/gpu';
 
 /** All that is known against a device. */
@@ -71,7 +72,7 @@ export function classifyXid(code: number): { class: XidClass; text: string } {
   return { class: kind, text: `Xid ${code}: ${meaning}` };
 }
 
-/** Which actions have broken a GPU of late. One that did so three times within ten minutes gets none. */
+/** The GPU faults of actions. An action that caused three within ten minutes gets no GPU. */
 export class FaultHistory {
   /** Epoch ms of the faults of each action. */
   private readonly faults = new Map<string, number[]>();

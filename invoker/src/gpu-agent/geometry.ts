@@ -1,17 +1,17 @@
 import type { Device, Slice } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
+import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { sliceChanges } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import type { SliceChanges } from '@gpuwhisk/gpu/geometry/mig-profiles';
-import { sleep } from '@gpuwhisk/common/system/clock';
-import type { GpuDriver } from './drivers/gpu-driver.js';
-import type { ShareEnforcer } from './enforcers/share-enforcer.js';
-import type { Healer } from './healer.js';
-import type { Inventory } from './inventory.js';
-import type { GpuContainers } from './gpu-containers.js';
 import { GpuDriverError } from './drivers/gpu-driver.js';
+import type { GpuDriver } from './drivers/gpu-driver.js';
 import { nvmlCodes } from './drivers/nvml.js';
 import { ShareError } from './enforcers/share-enforcer.js';
+import type { ShareEnforcer } from './enforcers/share-enforcer.js';
+import type { GpuContainers } from './gpu-containers.js';
+import type { Healer } from './healer.js';
+import type { Inventory } from './inventory.js';
 
 /** Dependencies of a Geometry. */
 interface GeometryParts {

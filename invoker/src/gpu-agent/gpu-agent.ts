@@ -7,27 +7,27 @@ import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Container, GpuGrant } from '../containers/container-factory.js';
 import type { GpuAccess } from '../containers/runtime-launch.js';
-import { placementProblem, occupancyOf } from './placement-check.js';
-import { FaultHistory, uncordoned } from './device-faults.js';
-import { clientEnvs, DeviceAccess } from './device-access.js';
+import { LaunchChecks } from './container-checks.js';
 import { ContainerClients, ShareUpdates, ShareCeilings } from './container-shares.js';
-import { ContextSizes, Sampler } from './sampler.js';
 import { DesiredState } from './desired-state.js';
-import { DeviceLedger, Inventory } from './inventory.js';
+import { clientEnvs, DeviceAccess } from './device-access.js';
+import { FaultHistory, uncordoned } from './device-faults.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
+import { EndedWorkloads } from './ended-workloads.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
-import type { GpuRuns, GpuUser } from './gpu-runs.js';
 import { Geometry } from './geometry.js';
+import { GpuContainers } from './gpu-containers.js';
+import type { GpuRuns, GpuUser } from './gpu-runs.js';
 import { Healer } from './healer.js';
 import type { Ending } from './healer.js';
 import type { HostProcesses } from './host/host-processes.js';
-import { EndedWorkloads } from './ended-workloads.js';
-import { LaunchChecks } from './container-checks.js';
+import { DeviceLedger, Inventory } from './inventory.js';
 import { NodeRow } from './node-row.js';
-import { GpuContainers } from './gpu-containers.js';
+import { placementProblem, occupancyOf } from './placement-check.js';
+import { ContextSizes, Sampler } from './sampler.js';
 import { Spending } from './spending.js';
 
-/** What the agent asks of the pool, whose containers they are. */
+/** The pool, which owns the containers, as the agent uses it. */
 export interface ContainerOwner {
   /** Destroys a container, a run in it or not. */
   end(container: Container): void;
@@ -37,7 +37,7 @@ export interface ContainerOwner {
   inHand(): InHand[];
 }
 
-/** What an agent is made of. */
+/** Dependencies and settings of a GpuAgent. */
 export interface GpuAgentOptions {
   /** The topic of its invoker, `invoker0`: its key in the GPU table. */
   invoker: string;
@@ -145,7 +145,7 @@ export class GpuAgent implements GpuRuns {
     this.subscriptions.push(events, requests, decider, workloads, desired);
     for (const epoch of (await state.rows(gpuDeciderTable)).values()) this.noteEpoch(epoch);
     this.setDesired((await state.rows(gpuDesiredTable)).get(invoker));
-    // What was wanted before this life still is; that something was put right was so then.
+    // Cordons and drains from before this process still hold; an uncordon was applied when it came.
     for (const [device, wish] of await state.rows(gpuWishTable)) {
       if ((wish as unknown as GpuWish).wish !== 'uncordon') this.applyOperatorRequest(device, wish);
     }
@@ -153,7 +153,7 @@ export class GpuAgent implements GpuRuns {
     this.scheduleLook();
   }
 
-  /** Sets whose containers they are. */
+  /** Sets the owner of the containers. */
   attach(owner: ContainerOwner): void {
     this.owner = owner;
   }
@@ -228,12 +228,11 @@ export class GpuAgent implements GpuRuns {
     this.row.writeSoon();
   }
 
-  /** Why the agent ended a container of late; undefined if it did not. */
   endingOf(container: string): Ending | undefined {
     return this.healer.endingOf(container);
   }
 
-  /** The driver was started anew: whatever used it before is of no more use, and the devices have to be readied. */
+  /** The driver was started again: its former clients cannot be used any more, and the devices have to be readied. */
   async driverRestarted(): Promise<void> {
     for (const one of this.gpuContainers.all()) {
       this.healer.end(one, { text: "The GPU's driver was started again while the action ran.", byAction: false });
@@ -251,7 +250,7 @@ export class GpuAgent implements GpuRuns {
     await this.row.close();
   }
 
-  /** Somebody decides in this epoch: what was decided before is void, and that is told to it. */
+  /** A controller decides in this epoch. Decisions of earlier epochs are void; the row tells the controller so. */
   private noteEpoch(epoch: JsonValue | undefined): void {
     if (typeof epoch !== 'number' || epoch <= this.epoch) return;
     this.epoch = epoch;
@@ -265,7 +264,7 @@ export class GpuAgent implements GpuRuns {
     this.row.writeSoon();
   }
 
-  /** An operator's wish about a device; of other nodes' devices nothing is known here. */
+  /** An operator cordons, drains or uncordons a device. Devices of other nodes are ignored. */
   private applyOperatorRequest(uuid: string, row: JsonValue | undefined): void {
     const { inventory } = this;
     if (row === undefined || inventory.find(uuid) === undefined) return;

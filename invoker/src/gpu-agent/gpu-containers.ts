@@ -30,7 +30,7 @@ export interface GpuContainer {
   unseenLaunches: number;
   /** When its last run ended, epoch ms; undefined: one runs, or none ever did. */
   idleSince: number | undefined;
-  /** It is on its way out: nobody is beside it any more. */
+  /** It is being ended: it counts no more as a tenant of its devices. */
   ending: boolean;
 }
 
@@ -44,7 +44,7 @@ export class GpuContainers {
   /** Containers that were added so far. */
   added = 0;
 
-  /** Takes a container that has started; it leaves by itself when it ends, with whoever ran in it then. */
+  /** Adds a container that has started; it is removed, with the activations that run in it, when it ends. */
   add(container: Container, grant: GpuGrant, startMs: number, left: (one: GpuContainer) => void): void {
     this.added++;
     const one: GpuContainer = {

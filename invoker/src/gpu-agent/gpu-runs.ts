@@ -1,11 +1,12 @@
+// What activations and the container factory report to the GPU agent.
 import type { GpuIsolation, Placement } from '@gpuwhisk/common/gpu';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { GpuGrant, Container, ContainerFactory, ContainerSpec } from '../containers/container-factory.js';
-import type { Ending } from './healer.js';
 import type { GpuAgent } from './gpu-agent.js';
+import type { Ending } from './healer.js';
 
-/** Whose activation it is that gets a GPU. */
+/** The activation that gets a GPU, and whose it is. */
 export interface GpuUser {
   activationId: string;
   /** `/namespace/action` of its code. */
@@ -15,7 +16,7 @@ export interface GpuUser {
   /** Where requests run as one: whose it is, as none of another subject runs with or after it in its container. */
   subject?: string;
   isolation: GpuIsolation;
-  /** Whether it is run to see how long it takes, at nobody's expense. */
+  /** Whether it is a sample: run to measure its time, and charged to no namespace. */
   isSample?: true;
 }
 
@@ -24,7 +25,7 @@ export function haveOneCaller(one: GpuUser | undefined, other: GpuUser): boolean
   return one?.action === other.action && one.namespace === other.namespace && one.subject === other.subject;
 }
 
-/** What an activation with a GPU tells the agent, and asks it. */
+/** What an activation with a GPU reports to the agent, and asks it. */
 export interface GpuRuns {
   /** It runs in a container. */
   began(user: GpuUser, container: string): void;
@@ -32,7 +33,7 @@ export interface GpuRuns {
   loaded(container: string, ms: number): void;
   /** It is over, or goes elsewhere, whether it ran or not. */
   ended(user: GpuUser): void;
-  /** Why the agent ended a container of late; undefined if it did not. */
+  /** Why the agent ended a container; undefined if it did not. Known for the last 1000. */
   endingOf(container: string): Ending | undefined;
 }
 
@@ -58,7 +59,7 @@ export function gpuUserOf({ activationId, action, user, gpuNeed, sample }: Activ
   };
 }
 
-/** The factory, telling the agent of every container that has a GPU. */
+/** The factory, which reports every container with a GPU to the agent. */
 export function reportingFactory(
   factory: ContainerFactory,
   agent: Pick<GpuAgent, 'joined' | 'failed'>,

@@ -1,16 +1,16 @@
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container } from '../containers/container-factory.js';
-import type { FaultHistory } from './device-faults.js';
 import { withFault, classifyXid } from './device-faults.js';
+import type { FaultHistory } from './device-faults.js';
 import type { DeviceEvent } from './drivers/gpu-driver.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
-import type { Inventory, Place } from './inventory.js';
 import type { GpuContainer, GpuContainers } from './gpu-containers.js';
+import type { Inventory, Place } from './inventory.js';
 
 /** Why the agent ended a container. */
 export interface Ending {
-  /** For whoever called a function in it. */
+  /** For the callers of functions in it. */
   text: string;
   /** Whether the function caused it, rather than the platform. */
   byAction: boolean;

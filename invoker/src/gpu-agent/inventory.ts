@@ -1,13 +1,13 @@
+import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import type { Device, DeviceHealth } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
-import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
+import type { GpuGrant } from '../containers/container-factory.js';
+import { placesOf } from '../pool/memory-budget.js';
+import type { DeviceBudget } from '../pool/memory-budget.js';
 import { healthOf, healthyRecord } from './device-faults.js';
 import type { HealthRecord } from './device-faults.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
-import type { GpuGrant } from '../containers/container-factory.js';
-import { placesOf } from '../pool/memory-budget.js';
-import type { DeviceBudget } from '../pool/memory-budget.js';
 
 /** A device, or a slice of it, that processes run on under one enforcer. */
 export interface Place {
@@ -125,7 +125,7 @@ export class DeviceLedger implements DeviceBudget {
     this.foreign = foreign;
   }
 
-  /** What can be given away of a device or slice, whoever has it now; undefined if there is none. */
+  /** Memory of a device or slice that containers may claim in all, claims included; undefined if there is no such place. */
   capacityMiB(place: string): number | undefined {
     const capacity = this.capacities.get(place);
     return capacity === undefined ? undefined : capacity - (this.foreign.get(place) ?? 0);

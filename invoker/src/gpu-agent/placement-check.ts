@@ -1,11 +1,12 @@
+// The agent's own check of a placement, against what is on the device by now.
 import type { Device, DeviceHealth, Placement } from '@gpuwhisk/common/gpu';
 import { refusing } from '@gpuwhisk/gpu/place/fact-filters';
 import { mayShare } from '@gpuwhisk/gpu/place/isolation';
 import type { Account, Work, Tenant } from '@gpuwhisk/gpu/view/account';
-import type { GpuUser } from './gpu-runs.js';
 import type { GpuGrant } from '../containers/container-factory.js';
-import { grantKey, grantOf, haveOneCaller } from './gpu-runs.js';
 import type { GpuContainers } from './gpu-containers.js';
+import { grantKey, grantOf, haveOneCaller } from './gpu-runs.js';
+import type { GpuUser } from './gpu-runs.js';
 
 /** What a placement is judged by. */
 interface PlacementView {

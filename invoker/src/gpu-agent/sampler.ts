@@ -2,13 +2,13 @@ import type { DeviceStatus, GpuProcess, Device, DeviceHealth } from '@gpuwhisk/c
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { placesOf } from '../pool/memory-budget.js';
-import type { DeviceLedger, Inventory } from './inventory.js';
+import { checkMemory } from './container-checks.js';
 import type { DeviceSample, GpuDriver } from './drivers/gpu-driver.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
+import type { GpuContainers } from './gpu-containers.js';
 import type { Healer } from './healer.js';
 import type { HostProcesses } from './host/host-processes.js';
-import { checkMemory } from './container-checks.js';
-import type { GpuContainers } from './gpu-containers.js';
+import type { DeviceLedger, Inventory } from './inventory.js';
 
 /** What a sampler works with. */
 interface SamplerParts {
@@ -158,7 +158,7 @@ export class Sampler {
     if (problem !== undefined) await healer.restart(place, problem);
   }
 
-  /** Memory of a process that has ended is nobody's to free but the driver's: no new work until it is free. */
+  /** Only the driver can free the memory of a process that has ended: no new work until it is free. */
   private async checkProcesses(): Promise<void> {
     const { processes, inventory } = this.parts;
     for (const { uuid, processes: there } of this.last) {

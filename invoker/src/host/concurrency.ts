@@ -1,3 +1,4 @@
+// Work that is done once for all who ask for it, and work of which only so much runs at once.
 import type { Clock } from '@gpuwhisk/common/system/clock';
 
 /**
@@ -13,7 +14,7 @@ export class SharedWork<T> {
     private readonly failureKeptMs: number,
   ) {}
 
-  /** The next call for `key` starts anew; where `result` is given, only if that is what is kept. */
+  /** The next call for `key` starts the work again; if `result` is given, only if that is the kept one. */
   forget(key: string, result: Promise<T> | undefined = this.byKey.get(key)): void {
     if (this.byKey.get(key) === result) this.byKey.delete(key);
   }

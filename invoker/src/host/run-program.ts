@@ -1,6 +1,7 @@
+// Programs of the host: how they are found and run to their end, with what limits, and what is taken of their output.
 import { execFile, spawn } from 'node:child_process';
-import { getPriority, setPriority, constants as osConstants } from 'node:os';
 import { access, constants, realpath, stat } from 'node:fs/promises';
+import { getPriority, setPriority, constants as osConstants } from 'node:os';
 import { delimiter, join } from 'node:path';
 
 /** A program of the host failed, could not be started, or ran out of its time; `lastLine` is what it said last. */

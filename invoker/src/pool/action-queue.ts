@@ -1,3 +1,4 @@
+// The queue of an action: its jobs and containers, and whether it needs another container.
 import { batchWaitMs } from '@gpuwhisk/gpu/order/batch-wait';
 import type { ContainerSpec, ProvisioningError } from '../containers/container-factory.js';
 import { BacklogProbe } from './backlog-probe.js';

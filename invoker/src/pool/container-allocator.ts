@@ -1,17 +1,17 @@
+import type { Logger } from '@gpuwhisk/common/logging';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { Logger } from '@gpuwhisk/common/logging';
 import { ProvisioningError } from '../containers/container-factory.js';
 import type { Container, ContainerFactory } from '../containers/container-factory.js';
-import type { ActionQueue, PoolJob } from './action-queue.js';
 import { adviseGrowth } from './action-queue.js';
+import type { ActionQueue, PoolJob } from './action-queue.js';
+import { Eviction } from './eviction.js';
+import type { Allocator } from './eviction.js';
 import type { DeviceBudget } from './memory-budget.js';
 import { newMember } from './pool-member.js';
 import type { LoadingStart, PoolMember } from './pool-member.js';
-import { UnassignedContainers } from './unassigned-containers.js';
 import type { StemCellOptions } from './stem-cells.js';
-import { Eviction } from './eviction.js';
-import type { Allocator } from './eviction.js';
+import { UnassignedContainers } from './unassigned-containers.js';
 
 /** Bounds on containers. */
 export interface AllocatorOptions extends StemCellOptions {
@@ -31,7 +31,7 @@ const starvedAfterMs = 100;
 const launchWaitMs = 10_000;
 const launchLookMs = 20;
 
-/** Gets actions their containers. */
+/** Allocates containers to actions: prewarmed, unloaded, evicted from another action, or new. */
 export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<Job> {
   readonly unassigned: UnassignedContainers;
   readonly eviction: Eviction<Job>;
@@ -101,7 +101,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
           this.create(queue);
           continue;
         }
-        // A further container is worth nobody's warm one: it takes only what was not used for a while.
+        // For a further container only warm ones that were not used for a while are evicted.
         if (this.eviction.makeRoom(queue, queue.members.size > 0 ? pauseGraceMs : 0)) continue;
       }
       this.blocked.add(queue);

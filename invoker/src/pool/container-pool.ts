@@ -1,13 +1,13 @@
-import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Logger } from '@gpuwhisk/common/logging';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
 import type { Container, ContainerFactory } from '../containers/container-factory.js';
 import { ActionQueue, longRunMs } from './action-queue.js';
 import type { PoolJob } from './action-queue.js';
-import { restMember, resumeMember, worse } from './pool-member.js';
-import type { Disposition, PoolMember } from './pool-member.js';
 import { ContainerAllocator } from './container-allocator.js';
 import type { AllocatorOptions } from './container-allocator.js';
+import { restMember, resumeMember, worse } from './pool-member.js';
+import type { Disposition, PoolMember } from './pool-member.js';
 
 /** Bounds of a pool. */
 export interface PoolOptions extends AllocatorOptions {

@@ -1,3 +1,4 @@
+// Stores of containers that wait for an action, and the services of the pool that they share.
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Container } from '../containers/container-factory.js';
 import type { MemoryBudget } from './memory-budget.js';

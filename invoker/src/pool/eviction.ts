@@ -1,3 +1,4 @@
+// Eviction of containers from their actions, and the order in which idle ones are chosen.
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container, ContainerFactory } from '../containers/container-factory.js';
 import type { ActionQueue, PoolJob } from './action-queue.js';
@@ -6,7 +7,7 @@ import type { Measure } from './memory-budget.js';
 import type { PoolMember } from './pool-member.js';
 import type { UnassignedContainers } from './unassigned-containers.js';
 
-/** Who gets containers, or looks for others. */
+/** The allocator as eviction uses it. */
 export interface Allocator<Job extends PoolJob<Job>> {
   /** An unloaded container is the action's. */
   adopt(queue: ActionQueue<Job>, container: Container): void;
@@ -14,11 +15,11 @@ export interface Allocator<Job extends PoolJob<Job>> {
   grow(queue: ActionQueue<Job>): void;
   /** The action may have nothing left, here or waiting. */
   forget(queue: ActionQueue<Job>): void;
-  /** A container has become available that anybody may want. */
+  /** A container has become available that any action may want. */
   unblock(): void;
 }
 
-/** How containers leave their actions: destroyed, or unloaded for other actions of the namespace. */
+/** Evicts containers from their actions: destroys them, or unloads them for other actions of the namespace. */
 export class Eviction<Job extends PoolJob<Job>> {
   private closing = false;
 

@@ -1,9 +1,9 @@
-import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Logger } from '@gpuwhisk/common/logging';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container, ContainerFactory, ContainerSpec } from '../containers/container-factory.js';
+import type { StoreServices, ContainerStore } from './container-store.js';
 import { deviceMemoryBeside } from './memory-budget.js';
 import type { Measure } from './memory-budget.js';
-import type { StoreServices, ContainerStore } from './container-store.js';
 
 /** Stem cells of one spec. */
 export interface StemCellConfig {

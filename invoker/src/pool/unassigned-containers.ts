@@ -1,15 +1,16 @@
-import type { Clock } from '@gpuwhisk/common/system/clock';
+// The containers of the pool that belong to no action, with the checks of their health.
 import type { Logger } from '@gpuwhisk/common/logging';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { problemOf } from '../containers/container-factory.js';
 import type { Container, ContainerFactory, ContainerSpec } from '../containers/container-factory.js';
 import { ExitWatch, ContainerRemovals } from './container-store.js';
+import type { StoreServices, ContainerStore } from './container-store.js';
 import { MemoryBudget } from './memory-budget.js';
 import type { DeviceBudget } from './memory-budget.js';
-import { UnloadedContainers, Unloading } from './unloaded-containers.js';
-import type { Provenance } from './unloaded-containers.js';
 import { StemCells } from './stem-cells.js';
 import type { StemCellOptions } from './stem-cells.js';
-import type { StoreServices, ContainerStore } from './container-store.js';
-import { problemOf } from '../containers/container-factory.js';
+import { UnloadedContainers, Unloading } from './unloaded-containers.js';
+import type { Provenance } from './unloaded-containers.js';
 
 /** The containers of a pool that belong to no action, and the memory of all. */
 export class UnassignedContainers implements StoreServices {

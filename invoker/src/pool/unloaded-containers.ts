@@ -1,10 +1,10 @@
-import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Logger } from '@gpuwhisk/common/logging';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { problemOf } from '../containers/container-factory.js';
 import type { Container, ContainerFactory, ContainerSpec, Match } from '../containers/container-factory.js';
 import type { PoolJob } from './action-queue.js';
-import type { Measure } from './memory-budget.js';
 import type { StoreServices, ContainerStore, ContainerRemovals } from './container-store.js';
-import { problemOf } from '../containers/container-factory.js';
+import type { Measure } from './memory-budget.js';
 import { resumeMember } from './pool-member.js';
 import type { PoolMember } from './pool-member.js';
 
@@ -77,7 +77,7 @@ export class UnloadedContainers implements ContainerStore {
     return this.entries.some((entry) => entry.container === container);
   }
 
-  /** Destroys one; nobody misses it but its next action, which starts otherwise. */
+  /** Destroys one; it is not started again. */
   replace(container: Container): void {
     this.drop(container);
     this.services.removals.remove(container);

@@ -1,11 +1,13 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { ConfigError } from '@gpuwhisk/common/config';
 import { parseManifest } from '@gpuwhisk/common/runtimes';
 import type { RuntimeEntry, RuntimeManifest } from '@gpuwhisk/common/runtimes';
-import { ConfigError } from '@gpuwhisk/common/config';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
-import { commandLaunch, executableKind, executableLaunch, imageOfKind, isExecutableKind } from './proxy-runtime.js';
+import type { RuntimeCatalog, RuntimeLaunch, RunJob } from '../containers/runtime-launch.js';
+import { SharedWork } from '../host/concurrency.js';
+import { removeAbandoned } from '../host/partial-folders.js';
 import { findOnPath, ProgramError } from '../host/run-program.js';
 import { findPython, minorOf, findGo, findJdk } from './find-toolchains.js';
 import type { Python, Go, Jdk } from './find-toolchains.js';
@@ -16,13 +18,11 @@ import { canHaveGson, javaLaunch, prepareJava, withJavaPair } from './java-runti
 import { hasNative, nativeLaunch, nativeVersion } from './native-runtime.js';
 import type { NativeCompilers } from './native-runtime.js';
 import { nodeLaunch, withNodePair, fetchNodeRelease } from './node-runtime.js';
-import { removeAbandoned } from '../host/partial-folders.js';
+import { commandLaunch, executableKind, executableLaunch, imageOfKind, isExecutableKind } from './proxy-runtime.js';
 import { hasPythonPairs, pythonLaunch, pythonPairLaunch } from './python-runtime.js';
 import { RequirementsCache } from './requirements-cache.js';
-import type { RuntimeCatalog, RuntimeLaunch, RunJob } from '../containers/runtime-launch.js';
 import { findInterpreter, interpreterLaunch } from './script-runtime.js';
 import type { Interpreter } from './script-runtime.js';
-import { SharedWork } from '../host/concurrency.js';
 
 const MiB = 1024 * 1024;
 const failureKeptMs = 30_000;

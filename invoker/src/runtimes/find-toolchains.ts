@@ -1,3 +1,4 @@
+// Interpreters and compilers of the machine: Python, Go, Java.
 import { mkdir, readFile, rename, stat, writeFile, realpath } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';

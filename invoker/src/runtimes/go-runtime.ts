@@ -1,13 +1,13 @@
-import AdmZip from 'adm-zip';
-import { join } from 'node:path';
 import { createHash } from 'node:crypto';
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import AdmZip from 'adm-zip';
+import { ProvisioningError } from '../containers/container-factory.js';
+import type { BuildStep, RuntimeLaunch } from '../containers/runtime-launch.js';
+import { fillFolder, isThere } from '../host/partial-folders.js';
+import { runInBackground, ProgramError, runProgram } from '../host/run-program.js';
 import type { Go } from './find-toolchains.js';
 import { buildLaunch, loopLaunch } from './proxy-runtime.js';
-import type { BuildStep, RuntimeLaunch } from '../containers/runtime-launch.js';
-import { ProvisioningError } from '../containers/container-factory.js';
-import { runInBackground, ProgramError, runProgram } from '../host/run-program.js';
-import { fillFolder, isThere } from '../host/partial-folders.js';
 
 /** Of the sandbox that compiles: the linker takes most of it. */
 const buildMemoryMiB = 1024;
@@ -73,7 +73,7 @@ export class GoPackages {
   private making: Promise<string> | undefined;
   /** Ends work in the background: it is needed now, or never. */
   private readonly background = new AbortController();
-  /** Nobody waits for it. */
+  /** No caller waits for it. */
   private slow = false;
   private closed = false;
 
@@ -110,7 +110,7 @@ export class GoPackages {
   async close(): Promise<void> {
     this.closed = true;
     this.background.abort();
-    // Whoever waits for it is told what went wrong.
+    // Callers that wait for it get the error.
     if (this.slow) await this.making?.catch(() => undefined);
   }
 

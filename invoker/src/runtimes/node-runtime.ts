@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
-import { builtPath } from '../host/native-build.js';
+import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor, withOwnPair } from '../containers/runtime-launch.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
-import { ProvisioningError } from '../containers/container-factory.js';
-import { ProgramError, runProgram } from '../host/run-program.js';
+import { builtPath } from '../host/native-build.js';
 import { isThere, partialPrefix } from '../host/partial-folders.js';
+import { ProgramError, runProgram } from '../host/run-program.js';
 
 /** The package that guest code unpacks archives with. */
 export const zipLibrary = dirname(createRequire(import.meta.url).resolve('adm-zip/package.json'));

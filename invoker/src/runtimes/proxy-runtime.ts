@@ -1,9 +1,10 @@
-import { join, isAbsolute } from 'node:path';
+// Runtimes that are started by the proxy in Node.js (executables, action loops, builds), and those that speak HTTP themselves.
 import { access } from 'node:fs/promises';
+import { join, isAbsolute } from 'node:path';
 import type { RuntimeEntry } from '@gpuwhisk/common/runtimes';
 import { bindsFor } from '../containers/runtime-launch.js';
-import { zipLibrary } from './node-runtime.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
+import { zipLibrary } from './node-runtime.js';
 
 /** The image whose actions are executables. */
 export const executableKind = 'blackbox:openwhisk/dockerskeleton';

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { proxyPath, residentLibrary } from '../host/native-build.js';
 import { bindsFor } from '../containers/runtime-launch.js';
+import type { RuntimeLaunch } from '../containers/runtime-launch.js';
+import { proxyPath, residentLibrary } from '../host/native-build.js';
 import { pythonBinds } from './find-toolchains.js';
 import type { Python } from './find-toolchains.js';
-import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 
 /** Folders, of the sandbox, that functions may write in besides the working one. */
 const writable = ['/tmp', '/dev/shm'];

@@ -1,12 +1,12 @@
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { until } from '@gpuwhisk/common/system/until';
-import type { Python } from './find-toolchains.js';
 import { hostJobs } from '../containers/sandbox/sandbox-job.js';
+import type { Python } from './find-toolchains.js';
 import { RequirementsCache, settingsOf } from './requirements-cache.js';
 
 const KiB = 1024;
@@ -113,7 +113,7 @@ test('sets that were just handed out stay', async () => {
   expect(installs()).toBe(4);
 });
 
-test('a set that somebody removed is installed again', async () => {
+test('a set that was removed is installed again', async () => {
   const cache = cacheOf();
   const [a = ''] = await use(cache, 'a');
   rmSync(a, { recursive: true });

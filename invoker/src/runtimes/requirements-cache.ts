@@ -1,15 +1,15 @@
+import { createHash } from 'node:crypto';
 import { lstat, readdir, rename, rm, utimes, chmod, mkdir } from 'node:fs/promises';
 import { join, dirname, isAbsolute } from 'node:path';
-import { createHash } from 'node:crypto';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { Python } from './find-toolchains.js';
-import { namedByProcesses, partialPrefix, fillFolder, isThere } from '../host/partial-folders.js';
-import type { RunJob, SandboxJob, Bind } from '../containers/runtime-launch.js';
-import { SharedWork } from '../host/concurrency.js';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor, JobLimitError } from '../containers/runtime-launch.js';
-import { pythonBinds } from './find-toolchains.js';
+import type { RunJob, SandboxJob, Bind } from '../containers/runtime-launch.js';
+import { SharedWork } from '../host/concurrency.js';
+import { namedByProcesses, partialPrefix, fillFolder, isThere } from '../host/partial-folders.js';
 import { ProgramError, runProgram } from '../host/run-program.js';
+import { pythonBinds } from './find-toolchains.js';
+import type { Python } from './find-toolchains.js';
 
 const failureKeptMs = 30_000;
 /** Installations at once, at most; others wait. */
@@ -72,7 +72,7 @@ export class RequirementsCache {
     const installed = install();
     const folder = await installed;
     if (await this.touch(folder)) return folder;
-    this.installs.forget(key, installed); // Somebody else has removed it.
+    this.installs.forget(key, installed); // Another platform has removed it.
     return install();
   }
 
@@ -131,7 +131,7 @@ export class RequirementsCache {
     this.bytes.delete(name);
     this.handedOutMs.delete(name);
     const renamed = rename(join(root, name), hidden);
-    // Who wants it meanwhile waits, and installs it anew.
+    // A caller that needs it meanwhile waits, and installs it again.
     const gone = renamed.catch(() => undefined);
     this.removing.set(name, gone);
     await gone;

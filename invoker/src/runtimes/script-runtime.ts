@@ -1,7 +1,7 @@
 import { basename, join } from 'node:path';
+import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 import { findOnPath, ProgramError, runProgram } from '../host/run-program.js';
 import { loopLaunch } from './proxy-runtime.js';
-import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 
 /** An interpreter of the machine whose actions are run by a launcher of ours that speaks the action loop. */
 export interface Interpreter {

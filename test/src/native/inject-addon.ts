@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { builtPath } from '@gpuwhisk/invoker/host/native-build';
 import { digestError } from '@gpuwhisk/invoker/containers/protocol/frames';
+import { builtPath } from '@gpuwhisk/invoker/host/native-build';
 
 /** One step of an injection and the time it took. */
 export interface Stage {

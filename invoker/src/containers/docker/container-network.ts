@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
+import { findTool, runTool } from '../../host/run-program.js';
 import type { EgressPolicy } from '../sandbox/egress.js';
 import { listFirewalls, raiseFirewall, removeFirewall } from '../sandbox/firewall.js';
 import { claim } from '../sandbox/network.js';
-import { findTool, runTool } from '../../host/run-program.js';
 import type { Engine, NetworkFacts } from './engine.js';
 import { labels } from './images.js';
 

@@ -1,21 +1,21 @@
 import { readFile } from 'node:fs/promises';
 import { PassThrough } from 'node:stream';
 import type { Duplex } from 'node:stream';
-import type { Clock } from '@gpuwhisk/common/system/clock';
 import { sleep } from '@gpuwhisk/common/system/clock';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { ProvisioningError } from '../container-factory.js';
+import type { ContainerSpec } from '../container-factory.js';
 import { ConnectedContainer } from '../protocol/connected-container.js';
 import type { ContainerBody, ProcessStateCheck } from '../protocol/connected-container.js';
-import type { ContainerSpec } from '../container-factory.js';
-import { ProvisioningError } from '../container-factory.js';
 import { deferred } from '../protocol/connection.js';
 import { FramedConnection } from '../protocol/framed-connection.js';
 import { HttpConnection } from '../protocol/http-connection.js';
-import { observeProcessState } from '../sandbox/process-state.js';
 import { LogCollector } from '../protocol/log-collector.js';
+import { observeProcessState } from '../sandbox/process-state.js';
 import { demultiplex, textOfMultiplexed } from './docker-streams.js';
-import type { ContainerState, Engine } from './engine.js';
 import type { RuntimeSocket, RuntimeStreams } from './docker-streams.js';
 import { EngineError } from './engine-client.js';
+import type { ContainerState, Engine } from './engine.js';
 
 const helloTimeoutMs = 30_000;
 const toldLines = 20;
@@ -30,7 +30,7 @@ interface MadeContainer {
   clock: Clock;
   /** Of a runtime that speaks frames. */
   socket: RuntimeSocket | undefined;
-  /** Once nobody waits for it any more. */
+  /** Aborted once the start is no longer wanted. */
   closing: AbortSignal;
   load: ContainerBody['load'];
   /** As Container.msContainer. */
@@ -97,7 +97,7 @@ async function startFramed(made: MadeContainer, socket: RuntimeSocket): Promise<
   made.closing.removeEventListener('abort', close);
   watching.stop();
   if (reason === undefined) {
-    // Nobody else connects.
+    // No other process connects.
     await socket.close();
     if (container.needsStateCheck) container.confirmUnloadsBy(await observeState(made, container.hostPid));
     return container;
@@ -208,7 +208,7 @@ async function tailOf({ engine, engineId }: MadeContainer): Promise<string> {
 const endWaitMs = 1000;
 const endPollMs = 20;
 
-/** What a container of the engine's is made of. */
+/** Dependencies of a DockerBody. */
 interface DockerParts {
   /** The engine's id of it. */
   engineId: string;

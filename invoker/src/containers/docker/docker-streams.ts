@@ -1,7 +1,8 @@
-import type { Duplex, Writable } from 'node:stream';
+// The streams of a Docker container: the engine's multiplexed output, and the socket of a runtime that speaks frames.
 import { chmod, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
+import type { Duplex, Writable } from 'node:stream';
 
 const headerBytes = 8;
 const stderrType = 2;
@@ -32,7 +33,7 @@ export function demultiplex(source: Duplex, head: Buffer, stdout: Writable, stde
   }
   source.on('end', end);
   source.on('close', end);
-  // A connection that broke has ended; whoever waits for the end asks the engine why.
+  // A connection that broke has ended; the engine is asked for the reason where the end matters.
   source.on('error', end);
 }
 
@@ -89,7 +90,7 @@ export interface RuntimeStreams {
 export interface RuntimeSocket {
   /** Resolves once it has connected all its streams; never if it does not. */
   streams: Promise<RuntimeStreams>;
-  /** Lets nobody connect any more; streams that were handed over stay as they are, others end. Idempotent. */
+  /** Accepts no more connections; streams that were handed over stay as they are, others end. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -99,14 +100,14 @@ export async function openRuntimeSocket(path: string): Promise<RuntimeSocket> {
   const waiting: Socket[] = [];
   const close = async (): Promise<void> => {
     server.close();
-    // Nobody reads them, so that their end would never be seen.
+    // They are not read, so that their end would never be noticed.
     for (const socket of waiting.splice(0)) socket.destroy();
     await rm(path, { force: true });
   };
   const streams = new Promise<RuntimeStreams>((resolve) => {
     let taken = false;
     server.on('connection', (socket) => {
-      // Its end is all that a failure means; whoever reads it sees that.
+      // A failure means the end of the stream, which its reader sees.
       socket.on('error', () => undefined);
       if (taken) return void socket.destroy();
       waiting.push(socket);

@@ -142,7 +142,7 @@ export class EngineClient {
     const search = words.length === 0 ? '' : `?${new URLSearchParams(words).toString()}`;
     return httpRequest({
       socketPath: this.socketPath,
-      // A connection that becomes a stream is nobody else's.
+      // A connection that becomes a stream is not used for other requests.
       agent: headers.upgrade === undefined ? this.agent : false,
       method,
       path: `/${apiVersion}${path}${search}`,

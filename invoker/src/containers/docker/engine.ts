@@ -53,7 +53,7 @@ interface InspectAnswer {
 type EngineHealth = 'healthy' | 'unhealthy';
 
 /**
- * The engine as the factory uses it. A call that finds nobody, or gets no answer in time, makes it unhealthy: then all but
+ * The engine as the factory uses it. A call that cannot connect, or gets no answer in time, makes it unhealthy: then all but
  * removals are refused at once, until a probe is answered.
  */
 export class Engine {
@@ -108,7 +108,7 @@ export class Engine {
         }),
       );
     } catch (error) {
-      // 409: somebody else is removing it.
+      // 409: another caller is removing it.
       if (!(error instanceof EngineError) || (error.status !== 404 && error.status !== 409)) throw error;
     }
   }
@@ -315,7 +315,7 @@ export class Removals {
     await Promise.all(Array.from({ length: maxAtOnce }, worker));
   }
 
-  /** Tries once more what waits; what stays then is what the next life finds. */
+  /** Tries once more to remove the containers that wait; the next process removes the rest. */
   async close(): Promise<void> {
     this.closed = true;
     await Promise.all([...this.waiting].map((engineId) => this.remove(engineId)));

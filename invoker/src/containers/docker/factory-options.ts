@@ -1,7 +1,7 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { GpuGrant } from '../container-factory.js';
-import type { EgressPolicy } from '../sandbox/egress.js';
 import type { GpuAccess } from '../runtime-launch.js';
+import type { EgressPolicy } from '../sandbox/egress.js';
 import type { EngineTimeouts } from './engine.js';
 
 /** Which image a kind is. */

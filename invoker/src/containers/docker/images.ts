@@ -1,13 +1,14 @@
+// Images of the Docker engine: fetched as OpenWhisk does, what their labels say, and which image a kind is.
 import { readFile } from 'node:fs/promises';
-import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ConfigError } from '@gpuwhisk/common/config';
 import { parseManifest } from '@gpuwhisk/common/runtimes';
 import type { RuntimeEntry, RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import { SharedWork, bounded } from '../../host/concurrency.js';
-import { ProvisioningError } from '../container-factory.js';
-import type { Engine, ImageFacts } from './engine.js';
-import { EngineError } from './engine-client.js';
 import { imageOfKind } from '../../runtimes/proxy-runtime.js';
+import { ProvisioningError } from '../container-factory.js';
+import { EngineError } from './engine-client.js';
+import type { Engine, ImageFacts } from './engine.js';
 import type { ImageCatalog } from './factory-options.js';
 
 /** Images that are fetched at once. */
@@ -22,7 +23,7 @@ const refusalKeptMs = 10_000;
 type ImageEngine = Pick<Engine, 'image' | 'pull'>;
 
 /**
- * The images that containers are made of. As OpenWhisk does: images of the manifest, and local ones, are fetched only if
+ * The images of containers. As OpenWhisk does: images of the manifest, and local ones, are fetched only if
  * the engine lacks them; others are fetched before their use, and where that fails one with a fixed tag that the engine
  * has will do, one with none or `latest` will not.
  */
@@ -85,7 +86,7 @@ export function withTag(image: string): string {
   return /[:@][^/]*$/.test(image) ? image : `${image}:latest`;
 }
 
-/** Labels of our images (the first four) and of the containers that are made of any. */
+/** Labels of our images (the first four), and of all containers that we create. */
 export const labels = {
   /** `framed`: its runtime connects to the mounted socket and speaks the framed protocol. Absent: `/init` and `/run`. */
   protocol: 'gpuwhisk.protocol',
@@ -103,7 +104,7 @@ export const labels = {
 /** The command of one of our images that keeps a PID namespace; its first program is native/entry. */
 export const holdCommand = ['--hold'];
 
-/** Whether it says so. An image of somebody else's may say what it likes. */
+/** Whether the image says so. Labels of images that are not ours are to be dropped before. */
 export function speaksFrames(facts: ImageFacts): boolean {
   return facts.labels[labels.protocol] === 'framed';
 }

@@ -1,7 +1,7 @@
 import type { Random } from '@gpuwhisk/common/system/random';
+import { ProvisioningError } from '../container-factory.js';
 import type { Container } from '../container-factory.js';
 import type { Holder, SharedNamespace } from '../sandbox/holder.js';
-import { ProvisioningError } from '../container-factory.js';
 
 /** Pairs of one MSContainer, at most. */
 export const maxPairs = 16;

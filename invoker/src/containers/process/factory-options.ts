@@ -1,7 +1,7 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import type { RuntimeCatalog, RuntimeLaunch, GpuAccess } from '../runtime-launch.js';
 import type { Container, ContainerFactory, ContainerSpec, GpuGrant } from '../container-factory.js';
+import type { RuntimeCatalog, RuntimeLaunch, GpuAccess } from '../runtime-launch.js';
 import type { Cgroups } from '../sandbox/cgroups.js';
 import type { EgressPolicy } from '../sandbox/egress.js';
 import type { Holder, SharedNamespace } from '../sandbox/holder.js';

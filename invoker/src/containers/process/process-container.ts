@@ -1,18 +1,18 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ConnectedContainer } from '../protocol/connected-container.js';
 import type { ContainerBody, ContainerIdentity } from '../protocol/connected-container.js';
-import type { Cgroups } from '../sandbox/cgroups.js';
-import { commands, outOfMemorySignal } from '../sandbox/launcher.js';
-import type { SandboxProcess } from '../sandbox/launcher.js';
-import type { RuntimeLaunch } from '../runtime-launch.js';
 import { deferred } from '../protocol/connection.js';
 import { FramedConnection } from '../protocol/framed-connection.js';
 import { HttpConnection } from '../protocol/http-connection.js';
 import type { LogCollector } from '../protocol/log-collector.js';
+import type { RuntimeLaunch } from '../runtime-launch.js';
+import type { Cgroups } from '../sandbox/cgroups.js';
+import { commands, outOfMemorySignal } from '../sandbox/launcher.js';
+import type { SandboxProcess } from '../sandbox/launcher.js';
 
 const killWaitMs = 3000;
 
-/** What a container is made of. */
+/** Dependencies of a process container. */
 interface ContainerParts extends Omit<ContainerIdentity, 'sinceMs'>, Pick<ContainerBody, 'load' | 'release'> {
   process: SandboxProcess;
   /** Whether the process is a launcher with the sandbox below it, or the runtime itself. */

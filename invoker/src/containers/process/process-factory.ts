@@ -2,23 +2,23 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import type { Random } from '@gpuwhisk/common/system/random';
 import { systemRandom } from '@gpuwhisk/common/system/random';
-import { hostJobs, runSandboxJob } from '../sandbox/sandbox-job.js';
-import type { BuildStep, RuntimeLaunch, SandboxJob } from '../runtime-launch.js';
-import type { ConnectedContainer } from '../protocol/connected-container.js';
-import type { Container, ContainerSpec, Match, StartReport } from '../container-factory.js';
-import { IsolationError, ProvisioningError, bareSpec, matchSpecs } from '../container-factory.js';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { launcherPath } from '../../host/native-build.js';
+import { ToolTimeoutError } from '../../host/run-program.js';
 import { BuildCache } from '../build-cache.js';
-import { detectCgroups } from '../sandbox/cgroups.js';
-import { connectRuntime, createProcessContainer } from './process-container.js';
-import type { LaunchOptions, ProcessContainerFactory, ProcessFactoryOptions } from './factory-options.js';
-import { defaultEgress, nameServers } from '../sandbox/egress.js';
+import { IsolationError, ProvisioningError, bareSpec, matchSpecs } from '../container-factory.js';
+import type { Container, ContainerSpec, Match, StartReport } from '../container-factory.js';
+import type { ConnectedContainer } from '../protocol/connected-container.js';
+import { LogCollector } from '../protocol/log-collector.js';
 import { launchWithGpu } from '../runtime-launch.js';
-import { prepareHostView } from '../sandbox/host-view.js';
-import type { HostView } from '../sandbox/host-view.js';
+import type { BuildStep, RuntimeLaunch, SandboxJob } from '../runtime-launch.js';
+import { detectCgroups } from '../sandbox/cgroups.js';
+import { defaultEgress, nameServers } from '../sandbox/egress.js';
 import { startHolder } from '../sandbox/holder.js';
 import type { Holder } from '../sandbox/holder.js';
+import { prepareHostView } from '../sandbox/host-view.js';
+import type { HostView } from '../sandbox/host-view.js';
 import {
   canShare,
   limitNotes,
@@ -31,14 +31,14 @@ import {
 import type { Frame, Isolation } from '../sandbox/isolation.js';
 import { sendSpec, startBare, LauncherPool, Slots, removeFolder, removeLeftovers } from '../sandbox/launcher.js';
 import type { SandboxProcess, Parked } from '../sandbox/launcher.js';
-import { LogCollector } from '../protocol/log-collector.js';
 import { defaultNetworkRange, maxSlots, openNetwork, Tenancy } from '../sandbox/network.js';
 import type { ActionNetwork } from '../sandbox/network.js';
 import { observeProcessState } from '../sandbox/process-state.js';
-import { launcherPath } from '../../host/native-build.js';
-import { ToolTimeoutError } from '../../host/run-program.js';
+import { hostJobs, runSandboxJob } from '../sandbox/sandbox-job.js';
 import { runtimeEnv, sandboxWords, unsandboxed } from '../sandbox/sandbox-spec.js';
 import type { SandboxPlan } from '../sandbox/sandbox-spec.js';
+import type { LaunchOptions, ProcessContainerFactory, ProcessFactoryOptions } from './factory-options.js';
+import { connectRuntime, createProcessContainer } from './process-container.js';
 
 const MiB = 1024 * 1024;
 const defaultPidsLimit = 1024;

@@ -1,8 +1,9 @@
+// The outcome of a call from the bytes that a runtime answered, also where several requests run as one batch.
 import { isJsonObject, isNestedTooDeeply, withoutHalfPairs } from '@gpuwhisk/common/json';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { CallOutcome, CallLimits, RunRequest } from '../container-factory.js';
-import { withoutPartialCharacter } from './log-collector.js';
 import { decodeParts, maxFrameBytes } from './frames.js';
+import { withoutPartialCharacter } from './log-collector.js';
 
 /** OpenWhisk's text about a result that is no object or array. */
 const noDictionary = 'The action did not return a dictionary or array.';

@@ -2,11 +2,6 @@ import type { Duplex } from 'node:stream';
 import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Call, CallLimits, InitRequest, CallOutcome, RunRequest } from '../container-factory.js';
-import { deferred } from './connection.js';
-import type { Connection, Deferred } from './connection.js';
-import { encodeFrame, FrameReader, maxFrameBytes, encodeParts, initParts, runParts } from './frames.js';
-import type { FrameHandler } from './frames.js';
-import type { LogCollector } from './log-collector.js';
 import {
   errorOutcome,
   oversizeOutcome,
@@ -15,6 +10,11 @@ import {
   resultsOutcome,
   unreadOutcome,
 } from './call-outcome.js';
+import { deferred } from './connection.js';
+import type { Connection, Deferred } from './connection.js';
+import { encodeFrame, FrameReader, maxFrameBytes, encodeParts, initParts, runParts } from './frames.js';
+import type { FrameHandler } from './frames.js';
+import type { LogCollector } from './log-collector.js';
 
 const protocolVersion = 1;
 const types = {

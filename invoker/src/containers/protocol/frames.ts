@@ -1,3 +1,4 @@
+// The wire format of the framed protocol: frames, and payloads that are lists of parts for runtimes that read no JSON.
 import { createHash } from 'node:crypto';
 import type { InitRequest, RunRequest } from '../container-factory.js';
 

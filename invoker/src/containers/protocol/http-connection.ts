@@ -2,11 +2,11 @@ import { request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Call, CallLimits, InitRequest, CallOutcome, RunRequest } from '../container-factory.js';
+import { errorOutcome, oversizeOutcome, resultOutcome } from './call-outcome.js';
 import { deferred, refused } from './connection.js';
 import type { Connection, Deferred } from './connection.js';
 import { maxFrameBytes } from './frames.js';
 import type { LogCollector } from './log-collector.js';
-import { errorOutcome, oversizeOutcome, resultOutcome } from './call-outcome.js';
 
 const port = 8080;
 const retryMs = 50;

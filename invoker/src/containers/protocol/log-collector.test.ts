@@ -1,7 +1,7 @@
-import { describe, expect, test } from '@jest/globals';
 import { PassThrough } from 'node:stream';
-import type { Clock } from '@gpuwhisk/common/system/clock';
+import { describe, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import { LogCollector, sentinel, truncationNotice, withoutPartialCharacter } from './log-collector.js';
 
 const clock: Clock = { ...systemClock, now: () => Date.UTC(2026, 0, 2, 3, 4, 5, 6) };

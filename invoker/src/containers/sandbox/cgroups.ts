@@ -1,8 +1,9 @@
+// Control groups of sandboxes, version 1 or 2, and how the host's are detected.
 import { readdir, readFile, rmdir, writeFile, mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { availableParallelism } from 'node:os';
-import type { Clock } from '@gpuwhisk/common/system/clock';
+import { join } from 'node:path';
 import { sleep } from '@gpuwhisk/common/system/clock';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Words } from './launcher.js';
 
 const freezeWaitMs = 2000;

@@ -1,7 +1,8 @@
+// Firewall rules of sandboxes, by nft or by iptables. Both tools get the same rules.
 import { access } from 'node:fs/promises';
+import { findTool, readTool, runTool } from '../../host/run-program.js';
 import { deniedByDefault, ofFamily, otherFlowsPerConnection } from './egress.js';
 import type { EgressPolicy } from './egress.js';
-import { findTool, readTool, runTool } from '../../host/run-program.js';
 
 /** What the rules are about. */
 interface FirewallScope {

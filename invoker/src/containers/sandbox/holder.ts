@@ -7,7 +7,7 @@ const keptBytes = 2000;
 
 /** What keeps a PID namespace for several sandboxes; all that is in it ends when it does. */
 export interface Holder {
-  /** The namespace, in the words of whoever starts something in it while the holder lives. */
+  /** The namespace as the launcher or the Docker engine names it; valid while the holder lives. */
   readonly pidNamespace: string;
   /** Resolves when it has ended, for whatever reason. */
   readonly exited: Promise<void>;

@@ -1,20 +1,21 @@
+// Launchers of sandboxes: started with their pipes, given a spec, kept ready ahead of need, and removed after a crash.
 import { spawn } from 'node:child_process';
 import type { ChildProcess, SpawnOptions } from 'node:child_process';
 import type { EventEmitter } from 'node:events';
-import type { Duplex, Readable, Writable } from 'node:stream';
 import { closeSync, existsSync } from 'node:fs';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { Socket } from 'node:net';
-import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Duplex, Readable, Writable } from 'node:stream';
+import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { sleep } from '@gpuwhisk/common/system/clock';
 import { builtPath } from '../../host/native-build.js';
+import { findTool, runTool } from '../../host/run-program.js';
 import { ProvisioningError } from '../container-factory.js';
 import type { Cgroups } from './cgroups.js';
 import { holdFlag } from './holder.js';
-import { findTool, runTool } from '../../host/run-program.js';
 
 /** A process with its pipes and its socket (descriptor 3). */
 export interface SandboxProcess {
@@ -63,7 +64,7 @@ function start(
   // The container listens to the process itself; writing to one that has gone must not end the platform.
   socket.on('error', () => undefined);
   child.stdin?.on('error', () => undefined);
-  // What nobody read would not close.
+  // A stream that is not read would not close.
   child.on('exit', () => [stdout, stderr].forEach((stream) => stream.resume()));
   const closed = Promise.all([child, stdout, stderr].map((each) => once(each, 'close')));
   return { child, socket, control: child.stdin, stdout, stderr, closed: closed.then(() => undefined) };
@@ -134,7 +135,7 @@ let addon: PipeAddon | undefined;
 
 /** What a child process is to print into. */
 interface OutputPipe {
-  /** For the child's stdio. Without the addon Node's own kind, a socket, which nobody can open by its path. */
+  /** For the child's stdio. Without the addon a socket of Node's, which cannot be opened by its path. */
   stdio: number | 'pipe';
   /** What the child prints; undefined where `stdio` is `'pipe'`, of which Node makes one. */
   readable: Readable | undefined;
@@ -153,7 +154,7 @@ function openOutputPipe(): OutputPipe {
 
 /** Launchers that wait ahead of need: they hide what joining a cgroup and starting a process cost. */
 const spareLaunchers = 2;
-/** A spare is not started at the same time as the container that used one up, which somebody waits for. */
+/** A spare is started later than the container that used one up, for which an activation waits. */
 const spareDelayMs = 20;
 
 /** A container to be: its names, and its launcher if there are launchers. */
@@ -300,7 +301,7 @@ export async function removeFolder(path: string): Promise<void> {
 }
 
 /**
- * Kills and removes what an earlier life of the same data folder left: launchers (known by `tag`), control groups
+ * Kills and removes what an earlier process with the same data folder left: launchers (known by `tag`), control groups
  * and folders of sandboxes. Links to the network go with the sandboxes. Returns how many sandboxes there were.
  */
 export async function removeLeftovers(options: {

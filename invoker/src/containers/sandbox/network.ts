@@ -1,12 +1,13 @@
+// The network of sandboxes: addresses and links, claims on them among the platforms of a host, and the rules of namespaces.
 import { readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createServer } from 'node:net';
+import { runTool } from '../../host/run-program.js';
+import type { Call, CallOutcome } from '../container-factory.js';
 import type { EgressPolicy } from './egress.js';
 import { listFirewalls, raiseFirewall, removeFirewall } from './firewall.js';
 import type { Firewall } from './firewall.js';
-import { runTool } from '../../host/run-program.js';
-import type { Call, CallOutcome } from '../container-factory.js';
 
 /** Sandboxes that one platform can number, with the last number for the service. */
 export const maxSlots = 1024;
@@ -110,7 +111,7 @@ async function openService(
 const isLink = (name: string): boolean => networkInterfaces()[name] !== undefined;
 
 /**
- * Removes rules and links of platforms that were killed: their data folders may be gone, so that nobody else would. The
+ * Removes rules and links of platforms that were killed: their data folders may be gone, so that no later process would. The
  * links of their sandboxes went with these. Of rules made with iptables only those of the same data folder are removed.
  */
 async function removeUnclaimed(launcherPath: string): Promise<void> {
@@ -130,7 +131,7 @@ async function removeUnclaimed(launcherPath: string): Promise<void> {
   }
 }
 
-/** Claims what has the name, or waits for a moment for whoever cleans it up; one that is in use stays its user's. */
+/** Claims what has the name, or waits for a moment while another platform cleans it up; one in use stays its user's. */
 async function claimOwn(name: string): Promise<() => Promise<void>> {
   for (let tries = 0; tries < ownTries; tries += 1) {
     const release = await claim(name);
@@ -214,7 +215,7 @@ export async function openNetwork(options: NetworkOptions): Promise<ActionNetwor
 /**
  * Says that what has this name is in use: a socket with an abstract name, which like links and rules is one of the network
  * namespace, and which is gone with its process, however that ends. Resolves with the way to give it up, or with undefined
- * where somebody has claimed it already.
+ * if it is claimed already.
  */
 export function claim(name: string): Promise<(() => Promise<void>) | undefined> {
   const server = createServer((socket) => socket.destroy());

@@ -1,6 +1,6 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
-import type { Clock } from '@gpuwhisk/common/system/clock';
 import { sleep } from '@gpuwhisk/common/system/clock';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { ProcessStateCheck } from '../protocol/connected-container.js';
 
 const firstSettleMs = 1000;

@@ -1,10 +1,12 @@
+// Jobs that fill a folder of the host for functions, such as the installation of packages: in a sandbox, or without one, bounded
+// in what they fill.
 import { lstat, readdir, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock } from '@gpuwhisk/common/system/clock';
 import { sleep } from '@gpuwhisk/common/system/clock';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { ProgramError, lastLineOf, runTool, findTool, runProgram } from '../../host/run-program.js';
 import { JobLimitError } from '../runtime-launch.js';
 import type { RunJob, SandboxJob } from '../runtime-launch.js';
-import { ProgramError, lastLineOf, runTool, findTool, runProgram } from '../../host/run-program.js';
 import { bindWords } from './host-view.js';
 import { frameWords } from './isolation.js';
 import type { Frame, Isolation } from './isolation.js';
@@ -15,7 +17,7 @@ const keptBytes = 16 * 1024;
 const pids = 256;
 const searchPath = '/usr/local/bin:/usr/bin:/bin';
 
-/** What a job's sandbox is made of besides the job. */
+/** The sandbox of a job. */
 interface JobPlan {
   id: string;
   frame: Omit<Frame, 'tmpBytes' | 'actionBytes'>;

@@ -1,5 +1,5 @@
-import type { RuntimeLaunch } from '../runtime-launch.js';
 import type { ContainerSpec } from '../container-factory.js';
+import type { RuntimeLaunch } from '../runtime-launch.js';
 import { bindWords } from './host-view.js';
 import { frameWords } from './isolation.js';
 import type { Frame, Isolation } from './isolation.js';
@@ -81,7 +81,7 @@ export function sandboxWords(isolation: Isolation, plan: SandboxPlan): Words {
   if (launch.traces) words.push('traces');
   if (launch.protocol === 'framed') words.push('keep-socket');
   const env = runtimeEnv(spec, seen, mounts ? '/action' : frame.actionFolder, plan.env);
-  // What an unload empties, where they are nobody else's.
+  // The folders that an unload empties, where no other sandbox uses them.
   if (mounts && launch.env.GPUWHISK_PREWARM === 'true') env.GPUWHISK_SCRATCH = '/tmp:/dev/shm';
   for (const [name, value] of Object.entries(env)) words.push('env', `${name}=${value}`);
   return [...words, 'exec', ...seen.command];

@@ -1,9 +1,9 @@
 import type { Device } from '@gpuwhisk/common/gpu';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { GpuDriver } from './gpu-driver.js';
 import { GpuDriverError } from './gpu-driver.js';
-import type { Nvml, NvmlDevice } from './nvml.js';
+import type { GpuDriver } from './gpu-driver.js';
 import { nvmlCodes } from './nvml.js';
+import type { Nvml, NvmlDevice } from './nvml.js';
 
 interface NvidiaDriverOptions {
   nvml: Nvml;

@@ -1,8 +1,8 @@
 import type { GpuProcess, Device, Slice } from '@gpuwhisk/common/gpu';
-import type { MigProfile } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import { computeSlices, computeSlicesOf, memorySlots, migProfiles } from '@gpuwhisk/gpu/geometry/mig-profiles';
-import type { DeviceEvent, DeviceSample, GpuDriver, SliceProfile } from './gpu-driver.js';
+import type { MigProfile } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import { GpuDriverError } from './gpu-driver.js';
+import type { DeviceEvent, DeviceSample, GpuDriver, SliceProfile } from './gpu-driver.js';
 import { nvmlCodes } from './nvml.js';
 
 /** A GpuDriver in memory, with what a test or simulation does to its devices. Devices are named by UUID. */

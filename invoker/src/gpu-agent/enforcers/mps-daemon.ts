@@ -1,12 +1,13 @@
+// An MPS daemon: started, spoken with, ended, and noted on disk so that a later process finds it.
 import { createHash } from 'node:crypto';
 import { mkdir, rm, open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { mpsClientLimit } from '@gpuwhisk/common/gpu';
 import type { Device } from '@gpuwhisk/common/gpu';
+import { runProgram } from '../../host/run-program.js';
 import { ShareError } from './share-enforcer.js';
 import type { ShareCeiling } from './share-enforcer.js';
-import { runProgram } from '../../host/run-program.js';
 
 /** A control daemon of MPS that serves a device, a slice of one, or several devices together. */
 export interface MpsDaemon {
@@ -53,7 +54,7 @@ export function ownDaemon(folder: string, program: MpsProgram, devices: readonly
   return { devices: uuids, slice, visible, pipe, control, own: true, clientLimit: clientLimitOf(devices[0], slice) };
 }
 
-/** The daemon that somebody else runs at `pipe`. Rejects with ShareError where there is none. */
+/** A daemon at `pipe` that the platform does not run itself. Rejects with ShareError if there is none. */
 export async function foreignDaemon(
   folder: string,
   program: MpsProgram,
@@ -123,7 +124,7 @@ interface MpsControl {
   servers(): Promise<number[]>;
   /** Host pids of a server's clients. */
   clients(server: number): Promise<number[]>;
-  /** Whether a fatal fault has hit the clients of one of the servers: it lets nobody in until they are gone. */
+  /** Whether a fatal fault has hit the clients of one of the servers: it accepts no client until they are gone. */
   isFaulted(servers: readonly number[]): Promise<boolean>;
   terminate(server: number, client: number): Promise<void>;
   /** Holds clients of the servers that run, and of those that start later, to a ceiling; of each of so many devices. */
@@ -139,7 +140,7 @@ function pidsIn(text: string): number[] {
   return lines.filter((line) => /^\d+$/.test(line)).map(Number);
 }
 
-/** Speaks to the daemon of these directories, whoever started it. */
+/** Speaks to the daemon of these directories. */
 function mpsControl(directories: MpsDirectories, { program, env }: MpsProgram): MpsControl {
   const run = (args: string[], more: Record<string, string>, input?: string): Promise<string> =>
     runProgram(program ?? 'nvidia-cuda-mps-control', args, {
@@ -241,7 +242,7 @@ const fileName = 'changed.json';
 const isTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((one) => typeof one === 'string');
 
-/** The notes of earlier lives in a folder; none where there is no such folder. Rejects with ShareError. */
+/** The notes of earlier processes in a folder; none if there is no such folder. Rejects with ShareError. */
 export async function readMpsNotes(folder: string): Promise<MpsNotes> {
   const path = join(folder, fileName);
   let text: string;

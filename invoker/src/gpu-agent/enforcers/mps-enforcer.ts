@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type { Device, Share } from '@gpuwhisk/common/gpu';
+import { GpuDriverError } from '../drivers/gpu-driver.js';
 import type { GpuDriver } from '../drivers/gpu-driver.js';
 import {
   clientsOf,
@@ -14,16 +15,15 @@ import {
 import type { MpsDaemon, MpsProgram, MpsNotes } from './mps-daemon.js';
 import { ShareError } from './share-enforcer.js';
 import type { ClientSettings, ShareEnforcer } from './share-enforcer.js';
-import { GpuDriverError } from '../drivers/gpu-driver.js';
 
 export interface MpsEnforcerOptions {
   driver: GpuDriver;
   /** Folder of the daemons' directories. Its path is to be short: a socket's, which lies 26 characters below, ends at 107. */
   folder: string;
-  /** Start and end daemons, and set compute modes. Otherwise a daemon that somebody else runs is used. */
+  /** Start and end daemons, and set compute modes. Otherwise the operator's daemon is used. */
   manage: boolean;
   control?: MpsProgram;
-  /** Pipe directory of the daemon that somebody else runs; default: as CUDA has it. */
+  /** Pipe directory of the operator's daemon; default: CUDA's. */
   foreignPipe?: string;
 }
 
@@ -299,7 +299,7 @@ class MpsDaemons {
     const isOperators = this.operators.get(uuid) ?? (mode === 'exclusive' && !isRunning && !isNoted);
     this.operators.set(uuid, isOperators);
     if (isOperators) return;
-    // Before it is done: what is noted in vain does no harm.
+    // Before it is done: a note without a daemon does no harm.
     if (!isNoted) await this.note({ exclusive: [...(this.notes?.exclusive ?? []), uuid] });
     try {
       await this.options.driver.setExclusive(uuid, true);

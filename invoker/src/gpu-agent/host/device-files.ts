@@ -41,7 +41,7 @@ export async function nvidiaAccess(
 
 /**
  * Capability files of a GPU instance and its compute instances. Read at each start of a container, from memory of the
- * kernel: a device that is cut anew gives the same ids to other files.
+ * kernel: a device that is cut again gives the same ids to other files.
  */
 function instanceFiles(mig: string, instance: number): string[] {
   const folder = join(mig, `gi${instance}`);

@@ -1,8 +1,8 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join, dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { shareClasses, type Share, type ShareClass } from '@gpuwhisk/common/gpu';
 import { columnNames, columnsBytes, columnsOver, type TokenColumns } from '@gpuwhisk/gpu/tokens/columns';
 import {
@@ -246,7 +246,7 @@ export class TokenServer {
     return client;
   }
 
-  /** Until the first decision: its request, or everything where nobody else is or its rate is not known. */
+  /** Until the first decision: its request, or the whole device if it is alone there or its rate is not known. */
   private firstBudget({ place }: TokenClient): number {
     const { epoch, gpu, request, limit, maxTokens } = this.board.columns;
     const isAlone = !gpu.some((other, i) => i !== place && epoch[i] !== 0 && other === gpu[place]);
