@@ -64,25 +64,27 @@ const folderOrder = {
   ],
 };
 
-/** Forbids a folder what follows it in its package's order. */
+/** Forbids the files of a folder, and those of its folders without an entry, what follows in its package's order. */
 function folderBoundary(name, folder, at) {
   const folders = folderOrder[name];
   const own = boundary(name, mayImport[name]);
   const [level, { patterns }] = own.rules['@typescript-eslint/no-restricted-imports'];
-  // Also from a nested folder without an entry, one level down.
-  const later = folders.slice(at + 1).map((other) => ({
-    group: [folder, `${folder}/nested`].map((from) => {
+  const listed = folders.filter((other) => other.startsWith(`${folder}/`)).map((other) => `${name}/src/${other}/**`);
+  const rulesFrom = (from) => {
+    const later = folders.slice(at + 1).map((other) => {
       const path = posix.relative(from, other);
-      return path.startsWith('.') ? `${path}/*` : `./${path}/*`;
-    }),
-    message: `${name}/src/${folder} must not import ${name}/src/${other}.`,
-  }));
-  const nested = folders.filter((other) => other.startsWith(`${folder}/`));
-  return {
-    files: [`${name}/src/${folder}/**/*.ts`],
-    ignores: ['**/*.test.ts', ...nested.map((other) => `${name}/src/${other}/**`)],
-    rules: { '@typescript-eslint/no-restricted-imports': [level, { patterns: [...patterns, ...later] }] },
+      return {
+        group: [`${path.startsWith('.') ? path : `./${path}`}/*.js`],
+        message: `${name}/src/${folder} must not import ${name}/src/${other}.`,
+      };
+    });
+    return { '@typescript-eslint/no-restricted-imports': [level, { patterns: [...patterns, ...later] }] };
   };
+  const ignores = ['**/*.test.ts', ...listed];
+  return [
+    { files: [`${name}/src/${folder}/*.ts`], ignores, rules: rulesFrom(folder) },
+    { files: [`${name}/src/${folder}/*/*.ts`], ignores, rules: rulesFrom(`${folder}/nested`) },
+  ];
 }
 
 function boundary(name, allowed) {
@@ -175,7 +177,7 @@ export default tseslint.config(
   },
   ...Object.entries(mayImport).map(([name, allowed]) => boundary(name, allowed)),
   ...Object.entries(folderOrder).flatMap(([name, folders]) =>
-    folders.map((folder, at) => folderBoundary(name, folder, at)),
+    folders.flatMap((folder, at) => folderBoundary(name, folder, at)),
   ),
   {
     files: ['{common,gpu,controller,invoker}/src/**/*.ts'],

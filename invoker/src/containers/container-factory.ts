@@ -198,7 +198,7 @@ export class ProvisioningError extends Error {
   constructor(
     message: string,
     readonly told = 'Failed to provision resources to run the action.',
-    /** Whether what the action asks for is to blame, rather than the platform. */
+    /** Whether the action's own settings caused it, rather than the platform. */
     readonly byAction = false,
     /** Whether it could be had in another place, so that where to run is to be decided again. */
     readonly elsewhere = false,

@@ -67,7 +67,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
   /** Destroys a container wherever it is. */
   end(container: Container): void {
     const { stemCells, unloaded } = this.unassigned;
-    for (const pairs of [stemCells, unloaded]) if (pairs.has(container)) return pairs.replace(container);
+    for (const store of [stemCells, unloaded]) if (store.has(container)) return store.replace(container);
     for (const queue of this.queues.values()) {
       const member = [...queue.members].find((one) => one.container === container);
       if (member === undefined) continue;

@@ -23,7 +23,7 @@ export class EngineError extends Error {
     super(message);
   }
 
-  /** Whether the engine itself, rather than what was asked of it, is to blame. */
+  /** Whether the engine itself failed, rather than the request. */
   get isUnreachable(): boolean {
     return this.status === 0;
   }

@@ -85,7 +85,7 @@ export class TokenServer {
     this.free = Array.from({ length: places }, (_, i) => places - 1 - i);
     this.native = new addon.TokenServer(
       { socketPath: this.socketPath, periodMs: options.periodMs ?? 5, places, board: board.words },
-      (kind, id, pid, _uid, ticket) => this.hear(kind, id, pid, ticket),
+      (kind, id, pid, _uid, ticket) => this.onClientEvent(kind, id, pid, ticket),
     );
     this.worker = new Worker(new URL('./token-worker.js', import.meta.url), {
       workerData: { memory: board.words.buffer, places, addonPath: options.addonPath ?? tokenAddonPath },
@@ -199,7 +199,7 @@ export class TokenServer {
     this.clients.clear();
   }
 
-  private hear(kind: 'hello' | 'gone', id: number, pid: number, ticket: string): void {
+  private onClientEvent(kind: 'hello' | 'gone', id: number, pid: number, ticket: string): void {
     if (this.closing !== undefined) return;
     try {
       if (kind === 'hello') this.welcome(id, pid, ticket);
