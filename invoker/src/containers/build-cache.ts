@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import { bounded } from '../host/concurrency.js';
 import { partialPrefix } from '../host/partial-folders.js';
 import { ProvisioningError } from './container-factory.js';
 import type { Call, CallLimits, Container, InitRequest, CallOutcome } from './container-factory.js';
@@ -30,8 +31,7 @@ type Built = Program | { outcome: CallOutcome; lines: string[] };
  */
 export class BuildCache<Step extends Build> {
   private readonly underWay = new Map<string, Promise<Built>>();
-  private readonly waiting: (() => void)[] = [];
-  private building = 0;
+  private readonly inTurn = bounded(maxBuilding, Infinity);
 
   constructor(
     private readonly folder: string,
@@ -85,17 +85,6 @@ export class BuildCache<Step extends Build> {
     const built = await this.inTurn(() => this.build(step, request, limits));
     if ('program' in built) await this.keep(file, built);
     return built;
-  }
-
-  private async inTurn<T>(work: () => Promise<T>): Promise<T> {
-    if (this.building >= maxBuilding) await new Promise<void>((resolve) => this.waiting.push(resolve));
-    this.building++;
-    try {
-      return await work();
-    } finally {
-      this.building--;
-      this.waiting.shift()?.();
-    }
   }
 
   private async build(step: Step, request: InitRequest, limits: CallLimits): Promise<Built> {

@@ -12,6 +12,22 @@ export interface Bind {
   mode?: 'ro' | 'rw' | 'dev';
 }
 
+/** Folders of the host that every sandbox sees. */
+const baseView = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64'];
+
+/** Whether `path` is `folder` or lies below it. */
+export function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+}
+
+/** Binds at the same path inside for what a sandbox does not see anyway, without those that another one holds. */
+export function bindsFor(paths: readonly string[]): Bind[] {
+  const missing = [...new Set(paths)].filter((path) => !baseView.some((folder) => isWithin(path, folder)));
+  return missing
+    .filter((path) => !missing.some((other) => other !== path && isWithin(path, other)))
+    .map((path) => ({ source: path, target: path }));
+}
+
 /** That the code of an action is built before a container gets it. */
 export interface Build {
   /** Whether this code has to be built; else it goes to the container as it is. */
@@ -156,20 +172,4 @@ export function launchWithGpu(launch: RuntimeLaunch, { env, binds, libraries, on
     },
     ...(oneUser && { sharesUser: true }),
   };
-}
-
-/** Folders of the host that every sandbox sees. */
-const baseView = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64'];
-
-/** Whether `path` is `folder` or lies below it. */
-export function isWithin(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
-}
-
-/** Binds at the same path inside for what a sandbox does not see anyway, without those that another one holds. */
-export function bindsFor(paths: readonly string[]): Bind[] {
-  const missing = [...new Set(paths)].filter((path) => !baseView.some((folder) => isWithin(path, folder)));
-  return missing
-    .filter((path) => !missing.some((other) => other !== path && isWithin(path, other)))
-    .map((path) => ({ source: path, target: path }));
 }

@@ -7,7 +7,7 @@ import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { GpuContainer, GpuContainers } from './gpu-containers.js';
 import type { Healer } from './healer.js';
 
-/** What LaunchNotes works with. */
+/** Dependencies of LaunchChecks. */
 interface LaunchParts {
   enforcer: ShareEnforcer;
   gpuContainers: GpuContainers;

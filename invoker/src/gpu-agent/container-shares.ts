@@ -11,8 +11,8 @@ import type { GpuContainer, GpuContainers } from './gpu-containers.js';
 import type { HostProcesses } from './host/host-processes.js';
 import type { Inventory, Place } from './inventory.js';
 
-/** What a ShareMoves works with. */
-interface ShareMovesParts {
+/** Dependencies of ShareUpdates. */
+interface ShareUpdatesParts {
   enforcer: ShareEnforcer;
   gpuContainers: GpuContainers;
   clients: ContainerClients;
@@ -34,7 +34,7 @@ export class ShareUpdates {
   private readonly failed = new WeakSet<GpuContainer>();
   private moving: Promise<void> = Promise.resolve();
 
-  constructor(private readonly parts: ShareMovesParts) {}
+  constructor(private readonly parts: ShareUpdatesParts) {}
 
   /**
    * Moves the shares of all containers whose function is another, or was placed with another share, than what they are held
@@ -111,7 +111,7 @@ export class ContainerClients {
   }
 }
 
-/** What ShareCeilings works with. */
+/** Dependencies of ShareCeilings. */
 interface ShareCeilingsParts {
   invoker: string;
   enforcer: ShareEnforcer;

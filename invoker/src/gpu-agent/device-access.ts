@@ -14,7 +14,7 @@ import type { Healer } from './healer.js';
 import type { Inventory } from './inventory.js';
 import { gangConflict } from './placement-check.js';
 
-/** What access to devices is given with. */
+/** Dependencies of DeviceAccess. */
 interface DeviceAccessParts {
   inventory: Inventory;
   gpuContainers: GpuContainers;

@@ -18,7 +18,7 @@ export interface Ending {
   again?: true;
 }
 
-/** What a healer works with. */
+/** Dependencies of a Healer. */
 export interface HealerParts {
   inventory: Inventory;
   gpuContainers: GpuContainers;

@@ -10,7 +10,7 @@ import type { Healer } from './healer.js';
 import type { HostProcesses } from './host/host-processes.js';
 import type { DeviceLedger, Inventory } from './inventory.js';
 
-/** What a sampler works with. */
+/** Dependencies of a Sampler. */
 interface SamplerParts {
   driver: GpuDriver;
   enforcer: ShareEnforcer;

@@ -40,7 +40,7 @@ export async function isThere(path: string): Promise<boolean> {
 
 /** Removes the folders below `root` that processes were filling when they ended. */
 export async function removeAbandoned(root: string, clock: Clock): Promise<void> {
-  const partial = (await namesIn(root)).filter((name) => name.startsWith(partialPrefix));
+  const partial = ((await namesIn(root)) ?? []).filter((name) => name.startsWith(partialPrefix));
   for (const name of partial) {
     const folder = join(root, name);
     const changedMs = await stat(folder).then(
@@ -51,22 +51,13 @@ export async function removeAbandoned(root: string, clock: Clock): Promise<void>
   }
 }
 
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw error;
-  }
-}
-
 const processes = '/proc';
 /** What a process was started with, and what it sees mounted. */
 const tellingFiles = ['cmdline', 'mountinfo'];
 
 /** Which of these names of files a process of this machine was given; undefined where processes cannot be seen. */
 export async function namedByProcesses(names: readonly string[]): Promise<Set<string> | undefined> {
-  const pids = await listed(processes);
+  const pids = await namesIn(processes);
   if (pids === undefined) return undefined;
   const named = new Set<string>();
   for (const pid of pids) {
@@ -79,7 +70,8 @@ export async function namedByProcesses(names: readonly string[]): Promise<Set<st
   return named;
 }
 
-async function listed(folder: string): Promise<string[] | undefined> {
+/** The names in a folder; undefined if there is no such folder. */
+async function namesIn(folder: string): Promise<string[] | undefined> {
   try {
     return await readdir(folder);
   } catch (error) {

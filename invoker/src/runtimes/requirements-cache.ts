@@ -5,7 +5,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor, JobLimitError } from '../containers/runtime-launch.js';
 import type { RunJob, SandboxJob, Bind } from '../containers/runtime-launch.js';
-import { SharedWork } from '../host/concurrency.js';
+import { SharedWork, bounded } from '../host/concurrency.js';
 import { namedByProcesses, partialPrefix, fillFolder, isThere } from '../host/partial-folders.js';
 import { ProgramError, runProgram } from '../host/run-program.js';
 import { pythonBinds } from './find-toolchains.js';
@@ -43,8 +43,7 @@ export class RequirementsCache {
   private readonly removing = new Map<string, Promise<void>>();
   private readonly bytes = new Map<string, number>();
   private trimming: Promise<void> = Promise.resolve();
-  private readonly waiting: (() => void)[] = [];
-  private installing = 0;
+  private readonly inTurn = bounded(maxInstalling, Infinity);
 
   constructor(private readonly options: RequirementsCacheOptions) {
     this.installs = new SharedWork(options.clock, failureKeptMs);
@@ -74,18 +73,6 @@ export class RequirementsCache {
     if (await this.touch(folder)) return folder;
     this.installs.forget(key, installed); // Another platform has removed it.
     return install();
-  }
-
-  private async inTurn<T>(work: () => Promise<T>): Promise<T> {
-    if (this.installing >= maxInstalling) await new Promise<void>((resolve) => this.waiting.push(resolve));
-    else this.installing += 1;
-    try {
-      return await work();
-    } finally {
-      const next = this.waiting.shift();
-      if (next) next();
-      else this.installing -= 1;
-    }
   }
 
   /** Brings the folders within the bound in the background. */

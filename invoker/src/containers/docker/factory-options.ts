@@ -13,7 +13,7 @@ export interface ImageCatalog {
   isLocal(image: string): boolean;
 }
 
-/** What the Docker factory is made with. */
+/** Dependencies and settings of the Docker factory. */
 export interface DockerFactoryOptions {
   catalog: ImageCatalog;
   clock: Clock;

@@ -6,7 +6,7 @@ import type { ProcessContainerFactory } from '../process/factory-options.js';
 import type { RuntimeCatalog, RuntimeLaunch } from '../runtime-launch.js';
 import { MsContainers } from './ms-containers.js';
 
-/** What the mscontainer factory is made with. */
+/** Dependencies of the mscontainer factory. */
 export interface MsContainerFactoryOptions {
   /** Makes every container; it is started and closed with this factory. */
   processes: ProcessContainerFactory;

@@ -6,7 +6,7 @@ import type { Cgroups } from '../sandbox/cgroups.js';
 import type { EgressPolicy } from '../sandbox/egress.js';
 import type { Holder, SharedNamespace } from '../sandbox/holder.js';
 
-/** What the process factory is made with. */
+/** Dependencies and settings of the process factory. */
 export interface ProcessFactoryOptions {
   catalog: RuntimeCatalog;
   clock: Clock;
