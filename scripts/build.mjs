@@ -42,7 +42,7 @@ export async function ensureBuilt() {
 async function installActionPackages() {
   const built = (name) => import(pathToFileURL(join(root, 'invoker', 'dist', 'runtimes', `${name}.js`)).href);
   const { builtPackages, installImagePackages } = await built('image-packages');
-  const { findPython } = await built('find-python');
+  const { findPython } = await built('find-toolchains');
   const runtimesDir = join(root, 'runtimes');
   const folder = builtPackages(runtimesDir);
   const notes = await installImagePackages(runtimesDir, folder, await findPython(join(folder, 'python.json')));

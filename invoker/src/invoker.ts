@@ -1,15 +1,15 @@
 import { ActivationFeed } from '@gpuwhisk/common/activations/activation-feed';
 import { isRecorded } from '@gpuwhisk/common/activations/record-policy';
-import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import { showRecords, RecordWriter } from '@gpuwhisk/common/activations/record-writer';
+import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriterOptions } from '@gpuwhisk/common/activations/record-writer';
 import { busMetrics } from '@gpuwhisk/common/metrics';
 import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { ResultBounds } from '@gpuwhisk/common/entities/limits';
-import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { UnlockArguments } from '@gpuwhisk/common/entities/parameter-encryption';
+import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { InHand } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage, InvokerInstanceId } from '@gpuwhisk/common/messages';
@@ -20,31 +20,30 @@ import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import { ActionLoader } from './activation/action-loader.js';
-import { ActivationRun } from './activation/activation-run.js';
+import type { RunnableAction } from './activation/action-loader.js';
+import { complete, giveBack, refuse } from './activation/activation-end.js';
 import { activationRecord } from './activation/activation-record.js';
-import { complete, giveBack, refuse } from './activation/completion.js';
-import type { InvokerContext } from './activation/invoker-context.js';
-import { applicationError, whiskError } from './activation/outcome-response.js';
-import type { RunnableAction } from './activation/runnable-action.js';
-import type { StartMarks } from './activation/start-marks.js';
+import { applicationError, whiskError } from './activation/activation-response.js';
+import { ActivationRun } from './activation/activation-run.js';
+import type { InvokerContext, StartJournal } from './activation/invoker-context.js';
 import type { ContainerFactory } from './containers/container-factory.js';
 import type { GpuAgent } from './gpu-agent/gpu-agent.js';
-import { gpuUserOf } from './gpu-agent/gpu-desk.js';
-import type { GpuDesk } from './gpu-agent/gpu-desk.js';
+import { gpuUserOf } from './gpu-agent/gpu-runs.js';
+import type { GpuRuns } from './gpu-agent/gpu-runs.js';
 import { ContainerPool } from './pool/container-pool.js';
 import type { PoolOptions, PoolSnapshot } from './pool/container-pool.js';
 
-/** What an invoker is made of. */
+/** Dependencies of an Invoker. */
 export interface InvokerDependencies {
   instance: number;
   bus: MessageBus;
   store: ArtifactStore;
   factory: ContainerFactory;
-  marks: StartMarks;
+  marks: StartJournal;
   clock: Clock;
   logger: Logger;
   metrics: Metrics;
-  /** Absent: nobody is told. */
+  /** Absent: no user events are sent. */
   userEvents?: UserEvents;
   pool: PoolOptions;
   /** The system's bounds on results; a namespace may have narrower ones. */
@@ -70,7 +69,7 @@ export interface InvokerDependencies {
 }
 
 /** What an invoker asks of the agent of its GPUs. */
-export type InvokerGpus = GpuDesk & Pick<GpuAgent, 'ledger' | 'attach' | 'admit'>;
+export type InvokerGpus = GpuRuns & Pick<GpuAgent, 'ledger' | 'attach' | 'admit'>;
 
 /** How often, and how long after each other, ms, it is looked for room for an activation that is to be placed again. */
 const maxRoomLooks = 6000;
@@ -80,7 +79,7 @@ const roomLookMs = 100;
 export class Invoker {
   private readonly context: InvokerContext;
   private readonly loader: ActionLoader;
-  private readonly pool: ContainerPool;
+  private readonly pool: ContainerPool<ActivationRun>;
   private readonly feed: ActivationFeed;
   private closing = false;
 
@@ -197,7 +196,7 @@ export class Invoker {
     }
     const run = new ActivationRun(this.context, message, action, {
       stored: done,
-      retry: (job) => this.pool.submit(job),
+      retry: (retried) => this.pool.submit(retried),
       giveBack: (refused) => void this.giveBack(message, action, refused),
     });
     if (message.launch === undefined) this.pool.submit(run);
@@ -226,8 +225,8 @@ export class Invoker {
   }
 
   /**
-   * Has the scheduler decide anew about an activation with a GPU that an earlier life has left: after a crash it may have
-   * it from before, too, and only one may decide what becomes of it.
+   * Has the scheduler decide again about an activation with a GPU that an earlier process of this invoker left behind.
+   * After a crash the scheduler may have the activation too, and only one of the two may decide about it.
    */
   private async placeAgain(message: ActivationMessage, done: () => void): Promise<void> {
     try {
@@ -241,7 +240,7 @@ export class Invoker {
       return;
     }
     const latest = this.feed.latest(message.activationId);
-    // It may have been placed and sent meanwhile; of earlier lives there may be several messages.
+    // It may have been placed and sent meanwhile; earlier processes may have left several messages.
     if (latest === undefined) this.feed.letGo(message.activationId)();
     else this.accept(latest, done);
   }
@@ -257,7 +256,7 @@ export class Invoker {
     }
   }
 
-  /** Decides about a message that an earlier life may have had: recorded, started, or neither. */
+  /** Decides about a message that an earlier process may have taken: it was recorded, started, or neither. */
   private async recover(message: ActivationMessage, done: () => void): Promise<void> {
     // Its instance would have ended with the earlier process; the controller launches another one if it wants one.
     if (message.launch !== undefined) {

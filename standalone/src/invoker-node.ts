@@ -7,7 +7,7 @@ import type { HttpHandler } from '@gpuwhisk/common/system/network';
 import { openUserEvents } from '@gpuwhisk/common/user-events';
 import { identityChanges } from '@gpuwhisk/controller/api/admin';
 import { ProvisioningError } from '@gpuwhisk/invoker/containers/container-factory';
-import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-factory';
+import { reportingFactory } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
 import { NamespaceBlacklist } from '@gpuwhisk/invoker/namespace-blacklist';
 import type { PoolOptions } from '@gpuwhisk/invoker/pool/container-pool';
@@ -109,7 +109,7 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
   const userEvents = config.userEvents ? await openUserEvents({ bus, clock, registry, source: topic }) : undefined;
   const invoker = new Invoker({
     ...{ instance, bus, store, marks, clock, logger, metrics, blacklist, maxInFlight },
-    factory: agent ? toldToAgent(factory, agent, clock) : factory,
+    factory: agent ? reportingFactory(factory, agent, clock) : factory,
     pool: poolOptions(options, memoryMiB),
     resultBounds: config.limits,
     warmGpuContainers: config.limits.warmGpuContainers,

@@ -7,9 +7,9 @@ import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { ContainerFactory, GpuGrant } from '@gpuwhisk/invoker/containers/container-factory';
 import { createDockerFactory } from '@gpuwhisk/invoker/containers/docker/docker-factory';
-import { readImageCatalog } from '@gpuwhisk/invoker/containers/docker/image-catalog';
+import { readImageCatalog } from '@gpuwhisk/invoker/containers/docker/images';
 import { createMsContainerFactory } from '@gpuwhisk/invoker/containers/mscontainer/mscontainer-factory';
-import type { GpuAccess } from '@gpuwhisk/invoker/containers/process/gpu-launch';
+import type { GpuAccess } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/process-factory';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
 

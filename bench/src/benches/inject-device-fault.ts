@@ -2,11 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  nativePrewarmerPath,
-  type Injector,
-  type LaunchedPrewarmer,
-} from '@gpuwhisk/invoker/containers/mscontainer/injector';
+import { nativePrewarmerPath } from '@gpuwhisk/invoker/host/native-build';
+import { type Injector, type LaunchedPrewarmer } from '@gpuwhisk/test/native/inject-addon';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import { repositoryDir } from '../paths.js';
 import { startHelper } from './cudasim-clients.js';

@@ -1,4 +1,4 @@
-import type { Outcome } from '@gpuwhisk/invoker/containers/mscontainer/injector';
+import type { InjectionOutcome } from '@gpuwhisk/test/native/inject-addon';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import { percentile } from '../statistics.js';
 import { compileFunction, crashSource, echoSource, launchNative, requireInjector } from './inject-objects.js';
@@ -8,7 +8,7 @@ const warmUps = 50;
 const coldRuns = 30;
 const call = { argument: '{"name":"Ada"}', timeoutMs: 10_000 };
 
-const msOf = (outcomes: readonly Outcome[], name?: string) =>
+const msOf = (outcomes: readonly InjectionOutcome[], name?: string) =>
   outcomes
     .flatMap(({ stages }) => stages)
     .filter((stage) => name === undefined || stage.name === name)

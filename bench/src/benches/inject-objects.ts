@@ -2,12 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  loadInjector,
-  nativePrewarmerPath,
-  type Injector,
-  type LaunchedPrewarmer,
-} from '@gpuwhisk/invoker/containers/mscontainer/injector';
+import { nativePrewarmerPath } from '@gpuwhisk/invoker/host/native-build';
+import { loadInjector, type Injector, type LaunchedPrewarmer } from '@gpuwhisk/test/native/inject-addon';
 
 const compileTimeoutMs = 60_000;
 

@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
-import type { Injector, LaunchedPrewarmer, Outcome } from '@gpuwhisk/invoker/containers/mscontainer/injector';
-import { pythonInjection, pythonPrewarmer } from '@gpuwhisk/invoker/containers/mscontainer/python-prewarmer';
-import { findPython, type Python } from '@gpuwhisk/invoker/runtimes/find-python';
+import type { Injector, LaunchedPrewarmer, InjectionOutcome } from '@gpuwhisk/test/native/inject-addon';
+import { pythonInjection, pythonPrewarmer } from '@gpuwhisk/invoker/runtimes/python-runtime';
+import { findPython, type Python } from '@gpuwhisk/invoker/runtimes/find-toolchains';
 import { systemClock } from '@gpuwhisk/common/system/clock';
-import { hostJobs } from '@gpuwhisk/invoker/runtimes/host-job';
-import { installRequirements } from '@gpuwhisk/invoker/runtimes/install-requirements';
+import { hostJobs } from '@gpuwhisk/invoker/containers/sandbox/sandbox-job';
+import { installRequirements } from '@gpuwhisk/invoker/runtimes/requirements-cache';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import { repositoryDir } from '../paths.js';
 import { percentile } from '../statistics.js';
@@ -52,14 +52,14 @@ export class PythonPlace {
     return this.injector.launch({ ...how, errors: this.tracebacks });
   }
 
-  inject({ target }: LaunchedPrewarmer, code: Buffer): Promise<Outcome> {
+  inject({ target }: LaunchedPrewarmer, code: Buffer): Promise<InjectionOutcome> {
     const digest = digests.get(code) as string;
     const how = pythonInjection(this.python, [this.packages]);
     return this.injector.inject(target, code, { digest, entry: 'main', first: call, ...how });
   }
 
   /** Injects and calls a function that returns its input, and unloads it. Throws unless all went well. */
-  async serve(launched: LaunchedPrewarmer): Promise<Outcome[]> {
+  async serve(launched: LaunchedPrewarmer): Promise<InjectionOutcome[]> {
     const loaded = await this.inject(launched, echo);
     if (loaded.kind !== 'result') throw new Error(loaded.message);
     const unloaded = await this.injector.unload(launched.target);
@@ -68,7 +68,7 @@ export class PythonPlace {
   }
 }
 
-const usOf = (outcomes: Outcome[], name?: string) =>
+const usOf = (outcomes: InjectionOutcome[], name?: string) =>
   outcomes
     .flatMap(({ stages }) => stages)
     .filter((stage) => name === undefined || stage.name === name)

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
-import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
-import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import { RuntimeProcess } from '@gpuwhisk/test/runtimes/runtime-harness';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import { repositoryDir } from '../paths.js';

@@ -1,23 +1,59 @@
-import type { Exec } from '@gpuwhisk/common/entities/action';
+import type { ActionLimits, Exec } from '@gpuwhisk/common/entities/action';
 import { readAction, readActionCode } from '@gpuwhisk/common/entities/action';
 import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { validateRequirements, readWarm } from '@gpuwhisk/common/entities/action-annotations';
+import type { Warm } from '@gpuwhisk/common/entities/action-annotations';
+import type { ActionReference } from '@gpuwhisk/common/messages';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { ActionReference } from '@gpuwhisk/common/messages';
 import { kindOfImage } from '../runtimes/proxy-runtime.js';
-import type { ActionCode, RunnableAction } from './runnable-action.js';
+
+/** An action's code. */
+export interface ActionCode {
+  /** Source text, or base64 when binary. */
+  code: string;
+  binary: boolean;
+  /** SHA-256 of the text or the bytes as they were registered, hexadecimal; absent in documents of other makers. */
+  digest?: string;
+}
+
+/** One revision of an action, ready to be run: all but its code, which only a cold container needs. */
+export interface RunnableAction {
+  /** `ns` or `ns/pkg`. */
+  namespace: string;
+  name: string;
+  version: string;
+  revision: string;
+  kind: string;
+  /** What runs it: its kind, or `blackbox:` and the image (see kindOfImage). */
+  runtime: string;
+  main: string;
+  limits: ActionLimits;
+  annotations: readonly Parameter[];
+  /** Annotation `requirements`, sorted; empty for none. */
+  requirements: readonly string[];
+  /** Annotation `warm`. */
+  warm: Warm;
+  /** Rejects if the store cannot give it. */
+  code(): Promise<ActionCode>;
+}
+
+/** `/ns/pkg/name`. */
+export function fullyQualifiedName(action: Pick<RunnableAction, 'namespace' | 'name'>): string {
+  return `/${action.namespace}/${action.name}`;
+}
 
 /** Why an action cannot be run, in OpenWhisk's words. */
-export type LoadFailure =
+type LoadFailure =
   | 'Action could not be found or may have been deleted.'
   | 'Action version is not compatible and cannot be invoked.'
   | 'Action could not be fetched.';
 
-export type Loaded = { action: RunnableAction } | { failure: LoadFailure; reason: string };
+type Loaded = { action: RunnableAction } | { failure: LoadFailure; reason: string };
 
 const cacheSize = 2000;
 /** How long a store that fails is asked again for an action, ms. */

@@ -2,32 +2,30 @@ import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import { sleep } from '@gpuwhisk/common/system/clock';
+import { problemOf } from '../containers/container-factory.js';
 import type {
   Container,
   ContainerSpec,
   InitRequest,
-  Outcome,
+  CallOutcome,
   ProvisioningError,
   RunRequest,
 } from '../containers/container-factory.js';
-import { problemOf } from '../containers/container-factory.js';
-import { batchLimits, batchOf, outcomesOf } from '../containers/batch.js';
-import { gpuUserOf } from '../gpu-agent/gpu-desk.js';
-import type { GpuUser } from '../gpu-agent/gpu-desk.js';
-import { sleep } from '@gpuwhisk/common/system/clock';
+import { batchLimits, batchOf, outcomesOf } from '../containers/protocol/call-outcome.js';
+import { gpuUserOf } from '../gpu-agent/gpu-runs.js';
+import type { GpuUser } from '../gpu-agent/gpu-runs.js';
 import type { PoolJob } from '../pool/action-queue.js';
 import type { Disposition, PoolMember } from '../pool/pool-member.js';
-import { endActivation, momentOf } from './activation-end.js';
-import { activationRecord } from './activation-record.js';
+import { fullyQualifiedName } from './action-loader.js';
+import type { RunnableAction } from './action-loader.js';
+import { endActivation, momentOf, refuse } from './activation-end.js';
 import type { Ended, Found, Load, Moment } from './activation-end.js';
-import { refuse } from './completion.js';
-import { callLimits, deadlineMs, runLimits } from './call-limits.js';
+import { activationRecord } from './activation-record.js';
+import { developerError, initResponse, runResponse, whiskError } from './activation-response.js';
 import { containerWanted } from './container-wanted.js';
 import type { InvokerContext } from './invoker-context.js';
-import { developerError, initResponse, runResponse, whiskError } from './outcome-response.js';
-import { initRequest, runRequest } from './requests.js';
-import { fullyQualifiedName } from './runnable-action.js';
-import type { RunnableAction } from './runnable-action.js';
+import { callLimits, deadlineMs, runLimits, initRequest, runRequest } from './requests.js';
 
 /** Containers that may turn a run away as shutting down before the activation fails. */
 const maxTries = 3;
@@ -46,13 +44,13 @@ export interface RunEnd {
   /** The record is durable: the message is needed no more. */
   stored(): void;
   /** A container turned the run away: find it another. */
-  retry(job: PoolJob): void;
+  retry(run: ActivationRun): void;
   /** The GPU cannot be had where the activation was placed: its controller decides again. */
   giveBack(reason: string): void;
 }
 
 /** One activation on its way through the pool: init if needed, run, acknowledge, record. */
-export class ActivationRun implements PoolJob {
+export class ActivationRun implements PoolJob<ActivationRun> {
   readonly key: string;
   readonly namespace: string;
   readonly codeOf: string;
@@ -129,7 +127,7 @@ export class ActivationRun implements PoolJob {
     return gpuNeed?.sloMs === undefined ? Infinity : transid[1] + gpuNeed.sloMs - this.context.clock.now() - runMs;
   }
 
-  async run(member: PoolMember, onInitialized: () => void, jobs: readonly PoolJob[]): Promise<Disposition> {
+  async run(member: PoolMember, onInitialized: () => void, others: readonly ActivationRun[]): Promise<Disposition> {
     const { records, mayBegin } = this.context;
     if (mayBegin?.() === false) {
       await this.untilMayBegin(mayBegin);
@@ -138,17 +136,17 @@ export class ActivationRun implements PoolJob {
     }
     if (records.isFull) {
       await records.room();
-      // It has not begun: the next life runs it.
+      // It has not begun: the next process of this invoker runs it.
       if (this.context.isClosing()) return 'discard';
     }
     const found: Found = { found: member.initialized && !member.used ? 'prewarmed' : 'warm' };
     member.used = true;
-    if (jobs.length === 0 && this.gpuUser === undefined) {
+    if (others.length === 0 && this.gpuUser === undefined) {
       const self = this.prepare();
       const prepared = self instanceof Promise ? await self : self;
       return prepared === undefined ? 'keep' : this.runWith(prepared, [], member, found, onInitialized);
     }
-    const all = [this, ...jobs.map(asActivation)];
+    const all: readonly ActivationRun[] = [this, ...others];
     const users = all.flatMap(({ gpuUser }) => gpuUser ?? []);
     for (const user of users) this.context.gpu?.began(user, member.container.id);
     try {
@@ -165,8 +163,8 @@ export class ActivationRun implements PoolJob {
   }
 
   /**
-   * Marks it as started and decrypts its arguments; undefined if it ended because that failed. At once where nobody is
-   * promised that the mark is durable.
+   * Marks it as started and decrypts its arguments; undefined if it ended because that failed. Synchronous for a
+   * blocking activation, whose caller is not promised that the mark is durable.
    */
   private prepare(): Prepared | undefined | Promise<Prepared | undefined> {
     try {
@@ -285,7 +283,7 @@ export class ActivationRun implements PoolJob {
   }
 
   fail(error: ProvisioningError): void {
-    // It has not begun: the next life runs it.
+    // It has not begun: the next process of this invoker runs it.
     if (this.context.isClosing()) return;
     if (this.gpuUser !== undefined) {
       this.context.gpu?.ended(this.gpuUser);
@@ -305,14 +303,14 @@ export class ActivationRun implements PoolJob {
   }
 
   /** What a run whose container the GPU agent ended comes to. */
-  private endedByAgent({ id }: Container, outcome: Outcome): ActivationResponse | undefined {
+  private endedByAgent({ id }: Container, outcome: CallOutcome): ActivationResponse | undefined {
     const ending = outcome.type === 'lost' ? this.context.gpu?.endingOf(id) : undefined;
     if (ending === undefined) return undefined;
     return ending.byAction ? developerError(ending.text) : whiskError(ending.text);
   }
 
   /** Gives a preempted batch of an idempotent action back, to run elsewhere; false if it was not preempted. */
-  private runsAgain({ id }: Container, outcome: Outcome, all: readonly Prepared[]): boolean {
+  private runsAgain({ id }: Container, outcome: CallOutcome, all: readonly Prepared[]): boolean {
     const ending = outcome.type === 'lost' ? this.context.gpu?.endingOf(id) : undefined;
     if (ending?.again !== true || parameterValue(this.action.annotations, 'idempotent') !== true) return false;
     for (const { run } of all) run.end.giveBack(ending.text);
@@ -320,13 +318,13 @@ export class ActivationRun implements PoolJob {
   }
 
   /** What can be unloaded is of use. A function that a runtime has yet to end must not keep a GPU that others get meanwhile. */
-  private afterFailure(container: Container, outcome: Outcome): Disposition {
+  private afterFailure(container: Container, outcome: CallOutcome): Disposition {
     const isEnded = outcome.type === 'timeout' && container.endsLate && this.gpuUser === undefined;
     return outcome.type === 'error' || isEnded ? 'recover' : 'discard';
   }
 
-  /** Whether the invoker's own end ended the run: the next life decides about it by its start mark. */
-  private cutShort(outcome: Outcome): boolean {
+  /** Whether the invoker's shutdown ended the run: the next process decides about it by its start mark. */
+  private cutShort(outcome: CallOutcome): boolean {
     return outcome.type === 'lost' && this.context.isClosing();
   }
 
@@ -362,11 +360,6 @@ export class ActivationRun implements PoolJob {
       return undefined;
     }
   }
-}
-
-function asActivation(job: PoolJob): ActivationRun {
-  if (job instanceof ActivationRun) return job;
-  throw new TypeError('An activation runs together with activations only.');
 }
 
 function retryElsewhere(all: readonly Prepared[]): Disposition {

@@ -1,8 +1,8 @@
 import { ownerOf } from '@gpuwhisk/common/messages';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { ContainerSpec } from '../containers/container-factory.js';
-import { grantKey, grantOf } from '../gpu-agent/gpu-desk.js';
-import type { RunnableAction } from './runnable-action.js';
+import { grantKey, grantOf } from '../gpu-agent/gpu-runs.js';
+import type { RunnableAction } from './action-loader.js';
 
 /** What the pool is to know of an activation before it finds it a container. */
 export interface ContainerWanted {

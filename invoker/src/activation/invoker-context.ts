@@ -8,8 +8,7 @@ import type { InvokerInstanceId } from '@gpuwhisk/common/messages';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
-import type { GpuDesk } from '../gpu-agent/gpu-desk.js';
-import type { StartMarks } from './start-marks.js';
+import type { GpuRuns } from '../gpu-agent/gpu-runs.js';
 
 /** What every activation of an invoker uses. */
 export interface InvokerContext {
@@ -18,11 +17,11 @@ export interface InvokerContext {
   records: RecordWriter;
   /** Which records are stored. */
   recordLevels: RecordLevels;
-  marks: StartMarks;
+  marks: StartJournal;
   clock: Clock;
   logger: Logger;
   metrics: Metrics;
-  /** Absent: nobody is told. */
+  /** Absent: no user events are sent. */
   userEvents?: UserEvents;
   /** The system's bounds on results. */
   resultBounds: ResultBounds;
@@ -31,9 +30,20 @@ export interface InvokerContext {
   /** Decrypts arguments that come encrypted. */
   unlockArguments: UnlockArguments;
   /** Of this node's GPUs; absent: there are none. */
-  gpu?: GpuDesk;
+  gpu?: GpuRuns;
   /** Absent: always. */
   mayBegin?: () => boolean;
   /** The invoker is being stopped: containers end because of that. */
   isClosing(): boolean;
+}
+
+/**
+ * The invoker's local memory of which activations it handed to a container. It survives a restart, so that an
+ * activation that is delivered again is not run again.
+ */
+export interface StartJournal {
+  /** Notes that the activation starts now; the function returned waits until the note would survive a power loss. */
+  mark(activationId: string): () => Promise<void>;
+  /** Whether this invoker started the activation before its present process began. */
+  startedBefore(activationId: string): boolean;
 }

@@ -1,10 +1,12 @@
+import { resultBoundsFor } from '@gpuwhisk/common/entities/limits';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
-import type { InitRequest, RunRequest } from '../containers/container-factory.js';
-import { fullyQualifiedName } from './runnable-action.js';
-import type { ActionCode, RunnableAction } from './runnable-action.js';
+import type { InitRequest, RunRequest, CallLimits } from '../containers/container-factory.js';
+import { fullyQualifiedName } from './action-loader.js';
+import type { ActionCode, RunnableAction } from './action-loader.js';
+import type { InvokerContext } from './invoker-context.js';
 
 /**
  * What loads an action. `content` has the decrypted arguments; `deadlineMs` (epoch) is that of the run which the code is
@@ -85,4 +87,26 @@ function runArguments(
 function environmentText(value: JsonValue): string {
   if (value === null) return '';
   return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+const MiB = 1024 * 1024;
+
+/** The bounds of a call into a container: the action's, and its namespace's on results. */
+export function callLimits(
+  { resultBounds }: Pick<InvokerContext, 'resultBounds'>,
+  { user }: ActivationMessage,
+  { limits }: RunnableAction,
+): CallLimits {
+  const results = resultBoundsFor(resultBounds, user.limits);
+  return { timeoutMs: limits.timeout, logLimitBytes: limits.logs * MiB, ...results, forNamespace: user.namespace.name };
+}
+
+/** The limits of a run whose code is loaded. A sample, which only measures, has its own shorter time limit. */
+export function runLimits(limits: CallLimits, { sample }: ActivationMessage): CallLimits {
+  return sample === undefined ? limits : { ...limits, timeoutMs: Math.min(limits.timeoutMs, sample.maxMs) };
+}
+
+/** When a run that begins now has to end, epoch ms. */
+export function deadlineMs({ clock }: Pick<InvokerContext, 'clock'>, { limits }: RunnableAction): number {
+  return clock.now() + limits.timeout;
 }

@@ -64,7 +64,7 @@ export interface RunRequest {
 }
 
 /** How an init or a run ended. */
-export type Outcome =
+export type CallOutcome =
   /** Init: loaded; unload: as before init; check: in order. */
   | { type: 'ok' }
   /** Run: an object or array; `bytes` is its length as the runtime sent it. */
@@ -80,7 +80,7 @@ export type Outcome =
   | { type: 'unavailable' };
 
 /** What an outcome other than `ok` says. */
-export function problemOf(outcome: Outcome): string | undefined {
+export function problemOf(outcome: CallOutcome): string | undefined {
   if (outcome.type === 'ok') return undefined;
   return outcome.type === 'error' ? (outcome.error ?? outcome.body) : outcome.type;
 }
@@ -100,7 +100,7 @@ export interface CallLimits {
 
 /** An outcome at once, and the log lines (with OpenWhisk's prefixes) once they are collected; logs never rejects. */
 export interface Call {
-  outcome: Promise<Outcome>;
+  outcome: Promise<CallOutcome>;
   /** Lines that were written since the previous call ended; what a successful init wrote comes with the first run. */
   logs: Promise<string[]>;
 }
@@ -181,7 +181,7 @@ export interface ContainerFactory {
   /** Whether containers of this kind can be made here. */
   supports(kind: string): boolean;
   /**
-   * A started container whose runtime answered hello. `ahead`: nobody waits for it, it gives way to others (giveWay).
+   * A started container whose runtime answered hello. `ahead`: no activation waits for it, so that it gives way to others (giveWay).
    * Rejects with ProvisioningError.
    */
   create(spec: ContainerSpec, ahead?: boolean): Promise<Container>;
@@ -198,11 +198,39 @@ export class ProvisioningError extends Error {
   constructor(
     message: string,
     readonly told = 'Failed to provision resources to run the action.',
-    /** Whether what the action asks for is to blame, rather than the platform. */
+    /** Whether the action's own settings caused it, rather than the platform. */
     readonly byAction = false,
     /** Whether it could be had in another place, so that where to run is to be decided again. */
     readonly elsewhere = false,
   ) {
     super(message);
   }
+}
+
+/**
+ * How well a container made for `prewarmed` serves `wanted`. Only what was loaded ahead may differ: a subset of the
+ * wanted imports still has to load the rest.
+ */
+export function matchSpecs(prewarmed: ContainerSpec, wanted: ContainerSpec): Match {
+  const same =
+    prewarmed.kind === wanted.kind &&
+    prewarmed.memoryMiB === wanted.memoryMiB &&
+    prewarmed.concurrency === wanted.concurrency &&
+    prewarmed.requirements.join(' ') === wanted.requirements.join(' ');
+  if (!same || (prewarmed.cuda && !wanted.cuda)) return 'none';
+  const imports = new Set(wanted.imports);
+  if (!isSameGrant(prewarmed.gpu, wanted.gpu) || !prewarmed.imports.every((name) => imports.has(name))) return 'none';
+  const isExact = prewarmed.imports.length === imports.size && prewarmed.cuda === wanted.cuda;
+  return isExact ? 'exact' : 'subset';
+}
+
+/**
+ * A process keeps the devices, the class and the memory limit that it was started with: in one of a larger class a function
+ * would take from its neighbours what they were promised, in one of a smaller memory limit fail.
+ */
+function isSameGrant(had: GpuGrant | undefined, wanted: GpuGrant | undefined): boolean {
+  if (had === undefined || wanted === undefined) return had === wanted;
+  const { shareClass, memoryMiB } = wanted.share;
+  const isSame = had.share.shareClass === shareClass && had.share.memoryMiB === memoryMiB;
+  return isSame && had.devices.join(' ') === wanted.devices.join(' ') && had.slice === wanted.slice;
 }

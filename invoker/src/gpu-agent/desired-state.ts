@@ -2,14 +2,14 @@ import type { DesiredShare, GpuDesired } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container } from '../containers/container-factory.js';
-import type { Ending, Healer } from './healer.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { Geometry } from './geometry.js';
-import type { GpuContainer, Residents } from './residents.js';
+import type { GpuContainer, GpuContainers } from './gpu-containers.js';
+import type { Ending, Healer } from './healer.js';
 
 /** Dependencies of a DesiredState. */
 export interface DesiredStateParts {
-  residents: Residents;
+  gpuContainers: GpuContainers;
   enforcer: Pick<ShareEnforcer, 'adjusts'>;
   geometry: Pick<Geometry, 'set'>;
   healer: Pick<Healer, 'end'>;
@@ -40,9 +40,9 @@ export class DesiredState {
 
   /** Ends instances that are to end and run nothing, and sets the shares of the others. */
   reconcile(): void {
-    const { residents, enforcer, healer, end } = this.parts;
+    const { gpuContainers, enforcer, healer, end } = this.parts;
     for (const [id, graceMs] of Object.entries(this.desired.retire)) {
-      const one = residents.get(id);
+      const one = gpuContainers.get(id);
       if (one === undefined || one.ending) continue;
       if (one.users.size === 0) {
         one.ending = true;
@@ -51,7 +51,7 @@ export class DesiredState {
     }
     if (!enforcer.adjusts) return;
     for (const [id, share] of Object.entries(this.desired.shares)) {
-      const one = residents.get(id);
+      const one = gpuContainers.get(id);
       if (one !== undefined) one.share = { ...one.share, ...within(one, share) };
     }
   }
@@ -61,7 +61,7 @@ export class DesiredState {
     const { clock } = this.parts;
     const known = this.stopMs.get(container);
     if (known !== undefined) return clock.monotonicMs() >= known;
-    for (const id of this.stopMs.keys()) if (this.parts.residents.get(id) === undefined) this.stopMs.delete(id);
+    for (const id of this.stopMs.keys()) if (this.parts.gpuContainers.get(id) === undefined) this.stopMs.delete(id);
     this.stopMs.set(container, clock.monotonicMs() + graceMs);
     clock.setBackgroundTimer(graceMs, () => this.reconcile());
     return graceMs === 0;

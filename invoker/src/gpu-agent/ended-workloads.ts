@@ -22,7 +22,7 @@ const untoldForMs = 60_000;
 
 /**
  * Finds workloads of this node that were started with `wsk gpu workload run` and have ended without a word, as when that
- * was killed, and says so in their table: whoever keeps the registrations forgets them then.
+ * was killed, and says so in their table: the keeper of the registrations removes them then.
  */
 export class EndedWorkloads {
   private looks = 0;

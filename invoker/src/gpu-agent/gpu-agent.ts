@@ -5,36 +5,29 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Container, GpuGrant } from '../containers/container-factory.js';
-import type { GpuAccess } from '../containers/process/gpu-launch.js';
-import { admissionProblem } from './admission.js';
-import { Blame } from './blame.js';
-import { clientEnvs } from './client-env.js';
-import { ContainerClients } from './container-clients.js';
-import { companyOf } from './company.js';
-import { ContextSizes } from './context-sizes.js';
-import { DeviceAccess } from './device-access.js';
-import { uncordoned } from './device-health.js';
+import type { GpuAccess } from '../containers/runtime-launch.js';
+import { LaunchChecks } from './container-checks.js';
+import { ContainerClients, ShareUpdates, ShareCeilings } from './container-shares.js';
 import { DesiredState } from './desired-state.js';
-import { DeviceLedger } from './device-ledger.js';
+import { clientEnvs, DeviceAccess } from './device-access.js';
+import { FaultHistory, uncordoned } from './device-faults.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
+import { EndedWorkloads } from './ended-workloads.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
-import type { GpuDesk, GpuUser } from './gpu-desk.js';
 import { Geometry } from './geometry.js';
+import { GpuContainers } from './gpu-containers.js';
+import type { GpuRuns, GpuUser } from './gpu-runs.js';
 import { Healer } from './healer.js';
 import type { Ending } from './healer.js';
 import type { HostProcesses } from './host/host-processes.js';
-import { EndedWorkloads } from './ended-workloads.js';
-import { Inventory } from './inventory.js';
-import { LaunchNotes } from './launch-figures.js';
+import { DeviceLedger, Inventory } from './inventory.js';
 import { NodeRow } from './node-row.js';
-import { Residents } from './residents.js';
-import { Sampler } from './sampler.js';
-import { ShareCeilings } from './share-ceilings.js';
-import { ShareMoves } from './share-moves.js';
+import { placementProblem, occupancyOf } from './placement-check.js';
+import { ContextSizes, Sampler } from './sampler.js';
 import { Spending } from './spending.js';
 
-/** What the agent asks of the pool, whose containers they are. */
-export interface ContainerHands {
+/** The pool, which owns the containers, as the agent uses it. */
+export interface ContainerOwner {
   /** Destroys a container, a run in it or not. */
   end(container: Container): void;
   /** Containers that wait for an action. */
@@ -43,7 +36,7 @@ export interface ContainerHands {
   inHand(): InHand[];
 }
 
-/** What an agent is made of. */
+/** Dependencies and settings of a GpuAgent. */
 export interface GpuAgentOptions {
   /** The topic of its invoker, `invoker0`: its key in the GPU table. */
   invoker: string;
@@ -67,20 +60,20 @@ export interface GpuAgentOptions {
 export type NodeDescription = Pick<NodeStatus, 'labels' | 'market' | 'pricePerHour'>;
 
 /** The GPUs of one node: what they are and do, who gets one, and what becomes of those who have one. */
-export class GpuAgent implements GpuDesk {
+export class GpuAgent implements GpuRuns {
   readonly ledger = new DeviceLedger();
-  readonly residents = new Residents();
+  readonly gpuContainers = new GpuContainers();
   private readonly inventory: Inventory;
-  private readonly blame = new Blame();
+  private readonly faultHistory = new FaultHistory();
   private readonly healer: Healer;
   private readonly sampler: Sampler;
   private readonly workloads: EndedWorkloads;
   private readonly row: NodeRow;
-  private readonly moves: ShareMoves;
+  private readonly shareUpdates: ShareUpdates;
   private readonly geometry: Geometry;
   private readonly desired: DesiredState;
   private readonly ceilings: ShareCeilings;
-  private readonly launches: LaunchNotes;
+  private readonly launches: LaunchChecks;
   private readonly spending: Spending;
   private readonly accesses: DeviceAccess;
   private statuses: DeviceStatus[] = [];
@@ -90,37 +83,37 @@ export class GpuAgent implements GpuDesk {
   private readonly subscriptions: { close(): Promise<void> }[] = [];
   private timer: Timer | undefined;
   private looking: Promise<void> = Promise.resolve();
-  private hands: ContainerHands = { end: () => undefined, unbound: () => new Set(), inHand: () => [] };
+  private owner: ContainerOwner = { end: () => undefined, unbound: () => new Set(), inHand: () => [] };
 
   private readonly contexts: ContextSizes;
 
   constructor(private readonly options: GpuAgentOptions) {
     this.contexts = options.contexts ?? new ContextSizes(options.driver.version.driver);
     const { driver, enforcer, clock, logger, processes, access } = options;
-    const { ledger, residents, blame, contexts } = this;
+    const { ledger, gpuContainers, faultHistory, contexts } = this;
     this.inventory = new Inventory(driver, enforcer, ledger, logger);
     const { inventory } = this;
-    const end = (container: Container): void => this.hands.end(container);
-    this.healer = new Healer({ inventory, residents, enforcer, blame, clock, logger, end });
+    const end = (container: Container): void => this.owner.end(container);
+    this.healer = new Healer({ inventory, gpuContainers, enforcer, faultHistory, clock, logger, end });
     const { healer } = this;
     const refresh = (): Promise<void> => this.refresh();
-    this.geometry = new Geometry({ ...options, inventory, residents, healer, refresh });
+    this.geometry = new Geometry({ ...options, inventory, gpuContainers, healer, refresh });
     this.workloads = new EndedWorkloads(options);
     const clients = new ContainerClients(enforcer, processes);
-    this.launches = new LaunchNotes({ enforcer, residents, clients, healer, clock, logger });
-    this.moves = new ShareMoves({ enforcer, residents, clients, logger });
+    this.launches = new LaunchChecks({ enforcer, gpuContainers, clients, healer, clock, logger });
+    this.shareUpdates = new ShareUpdates({ enforcer, gpuContainers, clients, logger });
     const { geometry } = this;
-    this.desired = new DesiredState({ residents, enforcer, geometry, healer, clock, end });
-    const ceilings = (this.ceilings = new ShareCeilings({ ...options, inventory, residents }));
+    this.desired = new DesiredState({ gpuContainers, enforcer, geometry, healer, clock, end });
+    const ceilings = (this.ceilings = new ShareCeilings({ ...options, inventory, gpuContainers }));
     this.row = new NodeRow(options, () => this.rowNow());
     this.spending = new Spending(options.state, clock);
-    this.accesses = new DeviceAccess({ inventory, residents, enforcer, healer, ceilings, clock, access });
-    const unbound = (): ReadonlySet<string> => this.hands.unbound();
+    this.accesses = new DeviceAccess({ inventory, gpuContainers, enforcer, healer, ceilings, clock, access });
+    const unbound = (): ReadonlySet<string> => this.owner.unbound();
     this.sampler = new Sampler({
       driver,
       enforcer,
       inventory,
-      residents,
+      gpuContainers,
       ledger,
       healer,
       contexts,
@@ -140,74 +133,74 @@ export class GpuAgent implements GpuDesk {
       else this.healer.note(event);
       this.row.writeSoon();
     });
-    const wishes = await state.watch(cordonTable, (device, wish) => this.heed(device, wish));
-    const decider = await state.watch(gpuDeciderTable, (_, epoch) => this.hear(epoch));
+    const requests = await state.watch(cordonTable, (device, wish) => this.applyOperatorRequest(device, wish));
+    const decider = await state.watch(gpuDeciderTable, (_, epoch) => this.noteEpoch(epoch));
     // A workload that was just registered connects within moments.
     const workloads = await state.watch(workloadTable, () => void this.ceilings.look());
     const { invoker } = this.options;
     const desired = await state.watch(gpuDesiredTable, (key, row) => {
       if (key === invoker) this.setDesired(row);
     });
-    this.subscriptions.push(events, wishes, decider, workloads, desired);
-    for (const epoch of (await state.rows(gpuDeciderTable)).values()) this.hear(epoch);
+    this.subscriptions.push(events, requests, decider, workloads, desired);
+    for (const epoch of (await state.rows(gpuDeciderTable)).values()) this.noteEpoch(epoch);
     this.setDesired((await state.rows(gpuDesiredTable)).get(invoker));
-    // What was wanted before this life still is; that something was put right was so then.
+    // Cordons and drains from before this process still hold; an uncordon was applied when it came.
     for (const [device, wish] of await state.rows(cordonTable)) {
-      if ((wish as unknown as CordonRequest).wish !== 'uncordon') this.heed(device, wish);
+      if ((wish as unknown as CordonRequest).wish !== 'uncordon') this.applyOperatorRequest(device, wish);
     }
     await this.look();
     this.scheduleLook();
   }
 
-  /** Sets whose containers they are. */
-  attach(hands: ContainerHands): void {
-    this.hands = hands;
+  /** Sets the owner of the containers. */
+  attach(owner: ContainerOwner): void {
+    this.owner = owner;
   }
 
   /** Lets an activation in, until it ended; or why not, and nothing has changed. */
   admit(placement: Placement, user: GpuUser): string | undefined {
-    const { inventory, residents, ledger, options } = this;
-    const joins = placement.joins === true && residents.canJoin(user, placement);
+    const { inventory, gpuContainers, ledger, options } = this;
+    const joins = placement.joins === true && gpuContainers.canJoin(user, placement);
     const problem =
-      this.blame.problem(user.action, options.clock.now()) ??
-      admissionProblem(placement, {
+      this.faultHistory.problem(user.action, options.clock.now()) ??
+      placementProblem(placement, {
         epoch: this.epoch,
         isCutOff: this.row.isOutOfDate,
         devices: inventory.devices,
         healthOf: (device) => inventory.healthOf(device),
         capacityMiB: (place) => ledger.capacityMiB(place) ?? 0,
-        freeMiB: (place) => (joins ? Infinity : (ledger.capacityMiB(place) ?? 0) - residents.busyMiB(place)),
-        isBusy: (container) => (residents.get(container)?.users.size ?? 0) > 0,
-        companyOn: (device) => companyOf(residents, user, placement, device),
+        freeMiB: (place) => (joins ? Infinity : (ledger.capacityMiB(place) ?? 0) - gpuContainers.busyMiB(place)),
+        isBusy: (container) => (gpuContainers.get(container)?.users.size ?? 0) > 0,
+        occupancyOn: (device) => occupancyOf(gpuContainers, user, placement, device),
         workloadsOn: (device) => workloadsOf(this.statuses, device),
         user,
       });
     if (problem !== undefined) return problem;
     this.epoch = Math.max(this.epoch, placement.epoch);
     for (const id of placement.reclaim ?? []) {
-      const one = residents.get(id);
+      const one = gpuContainers.get(id);
       if (one === undefined || one.ending) continue;
       one.ending = true;
-      this.hands.end(one.container);
+      this.owner.end(one.container);
     }
-    if (!joins) residents.admit(user, placement);
+    if (!joins) gpuContainers.admit(user, placement);
     return undefined;
   }
 
   began(user: GpuUser, container: string): void {
     this.spending.began(container);
-    this.residents.began(user, container);
+    this.gpuContainers.began(user, container);
     this.desired.reconcile();
-    void this.moves.look();
+    void this.shareUpdates.look();
     this.row.writeSoon();
   }
 
   loaded(container: string, ms: number): void {
-    this.residents.loaded(container, ms);
+    this.gpuContainers.loaded(container, ms);
   }
 
   ended(user: GpuUser): void {
-    const one = this.residents.ended(user, this.options.clock.now());
+    const one = this.gpuContainers.ended(user, this.options.clock.now());
     if (one?.users.size === 0) this.spending.count(one);
     this.desired.reconcile();
     this.geometry.reconcile();
@@ -227,21 +220,20 @@ export class GpuAgent implements GpuDesk {
   /** A container with a grant has started, which took `startMs`. */
   joined(container: Container, grant: GpuGrant, startMs: number): void {
     this.ceilings.isOver(grant);
-    this.residents.add(container, grant, startMs, (one) => {
+    this.gpuContainers.add(container, grant, startMs, (one) => {
       this.spending.left(one);
       this.row.writeSoon();
     });
     this.row.writeSoon();
   }
 
-  /** Why the agent ended a container of late; undefined if it did not. */
   endingOf(container: string): Ending | undefined {
     return this.healer.endingOf(container);
   }
 
-  /** The driver was started anew: whatever used it before is of no more use, and the devices have to be readied. */
+  /** The driver was started again: its former clients cannot be used any more, and the devices have to be readied. */
   async driverRestarted(): Promise<void> {
-    for (const one of this.residents.all()) {
+    for (const one of this.gpuContainers.all()) {
       this.healer.end(one, { text: "The GPU's driver was started again while the action ran.", byAction: false });
     }
     await this.refresh();
@@ -253,12 +245,12 @@ export class GpuAgent implements GpuDesk {
     this.timer?.cancel();
     for (const subscription of this.subscriptions) await subscription.close();
     await this.looking;
-    await this.spending.tell(this.residents.all());
+    await this.spending.tell(this.gpuContainers.all());
     await this.row.close();
   }
 
-  /** Somebody decides in this epoch: what was decided before is void, and that is told to it. */
-  private hear(epoch: JsonValue | undefined): void {
+  /** A controller decides in this epoch. Decisions of earlier epochs are void; the row tells the controller so. */
+  private noteEpoch(epoch: JsonValue | undefined): void {
     if (typeof epoch !== 'number' || epoch <= this.epoch) return;
     this.epoch = epoch;
     this.row.writeSoon();
@@ -267,17 +259,17 @@ export class GpuAgent implements GpuDesk {
   /** What the deciding controller wants of this node's instances. */
   private setDesired(row: JsonValue | undefined): void {
     this.desired.set(row, this.epoch);
-    void this.moves.look();
+    void this.shareUpdates.look();
     this.row.writeSoon();
   }
 
-  /** An operator's wish about a device; of other nodes' devices nothing is known here. */
-  private heed(uuid: string, row: JsonValue | undefined): void {
+  /** An operator cordons, drains or uncordons a device. Devices of other nodes are ignored. */
+  private applyOperatorRequest(uuid: string, row: JsonValue | undefined): void {
     const { inventory } = this;
     if (row === undefined || inventory.find(uuid) === undefined) return;
     const { wish } = row as unknown as CordonRequest;
     const record = inventory.record(uuid);
-    inventory.setRecord(uuid, wish === 'uncordon' ? uncordoned(record) : { ...record, wish });
+    inventory.setRecord(uuid, wish === 'uncordon' ? uncordoned(record) : { ...record, operatorRequest: wish });
     this.healer.drain(uuid);
     this.row.writeSoon();
   }
@@ -312,21 +304,21 @@ export class GpuAgent implements GpuDesk {
     await this.ceilings.look();
     this.desired.reconcile();
     this.geometry.reconcile();
-    await this.moves.look();
+    await this.shareUpdates.look();
     await this.launches.look(this.statuses);
-    await this.spending.tell(this.residents.all());
+    await this.spending.tell(this.gpuContainers.all());
     await this.row.write();
   }
 
   private rowNow(): Omit<NodeStatus, 'invoker' | 'version' | 'at'> {
-    const { inventory, residents, statuses, clientEnv } = this;
+    const { inventory, gpuContainers, statuses, clientEnv } = this;
     return {
       driver: this.options.driver.version.driver,
       devices: [...inventory.devices],
       status: statuses.map((status) => ({ ...status, health: inventory.healthOf(status.uuid) })),
-      residents: residents.rows(),
+      residents: gpuContainers.rows(),
       epoch: this.epoch,
-      inHand: this.hands.inHand(),
+      inHand: this.owner.inHand(),
       ...this.options.node,
       ...(Object.keys(clientEnv).length > 0 && { clientEnv }),
     };

@@ -29,7 +29,7 @@ export class NodeRow {
     private readonly read: () => Omit<NodeStatus, 'invoker' | 'version' | 'at'>,
   ) {}
 
-  /** Whether nobody sees it any more: the cluster's state was not reached for as long as a row stands. */
+  /** Whether the row has expired: the cluster's state was not reached for the row's time to live. */
   get isOutOfDate(): boolean {
     return this.parts.clock.monotonicMs() - this.writtenMs >= gpuRowTtlMs;
   }

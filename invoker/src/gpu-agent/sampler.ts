@@ -1,24 +1,21 @@
-import type { DeviceStatus, GpuProcess } from '@gpuwhisk/common/gpu';
+import type { DeviceStatus, GpuProcess, Device, DeviceHealth } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { placesOf } from '../pool/memory-budget.js';
-import type { DeviceLedger } from './device-ledger.js';
-import type { ContextSizes } from './context-sizes.js';
-import { containerMemory, deviceStatuses, foreignMemory } from './device-statuses.js';
+import { checkMemory } from './container-checks.js';
 import type { DeviceSample, GpuDriver } from './drivers/gpu-driver.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
+import type { GpuContainers } from './gpu-containers.js';
 import type { Healer } from './healer.js';
 import type { HostProcesses } from './host/host-processes.js';
-import type { Inventory } from './inventory.js';
-import { checkMemory } from './memory-checks.js';
-import type { Residents } from './residents.js';
+import type { DeviceLedger, Inventory } from './inventory.js';
 
-/** What a sampler works with. */
-export interface SamplerParts {
+/** Dependencies of a Sampler. */
+interface SamplerParts {
   driver: GpuDriver;
   enforcer: ShareEnforcer;
   inventory: Inventory;
-  residents: Residents;
+  gpuContainers: GpuContainers;
   ledger: DeviceLedger;
   healer: Healer;
   contexts: ContextSizes;
@@ -89,18 +86,18 @@ export class Sampler {
 
   /** Finds out whose the new processes are, and forgets those that are gone. */
   private async identify(pids: readonly number[]): Promise<void> {
-    const { processes, residents } = this.parts;
+    const { processes, gpuContainers } = this.parts;
     const launchers = new Map<number, string>();
-    for (const { container } of residents.all()) {
+    for (const { container } of gpuContainers.all()) {
       if (container.hostPid !== undefined) launchers.set(container.hostPid, container.id);
     }
     // What was seen while its container was starting had none.
-    const isUpToDate = this.ownersOf === residents.added;
-    this.ownersOf = residents.added;
+    const isUpToDate = this.ownersOf === gpuContainers.added;
+    this.ownersOf = gpuContainers.added;
     const owners = new Map<number, string | undefined>();
     for (const pid of pids) {
       const known = this.owners.get(pid);
-      const keeps = known === undefined ? this.owners.has(pid) && isUpToDate : residents.get(known) !== undefined;
+      const keeps = known === undefined ? this.owners.has(pid) && isUpToDate : gpuContainers.get(known) !== undefined;
       owners.set(pid, keeps ? known : await processes.containerOf(pid, launchers));
     }
     this.owners = owners;
@@ -108,10 +105,10 @@ export class Sampler {
   }
 
   private checkContainers(): void {
-    const { residents, healer, contexts } = this.parts;
+    const { gpuContainers, healer, contexts } = this.parts;
     const held = containerMemory(this.last);
     const unbound = this.parts.unbound();
-    for (const one of residents.all()) {
+    for (const one of gpuContainers.all()) {
       const now = held.get(one.container.id) ?? new Map<string, number>();
       const [device = ''] = one.grant.devices;
       // Seen twice, so that it is not one that is just being made.
@@ -131,7 +128,7 @@ export class Sampler {
 
   /** Asks once for each of our processes whether it is under its share. */
   private async confirm(): Promise<void> {
-    const { enforcer, residents, healer } = this.parts;
+    const { enforcer, gpuContainers, healer } = this.parts;
     if (enforcer.name === 'none') return;
     for (const { uuid, processes } of this.last) {
       for (const { pid, container, slice } of processes.filter((one) => isOurs(one) && !this.confirmed.has(one.pid))) {
@@ -139,7 +136,7 @@ export class Sampler {
         try {
           await enforcer.confirm({ pid, device: uuid, ...(slice !== undefined && { slice }) });
         } catch (error) {
-          const one = container === undefined ? undefined : residents.get(container);
+          const one = container === undefined ? undefined : gpuContainers.get(container);
           const text = `The action's process is not held to its share of the GPU: ${(error as Error).message}.`;
           if (one !== undefined) healer.end(one, { text, byAction: false });
         }
@@ -152,7 +149,7 @@ export class Sampler {
     const inUse = inventory
       .places()
       .filter(({ device }) => !inventory.isLost(device.uuid) && device.mode !== 'timeslice');
-    const served = new Set(this.parts.residents.all().flatMap(({ grant }) => placesOf(grant)));
+    const served = new Set(this.parts.gpuContainers.all().flatMap(({ grant }) => placesOf(grant)));
     const first = inUse.filter(({ device, slice }) => served.has(slice ?? device.uuid));
     const candidates = first.length > 0 ? first : inUse;
     const place = candidates[this.asked++ % candidates.length];
@@ -161,7 +158,7 @@ export class Sampler {
     if (problem !== undefined) await healer.restart(place, problem);
   }
 
-  /** Memory of a process that has ended is nobody's to free but the driver's: no new work until it is free. */
+  /** Only the driver can free the memory of a process that has ended: no new work until it is free. */
   private async checkProcesses(): Promise<void> {
     const { processes, inventory } = this.parts;
     for (const { uuid, processes: there } of this.last) {
@@ -172,3 +169,87 @@ export class Sampler {
 }
 
 const isOurs = ({ container }: GpuProcess): boolean => container !== undefined;
+
+/** What the figures of a moment mean for the GPU table. */
+interface SampleView {
+  devices: readonly Device[];
+  /** The container that a process of the host is in; undefined: it is none of ours. */
+  containerOf(pid: number): string | undefined;
+  healthOf(device: string): DeviceHealth;
+  /** What a context takes of a device, MiB; undefined: not measured yet. */
+  contextMiB(device: string): number | undefined;
+  /** Epoch ms. */
+  at: number;
+}
+
+/** The status of every device; one that was not sampled keeps nothing but its health. */
+export function deviceStatuses(samples: readonly DeviceSample[], view: SampleView): DeviceStatus[] {
+  const byUuid = new Map(samples.map((sample) => [sample.uuid, sample]));
+  return view.devices.map(({ uuid }) => {
+    const health = view.healthOf(uuid);
+    const sample = byUuid.get(uuid);
+    if (sample === undefined) return { uuid, at: view.at, usedMemoryMiB: 0, health, processes: [] };
+    const { usedMemoryMiB, utilisation, smActivity, dramActivity, temperatureC, powerW } = sample;
+    const contextMiB = view.contextMiB(uuid);
+    const told = { utilisation, smActivity, dramActivity, temperatureC, powerW, contextMiB };
+    const figures = Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined));
+    const processes = sample.processes.map((process) => owned(process, view));
+    return { uuid, at: view.at, usedMemoryMiB, ...figures, health, processes };
+  });
+}
+
+function owned(process: DeviceSample['processes'][number], view: SampleView): GpuProcess {
+  const container = view.containerOf(process.pid);
+  return container === undefined ? { ...process } : { ...process, container };
+}
+
+/** What processes that are none of ours hold, by device or slice, MiB. */
+function foreignMemory(statuses: readonly DeviceStatus[]): Map<string, number> {
+  const foreign = new Map<string, number>();
+  for (const { uuid, processes } of statuses) {
+    for (const { container, slice = uuid, memoryMiB } of processes) {
+      if (container === undefined) foreign.set(slice, (foreign.get(slice) ?? 0) + memoryMiB);
+    }
+  }
+  return foreign;
+}
+
+/** What each container holds, by device or slice, MiB. */
+function containerMemory(statuses: readonly DeviceStatus[]): Map<string, Map<string, number>> {
+  const held = new Map<string, Map<string, number>>();
+  for (const { uuid, processes } of statuses) {
+    for (const { container, slice = uuid, memoryMiB } of processes) {
+      if (container === undefined) continue;
+      const own = held.get(container) ?? new Map<string, number>();
+      held.set(container, own.set(slice, (own.get(slice) ?? 0) + memoryMiB));
+    }
+  }
+  return held;
+}
+
+/**
+ * What a CUDA context takes of a device, as measured on the processes that idle before their first function: the least that
+ * one of them holds. It goes by the driver, the type of the device and how that is shared, since an MPS client's is smaller.
+ */
+export class ContextSizes {
+  private readonly keys = new Map<string, string>();
+  private readonly sizes = new Map<string, number>();
+
+  constructor(private readonly driver: string) {}
+
+  setDevices(devices: readonly Device[]): void {
+    for (const { uuid, type, mode } of devices) this.keys.set(uuid, `${this.driver} ${type} ${mode}`);
+  }
+
+  /** A process that has run no function yet holds so much, MiB. */
+  note(device: string, heldMiB: number): void {
+    const key = this.keys.get(device);
+    if (key === undefined || heldMiB <= 0) return;
+    this.sizes.set(key, Math.min(heldMiB, this.sizes.get(key) ?? Infinity));
+  }
+
+  /** MiB; undefined: none was measured yet. */
+  of(device: string): number | undefined {
+    return this.sizes.get(this.keys.get(device) ?? '');
+  }
+}

@@ -1,9 +1,9 @@
 import { gpuSpendingCounters } from '@gpuwhisk/common/gpu';
 import type { ClusterState, WindowCounters } from '@gpuwhisk/common/state/cluster-state';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { GpuContainer } from './residents.js';
+import type { GpuContainer } from './gpu-containers.js';
 
-/** Counts what namespaces have of this node's GPUs, share times time, and tells the cluster. Samples count for nobody. */
+/** Counts each namespace's use of this node's GPUs, share times time, and tells the cluster. Samples are not charged. */
 export class Spending {
   private readonly counters: WindowCounters;
   /** By busy container, monotonic ms up to which it is counted. */

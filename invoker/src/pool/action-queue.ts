@@ -1,12 +1,12 @@
+// The queue of an action: its jobs and containers, and whether it needs another container.
 import { batchWaitMs } from '@gpuwhisk/gpu/order/batch-wait';
 import type { ContainerSpec, ProvisioningError } from '../containers/container-factory.js';
 import { BacklogProbe } from './backlog-probe.js';
-import type { Progress } from './backlog-probe.js';
-import { Fifo } from './fifo.js';
+import type { Progress, Advice } from './backlog-probe.js';
 import type { Disposition, PoolMember } from './pool-member.js';
 
-/** An activation that wants a container. */
-export interface PoolJob {
+/** An activation that wants a container. `Self` is the type of the jobs that may run together with it. */
+export interface PoolJob<Self> {
   /** Equal for jobs that may share warm containers: invocation namespace, action and revision. */
   readonly key: string;
   /** The invocation namespace: containers that had code of one are never another's. */
@@ -27,7 +27,7 @@ export interface PoolJob {
    * Runs on the container, together with `others` of its key, and resolves once the slot is free; never rejects. It must
    * set `initialized` and call `onInitialized` when it has loaded the code and others may use the container beside it.
    */
-  run(member: PoolMember, onInitialized: () => void, others: readonly PoolJob[]): Promise<Disposition>;
+  run(member: PoolMember, onInitialized: () => void, others: readonly Self[]): Promise<Disposition>;
   /** Whether another container of the action should be readied before a run needs it. */
   readonly readiesAhead: boolean;
   /** Loads the code into a container ahead of any run; resolves with why that did not work, if so. Never rejects. */
@@ -39,16 +39,16 @@ export interface PoolJob {
 }
 
 /** A job in a queue, with the monotonic ms at which it came. */
-export interface WaitingJob {
-  job: PoolJob;
+interface WaitingJob<Job> {
+  job: Job;
   sinceMs: number;
 }
 
 const smoothing = 0.2;
 
 /** The containers of one action (in one namespace and revision), and the jobs that wait for them. */
-export class ActionQueue {
-  readonly waiting = new Fifo<WaitingJob>();
+export class ActionQueue<Job extends PoolJob<Job>> {
+  readonly waiting = new Fifo<WaitingJob<Job>>();
   readonly members = new Set<PoolMember>();
   /** Members that can take a run now; the last one used is on top, so that its caches are warm and others can idle out. */
   readonly free: PoolMember[] = [];
@@ -119,8 +119,8 @@ export class ActionQueue {
   }
 
   /** Takes jobs out of the queue that can run together with the one before them. */
-  takeBatch(): PoolJob[] {
-    const jobs: PoolJob[] = [];
+  takeBatch(): Job[] {
+    const jobs: Job[] = [];
     for (
       let next = this.waiting.peek();
       next !== undefined && jobs.length < this.batch - 1;
@@ -173,5 +173,49 @@ export class ActionQueue {
     this.members.delete(member);
     const at = this.free.indexOf(member);
     if (at >= 0) this.free.splice(at, 1);
+  }
+}
+
+/** A start pays if the wait is expected to be so many times as long: it takes processor time from the runs, too. */
+const worthStarts = 2;
+/** For shorter runs it is tried out how many containers serve them best, ms. */
+export const longRunMs = 20;
+
+/** Whether the jobs that wait need more than the containers there are: those are too slow, stuck, or saturated. */
+export function adviseGrowth<Job extends PoolJob<Job>>(queue: ActionQueue<Job>, nowMs: number): Advice {
+  const waitedMs = nowMs - (queue.waiting.peek()?.sinceMs ?? nowMs);
+  if (waitedMs > queue.startMs && nowMs - queue.lastEndMs > queue.startMs) return 'add';
+  if (queue.runMs === undefined) return 'add';
+  if (queue.runMs > longRunMs && queue.expectedWaitMs() > queue.startMs * worthStarts) return 'add';
+  if (queue.starting > 0) return 'keep';
+  return queue.backlog.advise(nowMs, queue.progress());
+}
+
+/** A first-in first-out queue; push and shift are O(1) amortised. */
+class Fifo<T> {
+  private items: (T | undefined)[] = [];
+  private head = 0;
+
+  get length(): number {
+    return this.items.length - this.head;
+  }
+
+  push(item: T): void {
+    this.items.push(item);
+  }
+
+  peek(): T | undefined {
+    return this.items[this.head];
+  }
+
+  shift(): T | undefined {
+    const item = this.items[this.head];
+    if (item === undefined) return undefined;
+    this.items[this.head++] = undefined;
+    if (this.head > 1024 && this.head * 2 > this.items.length) {
+      this.items = this.items.slice(this.head);
+      this.head = 0;
+    }
+    return item;
   }
 }

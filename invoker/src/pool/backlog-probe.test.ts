@@ -29,7 +29,7 @@ describe('BacklogProbe', () => {
     expect(containersFound((n) => Math.min(n, 20), 1)).toBeGreaterThanOrEqual(20);
   });
 
-  test('starts anew when the queue was empty', () => {
+  test('starts over when the queue was empty', () => {
     const probe = new BacklogProbe();
     const progress = { busyMs: 0, containers: 1, slots: 1 };
     probe.advise(0, { ...progress, ended: 0 });

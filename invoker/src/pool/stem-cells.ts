@@ -1,9 +1,9 @@
-import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Logger } from '@gpuwhisk/common/logging';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container, ContainerFactory, ContainerSpec } from '../containers/container-factory.js';
+import type { StoreServices, ContainerStore } from './container-store.js';
 import { deviceMemoryBeside } from './memory-budget.js';
 import type { Measure } from './memory-budget.js';
-import type { Keeping, WaitingPairs } from './waiting-pairs.js';
 
 /** Stem cells of one spec. */
 export interface StemCellConfig {
@@ -25,15 +25,15 @@ export interface StemCellOptions {
   gpuStemCells?: number;
 }
 
-interface Cell {
+interface StemCell {
   container: Container;
   readyMs: number;
 }
 
-interface Stock {
+interface StemCellPool {
   config: StemCellConfig;
   wanted: number;
-  cells: Cell[];
+  cells: StemCell[];
   starting: number;
   /** Cold starts of this spec since the last check. */
   coldStarts: number;
@@ -55,8 +55,8 @@ const demandedForMs = 600_000;
  * Prewarmed containers per spec, refilled when used (OpenWhisk's ContainerPool). Beyond the configured specs there is one
  * for a next start of what started cold, or wanted modules loaded (annotation `warm`) that none had.
  */
-export class StemCells implements WaitingPairs {
-  private readonly stocks: Stock[];
+export class StemCells implements ContainerStore {
+  private readonly pools: StemCellPool[];
   private closing = false;
   private readonly pending = new Set<Promise<void>>();
 
@@ -64,21 +64,21 @@ export class StemCells implements WaitingPairs {
     private readonly factory: ContainerFactory,
     private readonly clock: Clock,
     private readonly options: StemCellOptions,
-    private readonly keeping: Keeping,
+    private readonly services: StoreServices,
     private readonly logger: Logger,
   ) {
-    this.stocks = options.stemCells
+    this.pools = options.stemCells
       .filter((config) => factory.supports(config.spec.kind))
-      .map((config) => this.stock(config, false));
+      .map((config) => this.emptyPool(config, false));
     this.scheduleCheck();
   }
 
   /** Starts what is missing, as early as each may be; resolves when those of the start have started or failed. */
   async fill(): Promise<void> {
-    for (const stock of this.stocks) {
-      const { startAfterMs = 0 } = stock.config;
-      if (startAfterMs === 0) this.refill(stock);
-      else this.clock.setBackgroundTimer(startAfterMs, () => this.refill(stock));
+    for (const pool of this.pools) {
+      const { startAfterMs = 0 } = pool.config;
+      if (startAfterMs === 0) this.refill(pool);
+      else this.clock.setBackgroundTimer(startAfterMs, () => this.refill(pool));
     }
     await Promise.all(this.pending);
   }
@@ -91,22 +91,22 @@ export class StemCells implements WaitingPairs {
       // Those it had may have made room, or found none.
       if (exact.cells.length === 0) this.refillSoon(exact);
     } else if (!isPlain(wanted)) this.demand(wanted);
-    const stock = exact?.cells.length ? exact : this.bestSubset(wanted);
-    const cell = stock?.cells.shift();
-    if (stock === undefined || cell === undefined) return undefined;
-    this.refillSoon(stock);
+    const pool = exact?.cells.length ? exact : this.bestSubset(wanted);
+    const cell = pool?.cells.shift();
+    if (pool === undefined || cell === undefined) return undefined;
+    this.refillSoon(pool);
     return cell.container;
   }
 
   /** Counts a start that no stem cell could serve. */
   noteColdStart(spec: ContainerSpec): void {
-    const stock = this.exact(spec);
-    if (stock !== undefined) stock.coldStarts++;
+    const pool = this.exact(spec);
+    if (pool !== undefined) pool.coldStarts++;
     else this.demand(spec);
   }
 
   list(): Container[] {
-    return this.stocks.flatMap(({ cells }) => cells.map(({ container }) => container));
+    return this.pools.flatMap(({ cells }) => cells.map(({ container }) => container));
   }
 
   has(container: Container): boolean {
@@ -114,16 +114,16 @@ export class StemCells implements WaitingPairs {
   }
 
   replace(container: Container): void {
-    const stock = this.holderOf(container);
-    if (stock === undefined) return;
-    stock.cells = stock.cells.filter((cell) => cell.container !== container);
-    this.keeping.removals.remove(container);
-    this.refillSoon(stock);
+    const pool = this.holderOf(container);
+    if (pool === undefined) return;
+    pool.cells = pool.cells.filter((cell) => cell.container !== container);
+    this.services.removals.remove(container);
+    this.refillSoon(pool);
   }
 
   /** Memory of the containers at hand, MiB. */
   heldMiB(memoryOf: Measure): number {
-    return this.stocks.reduce((sum, { cells, config }) => sum + cells.length * memoryOf(config.spec), 0);
+    return this.pools.reduce((sum, { cells, config }) => sum + cells.length * memoryOf(config.spec), 0);
   }
 
   /**
@@ -132,33 +132,33 @@ export class StemCells implements WaitingPairs {
    */
   giveUp(memoryMiB: number, which: 'expendable' | 'all', memoryOf: Measure): number {
     let freedMiB = 0;
-    for (const stock of this.stocks) {
-      const { cells, config, demanded } = stock;
+    for (const pool of this.pools) {
+      const { cells, config, demanded } = pool;
       if (which === 'expendable' && !(demanded && isPlain(config.spec))) continue;
       const eachMiB = memoryOf(config.spec);
       while (eachMiB > 0 && freedMiB < memoryMiB && cells.length > 0) {
         freedMiB += eachMiB;
-        stock.lacksMemory = true;
-        this.keeping.removals.remove((cells.pop() as Cell).container);
+        pool.lacksMemory = true;
+        for (const { container } of cells.splice(-1)) this.services.removals.remove(container);
       }
     }
     return freedMiB;
   }
 
   /** Starts what memory was lacking for, as far as there is some now. */
-  restock(): void {
-    for (const stock of this.stocks) if (stock.lacksMemory) this.refill(stock);
+  refillLacking(): void {
+    for (const pool of this.pools) if (pool.lacksMemory) this.refill(pool);
   }
 
   /** Starts none any more, and destroys those at hand. */
   async close(): Promise<void> {
     this.closing = true;
     await Promise.all(this.pending);
-    for (const { cells } of this.stocks)
-      for (const { container } of cells.splice(0)) this.keeping.removals.remove(container);
+    for (const { cells } of this.pools)
+      for (const { container } of cells.splice(0)) this.services.removals.remove(container);
   }
 
-  private stock(config: StemCellConfig, demanded: boolean): Stock {
+  private emptyPool(config: StemCellConfig, demanded: boolean): StemCellPool {
     const wantedMs = this.clock.monotonicMs();
     return {
       config,
@@ -172,109 +172,111 @@ export class StemCells implements WaitingPairs {
     };
   }
 
-  private holderOf(container: Container): Stock | undefined {
-    return this.stocks.find(({ cells }) => cells.some((cell) => cell.container === container));
+  private holderOf(container: Container): StemCellPool | undefined {
+    return this.pools.find(({ cells }) => cells.some((cell) => cell.container === container));
   }
 
-  private exact(spec: ContainerSpec): Stock | undefined {
-    return this.stocks.find(({ config }) => this.factory.match(config.spec, spec) === 'exact');
+  private exact(spec: ContainerSpec): StemCellPool | undefined {
+    return this.pools.find(({ config }) => this.factory.match(config.spec, spec) === 'exact');
   }
 
-  /** Of the stocks that have a container with a part of the imports, the one with the largest part; then the smallest share. */
-  private bestSubset(wanted: ContainerSpec): Stock | undefined {
-    let best: Stock | undefined;
-    for (const stock of this.stocks) {
-      const { spec } = stock.config;
-      if (stock.cells.length === 0 || this.factory.match(spec, wanted) !== 'subset') continue;
-      if (best === undefined || spec.imports.length > best.config.spec.imports.length) best = stock;
+  /** Of the pools that have a container with a part of the imports, the one with the largest part; then the smallest share. */
+  private bestSubset(wanted: ContainerSpec): StemCellPool | undefined {
+    let best: StemCellPool | undefined;
+    for (const pool of this.pools) {
+      const { spec } = pool.config;
+      if (pool.cells.length === 0 || this.factory.match(spec, wanted) !== 'subset') continue;
+      if (best === undefined || spec.imports.length > best.config.spec.imports.length) best = pool;
     }
     return best;
   }
 
   private demand(spec: ContainerSpec): void {
     if (!this.options.stemCellsOnDemand) return;
-    const demanded = this.stocks.filter((stock) => stock.demanded).sort((a, b) => a.wantedMs - b.wantedMs);
+    const demanded = this.pools.filter((pool) => pool.demanded).sort((a, b) => a.wantedMs - b.wantedMs);
     if (spec.gpu !== undefined) {
       // One of several devices would keep others off all of them.
       if (spec.gpu.devices.length > 1) return;
       const { gpuStemCells = 0 } = this.options;
-      const beside = demanded.filter((stock) => deviceMemoryBeside(spec, stock.config.spec) > 0);
+      const beside = demanded.filter((pool) => deviceMemoryBeside(spec, pool.config.spec) > 0);
       if (gpuStemCells === 0) return;
-      if (beside.length >= gpuStemCells) this.giveUpStock(beside[0] as Stock);
+      const [first] = beside;
+      if (first !== undefined && beside.length >= gpuStemCells) this.giveUpPool(first);
     }
-    const left = demanded.filter((stock) => this.stocks.includes(stock));
-    if (left.length >= maxDemanded) this.giveUpStock(left[0] as Stock);
+    const left = demanded.filter((pool) => this.pools.includes(pool));
+    const [longestUnwanted] = left;
+    if (longestUnwanted !== undefined && left.length >= maxDemanded) this.giveUpPool(longestUnwanted);
     const reactive = { minCount: 1, maxCount: 4, ttlMs: demandedForMs, threshold: 1, increment: 1 };
-    const stock = this.stock({ spec, initialCount: 1, reactive }, true);
-    this.stocks.push(stock);
-    this.refillSoon(stock);
+    const pool = this.emptyPool({ spec, initialCount: 1, reactive }, true);
+    this.pools.push(pool);
+    this.refillSoon(pool);
   }
 
-  private giveUpStock(stock: Stock): void {
-    stock.wanted = 0;
-    this.stocks.splice(this.stocks.indexOf(stock), 1);
-    for (const { container } of stock.cells.splice(0)) this.keeping.removals.remove(container);
+  private giveUpPool(pool: StemCellPool): void {
+    pool.wanted = 0;
+    this.pools.splice(this.pools.indexOf(pool), 1);
+    for (const { container } of pool.cells.splice(0)) this.services.removals.remove(container);
   }
 
-  private refillSoon(stock: Stock): void {
-    this.clock.setBackgroundTimer(refillAfterMs, () => this.refill(stock));
+  private refillSoon(pool: StemCellPool): void {
+    this.clock.setBackgroundTimer(refillAfterMs, () => this.refill(pool));
   }
 
-  private refill(stock: Stock): void {
-    stock.lacksMemory = false;
-    while (!this.closing && stock.cells.length + stock.starting < stock.wanted) {
-      if (!this.keeping.memory.claim(stock.config.spec)) {
-        stock.lacksMemory = true;
+  private refill(pool: StemCellPool): void {
+    pool.lacksMemory = false;
+    while (!this.closing && pool.cells.length + pool.starting < pool.wanted) {
+      if (!this.services.memory.claim(pool.config.spec)) {
+        pool.lacksMemory = true;
         return;
       }
-      stock.starting++;
-      const start = this.start(stock).finally(() => this.pending.delete(start));
+      pool.starting++;
+      const start = this.start(pool).finally(() => this.pending.delete(start));
       this.pending.add(start);
     }
   }
 
-  private async start(stock: Stock): Promise<void> {
-    const { spec } = stock.config;
+  private async start(pool: StemCellPool): Promise<void> {
+    const { spec } = pool.config;
     try {
       const container = await this.factory.prewarm(spec);
-      if (!this.stocks.includes(stock)) return this.keeping.removals.remove(container);
+      if (!this.pools.includes(pool)) return this.services.removals.remove(container);
       void container.giveWay(false);
-      stock.cells.push({ container, readyMs: this.clock.monotonicMs() });
-      this.keeping.watch.set(container, () => this.replace(container));
+      pool.cells.push({ container, readyMs: this.clock.monotonicMs() });
+      this.services.watch.set(container, () => this.replace(container));
     } catch (error) {
-      this.keeping.memory.release(spec);
+      this.services.memory.release(spec);
       this.logger.warn({ kind: spec.kind, error: String(error) }, 'a stem cell could not be started');
     } finally {
-      stock.starting--;
+      pool.starting--;
     }
   }
 
   private scheduleCheck(): void {
     this.clock.setBackgroundTimer(checkEveryMs, () => {
       if (this.closing) return;
-      for (const stock of [...this.stocks]) this.check(stock);
+      for (const pool of [...this.pools]) this.check(pool);
       this.scheduleCheck();
     });
   }
 
-  private check(stock: Stock): void {
-    const { reactive, initialCount } = stock.config;
-    if (stock.demanded && this.clock.monotonicMs() - stock.wantedMs > demandedForMs) return this.giveUpStock(stock);
+  private check(pool: StemCellPool): void {
+    const { reactive, initialCount } = pool.config;
+    if (pool.demanded && this.clock.monotonicMs() - pool.wantedMs > demandedForMs) return this.giveUpPool(pool);
     if (reactive !== undefined) {
-      const grown = Math.floor(stock.coldStarts / reactive.threshold) * reactive.increment;
-      stock.wanted =
-        stock.coldStarts === 0 ? initialCount : Math.min(reactive.maxCount, Math.max(reactive.minCount, grown));
+      const grown = Math.floor(pool.coldStarts / reactive.threshold) * reactive.increment;
+      pool.wanted =
+        pool.coldStarts === 0 ? initialCount : Math.min(reactive.maxCount, Math.max(reactive.minCount, grown));
       const nowMs = this.clock.monotonicMs();
-      const expired = stock.cells
+      const expired = pool.cells
         .filter((cell) => nowMs - cell.readyMs > reactive.ttlMs)
-        .slice(0, Math.max(0, stock.cells.length - stock.wanted));
+        .slice(0, Math.max(0, pool.cells.length - pool.wanted));
       for (const cell of expired) {
-        stock.cells.splice(stock.cells.indexOf(cell), 1);
-        this.keeping.removals.remove(cell.container);
+        pool.cells.splice(pool.cells.indexOf(cell), 1);
+        this.services.removals.remove(cell.container);
       }
     }
-    stock.coldStarts = 0;
-    this.refill(stock);
+    pool.coldStarts = 0;
+    this.refill(pool);
   }
 }
 

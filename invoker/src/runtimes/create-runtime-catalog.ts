@@ -1,36 +1,28 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { ConfigError } from '@gpuwhisk/common/config';
 import { parseManifest } from '@gpuwhisk/common/runtimes';
 import type { RuntimeEntry, RuntimeManifest } from '@gpuwhisk/common/runtimes';
-import { ConfigError } from '@gpuwhisk/common/config';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
-import { commandLaunch } from './command-runtime.js';
-import { findOnPath } from './find-on-path.js';
-import { findPython, minorOf } from './find-python.js';
-import type { Python } from './find-python.js';
-import { findGo, findJdk } from './find-toolchains.js';
-import type { Go, Jdk } from './find-toolchains.js';
-import { fitManifest } from './fit-manifest.js';
-import { GoPackages, goMinor } from './go-packages.js';
-import { goLaunch } from './go-runtime.js';
+import type { RuntimeCatalog, RuntimeLaunch, RunJob } from '../containers/runtime-launch.js';
+import { SharedWork } from '../host/concurrency.js';
+import { removeAbandoned } from '../host/partial-folders.js';
+import { findOnPath, ProgramError } from '../host/run-program.js';
+import { findPython, minorOf, findGo, findJdk } from './find-toolchains.js';
+import type { Python, Go, Jdk } from './find-toolchains.js';
+import { GoPackages, goMinor, goLaunch } from './go-runtime.js';
 import { builtPackages, findPackages, installPackages, nodePackages, pythonPackages } from './image-packages.js';
 import type { PackageSet } from './image-packages.js';
 import { canHaveGson, javaLaunch, prepareJava, withJavaPair } from './java-runtime.js';
 import { hasNative, nativeLaunch, nativeVersion } from './native-runtime.js';
 import type { NativeCompilers } from './native-runtime.js';
-import { nodeLaunch, withNodePair } from './node-runtime.js';
-import { fetchNodeRelease } from './node-release.js';
-import { ProgramError } from './run-program.js';
-import { removeAbandoned } from './partial-folders.js';
-import { executableKind, executableLaunch, imageOfKind, isExecutableKind } from './proxy-runtime.js';
+import { nodeLaunch, withNodePair, fetchNodeRelease } from './node-runtime.js';
+import { commandLaunch, executableKind, executableLaunch, imageOfKind, isExecutableKind } from './proxy-runtime.js';
 import { hasPythonPairs, pythonLaunch, pythonPairLaunch } from './python-runtime.js';
 import { RequirementsCache } from './requirements-cache.js';
-import type { RuntimeCatalog, RuntimeLaunch } from './runtime-catalog.js';
-import type { RunJob } from './sandbox-job.js';
 import { findInterpreter, interpreterLaunch } from './script-runtime.js';
 import type { Interpreter } from './script-runtime.js';
-import { SharedWork } from './shared-work.js';
 
 const MiB = 1024 * 1024;
 const failureKeptMs = 30_000;
@@ -38,7 +30,7 @@ const defaultMemoryMiB = 256;
 const knownFamilies = ['nodejs', 'python', 'java', 'go', 'ruby', 'php', 'native'];
 
 /** What createRuntimeCatalog needs. */
-export interface RuntimeCatalogOptions {
+interface RuntimeCatalogOptions {
   /** Folder `runtimes` of the repository: guest code and runtimes.json. */
   runtimesDir: string;
   /** Manifest to use instead of the repository's. */
@@ -120,7 +112,7 @@ function notesOn(missing: readonly string[], listed: RuntimeManifest, offered: R
 }
 
 /** The runtimes of this machine. */
-export interface MachineCatalog extends RuntimeCatalog {
+interface MachineCatalog extends RuntimeCatalog {
   /** Gives the sandboxes that packages of actions are installed in; until then they cannot be. */
   useSandboxes(run: RunJob): void;
   /**
@@ -307,4 +299,41 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
 function noImage(image: string): ProvisioningError {
   const reason = `The image '${image}' cannot be run: of images only openwhisk/dockerskeleton is served without Docker.`;
   return new ProvisioningError(reason, `Failed to pull container image '${image}'.`, true);
+}
+
+/** What was found on the machine. */
+interface MachineRuntimes {
+  /** Versions of the other families that the machine has, such as `{python: '3.11', java: '17'}`. */
+  versions: Readonly<Record<string, string>>;
+}
+
+/**
+ * The manifest as it holds on this machine. Node.js is as it is listed, since any release can be fetched; an entry such as `python:3` becomes the minor version that the machine has; entries of
+ * versions and families that it lacks are left out, unless they bring a command of their own.
+ */
+export function fitManifest(manifest: RuntimeManifest, machine: MachineRuntimes): RuntimeManifest {
+  const families = Object.entries(manifest.runtimes)
+    .map(([family, entries]) => [family, fitFamily(family, entries, machine)] as const)
+    .filter(([, entries]) => entries.length > 0);
+  return { ...manifest, runtimes: Object.fromEntries(families) };
+}
+
+function fitFamily(family: string, entries: RuntimeEntry[], machine: MachineRuntimes): RuntimeEntry[] {
+  if (family === 'nodejs') return entries;
+  const version = machine.versions[family];
+  const fitted = entries.flatMap((entry) => {
+    if (entry.command) return [entry];
+    const listed = entry.kind.slice(family.length + 1);
+    if (version === listed) return [entry];
+    return version?.startsWith(`${listed}.`) ? [withVersion(entry, family, listed, version)] : [];
+  });
+  const kept = fitted.filter((entry, at) => fitted.findIndex((other) => other.kind === entry.kind) === at);
+  if (kept.some((entry) => entry.default)) return kept;
+  return kept.map((entry, at) => ({ ...entry, default: at === 0 }));
+}
+
+function withVersion(entry: RuntimeEntry, family: string, listed: string, version: string): RuntimeEntry {
+  const { image } = entry;
+  const name = image.name.endsWith(`v${listed}`) ? image.name.slice(0, -listed.length) + version : image.name;
+  return { ...entry, kind: `${family}:${version}`, image: { ...image, name } };
 }

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { copyFile, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { findNpm } from './node-release.js';
-import type { Python } from './find-python.js';
-import { fillFolder, isThere } from './partial-folders.js';
-import { ProgramError, runProgram } from './run-program.js';
+import { fillFolder, isThere } from '../host/partial-folders.js';
+import { ProgramError, runProgram } from '../host/run-program.js';
+import type { Python } from './find-toolchains.js';
+import { findNpm } from './node-runtime.js';
 
 const installTimeoutMs = 300_000;
 

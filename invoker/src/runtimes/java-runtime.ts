@@ -2,13 +2,11 @@ import { createHash } from 'node:crypto';
 import { copyFile, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ProvisioningError } from '../containers/container-factory.js';
-import { bindsFor } from './base-view.js';
-import { findOnPath } from './find-on-path.js';
+import { bindsFor, withOwnPair } from '../containers/runtime-launch.js';
+import type { RuntimeLaunch } from '../containers/runtime-launch.js';
+import { fillFolder, isThere, partialPrefix } from '../host/partial-folders.js';
+import { findOnPath, ProgramError, runProgram } from '../host/run-program.js';
 import type { Jdk } from './find-toolchains.js';
-import { fillFolder, isThere, partialPrefix } from './partial-folders.js';
-import { ProgramError, runProgram } from './run-program.js';
-import { withOwnPair } from './runtime-catalog.js';
-import type { RuntimeLaunch } from './runtime-catalog.js';
 
 const compileTimeoutMs = 60_000;
 const fetchTimeoutMs = 120_000;

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { nativePrewarmerPath, proxyPath } from '../containers/mscontainer/injector.js';
-import { bindsFor } from './base-view.js';
+import { bindsFor } from '../containers/runtime-launch.js';
+import type { BuildStep, RuntimeLaunch } from '../containers/runtime-launch.js';
+import { nativePrewarmerPath, proxyPath } from '../host/native-build.js';
 import { buildLaunch } from './proxy-runtime.js';
-import type { BuildStep, RuntimeLaunch } from './runtime-catalog.js';
 
 /** The version of the C interface of functions (docs/mscontainer.md). */
 export const nativeVersion = '1';

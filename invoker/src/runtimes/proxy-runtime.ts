@@ -1,7 +1,10 @@
-import { join } from 'node:path';
-import { bindsFor } from './base-view.js';
+// Runtimes that are started by the proxy in Node.js (executables, action loops, builds), and those that speak HTTP themselves.
+import { access } from 'node:fs/promises';
+import { join, isAbsolute } from 'node:path';
+import type { RuntimeEntry } from '@gpuwhisk/common/runtimes';
+import { bindsFor } from '../containers/runtime-launch.js';
+import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 import { zipLibrary } from './node-runtime.js';
-import type { RuntimeLaunch } from './runtime-catalog.js';
 
 /** The image whose actions are executables. */
 export const executableKind = 'blackbox:openwhisk/dockerskeleton';
@@ -59,4 +62,18 @@ function proxyLaunch(runtimesDir: string, program: string, words: readonly strin
     env: {},
     protocol: 'framed',
   };
+}
+
+/** How to start a server of `/init` and `/run` that the manifest gives as a command. It sees the files that its words name. */
+export async function commandLaunch({ command, binds, env }: RuntimeEntry): Promise<RuntimeLaunch> {
+  const words = command ?? [];
+  const named: string[] = [];
+  for (const word of words.filter((each) => isAbsolute(each))) {
+    const found = await access(word).then(
+      () => true,
+      () => false,
+    );
+    if (found) named.push(word);
+  }
+  return { command: words, binds: bindsFor([...named, ...(binds ?? [])]), env: env ?? {}, protocol: 'http' };
 }

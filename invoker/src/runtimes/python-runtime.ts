@@ -1,16 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { proxyPath } from '../containers/mscontainer/injector.js';
-import {
-  pythonInjection,
-  pythonPrewarmer,
-  pythonPrewarmerVariables,
-  residentLibrary,
-} from '../containers/mscontainer/python-prewarmer.js';
-import { bindsFor } from './base-view.js';
-import { pythonBinds } from './find-python.js';
-import type { Python } from './find-python.js';
-import type { RuntimeLaunch } from './runtime-catalog.js';
+import { bindsFor } from '../containers/runtime-launch.js';
+import type { RuntimeLaunch } from '../containers/runtime-launch.js';
+import { proxyPath, residentLibrary } from '../host/native-build.js';
+import { pythonBinds } from './find-toolchains.js';
+import type { Python } from './find-toolchains.js';
 
 /** Folders, of the sandbox, that functions may write in besides the working one. */
 const writable = ['/tmp', '/dev/shm'];
@@ -28,9 +22,9 @@ export function pythonPairLaunch(
   const own = packages === undefined ? [] : [packages];
   const how = pythonPrewarmer(runtimesDir, python, { folder: '.', packages: own, write: writable });
   const plain = pythonLaunch(runtimesDir, dataDir, python, packages);
-  const { libraryFolders = [] } = pythonInjection(python, own);
+  const { libraryFolders } = pythonInjection(python, own);
   return {
-    command: [proxyPath, `python:${python.version.replace(/\.\d+$/, '')}`, how.program, ...(how.arguments ?? [])],
+    command: [proxyPath, `python:${python.version.replace(/\.\d+$/, '')}`, how.program, ...how.arguments],
     binds: [...plain.binds, ...bindsFor([proxyPath, residentLibrary])],
     env: {
       ...plain.env,
@@ -54,5 +48,84 @@ export function pythonLaunch(runtimesDir: string, dataDir: string, python: Pytho
     // The interpreter itself starts isolated; this is for interpreters that an action starts.
     env: packages === undefined ? {} : { PYTHONPATH: packages },
     protocol: 'framed',
+  };
+}
+
+/** What a Python pre-warmer does before it is ready, and what it may see. */
+interface PythonPrewarmerOptions {
+  /** Where its functions work and write; it should hold nothing else. */
+  folder: string;
+  /** Modules to import, as annotation `warm` names them. */
+  imports?: readonly string[];
+  /** Further folders that it may write in. */
+  write?: readonly string[];
+  /** Folders of installed packages, before those of the interpreter. */
+  packages?: readonly string[];
+  /** Further environment: NAME=value. */
+  environment?: readonly string[];
+}
+
+/** What the libraries of a Python pre-warmer are told. */
+const pythonPrewarmerVariables: Readonly<Record<string, string>> = {
+  // Its threads would be ended with the first function, and its products wait for them for ever.
+  OPENBLAS_NUM_THREADS: '1',
+  OMP_NUM_THREADS: '1',
+  // Memory comes in few calls: each that changes mappings is one that the proxy looks at.
+  MALLOC_TOP_PAD_: '1048576',
+  MALLOC_TRIM_THRESHOLD_: '67108864',
+  MALLOC_MMAP_THRESHOLD_: '67108864',
+  MALLOC_ARENA_MAX: '2',
+};
+
+/** A program with its arguments, and its environment as NAME=value. */
+export interface PrewarmerCommand {
+  program: string;
+  arguments: string[];
+  environment: string[];
+}
+
+/** How to start a Python pre-warmer; `runtimesDir` is the folder of the runtimes. */
+export function pythonPrewarmer(
+  runtimesDir: string,
+  python: Python,
+  options: PythonPrewarmerOptions,
+): PrewarmerCommand {
+  const guest = join(runtimesDir, 'python');
+  const packages = [...(options.packages ?? []), ...python.packageFolders, join(runtimesDir, 'cuda')];
+  const readable = [guest, residentLibrary, python.basePrefix, ...packages];
+  const each = (name: string, values: readonly string[]) => values.flatMap((value) => [name, value]);
+  return {
+    program: python.executable,
+    arguments: [
+      '-I',
+      '-S',
+      '-B',
+      '-X',
+      'utf8',
+      join(guest, 'prewarmer.py'),
+      residentLibrary,
+      options.folder,
+      ...each('--package', packages),
+      ...each('--read', readable),
+      ...each('--write', options.write ?? []),
+    ],
+    environment: [
+      'PATH=/usr/local/bin:/usr/bin:/bin',
+      `GPUWHISK_IMPORTS=${(options.imports ?? []).join(' ')}`,
+      ...Object.entries(pythonPrewarmerVariables).map(([name, value]) => `${name}=${value}`),
+      ...(options.environment ?? []),
+    ],
+  };
+}
+
+/** How to inject Python source or an archive: where extension modules may come from, and that it is no shared object. */
+export function pythonInjection(
+  python: Python,
+  packages: readonly string[] = [],
+): { sharedObject: boolean; libraryFolders: string[] } {
+  const folders = [python.basePrefix, ...packages, ...python.packageFolders];
+  return {
+    sharedObject: false,
+    libraryFolders: folders.map((folder) => (folder.endsWith('/') ? folder : `${folder}/`)),
   };
 }

@@ -1,12 +1,15 @@
-import { lstat, readdir, rename, rm, utimes } from 'node:fs/promises';
-import { join } from 'node:path';
+import { createHash } from 'node:crypto';
+import { lstat, readdir, rename, rm, utimes, chmod, mkdir } from 'node:fs/promises';
+import { join, dirname, isAbsolute } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { Python } from './find-python.js';
-import { installRequirements, requirementsKey } from './install-requirements.js';
-import { namedByProcesses } from './named-by-processes.js';
-import { partialPrefix } from './partial-folders.js';
-import type { RunJob } from './sandbox-job.js';
-import { SharedWork } from './shared-work.js';
+import { ProvisioningError } from '../containers/container-factory.js';
+import { bindsFor, JobLimitError } from '../containers/runtime-launch.js';
+import type { RunJob, SandboxJob, Bind } from '../containers/runtime-launch.js';
+import { SharedWork, bounded } from '../host/concurrency.js';
+import { namedByProcesses, partialPrefix, fillFolder, isThere } from '../host/partial-folders.js';
+import { ProgramError, runProgram } from '../host/run-program.js';
+import { pythonBinds } from './find-toolchains.js';
+import type { Python } from './find-toolchains.js';
 
 const failureKeptMs = 30_000;
 /** Installations at once, at most; others wait. */
@@ -15,7 +18,7 @@ const maxInstalling = 2;
 const handoverMs = 600_000;
 
 /** What a RequirementsCache needs. */
-export interface RequirementsCacheOptions {
+interface RequirementsCacheOptions {
   /** Has a folder for each set of packages, in the order of their last use by the time of their last change. */
   root: string;
   /** What all folders may have together; what is in use is kept even beyond. */
@@ -40,8 +43,7 @@ export class RequirementsCache {
   private readonly removing = new Map<string, Promise<void>>();
   private readonly bytes = new Map<string, number>();
   private trimming: Promise<void> = Promise.resolve();
-  private readonly waiting: (() => void)[] = [];
-  private installing = 0;
+  private readonly inTurn = bounded(maxInstalling, Infinity);
 
   constructor(private readonly options: RequirementsCacheOptions) {
     this.installs = new SharedWork(options.clock, failureKeptMs);
@@ -69,20 +71,8 @@ export class RequirementsCache {
     const installed = install();
     const folder = await installed;
     if (await this.touch(folder)) return folder;
-    this.installs.forget(key, installed); // Somebody else has removed it.
+    this.installs.forget(key, installed); // Another platform has removed it.
     return install();
-  }
-
-  private async inTurn<T>(work: () => Promise<T>): Promise<T> {
-    if (this.installing >= maxInstalling) await new Promise<void>((resolve) => this.waiting.push(resolve));
-    else this.installing += 1;
-    try {
-      return await work();
-    } finally {
-      const next = this.waiting.shift();
-      if (next) next();
-      else this.installing -= 1;
-    }
   }
 
   /** Brings the folders within the bound in the background. */
@@ -128,7 +118,7 @@ export class RequirementsCache {
     this.bytes.delete(name);
     this.handedOutMs.delete(name);
     const renamed = rename(join(root, name), hidden);
-    // Who wants it meanwhile waits, and installs it anew.
+    // A caller that needs it meanwhile waits, and installs it again.
     const gone = renamed.catch(() => undefined);
     this.removing.set(name, gone);
     await gone;
@@ -166,4 +156,140 @@ async function sizeOf(folder: string): Promise<number> {
     bytes += entry.isDirectory() ? await sizeOf(path) : (await lstat(path)).size;
   }
   return bytes;
+}
+
+const installTimeoutMs = 600_000;
+const maxFiles = 300_000;
+/** Of the sandbox that installs; what it writes to the disk is not counted. */
+const memoryMiB = 1024;
+const compilers = 4;
+/** In the folder that is filled, so that pip moves what it has unpacked instead of copying it. */
+const scratch = '.scratch';
+
+/** How packages are installed. */
+interface Installation {
+  run: RunJob;
+  /** Bytes that a set of packages may take, with what pip fetches for it. */
+  maxBytes: number;
+  /** The platform's data folder. */
+  dataDir: string;
+}
+
+/**
+ * The folder under `root` that holds the packages, and whether they were installed now. `requirements` must have
+ * passed validateRequirements. Packages are resolved, fetched and unpacked in a sandbox, and only wheels are taken, so
+ * nothing of them runs there. Rejects with ProvisioningError that carries pip's last line.
+ */
+export async function installRequirements(
+  root: string,
+  python: Python,
+  requirements: readonly string[],
+  installation: Installation,
+): Promise<{ folder: string; installed: boolean }> {
+  const folder = join(root, requirementsKey(python, requirements));
+  try {
+    const fill = (partial: string): Promise<void> => install(python, requirements, partial, folder, installation);
+    return { folder, installed: await fillFolder(folder, fill) };
+  } catch (error) {
+    if (error instanceof JobLimitError) {
+      throw new ProvisioningError(`The requirements could not be installed: ${error.message}.`);
+    }
+    if (!(error instanceof ProgramError)) throw error;
+    throw new ProvisioningError(`The requirements could not be installed: ${error.lastLine}`);
+  }
+}
+
+/** The name of the folder with these packages. */
+function requirementsKey(python: Python, requirements: readonly string[]): string {
+  const parts = [python.version, python.platform, ...[...requirements].sort()];
+  return createHash('sha256').update(parts.join('\n')).digest('hex');
+}
+
+async function install(
+  python: Python,
+  requirements: readonly string[],
+  folder: string,
+  target: string,
+  { run, maxBytes, dataDir }: Installation,
+): Promise<void> {
+  await mkdir(join(folder, scratch), { mode: 0o777 });
+  await chmod(join(folder, scratch), 0o777); // Whatever the umask: the sandbox has a user of its own.
+  const pip = await pipSettings(python);
+  const environment = dirname(dirname(python.installer));
+  const own = (await isThere(join(environment, 'pyvenv.cfg'))) ? [environment] : [];
+  const job: Omit<SandboxJob, 'command'> = {
+    binds: [...pythonBinds(python, dataDir), ...bindsFor([...own, python.installer]), ...pip.binds],
+    env: {
+      ...pip.env,
+      TMPDIR: join(target, scratch),
+      PIP_NO_CACHE_DIR: '1',
+      PIP_ROOT_USER_ACTION: 'ignore',
+      PIP_NO_WARN_SCRIPT_LOCATION: '1',
+    },
+    folder,
+    target,
+    maxBytes,
+    maxFiles,
+    memoryMiB,
+    timeoutMs: installTimeoutMs,
+  };
+  const options = ['--only-binary=:all:', '--no-compile', '--no-input', '--disable-pip-version-check', '--quiet'];
+  await run({
+    ...job,
+    command: [python.installer, '-m', 'pip', 'install', ...options, '--target', target, '--', ...requirements],
+  });
+  try {
+    const each = ['-m', 'compileall', '-q', '-j', String(compilers), target];
+    await run({ ...job, command: [python.executable, '-I', ...each] });
+  } catch (error) {
+    // Some packages carry files for other versions of Python, which do not compile and are never imported.
+    if (!(error instanceof ProgramError)) throw error;
+  }
+  await rm(join(folder, scratch), { recursive: true, force: true });
+}
+
+const timeoutMs = 30_000;
+/** Where files and folders that settings name lie inside. */
+const inside = '/run/pip';
+/** What the platform's own environment says about connections. */
+const passed = /^(https?_proxy|no_proxy|all_proxy|ssl_cert_(file|dir)|requests_ca_bundle)$/i;
+
+/**
+ * The operator's settings of pip (files and variables, as `pip config list` merges them) for a pip in a sandbox: as
+ * variables, with the local files that they name. Rejects with ProgramError if pip does not start.
+ */
+async function pipSettings(python: Python): Promise<{ env: Record<string, string>; binds: Bind[] }> {
+  const listed = await runProgram(python.installer, ['-m', 'pip', 'config', 'list'], { timeoutMs });
+  const env: Record<string, string> = {};
+  for (const [name, value] of Object.entries(process.env)) {
+    if (value !== undefined && passed.test(name)) env[name] = value;
+  }
+  // Weakest first: all commands, `pip install`, variables.
+  for (const section of ['global', 'install', ':env:']) {
+    for (const [name, value] of settingsOf(listed, section))
+      env[`PIP_${name.replace(/-/g, '_').toUpperCase()}`] = value;
+  }
+  const binds: Bind[] = [];
+  for (const [name, value] of Object.entries(env)) {
+    const words = await Promise.all(
+      value.split(/\s+/).map(async (word) => {
+        if (!isAbsolute(word) || !(await isThere(word))) return word;
+        const target = `${inside}/${binds.length}`;
+        binds.push({ source: word, target });
+        return target;
+      }),
+    );
+    env[name] = words.join(' ');
+  }
+  return { env, binds };
+}
+
+/** Names and values of a section in what `pip config list` prints: `section.name='value'`, as Python writes strings. */
+export function settingsOf(listed: string, section: string): [string, string][] {
+  return listed.split('\n').flatMap((line): [string, string][] => {
+    const [, found, name = '', quoted = ''] = /^(.+)\.([\w-]+)=(.*)$/.exec(line) ?? [];
+    if (found !== section || quoted.length < 2) return [];
+    const value = quoted.slice(1, -1).replace(/\\(.)/g, (_, escaped: string) => (escaped === 'n' ? '\n' : escaped));
+    return [[name, value]];
+  });
 }

@@ -1,8 +1,7 @@
 import { basename, join } from 'node:path';
-import { findOnPath } from './find-on-path.js';
+import type { RuntimeLaunch } from '../containers/runtime-launch.js';
+import { findOnPath, ProgramError, runProgram } from '../host/run-program.js';
 import { loopLaunch } from './proxy-runtime.js';
-import { ProgramError, runProgram } from './run-program.js';
-import type { RuntimeLaunch } from './runtime-catalog.js';
 
 /** An interpreter of the machine whose actions are run by a launcher of ours that speaks the action loop. */
 export interface Interpreter {

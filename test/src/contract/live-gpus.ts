@@ -27,7 +27,7 @@ import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-f
 import { createSimulatedDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/simulated-driver';
 import { createSimulatedEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/simulated-enforcer';
 import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
-import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-factory';
+import { reportingFactory } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
 import { a100, nodeRow } from '../api/gpu-nodes.js';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
@@ -138,7 +138,7 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
   };
   const invoker = new Invoker({
     ...{ instance: 0, bus, store, marks, clock, logger, metrics, recordLevels, maxInFlight: 100 },
-    factory: toldToAgent(held, agent, clock),
+    factory: reportingFactory(held, agent, clock),
     pool: {
       ...{ memoryMiB: 8192, maxStarting: 10, pauseGraceMs: 60_000, idleContainerMs: 3_600_000 },
       ...{ stemCells: [], stemCellsOnDemand: false },

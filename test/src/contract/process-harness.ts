@@ -10,8 +10,8 @@ import type {
   ProcessContainerFactory,
   ProcessFactoryOptions,
 } from '@gpuwhisk/invoker/containers/process/factory-options';
-import type { RuntimeCatalog, RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
-import type { RunJob } from '@gpuwhisk/invoker/runtimes/sandbox-job';
+import type { RuntimeCatalog, RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
+import type { RunJob } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { kind } from './container-calls.js';
 import { writeGuestProgram } from './guest-program.js';
 import { writeHttpGuestProgram } from './http-guest-program.js';

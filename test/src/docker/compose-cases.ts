@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
-import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { missing } from '../distributed/running-cluster.js';
 import { ApiClient, logTexts } from '../support/api-client.js';
 import { until } from '../support/running-platform.js';

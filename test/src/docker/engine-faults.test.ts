@@ -9,7 +9,7 @@ import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import { createDockerFactory } from '@gpuwhisk/invoker/containers/docker/docker-factory';
 import type { DockerContainerFactory } from '@gpuwhisk/invoker/containers/docker/docker-factory';
 import type { DockerFactoryOptions } from '@gpuwhisk/invoker/containers/docker/factory-options';
-import { openRuntimeSocket } from '@gpuwhisk/invoker/containers/docker/runtime-socket';
+import { openRuntimeSocket } from '@gpuwhisk/invoker/containers/docker/docker-streams';
 import { until } from '../support/running-platform.js';
 import { startScriptedEngine } from './scripted-engine.js';
 import type { ScriptedEngine } from './scripted-engine.js';

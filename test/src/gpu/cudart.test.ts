@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/
 import type { Share } from '@gpuwhisk/common/gpu';
 import { tokenLibraryPath } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-addon';
 import { TokenServer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
-import { runProgram } from '@gpuwhisk/invoker/runtimes/run-program';
+import { runProgram } from '@gpuwhisk/invoker/host/run-program';
 import { canCompile, withCompiler } from '../native/compiler.js';
 import { startToldProgram, type DriverClient } from './driver-client.js';
 import { standIn, startStandIn, type StandIn } from './stand-in.js';

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { containerWanted } from '@gpuwhisk/invoker/activation/container-wanted';
-import type { RunnableAction } from '@gpuwhisk/invoker/activation/runnable-action';
+import type { RunnableAction } from '@gpuwhisk/invoker/activation/action-loader';
 
 const action: RunnableAction = {
   ...{ namespace: 'vendor/tools', name: 'act', version: '0.0.1', revision: '1-a', kind: 'nodejs:20' },

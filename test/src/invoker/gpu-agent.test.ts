@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { grantOf } from '@gpuwhisk/invoker/gpu-agent/gpu-desk';
+import { grantOf } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';
 import { GpuHarness, device, deviceMiB, placementOf, userOf } from './gpu-harness.js';
 
 test('the row shows the devices, shared by MPS, and is gone when the agent closes', async () => {

@@ -11,9 +11,8 @@ import { GpuDriverError } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
 import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
 import { ShareError } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
 import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
-import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-factory';
-import { grantOf } from '@gpuwhisk/invoker/gpu-agent/gpu-desk';
-import type { GpuUser } from '@gpuwhisk/invoker/gpu-agent/gpu-desk';
+import { reportingFactory, grantOf } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';
+import type { GpuUser } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
 
 export const kind = 'nodejs:20';
@@ -143,7 +142,7 @@ export class GpuHarness {
 
   /** A container as a pool has it made, which tells the agent itself. */
   create(gpu: GpuGrant): Promise<Container> {
-    return toldToAgent(this.factory, this.agent, this.clock).create({ ...bareSpec(kind, 256), gpu });
+    return reportingFactory(this.factory, this.agent, this.clock).create({ ...bareSpec(kind, 256), gpu });
   }
 
   private driver(): GpuDriver {

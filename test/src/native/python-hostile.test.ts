@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
-import type { InjectOptions } from '@gpuwhisk/invoker/containers/mscontainer/injector';
+import type { InjectOptions } from './inject-addon.js';
 import { until } from '@gpuwhisk/common/testing/until';
 import { folderWithNumpy, kernelState, python, PythonPrewarmer } from './python-functions.js';
 

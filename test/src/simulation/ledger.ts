@@ -4,7 +4,7 @@ import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { StoredDocument } from '@gpuwhisk/common/store/artifact-store';
-import type { Outcome, RunRequest } from '@gpuwhisk/invoker/containers/container-factory';
+import type { CallOutcome, RunRequest } from '@gpuwhisk/invoker/containers/container-factory';
 import { comparable, needsGpu } from './ledger-entries.js';
 import { epochMs } from './simulated-clock.js';
 import type { Call, Life, Run } from './ledger-entries.js';
@@ -164,7 +164,7 @@ export class Ledger {
     if (run) run.limitMs = limitMs;
   }
 
-  runEnded(activationId: string, outcome: Outcome, cutShort: boolean): void {
+  runEnded(activationId: string, outcome: CallOutcome, cutShort: boolean): void {
     const run = this.openRun(activationId);
     if (run === undefined) return;
     this.openRuns.delete(run);

@@ -3,7 +3,7 @@ import type { DeviceStatus } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { StartMarks } from '@gpuwhisk/invoker/activation/start-marks';
+import type { StartJournal } from '@gpuwhisk/invoker/activation/invoker-context';
 import type { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
 import { busLike, storeLike } from './delegates.js';
 import type { SimulatedGpus } from './simulated-gpus.js';
@@ -11,7 +11,7 @@ import type { SimulatedGpus } from './simulated-gpus.js';
 /** A bug, made by wrapping one of the parts that a platform is put together from. */
 export interface PlantedBug {
   bus?: (bus: MessageBus) => MessageBus;
-  marks?: (marks: StartMarks) => StartMarks;
+  marks?: (marks: StartJournal) => StartJournal;
   store?: (store: ArtifactStore) => ArtifactStore;
   /** What the agent of the GPUs is asked and told. */
   desk?: (desk: SimulatedGpus['agent']) => SimulatedGpus['agent'];

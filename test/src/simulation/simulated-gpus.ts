@@ -140,8 +140,12 @@ function stuckQueue(
   };
 }
 
-function isFree(scheduler: GpuScheduler, { residents }: GpuAgent): boolean {
-  return scheduler.reserved === 0 && residents.promised === 0 && residents.all().every(({ users }) => users.size === 0);
+function isFree(scheduler: GpuScheduler, { gpuContainers }: GpuAgent): boolean {
+  return (
+    scheduler.reserved === 0 &&
+    gpuContainers.promised === 0 &&
+    gpuContainers.all().every(({ users }) => users.size === 0)
+  );
 }
 
 type Desk = SimulatedGpus['agent'];

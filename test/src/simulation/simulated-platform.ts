@@ -18,7 +18,7 @@ import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
 import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
 import type { Container, ContainerFactory, ContainerSpec } from '@gpuwhisk/invoker/containers/container-factory';
-import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-factory';
+import { reportingFactory } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';
 import type { PoolOptions } from '@gpuwhisk/invoker/pool/container-pool';
 import type { Ledger } from './ledger.js';
 import type { ObservedFactory } from './observers.js';
@@ -122,7 +122,7 @@ export async function startPlatform(parts: PlatformParts): Promise<SimulatedPlat
     instance: 0,
     bus,
     store: broken,
-    factory: gpus ? toldToAgent(withAccess(factory, gpus.agent), gpus.agent, clock) : factory,
+    factory: gpus ? reportingFactory(withAccess(factory, gpus.agent), gpus.agent, clock) : factory,
     marks,
     clock,
     logger,

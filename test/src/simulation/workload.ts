@@ -7,7 +7,7 @@ import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Random } from '@gpuwhisk/common/system/random';
-import type { GuestAnswer, SimulatedGuest } from '@gpuwhisk/invoker/containers/simulated-container';
+import type { GuestAnswer, SimulatedGuest } from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { Ledger } from './ledger.js';
 
 /** The runtime kind of all actions. */

@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
-import type { EgressPolicy } from '../process/egress.js';
-import { listFirewalls, raiseFirewall, removeFirewall } from '../process/firewall.js';
-import { claim } from '../process/network-claims.js';
-import { findTool, runTool } from '../process/run-tool.js';
+import { findTool, runTool } from '../../host/run-program.js';
+import type { EgressPolicy } from '../sandbox/egress.js';
+import { listFirewalls, raiseFirewall, removeFirewall } from '../sandbox/firewall.js';
+import { claim } from '../sandbox/network.js';
 import type { Engine, NetworkFacts } from './engine.js';
-import { labels } from './image-labels.js';
+import { labels } from './images.js';
 
 /** Of the names of rules; the platform's digits follow. */
 const rulesPrefix = 'gpuwhisk_docker_';
@@ -202,7 +202,8 @@ async function protect(
     name,
     links: bridge,
     range: subnet,
-    ...{ egress, nameServers },
+    egress,
+    nameServers,
     ...(served !== undefined && { service: { address, port: Number(port) } }),
   });
   const remove = async (): Promise<void> => {

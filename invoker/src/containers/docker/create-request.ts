@@ -1,5 +1,5 @@
 import type { ContainerSpec } from '../container-factory.js';
-import type { GpuAccess } from '../process/gpu-launch.js';
+import type { GpuAccess } from '../runtime-launch.js';
 
 const MiB = 1024 * 1024;
 /** As OpenWhisk's flags for every container. */
@@ -22,7 +22,7 @@ export interface ContainerPlan {
   spec: ContainerSpec;
   /** A program in place of the image's own. */
   command?: readonly string[];
-  /** Shows in the engine's list, and finds what an earlier life left. */
+  /** Shown in the engine's list; containers that an earlier process left are found by it. */
   labels: Readonly<Record<string, string>>;
   env: Readonly<Record<string, string>>;
   network: string;
@@ -39,7 +39,7 @@ export interface ContainerPlan {
   shared?: {
     /** `container:ID` */
     pidNamespace: string;
-    /** Nobody else in that namespace has it, so that none may signal or trace another. */
+    /** Unique in that namespace, so that no container may signal or trace another. */
     userId: number;
   };
 }

@@ -2,33 +2,28 @@ import { createHash } from 'node:crypto';
 import { mkdir, readFile, realpath, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { systemRandom } from '@gpuwhisk/common/system/random';
+import { bounded, TooMuchWaits } from '../../host/concurrency.js';
 import { buildMemoryMiB, isNativeSource } from '../../runtimes/native-runtime.js';
-import type { Build } from '../../runtimes/runtime-catalog.js';
-import type { ContainerBody } from '../connected-container.js';
+import { BuildCache } from '../build-cache.js';
+import { ProvisioningError, bareSpec, matchSpecs } from '../container-factory.js';
 import type { Container, ContainerFactory, ContainerSpec, Match, StartReport } from '../container-factory.js';
-import { ProvisioningError, bareSpec } from '../container-factory.js';
-import { matchSpecs } from '../match-specs.js';
 import { MsContainers } from '../mscontainer/ms-containers.js';
-import { BuildCache } from '../process/build-cache.js';
-import { defaultEgress, nameServers } from '../process/egress.js';
-import type { SharedNamespace } from '../process/factory-options.js';
-import type { GpuAccess } from '../process/gpu-launch.js';
-import type { Holder } from '../process/holder.js';
-import { bounded, TooMuchWaits } from './bounded.js';
+import type { ContainerBody } from '../protocol/connected-container.js';
+import type { Build, GpuAccess } from '../runtime-launch.js';
+import { defaultEgress, nameServers } from '../sandbox/egress.js';
+import type { Holder, SharedNamespace } from '../sandbox/holder.js';
 import { openContainerNetwork } from './container-network.js';
 import type { ContainerNetwork } from './container-network.js';
 import { createRequest } from './create-request.js';
+import { startContainer } from './docker-container.js';
 import { startDockerHolder } from './docker-holder.js';
-import { Engine, defaultTimeouts } from './engine.js';
-import type { ImageFacts } from './engine.js';
+import { openRuntimeSocket, maxSocketPathBytes } from './docker-streams.js';
+import type { RuntimeSocket } from './docker-streams.js';
 import { EngineError } from './engine-client.js';
+import { Engine, defaultTimeouts, Removals } from './engine.js';
+import type { ImageFacts } from './engine.js';
 import type { DockerFactoryOptions } from './factory-options.js';
-import { commandOf, labels, speaksFrames } from './image-labels.js';
-import { Images } from './images.js';
-import { Removals } from './removals.js';
-import { openRuntimeSocket, maxSocketPathBytes } from './runtime-socket.js';
-import type { RuntimeSocket } from './runtime-socket.js';
-import { startContainer } from './start-container.js';
+import { commandOf, labels, speaksFrames, Images } from './images.js';
 
 /** Containers that are made at once, as OpenWhisk's docker runs. */
 const maxStarting = 10;
@@ -43,7 +38,7 @@ const pairUsers = 50_000;
 /** As pairs have in sandboxes: the folders are emptied after a function. */
 const pairEnv = { GPUWHISK_PREWARM: 'true', GPUWHISK_SCRATCH: '/tmp:/dev/shm' };
 
-/** What a container is made of, besides its spec. */
+/** Settings of a container besides its spec. */
 interface Start {
   image: string;
   facts: ImageFacts;
@@ -182,7 +177,7 @@ class DockerFactory implements DockerContainerFactory {
     }
     const gpu = spec.gpu && (await this.gpuAccess(spec.gpu));
     const found = await this.images.ready(image);
-    // What an image of somebody else's says of itself is not believed.
+    // Labels of an image that is not ours are not trusted.
     const facts = catalog.isLocal(image) ? found : { ...found, labels: {} };
     const command = ahead && spec.concurrency === 1 ? commandOf(facts, labels.pair) : undefined;
     const start: Start = {

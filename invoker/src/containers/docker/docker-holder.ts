@@ -1,14 +1,14 @@
-import { deferred } from '../process/connection.js';
-import type { Holder } from '../process/holder.js';
-import { holdCommand } from './image-labels.js';
+import { deferred } from '../protocol/connection.js';
+import type { Holder } from '../sandbox/holder.js';
 import type { Engine } from './engine.js';
+import { holdCommand } from './images.js';
 
 /** The engine's least. */
 const memoryBytes = 16 * 1024 * 1024;
 const user = '65534:65534';
 const holderPids = 16;
 
-/** What the container of a holder is made of. */
+/** Settings of the container of a holder. */
 export interface HolderPlan {
   engine: Engine;
   /** Of the container. */
@@ -57,7 +57,7 @@ export async function startDockerHolder({ engine, name, image, labels, remove }:
       stream.destroy();
       await exited.promise;
     };
-    // One whose output is lost is of no use: nobody would see its end.
+    // Without the holder's output its end would not be noticed.
     void exited.promise.then(() => remove(engineId));
     return { pidNamespace: `container:${engineId}`, exited: exited.promise, end };
   } catch (error) {

@@ -23,7 +23,7 @@ export class EngineError extends Error {
     super(message);
   }
 
-  /** Whether the engine itself, rather than what was asked of it, is to blame. */
+  /** Whether the engine itself failed, rather than the request. */
   get isUnreachable(): boolean {
     return this.status === 0;
   }
@@ -142,7 +142,7 @@ export class EngineClient {
     const search = words.length === 0 ? '' : `?${new URLSearchParams(words).toString()}`;
     return httpRequest({
       socketPath: this.socketPath,
-      // A connection that becomes a stream is nobody else's.
+      // A connection that becomes a stream is not used for other requests.
       agent: headers.upgrade === undefined ? this.agent : false,
       method,
       path: `/${apiVersion}${path}${search}`,

@@ -1,7 +1,7 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { GpuGrant } from '../container-factory.js';
-import type { EgressPolicy } from '../process/egress.js';
-import type { GpuAccess } from '../process/gpu-launch.js';
+import type { GpuAccess } from '../runtime-launch.js';
+import type { EgressPolicy } from '../sandbox/egress.js';
 import type { EngineTimeouts } from './engine.js';
 
 /** Which image a kind is. */
@@ -13,7 +13,7 @@ export interface ImageCatalog {
   isLocal(image: string): boolean;
 }
 
-/** What the Docker factory is made with. */
+/** Dependencies and settings of the Docker factory. */
 export interface DockerFactoryOptions {
   catalog: ImageCatalog;
   clock: Clock;

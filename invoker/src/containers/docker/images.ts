@@ -1,9 +1,15 @@
+// Images of the Docker engine: fetched as OpenWhisk does, what their labels say, and which image a kind is.
+import { readFile } from 'node:fs/promises';
+import { ConfigError } from '@gpuwhisk/common/config';
+import { parseManifest } from '@gpuwhisk/common/runtimes';
+import type { RuntimeEntry, RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { SharedWork } from '../../runtimes/shared-work.js';
+import { SharedWork, bounded } from '../../host/concurrency.js';
+import { imageOfKind } from '../../runtimes/proxy-runtime.js';
 import { ProvisioningError } from '../container-factory.js';
-import { bounded } from './bounded.js';
-import type { Engine, ImageFacts } from './engine.js';
 import { EngineError } from './engine-client.js';
+import type { Engine, ImageFacts } from './engine.js';
+import type { ImageCatalog } from './factory-options.js';
 
 /** Images that are fetched at once. */
 const maxPulls = 3;
@@ -14,10 +20,10 @@ const freshMs = 300_000;
 const refusalKeptMs = 10_000;
 
 /** What the engine is asked for of images. */
-export type ImageEngine = Pick<Engine, 'image' | 'pull'>;
+type ImageEngine = Pick<Engine, 'image' | 'pull'>;
 
 /**
- * The images that containers are made of. As OpenWhisk does: images of the manifest, and local ones, are fetched only if
+ * The images of containers. As OpenWhisk does: images of the manifest, and local ones, are fetched only if
  * the engine lacks them; others are fetched before their use, and where that fails one with a fixed tag that the engine
  * has will do, one with none or `latest` will not.
  */
@@ -78,4 +84,89 @@ export class Images {
 /** The name with its tag: `latest` if it has neither a tag nor a digest. */
 export function withTag(image: string): string {
   return /[:@][^/]*$/.test(image) ? image : `${image}:latest`;
+}
+
+/** Labels of our images (the first four), and of all containers that we create. */
+export const labels = {
+  /** `framed`: its runtime connects to the mounted socket and speaks the framed protocol. Absent: `/init` and `/run`. */
+  protocol: 'gpuwhisk.protocol',
+  /** The program, a JSON list of words, that makes a container of it one that functions are injected into. */
+  pair: 'gpuwhisk.pair',
+  /** `true`: functions are unloaded by a proxy, from outside of their process. */
+  traces: 'gpuwhisk.traces',
+  /** The program, a JSON list of words, that makes a container of it one that compiles source which is no ELF file. */
+  build: 'gpuwhisk.build',
+  /** Which platform a container is of. */
+  platform: 'gpuwhisk.platform',
+  kind: 'gpuwhisk.kind',
+} as const;
+
+/** The command of one of our images that keeps a PID namespace; its first program is native/entry. */
+export const holdCommand = ['--hold'];
+
+/** Whether the image says so. Labels of images that are not ours are to be dropped before. */
+export function speaksFrames(facts: ImageFacts): boolean {
+  return facts.labels[labels.protocol] === 'framed';
+}
+
+/** The program that a label names, of an image that speaks frames; undefined if it names none. */
+export function commandOf(facts: ImageFacts, label: string): string[] | undefined {
+  const text = facts.labels[label];
+  if (text === undefined || !speaksFrames(facts)) return undefined;
+  let words: unknown;
+  try {
+    words = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const isCommand = Array.isArray(words) && words.length > 0 && words.every((word) => typeof word === 'string');
+  return isCommand ? (words as string[]) : undefined;
+}
+
+/** The runtimes that images of a manifest are. */
+interface ManifestImages extends ImageCatalog {
+  readonly manifest: RuntimeManifest;
+  /** Plain lines about kinds that have no image, for the start-up. */
+  readonly notes: readonly string[];
+}
+
+function nameOf({ prefix, name, tag }: RuntimeEntry['image']): string {
+  return `${prefix === '' ? '' : `${prefix}/`}${name}:${tag}`;
+}
+
+/**
+ * The images of a manifest, and any that an action names. Those of the manifest, its `blackboxes` and those whose names
+ * begin with one of `localImages` are taken as the engine has them. Rejects with ConfigError.
+ */
+export async function readImageCatalog(file: string, localImages: readonly string[]): Promise<ManifestImages> {
+  let text: string;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch (error) {
+    throw new ConfigError(`The runtimes manifest '${file}' cannot be read: ${(error as Error).message}`);
+  }
+  const listed = parseManifest(text, file);
+  const commands = Object.values(listed.runtimes)
+    .flat()
+    .filter(({ command }) => command !== undefined);
+  const manifest = { ...listed, runtimes: withoutCommands(listed.runtimes) };
+  const entries = Object.values(manifest.runtimes).flat();
+  const images = new Map(entries.map((entry) => [entry.kind, nameOf(entry.image)]));
+  const local = new Set([...images.values(), ...(manifest.blackboxes ?? []).map(nameOf)]);
+  const kinds = commands.map(({ kind }) => kind).join(', ');
+  return {
+    manifest,
+    notes: kinds === '' ? [] : [`Kinds that are commands of the host, which containers do not have: ${kinds}.`],
+    supports: (kind) => images.has(kind) || imageOfKind(kind) !== undefined,
+    imageOf: (kind) => images.get(kind) ?? imageOfKind(kind),
+    isLocal: (image) => local.has(image) || localImages.some((prefix) => image.startsWith(prefix)),
+  };
+}
+
+function withoutCommands(families: RuntimeManifest['runtimes']): RuntimeManifest['runtimes'] {
+  const kept = Object.entries(families).map(([family, entries]): [string, RuntimeEntry[]] => [
+    family,
+    entries.filter(({ command }) => command === undefined),
+  ]);
+  return Object.fromEntries(kept.filter(([, entries]) => entries.length > 0));
 }

@@ -1,12 +1,12 @@
-import type { Random } from '@gpuwhisk/common/system/random';
 import { systemRandom } from '@gpuwhisk/common/system/random';
-import type { RuntimeCatalog, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
-import type { Container, ContainerFactory, ContainerSpec } from '../container-factory.js';
+import type { Random } from '@gpuwhisk/common/system/random';
 import { ProvisioningError } from '../container-factory.js';
+import type { Container, ContainerFactory, ContainerSpec } from '../container-factory.js';
 import type { ProcessContainerFactory } from '../process/factory-options.js';
+import type { RuntimeCatalog, RuntimeLaunch } from '../runtime-launch.js';
 import { MsContainers } from './ms-containers.js';
 
-/** What the mscontainer factory is made with. */
+/** Dependencies of the mscontainer factory. */
 export interface MsContainerFactoryOptions {
   /** Makes every container; it is started and closed with this factory. */
   processes: ProcessContainerFactory;
@@ -17,7 +17,7 @@ export interface MsContainerFactoryOptions {
 
 /**
  * A factory whose prewarmed containers are pairs that functions are injected into. Several pairs share the PID namespace
- * of an MSContainer where the host is fit for it, else each has its own. What is made while somebody waits is a plain
+ * of an MSContainer where the host is fit for it, else each has its own. A container that an activation waits for is a plain
  * process, which starts fastest, unless functions of its kind run in pairs only.
  */
 export function createMsContainerFactory(options: MsContainerFactoryOptions): ContainerFactory {

@@ -1,13 +1,12 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import type { RuntimeCatalog, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
 import type { Container, ContainerFactory, ContainerSpec, GpuGrant } from '../container-factory.js';
-import type { Cgroups } from './cgroups.js';
-import type { EgressPolicy } from './egress.js';
-import type { GpuAccess } from './gpu-launch.js';
-import type { Holder } from './holder.js';
+import type { RuntimeCatalog, RuntimeLaunch, GpuAccess } from '../runtime-launch.js';
+import type { Cgroups } from '../sandbox/cgroups.js';
+import type { EgressPolicy } from '../sandbox/egress.js';
+import type { Holder, SharedNamespace } from '../sandbox/holder.js';
 
-/** What the process factory is made with. */
+/** Dependencies and settings of the process factory. */
 export interface ProcessFactoryOptions {
   catalog: RuntimeCatalog;
   clock: Clock;
@@ -37,14 +36,6 @@ export interface ProcessFactoryOptions {
   /** What a container needs for its GPU; absent: none gets one. Rejects with ProvisioningError. */
   gpuAccess?: (grant: GpuGrant) => Promise<GpuAccess>;
   random?: Random;
-}
-
-/** Where containers share a PID namespace. */
-export interface SharedNamespace {
-  /** Of the MSContainer, for its containers to tell. */
-  id: string;
-  /** As Holder.pidNamespace. */
-  pidNamespace: string;
 }
 
 /** What a container is besides its spec. */

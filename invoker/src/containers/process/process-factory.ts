@@ -2,45 +2,43 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import type { Random } from '@gpuwhisk/common/system/random';
 import { systemRandom } from '@gpuwhisk/common/system/random';
-import { hostJobs } from '../../runtimes/host-job.js';
-import type { BuildStep, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
-import type { SandboxJob } from '../../runtimes/sandbox-job.js';
-import type { ConnectedContainer } from '../connected-container.js';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { launcherPath } from '../../host/native-build.js';
+import { ToolTimeoutError } from '../../host/run-program.js';
+import { BuildCache } from '../build-cache.js';
+import { IsolationError, ProvisioningError, bareSpec, matchSpecs } from '../container-factory.js';
 import type { Container, ContainerSpec, Match, StartReport } from '../container-factory.js';
-import { IsolationError, ProvisioningError, bareSpec } from '../container-factory.js';
-import { matchSpecs } from '../match-specs.js';
-import { BuildCache } from './build-cache.js';
-import { detectCgroups } from './detect-cgroups.js';
-import { connectRuntime } from './connect-runtime.js';
+import type { ConnectedContainer } from '../protocol/connected-container.js';
+import { LogCollector } from '../protocol/log-collector.js';
+import { launchWithGpu } from '../runtime-launch.js';
+import type { BuildStep, RuntimeLaunch, SandboxJob } from '../runtime-launch.js';
+import { detectCgroups } from '../sandbox/cgroups.js';
+import { defaultEgress, nameServers } from '../sandbox/egress.js';
+import { startHolder } from '../sandbox/holder.js';
+import type { Holder } from '../sandbox/holder.js';
+import { prepareHostView } from '../sandbox/host-view.js';
+import type { HostView } from '../sandbox/host-view.js';
+import {
+  canShare,
+  limitNotes,
+  noIsolation,
+  noNetwork,
+  probe,
+  probeIsolation,
+  probeSlot,
+} from '../sandbox/isolation.js';
+import type { Frame, Isolation } from '../sandbox/isolation.js';
+import { sendSpec, startBare, LauncherPool, Slots, removeFolder, removeLeftovers } from '../sandbox/launcher.js';
+import type { SandboxProcess, Parked } from '../sandbox/launcher.js';
+import { defaultNetworkRange, maxSlots, openNetwork, Tenancy } from '../sandbox/network.js';
+import type { ActionNetwork } from '../sandbox/network.js';
+import { observeProcessState } from '../sandbox/process-state.js';
+import { hostJobs, runSandboxJob } from '../sandbox/sandbox-job.js';
+import { runtimeEnv, sandboxWords, unsandboxed } from '../sandbox/sandbox-spec.js';
+import type { SandboxPlan } from '../sandbox/sandbox-spec.js';
 import type { LaunchOptions, ProcessContainerFactory, ProcessFactoryOptions } from './factory-options.js';
-import { defaultEgress, nameServers } from './egress.js';
-import { launchWithGpu } from './gpu-launch.js';
-import { prepareHostView } from './host-view.js';
-import type { HostView } from './host-view.js';
-import { startHolder } from './holder.js';
-import type { Holder } from './holder.js';
-import { canShare, limitNotes, noIsolation, noNetwork, probe, probeIsolation, probeSlot } from './isolation.js';
-import type { Frame, Isolation } from './isolation.js';
-import { sendSpec, startBare } from './launcher.js';
-import type { SandboxProcess } from './launcher.js';
-import { LauncherPool } from './launcher-pool.js';
-import type { Parked } from './launcher-pool.js';
-import { removeFolder, removeLeftovers } from './leftovers.js';
-import { LogCollector } from './log-collector.js';
-import { defaultNetworkRange, maxSlots, openNetwork } from './network.js';
-import type { ActionNetwork } from './network.js';
-import { lookFromOutside } from './outside-look.js';
-import { createProcessContainer } from './process-container.js';
-import { runSandboxJob } from './run-sandbox-job.js';
-import { ToolTimeoutError } from './run-tool.js';
-import { runtimeEnv, sandboxWords } from './sandbox-spec.js';
-import type { SandboxPlan } from './sandbox-spec.js';
-import { Slots } from './slots.js';
-import { Tenancy } from './tenancy.js';
-import { unsandboxed } from './unsandboxed.js';
+import { connectRuntime, createProcessContainer } from './process-container.js';
 
 const MiB = 1024 * 1024;
 const defaultPidsLimit = 1024;
@@ -49,7 +47,6 @@ const sharedUserSlot = maxSlots - 1;
 /** Host user ids of sandboxes, which systemd's ranges leave free. Each platform has a block of them. */
 const firstOuterId = 1_879_048_192;
 const idBlocks = 256;
-const launcherPath = fileURLToPath(new URL('../../../../native/build/sandbox', import.meta.url));
 
 /** Makes containers of processes of this machine, isolated as well as the host allows. */
 export function createProcessFactory(options: ProcessFactoryOptions): ProcessContainerFactory {
@@ -225,7 +222,10 @@ class ProcessFactory implements ProcessContainerFactory {
     try {
       const resolvers = nameServers(await readFile(this.sandboxFolder('.etc/resolv.conf'), 'utf8'));
       return await openNetwork({
-        ...{ hash, range, launcherPath: this.launcherPath, serve: serveSandboxes },
+        hash,
+        range,
+        launcherPath: this.launcherPath,
+        serve: serveSandboxes,
         egress: this.options.egress ?? defaultEgress,
         nameServers: resolvers,
         firewallTools: this.options.firewallTools,
@@ -348,7 +348,7 @@ class ProcessFactory implements ProcessContainerFactory {
     }
     const failure = await outcome;
     if (failure === undefined) {
-      await this.lookAt(container, parked.process !== undefined);
+      await this.observeState(container, parked.process !== undefined);
       return container;
     }
     await container.destroy();
@@ -359,10 +359,10 @@ class ProcessFactory implements ProcessContainerFactory {
   }
 
   /** Without a launcher nothing keeps together what a runtime starts: it is not verified, and so not used again. */
-  private async lookAt(container: ConnectedContainer, hasLauncher: boolean): Promise<void> {
+  private async observeState(container: ConnectedContainer, hasLauncher: boolean): Promise<void> {
     const { hostPid } = container;
-    if (!container.wantsLook || !hasLauncher || hostPid === undefined) return;
-    container.seenBy(await lookFromOutside(hostPid, this.options.clock));
+    if (!container.needsStateCheck || !hasLauncher || hostPid === undefined) return;
+    container.confirmUnloadsBy(await observeProcessState(hostPid, this.options.clock));
   }
 
   private async startBare(folder: string, spec: ContainerSpec, launch: RuntimeLaunch): Promise<SandboxProcess> {

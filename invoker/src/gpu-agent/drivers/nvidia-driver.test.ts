@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { openNvidiaDriver } from './nvidia-driver.js';
+import { openNvidiaDriver, deviceType } from './nvidia-driver.js';
 import type { Nvml, NvmlDevice } from './nvml.js';
 
 const device: NvmlDevice = {
@@ -136,4 +136,18 @@ describe('a driver that hangs', () => {
     expect(reasons.filter((reason) => reason.includes('too many calls'))).toHaveLength(35);
     expect(reasons.filter((reason) => reason.includes('within 50 ms'))).toHaveLength(65);
   });
+});
+
+test.each([
+  ['NVIDIA A100-SXM4-40GB', 'a100-40'],
+  ['NVIDIA A100 80GB PCIe', 'a100-80'],
+  ['NVIDIA A100-SXM4-40GB (simulated)', 'a100-40'],
+  ['NVIDIA H100 80GB HBM3', 'h100'],
+  ['NVIDIA H200', 'h200'],
+  ['NVIDIA GeForce RTX 3090', 'rtx3090'],
+  ['NVIDIA GeForce RTX 4090', 'rtx-4090'],
+  ['Tesla V100-SXM2-16GB', 'v100-sxm2-16gb'],
+  ['NVIDIA L4', 'l4'],
+])('%s is called %s', (name, type) => {
+  expect(deviceType(name)).toBe(type);
 });

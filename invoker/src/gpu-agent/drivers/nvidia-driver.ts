@@ -1,13 +1,11 @@
 import type { Device } from '@gpuwhisk/common/gpu';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { deviceType } from './device-type.js';
-import type { GpuDriver } from './gpu-driver.js';
 import { GpuDriverError } from './gpu-driver.js';
-import type { Nvml, NvmlDevice } from './nvml.js';
+import type { GpuDriver } from './gpu-driver.js';
 import { nvmlCodes } from './nvml.js';
-import { oneAtATime } from './one-at-a-time.js';
+import type { Nvml, NvmlDevice } from './nvml.js';
 
-export interface NvidiaDriverOptions {
+interface NvidiaDriverOptions {
   nvml: Nvml;
   clock: Clock;
   /** Default: the system's `libnvidia-ml.so.1`. */
@@ -78,4 +76,58 @@ export async function openNvidiaDriver(options: NvidiaDriverOptions): Promise<Gp
     },
     close: () => call(() => nvml.close(session)),
   };
+}
+
+/** Calls that may wait for the one before them; it is one a second and what operators ask. */
+const maxWaiting = 64;
+
+/**
+ * Runs calls of a driver one after another, since each holds a thread. A call that has no answer `timeoutMs` after it was
+ * asked for is given up with GpuDriverError; its thread is not to be had back, so those behind it wait for it, and are given up
+ * in their turn. With more than 64 waiting the next is refused.
+ */
+function oneAtATime(clock: Clock, timeoutMs: number): <Result>(work: () => Promise<Result>) => Promise<Result> {
+  let last: Promise<unknown> = Promise.resolve();
+  let waiting = 0;
+  return (work) => {
+    if (waiting > maxWaiting)
+      return Promise.reject(new GpuDriverError('The driver does not answer; too many calls wait.'));
+    waiting++;
+    let givenUp = false;
+    const answer = last.then(() => {
+      if (givenUp) throw new GpuDriverError('The call was given up before it began.');
+      return work();
+    });
+    const settle = (): void => {
+      waiting--;
+    };
+    last = answer.then(settle, settle);
+    return new Promise((resolve, reject) => {
+      const timer = clock.setBackgroundTimer(timeoutMs, () => {
+        givenUp = true;
+        reject(new GpuDriverError(`The driver did not answer within ${timeoutMs} ms.`));
+      });
+      answer.then(resolve, reject).finally(() => timer.cancel());
+    });
+  };
+}
+
+/** Models whose short names keys and tables use, by what the vendor's name says. The first that fits counts. */
+const models: [RegExp, string][] = [
+  [/\bA100\b.*\b40 ?GB/i, 'a100-40'],
+  [/\bA100\b.*\b80 ?GB/i, 'a100-80'],
+  [/\bH100\b/i, 'h100'],
+  [/\bH200\b/i, 'h200'],
+  [/\bRTX 3090\b/i, 'rtx3090'],
+];
+
+/** The short name of a model, from the vendor's: `NVIDIA A100-SXM4-40GB` is `a100-40`, `NVIDIA L4` is `l4`. */
+export function deviceType(name: string): string {
+  const known = models.find(([pattern]) => pattern.test(name));
+  if (known) return known[1];
+  const words = name.replace(/^(NVIDIA|Tesla|GeForce|\s)+/i, '').replace(/\(.*\)/, '');
+  return words
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '');
 }

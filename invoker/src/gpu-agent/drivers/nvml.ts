@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
 import type { Slice } from '@gpuwhisk/common/gpu';
+import { builtPath } from '../../host/native-build.js';
 import type { DeviceEvent, DeviceSample, SliceProfile } from './gpu-driver.js';
 
 /** A loaded library as the addon holds it. */
@@ -41,8 +41,6 @@ export interface Nvml {
 
 /** NVML's numbers that callers tell apart. */
 export const nvmlCodes = { noPermission: 4, notFound: 6, inUse: 19, insufficientResources: 23 } as const;
-
-const builtPath = (name: string) => fileURLToPath(new URL(`../../../../native/build/${name}`, import.meta.url));
 
 /** Folder of the stand-in's libraries and programs. */
 export const standInFolder = builtPath('cudasim');

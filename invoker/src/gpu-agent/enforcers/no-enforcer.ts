@@ -1,7 +1,7 @@
 import { ShareError } from './share-enforcer.js';
 import type { ShareEnforcer } from './share-enforcer.js';
 
-/** Shares that nobody enforces: processes take turns on their device, as the driver has it. */
+/** No enforcement of shares: processes take turns on their device, as the driver schedules them. */
 export function noEnforcer(): ShareEnforcer {
   const refuse = (what: string): Promise<never> =>
     Promise.reject(new ShareError(`Nothing enforces shares here: ${what}.`));

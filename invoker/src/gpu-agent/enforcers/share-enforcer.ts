@@ -43,13 +43,13 @@ export interface ShareEnforcer {
   /** For a process yet to be started. The share's class is its ceiling from then on. */
   settings(device: Device, share: Share, slice?: string): Promise<ClientSettings>;
   /**
-   * The same for a process that uses several whole devices, which are readied to be used together: with MPS nobody else
+   * The same for a process that uses several whole devices, which are readied to be used together: with MPS no other process
    * may be a client of any of them, from then on until the process has ended.
    */
   gangSettings(devices: readonly Device[], share: Share): Promise<ClientSettings>;
   /**
    * Holds every process that connects from now on to at most `ceiling`, on the enforcer's own side: a client's environment
-   * can only lower it. Those that are connected keep what they have. Nothing is done where somebody else runs the
+   * can only lower it. Those that are connected keep what they have. Nothing is done where the operator runs the
    * daemon. Absent where shares are not held by a server.
    */
   limitClients?(device: string, slice: string | undefined, ceiling: ShareCeiling): Promise<void>;
@@ -64,14 +64,14 @@ export interface ShareEnforcer {
    */
   adjust(client: ShareClient, share: Share, forAnother?: boolean): Promise<void>;
   clients(device: string, slice?: string): Promise<ShareClient[]>;
-  /** What a client has launched; absent where nobody counts. */
+  /** What a client has launched; absent if launches are not counted. */
   launches?(client: ShareClient): Promise<LaunchFigures>;
   /** Ends a client's use of the device; its process gets an error at its next call. */
   terminate(client: ShareClient): Promise<void>;
   /** Undefined while all is well, else what is not. */
   check(device: string, slice?: string): Promise<string | undefined>;
   /**
-   * Ends what open() started for a device or slice, so that it can be cut anew; nothing where it is not open. Rejects while
+   * Ends what open() started for a device or slice, so that it can be cut again; nothing where it is not open. Rejects while
    * it has clients.
    */
   shut(device: string, slice?: string): Promise<void>;

@@ -79,7 +79,7 @@ test('one of a slice sees the capabilities of its own instance, and of no other 
   expect(await filesOf('GPU-a', sliceOf())).toEqual(['nvidia0']);
 });
 
-test('the files of a device that was cut anew are those of now', async () => {
+test('the files of a device that was cut again are those of now', async () => {
   device('0000:07:00.0', 'GPU-a', 0);
   capability('gpu0/mig/gi3', 12);
   const access = await nvidiaAccess(join(root, 'proc'), dev);

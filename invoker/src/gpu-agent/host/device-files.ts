@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Slice } from '@gpuwhisk/common/gpu';
-import type { GpuAccess } from '../../containers/process/gpu-launch.js';
+import type { GpuAccess } from '../../containers/runtime-launch.js';
 
 /** Files of the driver that every client opens, beside those of its devices. */
 const common = ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools'];
@@ -41,7 +41,7 @@ export async function nvidiaAccess(
 
 /**
  * Capability files of a GPU instance and its compute instances. Read at each start of a container, from memory of the
- * kernel: a device that is cut anew gives the same ids to other files.
+ * kernel: a device that is cut again gives the same ids to other files.
  */
 function instanceFiles(mig: string, instance: number): string[] {
   const folder = join(mig, `gi${instance}`);

@@ -5,13 +5,13 @@ import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import { builtPath } from '../../host/native-build.js';
 
 /** The stand-in's folder: its daemon and the libraries that take the driver's place. */
-export const standInFolder = fileURLToPath(new URL('../../../../native/build/cudasim', import.meta.url));
+export const standInFolder = builtPath('cudasim');
 
 /** Whether the stand-in was built. */
 export const hasStandIn = (): boolean => existsSync(join(standInFolder, 'daemon'));
@@ -34,11 +34,11 @@ const maxSocketPath = 100;
 export interface StandInOptions {
   /** `a100-40x2,h100`. */
   gpus: string;
-  /** Folder for its socket, of nobody else's use. */
+  /** Folder for its socket; not used otherwise. */
   folder: string;
   clock: Clock;
   logger: Logger;
-  /** Called when it was started again, with nobody on its devices. */
+  /** Called when it was started again, without processes on its devices. */
   restarted(): void;
 }
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
+import { builtPath } from '../../../host/native-build.js';
 
 /** Shape of native/token-server/addon.cpp. */
 export interface TokenAddon {
@@ -38,11 +38,9 @@ export interface TickFigures {
   scheduling: 'fifo' | 'nice' | 'usual';
 }
 
-const built = (name: string): string => fileURLToPath(new URL(`../../../../../native/build/${name}`, import.meta.url));
-
 /** Path of the library that is preloaded into programs. */
-export const tokenLibraryPath = built('tokens/libgpuwhisk-tokens.so');
-export const tokenAddonPath = built('tokens.node');
+export const tokenLibraryPath = builtPath('tokens/libgpuwhisk-tokens.so');
+export const tokenAddonPath = builtPath('tokens.node');
 
 /** The addon, or undefined where it is not built. */
 export function loadTokenAddon(path = tokenAddonPath): TokenAddon | undefined {

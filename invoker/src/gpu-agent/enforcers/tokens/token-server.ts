@@ -1,8 +1,10 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join, dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { Share } from '@gpuwhisk/common/gpu';
+import { shareClasses, type Share, type ShareClass } from '@gpuwhisk/common/gpu';
+import { columnNames, columnsBytes, columnsOver, type TokenColumns } from '@gpuwhisk/gpu/tokens/columns';
 import {
   loadTokenAddon,
   tokenAddonPath,
@@ -10,8 +12,6 @@ import {
   type TickFigures,
   type TokenAddon,
 } from './token-addon.js';
-import { boardOver, checkLayout, type TokenBoard } from './token-board.js';
-import { issueTicket, openTicketKey, readTicket, type Ticket } from './tickets.js';
 
 const bytesPerMiB = 2 ** 20;
 const startTimeoutMs = 10_000;
@@ -85,7 +85,7 @@ export class TokenServer {
     this.free = Array.from({ length: places }, (_, i) => places - 1 - i);
     this.native = new addon.TokenServer(
       { socketPath: this.socketPath, periodMs: options.periodMs ?? 5, places, board: board.words },
-      (kind, id, pid, _uid, ticket) => this.hear(kind, id, pid, ticket),
+      (kind, id, pid, _uid, ticket) => this.onClientEvent(kind, id, pid, ticket),
     );
     this.worker = new Worker(new URL('./token-worker.js', import.meta.url), {
       workerData: { memory: board.words.buffer, places, addonPath: options.addonPath ?? tokenAddonPath },
@@ -199,7 +199,7 @@ export class TokenServer {
     this.clients.clear();
   }
 
-  private hear(kind: 'hello' | 'gone', id: number, pid: number, ticket: string): void {
+  private onClientEvent(kind: 'hello' | 'gone', id: number, pid: number, ticket: string): void {
     if (this.closing !== undefined) return;
     try {
       if (kind === 'hello') this.welcome(id, pid, ticket);
@@ -246,7 +246,7 @@ export class TokenServer {
     return client;
   }
 
-  /** Until the first decision: its request, or everything where nobody else is or its rate is not known. */
+  /** Until the first decision: its request, or the whole device if it is alone there or its rate is not known. */
   private firstBudget({ place }: TokenClient): number {
     const { epoch, gpu, request, limit, maxTokens } = this.board.columns;
     const isAlone = !gpu.some((other, i) => i !== place && epoch[i] !== 0 && other === gpu[place]);
@@ -285,4 +285,97 @@ function uuidBytes(uuid: string): Buffer {
   const bytes = Buffer.alloc(16);
   Buffer.from(uuid.replace(/^[A-Z]+-/, '').replaceAll('-', ''), 'hex').copy(bytes);
   return bytes;
+}
+
+/** What a process shows to get its tokens: all processes that show the same one share them. */
+interface Ticket {
+  id: string;
+  device: string;
+  slice?: string;
+  share: Share;
+}
+
+const keyBytes = 32;
+/** Of native/tokens/page.h, less the final zero. */
+const maxTicketBytes = 511;
+
+/**
+ * The key in the file `path`, made if there is none: tickets outlive an agent, whose successor finds its clients by
+ * them. Rejects if the file is no key.
+ */
+async function openTicketKey(path: string): Promise<Buffer> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  try {
+    await writeFile(path, randomBytes(keyBytes), { flag: 'wx', mode: 0o600 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+  const key = await readFile(path);
+  if (key.length !== keyBytes) throw new Error(`${path} is no key of ${keyBytes} bytes.`);
+  return key;
+}
+
+const sign = (key: Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest();
+
+/** A new ticket as text, without commas. Throws RangeError if it gets too long. */
+function issueTicket(key: Buffer, { device, slice, share }: Omit<Ticket, 'id'>): string {
+  const { shareClass, smRequest, smLimit, memoryMiB, tokens } = share;
+  const fields = [
+    randomBytes(12).toString('base64url'),
+    device,
+    slice ?? '',
+    shareClass,
+    smRequest,
+    smLimit,
+    memoryMiB,
+    tokens?.maxTokens ?? 0,
+    tokens?.violation ?? 0,
+  ];
+  const body = Buffer.from(JSON.stringify(fields)).toString('base64url');
+  const ticket = `${body}.${sign(key, body).toString('base64url')}`;
+  if (ticket.length > maxTicketBytes) throw new RangeError(`The ticket for ${device} is too long.`);
+  return ticket;
+}
+
+/** What a ticket says, or undefined if it was not issued with this key. */
+function readTicket(key: Buffer, text: string): Ticket | undefined {
+  const [body = '', signature = ''] = text.split('.');
+  const expected = sign(key, body);
+  const given = Buffer.from(signature, 'base64url');
+  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
+  const [id, device, slice, shareClass, smRequest, smLimit, memoryMiB, maxTokens, violation] = JSON.parse(
+    Buffer.from(body, 'base64url').toString(),
+  ) as [string, string, string, ShareClass, number, number, number, number, number];
+  if (!shareClasses.includes(shareClass)) return undefined;
+  const tokens = { ...(maxTokens > 0 && { maxTokens }), ...(violation > 0 && { violation }) };
+  return {
+    id,
+    device,
+    ...(slice !== '' && { slice }),
+    share: { shareClass, smRequest, smLimit, memoryMiB, ...(Object.keys(tokens).length > 0 && { tokens }) },
+  };
+}
+
+/** Words of the header, as native/token-server/board.h has them. */
+const headerWords = 16;
+export const decidedWord = 2;
+
+/** The memory that this thread, the one that decides and the one that ticks share. */
+interface TokenBoard {
+  words: Int32Array;
+  columns: TokenColumns;
+}
+
+/** A board for `places` clients, or the one that lies in `memory`. */
+export function boardOver(places: number, memory?: SharedArrayBuffer): TokenBoard {
+  const headerBytes = headerWords * Int32Array.BYTES_PER_ELEMENT;
+  const buffer = memory ?? new SharedArrayBuffer(headerBytes + columnsBytes(places));
+  return { words: new Int32Array(buffer), columns: columnsOver(buffer, headerBytes, places) };
+}
+
+/** Throws Error if the addon was built for another layout. */
+function checkLayout(addon: { columns: string[]; headerWords: number }): void {
+  if (addon.headerWords !== headerWords || addon.columns.join() !== columnNames.join()) {
+    throw new Error('The addon of kernel tokens was built for another version.');
+  }
 }

@@ -2,7 +2,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { TokenMachine } from '@gpuwhisk/gpu/tokens/token-machine';
 import { loadTokenAddon } from './token-addon.js';
-import { boardOver, decidedWord } from './token-board.js';
+import { boardOver, decidedWord } from './token-server.js';
 
 const { memory, places, addonPath } = workerData as { memory: SharedArrayBuffer; places: number; addonPath: string };
 const addon = loadTokenAddon(addonPath);

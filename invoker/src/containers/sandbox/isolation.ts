@@ -1,0 +1,266 @@
+import { access, constants } from 'node:fs/promises';
+import { IsolationError } from '../container-factory.js';
+import type { StartReport } from '../container-factory.js';
+import { noCgroups } from './cgroups.js';
+import type { Cgroups } from './cgroups.js';
+import { innerId, tmpfsWords } from './host-view.js';
+import type { HostView } from './host-view.js';
+import { launcherResult, sendSpec, startLauncher } from './launcher.js';
+import type { Words } from './launcher.js';
+import type { ActionNetwork } from './network.js';
+
+/** A trial that has not ended by then is repeated: the machine is busy, which says nothing of what it allows. */
+const trialTimeoutsMs = [2000, 10_000, 30_000];
+const maxProbes = 10;
+/** Errors of the kernel that pass (EAGAIN, ENOMEM, EINTR, EBUSY), as the launcher reports them. */
+const passing = /: (Resource temporarily unavailable|Cannot allocate memory|Interrupted system call|.* busy)$/;
+/** The slot that trials have. */
+export const probeSlot = 0;
+
+/** Which measures this host allows. */
+export interface Isolation {
+  /** Whether there is a launcher at all. */
+  launcher: boolean;
+  namespaces: ReadonlySet<string>;
+  freshProc: boolean;
+  /** Whether each sandbox runs as a user of its own, or of the platform's in a user namespace. */
+  ownUser: boolean;
+  filter: boolean;
+  cgroups: Cgroups;
+  network: ActionNetwork | undefined;
+}
+
+/** No isolation whatever. */
+export const noIsolation: Isolation = {
+  launcher: false,
+  namespaces: new Set(),
+  freshProc: false,
+  ownUser: false,
+  filter: false,
+  cgroups: noCgroups,
+  network: undefined,
+};
+
+/** What a note says where sandboxes have no network; the reason follows. */
+export const noNetwork = "Functions reach neither the network nor the platform's API";
+
+const allNamespaces = ['user', 'mount', 'pid', 'ipc', 'uts', 'net', 'cgroup'];
+
+/** What a sandbox consists of besides its limits and its runtime. */
+export interface Frame {
+  rootFolder: string;
+  /** The function's folder where it has no file system of its own. */
+  actionFolder: string;
+  outerId: number;
+  slot: number;
+  /** Of /tmp, and as much of /dev/shm. */
+  tmpBytes: number;
+  /** Of /action. */
+  actionBytes: number;
+  view: HostView;
+  /** A PID namespace to share with others, instead of one of its own; see canShare. */
+  pidNamespace?: string | undefined;
+}
+
+/** The part of a launcher's spec that isolates; the same for the probe and for every sandbox. */
+export function frameWords(isolation: Isolation, frame: Frame): Words {
+  const { pidNamespace } = frame;
+  const own = [...isolation.namespaces].filter((name) => name !== 'pid' || pidNamespace === undefined);
+  const words: Words = own.flatMap((name) => ['namespace', name]);
+  if (pidNamespace !== undefined) words.push('join-pid', pidNamespace, 'domain');
+  if (isolation.ownUser) words.push('id', String(innerId), String(frame.outerId));
+  words.push('hostname', 'action');
+  if (isolation.namespaces.has('mount')) {
+    words.push('root', frame.rootFolder);
+    const { freshProc, cgroups } = isolation;
+    const { tmpBytes, actionBytes } = frame;
+    words.push(...frame.view.words({ freshProc, zero: cgroups.limitsMemory, shmBytes: tmpBytes, tmpBytes }));
+    words.push(...tmpfsWords('/action', actionBytes, 'own'), 'cwd', '/action');
+  } else {
+    words.push('own', frame.actionFolder, 'cwd', frame.actionFolder);
+  }
+  if (isolation.filter) words.push('filter');
+  if (isolation.network) {
+    const veth = isolation.network.veth(frame.slot);
+    words.push('veth', veth.name, veth.outside, veth.inside, String(veth.prefixLength));
+  }
+  return words;
+}
+
+interface Weakened {
+  isolation: Isolation;
+  /** What functions can do, or cannot do, from here on. */
+  lost: string;
+  /** Whether `lost` is a service to functions; else a measure of isolation. */
+  service?: true;
+}
+
+/** The isolation without a measure that failed, and what that means; undefined if nothing is left to do without. */
+function weaken(isolation: Isolation, measure: string): Weakened | undefined {
+  const fewer = (...names: string[]): ReadonlySet<string> =>
+    new Set([...isolation.namespaces].filter((name) => !names.includes(name)));
+  const lose = (lost: string, changed: Partial<Isolation>): Weakened => ({
+    isolation: { ...isolation, ...changed },
+    lost,
+  });
+  switch (measure) {
+    case 'user':
+      if (!isolation.namespaces.has('user')) break;
+      return lose('Functions run without a user namespace of their own', { namespaces: fewer('user') });
+    case 'cgroup-view':
+      return lose('Functions see the names of control groups', { namespaces: fewer('cgroup') });
+    case 'uts':
+      return lose("Functions share the host's name", { namespaces: fewer('uts') });
+    case 'proc':
+      if (!isolation.freshProc) break;
+      return lose("Functions see the host's /proc", { freshProc: false });
+    case 'net':
+      if (isolation.network) return { ...lose(noNetwork, { network: undefined }), service: true };
+      return lose('Functions have no network of their own', { namespaces: fewer('net') });
+    case 'cgroup':
+      if (isolation.cgroups === noCgroups) break;
+      return lose('Control groups are not to be had', { cgroups: noCgroups });
+    case 'filter':
+      return lose('System calls of functions are not filtered', { filter: false });
+    case 'namespaces':
+      if (isolation.namespaces.size === 0) break;
+      return lose('Functions see the file system, the network and the processes of the host', {
+        namespaces: new Set(),
+        freshProc: false,
+        network: undefined,
+      });
+    case 'mount':
+    case 'exec':
+      if (isolation.namespaces.has('mount')) {
+        return lose('Functions see the file system of the host', { namespaces: fewer('mount'), freshProc: false });
+      }
+      // The folder or the program may lie where only the platform's user gets.
+      if (!isolation.ownUser) break;
+      return lose('Functions run as the user of the platform', { ownUser: false, namespaces: fewer('user') });
+  }
+  return undefined;
+}
+
+/**
+ * Whether sandboxes may lie in one PID namespace: each needs a user of its own, and a control group that it ends by.
+ * What else it takes (Landlock, a /proc that hides others) the trial shows.
+ */
+export function canShare({ namespaces, ownUser, freshProc, filter, cgroups }: Isolation): boolean {
+  const separate = ['user', 'mount', 'pid', 'ipc', 'net'].every((name) => namespaces.has(name));
+  return process.getuid?.() === 0 && separate && ownUser && freshProc && filter && cgroups !== noCgroups;
+}
+
+/** How a trial ended; `undecided`: nothing is known of the measure, as the trial was slow or met a shortage that passes. */
+type Trial = { type: 'runs' } | { type: 'undecided' | 'forbidden'; measure: string; reason: string };
+
+async function tryOnce(
+  path: string,
+  tag: string,
+  isolation: Isolation,
+  frame: Frame,
+  timeoutMs: number,
+): Promise<Trial> {
+  const { cgroups } = isolation;
+  const id = 'probe';
+  const process = startLauncher(path, tag, cgroups.makeWords(id));
+  const ended = launcherResult(process);
+  const timer = setTimeout(() => process.child.kill('SIGKILL'), timeoutMs);
+  const inside = isolation.namespaces.has('mount') ? '/run/probe' : path;
+  sendSpec(process, [
+    ...cgroups.limitWords(id, { memoryBytes: 64 * 1024 * 1024, pids: 16, givesWay: false }),
+    ...frameWords(isolation, frame),
+    ...(isolation.namespaces.has('mount') ? ['bind', path, inside, 'ro'] : []),
+    'exec',
+    inside,
+    '--true',
+  ]);
+  const { reports, status } = await ended;
+  clearTimeout(timer);
+  await cgroups.remove(id);
+  const error = reports.find((report) => report.startsWith('error\n'));
+  if (error !== undefined) {
+    const [, measure = '', reason = ''] = error.split('\n');
+    return { type: passing.test(reason) ? 'undecided' : 'forbidden', measure, reason };
+  }
+  if (status === 0) return { type: 'runs' };
+  return status === null
+    ? { type: 'undecided', measure: 'exec', reason: `the trial was killed, or had not ended after ${timeoutMs} ms` }
+    : { type: 'forbidden', measure: 'exec', reason: `the trial program ended with status ${status}` };
+}
+
+/**
+ * Tries a sandbox, and again if the trial was slow; the measure that the host forbids, and why, or undefined if the sandbox
+ * runs. Rejects with IsolationError if no trial told.
+ */
+export async function probe(
+  path: string,
+  tag: string,
+  isolation: Isolation,
+  frame: Frame,
+): Promise<{ measure: string; reason: string } | undefined> {
+  let reason = '';
+  for (const timeoutMs of trialTimeoutsMs) {
+    const trial = await tryOnce(path, tag, isolation, frame, timeoutMs);
+    if (trial.type === 'runs') return undefined;
+    if (trial.type === 'forbidden') return trial;
+    ({ reason } = trial);
+  }
+  throw new IsolationError(
+    `What isolation this host allows cannot be told: of ${trialTimeoutsMs.length} trials of a sandbox none ended (${reason}). Start again when the machine is less busy.`,
+  );
+}
+
+/**
+ * Tries a sandbox, dropping each measure that the host forbids, until one starts. The report says in plain lines what was
+ * dropped and why. Rejects with IsolationError as probe does.
+ */
+export async function probeIsolation(
+  path: string,
+  tag: string,
+  wanted: { cgroups: Cgroups; network: ActionNetwork | undefined },
+  frame: Omit<Frame, 'slot'>,
+): Promise<{ isolation: Isolation } & StartReport> {
+  const report: StartReport = { weaknesses: [], notes: [] };
+  const executable = await access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+  if (!executable) {
+    report.weaknesses.push(
+      'Functions run without isolation, as the user of the platform: no sandbox launcher is built.',
+    );
+    return { isolation: noIsolation, ...report };
+  }
+  let isolation: Isolation = {
+    launcher: true,
+    namespaces: new Set(allNamespaces),
+    freshProc: true,
+    ownUser: true,
+    filter: true,
+    ...wanted,
+  };
+  for (let tries = 0; tries < maxProbes; tries++) {
+    const failure = await probe(path, tag, isolation, { ...frame, slot: probeSlot });
+    if (failure === undefined) return { isolation, ...report };
+    const weaker = weaken(isolation, failure.measure);
+    const lost = weaker?.lost ?? 'Functions run without isolation, as the user of the platform';
+    report[weaker?.service ? 'notes' : 'weaknesses'].push(`${lost}: ${failure.reason}.`);
+    if (!weaker) break;
+    isolation = weaker.isolation;
+  }
+  return { isolation: noIsolation, ...report };
+}
+
+/** Plain lines about limits that are weaker than they should be. `root`: sandboxes have users of their own. */
+export function limitNotes({ launcher, cgroups }: Isolation, root: boolean): string[] {
+  if (!launcher) return []; // Nothing is limited then, as the note on isolation says.
+  const notes: string[] = [];
+  if (!cgroups.limitsMemory) {
+    notes.push('Functions are held to their memory by a watch: this host gives no control groups with memory limits.');
+  }
+  if (!cgroups.limitsPids) {
+    notes.push('The processes of functions are limited per user only: this host gives no pids control group.');
+  }
+  if (!root) notes.push('Without root all functions run as the user of the platform.');
+  return notes;
+}

@@ -1,0 +1,332 @@
+// Launchers of sandboxes: started with their pipes, given a spec, kept ready ahead of need, and removed after a crash.
+import { spawn } from 'node:child_process';
+import type { ChildProcess, SpawnOptions } from 'node:child_process';
+import type { EventEmitter } from 'node:events';
+import { closeSync, existsSync } from 'node:fs';
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { Socket } from 'node:net';
+import { join } from 'node:path';
+import type { Duplex, Readable, Writable } from 'node:stream';
+import { sleep } from '@gpuwhisk/common/system/clock';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { builtPath } from '../../host/native-build.js';
+import { findTool, runTool } from '../../host/run-program.js';
+import { ProvisioningError } from '../container-factory.js';
+import type { Cgroups } from './cgroups.js';
+import { holdFlag } from './holder.js';
+
+/** A process with its pipes and its socket (descriptor 3). */
+export interface SandboxProcess {
+  child: ChildProcess;
+  socket: Duplex;
+  /** Takes commands for a launcher; null for a runtime without one. */
+  control: Writable | null;
+  stdout: Readable;
+  stderr: Readable;
+  /** Its end, with that of all that it printed. */
+  closed: Promise<void>;
+}
+
+/** What a launcher's control takes. */
+export const commands = { pause: 'p', resume: 'r' } as const;
+
+/** The signal by which a launcher ends itself to say that its sandbox ran out of memory. */
+export const outOfMemorySignal = 'SIGUSR2';
+
+function start(
+  program: string,
+  args: readonly string[],
+  stdin: 'pipe' | 'ignore',
+  options: SpawnOptions,
+): SandboxProcess {
+  const outputs: OutputPipe[] = [];
+  let child: ChildProcess;
+  try {
+    for (let stream = 1; stream <= 2; stream += 1) outputs.push(openOutputPipe());
+    child = spawn(program, args, { ...options, stdio: [stdin, ...outputs.map(({ stdio }) => stdio), 'pipe'] });
+  } catch (error) {
+    for (const { readable } of outputs) readable?.destroy();
+    throw error;
+  } finally {
+    for (const output of outputs) output.release();
+  }
+  const [stdout, stderr] = [outputs[0]?.readable ?? child.stdout, outputs[1]?.readable ?? child.stderr];
+  // A start that fails is reported here; the container, if there is one by then, listens itself.
+  child.on('error', () => undefined);
+  const socket = child.stdio[3] as Duplex | null | undefined;
+  if (child.pid === undefined || !stdout || !stderr || !socket) {
+    stdout?.destroy();
+    stderr?.destroy();
+    throw new Error(`'${child.spawnfile}' could not be started.`);
+  }
+  // The container listens to the process itself; writing to one that has gone must not end the platform.
+  socket.on('error', () => undefined);
+  child.stdin?.on('error', () => undefined);
+  // A stream that is not read would not close.
+  child.on('exit', () => [stdout, stderr].forEach((stream) => stream.resume()));
+  const closed = Promise.all([child, stdout, stderr].map((each) => once(each, 'close')));
+  return { child, socket, control: child.stdin, stdout, stderr, closed: closed.then(() => undefined) };
+}
+
+/** Resolves with the event; unlike that of node:events it rejects for nothing. */
+function once(emitter: EventEmitter, event: string): Promise<void> {
+  return new Promise((resolve) => emitter.once(event, () => resolve()));
+}
+
+/** Starts a launcher, which waits for the spec. `tag` shows in the process list and finds leftovers. */
+export function startLauncher(path: string, tag: string, firstWords: Words): SandboxProcess {
+  const process = start(path, [tag], 'pipe', { env: {} });
+  if (firstWords.length > 0) sendSpec(process, [...firstWords, 'wait']);
+  return process;
+}
+
+/** Sends the launcher a part of its spec; the part with `exec` is the last. */
+export function sendSpec(process: SandboxProcess, words: Words): void {
+  process.socket.write(specMessage(words));
+}
+
+/** Starts a runtime with no sandbox around it, in a process group of its own. */
+export function startBare(command: readonly string[], cwd: string, env: Record<string, string>): SandboxProcess {
+  const [program = '', ...args] = command;
+  return start(program, args, 'ignore', { env, cwd, detached: true });
+}
+
+/** Waits for a launcher that is to end by itself; what it reported meanwhile, and its exit status. */
+export function launcherResult(process: SandboxProcess): Promise<{ reports: string[]; status: number | null }> {
+  const reports: string[] = [];
+  process.socket.on('data', (chunk: Buffer) => {
+    // Frames of the launcher: nine bytes of header before the text, one at a time.
+    for (let at = 0; at + 9 <= chunk.length; at += 9 + chunk.readUInt32LE(at)) {
+      reports.push(chunk.toString('utf8', at + 9, at + 9 + chunk.readUInt32LE(at)));
+    }
+  });
+  process.stdout.resume();
+  process.stderr.resume();
+  return new Promise((resolve) => {
+    process.child.on('error', () => resolve({ reports, status: null }));
+    void process.closed.then(() => resolve({ reports, status: process.child.exitCode }));
+  });
+}
+
+/** Words of a launcher's spec (native/sandbox/spec.c lists them). */
+export type Words = string[];
+
+/** A message to the launcher: u32 little-endian length, then each word with a NUL after it. Throws on a NUL in a word. */
+export function specMessage(words: Words): Buffer {
+  for (const word of words) {
+    if (word.includes('\0')) throw new Error(`A sandbox cannot be given the word ${JSON.stringify(word)}.`);
+  }
+  const body = Buffer.from(words.join('\0') + '\0');
+  const message = Buffer.allocUnsafe(4 + body.length);
+  message.writeUInt32LE(body.length, 0);
+  body.copy(message, 4);
+  return message;
+}
+
+interface PipeAddon {
+  /** `[read, write]`, descriptors. */
+  make(): [number, number];
+}
+
+const addonPath = builtPath('pipe.node');
+let addon: PipeAddon | undefined;
+
+/** What a child process is to print into. */
+interface OutputPipe {
+  /** For the child's stdio. Without the addon a socket of Node's, which cannot be opened by its path. */
+  stdio: number | 'pipe';
+  /** What the child prints; undefined where `stdio` is `'pipe'`, of which Node makes one. */
+  readable: Readable | undefined;
+  /** Closes this process's copy of the child's end: once the child has its own, or there is to be none. Once. */
+  release(): void;
+}
+
+/** Makes a pipe. Throws where no more descriptors are to be had. */
+function openOutputPipe(): OutputPipe {
+  if (addon === undefined && existsSync(addonPath)) addon = createRequire(import.meta.url)(addonPath) as PipeAddon;
+  if (addon === undefined) return { stdio: 'pipe', readable: undefined, release: () => undefined };
+  const [read, write] = addon.make();
+  const readable = new Socket({ fd: read, readable: true, writable: false });
+  return { stdio: write, readable, release: () => closeSync(write) };
+}
+
+/** Launchers that wait ahead of need: they hide what joining a cgroup and starting a process cost. */
+const spareLaunchers = 2;
+/** A spare is started later than the container that used one up, for which an activation waits. */
+const spareDelayMs = 20;
+
+/** A container to be: its names, and its launcher if there are launchers. */
+export interface Parked {
+  id: string;
+  slot: number;
+  process: SandboxProcess | undefined;
+}
+
+interface LauncherPoolOptions {
+  /** Path of the launcher; undefined: containers have none. */
+  launcherPath: string | undefined;
+  /** Shows in the process list. */
+  tag: string;
+  cgroups: Cgroups;
+  slots: Slots;
+  clock: Clock;
+  random: Random;
+}
+
+/** Hands out launchers that wait for their spec. */
+export class LauncherPool {
+  private readonly spares: Parked[] = [];
+  private refilling = false;
+  private closed = false;
+
+  constructor(private readonly options: LauncherPoolOptions) {}
+
+  /** A spare one, or a new one. Throws ProvisioningError if there are too many containers or no process starts. */
+  take(): Parked {
+    return this.spares.shift() ?? this.park();
+  }
+
+  /** Starts what spares are missing, soon. */
+  refill(): void {
+    const { launcherPath, clock } = this.options;
+    if (this.closed || this.refilling || launcherPath === undefined || this.spares.length >= spareLaunchers) return;
+    this.refilling = true;
+    clock.setBackgroundTimer(spareDelayMs, () => {
+      this.refilling = false;
+      if (this.closed || this.spares.length >= spareLaunchers) return;
+      try {
+        this.add(this.park());
+      } catch (error) {
+        // The next create() meets the same trouble and reports it.
+        if (!(error instanceof ProvisioningError)) throw error;
+        return;
+      }
+      this.refill();
+    });
+  }
+
+  /** Ends the spares. */
+  async close(): Promise<void> {
+    this.closed = true;
+    await Promise.all(this.spares.splice(0).map((spare) => this.discard(spare)));
+  }
+
+  private park(): Parked {
+    const { slots, random, launcherPath, tag, cgroups } = this.options;
+    const slot = slots.take();
+    if (slot === undefined) throw new ProvisioningError('There are too many containers already.');
+    const id = random.hex(8);
+    try {
+      const process = launcherPath === undefined ? undefined : startLauncher(launcherPath, tag, cgroups.makeWords(id));
+      return { id, slot, process };
+    } catch (error) {
+      slots.release(slot);
+      throw new ProvisioningError(`No process could be started: ${(error as Error).message}`);
+    }
+  }
+
+  private add(spare: Parked): void {
+    this.spares.push(spare);
+    const child = spare.process?.child;
+    child?.unref();
+    child?.once('exit', () => {
+      const index = this.spares.indexOf(spare);
+      if (index < 0) return;
+      this.spares.splice(index, 1);
+      void this.discard(spare);
+    });
+  }
+
+  private async discard(spare: Parked): Promise<void> {
+    const child = spare.process?.child;
+    if (child && child.exitCode === null && child.signalCode === null) {
+      const gone = new Promise((done) => child.once('exit', done));
+      child.ref();
+      child.kill('SIGKILL');
+      await gone;
+    }
+    await this.options.cgroups.remove(spare.id);
+    this.options.slots.release(spare.slot);
+  }
+}
+
+/** Small numbers, each held by one sandbox at a time: its user id and its address come from it. */
+export class Slots {
+  private readonly free: number[] = [];
+  private next: number;
+
+  /** Slots from `first` to `count - 1`. */
+  constructor(
+    first: number,
+    private readonly count: number,
+  ) {
+    this.next = first;
+  }
+
+  /** A free slot; undefined if all are held. Those never used come first, so that a number rests before its reuse. */
+  take(): number | undefined {
+    return this.next < this.count ? this.next++ : this.free.shift();
+  }
+
+  release(slot: number): void {
+    this.free.push(slot);
+  }
+}
+
+const killWaitMs = 3000;
+const pollMs = 10;
+
+/** Processes of launchers and holders that were started with `tag`: their sandboxes end with them. */
+async function launchersOf(tag: string): Promise<number[]> {
+  const found: number[] = [];
+  for (const name of await readdir('/proc').catch(() => [])) {
+    if (!/^\d+$/.test(name) || Number(name) === process.pid) continue;
+    const words = (await readFile(join('/proc', name, 'cmdline'), 'utf8').catch(() => '')).split('\0');
+    if (words[1] === tag && (words.length === 3 || words[2] === holdFlag)) found.push(Number(name));
+  }
+  return found;
+}
+
+/** Removes a folder of a sandbox. What a function made in it may be too deep for Node; then `rm` does it. */
+export async function removeFolder(path: string): Promise<void> {
+  try {
+    await rm(path, { recursive: true, force: true });
+  } catch (error) {
+    const tool = await findTool('rm');
+    if (tool === undefined) throw error;
+    await runTool(tool, ['-rf', '--', path]);
+  }
+}
+
+/**
+ * Kills and removes what an earlier process with the same data folder left: launchers (known by `tag`), control groups
+ * and folders of sandboxes. Links to the network go with the sandboxes. Returns how many sandboxes there were.
+ */
+export async function removeLeftovers(options: {
+  tag: string;
+  cgroups: Cgroups;
+  sandboxesFolder: string;
+  clock: Clock;
+}): Promise<number> {
+  const deadlineMs = options.clock.monotonicMs() + killWaitMs;
+  let killed = 0;
+  for (let pids = await launchersOf(options.tag); pids.length > 0; pids = await launchersOf(options.tag)) {
+    if (options.clock.monotonicMs() > deadlineMs) throw new Error(`Processes ${pids.join(', ')} cannot be killed.`);
+    killed = Math.max(killed, pids.length);
+    for (const pid of pids) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    }
+    await sleep(options.clock, pollMs);
+  }
+  const groups = await options.cgroups.list();
+  await Promise.all(groups.map((id) => options.cgroups.remove(id)));
+  const folders = await readdir(options.sandboxesFolder).catch(() => []);
+  await Promise.all(folders.map((name) => removeFolder(join(options.sandboxesFolder, name))));
+  return Math.max(killed, groups.length);
+}
