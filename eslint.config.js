@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
@@ -26,33 +27,65 @@ const packages = [
   'test',
 ];
 
-/** The folders of gpu/src: each may import those before it. */
-const gpuFolders = [
-  'numeric',
-  'predict',
-  'tokens',
-  'view',
-  'place',
-  'share',
-  'profile',
-  'order',
-  'admit',
-  'preempt',
-  'scale',
-  'geometry',
-  'policies',
-  'simulate',
-];
+/** The folders of a package's src: each may import those before it. */
+const folderOrder = {
+  gpu: [
+    'numeric',
+    'predict',
+    'tokens',
+    'view',
+    'place',
+    'share',
+    'profile',
+    'order',
+    'admit',
+    'preempt',
+    'scale',
+    'geometry',
+    'policies',
+    'simulate',
+  ],
+  controller: [
+    'schemas',
+    'invoke',
+    'http',
+    'entities',
+    'authentication',
+    'packages',
+    'entitlement',
+    'actions',
+    'triggers',
+    'web',
+    'gateway',
+    'compose',
+    'admin',
+    'balance',
+    'cluster',
+    'gpu/state',
+    'gpu/learning',
+    'gpu/handover',
+    'gpu/scheduler',
+    'gpu/search',
+    'dispatch',
+    'sdk',
+    'api',
+  ],
+};
 
-function gpuBoundary(folder, at) {
-  const own = boundary('gpu', mayImport.gpu);
+/** The rule of one folder of a package: it imports none that stand behind it in the order. */
+function folderBoundary(name, folder) {
+  const folders = folderOrder[name];
+  const own = boundary(name, mayImport[name]);
   const [level, { patterns }] = own.rules['@typescript-eslint/no-restricted-imports'];
-  const later = gpuFolders.slice(at + 1).map((other) => ({
-    group: [`../${other}/*`, `../../${other}/*`],
-    message: `gpu/src/${folder} must not import gpu/src/${other}.`,
-  }));
+  const later = folders.slice(folders.indexOf(folder) + 1).map((other) => {
+    const path = posix.relative(folder, other);
+    return {
+      group: [`${path}/*`, `../${path}/*`],
+      message: `${name}/src/${folder} must not import ${name}/src/${other}.`,
+    };
+  });
   return {
-    files: [`gpu/src/${folder}/**/*.ts`],
+    files: [`${name}/src/${folder}/**/*.ts`],
     ignores: ['**/*.test.ts'],
     rules: { '@typescript-eslint/no-restricted-imports': [level, { patterns: [...patterns, ...later] }] },
   };
@@ -143,7 +176,7 @@ export default tseslint.config(
     rules: { '@typescript-eslint/no-require-imports': 'off' },
   },
   ...Object.entries(mayImport).map(([name, allowed]) => boundary(name, allowed)),
-  ...gpuFolders.map(gpuBoundary),
+  ...Object.entries(folderOrder).flatMap(([name, folders]) => folders.map((folder) => folderBoundary(name, folder))),
   {
     files: ['{common,gpu,controller,invoker}/src/**/*.ts'],
     ignores: edges,

@@ -13,10 +13,10 @@ import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
-import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
-import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
+import { GpuDesired } from '@gpuwhisk/controller/gpu/state/gpu-desired';
+import { GpuWishes } from '@gpuwhisk/controller/gpu/state/gpu-wishes';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
-import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
+import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 
 /** The cluster and its load, as JSON in the first argument. */
 export interface SchedulerLoad {

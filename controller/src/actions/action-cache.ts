@@ -2,8 +2,8 @@ import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { actionId, readAction, withoutCode } from '@gpuwhisk/common/entities/action-codec';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { BoundedCache } from '../bounded-cache.js';
-import { readStoredEntity } from '../stored-entity.js';
+import { BoundedCache } from '../entities/bounded-cache.js';
+import { readStoredEntity } from '../entities/stored-entity.js';
 
 /** OpenWhisk's entity cache forgets after five minutes; the bound on entries is ours. */
 const cacheBounds = { maxAgeMs: 5 * 60_000, maxEntries: 10_000 };

@@ -1,10 +1,9 @@
-import { deprecatedKind, execUndefined, notAllowed } from '@gpuwhisk/common/errors';
-import type { SequenceExec, WhiskAction } from '@gpuwhisk/common/entities/action';
+import { execUndefined, notAllowed } from '@gpuwhisk/common/errors';
+import type { SequenceExec, WhiskAction, ActionLimits } from '@gpuwhisk/common/entities/action';
 import { GpuAnnotationError, readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
 import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import { instancesProblem, limitsProblem } from '@gpuwhisk/common/entities/limits';
 import type { LimitBounds } from '@gpuwhisk/common/entities/limits';
-import type { ActionLimits } from '@gpuwhisk/common/entities/action';
 import { mergeParameters, parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { validateRequirements } from '@gpuwhisk/common/entities/requirements';
@@ -13,10 +12,10 @@ import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
 import type { NodeStatus } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import { capacityProblem } from '@gpuwhisk/gpu/view/places';
-import { resolveKind } from '@gpuwhisk/common/runtimes';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
-import { acceptGiven } from '../given-parameters.js';
+import { acceptGiven } from '../entities/given-parameters.js';
 import type { ActionPut } from './action-put.js';
+import { checkNotDeprecated } from '../http/invocation.js';
 
 /** What a PUT is checked against, and what fills its gaps. */
 export interface MergeContext {
@@ -105,11 +104,6 @@ function withKind(annotations: readonly Parameter[], kind: string): Parameter[] 
 function checkInstances(put: ActionPut, context: MergeContext): void {
   const problem = instancesProblem(put.limits ?? {}, context.bounds);
   if (problem !== undefined) throw notAllowed(problem);
-}
-
-/** Refuses a kind that may be read and deleted only. Throws ApiError (400). */
-export function checkNotDeprecated(kind: string, manifest: RuntimeManifest): void {
-  if (resolveKind(manifest, kind)?.deprecated === true) throw deprecatedKind(kind);
 }
 
 /** Checks what depends on kind, annotations and limits together. Throws ApiError (400). */

@@ -8,14 +8,7 @@ import { cachedReadablePackages, checkActionsUsable, providerOf, readablePackage
 import type { PackageChain } from '../entitlement/rights.js';
 import type { PackageCache } from '../packages/package-cache.js';
 import type { ActionCache } from './action-cache.js';
-
-/** An action's name, in parts. */
-export interface ActionName {
-  namespace: string;
-  /** The package or binding that the path names; absent: the namespace's own action. */
-  packageName?: string;
-  name: string;
-}
+import type { ActionName } from '../entities/action-name.js';
 
 /** What a name leads to when it is invoked. */
 export interface ResolvedAction {
@@ -34,14 +27,6 @@ export interface ActionPlace {
   inherited: Parameter[];
   /** `ns/pkg` of the binding that led to it. */
   binding?: string;
-}
-
-/** `/ns/a`, `ns/a`, `/ns/pkg/a`, … in parts; undefined if it has neither two nor three. */
-export function parseActionName(fullName: string): ActionName | undefined {
-  const parts = fullName.split('/').filter((part) => part !== '');
-  const [namespace, second, third] = parts;
-  if (namespace === undefined || second === undefined || parts.length > 3) return undefined;
-  return third === undefined ? { namespace, name: second } : { namespace, packageName: second, name: third };
 }
 
 /** Finds the action that a name leads to, for whoever may use it. */

@@ -12,7 +12,7 @@ import type { JsonValue } from '@gpuwhisk/common/json';
 import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { keyLength, minSubjectLength } from '../identities.js';
+import { keyLength, minSubjectLength } from '../authentication/identities.js';
 
 /** A namespace of a subject, and its key. */
 export interface OwnedNamespace {

@@ -10,10 +10,12 @@ import { jsonAnswer } from '../http/answer.js';
 import { readPutBody } from '../http/put-fields.js';
 import { booleanParameter, parseInt32 } from '../http/query.js';
 import { identityChanges } from './admin.js';
-import type { ApiContext } from './dependencies.js';
+import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters, queryParameters } from './descriptions.js';
-import { apiRoot, pathParameter } from './route.js';
-import type { Call, IdentifiedCall, Route } from './route.js';
+import { apiRoot, pathParameter } from '../http/route.js';
+import type { Call, IdentifiedCall, Route } from '../http/route.js';
+
+type Context = Pick<ApiContext, 'actions' | 'config' | 'identities' | 'logRing' | 'packages' | 'state' | 'store'>;
 
 /** Rows of one answer, at most. */
 const maxRows = 1000;
@@ -38,7 +40,7 @@ function refuseMissing(error: unknown): never {
 }
 
 /** Forgets what caches hold of a document that was written past them. */
-async function forget({ actions, packages, identities, state }: ApiContext, database: DatabaseName, id: string) {
+async function forget({ actions, packages, identities, state }: Context, database: DatabaseName, id: string) {
   if (database === 'subjects') {
     identities.forget();
     await state.publish(identityChanges, null);
@@ -50,7 +52,7 @@ async function forget({ actions, packages, identities, state }: ApiContext, data
   }
 }
 
-async function getRows(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function getRows(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { query } = call;
   const rows = await readRows(context.store, databaseOf(call), {
     view: query.get('view') ?? undefined,
@@ -62,11 +64,11 @@ async function getRows(context: ApiContext, call: IdentifiedCall): Promise<Answe
   return jsonAnswer({ rows });
 }
 
-async function getDocument({ store }: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function getDocument({ store }: Context, call: IdentifiedCall): Promise<Answer> {
   return jsonAnswer(await store.get(databaseOf(call), pathParameter(call, 'documentId')).catch(refuseMissing));
 }
 
-async function putDocument(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function putDocument(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { maxCodeBytes, maxParametersBytes } = context.config.limits;
   const database = databaseOf(call);
   const id = pathParameter(call, 'documentId');
@@ -77,7 +79,7 @@ async function putDocument(context: ApiContext, call: IdentifiedCall): Promise<A
   return jsonAnswer({ ok: true, id, rev });
 }
 
-async function createDocuments(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function createDocuments(context: Context, call: IdentifiedCall): Promise<Answer> {
   const database = databaseOf(call);
   const body = await readPutBody(call.request, maxCreateBytes);
   const given = isJsonObject(body) ? body.documents : undefined;
@@ -96,7 +98,7 @@ async function createDocuments(context: ApiContext, call: IdentifiedCall): Promi
   return jsonAnswer({ created });
 }
 
-async function deleteDocument(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function deleteDocument(context: Context, call: IdentifiedCall): Promise<Answer> {
   const database = databaseOf(call);
   const id = pathParameter(call, 'documentId');
   const revision = call.query.get('rev');
@@ -107,7 +109,7 @@ async function deleteDocument(context: ApiContext, call: IdentifiedCall): Promis
 }
 
 /** Raw documents of the databases, and the log: for operators only. */
-export function adminDataRoutes(context: ApiContext): Route[] {
+export function adminDataRoutes(context: Context): Route[] {
   const shared = { access: 'operator', tag: 'Administration' } as const;
   const database = `${apiRoot}/admin/databases/{database}`;
   const databaseParameters = pathParameters({ database: 'subjects, whisks or activations' });

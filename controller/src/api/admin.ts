@@ -9,10 +9,10 @@ import type { KeyRequest, Subject } from '../admin/subjects.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
 import { readPutBody } from '../http/put-fields.js';
-import type { ApiContext } from './dependencies.js';
+import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters, queryParameters } from './descriptions.js';
-import { apiRoot, pathParameter } from './route.js';
-import type { Call, IdentifiedCall, Route } from './route.js';
+import { apiRoot, pathParameter } from '../http/route.js';
+import type { Call, IdentifiedCall, Route } from '../http/route.js';
 
 /** The channel that tells all controllers to forget who was authenticated. */
 export const identityChanges = 'identities';
@@ -61,7 +61,9 @@ function subjectAnswer({ namespaces, ...subject }: Subject): Answer {
 }
 
 /** Subjects, their keys, and the limits of namespaces: for operators only. */
-export function adminRoutes(context: ApiContext): Route[] {
+export function adminRoutes(
+  context: Pick<ApiContext, 'identities' | 'prewarmers' | 'random' | 'retirements' | 'state' | 'store'>,
+): Route[] {
   const { store, random, state, identities } = context;
   const changed = async (): Promise<void> => {
     identities.forget();

@@ -2,9 +2,9 @@ import Router from '@koa/router';
 import type { RouterContext } from '@koa/router';
 import { methodNotAllowed, noSuchRoute } from '@gpuwhisk/common/errors';
 import type { Answer } from '../http/answer.js';
-import type { Authentication } from '../authentication.js';
-import { apiRoot } from './route.js';
-import type { Call, Route } from './route.js';
+import type { Authentication } from '../authentication/authentication.js';
+import { apiRoot } from '../http/route.js';
+import type { Call, Route } from '../http/route.js';
 
 /** What the request carries through Koa. */
 export interface CallState {

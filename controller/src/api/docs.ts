@@ -2,8 +2,8 @@ import type { Answer } from '../http/answer.js';
 import { emptyAnswer, jsonAnswer } from '../http/answer.js';
 import { openApiDocument, swaggerDocument } from './api-documents.js';
 import { docsPage } from './docs-page.js';
-import { apiRoot } from './route.js';
-import type { Route } from './route.js';
+import { apiRoot } from '../http/route.js';
+import type { Route } from '../http/route.js';
 
 /** The API's descriptions of itself, made when first asked for. `routes` gives the whole table. */
 export function docsRoutes(routes: () => readonly Route[]): Route[] {

@@ -2,10 +2,10 @@ import { viewNotSaved } from '@gpuwhisk/common/errors';
 import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { jsonAnswer } from '../http/answer.js';
-import type { ApiContext } from './dependencies.js';
+import type { ApiContext } from './api-context.js';
 import { errorResponses } from './descriptions.js';
-import { apiRoot } from './route.js';
-import type { ViewerCall, Route } from './route.js';
+import { apiRoot } from '../http/route.js';
+import type { ViewerCall, Route } from '../http/route.js';
 
 /** Whose it is, and what was rejected for it. */
 interface Shown {
@@ -18,7 +18,7 @@ interface Shown {
 const stateWithReasons = /^(cordoned|draining|offline): .*/s;
 
 /** What waits for a GPU, and what was decided about activations that need one. */
-export function gpuDecisionRoutes({ gpuScheduler }: ApiContext): Route[] {
+export function gpuDecisionRoutes({ gpuScheduler }: Pick<ApiContext, 'gpuScheduler'>): Route[] {
   const shown = <One extends Shown>({ identity, isOperator, query }: ViewerCall, all: readonly One[]): JsonObject[] => {
     const wanted = query.get('activation');
     return all

@@ -12,16 +12,21 @@ import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { DesiredShare, Resident } from '@gpuwhisk/common/gpu';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import { parseActionName } from '../actions/action-resolver.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
 import { readPutBody } from '../http/put-fields.js';
 import type { Launch } from '../invoke/invoke-service.js';
-import type { ApiContext } from './dependencies.js';
+import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters } from './descriptions.js';
-import { acceptedAnswer, checkInvocable } from './invocation.js';
-import { apiRoot, pathParameter } from './route.js';
-import type { IdentifiedCall, Route, ViewerCall } from './route.js';
+import { acceptedAnswer, checkInvocable } from '../http/invocation.js';
+import { apiRoot, pathParameter } from '../http/route.js';
+import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
+import { parseActionName } from '../entities/action-name.js';
+
+type Context = Pick<
+  ApiContext,
+  'actionResolver' | 'config' | 'gpuDesired' | 'gpuTable' | 'manifest' | 'primitive' | 'throttles'
+>;
 
 const maxBodyBytes = 16 * 1024;
 
@@ -59,7 +64,7 @@ function readShare(body: unknown): DesiredShare {
   return { smRequest, smLimit };
 }
 
-async function launch(context: ApiContext, call: ViewerCall): Promise<Answer> {
+async function launch(context: Context, call: ViewerCall): Promise<Answer> {
   const { identity, transactionId } = call;
   await context.throttles.admit(identity);
   const { action: given, ...launch } = readLaunch(await readPutBody(call.request, maxBodyBytes));
@@ -94,7 +99,7 @@ function placeOf({ device, slice, share }: JsonObject): JsonObject {
 }
 
 /** An instance that the caller may change, and its node. Throws ApiError (404). */
-function instanceOf({ gpuTable }: ApiContext, call: ViewerCall): { invoker: string; resident: Resident } {
+function instanceOf({ gpuTable }: Context, call: ViewerCall): { invoker: string; resident: Resident } {
   const container = pathParameter(call, 'container');
   for (const { invoker, residents } of gpuTable.nodes()) {
     const resident = residents.find((one) => one.container === container);
@@ -135,7 +140,7 @@ function readGeometry(body: unknown): string[] {
 }
 
 /** Throws ApiError (404). */
-function nodeOf({ gpuTable }: ApiContext, uuid: string): string {
+function nodeOf({ gpuTable }: Context, uuid: string): string {
   const node = gpuTable.nodes().find(({ devices }) => devices.some((device) => device.uuid === uuid));
   if (node === undefined) throw noSuchDevice(uuid);
   return node.invoker;
@@ -151,7 +156,7 @@ async function asDecider(work: Promise<void>): Promise<void> {
 }
 
 /** Instances of functions on GPUs, and the slices that they run in. */
-export function gpuInstanceRoutes(context: ApiContext): Route[] {
+export function gpuInstanceRoutes(context: Context): Route[] {
   const shared = { access: 'viewer', tag: 'GPUs' } as const;
   const all = { ...shared, path: `${apiRoot}/gpu/instances` };
   const one = {

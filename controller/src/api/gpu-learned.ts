@@ -3,16 +3,16 @@ import { noSuchEntity } from '@gpuwhisk/common/errors';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { LearnedFunction, LearnedQuota } from '../gpu/learning/learned-view.js';
 import { jsonAnswer } from '../http/answer.js';
-import type { ApiContext } from './dependencies.js';
+import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters } from './descriptions.js';
-import { apiRoot, pathParameter } from './route.js';
-import type { IdentifiedCall, Route, ViewerCall } from './route.js';
+import { apiRoot, pathParameter } from '../http/route.js';
+import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
 
 /** Stands for functions of other namespaces in a set. */
 const ofOthers = { function: '(of others)', version: '' };
 
 /** What was learned of functions, of sets of them, and the predictors learned from their runs. */
-export function gpuLearnedRoutes(context: ApiContext): Route[] {
+export function gpuLearnedRoutes(context: Pick<ApiContext, 'gpuTable' | 'learned'>): Route[] {
   const { learned, gpuTable } = context;
   const mayName = (call: ViewerCall, name: string): boolean =>
     call.isOperator || name.startsWith(`/${call.identity.namespace.name}/`);

@@ -7,7 +7,7 @@ import type { PolicyChoice } from '@gpuwhisk/gpu/policies/make-policy';
 import { trialModule } from '@gpuwhisk/gpu/simulate/try-policy';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import type { Task } from '@gpuwhisk/gpu/view/view';
-import type { ApiContext } from './dependencies.js';
+import type { ApiContext } from './api-context.js';
 
 /** A trial that an operator asks for. */
 export interface AskedTrial {

@@ -5,10 +5,10 @@ import type { LearnedFunction, LearnedModel } from '../gpu/learning/learned-view
 import { PolicyTrials, readTrial } from './gpu-policy-trials.js';
 import { jsonAnswer } from '../http/answer.js';
 import { readPutBody } from '../http/put-fields.js';
-import type { ApiContext } from './dependencies.js';
+import type { ApiContext } from './api-context.js';
 import { errorResponses } from './descriptions.js';
-import { apiRoot } from './route.js';
-import type { IdentifiedCall, Route, ViewerCall } from './route.js';
+import { apiRoot } from '../http/route.js';
+import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
 
 /** Arrivals may be given in the body. */
 const maxTrialBytes = 4 * 1024 * 1024;
@@ -45,7 +45,9 @@ function modelsView(functions: readonly LearnedFunction[], models: readonly Lear
 }
 
 /** The policy in force with its stages, settings and learned state. */
-export function gpuPolicyRoutes(context: ApiContext): Route[] {
+export function gpuPolicyRoutes(
+  context: Pick<ApiContext, 'clock' | 'config' | 'gpuScheduler' | 'learned' | 'logger'>,
+): Route[] {
   const { config, gpuScheduler, learned } = context;
   const trials = new PolicyTrials(context);
   return [

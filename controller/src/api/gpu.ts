@@ -13,14 +13,16 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
 import { readPutBody } from '../http/put-fields.js';
-import type { ApiContext } from './dependencies.js';
+import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters } from './descriptions.js';
 import { allWorkloads, devicesView, maySee } from './gpu-view.js';
 import type { Viewer } from './gpu-view.js';
 import { readNewWorkload, readWorkloadChanges } from './gpu-workload-body.js';
 import type { NewWorkload } from './gpu-workload-body.js';
-import { apiRoot, pathParameter } from './route.js';
-import type { IdentifiedCall, Route, ViewerCall } from './route.js';
+import { apiRoot, pathParameter } from '../http/route.js';
+import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
+
+type Context = Pick<ApiContext, 'clock' | 'config' | 'gpuTable' | 'gpuWishes' | 'gpuWorkloads'>;
 
 /** No body of this API is larger. */
 const maxBodyBytes = 16 * 1024;
@@ -61,14 +63,14 @@ function clientEnv({ node, device }: DevicePlace, { memoryMiB, mpsPercent }: New
 }
 
 /** A workload that is to be started, within the share that its namespace may have. Throws ApiError (429). */
-function boundedWorkload(context: ApiContext, call: IdentifiedCall, asked: NewWorkload): NewWorkload {
+function boundedWorkload(context: Context, call: IdentifiedCall, asked: NewWorkload): NewWorkload {
   const most = call.identity.limits.maxGpuShare ?? context.config.limits.maxGpuShare;
   if (!asked.start || most === undefined) return asked;
   if ((asked.mpsPercent ?? 0) > most) throw gpuShareTooLarge(asked.mpsPercent ?? 0, most);
   return { ...asked, mpsPercent: asked.mpsPercent ?? most };
 }
 
-async function registerWorkload(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function registerWorkload(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { gpuTable, gpuWorkloads, clock } = context;
   const asked = boundedWorkload(context, call, readNewWorkload(await readPutBody(call.request, maxBodyBytes)));
   const place = devicePlace(gpuTable.nodes(), asked.device);
@@ -93,7 +95,7 @@ async function registerWorkload(context: ApiContext, call: IdentifiedCall): Prom
 const wishes: readonly GpuWish['wish'][] = ['cordon', 'drain', 'uncordon'];
 
 /** Throws ApiError (400, 404, 409). */
-async function setWish({ gpuTable, gpuWishes }: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function setWish({ gpuTable, gpuWishes }: Context, call: IdentifiedCall): Promise<Answer> {
   const uuid = pathParameter(call, 'uuid');
   const body = await readPutBody(call.request, maxBodyBytes);
   const wanted = isJsonObject(body) ? wishes.find((wish) => wish === body.wish) : undefined;
@@ -106,7 +108,7 @@ async function setWish({ gpuTable, gpuWishes }: ApiContext, call: IdentifiedCall
 }
 
 /** The GPUs of the cluster and what is on them. */
-export function gpuRoutes(context: ApiContext): Route[] {
+export function gpuRoutes(context: Context): Route[] {
   const { gpuTable, gpuWorkloads } = context;
   const viewerOf = ({ identity, isOperator }: ViewerCall): Viewer => ({
     namespace: identity.namespace.name,

@@ -1,9 +1,9 @@
 import { jsonAnswer, textAnswer } from '../http/answer.js';
-import type { ApiContext } from './dependencies.js';
-import type { Route } from './route.js';
+import type { ApiContext } from './api-context.js';
+import type { Route } from '../http/route.js';
 
 /** How the server and its invokers are. */
-export function healthRoutes(context: ApiContext): Route[] {
+export function healthRoutes(context: Pick<ApiContext, 'invokersHealth' | 'metrics'>): Route[] {
   const states = (): string[] => Object.values(context.invokersHealth());
   const healthy = (): number => states().filter((state) => state === 'up').length;
   return [

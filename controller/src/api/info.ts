@@ -2,9 +2,9 @@ import type { Config } from '@gpuwhisk/common/config';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { jsonAnswer } from '../http/answer.js';
-import type { ApiContext } from './dependencies.js';
-import { apiRoot } from './route.js';
-import type { Route } from './route.js';
+import type { ApiContext } from './api-context.js';
+import { apiRoot } from '../http/route.js';
+import type { Route } from '../http/route.js';
 
 const MiB = 1024 * 1024;
 
@@ -45,7 +45,7 @@ function runtimesInfo(manifest: RuntimeManifest): JsonObject {
 }
 
 /** What the server is: `/` and `/api/v1`. */
-export function infoRoutes(context: ApiContext): Route[] {
+export function infoRoutes(context: Pick<ApiContext, 'build' | 'config' | 'manifest'>): Route[] {
   return [
     {
       method: 'GET',

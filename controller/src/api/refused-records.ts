@@ -3,16 +3,16 @@ import { noSuchEntity } from '@gpuwhisk/common/errors';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import { jsonAnswer } from '../http/answer.js';
 import { countParameter } from './admin-data.js';
-import type { ApiContext } from './dependencies.js';
+import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters, queryParameters } from './descriptions.js';
-import { apiRoot, pathParameter } from './route.js';
-import type { Call, Route } from './route.js';
+import { apiRoot, pathParameter } from '../http/route.js';
+import type { Call, Route } from '../http/route.js';
 
 /** Records of one answer, at most. */
 const maxRows = 1000;
 
 /** Activation records that the store refuses for good: for operators only. */
-export function refusedRecordRoutes(context: ApiContext): Route[] {
+export function refusedRecordRoutes(context: Pick<ApiContext, 'store'>): Route[] {
   const { store } = context;
   const shared = { access: 'operator', tag: 'Administration' } as const;
   const all = `${apiRoot}/admin/refused-records`;

@@ -2,7 +2,7 @@ import { actionRoutes } from './actions.js';
 import { adminDataRoutes } from './admin-data.js';
 import { adminRoutes } from './admin.js';
 import { activationRoutes } from './activations.js';
-import type { ApiContext } from './dependencies.js';
+import type { ApiContext } from './api-context.js';
 import { docsRoutes } from './docs.js';
 import { gpuDecisionRoutes } from './gpu-decisions.js';
 import { gpuLearnedRoutes } from './gpu-learned.js';
@@ -13,12 +13,12 @@ import { healthRoutes } from './health.js';
 import { infoRoutes } from './info.js';
 import { namespaceRoutes } from './namespaces.js';
 import { packageRoutes } from './packages.js';
-import type { Route } from './route.js';
+import type { Route } from '../http/route.js';
 import { refusedRecordRoutes } from './refused-records.js';
 import { ruleRoutes } from './rules.js';
 import { sdkRoutes } from './sdk.js';
 import { triggerRoutes } from './triggers.js';
-import { webRoutes } from '../web/web-routes.js';
+import { webRoutes } from './web-routes.js';
 
 /** Every route of the controller. */
 export function createRoutes(context: ApiContext): Route[] {

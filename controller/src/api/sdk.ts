@@ -1,6 +1,6 @@
 import type { Answer } from '../http/answer.js';
 import { dockerSkeleton } from '../sdk/docker-skeleton.js';
-import type { Route } from './route.js';
+import type { Route } from '../http/route.js';
 
 /** What `wsk sdk install` downloads. */
 export function sdkRoutes(): Route[] {

@@ -6,8 +6,8 @@ import {
   boundPackageExecuteOnly,
   packageExecuteOnly,
 } from '@gpuwhisk/common/errors';
-import type { ActionName, ActionPlace } from '../actions/action-resolver.js';
 import type { PackageChain } from './rights.js';
+import type { ActionName } from '../entities/action-name.js';
 
 // Where shared packages are for execution only, what belongs to another namespace is not read (OpenWhisk's
 // Packages.scala and Actions.scala, `executeOnly`).
@@ -19,8 +19,8 @@ export function checkPackageShown(reader: string, name: PackageBinding, chain: P
   if (leading !== undefined) throw boundPackageExecuteOnly(leading.name);
 }
 
-/** As checkPackageShown, for the action `asked` that lies in `place`. Throws ApiError (403). */
-export function checkActionShown(reader: string, asked: ActionName, place: ActionPlace): void {
+/** As checkPackageShown, for the action `asked` that lies in `place` (its namespace is `ns` or `ns/pkg`). Throws ApiError (403). */
+export function checkActionShown(reader: string, asked: ActionName, place: { namespace: string }): void {
   const { namespace, packageName, name } = asked;
   if (packageName === undefined) return;
   const id = packageId({ namespace, name: packageName });

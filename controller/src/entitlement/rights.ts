@@ -2,8 +2,8 @@ import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { PackageBinding, WhiskPackage } from '@gpuwhisk/common/entities/package';
 import { packageId } from '@gpuwhisk/common/entities/package-codec';
 import { circularBinding, isApiError, notAuthorized } from '@gpuwhisk/common/errors';
-import type { ActionName } from '../actions/action-resolver.js';
 import type { PackageCache } from '../packages/package-cache.js';
+import type { ActionName } from '../entities/action-name.js';
 
 /**
  * A package with what its binding leads to: the named one, for a binding its provider, and so on; the last has the

@@ -8,7 +8,7 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { BoundedCache } from '../bounded-cache.js';
+import { BoundedCache } from '../entities/bounded-cache.js';
 import { compileApi } from './compile-api.js';
 import type { CompiledApi } from './compile-api.js';
 import { objectAt, textAt } from './json-path.js';

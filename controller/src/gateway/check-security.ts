@@ -1,4 +1,4 @@
-import { timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual, createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import jwt from 'jsonwebtoken';
 import {
@@ -10,7 +10,6 @@ import {
 } from '@gpuwhisk/common/gateway-errors';
 import type { TokenIssuer } from '@gpuwhisk/common/token-issuer';
 import type { Subscription } from './api-registry.js';
-import { hashOfSecret } from './manage-subscriptions.js';
 import type { CredentialPlace, SecurityCheck } from './security-definitions.js';
 
 /** What a caller shows. */
@@ -112,4 +111,9 @@ function reasonOf(error: jwt.JsonWebTokenError): string {
   if (error.message.startsWith('jwt issuer')) return 'it is from another issuer';
   if (error.message.startsWith('jwt audience')) return 'it is for another audience';
   return 'it is malformed or its signature does not hold';
+}
+
+/** SHA-256 of a client secret, hexadecimal. */
+export function hashOfSecret(secret: string): string {
+  return createHash('sha256').update(secret).digest('hex');
 }

@@ -10,9 +10,7 @@ import type { SecurityCheck, TokenIssuers } from './security-definitions.js';
 import { compileRateLimit } from './rate-limit.js';
 import type { RateLimit } from './rate-limit.js';
 import { configurationKey } from './swagger-edit.js';
-
-/** What the gateway does about CORS: answers for the action, takes the action's headers away, or neither. */
-export type CorsMode = 'answer' | 'strip' | 'leave';
+import type { CorsMode } from './cors.js';
 
 /** A segment of a path: its text, or any. */
 export type PathSegment = string | null;

@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Answer } from '../http/answer.js';
-import type { CorsMode } from './compile-api.js';
 
 const corsPrefix = 'access-control-';
 const methods = 'GET, POST, PUT, DELETE, PATCH, HEAD, OPTIONS';
@@ -33,3 +32,6 @@ export function withCors(mode: CorsMode, { origin }: IncomingHttpHeaders, answer
 function without(headers: readonly string[], unwanted: (name: string) => boolean): string[] {
   return headers.filter((_, at) => !unwanted((headers[at - (at % 2)] as string).toLowerCase()));
 }
+
+/** What the gateway does about CORS: answers for the action, takes the action's headers away, or neither. */
+export type CorsMode = 'answer' | 'strip' | 'leave';

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import {
   managementFailure,
@@ -11,16 +10,12 @@ import type { ApiRecord, ApiRegistry, Subscription } from './api-registry.js';
 import { textAt } from './json-path.js';
 import { apisNamed } from './manage-apis.js';
 import type { ManagementOperation } from './manage-apis.js';
+import { hashOfSecret } from './check-security.js';
 
 /** Keys that one API may have: they are part of its document. */
 const maxSubscriptions = 1000;
 
 const keyPattern = /^[\x21-\x7e]{8,256}$/;
-
-/** SHA-256 of a client secret, hexadecimal. */
-export function hashOfSecret(secret: string): string {
-  return createHash('sha256').update(secret).digest('hex');
-}
 
 /** Lets a client call an API: with its id alone, or with a secret too. A second call replaces the secret. */
 export const createSubscription: ManagementOperation = async ({ registry }, { fields, identity }) => {

@@ -2,13 +2,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { isApiError } from '@gpuwhisk/common/errors';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import type { ApiContext } from '../api/dependencies.js';
-import { apiRoot } from '../api/route.js';
+import type { Config } from '@gpuwhisk/common/config';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { apiRoot } from '../http/route.js';
 import { jsonAnswer, knownError, textAnswer, writeAnswer } from '../http/answer.js';
 import type { Answer } from '../http/answer.js';
 import { ClientGoneError, checkDeclaredLength, parseArguments, readBody } from '../http/body.js';
 import { logAnswered, transactionIdOf } from '../http/transaction.js';
-import type { Identities } from '../identities.js';
+import type { Identities } from '../authentication/identities.js';
 import { createApi, deleteApi, getApi } from './manage-apis.js';
 import type { ManagementContext, ManagementOperation } from './manage-apis.js';
 import { createSubscription, deleteSubscription, getSubscriptions } from './manage-subscriptions.js';
@@ -23,6 +26,15 @@ const operations: Readonly<Record<string, ManagementOperation>> = {
   deleteSubscription,
 };
 
+/** Dependencies of route management's HTTP side. */
+export interface ManagementDependencies {
+  config: Pick<Config, 'limits'>;
+  clock: Clock;
+  random: Random;
+  logger: Logger;
+  identities: Pick<Identities, 'authenticate'>;
+}
+
 const pattern = new RegExp(
   `^${apiRoot}/web/whisk\\.system/apimgmt/(${Object.keys(operations).join('|')})(\\.http|\\.json)?/?$`,
 );
@@ -32,12 +44,11 @@ const pattern = new RegExp(
  * request and returns true, or leaves it alone.
  */
 export function createManagementHandler(
-  context: ApiContext,
-  identities: Identities,
+  context: ManagementDependencies,
   management: ManagementContext,
 ): (request: IncomingMessage, response: ServerResponse) => boolean {
   const run = async (request: IncomingMessage, operation: ManagementOperation, search: string): Promise<JsonObject> => {
-    const identity = await callerOf(identities, request.headers.authorization);
+    const identity = await callerOf(context.identities, request.headers.authorization);
     const maxBytes = context.config.limits.maxPayloadBytes;
     checkDeclaredLength(request, maxBytes);
     const body = parseArguments(await readBody(request, maxBytes));
@@ -92,7 +103,10 @@ function webActionAnswer({ isWhole }: Called, status: number, body: JsonObject):
 }
 
 /** Who calls; wrong credentials are nobody's, as for every web action. */
-async function callerOf(identities: Identities, authorization: string | undefined): Promise<Identity | undefined> {
+async function callerOf(
+  identities: ManagementDependencies['identities'],
+  authorization: string | undefined,
+): Promise<Identity | undefined> {
   try {
     return await identities.authenticate(authorization);
   } catch (error) {

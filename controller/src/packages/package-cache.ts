@@ -2,8 +2,8 @@ import type { PackageBinding, WhiskPackage } from '@gpuwhisk/common/entities/pac
 import { packageId, readPackage } from '@gpuwhisk/common/entities/package-codec';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { BoundedCache } from '../bounded-cache.js';
-import { readStoredEntity } from '../stored-entity.js';
+import { BoundedCache } from '../entities/bounded-cache.js';
+import { readStoredEntity } from '../entities/stored-entity.js';
 
 /** OpenWhisk's entity cache forgets after five minutes; the bound on entries is ours. */
 const cacheBounds = { maxAgeMs: 5 * 60_000, maxEntries: 10_000 };

@@ -3,7 +3,7 @@ import { packageId } from '@gpuwhisk/common/entities/package-codec';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
-import { afterAll } from '../api/view-range.js';
+import { afterAll } from '../http/view-range.js';
 
 /** An action as its package shows it. */
 export interface PackagedAction {

@@ -19,12 +19,16 @@ import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
 import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { KeyGate } from '@gpuwhisk/common/store/key-gate';
-import type { ActionWriter } from '../actions/action-writer.js';
-import { acceptGiven, hasEncrypted } from '../given-parameters.js';
-import { readStoredEntity } from '../stored-entity.js';
+import { acceptGiven, hasEncrypted } from '../entities/given-parameters.js';
+import { readStoredEntity } from '../entities/stored-entity.js';
 import type { PackageCache } from './package-cache.js';
 import { packageContents } from './package-contents.js';
 import type { PackagePut } from './package-put.js';
+
+/** Deletes an action of a package, as ActionWriter does. Rejects with ApiError (404 where it is gone already). */
+export interface ActionDeleter {
+  delete(namespace: string, name: string): Promise<unknown>;
+}
 
 /** Actions of a package that are deleted at once. */
 const deletesAtOnce = 16;
@@ -37,7 +41,7 @@ export class PackageWriter {
   constructor(
     private readonly store: ArtifactStore,
     private readonly cache: PackageCache,
-    private readonly actions: ActionWriter,
+    private readonly actions: ActionDeleter,
     private readonly lock: LockParameters,
   ) {}
 

@@ -1,18 +1,21 @@
 import type { EntityReference } from '@gpuwhisk/common/entities/entity-reference';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import type { ActionName } from '../actions/action-resolver.js';
-import type { ApiContext } from '../api/dependencies.js';
-import { checkInvocable } from '../api/invocation.js';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import type { ActionResolver } from '../actions/action-resolver.js';
+import type { Throttles } from '../entitlement/throttles.js';
+import type { InvokeService } from '../invoke/invoke-service.js';
+import { checkInvocable } from '../http/invocation.js';
+import { actionNameOf } from '../entities/action-name.js';
 
-/** What posting an action needs. */
-export type PostContext = Pick<ApiContext, 'actionResolver' | 'invoker' | 'manifest' | 'throttles'>;
-
-/** The name that the resolver takes. */
-export function actionNameOf({ path, name }: EntityReference): ActionName {
-  const slash = path.indexOf('/');
-  if (slash < 0) return { namespace: path, name };
-  return { namespace: path.slice(0, slash), packageName: path.slice(slash + 1), name };
+/** Dependencies of postAction. */
+export interface PostContext {
+  /** The kinds that are served now. */
+  manifest: () => RuntimeManifest;
+  throttles: Pick<Throttles, 'admit'>;
+  actionResolver: Pick<ActionResolver, 'cached' | 'resolve'>;
+  /** Runs actions of every sort. */
+  invoker: InvokeService;
 }
 
 /**

@@ -14,7 +14,7 @@ import type { RuleLink, RuleStatus, WhiskTrigger } from '@gpuwhisk/common/entiti
 import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { KeyQueue } from '@gpuwhisk/common/store/key-queue';
-import { deleteEntity, findStoredEntity, readStoredEntity, writeEntity } from '../stored-entity.js';
+import { deleteEntity, findStoredEntity, readStoredEntity, writeEntity } from '../entities/stored-entity.js';
 import type { RulePut } from './trigger-put.js';
 import type { TriggerWriter } from './trigger-writer.js';
 

@@ -8,7 +8,7 @@ import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
 import { DocumentConflictError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { KeyQueue } from '@gpuwhisk/common/store/key-queue';
-import { deleteEntity, findStoredEntity, readStoredEntity, writeEntity } from '../stored-entity.js';
+import { deleteEntity, findStoredEntity, readStoredEntity, writeEntity } from '../entities/stored-entity.js';
 import type { TriggerPut } from './trigger-put.js';
 
 /** Tries to change a trigger that other controllers change at the same time, at most. */

@@ -1,4 +1,4 @@
-import { apiRoot } from '../api/route.js';
+import { apiRoot } from '../http/route.js';
 
 /**
  * Where a request for `<namespace>.<domain>` leads: `/x` to the namespace's web actions, `/` to its page

@@ -11,7 +11,7 @@ import {
 import type { ApiError } from '@gpuwhisk/common/errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonValue } from '@gpuwhisk/common/json';
-import { activationIdHeader } from '../api/invocation.js';
+import { activationIdHeader } from '../http/invocation.js';
 import { accepts } from '../http/accept.js';
 import type { Answer } from '../http/answer.js';
 import type { InvokeOutcome } from '../invoke/invoke-service.js';

@@ -2,14 +2,21 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { authenticationRequired, isApiError, noSuchEntity } from '@gpuwhisk/common/errors';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { ResolvedAction } from '../actions/action-resolver.js';
-import type { ApiContext } from '../api/dependencies.js';
-import { maxPayloadBytesOf } from '../api/dependencies.js';
-import { checkInvocable } from '../api/invocation.js';
+import type { Config } from '@gpuwhisk/common/config';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import type { ActionResolver } from '../actions/action-resolver.js';
+import { maxPayloadBytesOf } from '../entitlement/limits.js';
+import type { Throttles } from '../entitlement/throttles.js';
+import type { InvokeService } from '../invoke/invoke-service.js';
+import { checkInvocable } from '../http/invocation.js';
 import { knownError, writeAnswer } from '../http/answer.js';
 import type { Answer } from '../http/answer.js';
 import { ClientGoneError, checkDeclaredLength, maxUriLength, readBody } from '../http/body.js';
 import { logAnswered, transactionIdOf } from '../http/transaction.js';
-import type { Identities } from '../identities.js';
+import type { Identities } from '../authentication/identities.js';
 import { corsHeaderNames, corsHeaders, mayCall, readWebAnnotations } from './web-access.js';
 import type { WebAnnotations } from './web-access.js';
 import { webAnswer, webErrorAnswer } from './web-answer.js';
@@ -18,6 +25,21 @@ import { parseWebUrl } from './web-url.js';
 import type { WebUrl } from './web-url.js';
 
 const methods = new Set(['GET', 'DELETE', 'POST', 'PUT', 'HEAD', 'OPTIONS', 'PATCH']);
+
+/** Dependencies of web actions. */
+export interface WebDependencies {
+  config: Pick<Config, 'limits' | 'blockingWaitMs'>;
+  clock: Clock;
+  random: Random;
+  logger: Logger;
+  /** The kinds that are served now. */
+  manifest: () => RuntimeManifest;
+  identities: Pick<Identities, 'authenticate' | 'cachedOwner' | 'ofNamespace'>;
+  actionResolver: Pick<ActionResolver, 'cached' | 'resolve'>;
+  throttles: Pick<Throttles, 'admit'>;
+  /** Runs actions of every sort. */
+  invoker: InvokeService;
+}
 
 /** An action that the web may call. */
 interface WebAction {
@@ -41,16 +63,16 @@ export interface WebCall {
 export type WebActionCaller = (call: WebCall) => Promise<Answer>;
 
 /** What answers calls of web actions. */
-export function createWebCaller(context: ApiContext, identities: Identities): WebActionCaller {
+export function createWebCaller(context: WebDependencies): WebActionCaller {
   return async (call) => {
     let cors: string[] = [];
     let given: Answer;
     try {
-      const web = knownWebAction(context, identities, call.url) ?? (await findWebAction(context, identities, call.url));
+      const web = knownWebAction(context, call.url) ?? (await findWebAction(context, call.url));
       const admitted = context.throttles.admit(web.owner);
       if (admitted !== undefined) await admitted;
       if (!web.annotations.customOptions) cors = corsHeaders(call.headers);
-      given = await answerWebAction(context, identities, call, web);
+      given = await answerWebAction(context, call, web);
     } catch (error) {
       if (error instanceof ClientGoneError) throw error;
       const { transactionId } = call;
@@ -62,7 +84,7 @@ export function createWebCaller(context: ApiContext, identities: Identities): We
 
 /** Web actions: the returned function answers a request for one and returns true, or leaves it alone. */
 export function createWebHandler(
-  context: ApiContext,
+  context: Pick<WebDependencies, 'clock' | 'random' | 'logger'>,
   callWebAction: WebActionCaller,
 ): (request: IncomingMessage, response: ServerResponse) => boolean {
   const answer = async (request: IncomingMessage, response: ServerResponse, url: WebUrl): Promise<void> => {
@@ -89,16 +111,16 @@ export function createWebHandler(
 }
 
 /** The web action that a URL names, if its owner and all that it takes to find it are remembered. Throws ApiError (404). */
-function knownWebAction(context: ApiContext, identities: Identities, { action }: WebUrl): WebAction | undefined {
+function knownWebAction({ identities, actionResolver }: WebDependencies, { action }: WebUrl): WebAction | undefined {
   const owner = identities.cachedOwner(action.namespace);
-  const resolved = owner && context.actionResolver.cached(owner, action);
+  const resolved = owner && actionResolver.cached(owner, action);
   return resolved && exported(owner, resolved);
 }
 
 /** The web action that a URL names. Throws ApiError (403, 404). */
-async function findWebAction(context: ApiContext, identities: Identities, { action }: WebUrl): Promise<WebAction> {
+async function findWebAction({ identities, actionResolver }: WebDependencies, { action }: WebUrl): Promise<WebAction> {
   const owner = await identities.ofNamespace(action.namespace);
-  const resolved = await context.actionResolver.resolve(owner, action).catch((error: unknown) => {
+  const resolved = await actionResolver.resolve(owner, action).catch((error: unknown) => {
     // What the owner would be told about broken names (409, 422, 500) is nothing to strangers.
     throw isApiError(error) && error.status !== 403 ? noSuchEntity() : error;
   });
@@ -113,8 +135,7 @@ function exported(owner: Identity, resolved: ResolvedAction): WebAction {
 
 /** Invokes a web action and maps its result. Throws ApiError, ClientGoneError. */
 async function answerWebAction(
-  context: ApiContext,
-  identities: Identities,
+  context: WebDependencies,
   { request, method, headers, url, transactionId }: WebCall,
   { owner, resolved, annotations }: WebAction,
 ): Promise<Answer> {
@@ -123,7 +144,7 @@ async function answerWebAction(
   const isOptions = method === 'OPTIONS';
   if (isOptions && !annotations.customOptions) return { status: 200, body: '', contentType: null };
   const { authorization } = headers;
-  const caller = authorization === undefined ? undefined : await callerOf(identities, authorization);
+  const caller = authorization === undefined ? undefined : await callerOf(context, authorization);
   // An action that answers OPTIONS itself is asked even by those who could not call it.
   if (!isOptions && !mayCall(resolved.action, headers, caller !== undefined)) throw authenticationRequired();
   const body = await readBody(request, maxPayloadBytes);
@@ -147,7 +168,7 @@ async function answerWebAction(
 }
 
 /** Who calls; credentials that are none count as nobody's. */
-async function callerOf(identities: Identities, authorization: string): Promise<Identity | undefined> {
+async function callerOf({ identities }: WebDependencies, authorization: string): Promise<Identity | undefined> {
   try {
     return await identities.authenticate(authorization);
   } catch (error) {

@@ -1,6 +1,6 @@
 import { isEntityName } from '@gpuwhisk/common/entities/names';
-import { apiRoot } from '../api/route.js';
-import type { ActionName } from '../actions/action-resolver.js';
+import { apiRoot } from '../http/route.js';
+import type { ActionName } from '../entities/action-name.js';
 
 /** How a result becomes an answer. */
 export type WebExtension = 'http' | 'json' | 'html' | 'svg' | 'text';

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { createLogger } from '@gpuwhisk/common/logging';
-import { whileDeciding } from '@gpuwhisk/controller/gpu/learning/deciding';
+import { whileDeciding } from '@gpuwhisk/controller/cluster/deciding';
 
 test('work begins with the lease and ends without it, one after the other, also after a failure', async () => {
   const lines: string[] = [];

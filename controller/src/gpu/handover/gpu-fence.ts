@@ -5,8 +5,8 @@ import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { GpuTable } from '../scheduler/gpu-table.js';
-import type { LeaseKeeper } from './lease-keeper.js';
+import type { GpuTable } from '../state/gpu-table.js';
+import type { LeaseKeeper } from '../../cluster/lease-keeper.js';
 
 export interface GpuFenceDependencies {
   state: ClusterState;

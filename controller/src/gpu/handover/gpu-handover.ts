@@ -7,8 +7,7 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { GpuFence } from './gpu-fence.js';
-import type { OnRefused } from '../scheduler/gpu-refuser.js';
-import type { LeaseKeeper } from './lease-keeper.js';
+import type { LeaseKeeper } from '../../cluster/lease-keeper.js';
 
 export interface GpuHandoverDependencies {
   bus: MessageBus;
@@ -170,3 +169,6 @@ function isRefusal(message: JsonValue): message is JsonObject & Refusal {
     typeof message.error === 'string'
   );
 }
+
+/** Told of an activation that is not run; true if a caller waited and has got the error as its answer. */
+export type OnRefused = (activationId: string, error: ApiError) => boolean;

@@ -8,10 +8,18 @@ import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messag
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { GpuHandover } from './gpu-handover.js';
-import type { WaitingActivation } from '../scheduler/gpu-queue.js';
-import type { LeaseKeeper } from './lease-keeper.js';
+import type { LeaseKeeper } from '../../cluster/lease-keeper.js';
 
-/** What a GpuIntake is made of. */
+/** A queued activation that another controller is to place. */
+export interface QueuedActivation {
+  message: ActivationMessage;
+  /** Why agents refused it so far. */
+  refusals: readonly string[];
+  /** Ends the message that keeps it. */
+  done: () => void;
+}
+
+/** Dependencies of GpuIntake. */
 export interface GpuIntakeDependencies {
   bus: MessageBus;
   store: ArtifactStore;
@@ -85,7 +93,7 @@ export class GpuIntake {
   }
 
   /** Another controller decides about one that has waited here. */
-  handOver({ message, refusals, done }: WaitingActivation): void {
+  handOver({ message, refusals, done }: QueuedActivation): void {
     // What came from the topic of all comes from there again.
     if (this.fromOthers.delete(message.activationId)) return;
     this.sendOn({ activation: refusals.length === 0 ? message : { ...message, gpuRefusals: [...refusals] } }, done);

@@ -3,15 +3,24 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
-import type { GpuPlacer } from '../scheduler/gpu-placer.js';
-import type { GpuTable } from '../scheduler/gpu-table.js';
+import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
+import type { GpuTable } from '../state/gpu-table.js';
 
+/** The reservations of the controller that decides. */
+export interface ReservationSource {
+  /** Whether this controller decides now. */
+  readonly isEntitled: boolean;
+  /** What was given out to activations that have not ended, as far as is known here; the oldest first. */
+  unended(): readonly Reservation[];
+}
+
+/** Dependencies of GpuSweep. */
 export interface GpuSweepDependencies {
   store: ArtifactStore;
   table: GpuTable;
   clock: Clock;
   logger: Logger;
-  placer: Pick<GpuPlacer, 'isEntitled' | 'unended'>;
+  placer: ReservationSource;
   /** The run of an activation is over. */
   ended: (activationId: string) => void;
 }

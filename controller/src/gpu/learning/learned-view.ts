@@ -5,7 +5,7 @@ import type { FeatureRecord } from '@gpuwhisk/gpu/view/feature-record';
 import type { FillSource } from '@gpuwhisk/gpu/profile/fill';
 import { rowKey } from '@gpuwhisk/gpu/share/quota-key';
 import type { QuotaRow } from '@gpuwhisk/gpu/share/quota-row';
-import type { SearchedSet, SearchState } from '../search/search-view.js';
+import type { SearchedSet, SearchState } from './search-view.js';
 
 /** What was learned of a function on one kind of GPU, as operators and owners see it. Times in ms. */
 export interface LearnedFunction {

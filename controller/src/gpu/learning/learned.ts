@@ -20,7 +20,7 @@ import { decodeWantedSet, encodeWantedSet } from '@gpuwhisk/gpu/share/wanted-set
 import { rowKey } from '@gpuwhisk/gpu/share/quota-key';
 import { DecisionRing } from './decision-ring.js';
 import type { RingBounds } from './decision-ring.js';
-import type { LeaseKeeper } from '../handover/lease-keeper.js';
+import type { LeaseKeeper } from '../../cluster/lease-keeper.js';
 import { forgottenChannel, isForgotten } from './forgotten.js';
 import type { Forgotten } from './forgotten.js';
 import { LearnedStore } from './learned-store.js';
@@ -33,7 +33,7 @@ import { Sightings, typesOf } from './sightings.js';
 import { SampleCurves } from './sample-curves.js';
 import type { SampleCurve } from './sample-curves.js';
 import { functionView, quotaView, unmeasuredView } from './learned-view.js';
-import type { SearchedSet } from '../search/search-view.js';
+import type { SearchedSet } from './search-view.js';
 import type { LearnedFunction, LearnedModel, LearnedQuota } from './learned-view.js';
 
 /** What learning is done with. */

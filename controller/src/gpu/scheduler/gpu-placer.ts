@@ -11,8 +11,8 @@ import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { OpenLedger } from '@gpuwhisk/gpu/view/view';
 import type { Learned } from '../learning/learned.js';
-import type { GpuTable } from './gpu-table.js';
-import type { LeaseKeeper } from '../handover/lease-keeper.js';
+import type { GpuTable } from '../state/gpu-table.js';
+import type { LeaseKeeper } from '../../cluster/lease-keeper.js';
 import { completionWaitMs } from '../../entitlement/in-flight.js';
 
 /** What a GpuPlacer is made of. */

@@ -10,13 +10,10 @@ import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { GpuHandover } from '../handover/gpu-handover.js';
+import type { GpuHandover, OnRefused } from '../handover/gpu-handover.js';
 import type { GpuPlacer } from './gpu-placer.js';
 import type { GpuQueue, WaitingActivation } from './gpu-queue.js';
-import { refusedRecord } from '../../balance/refused-record.js';
-
-/** Told of an activation that is not run; true if a caller waited and has got the error as its answer. */
-export type OnRefused = (activationId: string, error: ApiError) => boolean;
+import { refusedRecord } from '../../invoke/refused-record.js';
 
 /** What a GpuRefuser is made of. */
 export interface GpuRefuserDependencies {

@@ -35,14 +35,14 @@ import { gpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import { isCopyOf } from '../handover/gpu-fence.js';
 import type { Launch, SampleRun } from '../../invoke/invoke-service.js';
-import type { GpuDesired } from './gpu-desired.js';
+import type { GpuDesired } from '../state/gpu-desired.js';
 import { lastRequestOf } from './last-request.js';
 import type { LastRequest } from './last-request.js';
 import { LiveActuator } from './live-actuator.js';
 import type { LiveActuatorParts, Procurer } from './live-actuator.js';
 import { ArrivalLog } from './arrival-log.js';
 import { GpuEvents } from './gpu-events.js';
-import type { GpuHandover } from '../handover/gpu-handover.js';
+import type { GpuHandover, OnRefused } from '../handover/gpu-handover.js';
 import { GpuIntake } from '../handover/gpu-intake.js';
 import { GpuPass } from './gpu-pass.js';
 import { GpuPlacer } from './gpu-placer.js';
@@ -53,7 +53,6 @@ import { GpuQueue, requestOf, waitingOf } from './gpu-queue.js';
 import type { WaitingActivation } from './gpu-queue.js';
 import { GpuSweep } from '../handover/gpu-sweep.js';
 import { GpuRefuser } from './gpu-refuser.js';
-import type { OnRefused } from './gpu-refuser.js';
 
 /** Told of GPUs and MIG instances, by UUID, that work has come for; undefined: for any, somebody waits. */
 export type OnWanted = (gpus: readonly string[] | undefined) => void;

@@ -2,8 +2,8 @@ import type { GpuWish, NodeStatus } from '@gpuwhisk/common/gpu';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Action, Actuator, Market } from '@gpuwhisk/gpu/view/action';
-import type { GpuDesired } from './gpu-desired.js';
-import type { GpuTable } from './gpu-table.js';
+import type { GpuDesired } from '../state/gpu-desired.js';
+import type { GpuTable } from '../state/gpu-table.js';
 
 /** Takes machines of a cloud and gives them back. Both give why that is refused, or undefined: a node that comes is seen. */
 export interface Procurer {

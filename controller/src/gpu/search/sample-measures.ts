@@ -4,7 +4,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Allotment } from '@gpuwhisk/gpu/share/candidates';
 import { jobId, placeKey } from '@gpuwhisk/gpu/share/quota-key';
 import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
-import { BoundedCache } from '../../bounded-cache.js';
+import { BoundedCache } from '../../entities/bounded-cache.js';
 import type { Learned } from '../learning/learned.js';
 import type { SampleRunner } from './sample-runner.js';
 import type { Sample } from './sample-source.js';

@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { entityNameProblem, namespaceNameProblem } from '@gpuwhisk/common/entities/names';
 import { malformedPath, notAuthorized } from '@gpuwhisk/common/errors';
-import type { Answer } from '../http/answer.js';
-import type { SchemaName } from './schemas.js';
+import type { Answer } from './answer.js';
+import type { SchemaName } from '../schemas/schemas.js';
 
 /** One request, as handlers see it. */
 export interface Call {

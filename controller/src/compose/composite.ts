@@ -5,7 +5,7 @@ import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import { isTruthyAnnotation } from '@gpuwhisk/common/entities/parameters';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { ResolvedAction } from '../actions/action-resolver.js';
-import type { InvokeOutcome } from './invoke-service.js';
+import type { InvokeOutcome } from '../invoke/invoke-service.js';
 
 /** What an activation is given. */
 export type Payload = JsonObject | JsonValue[];

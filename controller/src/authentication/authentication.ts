@@ -5,7 +5,7 @@ import { hasPublishedSecret } from '@gpuwhisk/common/entities/well-known-account
 import { notOfNamespace, operatorsOnly } from '@gpuwhisk/common/errors';
 import { transactionLogger } from '@gpuwhisk/common/logging';
 import type { Logger } from '@gpuwhisk/common/logging';
-import type { Call } from './api/route.js';
+import type { Call } from '../http/route.js';
 import type { Identities } from './identities.js';
 
 /** Who calls a route that namespaces and operators share. */

@@ -6,7 +6,7 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore, StoredDocument, ViewRow } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { BoundedCache } from './bounded-cache.js';
+import { BoundedCache } from '../entities/bounded-cache.js';
 
 /** An account that may call: one namespace and its key. */
 export interface NewIdentity {

@@ -1,16 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { ActionResolver, ResolvedAction } from '../actions/action-resolver.js';
-import type { ApiContext } from '../api/dependencies.js';
-import { maxPayloadBytesOf } from '../api/dependencies.js';
-import { checkInvocable, invocationAnswer, readInvokeOptions } from '../api/invocation.js';
-import type { InvokeOptions } from '../api/invocation.js';
+import type { ApiContext } from './api-context.js';
+import { maxPayloadBytesOf } from '../entitlement/limits.js';
+import { checkInvocable, invocationAnswer, readInvokeOptions } from '../http/invocation.js';
+import type { InvokeOptions } from '../http/invocation.js';
 import { acceptsJson } from '../http/accept.js';
 import { writeAnswer, writeError } from '../http/answer.js';
 import type { Answer } from '../http/answer.js';
 import { ClientGoneError, checkContentType, checkDeclaredLength, parseArguments, readBody } from '../http/body.js';
 import { transactionIdOf } from '../http/transaction.js';
-import type { Identities } from '../identities.js';
+import type { Identities } from '../authentication/identities.js';
 
 const prefix = '/api/v1/namespaces/';
 /** Queries whose meaning is remembered: most callers ask in the same words. */
@@ -60,8 +60,10 @@ function recognise(
  * leaves it alone and returns false. It does what the route of api/actions.ts does, with the same parts.
  */
 export function createInvokeRoute(
-  context: ApiContext,
-  identities: Identities,
+  context: Pick<
+    ApiContext,
+    'actionResolver' | 'clock' | 'config' | 'identities' | 'invoker' | 'logger' | 'manifest' | 'random' | 'throttles'
+  >,
 ): (request: IncomingMessage, response: ServerResponse) => boolean {
   // What has arrived together is answered together: a client that sleeps is woken once, not by every answer.
   const answers: { response: ServerResponse; transactionId: string; answer: Answer }[] = [];
@@ -110,7 +112,7 @@ export function createInvokeRoute(
   };
   return (request, response) => {
     if (context.logger.isLevelEnabled('debug') || request.headers['x-ow-extra-logging'] !== undefined) return false;
-    const invocation = recognise(request, identities, context.actionResolver);
+    const invocation = recognise(request, context.identities, context.actionResolver);
     if (invocation === undefined) return false;
     void answer(request, response, invocation);
     return true;

@@ -4,14 +4,14 @@ import { isApiError, noSuchEntity, overloaded, tooManyInFlight } from '@gpuwhisk
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { sleep } from '@gpuwhisk/common/system/clock';
-import { parseActionName } from '../actions/action-resolver.js';
 import type { ActionResolver, ResolvedAction } from '../actions/action-resolver.js';
 import { isComposite, whiskError } from './composite.js';
 import { CompositeJournal } from './composite-journal.js';
 import type { JournalDependencies } from './composite-journal.js';
 import { CompositeRunner } from './composite-runner.js';
 import type { CompositeRun, RunnerDependencies } from './composite-runner.js';
-import type { InvokeOutcome, InvokeRequest, InvokeService } from './invoke-service.js';
+import type { InvokeOutcome, InvokeRequest, InvokeService } from '../invoke/invoke-service.js';
+import { parseActionName } from '../entities/action-name.js';
 
 /** What a ComposingInvoker is made of. */
 export interface ComposingDependencies extends JournalDependencies, RunnerDependencies {

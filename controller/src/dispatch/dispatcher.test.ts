@@ -12,7 +12,7 @@ import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { InFlight } from '../entitlement/in-flight.js';
 import { Dispatcher } from './dispatcher.js';
-import type { InvokeRequest } from './invoke-service.js';
+import type { InvokeRequest } from '../invoke/invoke-service.js';
 
 const action: WhiskAction = {
   namespace: 'ns/pkg',

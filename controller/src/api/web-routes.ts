@@ -1,6 +1,6 @@
-import { actionNameParameter, namespaceParameter, packageNameParameter } from '../api/descriptions.js';
-import { apiRoot } from '../api/route.js';
-import type { Route, RouteParameter } from '../api/route.js';
+import { actionNameParameter, namespaceParameter, packageNameParameter } from './descriptions.js';
+import { apiRoot } from '../http/route.js';
+import type { Route, RouteParameter } from '../http/route.js';
 
 const extensionParameter: RouteParameter = {
   name: 'extension',

@@ -6,7 +6,7 @@ import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
-import type { InvokeOutcome } from './invoke-service.js';
+import type { InvokeOutcome } from '../invoke/invoke-service.js';
 
 /** The record is looked for so often: what tells the result may be lost. */
 const lookMs = 15_000;

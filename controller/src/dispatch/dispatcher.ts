@@ -28,10 +28,10 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import type { GpuScheduler } from '../gpu/scheduler/gpu-scheduler.js';
 import type { InFlight } from '../entitlement/in-flight.js';
 import { withinShare } from '../entitlement/gpu-share-bound.js';
-import { activationMessage, mergedArguments } from './activation-message.js';
+import { activationMessage, mergedArguments } from '../invoke/activation-message.js';
 import { completedActivation, hasSucceeded } from './acknowledgements.js';
 import { BlockingWaits } from './blocking-waits.js';
-import type { InvokeOutcome, InvokeRequest, InvokeService } from './invoke-service.js';
+import type { InvokeOutcome, InvokeRequest, InvokeService } from '../invoke/invoke-service.js';
 
 /** What a dispatcher is made of. */
 export interface DispatcherDependencies {

@@ -5,13 +5,14 @@ import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { isApiError } from '@gpuwhisk/common/errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import { parseActionName } from '../actions/action-resolver.js';
-import type { ActionName, ResolvedAction } from '../actions/action-resolver.js';
+import type { ResolvedAction } from '../actions/action-resolver.js';
 import type { ComponentTally } from './component-tally.js';
 import { applicationError, isConductor, whiskError } from './composite.js';
 import type { CompositionCount, Payload, Stage } from './composite.js';
-import type { InvokeOutcome } from './invoke-service.js';
+import type { InvokeOutcome } from '../invoke/invoke-service.js';
 import type { Resolver } from './sequence-check.js';
+import { parseActionName } from '../entities/action-name.js';
+import type { ActionName } from '../entities/action-name.js';
 
 const tooLong = 'Too many actions in the composition.';
 

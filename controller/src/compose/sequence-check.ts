@@ -8,8 +8,8 @@ import {
   sequenceTooLong,
   sequenceWithoutComponents,
 } from '@gpuwhisk/common/errors';
-import { parseActionName } from '../actions/action-resolver.js';
 import type { ActionResolver, ResolvedAction } from '../actions/action-resolver.js';
+import { parseActionName } from '../entities/action-name.js';
 
 /** What the checks need of an ActionResolver. */
 export type Resolver = Pick<ActionResolver, 'resolve'>;

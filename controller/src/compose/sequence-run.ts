@@ -7,7 +7,7 @@ import type { ResolvedAction } from '../actions/action-resolver.js';
 import type { ComponentTally } from './component-tally.js';
 import { applicationError, whiskError } from './composite.js';
 import type { Payload, Stage } from './composite.js';
-import type { InvokeOutcome } from './invoke-service.js';
+import type { InvokeOutcome } from '../invoke/invoke-service.js';
 import type { FoundComponent } from './sequence-check.js';
 
 /** How a sequence ends where the platform fails. */

@@ -1,5 +1,5 @@
 import type { Logger } from '@gpuwhisk/common/logging';
-import type { LeaseKeeper } from '../handover/lease-keeper.js';
+import type { LeaseKeeper } from './lease-keeper.js';
 
 /** What only the controller that decides about GPUs does. */
 export interface DecidersWork {

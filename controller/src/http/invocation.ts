@@ -3,13 +3,13 @@ import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationStatusCode } from '@gpuwhisk/common/entities/activation';
 import { activationResult, activationToApi } from '@gpuwhisk/common/entities/activation-codec';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
-import { malformedQuery, parametersNotAllowed } from '@gpuwhisk/common/errors';
+import { malformedQuery, parametersNotAllowed, deprecatedKind } from '@gpuwhisk/common/errors';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
-import { checkNotDeprecated } from '../actions/action-merge.js';
-import type { Answer } from '../http/answer.js';
-import { booleanParameter, parseInt32 } from '../http/query.js';
+import type { Answer } from './answer.js';
+import { booleanParameter, parseInt32 } from './query.js';
 import type { InvokeOutcome } from '../invoke/invoke-service.js';
+import { resolveKind } from '@gpuwhisk/common/runtimes';
 
 /** How a caller wants to be answered. */
 export interface InvokeOptions {
@@ -80,4 +80,9 @@ export function invocationAnswer(outcome: InvokeOutcome, resultOnly: boolean): A
     body: JSON.stringify(bare ? activationResult(activation) : activationToApi(activation)),
     headers: [activationIdHeader, activation.activationId],
   };
+}
+
+/** Refuses a kind that may be read and deleted only. Throws ApiError (400). */
+export function checkNotDeprecated(kind: string, manifest: RuntimeManifest): void {
+  if (resolveKind(manifest, kind)?.deprecated === true) throw deprecatedKind(kind);
 }

@@ -1,6 +1,6 @@
-import { adminSchemas } from './schemas/admin-schemas.js';
-import { entitySchemas } from './schemas/entity-schemas.js';
-import { gpuSchemas } from './schemas/gpu-schemas.js';
+import { adminSchemas } from './admin-schemas.js';
+import { entitySchemas } from './entity-schemas.js';
+import { gpuSchemas } from './gpu-schemas.js';
 
 /** The JSON that the API takes and gives. */
 export const schemas = { ...entitySchemas, ...adminSchemas, ...gpuSchemas };
