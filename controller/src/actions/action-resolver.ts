@@ -7,7 +7,7 @@ import { notAuthorized } from '@gpuwhisk/common/errors';
 import { cachedReadablePackages, checkActionsUsable, providerOf, readablePackages } from '../entitlement/rights.js';
 import type { PackageChain } from '../entitlement/rights.js';
 import type { PackageCache } from '../packages/package-cache.js';
-import type { ActionCache } from './action-cache.js';
+import type { ActionCache } from './action-store.js';
 import type { ActionName } from '../entities/action-name.js';
 
 /** What a name leads to when it is invoked. */

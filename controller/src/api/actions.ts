@@ -7,14 +7,18 @@ import { defaultLimits, limitsProblem } from '@gpuwhisk/common/entities/limits';
 import { kindNotAuthorized, notAllowed } from '@gpuwhisk/common/errors';
 import { resolveKind } from '@gpuwhisk/common/runtimes';
 import { readActionPut } from '../actions/action-put.js';
-import { checkActionShown } from '../entitlement/execute-only.js';
-import { providerOf, readablePackages } from '../entitlement/rights.js';
+import { checkActionShown, providerOf, readablePackages } from '../entitlement/rights.js';
 import type { Answer } from '../http/answer.js';
-import { checkSequence, inNamespace } from '../compose/sequence-check.js';
+import { checkSequence, inNamespace } from '../compose/sequence.js';
 import { jsonAnswer } from '../http/answer.js';
-import { checkContentType, checkDeclaredLength, parseArguments, readBody } from '../http/body.js';
-import { readPutBody } from '../http/put-fields.js';
-import { wantsExtraLogging } from '../http/transaction.js';
+import {
+  checkContentType,
+  checkDeclaredLength,
+  parseArguments,
+  readBody,
+  readPutBody,
+  wantsExtraLogging,
+} from '../http/request.js';
 import { booleanParameter } from '../http/query.js';
 import { listEntities, listRows } from './collections.js';
 import type { ApiContext } from './api-context.js';

@@ -14,7 +14,7 @@ import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore, ViewQuery } from '@gpuwhisk/common/store/artifact-store';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { booleanParameter, listRange, timeParameter } from '../http/query.js';
+import { booleanParameter, listRange, timeParameter, afterAll } from '../http/query.js';
 import type { ApiContext } from './api-context.js';
 import {
   activationFilters,
@@ -25,7 +25,6 @@ import {
 } from './descriptions.js';
 import { apiRoot, checkOwner, namespaceOf, pathParameter } from '../http/route.js';
 import type { IdentifiedCall, Route } from '../http/route.js';
-import { afterAll } from '../http/view-range.js';
 
 type Context = Pick<ApiContext, 'clock' | 'store'>;
 

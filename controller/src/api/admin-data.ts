@@ -2,12 +2,11 @@ import { malformedContent, malformedQuery, noSuchEntity } from '@gpuwhisk/common
 import { isJsonObject } from '@gpuwhisk/common/json';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { DatabaseName } from '@gpuwhisk/common/store/artifact-store';
-import { databaseNamed, readRows } from '../admin/databases.js';
-import { readRawDocument, storeRawDocument } from '../admin/raw-documents.js';
+import { databaseNamed, readRows, readRawDocument, storeRawDocument } from '../admin/databases.js';
 import { refuseConflict } from '../admin/subjects.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { readPutBody } from '../http/put-fields.js';
+import { readPutBody } from '../http/request.js';
 import { booleanParameter, parseInt32 } from '../http/query.js';
 import { identityChanges } from './admin.js';
 import type { ApiContext } from './api-context.js';

@@ -1,6 +1,5 @@
-import type { ActionCache } from '../actions/action-cache.js';
+import type { ActionCache, ActionWriter } from '../actions/action-store.js';
 import type { ActionResolver } from '../actions/action-resolver.js';
-import type { ActionWriter } from '../actions/action-writer.js';
 import type { Identities } from '../authentication/identities.js';
 import type { ComposingInvoker } from '../compose/composing-invoker.js';
 import type { Throttles } from '../entitlement/throttles.js';

@@ -14,7 +14,7 @@ import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { readPutBody } from '../http/put-fields.js';
+import { readPutBody } from '../http/request.js';
 import type { Launch } from '../invoke/invoke-service.js';
 import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters } from './descriptions.js';

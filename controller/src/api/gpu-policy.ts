@@ -4,7 +4,7 @@ import { median } from '@gpuwhisk/gpu/profile/kept-runs';
 import type { LearnedFunction, LearnedModel } from '../gpu/learning/learned-view.js';
 import { PolicyTrials, readTrial } from './gpu-policy-trials.js';
 import { jsonAnswer } from '../http/answer.js';
-import { readPutBody } from '../http/put-fields.js';
+import { readPutBody } from '../http/request.js';
 import type { ApiContext } from './api-context.js';
 import { errorResponses } from './descriptions.js';
 import { apiRoot } from '../http/route.js';

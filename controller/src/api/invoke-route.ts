@@ -5,11 +5,16 @@ import type { ApiContext } from './api-context.js';
 import { maxPayloadBytesOf } from '../entitlement/limits.js';
 import { checkInvocable, invocationAnswer, readInvokeOptions } from '../http/invocation.js';
 import type { InvokeOptions } from '../http/invocation.js';
-import { acceptsJson } from '../http/accept.js';
-import { writeAnswer, writeError } from '../http/answer.js';
+import { acceptsJson, writeAnswer, writeError } from '../http/answer.js';
 import type { Answer } from '../http/answer.js';
-import { ClientGoneError, checkContentType, checkDeclaredLength, parseArguments, readBody } from '../http/body.js';
-import { transactionIdOf } from '../http/transaction.js';
+import {
+  ClientGoneError,
+  checkContentType,
+  checkDeclaredLength,
+  parseArguments,
+  readBody,
+  transactionIdOf,
+} from '../http/request.js';
 import type { Identities } from '../authentication/identities.js';
 
 const prefix = '/api/v1/namespaces/';

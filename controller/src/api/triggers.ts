@@ -3,13 +3,17 @@ import type { WhiskTrigger } from '@gpuwhisk/common/entities/trigger';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';
 import { emptyAnswer, jsonAnswer } from '../http/answer.js';
-import { checkContentType, checkDeclaredLength, parseArguments, readBody } from '../http/body.js';
-import { readPutBody } from '../http/put-fields.js';
+import {
+  checkContentType,
+  checkDeclaredLength,
+  parseArguments,
+  readBody,
+  readPutBody,
+  wantsExtraLogging,
+} from '../http/request.js';
 import { booleanParameter } from '../http/query.js';
-import { wantsExtraLogging } from '../http/transaction.js';
-import { postAction } from '../triggers/post-action.js';
-import { TriggerFires } from '../triggers/trigger-fires.js';
-import { readTriggerPut } from '../triggers/trigger-put.js';
+import { postAction, TriggerFires } from '../triggers/trigger-fires.js';
+import { readTriggerPut } from '../triggers/trigger-writer.js';
 import { listEntities } from './collections.js';
 import { boundsOf, maxPayloadBytesOf } from '../entitlement/limits.js';
 import type { ApiContext } from './api-context.js';

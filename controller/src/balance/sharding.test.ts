@@ -2,8 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { javaHash, probes, shareOf, stepSizes } from './sharding.js';
-import { ShardingBalancer } from './sharding-balancer.js';
+import { javaHash, probes, shareOf, stepSizes, ShardingBalancer } from './sharding-balancer.js';
 import type { BalancedInvoker } from './sharding-balancer.js';
 
 test('hashes are those of Java', () => {

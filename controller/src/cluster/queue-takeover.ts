@@ -14,7 +14,7 @@ import { readActivationMessage } from '@gpuwhisk/common/messages-codec';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { refusedRecord } from '../invoke/refused-record.js';
+import { refusedRecord } from '../invoke/activation-message.js';
 
 /** Dependencies of takeOverQueue. */
 export interface TakeoverDependencies {

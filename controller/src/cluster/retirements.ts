@@ -6,8 +6,8 @@ import type { ProcessSort, RegisteredProcess } from '@gpuwhisk/common/state/proc
 import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import { DocumentConflictError } from '@gpuwhisk/common/store/artifact-store';
-import { EarlierActivations } from '../entitlement/earlier-activations.js';
-import type { EarlierActivationsDependencies } from '../entitlement/earlier-activations.js';
+import { EarlierActivations } from '../entitlement/in-flight.js';
+import type { EarlierActivationsDependencies } from '../entitlement/in-flight.js';
 import { takeOverQueue, takeOverUnplaced } from './queue-takeover.js';
 import type { TakeoverCounts, TakeoverDependencies } from './queue-takeover.js';
 

@@ -12,16 +12,13 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { ResolvedAction } from '../actions/action-resolver.js';
 import { activationMessage, bareArguments } from '../invoke/activation-message.js';
-import { ComponentTally } from './component-tally.js';
-import { isComposite, isConductor } from './composite.js';
+import { ComponentTally, isComposite, isConductor, compositeRecord } from './composite.js';
 import type { InheritedCounts, Stage } from './composite.js';
 import type { CompositeJournal } from './composite-journal.js';
-import { compositeRecord } from './composite-record.js';
-import { compositionFailed, runComposition } from './conductor-run.js';
+import { compositionFailed, runComposition } from './conductor.js';
 import type { InvokeOutcome, InvokeRequest, InvokeService } from '../invoke/invoke-service.js';
-import { findComponents, inNamespace } from './sequence-check.js';
-import type { FoundComponent, Resolver } from './sequence-check.js';
-import { runSequence, sequenceFailed } from './sequence-run.js';
+import { findComponents, inNamespace, runSequence, sequenceFailed } from './sequence.js';
+import type { FoundComponent, Resolver } from './sequence.js';
 
 /** What a CompositeRunner is made of. */
 export interface RunnerDependencies {

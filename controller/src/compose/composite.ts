@@ -1,9 +1,12 @@
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
-import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
+import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
-import { isTruthyAnnotation } from '@gpuwhisk/common/entities/parameters';
+import { isTruthyAnnotation, parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import type { Parameter } from '@gpuwhisk/common/entities/parameters';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { ResolvedAction } from '../actions/action-resolver.js';
 import type { InvokeOutcome } from '../invoke/invoke-service.js';
 
@@ -45,7 +48,7 @@ export function isComposite(action: WhiskAction): boolean {
 }
 
 /** An end that no component's own result is. */
-export function failure(statusCode: ActivationResponse['statusCode'], error: string): ActivationResponse {
+function failure(statusCode: ActivationResponse['statusCode'], error: string): ActivationResponse {
   return { statusCode, result: { error } };
 }
 
@@ -57,4 +60,68 @@ export function applicationError(text: string): ActivationResponse {
 /** The platform failed. */
 export function whiskError(text: string): ActivationResponse {
   return failure(ActivationStatus.whiskError, text);
+}
+
+/** What the components of one sequence or composition came to so far. */
+export class ComponentTally {
+  /** Their activations, in order. */
+  readonly ids: string[] = [];
+  durationMs = 0;
+
+  constructor(
+    /** The largest memory limit so far; undefined while there is none. */
+    public memoryMiB: number | undefined,
+  ) {}
+
+  /** Counts a component that ended. */
+  add({ activationId, duration, start, end, annotations }: WhiskActivation): void {
+    this.ids.push(activationId);
+    this.durationMs += duration ?? end - start;
+    const limits = parameterValue(annotations, 'limits');
+    const memory = isJsonObject(limits) ? limits.memory : undefined;
+    if (typeof memory === 'number') this.memoryMiB = Math.max(this.memoryMiB ?? 0, memory);
+  }
+}
+
+/**
+ * The record of a sequence or composition. `action` is undefined where it could not be read; `startMs` and `endMs`
+ * are epoch ms.
+ */
+export function compositeRecord(
+  message: ActivationMessage,
+  action: WhiskAction | undefined,
+  tally: ComponentTally,
+  startMs: number,
+  endMs: number,
+  response: ActivationResponse,
+): WhiskActivation {
+  const { action: reference, cause, transid, user } = message;
+  const annotations: Parameter[] = [
+    { key: 'topmost', value: cause === undefined },
+    { key: 'path', value: `${reference.path}/${reference.name}` },
+    { key: 'kind', value: 'sequence' },
+  ];
+  if (action !== undefined && isConductor(action)) annotations.push({ key: 'conductor', value: true });
+  if (cause !== undefined) annotations.push({ key: 'causedBy', value: 'sequence' });
+  annotations.push({ key: 'waitTime', value: Math.max(0, startMs - transid[1]) });
+  if (reference.binding !== undefined) annotations.push({ key: 'binding', value: reference.binding });
+  if (action !== undefined && tally.memoryMiB !== undefined) {
+    const { timeout, logs } = action.limits;
+    annotations.push({ key: 'limits', value: { timeout, memory: tally.memoryMiB, logs, concurrency: 1 } });
+  }
+  return {
+    namespace: user.namespace.name,
+    name: reference.name,
+    version: reference.version ?? '0.0.1',
+    subject: user.subject,
+    activationId: message.activationId,
+    start: startMs,
+    end: endMs,
+    duration: tally.durationMs,
+    ...(cause !== undefined && { cause }),
+    response,
+    logs: [...tally.ids],
+    publish: false,
+    annotations,
+  };
 }

@@ -25,11 +25,11 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
+import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { GpuScheduler } from '../gpu/scheduler/gpu-scheduler.js';
 import type { InFlight } from '../entitlement/in-flight.js';
-import { withinShare } from '../entitlement/gpu-share-bound.js';
+import { withinShare } from '../entitlement/limits.js';
 import { activationMessage, mergedArguments } from '../invoke/activation-message.js';
-import { completedActivation, hasSucceeded } from './acknowledgements.js';
 import { BlockingWaits } from './blocking-waits.js';
 import type { InvokeOutcome, InvokeRequest, InvokeService } from '../invoke/invoke-service.js';
 
@@ -261,4 +261,17 @@ function gpuNeedOfAction({ annotations, limits }: WhiskAction): GpuNeed | undefi
   } catch (error) {
     throw notAllowed((error as Error).message);
   }
+}
+
+/** The id of the activation whose slot is free. */
+function completedActivation(message: CompletionMessage | CombinedMessage): string {
+  if (!('response' in message)) return message.activationId;
+  return typeof message.response === 'string' ? message.response : message.response.activationId;
+}
+
+/** Whether a run on a GPU is known to have ended well. */
+function hasSucceeded(message: CompletionMessage | CombinedMessage): boolean {
+  if (message.isSystemError) return false;
+  if (!('response' in message)) return message.isFailed !== true;
+  return typeof message.response !== 'string' && message.response.response.statusCode === ActivationStatus.success;
 }

@@ -9,8 +9,7 @@ import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { EarlierActivations } from './earlier-activations.js';
-import { InFlight } from './in-flight.js';
+import { EarlierActivations, InFlight } from './in-flight.js';
 
 const caller: Identity = {
   ...{ subject: 'alice', namespace: { name: 'alice and bob', uuid: 'u' }, authkey: { api_key: 'u:k' }, rights: [] },

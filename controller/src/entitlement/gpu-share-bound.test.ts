@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
 import type { GpuNeed } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import { withinShare } from './gpu-share-bound.js';
+import { withinShare } from './limits.js';
 
 const need = (fields: JsonObject): GpuNeed => ({
   ...readGpuAnnotation({ memoryMiB: 512, ...fields }),

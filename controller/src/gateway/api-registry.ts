@@ -11,8 +11,8 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import { BoundedCache } from '../entities/bounded-cache.js';
 import { compileApi } from './compile-api.js';
 import type { CompiledApi } from './compile-api.js';
-import { objectAt, textAt } from './json-path.js';
-import type { TokenIssuers } from './security-definitions.js';
+import { objectAt, textAt } from './swagger-document.js';
+import type { TokenIssuers } from './api-policies.js';
 
 /** A consumer's key to an API. */
 export interface Subscription {

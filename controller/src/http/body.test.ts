@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import type { IncomingMessage } from 'node:http';
 import { expect, test } from '@jest/globals';
-import { ClientGoneError, checkDeclaredLength, readBody } from './body.js';
+import { ClientGoneError, checkDeclaredLength, readBody } from './request.js';
 
 /** A request as far as its body goes. */
 function requestWith(headers: Record<string, string> = {}): IncomingMessage & PassThrough {

@@ -11,22 +11,33 @@ import {
   packageNotEmpty,
 } from '@gpuwhisk/common/errors';
 import type { PackageBinding, WhiskPackage } from '@gpuwhisk/common/entities/package';
-import { packageDocument, packageId, readPackage, writeBinding } from '@gpuwhisk/common/entities/package-codec';
+import {
+  packageDocument,
+  packageId,
+  readPackage,
+  writeBinding,
+  readBinding,
+} from '@gpuwhisk/common/entities/package-codec';
 import type { LockParameters } from '@gpuwhisk/common/entities/parameter-encryption';
 import { mergeParameters } from '@gpuwhisk/common/entities/parameters';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
-import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
+import { bumpPatch, firstVersion, readVersion } from '@gpuwhisk/common/entities/version';
 import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { KeyGate } from '@gpuwhisk/common/store/key-gate';
+import type { LimitBounds } from '@gpuwhisk/common/entities/limits';
+import { asBoolean, asObject } from '@gpuwhisk/common/entities/malformed';
+import { parametersBytes, readParameters } from '@gpuwhisk/common/entities/parameters-codec';
+import type { JsonValue } from '@gpuwhisk/common/json';
+import { isJsonObject } from '@gpuwhisk/common/json';
 import { acceptGiven, hasEncrypted } from '../entities/given-parameters.js';
 import { readStoredEntity } from '../entities/stored-entity.js';
 import type { PackageCache } from './package-cache.js';
-import { packageContents } from './package-contents.js';
-import type { PackagePut } from './package-put.js';
+import { checkFieldSize, optionalField, readFields, withoutAbsent } from '../http/request.js';
+import { afterAll } from '../http/query.js';
 
 /** Deletes an action of a package, as ActionWriter does. Rejects with ApiError (404 where it is gone already). */
-export interface ActionDeleter {
+interface ActionDeleter {
   delete(namespace: string, name: string): Promise<unknown>;
 }
 
@@ -193,4 +204,62 @@ function withBinding(annotations: readonly Parameter[], binding: PackageBinding 
   const given = annotations.filter(({ key }) => key !== 'binding');
   if (binding === undefined) return given;
   return mergeParameters(given, [{ key: 'binding', value: writeBinding(binding) }]);
+}
+
+/** The body of a package's PUT: what it names. Absent parts are kept, or have defaults in a new package. */
+interface PackagePut {
+  binding?: PackageBinding;
+  parameters?: Parameter[];
+  version?: string;
+  publish?: boolean;
+  annotations?: Parameter[];
+}
+
+/**
+ * Reads a PUT body; namespace `_` of a binding is `namespace`. What can be large is read and measured first, then the
+ * rest is read. Unknown fields are ignored. Throws ApiError (400, 413).
+ */
+export function readPackagePut(
+  body: JsonValue,
+  namespace: string,
+  { maxParametersBytes }: Pick<LimitBounds, 'maxParametersBytes'>,
+): PackagePut {
+  return readFields(() => {
+    const fields = asObject(body, "Object expected in field 'binding'");
+    const parameters = optionalField(fields.parameters, readParameters);
+    const annotations = optionalField(fields.annotations, readParameters);
+    if (parameters !== undefined) checkFieldSize('parameters', parametersBytes(parameters), maxParametersBytes);
+    if (annotations !== undefined) checkFieldSize('annotations', parametersBytes(annotations), maxParametersBytes);
+    const binding = fields.binding === undefined ? undefined : readBinding(fields.binding);
+    return withoutAbsent<PackagePut>({
+      binding: binding?.namespace === '_' ? { ...binding, namespace } : binding,
+      parameters,
+      version: optionalField(fields.version, readVersion),
+      publish: optionalField(fields.publish, asBoolean),
+      annotations,
+    });
+  });
+}
+
+/** An action as its package shows it. */
+interface PackagedAction {
+  name: string;
+  version: JsonValue;
+  annotations: JsonValue;
+}
+
+/** The actions of a package, last written first. */
+export async function packageContents(store: ArtifactStore, name: PackageBinding): Promise<PackagedAction[]> {
+  const path = packageId(name);
+  const range = { view: 'actions', startKey: [path, 0], endKey: [path, afterAll, afterAll] } as const;
+  const rows = await store.query('whisks', { ...range, descending: true });
+  return rows.flatMap(({ value }) => {
+    if (!isJsonObject(value) || typeof value.name !== 'string') return [];
+    return [{ name: value.name, version: value.version ?? null, annotations: value.annotations ?? [] }];
+  });
+}
+
+/** Whether an action is a feed: it has the annotation, whatever its value. */
+export function isFeed({ annotations }: PackagedAction): boolean {
+  return Array.isArray(annotations) && annotations.some((each) => isJsonObject(each) && each.key === 'feed');
 }

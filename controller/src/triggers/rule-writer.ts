@@ -15,8 +15,7 @@ import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { KeyQueue } from '@gpuwhisk/common/store/key-queue';
 import { deleteEntity, findStoredEntity, readStoredEntity, writeEntity } from '../entities/stored-entity.js';
-import type { RulePut } from './trigger-put.js';
-import type { TriggerWriter } from './trigger-writer.js';
+import type { RulePut, TriggerWriter } from './trigger-writer.js';
 
 /** A rule and whether it takes part in fires. */
 export interface RuleWithStatus {

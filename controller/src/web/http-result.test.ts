@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { isApiError } from '@gpuwhisk/common/errors';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
-import { httpAnswer } from './http-result.js';
+import { httpAnswer } from './web-answer.js';
 
 const results = 20_000;
 

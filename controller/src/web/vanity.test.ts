@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { vanityUrl } from './vanity.js';
+import { vanityUrl } from './web-url.js';
 
 test.each<[string | undefined, string, string | undefined]>([
   ['guest.example.org', '/', '/api/v1/web/guest/public/index.html'],

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { parametersNotAllowed } from '@gpuwhisk/common/errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import { parseJson } from '../http/body.js';
+import { parseJson } from '../http/request.js';
 import { formType, isBinaryType, isJsonType, parseMediaType } from './media-type.js';
 import type { MediaType } from './media-type.js';
 

@@ -1,24 +1,30 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { timingSafeEqual } from 'node:crypto';
 import { authenticationRequired, isApiError, noSuchEntity } from '@gpuwhisk/common/errors';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
-import type { ResolvedAction } from '../actions/action-resolver.js';
 import type { Config } from '@gpuwhisk/common/config';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import type { ActionResolver } from '../actions/action-resolver.js';
+import type { WhiskAction } from '@gpuwhisk/common/entities/action';
+import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import type { ResolvedAction, ActionResolver } from '../actions/action-resolver.js';
 import { maxPayloadBytesOf } from '../entitlement/limits.js';
 import type { Throttles } from '../entitlement/throttles.js';
 import type { InvokeService } from '../invoke/invoke-service.js';
 import { checkInvocable } from '../http/invocation.js';
-import { knownError, writeAnswer } from '../http/answer.js';
+import { knownError, writeAnswer, defaultAllowedHeaders } from '../http/answer.js';
 import type { Answer } from '../http/answer.js';
-import { ClientGoneError, checkDeclaredLength, maxUriLength, readBody } from '../http/body.js';
-import { logAnswered, transactionIdOf } from '../http/transaction.js';
+import {
+  ClientGoneError,
+  checkDeclaredLength,
+  maxUriLength,
+  readBody,
+  logAnswered,
+  transactionIdOf,
+} from '../http/request.js';
 import type { Identities } from '../authentication/identities.js';
-import { corsHeaderNames, corsHeaders, mayCall, readWebAnnotations } from './web-access.js';
-import type { WebAnnotations } from './web-access.js';
 import { webAnswer, webErrorAnswer } from './web-answer.js';
 import { plainArguments, rawArguments } from './web-arguments.js';
 import { parseWebUrl } from './web-url.js';
@@ -27,7 +33,7 @@ import type { WebUrl } from './web-url.js';
 const methods = new Set(['GET', 'DELETE', 'POST', 'PUT', 'HEAD', 'OPTIONS', 'PATCH']);
 
 /** Dependencies of web actions. */
-export interface WebDependencies {
+interface WebDependencies {
   config: Pick<Config, 'limits' | 'blockingWaitMs'>;
   clock: Clock;
   random: Random;
@@ -50,7 +56,7 @@ interface WebAction {
 }
 
 /** A call of a web action, over its own URL or one of the API gateway's. */
-export interface WebCall {
+interface WebCall {
   /** The body is its. */
   request: IncomingMessage;
   method: string;
@@ -185,4 +191,56 @@ function withHeaders(first: string[], headers: readonly string[] = []): string[]
     if (first.length === 0 || !corsHeaderNames.has(name.toLowerCase())) all.push(name, value);
   }
   return all;
+}
+
+/** What an action's annotations say about its life on the web. */
+interface WebAnnotations {
+  exported: boolean;
+  /** The action reads query and body itself. */
+  raw: boolean;
+  /** The action answers OPTIONS itself, and no CORS header is added. */
+  customOptions: boolean;
+}
+
+/** Reads the annotations `web-export`, `raw-http` and `web-custom-options`; only `true` itself counts. */
+function readWebAnnotations({ annotations }: WhiskAction): WebAnnotations {
+  const isTrue = (key: string): boolean => parameterValue(annotations, key) === true;
+  return { exported: isTrue('web-export'), raw: isTrue('raw-http'), customOptions: isTrue('web-custom-options') };
+}
+
+/**
+ * Whether annotation `require-whisk-auth` lets a request in: `true` wants a caller that showed who they are, a string
+ * or number wants itself in the header `X-Require-Whisk-Auth`, `false` and absence want nothing; anything else is a
+ * mistake that lets nobody in.
+ */
+function mayCall({ annotations }: WhiskAction, headers: IncomingHttpHeaders, isIdentified: boolean): boolean {
+  const wanted = parameterValue(annotations, 'require-whisk-auth');
+  if (wanted === undefined || wanted === false) return true;
+  if (wanted === true) return isIdentified;
+  if (typeof wanted !== 'string' && typeof wanted !== 'number') return false;
+  const given = headers['x-require-whisk-auth'];
+  return typeof given === 'string' && areEqual(given, String(wanted));
+}
+
+/** Compares in a time that tells nothing about where the texts differ. */
+function areEqual(given: string, wanted: string): boolean {
+  const [a, b] = [Buffer.from(given), Buffer.from(wanted)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}
+
+/** The names of `corsHeaders`, in lower case. */
+const corsHeaderNames: ReadonlySet<string> = new Set(
+  ['origin', 'methods', 'headers'].map((what) => `access-control-allow-${what}`),
+);
+
+/** The CORS headers of every answer of an action that leaves OPTIONS to the platform; names and values in turn. */
+function corsHeaders(headers: IncomingHttpHeaders): string[] {
+  return [
+    'Access-Control-Allow-Origin',
+    '*',
+    'Access-Control-Allow-Methods',
+    'OPTIONS, GET, DELETE, POST, PUT, HEAD, PATCH',
+    'Access-Control-Allow-Headers',
+    headers['access-control-request-headers'] ?? defaultAllowedHeaders,
+  ];
 }

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { createLogger } from '@gpuwhisk/common/logging';
-import { whileDeciding } from '@gpuwhisk/controller/cluster/deciding';
+import { whileDeciding } from '@gpuwhisk/controller/cluster/lease';
 
 test('work begins with the lease and ends without it, one after the other, also after a failure', async () => {
   const lines: string[] = [];

@@ -6,7 +6,7 @@ import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { GpuTable } from '../state/gpu-table.js';
-import type { LeaseKeeper } from '../../cluster/lease-keeper.js';
+import type { LeaseKeeper } from '../../cluster/lease.js';
 
 export interface GpuFenceDependencies {
   state: ClusterState;

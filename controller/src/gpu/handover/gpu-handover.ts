@@ -7,7 +7,7 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { GpuFence } from './gpu-fence.js';
-import type { LeaseKeeper } from '../../cluster/lease-keeper.js';
+import type { LeaseKeeper } from '../../cluster/lease.js';
 
 export interface GpuHandoverDependencies {
   bus: MessageBus;

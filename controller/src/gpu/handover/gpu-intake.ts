@@ -8,7 +8,7 @@ import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messag
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { GpuHandover } from './gpu-handover.js';
-import type { LeaseKeeper } from '../../cluster/lease-keeper.js';
+import type { LeaseKeeper } from '../../cluster/lease.js';
 
 /** A queued activation that another controller is to place. */
 export interface QueuedActivation {

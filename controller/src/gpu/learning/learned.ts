@@ -20,7 +20,7 @@ import { decodeWantedSet, encodeWantedSet } from '@gpuwhisk/gpu/share/wanted-set
 import { rowKey } from '@gpuwhisk/gpu/share/quota-key';
 import { DecisionRing } from './decision-ring.js';
 import type { RingBounds } from './decision-ring.js';
-import type { LeaseKeeper } from '../../cluster/lease-keeper.js';
+import type { LeaseKeeper } from '../../cluster/lease.js';
 import { forgottenChannel, isForgotten } from './forgotten.js';
 import type { Forgotten } from './forgotten.js';
 import { LearnedStore } from './learned-store.js';

@@ -12,7 +12,7 @@ import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { OpenLedger } from '@gpuwhisk/gpu/view/view';
 import type { Learned } from '../learning/learned.js';
 import type { GpuTable } from '../state/gpu-table.js';
-import type { LeaseKeeper } from '../../cluster/lease-keeper.js';
+import type { LeaseKeeper } from '../../cluster/lease.js';
 import { completionWaitMs } from '../../entitlement/in-flight.js';
 
 /** What a GpuPlacer is made of. */

@@ -13,7 +13,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { GpuHandover, OnRefused } from '../handover/gpu-handover.js';
 import type { GpuPlacer } from './gpu-placer.js';
 import type { GpuQueue, WaitingActivation } from './gpu-queue.js';
-import { refusedRecord } from '../../invoke/refused-record.js';
+import { refusedRecord } from '../../invoke/activation-message.js';
 
 /** What a GpuRefuser is made of. */
 export interface GpuRefuserDependencies {

@@ -3,7 +3,7 @@ import type { DesiredShare, GpuDesired as DesiredRow, NodeStatus } from '@gpuwhi
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
-import type { LeaseKeeper } from '../../cluster/lease-keeper.js';
+import type { LeaseKeeper } from '../../cluster/lease.js';
 
 /** Dependencies of a GpuDesired. */
 export interface GpuDesiredDependencies {

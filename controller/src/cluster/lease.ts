@@ -4,7 +4,7 @@ import type { ClusterState, Lease } from '@gpuwhisk/common/state/cluster-state';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 
 /** How long a lease lasts, and how often it is renewed or tried for, ms. */
-export interface LeaseTimes {
+interface LeaseTimes {
   ttlMs: number;
   renewMs: number;
 }
@@ -68,4 +68,32 @@ export class LeaseKeeper {
       this.logger.error({ lease: this.name, error: error.message }, 'a lease could not be renewed');
     }
   }
+}
+
+/** What only the controller that decides about GPUs does. */
+interface DecidersWork {
+  /** It decides from now on. A rejection is logged. */
+  begin(): Promise<void>;
+  /** Another one does, or none. A rejection is logged. */
+  end(): Promise<void>;
+}
+
+/** Has `work` begun and ended, one after the other, as this controller gets and loses the lease. */
+export function whileDeciding(
+  lease: Pick<LeaseKeeper, 'epoch' | 'onChange'>,
+  logger: Logger,
+  work: DecidersWork,
+): void {
+  let isDeciding = false;
+  let last: Promise<void> = Promise.resolve();
+  const follow = (): void => {
+    const decides = lease.epoch !== undefined;
+    if (decides === isDeciding) return;
+    isDeciding = decides;
+    last = last
+      .then(() => (decides ? work.begin() : work.end()))
+      .catch((error: unknown) => logger.error({ error: String(error) }, 'what the deciding controller does failed'));
+  };
+  lease.onChange(follow);
+  follow();
 }

@@ -6,11 +6,10 @@ import { isApiError } from '@gpuwhisk/common/errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { ResolvedAction } from '../actions/action-resolver.js';
-import type { ComponentTally } from './component-tally.js';
+import type { ComponentTally, CompositionCount, Payload, Stage } from './composite.js';
 import { applicationError, isConductor, whiskError } from './composite.js';
-import type { CompositionCount, Payload, Stage } from './composite.js';
 import type { InvokeOutcome } from '../invoke/invoke-service.js';
-import type { Resolver } from './sequence-check.js';
+import type { Resolver } from './sequence.js';
 import { parseActionName } from '../entities/action-name.js';
 import type { ActionName } from '../entities/action-name.js';
 

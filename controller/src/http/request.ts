@@ -1,7 +1,18 @@
-import type { IncomingMessage } from 'node:http';
-import { malformedContent, nestedTooDeeply, tooLarge, unsupportedContentType } from '@gpuwhisk/common/errors';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import {
+  malformedContent,
+  nestedTooDeeply,
+  tooLarge,
+  unsupportedContentType,
+  contentExpected,
+} from '@gpuwhisk/common/errors';
 import { isJsonObject, isNestedTooDeeply, maxJsonDepth } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import { MalformedError } from '@gpuwhisk/common/entities/malformed';
+import { newTransactionId } from '@gpuwhisk/common/ids';
+import { transactionLogger } from '@gpuwhisk/common/logging';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { Random } from '@gpuwhisk/common/system/random';
 
 /** Thrown when the client went away before its request was complete: there is nobody to answer. */
 export class ClientGoneError extends Error {
@@ -94,4 +105,74 @@ export function parseArguments(body: Buffer): JsonObject {
   const value = parseJson(body);
   if (!isJsonObject(value)) throw malformedContent('JSON object expected');
   return value;
+}
+
+/** The JSON that a PUT must carry. Throws ApiError (400, 413, 415), ClientGoneError. */
+export async function readPutBody(request: IncomingMessage, maxBytes: number): Promise<JsonValue> {
+  checkDeclaredLength(request, maxBytes);
+  const body = await readBody(request, maxBytes);
+  checkContentType(request.headers['content-type'], body.length);
+  if (body.length === 0) throw contentExpected();
+  return parseJson(body);
+}
+
+/** What `read` makes of a PUT's fields; its MalformedError becomes ApiError (400). */
+export function readFields<Fields>(read: () => Fields): Fields {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof MalformedError) throw malformedContent(error.message);
+    throw error;
+  }
+}
+
+/** A field's value, or undefined where it is absent or null. Throws as `read` does. */
+export function optionalField<T>(value: JsonValue | undefined, read: (value: JsonValue) => T): T | undefined {
+  return value === undefined || value === null ? undefined : read(value);
+}
+
+/** Refuses a field that is larger than allowed. Throws ApiError (413). */
+export function checkFieldSize(field: string, bytes: number, allowedBytes: number): void {
+  if (bytes > allowedBytes) throw tooLarge(field, bytes, allowedBytes);
+}
+
+/** The fields that have a value. */
+export function withoutAbsent<Fields extends object>(fields: {
+  [Field in keyof Fields]: Fields[Field] | undefined;
+}): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
+}
+
+/** Transactions of the platform itself start so; clients may not. */
+const systemPrefix = 'sid_';
+
+/** Longer ones would only bloat messages and logs; ours have 32 characters. */
+const maxGivenLength = 256;
+
+/** The transaction id of a request: the client's `X-Request-ID`, or a new one. */
+export function transactionIdOf(request: IncomingMessage, random: Random): string {
+  const given = request.headers['x-request-id'];
+  const usable =
+    typeof given === 'string' && given !== '' && given.length <= maxGivenLength && !given.startsWith(systemPrefix);
+  return usable ? given : newTransactionId(random);
+}
+
+/** Whether the client asks for debug lines about this request. */
+export function wantsExtraLogging(request: IncomingMessage): boolean {
+  const given = request.headers['x-ow-extra-logging'];
+  return typeof given === 'string' && given.toLowerCase() === 'on';
+}
+
+/** Logs at debug level that a request was answered. */
+export function logAnswered(
+  logger: Logger,
+  { req: request, statusCode }: ServerResponse<IncomingMessage>,
+  transactionId: string,
+  elapsedMs: number,
+): void {
+  const extraLogging = wantsExtraLogging(request);
+  if (!extraLogging && !logger.isLevelEnabled('debug')) return;
+  const { method, url = '' } = request;
+  const line = { method, path: url.split('?', 1)[0], status: statusCode, durationMs: Math.round(elapsedMs) };
+  transactionLogger(logger, transactionId, extraLogging).debug(line, 'answered');
 }
