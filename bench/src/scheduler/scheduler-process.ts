@@ -13,8 +13,7 @@ import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
-import { GpuDesired } from '@gpuwhisk/controller/gpu/state/gpu-desired';
-import { GpuWishes } from '@gpuwhisk/controller/gpu/state/gpu-wishes';
+import { GpuDesired, GpuWishes } from '@gpuwhisk/controller/gpu/state/gpu-desired';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 

@@ -2,6 +2,7 @@ import { malformedContent, malformedQuery, noSuchEntity } from '@gpuwhisk/common
 import { isJsonObject } from '@gpuwhisk/common/json';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { DatabaseName } from '@gpuwhisk/common/store/artifact-store';
+import { deleteRefused, listRefused, readRefused } from '@gpuwhisk/common/activations/refused-records';
 import { databaseNamed, readRows, readRawDocument, storeRawDocument } from '../admin/databases.js';
 import { refuseConflict } from '../admin/subjects.js';
 import type { Answer } from '../http/answer.js';
@@ -23,7 +24,7 @@ const maxRows = 1000;
 const maxCreateBytes = 32 * 1024 * 1024;
 
 /** A whole number of the query, from 0 to `most`. Throws ApiError (400). */
-export function countParameter(call: Call, name: string, otherwise: number, most: number): number {
+function countParameter(call: Call, name: string, otherwise: number, most: number): number {
   const text = call.query.get(name);
   if (text === null) return otherwise;
   const value = parseInt32(text);
@@ -195,6 +196,67 @@ export function adminDataRoutes(context: Context): Route[] {
         const text = query.get('grep') ?? undefined;
         const wanted = { ...(transactionId !== undefined && { transactionId }), ...(text !== undefined && { text }) };
         return jsonAnswer({ lines: context.logRing?.find(wanted) ?? [] });
+      },
+    },
+  ];
+}
+
+/** Records of one answer, at most. */
+const maxRecords = 1000;
+
+/** Activation records that the store refuses for good: for operators only. */
+export function refusedRecordRoutes(context: Pick<ApiContext, 'store'>): Route[] {
+  const { store } = context;
+  const shared = { access: 'operator', tag: 'Administration' } as const;
+  const all = `${apiRoot}/admin/refused-records`;
+  const one = {
+    path: `${all}/{namespace}/{activationId}`,
+    parameters: pathParameters({ namespace: 'Namespace of the activation', activationId: 'Id of the activation' }),
+  };
+  const errors = errorResponses(400, 401, 403, 404, 500);
+  const idOf = (call: Call): string => `${pathParameter(call, 'namespace')}/${pathParameter(call, 'activationId')}`;
+  return [
+    {
+      ...shared,
+      method: 'GET',
+      path: all,
+      operationId: 'getRefusedRecords',
+      summary: 'Activation records that the store refuses, by id',
+      parameters: queryParameters({
+        after: 'Those behind this id',
+        limit: `Records at most, up to ${maxRecords}; default 200`,
+      }),
+      responses: { 200: { description: 'Records', schema: { arrayOf: 'RefusedRecord' } }, ...errors },
+      handle: async (call: Call) => {
+        const after = call.query.get('after') ?? '';
+        const limit = countParameter(call, 'limit', 200, maxRecords);
+        return jsonAnswer((await listRefused(store, { after, limit })).map((record) => ({ ...record })));
+      },
+    },
+    {
+      ...shared,
+      ...one,
+      method: 'GET',
+      operationId: 'getRefusedRecord',
+      summary: 'A record as it was refused',
+      responses: { 200: { description: 'The record', schema: 'Document' }, ...errors },
+      handle: async (call: Call) => {
+        const record = await readRefused(store, idOf(call)).catch((error: unknown) => {
+          throw error instanceof NoDocumentError ? noSuchEntity() : error;
+        });
+        return jsonAnswer(record);
+      },
+    },
+    {
+      ...shared,
+      ...one,
+      method: 'DELETE',
+      operationId: 'deleteRefusedRecord',
+      summary: 'Delete a record that was refused',
+      responses: { 200: { description: 'Deleted' }, ...errors },
+      handle: async (call: Call) => {
+        if (!(await deleteRefused(store, idOf(call)))) throw noSuchEntity();
+        return jsonAnswer({});
       },
     },
   ];

@@ -1,8 +1,15 @@
-import type { JsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { compositionOf, settingsInForce } from '@gpuwhisk/gpu/policies/make-policy';
 import { median } from '@gpuwhisk/gpu/profile/kept-runs';
+import { malformedContent, trialFailed, trialUnderWay, viewNotSaved } from '@gpuwhisk/common/errors';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import { runInWorker } from '@gpuwhisk/common/jobs/worker-run';
+import type { PolicyChoice } from '@gpuwhisk/gpu/policies/make-policy';
+import { trialModule } from '@gpuwhisk/gpu/simulate/try-policy';
+import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
+import type { Task } from '@gpuwhisk/gpu/view/view';
+import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { LearnedFunction, LearnedModel } from '../gpu/learning/learned-view.js';
-import { PolicyTrials, readTrial } from './gpu-policy-trials.js';
 import { jsonAnswer } from '../http/answer.js';
 import { readPutBody } from '../http/request.js';
 import type { ApiContext } from './api-context.js';
@@ -92,6 +99,184 @@ export function gpuPolicyRoutes(
       },
       handle: async (call: IdentifiedCall) =>
         jsonAnswer(await trials.run(readTrial(await readPutBody(call.request, maxTrialBytes)))),
+    },
+  ];
+}
+
+/** A trial that an operator asks for. */
+interface AskedTrial {
+  policy: PolicyChoice;
+  minutes: number;
+  /** Absent: the recorded ones. */
+  arrivals?: Task[];
+}
+
+const maxMinutes = 60;
+const maxArrivals = 10_000;
+/** A trial is given up after so long, ms. */
+const timeoutMs = 120_000;
+/** Start of a run in an instance that is there, ms. */
+const warmMs = 1;
+
+/** Throws ApiError (400). */
+function readTrial(body: JsonValue): AskedTrial {
+  if (!isJsonObject(body)) throw malformedContent('JSON object expected');
+  const unknown = Object.keys(body).find((key) => !['policy', 'minutes', 'arrivals'].includes(key));
+  if (unknown !== undefined) throw malformedContent(`'${unknown}' is no field of a trial`);
+  const { policy, minutes = maxMinutes, arrivals } = body;
+  if (typeof policy !== 'string' && !isJsonObject(policy))
+    throw malformedContent("'policy' must be a name or an object");
+  try {
+    compositionOf(policy as PolicyChoice);
+  } catch (error) {
+    if (error instanceof RangeError) throw malformedContent(error.message);
+    throw error;
+  }
+  if (typeof minutes !== 'number' || !(minutes > 0 && minutes <= maxMinutes)) {
+    throw malformedContent(`'minutes' must be a number up to ${maxMinutes}`);
+  }
+  return {
+    policy: policy as PolicyChoice,
+    minutes,
+    ...(arrivals !== undefined && { arrivals: readArrivals(arrivals) }),
+  };
+}
+
+function readArrivals(arrivals: JsonValue): Task[] {
+  if (!Array.isArray(arrivals) || arrivals.length > maxArrivals) {
+    throw malformedContent(`'arrivals' must be a list of ${maxArrivals} arrivals at most`);
+  }
+  return arrivals.map(readArrival);
+}
+
+function readArrival(one: JsonValue, at: number): Task {
+  const { function: name, ...given } = isJsonObject(one) ? one : {};
+  const number = (field: string, least: number, fallback?: number): number => {
+    const { [field]: value = fallback } = given;
+    if (typeof value === 'number' && value >= least) return value;
+    throw malformedContent(`'${field}' of arrival ${at + 1} must be a number from ${least}`);
+  };
+  if (typeof name !== 'string') throw malformedContent(`'function' of arrival ${at + 1} must be a name`);
+  const smUtil = number('smUtil', 0, 1);
+  return {
+    ...{ id: `arrival ${at + 1}`, function: name, version: '', namespace: 'trial', batch: 1, gpus: 1 },
+    ...{ class: 'inference', arrivedAt: number('atMs', 0), soloMs: number('soloMs', 0.001) },
+    ...{ memoryMiB: number('memoryMiB', 1), startMs: number('startMs', 0, 0) },
+    ...(given.sloMs !== undefined && { sloMs: number('sloMs', 0) }),
+    features: { smUtil: Math.min(1, smUtil), dramUtil: Math.min(1, smUtil) / 2, l2Util: Math.min(1, smUtil) / 2 },
+  };
+}
+
+/** Replays arrivals under the policy in force and under another one, in a thread of its own, one trial at a time. */
+class PolicyTrials {
+  private isRunning = false;
+
+  constructor(private readonly context: Pick<ApiContext, 'config' | 'gpuScheduler' | 'clock' | 'logger'>) {}
+
+  /** Rejects with ApiError (429, 503). */
+  async run({ policy, minutes, arrivals }: AskedTrial): Promise<JsonObject> {
+    const { config, gpuScheduler, clock, logger } = this.context;
+    if (this.isRunning) throw trialUnderWay();
+    const recorded = gpuScheduler.trialSince(clock.now() - minutes * 60_000);
+    const all = arrivals ?? recorded.tasks;
+    const tasks = all.filter(({ gpus, soloMs }) => gpus === 1 && soloMs !== undefined);
+    if (recorded.places.length === 0) throw trialFailed('no GPU is healthy');
+    const trial: PolicyTrial = {
+      ...{ policies: [config.gpu.policy, policy], admission: config.gpu.admission, warmMs },
+      ...{ ...recorded, tasks },
+    };
+    this.isRunning = true;
+    const controller = new AbortController();
+    const timer = clock.setBackgroundTimer(timeoutMs, () => controller.abort());
+    try {
+      const { signal } = controller;
+      const { results } = (await runInWorker(trialModule, trial as unknown as JsonValue, signal)) as JsonObject;
+      const leftOut = all.length - tasks.length;
+      return { arrivals: tasks.length, leftOut, gpus: recorded.places.length, results: results! };
+    } catch (error) {
+      logger.warn({ error: String(error) }, 'a policy could not be tried');
+      throw trialFailed(`it did not end within ${timeoutMs / 1000} s, or failed`);
+    } finally {
+      timer.cancel();
+      this.isRunning = false;
+    }
+  }
+}
+
+/** Whose it is, and what was rejected for it. */
+interface Shown {
+  activationId: string;
+  namespace: string;
+  rejected: readonly Rejection[];
+}
+
+/** What operators read of a device's state may name functions of others. */
+const stateWithReasons = /^(cordoned|draining|offline): .*/s;
+
+/** What waits for a GPU, and what was decided about activations that need one. */
+export function gpuDecisionRoutes({ gpuScheduler }: Pick<ApiContext, 'gpuScheduler'>): Route[] {
+  const shown = <One extends Shown>({ identity, isOperator, query }: ViewerCall, all: readonly One[]): JsonObject[] => {
+    const wanted = query.get('activation');
+    return all
+      .filter(({ namespace }) => isOperator || namespace === identity.namespace.name)
+      .filter(({ activationId }) => wanted === null || activationId === wanted)
+      .map((one) => {
+        const rejected = one.rejected.map(({ reason, ...rejection }) => ({
+          ...rejection,
+          reason: isOperator ? reason : reason.replace(stateWithReasons, '$1'),
+        }));
+        return { ...one, rejected } as unknown as JsonObject;
+      });
+  };
+  const shared = {
+    access: 'viewer',
+    tag: 'GPUs',
+    method: 'GET',
+    parameters: [
+      { name: 'activation', in: 'query', type: 'string', description: 'Only of the activation with this id' },
+    ],
+  } as const;
+  return [
+    {
+      ...shared,
+      path: `${apiRoot}/gpu/queue`,
+      operationId: 'getGpuQueue',
+      summary: 'Activations that wait for a GPU',
+      responses: {
+        200: { description: 'In the order of their turn', schema: { arrayOf: 'GpuQueued' } },
+        ...errorResponses(401, 500),
+      },
+      handle: (call: ViewerCall) => Promise.resolve(jsonAnswer(shown(call, gpuScheduler.queued()))),
+    },
+    {
+      ...shared,
+      path: `${apiRoot}/gpu/decisions`,
+      operationId: 'getGpuDecisions',
+      summary: 'What was decided about activations that need a GPU',
+      responses: {
+        200: {
+          description: 'The last 1000 of this controller, the last one first',
+          schema: { arrayOf: 'GpuDecision' },
+        },
+        ...errorResponses(401, 500),
+      },
+      handle: (call: ViewerCall) => Promise.resolve(jsonAnswer(shown(call, gpuScheduler.decisions()))),
+    },
+    {
+      access: 'operator',
+      tag: 'GPUs',
+      method: 'GET',
+      path: `${apiRoot}/gpu/view`,
+      operationId: 'getGpuView',
+      summary: 'All that the policy decides on now, to repeat a decision (operators)',
+      responses: {
+        200: { description: 'The view, the policy and the state of its stages', schema: 'GpuView' },
+        ...errorResponses(401, 403, 500, 503),
+      },
+      handle: () => {
+        if (!gpuScheduler.decides) throw viewNotSaved();
+        return Promise.resolve(jsonAnswer(gpuScheduler.savedView()));
+      },
     },
   ];
 }

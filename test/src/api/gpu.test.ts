@@ -8,7 +8,7 @@ import { createLogger } from '@gpuwhisk/common/logging';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { GpuWishes } from '@gpuwhisk/controller/gpu/state/gpu-wishes';
+import { GpuWishes } from '@gpuwhisk/controller/gpu/state/gpu-desired';
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
 import { a100, nodeRow, setNode } from './gpu-nodes.js';
 import { alice, bob, errorOf, operator, startApi } from './harness.js';

@@ -1,5 +1,5 @@
 import { TrainingSet } from '@gpuwhisk/gpu/predict/training-set';
-import { learnedDocument, learnedId } from '@gpuwhisk/controller/gpu/learning/learned-document';
+import { learnedDocument, learnedId } from '@gpuwhisk/controller/gpu/learning/learned-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 
 const kind = { gpuType: 'a100-40', mode: 'mps' } as const;

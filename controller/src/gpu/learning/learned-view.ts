@@ -5,7 +5,6 @@ import type { FeatureRecord } from '@gpuwhisk/gpu/view/feature-record';
 import type { FillSource } from '@gpuwhisk/gpu/profile/fill';
 import { rowKey } from '@gpuwhisk/gpu/share/quota-key';
 import type { QuotaRow } from '@gpuwhisk/gpu/share/quota-row';
-import type { SearchedSet, SearchState } from './search-view.js';
 
 /** What was learned of a function on one kind of GPU, as operators and owners see it. Times in ms. */
 export interface LearnedFunction {
@@ -23,7 +22,7 @@ export interface LearnedFunction {
 }
 
 /** What was learned of a size of batch. */
-export interface LearnedBatch {
+interface LearnedBatch {
   batch: number;
   soloMs?: number;
   measured: boolean;
@@ -100,4 +99,34 @@ export function quotaView(row: QuotaRow, searched?: SearchedSet): LearnedQuota {
 /** A set of which nothing was measured yet. */
 export function unmeasuredView({ key: id, gpuType, mode, jobs, search }: SearchedSet): LearnedQuota {
   return { id, gpuType, mode, jobs: [...jobs], points: [], search };
+}
+
+/**
+ * How far the search for a set's shares is: not asked for; asked for, and it waits until it was often enough or for a GPU that
+ * idles; impossible, for what its functions lack; a job that waits or runs; failed; or done, with nothing more to gain.
+ */
+type SearchStage = 'none' | 'asked' | 'impossible' | 'waiting' | 'running' | 'failed' | 'done';
+
+/** The search for a set's shares. */
+export interface SearchState {
+  stage: SearchStage;
+  /** How often the set was formed since it was last searched for, or since the controller started. */
+  asked?: number;
+  /** The GPU or MIG instance that it is measured on. */
+  gpu?: string;
+  /** Of its job, begun so far. */
+  attempts?: number;
+  /** Why it failed. */
+  reason?: string;
+}
+
+/** A set that is to be searched for, or was. */
+export interface SearchedSet {
+  /** Its key in the table of shares. */
+  key: string;
+  gpuType: string;
+  mode: DeviceMode;
+  /** `problem`: why a search must not run it. */
+  jobs: readonly { function: string; version: string; problem?: string }[];
+  search: SearchState;
 }

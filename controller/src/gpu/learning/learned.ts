@@ -18,23 +18,21 @@ import { readQuotaRow } from '@gpuwhisk/gpu/share/quota-row-codec';
 import { SetDemands } from '@gpuwhisk/gpu/share/set-demands';
 import { decodeWantedSet, encodeWantedSet } from '@gpuwhisk/gpu/share/wanted-set-codec';
 import { rowKey } from '@gpuwhisk/gpu/share/quota-key';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { DecisionRing } from './decision-ring.js';
 import type { RingBounds } from './decision-ring.js';
 import type { LeaseKeeper } from '../../cluster/lease.js';
-import { forgottenChannel, isForgotten } from './forgotten.js';
-import type { Forgotten } from './forgotten.js';
 import { LearnedStore } from './learned-store.js';
-import type { LearnedKind } from './learned-document.js';
+import type { LearnedKind, SaveCounts, TakeText } from './learned-store.js';
 import { learningMetrics } from './learning-metrics.js';
 import type { LearningMetrics } from './learning-metrics.js';
-import type { SaveCounts, TakeText } from './learned-store.js';
-import { MeasuredRuns } from './measured-runs.js';
+import { MeasuredRuns } from './retraining.js';
 import { Sightings, typesOf } from './sightings.js';
 import { SampleCurves } from './sample-curves.js';
 import type { SampleCurve } from './sample-curves.js';
 import { functionView, quotaView, unmeasuredView } from './learned-view.js';
-import type { SearchedSet } from './search-view.js';
-import type { LearnedFunction, LearnedModel, LearnedQuota } from './learned-view.js';
+import type { SearchedSet, LearnedFunction, LearnedModel, LearnedQuota } from './learned-view.js';
 
 /** What learning is done with. */
 export interface LearnedParts {
@@ -297,4 +295,19 @@ const timesOf = ({ slowdowns }: SampleCurve): AtShare[] =>
 function driverMajor(driver: string | undefined): number {
   const major = Number.parseInt(driver ?? '', 10);
   return Number.isInteger(major) ? major : 0;
+}
+
+/** Where a controller tells the others what an operator has had forgotten there. */
+const forgottenChannel = 'gpu-forgotten';
+
+/** What is to be forgotten: a function, what was measured of a set, or a predictor by `gpuType/mode`. */
+interface Forgotten {
+  what: 'function' | 'quota' | 'model';
+  name: string;
+}
+
+/** Whether a message of that channel is one; `from` is a controller's number. */
+function isForgotten(message: JsonValue): message is JsonObject & Forgotten & { from: number } {
+  if (!isJsonObject(message) || typeof message.name !== 'string') return false;
+  return ['function', 'quota', 'model'].some((what) => message.what === what);
 }

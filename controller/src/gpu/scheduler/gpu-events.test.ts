@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { SchedulingEvent } from '@gpuwhisk/gpu/view/view';
-import { GpuEvents } from './gpu-events.js';
+import { GpuEvents } from './gpu-queue.js';
 
 const timer: SchedulingEvent = { kind: 'timer' };
 const arrival = (task: string): SchedulingEvent => ({ kind: 'arrival', task });

@@ -1,8 +1,20 @@
 import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
-import type { GpuState, RunningTask, Task } from '@gpuwhisk/gpu/view/view';
+import type {
+  GpuState,
+  RunningTask,
+  Task,
+  DeviceState,
+  InstanceState,
+  NodeState,
+  WorkloadState,
+} from '@gpuwhisk/gpu/view/view';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { Place } from '@gpuwhisk/gpu/view/places';
+import type { NodeStatus, Share, Slice } from '@gpuwhisk/common/gpu';
+import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import { geometriesOf } from '@gpuwhisk/gpu/geometry/mig-profiles';
+import { placeId } from '@gpuwhisk/gpu/view/places';
 
 /** A place as a policy sees it. */
 export interface SeenPlace {
@@ -45,7 +57,7 @@ export function seenPlaces(
 }
 
 /** What runs in an instance as its agent tells, and what was sent there since. */
-export function activationsIn({ node }: Place, { id, container }: Occupant, here: readonly Reservation[]): string[] {
+function activationsIn({ node }: Place, { id, container }: Occupant, here: readonly Reservation[]): string[] {
   const told = node.residents.find((one) => one.container === container)?.activations ?? [id];
   const sent = here.filter(({ reuses, ended }) => reuses === id && !ended).map(({ activationId }) => activationId);
   return [...told, ...sent];
@@ -59,4 +71,95 @@ function runningIn(occupant: Occupant, activations: readonly string[], known: Kn
     memoryMiB,
   };
   return { task: { ...(run?.task ?? unknown), memoryMiB }, share: shareClass / 100, startedAt: run?.startedAt ?? at };
+}
+
+/** What tells instances apart besides what agents tell. */
+export interface KnownInstances {
+  /** What was given out on a place. */
+  heldOn(id: string): Iterable<Reservation>;
+  /** Whether an activation is the launch of an instance. */
+  isLaunch(activationId: string): boolean;
+  /** Whether an instance is to end. */
+  isRetiring(invoker: string, container: string): boolean;
+}
+
+/** The instances of functions on places, as policies see them; an instance of several places once. */
+export function seenInstances(
+  accounts: readonly PlaceAccount[],
+  { heldOn, isLaunch, isRetiring }: KnownInstances,
+): InstanceState[] {
+  const seen = new Map<string, InstanceState>();
+  for (const { id, place, occupants } of accounts) {
+    const here = [...heldOn(id)];
+    for (const one of occupants) {
+      const { action, namespace, container, users } = one;
+      if (action === undefined || namespace === undefined || seen.has(one.id)) continue;
+      const activations = users > 0 ? activationsIn(place, one, here) : [];
+      const tasks = activations.filter((activation) => !isLaunch(activation));
+      const resident = place.node.residents.find((other) => other.container === container);
+      const { smRequest: request, smLimit: limit } = resident?.share ?? promisedShare(one);
+      const state = stateOf(one, tasks, isRetiring(place.node.invoker, one.id));
+      const { idleSince } = resident ?? {};
+      seen.set(one.id, {
+        ...{ id: one.id, function: action, namespace, gpus: one.gang ?? [id], memoryMiB: one.memoryMiB, tasks, state },
+        share: { request, limit, class: one.shareClass / 100 },
+        ...(state === 'idle' && idleSince !== undefined && { idleSince }),
+        ...(one.loadMs !== undefined && { loadMs: one.loadMs }),
+      });
+    }
+  }
+  return [...seen.values()];
+}
+
+/** The state of an instance; one that its agent does not show yet is being started. */
+function stateOf(
+  { users, container }: Occupant,
+  tasks: readonly string[],
+  isRetiring: boolean,
+): InstanceState['state'] {
+  if (users === 0) return 'idle';
+  if (container === undefined || tasks.length === 0) return 'loading';
+  return isRetiring ? 'draining' : 'running';
+}
+
+function promisedShare({ request, limit }: Occupant): Pick<Share, 'smRequest' | 'smLimit'> {
+  return { smRequest: request / 1000, smLimit: limit / 1000 };
+}
+
+/** Nodes as policies see them. */
+export function seenNodes(rows: readonly NodeStatus[]): NodeState[] {
+  return rows.map(({ invoker, labels = {}, market, pricePerHour, leavesAt }) => ({
+    ...{ id: invoker, labels },
+    ...(market !== undefined && { market }),
+    ...(pricePerHour !== undefined && { pricePerHour }),
+    ...(leavesAt !== undefined && { leavesAt }),
+  }));
+}
+
+/** The devices of places, as policies see them. */
+export function seenDevices(accounts: readonly PlaceAccount[]): DeviceState[] {
+  const seen = new Map<string, DeviceState & { places: DeviceState['places'][number][] }>();
+  for (const { place } of accounts) {
+    const { device, slice, node } = place;
+    const { uuid, type, mode } = device;
+    const known = seen.get(uuid) ?? {
+      ...{ id: uuid, node: node.invoker, type, mode, geometries: geometriesOf(type), places: [] },
+    };
+    seen.set(uuid, known);
+    known.places.push({ id: placeId(place), ...(slice !== undefined && slotsOf(slice)) });
+  }
+  return [...seen.values()];
+}
+
+function slotsOf({ profile, startSlot, slots }: Slice): Omit<DeviceState['places'][number], 'id'> {
+  return { profile, startSlot, slots };
+}
+
+/** Workloads as policies see them, with the rates that they have told. */
+export function seenWorkloads(workloads: readonly Workload[]): WorkloadState[] {
+  return workloads.map(({ id, invoker, device, maxDegradation, baselineRate: baseline, rate }) => ({
+    ...{ id, node: invoker, device, tolerated: maxDegradation },
+    ...(baseline !== undefined && { baseline }),
+    ...(baseline !== undefined && rate !== undefined && { measured: Math.max(0, 1 - rate / baseline) }),
+  }));
 }

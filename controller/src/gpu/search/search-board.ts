@@ -4,7 +4,7 @@ import { quotaSearchKind } from '@gpuwhisk/gpu/share/search-job';
 import type { WantedSet } from '@gpuwhisk/gpu/share/set-demands';
 import type { Learned } from '../learning/learned.js';
 import type { Sample, SampleSource } from './sample-source.js';
-import type { SearchedSet, SearchState } from '../learning/search-view.js';
+import type { SearchedSet, SearchState } from '../learning/learned-view.js';
 
 /** For how long it is believed what keeps functions from being run, ms, and of how many sets it is remembered. */
 const problemMs = 60_000;
