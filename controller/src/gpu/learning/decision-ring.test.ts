@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { Decision } from '@gpuwhisk/common/gpu';
-import { DecisionRing } from '@gpuwhisk/controller/gpu/learning/decision-ring';
+import { DecisionRing } from './decision-ring.js';
 
 const decision = (at: number, reason = 'it waits', alternatives: string[] = []): Decision => ({
   ...{ at, activationId: `a${at}`, action: '/a/f', namespace: 'a', policy: 'fcfs', reason },

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { createLogger } from '@gpuwhisk/common/logging';
-import { whileDeciding } from '@gpuwhisk/controller/cluster/lease';
+import { whileLeader } from './lease.js';
 
 test('work begins with the lease and ends without it, one after the other, also after a failure', async () => {
   const lines: string[] = [];
@@ -13,7 +13,7 @@ test('work begins with the lease and ends without it, one after the other, also 
   };
   const logger = createLogger({ level: 'error', destination: { write: (line: string) => void logged.push(line) } });
   let ended: () => void = () => undefined;
-  whileDeciding(lease, logger, {
+  whileLeader(lease, logger, {
     begin: () => {
       lines.push('begin');
       return lines.length === 1 ? Promise.reject(new Error('not yet')) : Promise.resolve();
