@@ -13,9 +13,9 @@ import { GpuFence, GpuHandover } from '@gpuwhisk/controller/gpu/handover/gpu-han
 import { checkPolicy } from '@gpuwhisk/controller/gpu/scheduler/gpu-policy';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
-import { GpuDesired, GpuWishes } from '@gpuwhisk/controller/gpu/state/gpu-desired';
+import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
-import { LeaseKeeper, whileDeciding } from '@gpuwhisk/controller/cluster/lease';
+import { LeaseKeeper, whileLeader } from '@gpuwhisk/controller/cluster/lease';
 import { createController } from '@gpuwhisk/controller/create-controller';
 import type { Controller } from '@gpuwhisk/controller/create-controller';
 import { readStoredAction } from '@gpuwhisk/controller/actions/action-store';
@@ -26,7 +26,7 @@ import type { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes'
 import { storeManagementActions } from '@gpuwhisk/controller/gateway/management-handler';
 import { Dispatcher } from '@gpuwhisk/controller/dispatch/dispatcher';
 import type { DispatcherDependencies } from '@gpuwhisk/controller/dispatch/dispatcher';
-import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
+import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
 import { QuotaSearches } from '@gpuwhisk/controller/gpu/search/quota-searches';
 import { SampleRunner } from '@gpuwhisk/controller/gpu/search/sample-runner';
 import { SampleSource } from '@gpuwhisk/controller/gpu/search/sample-source';
@@ -105,24 +105,24 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   const gpuWorkloads = new GpuWorkloads(store, state, random, logger);
   await gpuWorkloads.open();
   opened.onClose(() => gpuWorkloads.close());
-  const gpuWishes = new GpuWishes(store, state, clock);
+  const gpuWishes = new DeviceCordons(store, state, clock);
   await gpuWishes.open();
   const name = `controller${instance}`;
   const gpuLease = new LeaseKeeper(state, clock, logger, 'gpu-scheduler', name, options.changes && sharedLease);
   await gpuLease.open();
   opened.onClose(() => gpuLease.close());
-  const gpuDesired = new GpuDesired({ state, lease: gpuLease, logger });
+  const gpuDesired = new DesiredState({ state, lease: gpuLease, logger });
   gpuTable.onRow((node) => gpuDesired.heard(node));
   // What is read while the lease is held is no other's to add to.
   const openedEpoch = gpuLease.epoch;
-  const learned = await Learned.open({
+  const learned = await PerformanceData.open({
     ...{ store, clock, random, logger, metrics, instance, options: config.gpu, lease: gpuLease },
     ...(options.changes && { state }),
   });
   opened.onClose(() => learned.close());
   if (jobs !== undefined) {
     const retraining = config.gpu.learning.retrain ? new Retraining({ learned, jobs, logger }) : undefined;
-    whileDeciding(gpuLease, logger, {
+    whileLeader(gpuLease, logger, {
       begin: async () => {
         if (gpuLease.epoch !== openedEpoch) await learned.takeOver();
         retraining?.open();

@@ -12,8 +12,8 @@ import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
-import { GpuDesired, GpuWishes } from '@gpuwhisk/controller/gpu/state/gpu-desired';
+import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
+import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 
@@ -121,7 +121,7 @@ async function measure(load: SchedulerLoad): Promise<SchedulerUse> {
   const options = { ...configSchema.parse({}).gpu, policy: load.policy };
   const table = new GpuTable(state, clock);
   if (load.hears) await table.open();
-  const learned = await Learned.open({ store, clock, random, logger, metrics, instance: 0, options });
+  const learned = await PerformanceData.open({ store, clock, random, logger, metrics, instance: 0, options });
   const agents = new Map<string, SimulatedAgent>();
   let placed = 0;
   let unplaced: ((message: JsonObject) => void) | undefined;
@@ -155,7 +155,7 @@ async function measure(load: SchedulerLoad): Promise<SchedulerUse> {
   const scheduler = new GpuScheduler({
     ...{ bus, store, records: new RecordWriter(store, clock, logger), recordLevels, clock, logger, metrics, table },
     ...{ lease, learned, instance: 0, options, random, workloads: { shown: [] } },
-    ...{ desired: new GpuDesired({ state, lease, logger }), wishes: new GpuWishes(store, state, clock) },
+    ...{ desired: new DesiredState({ state, lease, logger }), wishes: new DeviceCordons(store, state, clock) },
   });
   await scheduler.open(() => false);
   for (let at = 0; at < load.nodes; at += 1) {

@@ -16,7 +16,7 @@ import { readWarm } from '@gpuwhisk/common/entities/warm';
 import type { NodeStatus } from '@gpuwhisk/common/gpu';
 import { capacityProblem } from '@gpuwhisk/gpu/view/places';
 import { checkFieldSize, optionalField, readFields, withoutAbsent } from '../http/request.js';
-import { acceptGiven } from '../entities/given-parameters.js';
+import { acceptGiven } from '../entities/stored-entity.js';
 import { checkNotDeprecated } from '../http/invocation.js';
 
 /** The body of an action's PUT: what it names. Absent parts are kept, or have defaults in a new action. */

@@ -6,7 +6,7 @@ import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { notAuthorized } from '@gpuwhisk/common/errors';
 import { cachedReadablePackages, checkActionsUsable, providerOf, readablePackages } from '../entitlement/rights.js';
 import type { PackageChain } from '../entitlement/rights.js';
-import type { PackageCache } from '../packages/package-cache.js';
+import type { PackageCache } from '../packages/package-store.js';
 import type { ActionCache } from './action-store.js';
 import type { ActionName } from '../entities/action-name.js';
 

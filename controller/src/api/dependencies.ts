@@ -13,9 +13,9 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { GpuScheduler } from '../gpu/scheduler/gpu-scheduler.js';
-import type { Learned } from '../gpu/learning/learned.js';
+import type { PerformanceData } from '../gpu/learning/performance-data.js';
 import type { GpuTable } from '../gpu/state/gpu-table.js';
-import type { GpuDesired, GpuWishes } from '../gpu/state/gpu-desired.js';
+import type { DesiredState, DeviceCordons } from '../gpu/state/desired-state.js';
 import type { GpuWorkloads } from '../gpu/state/gpu-workloads.js';
 import type { EntityChanges } from '../cluster/entity-changes.js';
 import type { Retirements } from '../cluster/retirements.js';
@@ -44,12 +44,12 @@ export interface ControllerDependencies {
   gpuTable: GpuTable;
   /** Processes on them that are no functions. */
   gpuWorkloads: GpuWorkloads;
-  gpuWishes: GpuWishes;
-  gpuDesired: Pick<GpuDesired, 'retire' | 'reshare' | 'cut'>;
+  gpuWishes: DeviceCordons;
+  gpuDesired: Pick<DesiredState, 'retire' | 'reshare' | 'cut'>;
   /** What waits for a GPU at this controller, and what was decided here. */
   gpuScheduler: Pick<GpuScheduler, 'queued' | 'decisions' | 'decides' | 'trialSince' | 'savedView'>;
   /** What was learned of functions on GPUs. */
-  learned: Pick<Learned, 'functions' | 'quotas' | 'models' | 'forgetFunction' | 'forgetQuota' | 'forgetModel'>;
+  learned: Pick<PerformanceData, 'functions' | 'quotas' | 'models' | 'forgetFunction' | 'forgetQuota' | 'forgetModel'>;
   /** This controller's number. */
   instance: number;
   /** Absent: nobody is told of activations and limits. */

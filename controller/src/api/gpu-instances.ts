@@ -147,7 +147,7 @@ function nodeOf({ gpuTable }: Context, uuid: string): string {
 }
 
 /** Throws ApiError (503) where another controller decides. */
-async function asDecider(work: Promise<void>): Promise<void> {
+async function asLeader(work: Promise<void>): Promise<void> {
   try {
     await work;
   } catch (error) {
@@ -191,7 +191,7 @@ export function gpuInstanceRoutes(context: Context): Route[] {
       handle: async (call: ViewerCall) => {
         const share = readShare(await readPutBody(call.request, maxBodyBytes));
         const { invoker, resident } = instanceOf(context, call);
-        await asDecider(context.gpuDesired.reshare(invoker, resident.container, share));
+        await asLeader(context.gpuDesired.reshare(invoker, resident.container, share));
         return jsonAnswer({ ...share });
       },
     },
@@ -211,7 +211,7 @@ export function gpuInstanceRoutes(context: Context): Route[] {
       handle: async (call: ViewerCall) => {
         const { invoker, resident } = instanceOf(context, call);
         const { container } = resident;
-        await asDecider(context.gpuDesired.retire(invoker, container, graceOf(call)));
+        await asLeader(context.gpuDesired.retire(invoker, container, graceOf(call)));
         return jsonAnswer({ container, running: resident.activations.length });
       },
     },
@@ -231,7 +231,7 @@ export function gpuInstanceRoutes(context: Context): Route[] {
       handle: async (call: IdentifiedCall) => {
         const profiles = readGeometry(await readPutBody(call.request, maxBodyBytes));
         const uuid = pathParameter(call, 'uuid');
-        await asDecider(context.gpuDesired.cut(nodeOf(context, uuid), uuid, profiles));
+        await asLeader(context.gpuDesired.cut(nodeOf(context, uuid), uuid, profiles));
         return jsonAnswer({ profiles });
       },
     },

@@ -9,7 +9,7 @@ import { trialModule } from '@gpuwhisk/gpu/simulate/try-policy';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import type { Task } from '@gpuwhisk/gpu/view/view';
 import type { Rejection } from '@gpuwhisk/common/gpu';
-import type { LearnedFunction, LearnedModel } from '../gpu/learning/learned-view.js';
+import type { FunctionPerformance, PredictorSummary } from '../gpu/learning/performance-view.js';
 import { jsonAnswer } from '../http/answer.js';
 import { readPutBody } from '../http/request.js';
 import type { ApiContext } from './api-context.js';
@@ -21,7 +21,7 @@ import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
 const maxTrialBytes = 4 * 1024 * 1024;
 
 /** The predictors of the kinds of GPU that functions were measured on, with their errors. */
-function modelsView(functions: readonly LearnedFunction[], models: readonly LearnedModel[]): JsonObject[] {
+function modelsView(functions: readonly FunctionPerformance[], models: readonly PredictorSummary[]): JsonObject[] {
   const misses = new Map<string, { misses: number[]; runs: number }>();
   for (const { gpuType, mode, batches } of functions) {
     for (const { slowdown } of batches) {

@@ -90,15 +90,15 @@ async function registerWorkload(context: Context, call: IdentifiedCall): Promise
   return jsonAnswer({ ...added, ...(env && { env }) });
 }
 
-const wishes: readonly GpuWish['wish'][] = ['cordon', 'drain', 'uncordon'];
+const cordonRequests: readonly GpuWish['wish'][] = ['cordon', 'drain', 'uncordon'];
 
 /** Throws ApiError (400, 404, 409). */
-async function setWish({ gpuTable, gpuWishes }: Context, call: IdentifiedCall): Promise<Answer> {
+async function setCordon({ gpuTable, gpuWishes }: Context, call: IdentifiedCall): Promise<Answer> {
   const uuid = pathParameter(call, 'uuid');
   const body = await readPutBody(call.request, maxBodyBytes);
-  const wanted = isJsonObject(body) ? wishes.find((wish) => wish === body.wish) : undefined;
+  const wanted = isJsonObject(body) ? cordonRequests.find((wish) => wish === body.wish) : undefined;
   if (wanted === undefined || Object.keys(body as JsonObject).length !== 1) {
-    throw malformedContent(`'wish' must be one of ${wishes.join(', ')}, and nothing else`);
+    throw malformedContent(`'wish' must be one of ${cordonRequests.join(', ')}, and nothing else`);
   }
   const isKnown = gpuTable.nodes().some(({ devices }) => devices.some((device) => device.uuid === uuid));
   if (!isKnown) throw noSuchDevice(uuid);
@@ -146,7 +146,7 @@ export function gpuRoutes(context: Context): Route[] {
         200: { description: 'What is wanted of the device now', schema: 'GpuWish' },
         ...errorResponses(400, 401, 403, 404, 409, 500),
       },
-      handle: (call: IdentifiedCall) => setWish(context, call),
+      handle: (call: IdentifiedCall) => setCordon(context, call),
     },
     {
       ...all,

@@ -7,7 +7,7 @@ import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
 import { readPutBody } from '../http/request.js';
 import { booleanParameter } from '../http/query.js';
-import { isFeed, packageContents, readPackagePut, bindingRefusal } from '../packages/package-writer.js';
+import { isFeed, packageContents, readPackagePut, bindingRefusal } from '../packages/package-store.js';
 import { listRows } from './collections.js';
 import type { ApiContext } from './api-context.js';
 import { boundsOf } from '../entitlement/limits.js';

@@ -8,7 +8,7 @@ import { activationRoutes } from './activations.js';
 import type { ApiContext } from './api-context.js';
 import { docsRoutes, sdkRoutes } from './docs.js';
 import { gpuDecisionRoutes, gpuPolicyRoutes } from './gpu-policy.js';
-import { gpuLearnedRoutes } from './gpu-learned.js';
+import { gpuPerformanceRoutes } from './gpu-performance.js';
 import { gpuRoutes } from './gpu.js';
 import { gpuInstanceRoutes } from './gpu-instances.js';
 import { healthRoutes, infoRoutes } from './info.js';
@@ -37,7 +37,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...gpuInstanceRoutes(context),
     ...gpuPolicyRoutes(context),
     ...gpuDecisionRoutes(context),
-    ...gpuLearnedRoutes(context),
+    ...gpuPerformanceRoutes(context),
     ...actionRoutes(context),
     ...packageRoutes(context),
     ...activationRoutes(context),

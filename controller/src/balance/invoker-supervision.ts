@@ -82,7 +82,7 @@ export class InvokerSupervision {
   }
 
   /** An activation of an invoker has ended, or did not in time. */
-  finished(invoker: number, outcome: Outcome): void {
+  finished(invoker: number, outcome: FinishedResult): void {
     const state = this.states.get(invoker);
     if (state === undefined) return;
     const nowMs = this.dependencies.clock.monotonicMs();
@@ -166,7 +166,7 @@ function isPing({ name }: JsonObject): boolean {
 /** OpenWhisk's words. */
 type Health = 'up' | 'unhealthy' | 'unresponsive' | 'down';
 /** How an activation went, as far as it tells of its invoker. */
-type Outcome = 'success' | 'system error' | 'time-out';
+type FinishedResult = 'success' | 'system error' | 'time-out';
 
 /** An invoker that sends no ping for so long is down, ms. */
 const silentMs = 10_000;
@@ -176,7 +176,7 @@ const toleratedFailures = 3;
 
 /** What a controller knows of one invoker. */
 class InvokerState {
-  private outcomes: Outcome[] = [];
+  private outcomes: FinishedResult[] = [];
   private current: Exclude<Health, 'down'> = 'unhealthy';
   private heardMs = -Infinity;
   private isEnabled = true;
@@ -230,10 +230,10 @@ class InvokerState {
   }
 
   /** One of its activations has ended. */
-  finished(outcome: Outcome, nowMs: number): void {
+  finished(outcome: FinishedResult, nowMs: number): void {
     if (this.health(nowMs) === 'down') return;
     this.outcomes = [...this.outcomes, outcome].slice(-keptOutcomes);
-    const failures = (kind: Outcome): number => this.outcomes.filter((other) => other === kind).length;
+    const failures = (kind: FinishedResult): number => this.outcomes.filter((other) => other === kind).length;
     if (failures('system error') > toleratedFailures) this.current = 'unhealthy';
     else if (failures('time-out') > toleratedFailures) this.current = 'unresponsive';
     // One that has shown nothing good yet is not trusted.

@@ -28,7 +28,7 @@ interface ShardingBalancerDependencies {
 const minSlotsMiB = 128;
 const sweepMs = 10_000;
 
-interface Given {
+interface Allocation {
   instance: number;
   need: SlotNeed;
   /** When its completion counts as lost, monotonic ms. */
@@ -41,7 +41,7 @@ interface Given {
  */
 export class ShardingBalancer {
   private readonly slots = new Map<number, MemorySlots>();
-  private readonly given = new ShortLivedMap<string, Given>();
+  private readonly given = new ShortLivedMap<string, Allocation>();
   private sweepAtMs = 0;
 
   constructor(private readonly dependencies: ShardingBalancerDependencies) {}

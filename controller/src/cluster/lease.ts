@@ -71,7 +71,7 @@ export class LeaseKeeper {
 }
 
 /** What only the controller that decides about GPUs does. */
-interface DecidersWork {
+interface LeaderWork {
   /** It decides from now on. A rejection is logged. */
   begin(): Promise<void>;
   /** Another one does, or none. A rejection is logged. */
@@ -79,11 +79,7 @@ interface DecidersWork {
 }
 
 /** Has `work` begun and ended, one after the other, as this controller gets and loses the lease. */
-export function whileDeciding(
-  lease: Pick<LeaseKeeper, 'epoch' | 'onChange'>,
-  logger: Logger,
-  work: DecidersWork,
-): void {
+export function whileLeader(lease: Pick<LeaseKeeper, 'epoch' | 'onChange'>, logger: Logger, work: LeaderWork): void {
   let isDeciding = false;
   let last: Promise<void> = Promise.resolve();
   const follow = (): void => {

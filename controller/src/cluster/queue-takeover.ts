@@ -36,7 +36,7 @@ export interface TakeoverDependencies {
 }
 
 /** What is known of the process that never comes back. */
-export interface Left {
+export interface RetiredProcess {
   sort: 'invokers' | 'controllers';
   number: number;
   /** Epoch ms: it began nothing that was accepted later. */
@@ -74,7 +74,7 @@ const texts = {
  */
 export async function takeOverQueue(
   dependencies: TakeoverDependencies,
-  left: Left,
+  left: RetiredProcess,
   counts: TakeoverCounts,
 ): Promise<boolean> {
   const { bus, clock, logger, topicOptions } = dependencies;
@@ -150,7 +150,7 @@ function read(delivery: Delivery, topic: string, logger: Logger): ActivationMess
 
 async function settle(
   dependencies: TakeoverDependencies,
-  left: Left,
+  left: RetiredProcess,
   message: ActivationMessage,
   isAmongFirst: boolean,
   counts: TakeoverCounts,
@@ -210,7 +210,7 @@ async function persist<Result>(
 /** Ends an activation as its invoker would have: with a record, and a completion for the controller that counts it. */
 async function recordStopped(
   { bus, records, recordLevels, clock, logger }: TakeoverDependencies,
-  { sort, number }: Left,
+  { sort, number }: RetiredProcess,
   message: ActivationMessage,
 ): Promise<void> {
   const record = refusedRecord(message, clock.now(), texts[sort]);

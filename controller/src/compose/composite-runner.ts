@@ -13,7 +13,7 @@ import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { ResolvedAction } from '../actions/action-resolver.js';
 import { activationMessage, bareArguments } from '../invoke/activation-message.js';
 import { ComponentTally, isComposite, isConductor, compositeRecord } from './composite.js';
-import type { InheritedCounts, Stage } from './composite.js';
+import type { InheritedCounts, ComponentInvoker } from './composite.js';
 import type { CompositeJournal } from './composite-journal.js';
 import { compositionFailed, runComposition } from './conductor.js';
 import type { InvokeOutcome, InvokeRequest, InvokeService } from '../invoke/invoke-service.js';
@@ -53,7 +53,7 @@ export interface CompositeRun {
 }
 
 /** What one sequence or composition is run for. */
-interface Surroundings {
+interface Nesting {
   counts: InheritedCounts;
   /** What one caller's invocation came to so far, shared by all that is nested in it. */
   allowance: { activations: number };
@@ -61,7 +61,7 @@ interface Surroundings {
   depth: number;
 }
 
-const topmost = (): Surroundings => ({ counts: {}, allowance: { activations: 0 }, depth: 0 });
+const topmost = (): Nesting => ({ counts: {}, allowance: { activations: 0 }, depth: 0 });
 
 /** Runs sequences and compositions: invokes their components one by one and records them. */
 export class CompositeRunner {
@@ -90,7 +90,7 @@ export class CompositeRunner {
   }
 
   /** Accepts a sequence or composition and runs it. Throws TopicFullError, or another Error if the log has failed. */
-  start(request: InvokeRequest, components: readonly FoundComponent[], within: Surroundings = topmost()): CompositeRun {
+  start(request: InvokeRequest, components: readonly FoundComponent[], within: Nesting = topmost()): CompositeRun {
     const { clock, random, instance } = this.dependencies;
     const nowMs = clock.now();
     const activationId = newActivationId(nowMs, random);
@@ -120,7 +120,7 @@ export class CompositeRunner {
     message: ActivationMessage,
     resolved: ResolvedAction,
     components: readonly FoundComponent[],
-    within: Surroundings,
+    within: Nesting,
   ): Promise<WhiskActivation> {
     const { clock, metrics, logger } = this.dependencies;
     const { action } = resolved;
@@ -171,7 +171,7 @@ export class CompositeRunner {
     resolved: ResolvedAction,
     components: readonly FoundComponent[],
     tally: ComponentTally,
-    within: Surroundings,
+    within: Nesting,
   ): Promise<ActivationResponse> {
     const { counts } = within;
     const stage = this.stageFor(message, within);
@@ -184,7 +184,7 @@ export class CompositeRunner {
     return runComposition(stage, resolver, message.user, resolved, payload, tally, count);
   }
 
-  private stageFor(message: ActivationMessage, { allowance, depth }: Surroundings): Stage {
+  private stageFor(message: ActivationMessage, { allowance, depth }: Nesting): ComponentInvoker {
     const { maxLength, primitive } = this.dependencies;
     const requestFor = (component: ResolvedAction, payload: InvokeRequest['payload']): InvokeRequest => {
       if (this.stopped) throw new Error('the controller stops');

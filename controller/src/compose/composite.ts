@@ -26,7 +26,7 @@ export interface InheritedCounts {
 }
 
 /** What a running sequence or composition can do. */
-export interface Stage {
+export interface ComponentInvoker {
   /** The most actions of a sequence, or components of a composition. */
   readonly maxLength: number;
   /** Whether all that a caller's one invocation may come to was invoked. */

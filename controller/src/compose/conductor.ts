@@ -6,7 +6,7 @@ import { isApiError } from '@gpuwhisk/common/errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { ResolvedAction } from '../actions/action-resolver.js';
-import type { ComponentTally, CompositionCount, Payload, Stage } from './composite.js';
+import type { ComponentTally, CompositionCount, Payload, ComponentInvoker } from './composite.js';
 import { applicationError, isConductor, whiskError } from './composite.js';
 import type { InvokeOutcome } from '../invoke/invoke-service.js';
 import type { Resolver } from './sequence.js';
@@ -32,7 +32,7 @@ interface Continuation {
  * Never rejects.
  */
 export async function runComposition(
-  stage: Stage,
+  stage: ComponentInvoker,
   resolver: Resolver,
   identity: Identity,
   conductor: ResolvedAction,

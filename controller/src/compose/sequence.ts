@@ -12,7 +12,7 @@ import { isJsonObject } from '@gpuwhisk/common/json';
 import type { SequenceExec } from '@gpuwhisk/common/entities/action';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { ResolvedAction, ActionResolver } from '../actions/action-resolver.js';
-import type { ComponentTally, Payload, Stage } from './composite.js';
+import type { ComponentTally, Payload, ComponentInvoker } from './composite.js';
 import { applicationError, whiskError } from './composite.js';
 import type { InvokeOutcome } from '../invoke/invoke-service.js';
 import { parseActionName } from '../entities/action-name.js';
@@ -25,7 +25,7 @@ export const sequenceFailed = (): ActivationResponse => whiskError('Sequence fai
  * `error`, as OpenWhisk's SequenceActions does. `count` is shared with the sequences around and inside. Never rejects.
  */
 export async function runSequence(
-  stage: Stage,
+  stage: ComponentInvoker,
   components: readonly FoundComponent[],
   payload: Payload,
   tally: ComponentTally,

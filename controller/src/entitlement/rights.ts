@@ -10,7 +10,7 @@ import {
   boundPackageExecuteOnly,
   packageExecuteOnly,
 } from '@gpuwhisk/common/errors';
-import type { PackageCache } from '../packages/package-cache.js';
+import type { PackageCache } from '../packages/package-store.js';
 import type { ActionName } from '../entities/action-name.js';
 
 /**

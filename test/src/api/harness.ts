@@ -17,7 +17,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
-import { GpuDesired, GpuWishes } from '@gpuwhisk/controller/gpu/state/gpu-desired';
+import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
 import { createController } from '@gpuwhisk/controller/create-controller';
 import type { ControllerDependencies, Controller } from '@gpuwhisk/controller/create-controller';
@@ -170,7 +170,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
   const logger = createLogger({ level: 'warn', destination: logRing });
   const gpuWorkloads = new GpuWorkloads(store, state, random, logger);
   await gpuWorkloads.open();
-  const gpuWishes = new GpuWishes(store, state, clock);
+  const gpuWishes = new DeviceCordons(store, state, clock);
   const records = new RecordWriter(store, systemClock, logger);
   const controller = createController({
     store,
@@ -196,7 +196,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     gpuTable,
     gpuWorkloads,
     gpuWishes,
-    gpuDesired: new GpuDesired({ state, lease: { epoch: 1 }, logger }),
+    gpuDesired: new DesiredState({ state, lease: { epoch: 1 }, logger }),
     gpuScheduler: settings.gpuScheduler ?? idleGpuScheduler,
     learned: { ...nothingLearned, ...settings.learned },
     marks,

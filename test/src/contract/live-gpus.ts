@@ -15,8 +15,8 @@ import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
-import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
-import { GpuDesired, GpuWishes } from '@gpuwhisk/controller/gpu/state/gpu-desired';
+import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
+import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import type { Procurer } from '@gpuwhisk/controller/gpu/scheduler/live-actuator';
@@ -84,7 +84,7 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
   const table = new GpuTable(state, clock);
   await table.open();
   const lease = { epoch: 1 };
-  const desired = new GpuDesired({ state, lease, logger });
+  const desired = new DesiredState({ state, lease, logger });
   table.onRow((node) => desired.heard(node));
   const records = new RecordWriter(store, clock, logger);
   const recordLevels = loadConfig();
@@ -104,8 +104,8 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
       options,
       instance: 0,
     },
-    ...{ wishes: new GpuWishes(store, state, clock), workloads: { shown: [] } },
-    learned: await Learned.open({ store, clock, random, logger, metrics, instance: 0, options }),
+    ...{ wishes: new DeviceCordons(store, state, clock), workloads: { shown: [] } },
+    learned: await PerformanceData.open({ store, clock, random, logger, metrics, instance: 0, options }),
     procurer: machines(clock, (name, row) =>
       row === undefined ? state.deleteRow(gpuTable, name) : state.setRow(gpuTable, name, row as unknown as JsonValue),
     ),

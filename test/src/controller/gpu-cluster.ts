@@ -18,7 +18,7 @@ import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { GpuDesired, GpuWishes } from '@gpuwhisk/controller/gpu/state/gpu-desired';
+import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import type { GpuPolicyParts } from '@gpuwhisk/controller/gpu/scheduler/gpu-policy';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
@@ -28,7 +28,7 @@ import { QuotaSearches } from '@gpuwhisk/controller/gpu/search/quota-searches';
 import type { QuotaSearchesParts } from '@gpuwhisk/controller/gpu/search/quota-searches';
 import { SampleRunner } from '@gpuwhisk/controller/gpu/search/sample-runner';
 import { openEmbeddedJobs } from '@gpuwhisk/common/jobs/embedded-jobs';
-import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
+import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
 import type { InvokeOutcome } from '@gpuwhisk/controller/invoke/invoke-service';
 import { a100, nodeRow, setNode } from '../api/gpu-nodes.js';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
@@ -78,7 +78,7 @@ export class GpuCluster {
   metrics = createMetrics();
   dispatcher!: Dispatcher;
   scheduler!: GpuScheduler;
-  learned!: Learned;
+  learned!: PerformanceData;
   private durable!: Durable;
   private state = embeddedState(this.clock);
   private version = 0;
@@ -128,7 +128,7 @@ export class GpuCluster {
     } as const;
     this.metrics = createMetrics();
     const { metrics } = this;
-    const learned = (this.learned = await Learned.open({
+    const learned = (this.learned = await PerformanceData.open({
       store,
       clock,
       random,
@@ -147,8 +147,8 @@ export class GpuCluster {
       metrics,
       random,
       ...{
-        desired: new GpuDesired({ state, lease, logger }),
-        wishes: new GpuWishes(store, state, clock),
+        desired: new DesiredState({ state, lease, logger }),
+        wishes: new DeviceCordons(store, state, clock),
         workloads: { shown: [] },
       },
       table,

@@ -16,10 +16,10 @@ import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { GpuFence, GpuHandover } from '@gpuwhisk/controller/gpu/handover/gpu-handover';
-import { GpuDesired, GpuWishes } from '@gpuwhisk/controller/gpu/state/gpu-desired';
+import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
-import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
+import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
 import { a100, nodeRow, setNode } from '../api/gpu-nodes.js';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
 
@@ -72,13 +72,13 @@ class TestController {
       ...shared,
       random,
       ...{
-        desired: new GpuDesired({ state, lease, logger }),
-        wishes: new GpuWishes(store, state, clock),
+        desired: new DesiredState({ state, lease, logger }),
+        wishes: new DeviceCordons(store, state, clock),
         workloads: { shown: [] },
       },
       records: new RecordWriter(store, clock, logger),
       recordLevels,
-      learned: await Learned.open({ ...shared, random, options }),
+      learned: await PerformanceData.open({ ...shared, random, options }),
       options,
       handover: new GpuHandover({ ...shared, fence: new GpuFence(shared), topicOptions }),
     });

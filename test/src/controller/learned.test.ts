@@ -8,8 +8,8 @@ import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artif
 import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
-import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
-import type { LearnedParts } from '@gpuwhisk/controller/gpu/learning/learned';
+import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
+import type { PerformanceDataParts } from '@gpuwhisk/controller/gpu/learning/performance-data';
 import { trainModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
@@ -42,17 +42,17 @@ beforeEach(() => {
 function open(
   over: ArtifactStore = store,
   instance = 0,
-  cluster: Pick<LearnedParts, 'lease' | 'state'> = {},
-): Promise<Learned> {
+  cluster: Pick<PerformanceDataParts, 'lease' | 'state'> = {},
+): Promise<PerformanceData> {
   const write = (line: string): void => void warnings.push(line);
   const logger = createLogger({ level: 'warn', destination: { write } });
   const options = configSchema.parse({}).gpu;
   const metrics = createMetrics();
   const parts = { store: over, clock, random: seededRandom(1), logger, metrics, instance, options, ...cluster };
-  return clock.runUntil(Learned.open(parts));
+  return clock.runUntil(PerformanceData.open(parts));
 }
 
-function learnAll(learned: Learned): void {
+function learnAll(learned: PerformanceData): void {
   learned.profiles.ran({ task, gpu, tookMs: 100, slowdown: 1, isWarm: true, isAlone: true });
   learned.table.record(jobs, 'a100-40', 'mps', { shares: [70, 30], slowdowns: [1.2, 1.5] }, 550);
   learned.runs.add(kind, sample(0.5));

@@ -1,6 +1,6 @@
 // Searches for shares on idle GPUs, on a simulated clock: real work, crashes, functions that must not be run.
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { LearnedQuota } from '@gpuwhisk/controller/gpu/learning/learned-view';
+import type { SetPerformance } from '@gpuwhisk/controller/gpu/learning/performance-view';
 import type { QuotaSearchesParts } from '@gpuwhisk/controller/gpu/search/quota-searches';
 import { GpuCluster, actionNamed, identity } from './gpu-cluster.js';
 import { SimulatedNode } from './simulated-node.js';
@@ -54,7 +54,7 @@ async function runTogether(times = search.minAsked): Promise<void> {
   }
 }
 
-const quotas = (): LearnedQuota[] => cluster.learned.quotas();
+const quotas = (): SetPerformance[] => cluster.learned.quotas();
 const samples = (): typeof node.runs => node.runs.filter(({ isSample }) => isSample);
 
 /** Lets time go on until a condition holds, for three minutes at most. */
@@ -76,7 +76,7 @@ describe('a set that runs together often', () => {
     expect(samples()).toEqual([]);
     expect(quotas()[0]?.search).toMatchObject({ stage: 'asked' });
     await searchedUntil('done');
-    const [{ jobs, points }] = quotas() as [LearnedQuota];
+    const [{ jobs, points }] = quotas() as [SetPerformance];
     expect(jobs.map(({ function: name }) => name)).toEqual(['/alice/narrow', '/alice/wide']);
     // What each fills is 20 % and 70 %.
     const filling = points.find(({ shares }) => shares[0] === 20 && shares[1] === 70);

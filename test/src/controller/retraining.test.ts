@@ -10,7 +10,7 @@ import { createMetrics } from '@gpuwhisk/common/metrics';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
+import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
 import { Retraining } from '@gpuwhisk/controller/gpu/learning/retraining';
 import { capacitySlowdown } from '@gpuwhisk/gpu/predict/capacity-model';
 import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
@@ -25,10 +25,10 @@ const logger = createLogger({ level: 'silent' });
 
 let clock: SimulatedClock;
 let jobs: Jobs;
-let learned: Learned;
+let learned: PerformanceData;
 let retraining: Retraining;
 /** Another controller's, on the same store. */
-let openOther: () => Promise<{ learned: Learned; retraining: Retraining }>;
+let openOther: () => Promise<{ learned: PerformanceData; retraining: Retraining }>;
 let trained: TrainingInput[];
 /** What becomes of a training's output on its way. */
 let tamper: (output: ReturnType<typeof trainAndJudge>) => ReturnType<typeof trainAndJudge>;
@@ -40,9 +40,9 @@ beforeEach(async () => {
   const random = seededRandom(1);
   const store = simulatedStore({ clock, random, latencyMs: 1 });
   const options = configSchema.parse({}).gpu;
-  const openLearned = (instance: number): Promise<Learned> => {
+  const openLearned = (instance: number): Promise<PerformanceData> => {
     const metrics = createMetrics();
-    return clock.runUntil(Learned.open({ store, clock, random, logger, metrics, instance, options }));
+    return clock.runUntil(PerformanceData.open({ store, clock, random, logger, metrics, instance, options }));
   };
   learned = await openLearned(0);
   const disk = new SimulatedDisk(clock, random, 0);

@@ -8,10 +8,10 @@ import { createMetrics } from '@gpuwhisk/common/metrics';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { GpuDesired, GpuWishes } from '@gpuwhisk/controller/gpu/state/gpu-desired';
+import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
-import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
+import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
 import type { InvokerGpus } from '@gpuwhisk/invoker/invoker';
@@ -77,12 +77,20 @@ export async function startGpus(parts: SimulatedGpuParts): Promise<SimulatedGpus
   const config = loadConfig();
   const random = seededRandom(1);
   const metrics = createMetrics();
-  const learned = await Learned.open({ store, clock, random, logger, metrics, instance: 0, options: config.gpu });
+  const learned = await PerformanceData.open({
+    store,
+    clock,
+    random,
+    logger,
+    metrics,
+    instance: 0,
+    options: config.gpu,
+  });
   const { lease } = hardware;
-  const desired = new GpuDesired({ state, lease, logger });
+  const desired = new DesiredState({ state, lease, logger });
   table.onRow((node) => desired.heard(node));
   const scheduler = new GpuScheduler({
-    ...{ random, desired, wishes: new GpuWishes(store, state, clock), workloads: { shown: [] } },
+    ...{ random, desired, wishes: new DeviceCordons(store, state, clock), workloads: { shown: [] } },
     ...{ bus, clock, store, records, logger, metrics, learned, instance: 0 },
     table: bug.table?.(table) ?? table,
     lease,

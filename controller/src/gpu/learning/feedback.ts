@@ -7,7 +7,7 @@ import type { CoLocated } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
 import { SetObservations } from '@gpuwhisk/gpu/share/set-observations';
 import type { SetMember } from '@gpuwhisk/gpu/share/set-observations';
-import type { Learned } from './learned.js';
+import type { PerformanceData } from './performance-data.js';
 
 /** Assumed of what nobody has seen run. */
 const unseen = { smUtil: 1, dramUtil: 1, l2Util: 1 };
@@ -16,7 +16,7 @@ const unseen = { smUtil: 1, dramUtil: 1, l2Util: 1 };
 export class Feedback {
   private readonly sets = new SetObservations();
 
-  constructor(private readonly learned: Learned) {}
+  constructor(private readonly learned: PerformanceData) {}
 
   /** Learns from a run that has ended well: one that failed tells nothing of the time that its function takes. */
   ran(run: LoggedRun & ObservedRun): void {

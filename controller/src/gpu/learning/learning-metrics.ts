@@ -1,7 +1,7 @@
 import { Counter, Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { QuotaChoice } from '@gpuwhisk/gpu/share/quotas';
-import type { Learned } from './learned.js';
+import type { PerformanceData } from './performance-data.js';
 
 /** Whether something measured was believed. */
 export type Taken = 'taken' | 'refused';
@@ -21,7 +21,7 @@ export interface LearningMetrics {
 }
 
 /** The metrics of what is learned, in `registry`. */
-export function learningMetrics(registry: Registry, learned: Learned): LearningMetrics {
+export function learningMetrics(registry: Registry, learned: PerformanceData): LearningMetrics {
   const registers = [registry];
   const samples = new Counter({
     name: 'gpuwhisk_gpu_samples_total',

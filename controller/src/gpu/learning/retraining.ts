@@ -11,14 +11,14 @@ import type { TrainingSetState } from '@gpuwhisk/gpu/predict/training-set';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
 import { TrainingSet } from '@gpuwhisk/gpu/predict/training-set';
-import type { Learned } from './learned.js';
+import type { PerformanceData } from './performance-data.js';
 
 /** The kind of job that learns a predictor anew. */
 const retrainingKind = 'slowdown-model';
 
 /** What retraining works with. */
 interface RetrainingParts {
-  learned: Learned;
+  learned: PerformanceData;
   jobs: Jobs;
   logger: Logger;
   /** Computes in a thread of its own; tests may give another. */
@@ -107,7 +107,7 @@ function isDue({ training, heldOut, fresh }: TrainingSetState): boolean {
 }
 
 /** Measured runs that predictors are learned from, by the kind of GPU. */
-export class MeasuredRuns {
+export class SlowdownSamples {
   private readonly byName = new Map<string, { key: ModelKey; set: TrainingSet }>();
   private listener: (key: ModelKey) => void = () => undefined;
 

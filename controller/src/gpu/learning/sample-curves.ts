@@ -2,7 +2,7 @@ import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { jobId, placeKey } from '@gpuwhisk/gpu/share/quota-key';
 import type { QuotaJob, Quotas } from '@gpuwhisk/gpu/share/quotas';
 import { ShareProfiles } from '@gpuwhisk/gpu/share/share-profiles';
-import type { Learned } from './learned.js';
+import type { PerformanceData } from './performance-data.js';
 
 /** How a function's sample runs alone at each share class on a kind of GPU. */
 export interface SampleCurve {
@@ -85,7 +85,7 @@ function nameOf({ job, gpuType, mode }: Pick<SampleCurve, 'job' | 'gpuType' | 'm
   return `${placeKey(gpuType, mode)} ${jobId(job)}`;
 }
 
-type Known = Pick<Learned, 'table' | 'curves'>;
+type Known = Pick<PerformanceData, 'table' | 'curves'>;
 
 /** Whether samples are to be run for a set: to find its shares, or the fill of a single function. */
 export function wantsSamples(
@@ -105,7 +105,7 @@ export function wantsSamples(
  * The table of shares as the request path asks it. It notes sets without a finished search, and single functions without
  * a fill: a function without a fill is never placed beside others.
  */
-export function liveQuotas(learned: Known & Pick<Learned, 'demands' | 'metrics'>): Quotas {
+export function liveQuotas(learned: Known & Pick<PerformanceData, 'demands' | 'metrics'>): Quotas {
   const { table, demands, metrics } = learned;
   return {
     shareFor(set, gpuType, mode, budgetsMs, fixed) {

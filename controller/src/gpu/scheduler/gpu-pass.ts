@@ -35,7 +35,7 @@ export interface GpuPassDependencies {
   onPlaced?(placement: Placement): void;
 }
 
-interface Unsure {
+interface Unconfirmed {
   message: ActivationMessage;
   placement: Placement;
   /** Ends the message that keeps it. */
@@ -48,7 +48,7 @@ const sendAgainMs = 1000;
 /** Places those whose turn it is and for whom there is room, and ends those who waited in vain. */
 export class GpuPass {
   /** Activations that were sent and may not have reached their invoker, by id. */
-  private readonly unsure = new Map<string, Unsure>();
+  private readonly unsure = new Map<string, Unconfirmed>();
   private sendAgainSet = false;
   private closed = false;
 
@@ -173,7 +173,7 @@ export class GpuPass {
   }
 
   /** Ends the message that keeps an activation once its invoker's topic has it. */
-  private confirm(sent: Unsure, receipt: Receipt): void {
+  private confirm(sent: Unconfirmed, receipt: Receipt): void {
     const { activationId } = sent.message;
     receipt.synced().then(
       () => {

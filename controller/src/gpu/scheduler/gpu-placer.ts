@@ -10,7 +10,7 @@ import { Ledger } from '@gpuwhisk/gpu/view/ledger';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { OpenLedger } from '@gpuwhisk/gpu/view/view';
-import type { Learned } from '../learning/learned.js';
+import type { PerformanceData } from '../learning/performance-data.js';
 import type { GpuTable } from '../state/gpu-table.js';
 import type { LeaseKeeper } from '../../cluster/lease.js';
 import { completionWaitMs } from '../../entitlement/in-flight.js';
@@ -23,7 +23,7 @@ export interface GpuPlacerDependencies {
   /** The right to decide, which one scheduler of the cluster has. */
   lease: Pick<LeaseKeeper, 'epoch'> & Partial<Pick<LeaseKeeper, 'onChange'>>;
   /** What is known of functions and GPUs, and what was decided. */
-  learned: Learned;
+  learned: PerformanceData;
 }
 
 /** An activation on its way to a GPU. */

@@ -32,11 +32,11 @@ import type { Arrival, LastRequest } from './arrivals.js';
 import { Arrivals } from './arrivals.js';
 import type { GpuPlacer } from './gpu-placer.js';
 import { Feedback } from '../learning/feedback.js';
-import type { Learned } from '../learning/learned.js';
-import { hasStrangers } from '../learning/sightings.js';
+import type { PerformanceData } from '../learning/performance-data.js';
+import { hasForeignProcesses } from '../learning/activity-profiler.js';
 import type { WaitingActivation } from './gpu-queue.js';
-import { seenPlaces, seenDevices, seenInstances, seenNodes, seenWorkloads } from './gpu-snapshot.js';
-import type { KnownRun, SeenPlace, KnownInstances } from './gpu-snapshot.js';
+import { seenPlaces, seenDevices, seenInstances, seenNodes, seenWorkloads } from './cluster-view.js';
+import type { KnownRun, SeenPlace, KnownInstances } from './cluster-view.js';
 import { liveQuotas } from '../learning/sample-curves.js';
 import type { SampleRun } from '../../invoke/invoke-service.js';
 import { requestOf } from './gpu-queue.js';
@@ -85,7 +85,7 @@ const [viewLogMs, maxLoggedBytes] = [10_000, 64 * 1024];
 export interface GpuPolicyParts {
   placer: GpuPlacer;
   clock: Clock;
-  learned: Learned;
+  learned: PerformanceData;
   logger: Logger;
   metrics: Pick<GpuMetrics, 'policyFault'>;
   options: Pick<Config['gpu'], 'policy' | 'admission'>;
@@ -313,7 +313,7 @@ export class GpuPolicy {
     const isSample = (id: string): boolean => this.runs.get(id)?.isSample === true;
     return this.seenPlaces(this.parts.clock.now()).map(({ place, gpu }) => ({
       gpu,
-      isFree: !hasStrangers(place.status) && gpu.running.every(({ task }) => isSample(task.id)),
+      isFree: !hasForeignProcesses(place.status) && gpu.running.every(({ task }) => isSample(task.id)),
     }));
   }
 
@@ -417,7 +417,7 @@ export class GpuPolicy {
     const known: KnownRun = (activationId) => this.runs.get(activationId);
     return seenPlaces(placer.accountsOf([id]), (place) => placer.heldOn(place), known, clock.now()).some(
       ({ place, gpu }) =>
-        hasStrangers(place.status) ||
+        hasForeignProcesses(place.status) ||
         gpu.running.some(({ task }) => task.id !== besides && known(task.id) === undefined),
     );
   }

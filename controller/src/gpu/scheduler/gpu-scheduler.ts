@@ -35,7 +35,7 @@ import { gpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import { isCopyOf } from '../handover/gpu-handover.js';
 import type { Launch, SampleRun } from '../../invoke/invoke-service.js';
-import type { GpuDesired } from '../state/gpu-desired.js';
+import type { DesiredState } from '../state/desired-state.js';
 import { lastRequestOf, ArrivalLog } from './arrivals.js';
 import type { LastRequest } from './arrivals.js';
 import { LiveActuator } from './live-actuator.js';
@@ -67,7 +67,7 @@ export interface GpuSchedulerDependencies extends GpuPlacerDependencies, Pick<Gp
   instance: number;
   options: Config['gpu'];
   random: Random;
-  desired: Pick<GpuDesired, 'retire' | 'reshare' | 'cut' | 'isRetiring'>;
+  desired: Pick<DesiredState, 'retire' | 'reshare' | 'cut' | 'isRetiring'>;
   wishes: LiveActuatorParts['wishes'];
   workloads: { readonly shown: readonly Workload[] };
   /** Absent: nodes come and go by hand. */

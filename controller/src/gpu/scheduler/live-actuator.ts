@@ -2,7 +2,7 @@ import type { GpuWish, NodeStatus } from '@gpuwhisk/common/gpu';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Action, Actuator, Market } from '@gpuwhisk/gpu/view/action';
-import type { GpuDesired } from '../state/gpu-desired.js';
+import type { DesiredState } from '../state/desired-state.js';
 import type { GpuTable } from '../state/gpu-table.js';
 
 /** Takes machines of a cloud and gives them back. Both give why that is refused, or undefined: a node that comes is seen. */
@@ -15,7 +15,7 @@ export interface Procurer {
 /** What a LiveActuator works with. */
 export interface LiveActuatorParts {
   table: Pick<GpuTable, 'nodes' | 'onRow'>;
-  desired: Pick<GpuDesired, 'retire' | 'reshare' | 'cut'>;
+  desired: Pick<DesiredState, 'retire' | 'reshare' | 'cut'>;
   wishes: { set(device: string, wanted: GpuWish['wish']): Promise<unknown> };
   /** Absent: nodes come and go by hand. */
   procurer?: Procurer;

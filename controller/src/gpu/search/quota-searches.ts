@@ -10,17 +10,17 @@ import { quotaSearchBody, quotaSearchJob, quotaSearchKind } from '@gpuwhisk/gpu/
 import type { QuotaSearchRequest } from '@gpuwhisk/gpu/share/search-job';
 import type { WantedSet } from '@gpuwhisk/gpu/share/set-demands';
 import type { GpuScheduler } from '../scheduler/gpu-scheduler.js';
-import type { Learned } from '../learning/learned.js';
+import type { PerformanceData } from '../learning/performance-data.js';
 import { wantsSamples } from '../learning/sample-curves.js';
-import { unlessAborted, SampleMeasures } from './sample-runner.js';
+import { unlessAborted, SampleMeasurements } from './sample-runner.js';
 import type { SampleRunner } from './sample-runner.js';
 import type { Sample, SampleSource } from './sample-source.js';
-import { SearchBoard } from './search-board.js';
+import { SearchTracker } from './search-tracker.js';
 import type { SampledPlace } from '../scheduler/gpu-policy.js';
 
 /** What searches are made with. */
 export interface QuotaSearchesParts {
-  learned: Learned;
+  learned: PerformanceData;
   jobs: Jobs;
   scheduler: Pick<GpuScheduler, 'sampledPlaces' | 'tellWanted' | 'waiting'>;
   source: Pick<SampleSource, 'of'>;
@@ -47,20 +47,20 @@ const afterFailureMs = 10 * 60_000;
  */
 export class QuotaSearches {
   private readonly idle = new IdleGpus();
-  private readonly board: SearchBoard;
+  private readonly board: SearchTracker;
   /** By GPU that a search has, the set's key. */
   private readonly searched = new Map<string, string>();
   /** Sets whose job runs here. */
   private readonly here = new Set<string>();
   private handler: JobHandler | undefined;
-  private readonly measures: SampleMeasures;
+  private readonly measures: SampleMeasurements;
   private timer: Timer | undefined;
   private isLooking = false;
   private closed = false;
 
   constructor(private readonly parts: QuotaSearchesParts) {
-    this.board = new SearchBoard(parts.jobs, parts.learned, parts.source);
-    this.measures = new SampleMeasures({ ...parts, maxSampleMs: parts.options.maxSampleMs });
+    this.board = new SearchTracker(parts.jobs, parts.learned, parts.source);
+    this.measures = new SampleMeasurements({ ...parts, maxSampleMs: parts.options.maxSampleMs });
   }
 
   /** From now on takes up jobs and looks for idle GPUs, while this controller decides. */

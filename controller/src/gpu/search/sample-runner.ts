@@ -12,7 +12,7 @@ import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
 import type { InvokeService } from '../../invoke/invoke-service.js';
 import type { Sample } from './sample-source.js';
 import { BoundedCache } from '../../entities/bounded-cache.js';
-import type { Learned } from '../learning/learned.js';
+import type { PerformanceData } from '../learning/performance-data.js';
 
 /** A sample, and the share that it is to have. */
 export interface SharedSample {
@@ -153,8 +153,8 @@ export function unlessAborted<Value>(signal: AbortSignal, work: () => Promise<Va
 }
 
 /** What samples are measured with. */
-interface SampleMeasuresParts {
-  learned: Pick<Learned, 'runs' | 'curves' | 'driverOf' | 'metrics'>;
+interface SampleMeasurementsParts {
+  learned: Pick<PerformanceData, 'runs' | 'curves' | 'driverOf' | 'metrics'>;
   runner: Pick<SampleRunner, 'alone' | 'together'>;
   clock: Clock;
   /** A sample's longest run, ms. */
@@ -162,7 +162,7 @@ interface SampleMeasuresParts {
 }
 
 /** A GPU to measure on, and until when. */
-interface MeasuredOn {
+interface MeasurementTarget {
   gpu: string;
   gpuType: string;
   mode: DeviceMode;
@@ -173,15 +173,15 @@ interface MeasuredOn {
 const aloneBounds = { maxAgeMs: 3_600_000, maxEntries: 5000 };
 
 /** Measures samples alone and together, and has what is found learned. */
-export class SampleMeasures {
+export class SampleMeasurements {
   private readonly known: BoundedCache<number>;
 
-  constructor(private readonly parts: SampleMeasuresParts) {
+  constructor(private readonly parts: SampleMeasurementsParts) {
     this.known = new BoundedCache(parts.clock, aloneBounds);
   }
 
   /** Measures a sample alone at each share class, unless that was done with the driver that the GPU has. */
-  async profile(sample: Sample, on: MeasuredOn): Promise<void> {
+  async profile(sample: Sample, on: MeasurementTarget): Promise<void> {
     const { learned, maxSampleMs } = this.parts;
     const { curves } = learned;
     const { gpu, gpuType, mode } = on;
@@ -203,7 +203,7 @@ export class SampleMeasures {
     set: readonly QuotaJob[],
     samples: readonly Sample[],
     shares: Allotment,
-    on: MeasuredOn,
+    on: MeasurementTarget,
   ): Promise<number[]> {
     const { runner, learned } = this.parts;
     const { gpu, gpuType, mode, signal } = on;
@@ -221,7 +221,7 @@ export class SampleMeasures {
     return slowdowns;
   }
 
-  private async soloMs(sample: Sample, on: MeasuredOn): Promise<number> {
+  private async soloMs(sample: Sample, on: MeasurementTarget): Promise<number> {
     const ms = await this.aloneMs(sample, 100, on);
     if (ms < Infinity) return ms;
     throw new Error(`the sample of ${sample.job.function} takes more than ${this.parts.maxSampleMs} ms`);
@@ -230,7 +230,7 @@ export class SampleMeasures {
   private async aloneMs(
     sample: Sample,
     shareClass: ShareClass,
-    { gpu, gpuType, mode, signal }: MeasuredOn,
+    { gpu, gpuType, mode, signal }: MeasurementTarget,
   ): Promise<number> {
     const name = `${placeKey(gpuType, mode)} ${jobId(sample.job)} ${shareClass}`;
     const known = this.known.get(name);

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { DeviceMode, DeviceStatus, NodeStatus, Resident, ShareClass } from '@gpuwhisk/common/gpu';
 import { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
-import { hasStrangers, Sightings } from './sightings.js';
+import { hasForeignProcesses, ActivityProfiler } from './activity-profiler.js';
 
 interface Row {
   at?: number;
@@ -50,10 +50,10 @@ function row({
 }
 
 let profiles: FunctionProfiles;
-let sightings: Sightings;
+let sightings: ActivityProfiler;
 beforeEach(() => {
   profiles = new FunctionProfiles();
-  sightings = new Sightings(profiles);
+  sightings = new ActivityProfiler(profiles);
   for (const name of ['a', 'b']) profiles.of({ function: `/guest/${name}`, version: '1', batch: 1, arrivedAt: 1 });
 });
 const learned = (): unknown[] =>
@@ -145,6 +145,6 @@ describe('launches', () => {
 
 test('a process that is in no container of the platform is a workload', () => {
   const [status] = row().status;
-  expect([hasStrangers(status), hasStrangers(undefined)]).toEqual([false, false]);
-  expect(hasStrangers({ ...status!, processes: [{ pid: 1, memoryMiB: 1 }] })).toBe(true);
+  expect([hasForeignProcesses(status), hasForeignProcesses(undefined)]).toEqual([false, false]);
+  expect(hasForeignProcesses({ ...status!, processes: [{ pid: 1, memoryMiB: 1 }] })).toBe(true);
 });

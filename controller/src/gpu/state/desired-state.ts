@@ -23,7 +23,7 @@ type Wanted = Omit<DesiredRow, 'epoch'>;
  * it whenever they look, so that a lost message or a restart of either side changes nothing. Only the controller that
  * decides writes it.
  */
-export class GpuDesired {
+export class DesiredState {
   private rows = new Map<string, DesiredRow>();
   /** The epoch whose term has begun: in a later one another controller may have written rows. */
   private term: { epoch: number; begun: Promise<void> } | undefined;
@@ -133,7 +133,7 @@ const prefix = 'wish/';
 const maxWishes = 10_000;
 
 /** What operators want of devices: kept in the store, and shown to the nodes in a table of the cluster. */
-export class GpuWishes {
+export class DeviceCordons {
   constructor(
     private readonly store: ArtifactStore,
     private readonly state: ClusterState,

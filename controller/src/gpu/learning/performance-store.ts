@@ -6,17 +6,17 @@ import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/a
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 
 /** What is learned: of functions, of their samples alone, of measured runs, models of slowdowns, shares of sets, sets to be searched for; and what was decided. */
-export type LearnedKind = 'profile' | 'curve' | 'samples' | 'model' | 'quota' | 'demand' | 'decisions';
+export type DocumentKind = 'profile' | 'curve' | 'samples' | 'model' | 'quota' | 'demand' | 'decisions';
 
 /** Where something learned is kept. */
-interface LearnedKey {
-  kind: LearnedKind;
+interface DocumentKey {
+  kind: DocumentKind;
   /** Within its kind. */
   name: string;
 }
 
 /** What is kept of it. */
-interface LearnedText {
+interface DocumentContent {
   /** The kind of GPU that it holds for; absent: for none in particular. */
   gpuType?: string;
   mode?: DeviceMode;
@@ -24,25 +24,25 @@ interface LearnedText {
 }
 
 /** What the ids of these documents begin with. */
-const learnedPrefix = 'learned/';
+const documentPrefix = 'learned/';
 /** Of the texts. What was written by another version is left aside. */
 const format = 1;
 
 /** Thrown for a document that is damaged or of another version. */
-class LearnedDocumentError extends Error {
+class PerformanceDocumentError extends Error {
   override name = 'LearnedDocumentError';
 }
 
 /** The id of its document. Names may be long: what does not fit is told apart by its digest. */
-export function learnedId({ kind, name }: LearnedKey): string {
+export function documentId({ kind, name }: DocumentKey): string {
   const short = name.length <= 400 ? name : `${name.slice(0, 300)}~${digest(name)}`;
-  return `${learnedPrefix}${kind}/${short}`;
+  return `${documentPrefix}${kind}/${short}`;
 }
 
 /** The document of something learned, without its revision. */
-export function learnedDocument(key: LearnedKey, { gpuType, mode, text }: LearnedText, at: number): StoredDocument {
+export function encodeDocument(key: DocumentKey, { gpuType, mode, text }: DocumentContent, at: number): StoredDocument {
   return {
-    ...{ _id: learnedId(key), kind: key.kind, name: key.name, format, at },
+    ...{ _id: documentId(key), kind: key.kind, name: key.name, format, at },
     ...(gpuType !== undefined && { gpuType }),
     ...(mode !== undefined && { mode }),
     sha256: digest(text),
@@ -51,29 +51,29 @@ export function learnedDocument(key: LearnedKey, { gpuType, mode, text }: Learne
 }
 
 /** Reads what `learnedDocument` gave. Throws LearnedDocumentError. */
-function readLearnedDocument(document: StoredDocument): { key: LearnedKey; text: string } {
+function decodeDocument(document: StoredDocument): { key: DocumentKey; text: string } {
   const { kind, name, text, sha256 } = document;
   if (document.format !== format) {
-    throw new LearnedDocumentError(`its format is ${JSON.stringify(document.format)} instead of ${format}`);
+    throw new PerformanceDocumentError(`its format is ${JSON.stringify(document.format)} instead of ${format}`);
   }
   if (typeof kind !== 'string' || typeof name !== 'string' || typeof text !== 'string') {
-    throw new LearnedDocumentError('it lacks fields');
+    throw new PerformanceDocumentError('it lacks fields');
   }
-  if (sha256 !== digest(text)) throw new LearnedDocumentError('it is damaged: its SHA-256 is another');
-  return { key: { kind: kind as LearnedKind, name }, text };
+  if (sha256 !== digest(text)) throw new PerformanceDocumentError('it is damaged: its SHA-256 is another');
+  return { key: { kind: kind as DocumentKind, name }, text };
 }
 
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /** What a LearnedStore is made of. */
-interface LearnedStoreParts {
+interface PerformanceStoreParts {
   store: ArtifactStore;
   clock: Clock;
   logger: Logger;
   /** From a change until it is written, ms: what changes in between is written once. */
   saveMs: number;
   /** Whether documents of a kind are this controller's to write now; what it changes of others is not kept. */
-  mayWrite(kind: LearnedKind): boolean;
+  mayWrite(kind: DocumentKind): boolean;
 }
 
 /** What became of what was to be written. */
@@ -87,7 +87,7 @@ export interface SaveCounts {
  * Takes a text of an earlier life; `isChanged`: more was learned of the same meanwhile, and nothing of that may be lost.
  * What it throws says why the text is left aside.
  */
-export type TakeText = (text: string, name: string, isChanged: boolean) => void;
+export type TakeDocument = (text: string, name: string, isChanged: boolean) => void;
 
 const pageSize = 200;
 /** Changes that wait to be written; the next of something else is not kept. */
@@ -98,16 +98,16 @@ const maxRetryMs = 60_000;
 const closeMs = 5000;
 
 interface Change {
-  key: LearnedKey;
+  key: DocumentKey;
   /** What is to be written, as of then; undefined: it is forgotten. */
-  read: (() => LearnedText) | undefined;
+  read: (() => DocumentContent) | undefined;
 }
 
 /**
  * What was learned, in documents of database `gpu`. It is written in the background, each document at most once at a
  * time; nobody waits for it. Of a cluster's controllers the one that decides writes what all share.
  */
-export class LearnedStore {
+export class PerformanceStore {
   private readonly waiting = new Map<string, Change>();
   private readonly revisions = new Map<string, string>();
   private timer: Timer | undefined;
@@ -118,7 +118,7 @@ export class LearnedStore {
   private isRead = false;
   readonly counts: SaveCounts = { saved: 0, failed: 0, dropped: 0 };
 
-  constructor(private readonly parts: LearnedStoreParts) {}
+  constructor(private readonly parts: PerformanceStoreParts) {}
 
   /** Changes that are not written yet. */
   get unsaved(): number {
@@ -130,7 +130,7 @@ export class LearnedStore {
    * anew. Where the store fails it is read later, a minute apart at most, and nothing is written until then: what is
    * learned meanwhile is added to it.
    */
-  async open(takers: Readonly<Record<LearnedKind, TakeText>>): Promise<void> {
+  async open(takers: Readonly<Record<DocumentKind, TakeDocument>>): Promise<void> {
     this.readTimer?.cancel();
     this.isRead = false;
     try {
@@ -147,10 +147,10 @@ export class LearnedStore {
     if (this.waiting.size > 0) this.flushLater();
   }
 
-  private async readAll(takers: Readonly<Record<LearnedKind, TakeText>>): Promise<void> {
-    for (let after = learnedPrefix; !this.closed;) {
+  private async readAll(takers: Readonly<Record<DocumentKind, TakeDocument>>): Promise<void> {
+    for (let after = documentPrefix; !this.closed;) {
       const page = await this.parts.store.list('gpu', { after, limit: pageSize });
-      const documents = page.filter(({ _id: id }) => id.startsWith(learnedPrefix));
+      const documents = page.filter(({ _id: id }) => id.startsWith(documentPrefix));
       for (const document of documents) this.take(document, takers);
       const last = documents.at(-1);
       if (last === undefined || documents.length < pageSize) return;
@@ -158,16 +158,16 @@ export class LearnedStore {
     }
   }
 
-  private take(document: StoredDocument, takers: Readonly<Record<LearnedKind, TakeText>>): void {
+  private take(document: StoredDocument, takers: Readonly<Record<DocumentKind, TakeDocument>>): void {
     const { _id: id, _rev: revision } = document;
     if (typeof revision === 'string') this.revisions.set(id, revision);
     const change = this.waiting.get(id);
     // It has been forgotten meanwhile.
     if (change !== undefined && change.read === undefined) return;
     try {
-      const { key, text } = readLearnedDocument(document);
-      const take: TakeText | undefined = takers[key.kind];
-      if (take === undefined) throw new LearnedDocumentError(`its kind is '${key.kind}'`);
+      const { key, text } = decodeDocument(document);
+      const take: TakeDocument | undefined = takers[key.kind];
+      if (take === undefined) throw new PerformanceDocumentError(`its kind is '${key.kind}'`);
       take(text, key.name, change !== undefined);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
@@ -176,12 +176,12 @@ export class LearnedStore {
   }
 
   /** Something is to be written; `read` is called when it is. */
-  save(key: LearnedKey, read: () => LearnedText): void {
+  save(key: DocumentKey, read: () => DocumentContent): void {
     this.note({ key, read });
   }
 
   /** Something is forgotten. */
-  remove(key: LearnedKey): void {
+  remove(key: DocumentKey): void {
     this.note({ key, read: undefined });
   }
 
@@ -206,7 +206,7 @@ export class LearnedStore {
 
   private note(change: Change): void {
     if (!this.parts.mayWrite(change.key.kind)) return;
-    const id = learnedId(change.key);
+    const id = documentId(change.key);
     if (!this.waiting.has(id) && this.waiting.size >= maxWaiting) {
       this.counts.dropped += 1;
       return;
@@ -277,11 +277,11 @@ export class LearnedStore {
     }
   }
 
-  private async put(id: string, key: LearnedKey, read: Change['read']): Promise<void> {
+  private async put(id: string, key: DocumentKey, read: Change['read']): Promise<void> {
     const { store, clock } = this.parts;
     const revision = this.revisions.get(id);
     if (read !== undefined) {
-      const document = learnedDocument(key, read(), clock.now());
+      const document = encodeDocument(key, read(), clock.now());
       this.revisions.set(
         id,
         await store.put('gpu', { ...document, ...(revision !== undefined && { _rev: revision }) }),

@@ -20,7 +20,7 @@ interface Launched {
  * kernel tokens. A look counts if the device was busy all the time and only one container computed on it. NVML's
  * utilisation decides that, and is used for nothing else.
  */
-export class Sightings {
+export class ActivityProfiler {
   /** By node and container. */
   private readonly launched = new Map<string, Map<string, Launched>>();
 
@@ -104,6 +104,6 @@ function typeOf(device: Device, { slice: uuid }: Pick<GpuProcess, 'slice'> = {})
 }
 
 /** Whether processes use a device that are none of the platform's. */
-export function hasStrangers(status: DeviceStatus | undefined): boolean {
+export function hasForeignProcesses(status: DeviceStatus | undefined): boolean {
   return status?.processes.some(({ container }) => container === undefined) ?? false;
 }

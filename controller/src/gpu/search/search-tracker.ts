@@ -2,16 +2,16 @@ import type { FailedJob, Jobs, PendingJob } from '@gpuwhisk/common/jobs/jobs';
 import { rowKey } from '@gpuwhisk/gpu/share/quota-key';
 import { quotaSearchKind } from '@gpuwhisk/gpu/share/search-job';
 import type { WantedSet } from '@gpuwhisk/gpu/share/set-demands';
-import type { Learned } from '../learning/learned.js';
+import type { PerformanceData } from '../learning/performance-data.js';
 import type { Sample, SampleSource } from './sample-source.js';
-import type { SearchedSet, SearchState } from '../learning/learned-view.js';
+import type { SearchedSet, SearchState } from '../learning/performance-view.js';
 
 /** For how long it is believed what keeps functions from being run, ms, and of how many sets it is remembered. */
 const problemMs = 60_000;
 const maxProblems = 1000;
 
 /** Knows what keeps sets from being searched for, and how far each search is. */
-export class SearchBoard {
+export class SearchTracker {
   /** By set: by job, why it must not be run; and until when that is believed, epoch ms. */
   private readonly problems = new Map<string, { until: number; byJob: (string | undefined)[] }>();
   /** As of the last refresh, by set. */
@@ -20,7 +20,7 @@ export class SearchBoard {
 
   constructor(
     private readonly jobs: Pick<Jobs, 'pending' | 'failed'>,
-    private readonly learned: Pick<Learned, 'demands' | 'table'>,
+    private readonly learned: Pick<PerformanceData, 'demands' | 'table'>,
     private readonly source: Pick<SampleSource, 'of'>,
   ) {}
 

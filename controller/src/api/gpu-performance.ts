@@ -1,7 +1,7 @@
 import type { DeviceMode, NodeStatus } from '@gpuwhisk/common/gpu';
 import { noSuchEntity } from '@gpuwhisk/common/errors';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import type { LearnedFunction, LearnedQuota } from '../gpu/learning/learned-view.js';
+import type { FunctionPerformance, SetPerformance } from '../gpu/learning/performance-view.js';
 import { jsonAnswer } from '../http/answer.js';
 import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters } from './descriptions.js';
@@ -12,7 +12,7 @@ import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
 const ofOthers = { function: '(of others)', version: '' };
 
 /** What was learned of functions, of sets of them, and the predictors learned from their runs. */
-export function gpuLearnedRoutes(context: Pick<ApiContext, 'gpuTable' | 'learned'>): Route[] {
+export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'learned'>): Route[] {
   const { learned, gpuTable } = context;
   const mayName = (call: ViewerCall, name: string): boolean =>
     call.isOperator || name.startsWith(`/${call.identity.namespace.name}/`);
@@ -117,13 +117,13 @@ function heldMemory(nodes: readonly NodeStatus[]): Map<string, Held[]> {
 }
 
 /** With what its instances on such GPUs were last seen to hold, at most. */
-function withMemory(one: LearnedFunction, held: readonly Held[] = []): JsonObject {
+function withMemory(one: FunctionPerformance, held: readonly Held[] = []): JsonObject {
   const alike = held.filter(({ deviceType }) => one.gpuType.startsWith(deviceType)).map(({ heldMiB }) => heldMiB);
   return { ...(one as unknown as JsonObject), ...(alike.length > 0 && { heldMiB: Math.max(...alike) }) };
 }
 
 /** Its id names all of its functions. */
-function quotaFor({ id, ...row }: LearnedQuota, mayName: (name: string) => boolean, isOperator: boolean): JsonObject {
+function quotaFor({ id, ...row }: SetPerformance, mayName: (name: string) => boolean, isOperator: boolean): JsonObject {
   const jobs = row.jobs.map((job) => (mayName(job.function) ? job : ofOthers));
   const { reason, ...search } = row.search;
   // It may name functions of others.

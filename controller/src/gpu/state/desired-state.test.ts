@@ -5,15 +5,15 @@ import { createLogger } from '@gpuwhisk/common/logging';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';
-import { GpuDesired } from './gpu-desired.js';
+import { DesiredState } from './desired-state.js';
 
 const logger = createLogger({ level: 'silent' });
 const on = (...containers: string[]): { invoker: string; residents: Resident[] } => ({
   invoker: 'invoker0',
   residents: containers.map((container) => ({ container }) as Resident),
 });
-const deciderOf = (state: ClusterState, lease: { epoch: number | undefined }): GpuDesired =>
-  new GpuDesired({ state, lease, logger });
+const deciderOf = (state: ClusterState, lease: { epoch: number | undefined }): DesiredState =>
+  new DesiredState({ state, lease, logger });
 const rowIn = async (state: ClusterState): Promise<unknown> => (await state.rows(gpuDesiredTable)).get('invoker0');
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

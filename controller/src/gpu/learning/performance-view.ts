@@ -7,7 +7,7 @@ import { rowKey } from '@gpuwhisk/gpu/share/quota-key';
 import type { QuotaRow } from '@gpuwhisk/gpu/share/quota-row';
 
 /** What was learned of a function on one kind of GPU, as operators and owners see it. Times in ms. */
-export interface LearnedFunction {
+export interface FunctionPerformance {
   /** `/namespace/action`. */
   function: string;
   version: string;
@@ -18,11 +18,11 @@ export interface LearnedFunction {
   /** Source of `smUtil`. */
   fillSource?: FillSource;
   /** `measured`: it ran alone; else its time alone was worked out from runs beside others. */
-  batches: LearnedBatch[];
+  batches: BatchPerformance[];
 }
 
 /** What was learned of a size of batch. */
-interface LearnedBatch {
+interface BatchPerformance {
   batch: number;
   soloMs?: number;
   measured: boolean;
@@ -33,7 +33,7 @@ interface LearnedBatch {
 }
 
 /** What was measured of a set on one kind of GPU. */
-export interface LearnedQuota {
+export interface SetPerformance {
   /** Names it where it is to be deleted. */
   id: string;
   gpuType: string;
@@ -48,7 +48,7 @@ export interface LearnedQuota {
 }
 
 /** A predictor in force. */
-export interface LearnedModel {
+export interface PredictorSummary {
   gpuType: string;
   mode: DeviceMode;
   version: number;
@@ -59,7 +59,7 @@ export interface LearnedModel {
 }
 
 /** What is shown of a profile; times are medians, ms. */
-export function functionView({ batches, ...profile }: FunctionProfile): LearnedFunction {
+export function functionView({ batches, ...profile }: FunctionProfile): FunctionPerformance {
   const { function: name, version, gpuType, mode, features, fillSource } = profile;
   return {
     ...{ function: name, version, gpuType, mode },
@@ -81,7 +81,7 @@ export function functionView({ batches, ...profile }: FunctionProfile): LearnedF
 }
 
 /** What is shown of a measured set, and of the search for its shares if there is one. */
-export function quotaView(row: QuotaRow, searched?: SearchedSet): LearnedQuota {
+export function quotaView(row: QuotaRow, searched?: SearchedSet): SetPerformance {
   const { gpuType, mode, driverMajor, jobs, points } = row;
   const stage = row.searched ? 'done' : 'none';
   return {
@@ -97,7 +97,7 @@ export function quotaView(row: QuotaRow, searched?: SearchedSet): LearnedQuota {
 }
 
 /** A set of which nothing was measured yet. */
-export function unmeasuredView({ key: id, gpuType, mode, jobs, search }: SearchedSet): LearnedQuota {
+export function unmeasuredView({ key: id, gpuType, mode, jobs, search }: SearchedSet): SetPerformance {
   return { id, gpuType, mode, jobs: [...jobs], points: [], search };
 }
 

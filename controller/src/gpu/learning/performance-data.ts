@@ -23,19 +23,19 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { DecisionRing } from './decision-ring.js';
 import type { RingBounds } from './decision-ring.js';
 import type { LeaseKeeper } from '../../cluster/lease.js';
-import { LearnedStore } from './learned-store.js';
-import type { LearnedKind, SaveCounts, TakeText } from './learned-store.js';
+import { PerformanceStore } from './performance-store.js';
+import type { DocumentKind, SaveCounts, TakeDocument } from './performance-store.js';
 import { learningMetrics } from './learning-metrics.js';
 import type { LearningMetrics } from './learning-metrics.js';
-import { MeasuredRuns } from './retraining.js';
-import { Sightings, typesOf } from './sightings.js';
+import { SlowdownSamples } from './retraining.js';
+import { ActivityProfiler, typesOf } from './activity-profiler.js';
 import { SampleCurves } from './sample-curves.js';
 import type { SampleCurve } from './sample-curves.js';
-import { functionView, quotaView, unmeasuredView } from './learned-view.js';
-import type { SearchedSet, LearnedFunction, LearnedModel, LearnedQuota } from './learned-view.js';
+import { functionView, quotaView, unmeasuredView } from './performance-view.js';
+import type { SearchedSet, FunctionPerformance, PredictorSummary, SetPerformance } from './performance-view.js';
 
 /** What learning is done with. */
-export interface LearnedParts {
+export interface PerformanceDataParts {
   store: ArtifactStore;
   clock: Clock;
   random: Random;
@@ -59,11 +59,11 @@ const segmentSize = 50;
  * All that is learned: profiles of functions, measured runs, predictors, shares of sets, and what was decided. It is in
  * memory, as of the last life's documents at the start, and written to the store in the background.
  */
-export class Learned {
+export class PerformanceData {
   readonly profiles: FunctionProfiles;
   readonly predictors = new PredictorTable();
   /** Those that predictors are learned from. */
-  readonly runs: MeasuredRuns;
+  readonly runs: SlowdownSamples;
   readonly table: QuotaTable;
   readonly curves: SampleCurves;
   /** Sets that were formed and not searched for. */
@@ -73,19 +73,19 @@ export class Learned {
   /** Major versions by device and slice: as many as there are. */
   private readonly drivers = new Map<string, number>();
   private searches: () => readonly SearchedSet[] = () => [];
-  private readonly sightings: Sightings;
-  private readonly documents: LearnedStore;
+  private readonly sightings: ActivityProfiler;
+  private readonly documents: PerformanceStore;
   private subscription: StateSubscription | undefined;
 
-  private constructor(private readonly parts: LearnedParts) {
-    const documents = (this.documents = new LearnedStore({
+  private constructor(private readonly parts: PerformanceDataParts) {
+    const documents = (this.documents = new PerformanceStore({
       ...parts,
       saveMs: parts.options.learning.saveMs,
       // Decisions are each controller's own.
       mayWrite: (kind) => kind === 'decisions' || parts.lease === undefined || parts.lease.epoch !== undefined,
     }));
     const keep = <Value extends ModelKey>(
-      kind: LearnedKind,
+      kind: DocumentKind,
       name: string,
       value: Value | undefined,
       encode: (value: Value) => string = JSON.stringify,
@@ -103,8 +103,8 @@ export class Learned {
         this.curves.sawVersion(name, version);
       },
     });
-    this.sightings = new Sightings(this.profiles);
-    this.runs = new MeasuredRuns(parts.random, ({ gpuType, mode }, text) =>
+    this.sightings = new ActivityProfiler(this.profiles);
+    this.runs = new SlowdownSamples(parts.random, ({ gpuType, mode }, text) =>
       documents.save({ kind: 'samples', name: modelName({ gpuType, mode }) }, () => ({ gpuType, mode, text: text() })),
     );
     this.curves = new SampleCurves((name, curve) => {
@@ -126,10 +126,10 @@ export class Learned {
   }
 
   /** Takes up what earlier lives have learned; where the store fails that is done later. */
-  static async open(parts: LearnedParts): Promise<Learned> {
-    const learned = new Learned(parts);
-    learned.subscription = await parts.state?.subscribe(forgottenChannel, (message) => {
-      if (isForgotten(message) && message.from !== parts.instance) learned.forget(message);
+  static async open(parts: PerformanceDataParts): Promise<PerformanceData> {
+    const learned = new PerformanceData(parts);
+    learned.subscription = await parts.state?.subscribe(forgetChannel, (message) => {
+      if (isForgetMessage(message) && message.from !== parts.instance) learned.forget(message);
     });
     await learned.documents.open({
       ...learned.takers(),
@@ -177,17 +177,17 @@ export class Learned {
   }
 
   /** What is known of the functions that are wanted, by `/namespace/action`; absent: all. */
-  functions(wants?: (name: string) => boolean): LearnedFunction[] {
+  functions(wants?: (name: string) => boolean): FunctionPerformance[] {
     const all = this.profiles.all();
     return (wants === undefined ? all : all.filter((one) => wants(one.function))).map(functionView);
   }
 
   /** What was measured of sets that have one of the functions that are wanted, and of those to be measured; absent: of all. */
-  quotas(wants?: (name: string) => boolean): LearnedQuota[] {
+  quotas(wants?: (name: string) => boolean): SetPerformance[] {
     const isWanted = ({ jobs }: { jobs: readonly { function: string }[] }): boolean =>
       wants === undefined || jobs.some((job) => wants(job.function));
     const searches = new Map(this.searches().map((one) => [one.key, one]));
-    const measured: LearnedQuota[] = [];
+    const measured: SetPerformance[] = [];
     for (const row of this.table.rows()) {
       const key = rowKey(row);
       if (isWanted(row)) measured.push(quotaView(row, searches.get(key)));
@@ -202,7 +202,7 @@ export class Learned {
   }
 
   /** The predictors in force that were learned. */
-  models(): LearnedModel[] {
+  models(): PredictorSummary[] {
     return this.predictors.list().map(({ gpuType, mode, version, sampleCount, learnedAt }) => ({
       ...{ gpuType, mode, version, sampleCount },
       ...(learnedAt !== undefined && { learnedAt }),
@@ -230,16 +230,16 @@ export class Learned {
   }
 
   /** The controller that decides knows it, too, and has the documents. */
-  private forgetEverywhere(forgotten: Forgotten): boolean {
+  private forgetEverywhere(forgotten: ForgetMessage): boolean {
     const { state, instance, logger } = this.parts;
     const wasThere = this.forget(forgotten);
-    state?.publish(forgottenChannel, { ...forgotten, from: instance }).catch((error: unknown) => {
+    state?.publish(forgetChannel, { ...forgotten, from: instance }).catch((error: unknown) => {
       logger.error({ ...forgotten, error: String(error) }, 'other controllers were not told what is to be forgotten');
     });
     return wasThere;
   }
 
-  private forget({ what, name }: Forgotten): boolean {
+  private forget({ what, name }: ForgetMessage): boolean {
     if (what === 'quota') return this.table.forget(name);
     if (what === 'function') {
       this.table.sawVersion(name, undefined);
@@ -264,7 +264,7 @@ export class Learned {
   }
 
   /** What was learned before; where more has been learned since, both count. */
-  private takers(): Record<Exclude<LearnedKind, 'decisions'>, TakeText> {
+  private takers(): Record<Exclude<DocumentKind, 'decisions'>, TakeDocument> {
     const { profiles, table } = this;
     return {
       profile: (text, _, isChanged) => {
@@ -298,16 +298,16 @@ function driverMajor(driver: string | undefined): number {
 }
 
 /** Where a controller tells the others what an operator has had forgotten there. */
-const forgottenChannel = 'gpu-forgotten';
+const forgetChannel = 'gpu-forgotten';
 
 /** What is to be forgotten: a function, what was measured of a set, or a predictor by `gpuType/mode`. */
-interface Forgotten {
+interface ForgetMessage {
   what: 'function' | 'quota' | 'model';
   name: string;
 }
 
 /** Whether a message of that channel is one; `from` is a controller's number. */
-function isForgotten(message: JsonValue): message is JsonObject & Forgotten & { from: number } {
+function isForgetMessage(message: JsonValue): message is JsonObject & ForgetMessage & { from: number } {
   if (!isJsonObject(message) || typeof message.name !== 'string') return false;
   return ['function', 'quota', 'model'].some((what) => message.what === what);
 }
