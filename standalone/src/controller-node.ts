@@ -105,26 +105,26 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   const gpuWorkloads = new GpuWorkloads(store, state, random, logger);
   await gpuWorkloads.open();
   opened.onClose(() => gpuWorkloads.close());
-  const gpuWishes = new DeviceCordons(store, state, clock);
-  await gpuWishes.open();
+  const gpuCordons = new DeviceCordons(store, state, clock);
+  await gpuCordons.open();
   const name = `controller${instance}`;
   const gpuLease = new LeaseKeeper(state, clock, logger, 'gpu-scheduler', name, options.changes && sharedLease);
   await gpuLease.open();
   opened.onClose(() => gpuLease.close());
   const gpuDesired = new DesiredState({ state, lease: gpuLease, logger });
-  gpuTable.onRow((node) => gpuDesired.heard(node));
+  gpuTable.onRow((node) => gpuDesired.observe(node));
   // What is read while the lease is held is no other's to add to.
   const openedEpoch = gpuLease.epoch;
-  const learned = await PerformanceData.open({
+  const performanceData = await PerformanceData.open({
     ...{ store, clock, random, logger, metrics, instance, options: config.gpu, lease: gpuLease },
     ...(options.changes && { state }),
   });
-  opened.onClose(() => learned.close());
+  opened.onClose(() => performanceData.close());
   if (jobs !== undefined) {
-    const retraining = config.gpu.learning.retrain ? new Retraining({ learned, jobs, logger }) : undefined;
+    const retraining = config.gpu.learning.retrain ? new Retraining({ performanceData, jobs, logger }) : undefined;
     whileLeader(gpuLease, logger, {
       begin: async () => {
-        if (gpuLease.epoch !== openedEpoch) await learned.takeOver();
+        if (gpuLease.epoch !== openedEpoch) await performanceData.takeOver();
         retraining?.open();
       },
       end: async () => retraining?.close(),
@@ -139,8 +139,8 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
       topicOptions: gpuTopicOptions(config),
     });
   const gpuScheduler = new GpuScheduler({
-    ...{ bus, clock, random, store, records, logger, metrics, learned, instance },
-    ...{ desired: gpuDesired, wishes: gpuWishes, workloads: gpuWorkloads },
+    ...{ bus, clock, random, store, records, logger, metrics, performanceData, instance },
+    ...{ desired: gpuDesired, cordons: gpuCordons, workloads: gpuWorkloads },
     table: gpuTable,
     lease: gpuLease,
     recordLevels: config,
@@ -174,7 +174,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     ...options,
     ...told,
     ...(retirements && { retirements }),
-    ...{ records, gpuTable, gpuWorkloads, gpuWishes, gpuDesired, gpuScheduler, learned },
+    ...{ records, gpuTable, gpuWorkloads, gpuCordons, gpuDesired, gpuScheduler, performanceData },
     invoker: dispatcher,
     gatewayUrl: () => gateway.url,
     build: { date: '2026-11-21', number: '0.1.0' },
@@ -183,7 +183,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     const { identities, resolver } = controller;
     const { search } = config.gpu;
     const searches = new QuotaSearches({
-      ...{ learned, jobs, scheduler: gpuScheduler, clock, random, logger, options: search },
+      ...{ performanceData, jobs, scheduler: gpuScheduler, clock, random, logger, options: search },
       source: new SampleSource(identities, resolver),
       runner: new SampleRunner({ invoker: dispatcher, clock, maxSampleMs: search.maxSampleMs }),
     });

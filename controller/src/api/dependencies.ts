@@ -44,12 +44,15 @@ export interface ControllerDependencies {
   gpuTable: GpuTable;
   /** Processes on them that are no functions. */
   gpuWorkloads: GpuWorkloads;
-  gpuWishes: DeviceCordons;
+  gpuCordons: DeviceCordons;
   gpuDesired: Pick<DesiredState, 'retire' | 'reshare' | 'cut'>;
   /** What waits for a GPU at this controller, and what was decided here. */
-  gpuScheduler: Pick<GpuScheduler, 'queued' | 'decisions' | 'decides' | 'trialSince' | 'savedView'>;
+  gpuScheduler: Pick<GpuScheduler, 'queued' | 'decisions' | 'isLeader' | 'trialSince' | 'savedView'>;
   /** What was learned of functions on GPUs. */
-  learned: Pick<PerformanceData, 'functions' | 'quotas' | 'models' | 'forgetFunction' | 'forgetQuota' | 'forgetModel'>;
+  performanceData: Pick<
+    PerformanceData,
+    'functions' | 'quotas' | 'models' | 'forgetFunction' | 'forgetQuota' | 'forgetModel'
+  >;
   /** This controller's number. */
   instance: number;
   /** Absent: nobody is told of activations and limits. */

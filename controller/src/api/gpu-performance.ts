@@ -12,8 +12,8 @@ import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
 const ofOthers = { function: '(of others)', version: '' };
 
 /** What was learned of functions, of sets of them, and the predictors learned from their runs. */
-export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'learned'>): Route[] {
-  const { learned, gpuTable } = context;
+export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'performanceData'>): Route[] {
+  const { performanceData, gpuTable } = context;
   const mayName = (call: ViewerCall, name: string): boolean =>
     call.isOperator || name.startsWith(`/${call.identity.namespace.name}/`);
   /** Of whom a call may read: undefined for all. */
@@ -21,10 +21,10 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'lea
     call.isOperator ? undefined : (name) => mayName(call, name);
   const functions = (call: ViewerCall): JsonObject[] => {
     const held = heldMemory(gpuTable.nodes());
-    return learned.functions(readable(call)).map((one) => withMemory(one, held.get(one.function)));
+    return performanceData.functions(readable(call)).map((one) => withMemory(one, held.get(one.function)));
   };
   const quotas = (call: ViewerCall): JsonObject[] =>
-    learned.quotas(readable(call)).map((row) => quotaFor(row, (name) => mayName(call, name), call.isOperator));
+    performanceData.quotas(readable(call)).map((row) => quotaFor(row, (name) => mayName(call, name), call.isOperator));
   const forgets = (wasThere: boolean): ReturnType<typeof jsonAnswer> => {
     if (!wasThere) throw noSuchEntity();
     return jsonAnswer({ ok: true });
@@ -51,7 +51,8 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'lea
       operationId: 'forgetGpuFunction',
       summary: 'Forget a function and all sets that it is in (operators)',
       responses: forgotten,
-      handle: (call: IdentifiedCall) => Promise.resolve(forgets(learned.forgetFunction(pathParameter(call, 'name')))),
+      handle: (call: IdentifiedCall) =>
+        Promise.resolve(forgets(performanceData.forgetFunction(pathParameter(call, 'name')))),
     },
     {
       ...lists,
@@ -68,7 +69,8 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'lea
       operationId: 'forgetGpuQuota',
       summary: 'Forget what was measured of a set (operators)',
       responses: forgotten,
-      handle: (call: IdentifiedCall) => Promise.resolve(forgets(learned.forgetQuota(pathParameter(call, 'id')))),
+      handle: (call: IdentifiedCall) =>
+        Promise.resolve(forgets(performanceData.forgetQuota(pathParameter(call, 'id')))),
     },
     {
       ...lists,
@@ -77,7 +79,7 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'lea
       operationId: 'getGpuModels',
       summary: 'The predictors of slowdowns that are in force (operators)',
       responses: { ...listOf('By kind of GPU', 'GpuModel'), ...errorResponses(403) },
-      handle: () => Promise.resolve(jsonAnswer(learned.models().map((model) => ({ ...model })))),
+      handle: () => Promise.resolve(jsonAnswer(performanceData.models().map((model) => ({ ...model })))),
     },
     {
       ...deletes,
@@ -88,7 +90,7 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'lea
       responses: forgotten,
       handle: (call: IdentifiedCall) => {
         const mode = pathParameter(call, 'mode') as DeviceMode;
-        return Promise.resolve(forgets(learned.forgetModel({ gpuType: pathParameter(call, 'gpuType'), mode })));
+        return Promise.resolve(forgets(performanceData.forgetModel({ gpuType: pathParameter(call, 'gpuType'), mode })));
       },
     },
   ];

@@ -33,10 +33,10 @@ function modelsView(functions: readonly FunctionPerformance[], models: readonly 
       misses.set(key, known);
     }
   }
-  const learned = new Map(models.map((model) => [`${model.gpuType}/${model.mode}`, model]));
-  return [...new Set([...learned.keys(), ...misses.keys()])].sort().map((key) => {
+  const performanceData = new Map(models.map((model) => [`${model.gpuType}/${model.mode}`, model]));
+  return [...new Set([...performanceData.keys(), ...misses.keys()])].sort().map((key) => {
     const [gpuType = '', mode = ''] = key.split('/');
-    const { version = 0, sampleCount = 0, learnedAt } = learned.get(key) ?? {};
+    const { version = 0, sampleCount = 0, learnedAt } = performanceData.get(key) ?? {};
     const known = misses.get(key);
     const error = known && median(known.misses);
     const age = learnedAt !== undefined && { learnedAt };
@@ -53,9 +53,9 @@ function modelsView(functions: readonly FunctionPerformance[], models: readonly 
 
 /** The policy in force with its stages, settings and learned state. */
 export function gpuPolicyRoutes(
-  context: Pick<ApiContext, 'clock' | 'config' | 'gpuScheduler' | 'learned' | 'logger'>,
+  context: Pick<ApiContext, 'clock' | 'config' | 'gpuScheduler' | 'logger' | 'performanceData'>,
 ): Route[] {
-  const { config, gpuScheduler, learned } = context;
+  const { config, gpuScheduler, performanceData } = context;
   const trials = new PolicyTrials(context);
   return [
     {
@@ -70,17 +70,17 @@ export function gpuPolicyRoutes(
         const readable = (name: string): boolean =>
           call.isOperator || name.startsWith(`/${call.identity.namespace.name}/`);
         const composition = compositionOf(config.gpu.policy);
-        const functions = learned.functions(readable);
+        const functions = performanceData.functions(readable);
         return Promise.resolve(
           jsonAnswer({
             policy: composition.name,
             admission: config.gpu.admission,
-            decides: gpuScheduler.decides,
+            decides: gpuScheduler.isLeader,
             stages: { ...composition.stages },
             settings: settingsInForce(composition) as JsonObject,
             functions: functions.length,
-            sharedSets: learned.quotas(readable).filter(({ points }) => points.length > 0).length,
-            models: modelsView(functions, learned.models()),
+            sharedSets: performanceData.quotas(readable).filter(({ points }) => points.length > 0).length,
+            models: modelsView(functions, performanceData.models()),
           }),
         );
       },
@@ -274,7 +274,7 @@ export function gpuDecisionRoutes({ gpuScheduler }: Pick<ApiContext, 'gpuSchedul
         ...errorResponses(401, 403, 500, 503),
       },
       handle: () => {
-        if (!gpuScheduler.decides) throw viewNotSaved();
+        if (!gpuScheduler.isLeader) throw viewNotSaved();
         return Promise.resolve(jsonAnswer(gpuScheduler.savedView()));
       },
     },

@@ -20,7 +20,7 @@ import type { Viewer } from './gpu-view.js';
 import { apiRoot, pathParameter } from '../http/route.js';
 import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
 
-type Context = Pick<ApiContext, 'clock' | 'config' | 'gpuTable' | 'gpuWishes' | 'gpuWorkloads'>;
+type Context = Pick<ApiContext, 'clock' | 'config' | 'gpuCordons' | 'gpuTable' | 'gpuWorkloads'>;
 
 /** No body of this API is larger. */
 const maxBodyBytes = 16 * 1024;
@@ -93,7 +93,7 @@ async function registerWorkload(context: Context, call: IdentifiedCall): Promise
 const cordonRequests: readonly GpuWish['wish'][] = ['cordon', 'drain', 'uncordon'];
 
 /** Throws ApiError (400, 404, 409). */
-async function setCordon({ gpuTable, gpuWishes }: Context, call: IdentifiedCall): Promise<Answer> {
+async function setCordon({ gpuTable, gpuCordons: gpuWishes }: Context, call: IdentifiedCall): Promise<Answer> {
   const uuid = pathParameter(call, 'uuid');
   const body = await readPutBody(call.request, maxBodyBytes);
   const wanted = isJsonObject(body) ? cordonRequests.find((wish) => wish === body.wish) : undefined;

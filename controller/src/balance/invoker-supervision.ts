@@ -101,7 +101,7 @@ export class InvokerSupervision {
     const nowMs = this.dependencies.clock.monotonicMs();
     const state = this.states.get(instance) ?? new InvokerState(ping);
     this.states.set(instance, state);
-    const isBack = state.heard(ping, nowMs);
+    const isBack = state.pinged(ping, nowMs);
     if (isBack) this.test(instance, nowMs);
     if (state.health(nowMs) !== this.lastHealth.get(instance)) this.update();
   }
@@ -110,7 +110,7 @@ export class InvokerSupervision {
     const { clock, isReadable } = this.dependencies;
     const nowMs = clock.monotonicMs();
     if (isReadable?.() === false) {
-      for (const state of this.states.values()) state.excuse(nowMs - this.lookedMs);
+      for (const state of this.states.values()) state.ignoreOutage(nowMs - this.lookedMs);
       this.openedMs += nowMs - this.lookedMs;
     }
     this.lookedMs = nowMs;
@@ -178,7 +178,7 @@ const toleratedFailures = 3;
 class InvokerState {
   private outcomes: FinishedResult[] = [];
   private current: Exclude<Health, 'down'> = 'unhealthy';
-  private heardMs = -Infinity;
+  private lastPingMs = -Infinity;
   private isEnabled = true;
   private id: InvokerInstanceId;
 
@@ -204,25 +204,25 @@ class InvokerState {
   }
 
   health(nowMs: number): Health {
-    return this.isEnabled && nowMs - this.heardMs < silentMs ? this.current : 'down';
+    return this.isEnabled && nowMs - this.lastPingMs < silentMs ? this.current : 'down';
   }
 
   /** Nothing could be heard for so long, ms: its silence was none. */
-  excuse(ms: number): void {
-    this.heardMs += ms;
+  ignoreOutage(ms: number): void {
+    this.lastPingMs += ms;
   }
 
   /** How long it has said nothing, ms. */
   silenceMs(nowMs: number): number {
-    return nowMs - this.heardMs;
+    return nowMs - this.lastPingMs;
   }
 
   /** It says that it is there; true if it was not. */
-  heard({ name, isEnabled = true }: PingMessage, nowMs: number): boolean {
+  pinged({ name, isEnabled = true }: PingMessage, nowMs: number): boolean {
     const wasDown = this.health(nowMs) === 'down';
     this.id = name;
     this.isEnabled = isEnabled;
-    this.heardMs = nowMs;
+    this.lastPingMs = nowMs;
     if (!wasDown || !isEnabled) return false;
     this.current = 'unhealthy';
     this.outcomes = [];

@@ -9,7 +9,7 @@ import type { GpuTable } from '../state/gpu-table.js';
 /** The reservations of the controller that decides. */
 export interface ReservationSource {
   /** Whether this controller decides now. */
-  readonly isEntitled: boolean;
+  readonly isLeader: boolean;
   /** What was given out to activations that have not ended, as far as is known here; the oldest first. */
   unended(): readonly Reservation[];
 }
@@ -55,7 +55,7 @@ export class GpuSweep {
 
   private async sweep(): Promise<void> {
     const { table, clock, placer, ended, logger } = this.dependencies;
-    if (!placer.isEntitled) return;
+    if (!placer.isLeader) return;
     const inHand = new Set(
       table
         .nodes()

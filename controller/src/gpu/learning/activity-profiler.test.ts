@@ -56,23 +56,23 @@ beforeEach(() => {
   sightings = new ActivityProfiler(profiles);
   for (const name of ['a', 'b']) profiles.of({ function: `/guest/${name}`, version: '1', batch: 1, arrivedAt: 1 });
 });
-const learned = (): unknown[] =>
+const performanceData = (): unknown[] =>
   profiles.all().map(({ function: name, features, fillSource }) => [name, features, fillSource]);
 
 describe('activity of SMs and memory', () => {
   const figures = { smActivity: 0.1, dramActivity: 0.3 };
 
   test('is what the function that alone kept the device busy fills, however busy it was', () => {
-    sightings.look(row({ figures }));
-    expect(learned()).toEqual([['/guest/a', { smUtil: 0.1, dramUtil: 0.3 }, 'gpm']]);
-    sightings.look(row({ figures: { smActivity: 0.08, dramActivity: 0.2 }, utilisations: { a: 0.95, b: 0 } }));
-    expect(learned()).toEqual([['/guest/a', { smUtil: 0.1, dramUtil: 0.3 }, 'gpm']]);
+    sightings.observe(row({ figures }));
+    expect(performanceData()).toEqual([['/guest/a', { smUtil: 0.1, dramUtil: 0.3 }, 'gpm']]);
+    sightings.observe(row({ figures: { smActivity: 0.08, dramActivity: 0.2 }, utilisations: { a: 0.95, b: 0 } }));
+    expect(performanceData()).toEqual([['/guest/a', { smUtil: 0.1, dramUtil: 0.3 }, 'gpm']]);
   });
 
   test('is absent where the chip or the mode does not tell it: no utilisation stands for it', () => {
-    sightings.look(row());
-    sightings.look(row({ mode: 'timeslice' }));
-    expect(learned()).toEqual([]);
+    sightings.observe(row());
+    sightings.observe(row({ mode: 'timeslice' }));
+    expect(performanceData()).toEqual([]);
   });
 
   test.each<[string, Row]>([
@@ -84,15 +84,15 @@ describe('activity of SMs and memory', () => {
     ['it is not told how busy the device was', { utilisations: {}, figures }],
     ['the process has no action yet', { resident: { action: undefined as never } }],
   ])('is not attributed to a function where %s', (_, more) => {
-    sightings.look(row({ figures, ...more }));
-    expect(learned()).toEqual([]);
+    sightings.observe(row({ figures, ...more }));
+    expect(performanceData()).toEqual([]);
   });
 
   test('of a function that uses up its share says nothing of the whole GPU', () => {
-    sightings.look(row({ figures: { smActivity: 0.1, dramActivity: 0.3 }, shareClass: 10 }));
-    expect(learned()).toEqual([]);
-    sightings.look(row({ figures: { smActivity: 0.1, dramActivity: 0.3 }, shareClass: 30 }));
-    expect(learned()).toEqual([['/guest/a', { smUtil: 0.1, dramUtil: 0.3 }, 'gpm']]);
+    sightings.observe(row({ figures: { smActivity: 0.1, dramActivity: 0.3 }, shareClass: 10 }));
+    expect(performanceData()).toEqual([]);
+    sightings.observe(row({ figures: { smActivity: 0.1, dramActivity: 0.3 }, shareClass: 30 }));
+    expect(performanceData()).toEqual([['/guest/a', { smUtil: 0.1, dramUtil: 0.3 }, 'gpm']]);
   });
 });
 
@@ -108,24 +108,24 @@ describe('launches', () => {
       const launches = {
         ...{ blocks: at * (rate / 5), waits: waits * look, soloRate: 0, cycles: 0, cycleMs: 0, cycleBatch: 0 },
       };
-      sightings.look(row({ at, shareClass, ...more, resident: { launches, ...more.resident } }));
+      sightings.observe(row({ at, shareClass, ...more, resident: { launches, ...more.resident } }));
     }
     // Its process ends, and another one begins to count.
-    sightings.look(row({ at, utilisations: {} }));
+    sightings.observe(row({ at, utilisations: {} }));
   };
 
   test('at two classes say what a function fills', () => {
     launch(100, 800);
-    expect(learned()).toEqual([['/guest/a', undefined, undefined]]);
+    expect(performanceData()).toEqual([['/guest/a', undefined, undefined]]);
     launch(10, 795);
-    expect(learned()).toEqual([['/guest/a', { smUtil: 0.1 }, 'launches']]);
+    expect(performanceData()).toEqual([['/guest/a', { smUtil: 0.1 }, 'launches']]);
   });
 
   test('are more trusted than activity', () => {
-    sightings.look(row({ figures: { smActivity: 0.7 } }));
+    sightings.observe(row({ figures: { smActivity: 0.7 } }));
     launch(100, 800);
     launch(10, 400);
-    expect(learned()).toEqual([['/guest/a', { smUtil: 0.2 }, 'launches']]);
+    expect(performanceData()).toEqual([['/guest/a', { smUtil: 0.2 }, 'launches']]);
   });
 
   const held = { share: { shareClass: 10, smRequest: 0.05, smLimit: 0.05, memoryMiB: 100 } } as const;

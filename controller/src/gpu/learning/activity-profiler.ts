@@ -27,7 +27,7 @@ export class ActivityProfiler {
   constructor(private readonly profiles: FunctionProfiles) {}
 
   /** Learns from a node's row. */
-  look({ invoker, devices, residents, status }: NodeStatus): void {
+  observe({ invoker, devices, residents, status }: NodeStatus): void {
     const before = this.launched.get(invoker);
     const launched = new Map<string, Launched>();
     for (const look of status) {

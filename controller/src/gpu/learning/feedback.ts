@@ -16,35 +16,35 @@ const unseen = { smUtil: 1, dramUtil: 1, l2Util: 1 };
 export class Feedback {
   private readonly sets = new SetObservations();
 
-  constructor(private readonly learned: PerformanceData) {}
+  constructor(private readonly performanceData: PerformanceData) {}
 
   /** Learns from a run that has ended well: one that failed tells nothing of the time that its function takes. */
   ran(run: LoggedRun & ObservedRun): void {
     const { task, gpu, isWarm, hasStrangers, shareClass } = run;
     // On several GPUs its neighbours differ from one to the next.
     const company = hasStrangers || task.gpus > 1 ? undefined : steadyCompany(run);
-    const predictor = this.learned.predictors.predictor({ gpuType: gpu.type, mode: gpu.mode });
+    const predictor = this.performanceData.predictors.predictor({ gpuType: gpu.type, mode: gpu.mode });
     const others = company?.map(coLocated) ?? averageCompany(run, unseen);
     const slowdown = predictor.slowdown(coLocated(run), others);
     const isAlone = company?.length === 0;
-    const refused = this.learned.profiles.ran({
+    const refused = this.performanceData.profiles.ran({
       ...{ task, gpu, tookMs: run.ranMs, slowdown, isWarm, isAlone },
       ...(shareClass !== undefined && { shareClass }),
     });
-    if (refused !== undefined) this.learned.metrics.sampled('refused');
-    else if (isWarm && company !== undefined && company.length > 0) this.measured(run, company, slowdown);
+    if (refused !== undefined) this.performanceData.metrics.runOffered('refused');
+    else if (isWarm && company !== undefined && company.length > 0) this.recordSlowdown(run, company, slowdown);
   }
 
   /** A warm run beside others who were there all the time, and the slowdown that is predicted for it. */
-  private measured(run: ObservedRun, company: readonly Neighbour[], predicted: number): void {
+  private recordSlowdown(run: ObservedRun, company: readonly Neighbour[], predicted: number): void {
     const { task, gpu, ranMs } = run;
-    const soloMs = this.learned.profiles.aloneMs(task, gpu);
+    const soloMs = this.performanceData.profiles.aloneMs(task, gpu);
     if (soloMs === undefined) return;
     const slowdown = ranMs / soloMs;
-    this.learned.profiles.compared(task, gpu, { predicted, measured: slowdown });
+    this.performanceData.profiles.compared(task, gpu, { predicted, measured: slowdown });
     const sample = sampleOf(run, company, slowdown);
-    const refused = sample && this.learned.runs.add({ gpuType: gpu.type, mode: gpu.mode }, sample);
-    if (sample !== undefined) this.learned.metrics.sampled(refused === undefined ? 'taken' : 'refused');
+    const refused = sample && this.performanceData.runs.add({ gpuType: gpu.type, mode: gpu.mode }, sample);
+    if (sample !== undefined) this.performanceData.metrics.runOffered(refused === undefined ? 'taken' : 'refused');
     const members = [run, ...company].map(({ task: one, share }): SetMember => ({
       job: jobOf(one),
       share: share * 100,
@@ -52,8 +52,14 @@ export class Feedback {
     const measurement = this.sets.add(gpu.type, gpu.mode, members, slowdown);
     if (measurement === undefined) return;
     const { set, point } = measurement;
-    const problem = this.learned.table.record(set, gpu.type, gpu.mode, point, this.learned.driverOf(gpu.id));
-    this.learned.metrics.measured(problem === undefined ? 'taken' : 'refused');
+    const problem = this.performanceData.table.record(
+      set,
+      gpu.type,
+      gpu.mode,
+      point,
+      this.performanceData.driverOf(gpu.id),
+    );
+    this.performanceData.metrics.setMeasured(problem === undefined ? 'taken' : 'refused');
   }
 }
 

@@ -9,9 +9,9 @@ export type Taken = 'taken' | 'refused';
 /** What learning counts. */
 export interface LearningMetrics {
   /** A measured run was offered to the predictors. */
-  sampled(outcome: Taken): void;
+  runOffered(outcome: Taken): void;
   /** A measured set was offered to the table of shares. */
-  measured(outcome: Taken): void;
+  setMeasured(outcome: Taken): void;
   /** A predictor was learned anew, and is no worse than the one before. */
   trained(outcome: Taken): void;
   /** An attempt to search for the shares of a set is over. */
@@ -21,7 +21,7 @@ export interface LearningMetrics {
 }
 
 /** The metrics of what is learned, in `registry`. */
-export function learningMetrics(registry: Registry, learned: PerformanceData): LearningMetrics {
+export function learningMetrics(registry: Registry, performanceData: PerformanceData): LearningMetrics {
   const registers = [registry];
   const samples = new Counter({
     name: 'gpuwhisk_gpu_samples_total',
@@ -59,7 +59,7 @@ export function learningMetrics(registry: Registry, learned: PerformanceData): L
     labelNames: ['kind'],
     registers,
     collect() {
-      for (const [kind, count] of Object.entries(learned.counts())) this.set({ kind }, count);
+      for (const [kind, count] of Object.entries(performanceData.counts())) this.set({ kind }, count);
     },
   });
   new Gauge({
@@ -67,7 +67,7 @@ export function learningMetrics(registry: Registry, learned: PerformanceData): L
     help: 'Estimated size of the decisions that are kept for explanations',
     registers,
     collect() {
-      this.set(learned.decisions.bytes);
+      this.set(performanceData.decisions.bytes);
     },
   });
   new Counter({
@@ -77,12 +77,12 @@ export function learningMetrics(registry: Registry, learned: PerformanceData): L
     registers,
     collect() {
       this.reset();
-      for (const [outcome, count] of Object.entries(learned.writes)) this.inc({ outcome }, count);
+      for (const [outcome, count] of Object.entries(performanceData.writes)) this.inc({ outcome }, count);
     },
   });
   return {
-    sampled: (outcome) => samples.inc({ outcome }),
-    measured: (outcome) => sets.inc({ outcome }),
+    runOffered: (outcome) => samples.inc({ outcome }),
+    setMeasured: (outcome) => sets.inc({ outcome }),
     trained: (outcome) => models.inc({ outcome }),
     searched: (outcome) => searches.inc({ outcome }),
     asked: (source) => choices.inc({ source }),

@@ -73,7 +73,7 @@ export class PerformanceData {
   /** Major versions by device and slice: as many as there are. */
   private readonly drivers = new Map<string, number>();
   private searches: () => readonly SearchedSet[] = () => [];
-  private readonly sightings: ActivityProfiler;
+  private readonly activity: ActivityProfiler;
   private readonly documents: PerformanceStore;
   private subscription: StateSubscription | undefined;
 
@@ -103,7 +103,7 @@ export class PerformanceData {
         this.curves.sawVersion(name, version);
       },
     });
-    this.sightings = new ActivityProfiler(this.profiles);
+    this.activity = new ActivityProfiler(this.profiles);
     this.runs = new SlowdownSamples(parts.random, ({ gpuType, mode }, text) =>
       documents.save({ kind: 'samples', name: modelName({ gpuType, mode }) }, () => ({ gpuType, mode, text: text() })),
     );
@@ -127,18 +127,19 @@ export class PerformanceData {
 
   /** Takes up what earlier lives have learned; where the store fails that is done later. */
   static async open(parts: PerformanceDataParts): Promise<PerformanceData> {
-    const learned = new PerformanceData(parts);
-    learned.subscription = await parts.state?.subscribe(forgetChannel, (message) => {
-      if (isForgetMessage(message) && message.from !== parts.instance) learned.forget(message);
+    const performanceData = new PerformanceData(parts);
+    performanceData.subscription = await parts.state?.subscribe(forgetChannel, (message) => {
+      if (isForgetMessage(message) && message.from !== parts.instance) performanceData.forget(message);
     });
-    await learned.documents.open({
-      ...learned.takers(),
+    await performanceData.documents.open({
+      ...performanceData.takers(),
       decisions: (text, name) => {
         const [instance, segment] = name.split('/').map(Number);
-        if (instance === parts.instance) learned.decisions.restore(segment ?? 0, JSON.parse(text) as Decision[]);
+        if (instance === parts.instance)
+          performanceData.decisions.restore(segment ?? 0, JSON.parse(text) as Decision[]);
       },
     });
-    return learned;
+    return performanceData;
   }
 
   /** This controller decides from now on: takes up what another one has learned meanwhile, as `open` does. */
@@ -154,7 +155,7 @@ export class PerformanceData {
       for (const type of typesOf(device)) this.table.sawDriver(type, major);
       for (const { uuid } of [device, ...device.slices]) this.drivers.set(uuid, major);
     }
-    this.sightings.look(node);
+    this.activity.observe(node);
   }
 
   /** The major version of the driver that a device or slice has, by its UUID; 0: not known. */

@@ -18,7 +18,7 @@ const retrainingKind = 'slowdown-model';
 
 /** What retraining works with. */
 interface RetrainingParts {
-  learned: PerformanceData;
+  performanceData: PerformanceData;
   jobs: Jobs;
   logger: Logger;
   /** Computes in a thread of its own; tests may give another. */
@@ -39,17 +39,17 @@ export class Retraining {
   private handler: JobHandler | undefined;
 
   constructor(private readonly parts: RetrainingParts) {
-    parts.learned.runs.onAdded((key) => this.sampled(key));
+    parts.performanceData.runs.onAdded((key) => this.sampled(key));
   }
 
   /** Runs jobs here from now on, those of earlier lives too. */
   open(): void {
-    const { jobs, learned } = this.parts;
+    const { jobs, performanceData } = this.parts;
     this.handler ??= jobs.handle(retrainingKind, { concurrency: 1, timeoutMs }, (payload, { signal }) =>
       this.retrain(payload as unknown as ModelKey, signal),
     );
     // What was measured elsewhere may have been enough already.
-    for (const key of learned.runs.kinds()) this.sampled(key);
+    for (const key of performanceData.runs.kinds()) this.sampled(key);
   }
 
   /** Runs none here any more: what was learned is another controller's to add to. */
@@ -61,7 +61,7 @@ export class Retraining {
 
   private sampled(key: ModelKey): void {
     const name = modelName(key);
-    if (this.asked.has(name) || !isDue(this.parts.learned.runs.of(key).state())) return;
+    if (this.asked.has(name) || !isDue(this.parts.performanceData.runs.of(key).state())) return;
     this.asked.add(name);
     const { gpuType, mode } = key;
     this.parts.jobs
@@ -75,12 +75,12 @@ export class Retraining {
 
   /** The body of a job. A model that predicts worse than the one in force what neither has seen is left aside. */
   private async retrain({ gpuType, mode }: ModelKey, signal: AbortSignal): Promise<void> {
-    const { learned, logger, run = runInWorker } = this.parts;
+    const { performanceData, logger, run = runInWorker } = this.parts;
     const key = { gpuType, mode };
-    const set = learned.runs.of(key);
+    const set = performanceData.runs.of(key);
     const { training, heldOut, fresh } = set.state();
     if (training.samples.length < leastSamples || heldOut.samples.length < leastHeldOut) return;
-    const before = learned.predictors.model(key);
+    const before = performanceData.predictors.model(key);
     const version = (before?.version ?? 0) + 1;
     const input: TrainingInput = {
       ...{ ...key, version, seed: version, training: training.samples, heldOut: heldOut.samples },
@@ -91,11 +91,11 @@ export class Retraining {
     const model = decodeModel(text);
     const isOfKey = model.gpuType === gpuType && model.mode === mode && model.version === version;
     if (!isOfKey) throw new Error('the training gave a model of something else');
-    const isTaken = miss <= missInForce && learned.put(model);
-    learned.metrics.trained(isTaken ? 'taken' : 'refused');
+    const isTaken = miss <= missInForce && performanceData.put(model);
+    performanceData.metrics.trained(isTaken ? 'taken' : 'refused');
     logger.info({ gpuType, mode, version, miss, missInForce, isTaken }, 'a predictor was learned anew');
     set.fresh -= fresh;
-    learned.runs.changed(key);
+    performanceData.runs.changed(key);
   }
 }
 

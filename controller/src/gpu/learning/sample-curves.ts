@@ -105,13 +105,13 @@ export function wantsSamples(
  * The table of shares as the request path asks it. It notes sets without a finished search, and single functions without
  * a fill: a function without a fill is never placed beside others.
  */
-export function liveQuotas(learned: Known & Pick<PerformanceData, 'demands' | 'metrics'>): Quotas {
-  const { table, demands, metrics } = learned;
+export function liveQuotas(performanceData: Known & Pick<PerformanceData, 'demands' | 'metrics'>): Quotas {
+  const { table, demands, metrics } = performanceData;
   return {
     shareFor(set, gpuType, mode, budgetsMs, fixed) {
       const choice = table.shareFor(set, gpuType, mode, budgetsMs, fixed);
       metrics.asked(choice.source);
-      if (wantsSamples(learned, set, gpuType, mode)) demands.asked(set, gpuType, mode, budgetsMs);
+      if (wantsSamples(performanceData, set, gpuType, mode)) demands.asked(set, gpuType, mode, budgetsMs);
       return choice;
     },
   };

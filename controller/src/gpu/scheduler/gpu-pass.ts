@@ -48,7 +48,7 @@ const sendAgainMs = 1000;
 /** Places those whose turn it is and for whom there is room, and ends those who waited in vain. */
 export class GpuPass {
   /** Activations that were sent and may not have reached their invoker, by id. */
-  private readonly unsure = new Map<string, Unconfirmed>();
+  private readonly unconfirmed = new Map<string, Unconfirmed>();
   private sendAgainSet = false;
   private closed = false;
 
@@ -64,7 +64,7 @@ export class GpuPass {
     const { clock, logger, metrics } = this.dependencies;
     const beganMs = clock.monotonicMs();
     // Another controller may have them by now, and decide otherwise.
-    const late = this.dependencies.placer.isEntitled ? this.endWaits(clock.monotonicMs()) : undefined;
+    const late = this.dependencies.placer.isLeader ? this.endWaits(clock.monotonicMs()) : undefined;
     try {
       for (const event of late === undefined ? events : [late]) this.placeByPolicy(event);
     } catch (error) {
@@ -136,7 +136,7 @@ export class GpuPass {
 
   private placeByPolicy(event: SchedulingEvent): void {
     const { queue, placer, policy, refuser, options } = this.dependencies;
-    if (!placer.isEntitled) return;
+    if (!placer.isLeader) return;
     const { starts, late, order, rejected, actions, wakeAt } = policy.decide([...queue], event);
     if (wakeAt !== undefined) this.dependencies.wakeAt(wakeAt);
     this.carryOut(actions);
@@ -177,11 +177,11 @@ export class GpuPass {
     const { activationId } = sent.message;
     receipt.synced().then(
       () => {
-        this.unsure.delete(activationId);
+        this.unconfirmed.delete(activationId);
         sent.done();
       },
       () => {
-        this.unsure.set(activationId, sent);
+        this.unconfirmed.set(activationId, sent);
         this.sendAgainSoon();
       },
     );
@@ -202,17 +202,18 @@ export class GpuPass {
    */
   private sendAgain(): void {
     const { placer, queue, logger, isOver } = this.dependencies;
-    if (this.unsure.size > 0) logger.error({ activations: this.unsure.size }, 'what was sent to GPUs is sent again');
-    for (const [activationId, sent] of this.unsure) {
+    if (this.unconfirmed.size > 0)
+      logger.error({ activations: this.unconfirmed.size }, 'what was sent to GPUs is sent again');
+    for (const [activationId, sent] of this.unconfirmed) {
       const now = placer.placementOf(activationId);
       if (isOver(activationId) || queue.has(activationId) || (now !== undefined && now !== sent.placement)) {
-        this.unsure.delete(activationId);
+        this.unconfirmed.delete(activationId);
         sent.done();
         continue;
       }
       try {
         this.confirm(sent, placer.sendAgain(sent.message, sent.placement));
-        this.unsure.delete(activationId);
+        this.unconfirmed.delete(activationId);
       } catch {
         // The topic is full, or the log fails: it has its next turn.
         this.sendAgainSoon();

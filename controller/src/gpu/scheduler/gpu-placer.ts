@@ -23,7 +23,7 @@ export interface GpuPlacerDependencies {
   /** The right to decide, which one scheduler of the cluster has. */
   lease: Pick<LeaseKeeper, 'epoch'> & Partial<Pick<LeaseKeeper, 'onChange'>>;
   /** What is known of functions and GPUs, and what was decided. */
-  learned: PerformanceData;
+  performanceData: PerformanceData;
 }
 
 /** An activation on its way to a GPU. */
@@ -50,7 +50,7 @@ export class GpuPlacer {
   }
 
   /** Whether it may decide now. */
-  get isEntitled(): boolean {
+  get isLeader(): boolean {
     return this.dependencies.lease.epoch !== undefined;
   }
 
@@ -66,7 +66,7 @@ export class GpuPlacer {
 
   /** The last decisions, the last one first. */
   decisions(): Decision[] {
-    return this.dependencies.learned.decisions.latest();
+    return this.dependencies.performanceData.decisions.latest();
   }
 
   /** The places, for who decides now. Throws Error where another controller does. */
@@ -122,7 +122,7 @@ export class GpuPlacer {
     const at = this.dependencies.clock.now();
     const name = `/${action.path}/${action.name}`;
     const namespace = user.namespace.name;
-    this.dependencies.learned.decisions.add({
+    this.dependencies.performanceData.decisions.add({
       at,
       activationId,
       action: name,

@@ -85,7 +85,7 @@ const [viewLogMs, maxLoggedBytes] = [10_000, 64 * 1024];
 export interface GpuPolicyParts {
   placer: GpuPlacer;
   clock: Clock;
-  learned: PerformanceData;
+  performanceData: PerformanceData;
   logger: Logger;
   metrics: Pick<GpuMetrics, 'policyFault'>;
   options: Pick<Config['gpu'], 'policy' | 'admission'>;
@@ -120,14 +120,14 @@ export class GpuPolicy {
   private viewLoggedMs = -Infinity;
 
   constructor(private readonly parts: GpuPolicyParts) {
-    const { learned, options } = parts;
+    const { performanceData, options } = parts;
     const { takesAsTheyCome, needsNoProfiles } = compositionOf(options.policy);
     this.takesAsTheyCome = takesAsTheyCome;
     this.takesSamples = !needsNoProfiles;
-    this.feedback = new Feedback(learned);
+    this.feedback = new Feedback(performanceData);
     const needs: PolicyNeeds = {
-      predictorOf: ({ type, mode }) => learned.predictors.predictor({ gpuType: type, mode }),
-      quotas: liveQuotas(learned),
+      predictorOf: ({ type, mode }) => performanceData.predictors.predictor({ gpuType: type, mode }),
+      quotas: liveQuotas(performanceData),
       admission: options.admission,
       random: seededRandom(1),
     };
@@ -201,10 +201,10 @@ export class GpuPolicy {
   }
 
   private inputsFor(event: SchedulingEvent): PassInputs {
-    const { learned, options } = this.parts;
+    const { performanceData, options } = this.parts;
     return {
       ...{ policy: options.policy, admission: options.admission, event, state: undefined },
-      ...{ models: learned.predictors.list(), quotas: learned.table.rows() },
+      ...{ models: performanceData.predictors.list(), quotas: performanceData.table.rows() },
     };
   }
 
@@ -289,7 +289,7 @@ export class GpuPolicy {
       };
       this.runs.began(message.activationId, {
         ...{ task, gpu: place.gpu, alsoOn: [], share, startedAt: at, startMs: clock.monotonicMs() },
-        ...{ isWarm: choice.reuses !== undefined, hasStrangers: this.hasStrangersOn(id), isSample: true },
+        ...{ isWarm: choice.reuses !== undefined, hasStrangers: this.hasUntrackedWorkOn(id), isSample: true },
       });
     }
     return { request, choice };
@@ -297,13 +297,13 @@ export class GpuPolicy {
 
   /** Arrivals as tasks with the learned times of their functions, and the healthy GPUs, to try policies on. */
   trialOf(arrivals: readonly Arrival[]): Pick<PolicyTrial, 'tasks' | 'places' | 'models'> {
-    const { learned, clock } = this.parts;
+    const { performanceData, clock } = this.parts;
     return {
       tasks: arrivals.map((one) => this.taskOf({ ...one, sloMs: one.need.sloMs }, one.at)),
       places: this.seenPlaces(clock.now()).map(({ gpu: { id, node, type, mode, memoryMiB } }) => ({
         ...{ id, node, type, mode, memoryMiB },
       })),
-      models: learned.predictors.list().map(encodeModel),
+      models: performanceData.predictors.list().map(encodeModel),
     };
   }
 
@@ -345,7 +345,7 @@ export class GpuPolicy {
 
   /** An agent has told what is there. */
   seen(node: NodeStatus): void {
-    this.parts.learned.seen(node);
+    this.parts.performanceData.seen(node);
   }
 
   private seenPlaces(at: number): SeenPlace[] {
@@ -362,7 +362,7 @@ export class GpuPolicy {
     const identity = { function: request.action, version, batch: need.batch, arrivedAt };
     // Instances of a batch are joined by requests of the very same share.
     const isFixed = need.mpsPercent !== undefined || need.smLimit !== undefined || need.batch > 1;
-    const { featureRecord: measured, ...times } = this.parts.learned.profiles.of(identity);
+    const { featureRecord: measured, ...times } = this.parts.performanceData.profiles.of(identity);
     const featureRecord = recordOf(measured, need.features);
     const features = workloadOf(featureRecord);
     return {
@@ -405,14 +405,14 @@ export class GpuPolicy {
         ...{ gpu: { id, type: gpuTypeOf(place.device, place.slice), mode }, alsoOn, share: share.smLimit },
         ...{ startedAt: clock.now(), startMs: clock.monotonicMs(), isWarm: choice.reuses !== undefined },
         ...(share.smLimit * 100 >= share.shareClass && { shareClass: share.shareClass }),
-        hasStrangers: [start.gpu, ...alsoOn].some((one) => this.hasStrangersOn(one, activationId)),
+        hasStrangers: [start.gpu, ...alsoOn].some((one) => this.hasUntrackedWorkOn(one, activationId)),
       });
     }
     return { request: placed, choice };
   }
 
   /** Whether a place has a workload, or a run (other than `besides`) that this controller did not start. */
-  private hasStrangersOn(id: string, besides?: string): boolean {
+  private hasUntrackedWorkOn(id: string, besides?: string): boolean {
     const { placer, clock } = this.parts;
     const known: KnownRun = (activationId) => this.runs.get(activationId);
     return seenPlaces(placer.accountsOf([id]), (place) => placer.heldOn(place), known, clock.now()).some(

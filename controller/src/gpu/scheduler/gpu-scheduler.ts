@@ -68,7 +68,7 @@ export interface GpuSchedulerDependencies extends GpuPlacerDependencies, Pick<Gp
   options: Config['gpu'];
   random: Random;
   desired: Pick<DesiredState, 'retire' | 'reshare' | 'cut' | 'isRetiring'>;
-  wishes: LiveActuatorParts['wishes'];
+  cordons: LiveActuatorParts['cordons'];
   workloads: { readonly shown: readonly Workload[] };
   /** Absent: nodes come and go by hand. */
   procurer?: Procurer;
@@ -186,8 +186,8 @@ export class GpuScheduler {
   }
 
   /** Whether this controller decides now. */
-  get decides(): boolean {
-    return this.placer.isEntitled;
+  get isLeader(): boolean {
+    return this.placer.isLeader;
   }
 
   /** Activations that wait. */
@@ -231,7 +231,7 @@ export class GpuScheduler {
     if (!nodes.some(({ devices }) => devices.length > 0)) throw noGpu();
     const problem = capacityProblem(nodes, need);
     if (problem !== undefined) throw noSuchGpu(problem);
-    if (this.closed || (!this.placer.isEntitled && this.dependencies.handover === undefined)) throw overloaded();
+    if (this.closed || (!this.placer.isLeader && this.dependencies.handover === undefined)) throw overloaded();
   }
 
   /** Sends an activation to an invoker, or has it wait. Throws TopicFullError, or another Error if the log has failed. */
@@ -239,7 +239,7 @@ export class GpuScheduler {
     const { handover } = this.dependencies;
     if (handover?.isElsewhere) return handover.send({ activation: message });
     // Those who wait have their turn first, and most policies look at all who come together.
-    const isFree = this.queue.size === 0 && this.policy.takesAsTheyCome && this.placer.isEntitled;
+    const isFree = this.queue.size === 0 && this.policy.takesAsTheyCome && this.placer.isLeader;
     const { sent, rejected } = isFree ? this.passes.sendAtOnce(message, need) : { sent: undefined, rejected: [] };
     if (sent !== undefined) {
       this.arrived(message, need);
@@ -257,7 +257,7 @@ export class GpuScheduler {
    */
   submitSample(message: ActivationMessage, need: GpuNeed, sample: SampleRun): Receipt {
     const { policy, placer } = this;
-    if (this.queue.size > 0 || this.closed || !placer.isEntitled) throw overloaded();
+    if (this.queue.size > 0 || this.closed || !placer.isLeader) throw overloaded();
     const { request, choice } = policy.placeSample(message, need, sample);
     if (choice.placement === undefined) {
       const { reason = 'it is not there' } = choice.rejected.find(({ what }) => what === sample.gpu) ?? {};
@@ -279,7 +279,7 @@ export class GpuScheduler {
   submitLaunch(message: ActivationMessage, need: GpuNeed, { gpus, shareClass }: Launch): Receipt {
     const { placer } = this;
     if (this.closed) throw overloaded();
-    if (!placer.isEntitled) throw instanceNotLaunched('another controller decides about GPUs, ask that one');
+    if (!placer.isLeader) throw instanceNotLaunched('another controller decides about GPUs, ask that one');
     const { maxShareClass = 100 } = need;
     if (shareClass !== undefined && shareClass > maxShareClass) throw gpuShareTooLarge(shareClass, maxShareClass);
     const asked = requestOf(message, need);
@@ -320,7 +320,7 @@ export class GpuScheduler {
 
   /** The GPUs that samples could be measured on; none where no policy decides, or another controller does. */
   sampledPlaces(): SampledPlace[] {
-    return this.placer.isEntitled ? this.policy.sampledPlaces() : [];
+    return this.placer.isLeader ? this.policy.sampledPlaces() : [];
   }
 
   /** Has `listener` told when work comes for GPUs. */
@@ -396,7 +396,7 @@ export class GpuScheduler {
   private tickSoon(): void {
     this.dependencies.clock.setBackgroundTimer(tickMs, () => {
       if (this.closed) return;
-      if (this.placer.isEntitled) this.passes.carryOut(this.policy.tick());
+      if (this.placer.isLeader) this.passes.carryOut(this.policy.tick());
       this.tickSoon();
     });
   }

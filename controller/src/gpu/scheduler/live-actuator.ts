@@ -16,7 +16,7 @@ export interface Procurer {
 export interface LiveActuatorParts {
   table: Pick<GpuTable, 'nodes' | 'onRow'>;
   desired: Pick<DesiredState, 'retire' | 'reshare' | 'cut'>;
-  wishes: { set(device: string, wanted: GpuWish['wish']): Promise<unknown> };
+  cordons: { set(device: string, wanted: GpuWish['wish']): Promise<unknown> };
   /** Absent: nodes come and go by hand. */
   procurer?: Procurer;
   /** Sends a launch; gives why it is refused, or undefined. */
@@ -84,7 +84,7 @@ export class LiveActuator implements Actuator {
   }
 
   private async giveBack(name: string): Promise<string | undefined> {
-    const { table, wishes, procurer } = this.parts;
+    const { table, cordons: wishes, procurer } = this.parts;
     if (procurer === undefined) return noProcurer;
     const node = table.nodes().find(({ invoker }) => invoker === name);
     if (node === undefined) return `there is no node '${name}'`;

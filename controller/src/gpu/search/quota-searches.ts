@@ -20,7 +20,7 @@ import type { SampledPlace } from '../scheduler/gpu-policy.js';
 
 /** What searches are made with. */
 export interface QuotaSearchesParts {
-  learned: PerformanceData;
+  performanceData: PerformanceData;
   jobs: Jobs;
   scheduler: Pick<GpuScheduler, 'sampledPlaces' | 'tellWanted' | 'waiting'>;
   source: Pick<SampleSource, 'of'>;
@@ -47,7 +47,7 @@ const afterFailureMs = 10 * 60_000;
  */
 export class QuotaSearches {
   private readonly idle = new IdleGpus();
-  private readonly board: SearchTracker;
+  private readonly tracker: SearchTracker;
   /** By GPU that a search has, the set's key. */
   private readonly searched = new Map<string, string>();
   /** Sets whose job runs here. */
@@ -59,15 +59,15 @@ export class QuotaSearches {
   private closed = false;
 
   constructor(private readonly parts: QuotaSearchesParts) {
-    this.board = new SearchTracker(parts.jobs, parts.learned, parts.source);
+    this.tracker = new SearchTracker(parts.jobs, parts.performanceData, parts.source);
     this.measures = new SampleMeasurements({ ...parts, maxSampleMs: parts.options.maxSampleMs });
   }
 
   /** From now on takes up jobs and looks for idle GPUs, while this controller decides. */
   open(): void {
-    const { scheduler, learned } = this.parts;
+    const { scheduler, performanceData } = this.parts;
     scheduler.tellWanted((gpus) => this.wanted(gpus));
-    learned.showSearches(() => this.board.all(this.searched, this.here));
+    performanceData.showSearches(() => this.tracker.all(this.searched, this.here));
     this.lookLater();
   }
 
@@ -98,7 +98,7 @@ export class QuotaSearches {
     this.idle.look(places, scheduler.waiting > 0, clock.monotonicMs());
     if (this.isLooking) return;
     this.isLooking = true;
-    this.handleWhere(places.length > 0)
+    this.followLeadership(places.length > 0)
       .then(() => this.submitNext())
       // The next look tries again.
       .catch((error: unknown) => logger.info({ reason: String(error) }, 'no search for shares was begun'))
@@ -106,10 +106,10 @@ export class QuotaSearches {
   }
 
   /** Jobs run here only while this controller sees GPUs that it decides about. */
-  private async handleWhere(isDecider: boolean): Promise<void> {
+  private async followLeadership(isLeader: boolean): Promise<void> {
     const { jobs } = this.parts;
-    if (this.closed || isDecider === (this.handler !== undefined)) return;
-    if (isDecider) {
+    if (this.closed || isLeader === (this.handler !== undefined)) return;
+    if (isLeader) {
       const body: JobBody = (payload, attempt) => this.search(payload, attempt);
       this.handler = jobs.handle(quotaSearchKind, { concurrency, timeoutMs }, body);
       return;
@@ -121,22 +121,23 @@ export class QuotaSearches {
 
   /** Has the sets searched for that were asked for most, on GPUs that nobody uses. */
   private async submitNext(): Promise<void> {
-    const { learned, clock, options } = this.parts;
+    const { performanceData, clock, options } = this.parts;
     if (this.handler === undefined) return;
-    const pending = await this.board.refresh();
+    const pending = await this.tracker.refresh();
     for (const [gpu, key] of this.searched) if (!pending.has(key) && !this.here.has(key)) this.searched.delete(gpu);
     const now = clock.now();
-    for (const wanted of learned.demands.list()) {
+    for (const wanted of performanceData.demands.list()) {
       if (wanted.asked < options.minAsked || this.closed) return;
       if (pending.has(wanted.key)) continue;
-      if (!wantsSamples(learned, wanted.set, wanted.gpuType, wanted.mode)) learned.demands.forget(wanted.key);
-      else if (!this.board.hasFailedSince(wanted.key, now - afterFailureMs)) await this.submit(wanted, now);
+      if (!wantsSamples(performanceData, wanted.set, wanted.gpuType, wanted.mode))
+        performanceData.demands.forget(wanted.key);
+      else if (!this.tracker.hasFailedSince(wanted.key, now - afterFailureMs)) await this.submit(wanted, now);
     }
   }
 
   private async submit(wanted: WantedSet, now: number): Promise<void> {
-    const { learned, jobs, clock, options } = this.parts;
-    const samples = await this.board.samplesOf(wanted, now);
+    const { performanceData, jobs, clock, options } = this.parts;
+    const samples = await this.tracker.samplesOf(wanted, now);
     if (samples === undefined) return;
     const memoryMiB = samples.reduce((sum, sample) => sum + sample.memoryMiB, 0);
     const place = this.idle
@@ -147,13 +148,13 @@ export class QuotaSearches {
     // Before it runs; the next look forgets it if it was not taken.
     this.searched.set(gpu, wanted.key);
     await jobs.submit(quotaSearchJob({ ...wanted, gpu }));
-    learned.demands.restart(wanted.key);
+    performanceData.demands.restart(wanted.key);
   }
 
   /** The body of a job. */
   private async search(payload: JsonValue, attempt: JobAttempt): Promise<void> {
     const { set, gpu, gpuType, mode } = payload as unknown as QuotaSearchRequest;
-    const { learned, logger, jobs } = this.parts;
+    const { performanceData, logger, jobs } = this.parts;
     const { signal } = attempt;
     const { key } = quotaSearchJob({ set, gpu, gpuType, mode, maxSlowdowns: set.map(() => Infinity) });
     this.searched.set(gpu, key);
@@ -172,27 +173,28 @@ export class QuotaSearches {
       await this.whenIdle(gpu, signal);
       const on = { gpu, gpuType, mode, signal };
       for (const sample of samples) await this.measures.profile(sample, on);
-      await learned.saved();
+      await performanceData.saved();
       // For a single function the profile is the result.
       if (set.length > 1) {
-        const { profiles } = learned.curves;
+        const { profiles } = performanceData.curves;
         await quotaSearchBody({
-          table: learned.table,
-          priorOf: (job) => profiles.priorOf(job, gpuType, mode, learned.predictors.predictor({ gpuType, mode })),
+          table: performanceData.table,
+          priorOf: (job) =>
+            profiles.priorOf(job, gpuType, mode, performanceData.predictors.predictor({ gpuType, mode })),
           hyperOf: () => profiles.hyperOf(gpuType, mode),
-          driverMajorOf: (one) => learned.driverOf(one),
-          saved: () => learned.saved(),
+          driverMajorOf: (one) => performanceData.driverOf(one),
+          saved: () => performanceData.saved(),
           measure: (_, shares) => this.measures.together(set, samples, shares, on),
           random: this.parts.random,
         })(payload, attempt);
       }
-      learned.demands.forget(key);
-      learned.metrics.searched('done');
+      performanceData.demands.forget(key);
+      performanceData.metrics.searched('done');
       logger.info({ set: key, gpu }, 'a search for shares has ended');
     } catch (error) {
       // It is no fault of the samples that they could not be run there now.
       if (isApiError(error) && error.status === 503) jobs.interrupt(resourceOf(gpu));
-      learned.metrics.searched(signal.aborted ? 'interrupted' : 'failed');
+      performanceData.metrics.searched(signal.aborted ? 'interrupted' : 'failed');
       throw error;
     } finally {
       this.here.delete(key);

@@ -154,7 +154,7 @@ export function unlessAborted<Value>(signal: AbortSignal, work: () => Promise<Va
 
 /** What samples are measured with. */
 interface SampleMeasurementsParts {
-  learned: Pick<PerformanceData, 'runs' | 'curves' | 'driverOf' | 'metrics'>;
+  performanceData: Pick<PerformanceData, 'runs' | 'curves' | 'driverOf' | 'metrics'>;
   runner: Pick<SampleRunner, 'alone' | 'together'>;
   clock: Clock;
   /** A sample's longest run, ms. */
@@ -182,10 +182,10 @@ export class SampleMeasurements {
 
   /** Measures a sample alone at each share class, unless that was done with the driver that the GPU has. */
   async profile(sample: Sample, on: MeasurementTarget): Promise<void> {
-    const { learned, maxSampleMs } = this.parts;
-    const { curves } = learned;
+    const { performanceData, maxSampleMs } = this.parts;
+    const { curves } = performanceData;
     const { gpu, gpuType, mode } = on;
-    const driverMajor = learned.driverOf(gpu);
+    const driverMajor = performanceData.driverOf(gpu);
     const { function: name, version, batch } = sample.job;
     if (curves.of(sample.job, gpuType, mode)?.driverMajor === driverMajor) return;
     const soloMs = await this.soloMs(sample, on);
@@ -205,7 +205,7 @@ export class SampleMeasurements {
     shares: Allotment,
     on: MeasurementTarget,
   ): Promise<number[]> {
-    const { runner, learned } = this.parts;
+    const { runner, performanceData } = this.parts;
     const { gpu, gpuType, mode, signal } = on;
     const soloMs: number[] = [];
     for (const sample of samples) soloMs.push(await this.soloMs(sample, on));
@@ -215,8 +215,8 @@ export class SampleMeasurements {
     for (const [at, one] of terms.entries()) {
       const others = terms.filter((_, other) => other !== at).filter((other) => other !== undefined);
       if (one === undefined || others.length < set.length - 1) continue;
-      const refused = learned.runs.add({ gpuType, mode }, { one, others, slowdown: slowdowns[at]! });
-      learned.metrics.sampled(refused === undefined ? 'taken' : 'refused');
+      const refused = performanceData.runs.add({ gpuType, mode }, { one, others, slowdown: slowdowns[at]! });
+      performanceData.metrics.runOffered(refused === undefined ? 'taken' : 'refused');
     }
     return slowdowns;
   }

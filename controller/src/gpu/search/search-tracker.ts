@@ -20,7 +20,7 @@ export class SearchTracker {
 
   constructor(
     private readonly jobs: Pick<Jobs, 'pending' | 'failed'>,
-    private readonly learned: Pick<PerformanceData, 'demands' | 'table'>,
+    private readonly performanceData: Pick<PerformanceData, 'demands' | 'table'>,
     private readonly source: Pick<SampleSource, 'of'>,
   ) {}
 
@@ -61,7 +61,7 @@ export class SearchTracker {
    */
   all(gpus: ReadonlyMap<string, string>, here: ReadonlySet<string>): SearchedSet[] {
     const states = this.states(gpus, here);
-    const wanted = this.learned.demands.list().map(({ key, gpuType, mode, set, asked }): SearchedSet => {
+    const wanted = this.performanceData.demands.list().map(({ key, gpuType, mode, set, asked }): SearchedSet => {
       const byJob = this.problems.get(key)?.byJob ?? [];
       const jobs = set.map(({ function: name, version }, at) => ({
         ...{ function: name, version },
@@ -72,7 +72,7 @@ export class SearchTracker {
       return { key, gpuType, mode, jobs, search: { ...state, asked } };
     });
     // Those of earlier lives are known by what was measured of them.
-    const others = this.learned.table.rows().flatMap((row): SearchedSet[] => {
+    const others = this.performanceData.table.rows().flatMap((row): SearchedSet[] => {
       const key = rowKey(row);
       const state = states.get(key);
       return state === undefined || (row.searched && state.stage === 'failed')

@@ -30,10 +30,10 @@ test('commands at the same time are all kept, until their containers are gone; a
   const geometry = { 'GPU-0': ['3g.20gb'] };
   const all = { epoch: 1, retire: { a: null, b: 500 }, shares: { c: share }, geometry };
   expect(await rowIn(state)).toEqual(all);
-  desired.heard(on('a', 'b', 'c'));
+  desired.observe(on('a', 'b', 'c'));
   await settled();
   expect(await rowIn(state)).toEqual(all);
-  desired.heard(on('b'));
+  desired.observe(on('b'));
   await settled();
   expect(await rowIn(state)).toEqual({ epoch: 1, retire: { b: 500 }, shares: {}, geometry });
 });
@@ -45,12 +45,12 @@ test('the next controller that decides writes the rows again with its epoch, the
   await first.cut('invoker0', 'GPU-0', ['3g.20gb']);
   before.epoch = undefined;
   const second = deciderOf(state, { epoch: 2 });
-  second.heard(on());
+  second.observe(on());
   await settled();
   const row = { epoch: 2, retire: {}, shares: {}, geometry: { 'GPU-0': ['3g.20gb'] } };
   expect(await rowIn(state)).toEqual(row);
   await expect(first.retire('invoker0', 'a')).rejects.toThrow('another controller decides');
-  first.heard(on());
+  first.observe(on());
   await settled();
   expect(await rowIn(state)).toEqual(row);
 });

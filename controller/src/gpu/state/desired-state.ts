@@ -62,7 +62,7 @@ export class DesiredState {
   }
 
   /** Begins a term of this controller if there is a new one; drops the wishes about instances that are gone from a node. */
-  heard({ invoker, residents }: Pick<NodeStatus, 'invoker' | 'residents'>): void {
+  observe({ invoker, residents }: Pick<NodeStatus, 'invoker' | 'residents'>): void {
     const { epoch } = this.dependencies.lease;
     if (epoch === undefined) return;
     if (epoch !== this.term?.epoch) return this.report(this.takeOver(), invoker);
