@@ -38,7 +38,7 @@ const forget = (isKnown: boolean, what: unknown): boolean => {
 };
 beforeAll(async () => {
   api = await startApi({
-    learned: {
+    performanceData: {
       functions: (wants = () => true) => functions.filter((one) => wants(one.function)),
       quotas: (wants = () => true) => quotas.filter(({ jobs }) => jobs.some((job) => wants(job.function))),
       models: () => models,

@@ -120,7 +120,7 @@ export interface ApiSettings {
   /** What waits for a GPU and what was decided; absent: nothing. */
   gpuScheduler?: ControllerDependencies['gpuScheduler'];
   /** What was learned of functions on GPUs; absent: nothing. */
-  learned?: Partial<ControllerDependencies['learned']>;
+  performanceData?: Partial<ControllerDependencies['performanceData']>;
   prewarmers?: readonly Prewarmer[];
   clock?: Clock;
   /** Where the API gateway would be reached; absent: there is none. */
@@ -130,7 +130,7 @@ export interface ApiSettings {
 /** Tests make many calls a minute, unless they say how many they may. */
 const roomy = { invocationsPerMinute: 1_000_000, firesPerMinute: 1_000_000 };
 
-const nothingLearned: ControllerDependencies['learned'] = {
+const nothingLearned: ControllerDependencies['performanceData'] = {
   functions: () => [],
   quotas: () => [],
   models: () => [],
@@ -141,7 +141,7 @@ const nothingLearned: ControllerDependencies['learned'] = {
 
 /** Nothing waits, and there is no GPU. */
 export const idleGpuScheduler: ControllerDependencies['gpuScheduler'] = {
-  ...{ queued: () => [], decisions: () => [], decides: true },
+  ...{ queued: () => [], decisions: () => [], isLeader: true },
   trialSince: () => ({ tasks: [], places: [], models: [] }),
   savedView: () => ({ format: 'gpuwhisk view', version: 1 }),
 };
@@ -170,7 +170,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
   const logger = createLogger({ level: 'warn', destination: logRing });
   const gpuWorkloads = new GpuWorkloads(store, state, random, logger);
   await gpuWorkloads.open();
-  const gpuWishes = new DeviceCordons(store, state, clock);
+  const gpuCordons = new DeviceCordons(store, state, clock);
   const records = new RecordWriter(store, systemClock, logger);
   const controller = createController({
     store,
@@ -195,10 +195,10 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     bus,
     gpuTable,
     gpuWorkloads,
-    gpuWishes,
+    gpuCordons,
     gpuDesired: new DesiredState({ state, lease: { epoch: 1 }, logger }),
     gpuScheduler: settings.gpuScheduler ?? idleGpuScheduler,
-    learned: { ...nothingLearned, ...settings.learned },
+    performanceData: { ...nothingLearned, ...settings.performanceData },
     marks,
     instance: 0,
     invokersHealth: () => settings.health ?? { 'invoker0/0': 'up' },

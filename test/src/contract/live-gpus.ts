@@ -85,7 +85,7 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
   await table.open();
   const lease = { epoch: 1 };
   const desired = new DesiredState({ state, lease, logger });
-  table.onRow((node) => desired.heard(node));
+  table.onRow((node) => desired.observe(node));
   const records = new RecordWriter(store, clock, logger);
   const recordLevels = loadConfig();
   const scheduler = new GpuScheduler({
@@ -104,8 +104,8 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
       options,
       instance: 0,
     },
-    ...{ wishes: new DeviceCordons(store, state, clock), workloads: { shown: [] } },
-    learned: await PerformanceData.open({ store, clock, random, logger, metrics, instance: 0, options }),
+    ...{ cordons: new DeviceCordons(store, state, clock), workloads: { shown: [] } },
+    performanceData: await PerformanceData.open({ store, clock, random, logger, metrics, instance: 0, options }),
     procurer: machines(clock, (name, row) =>
       row === undefined ? state.deleteRow(gpuTable, name) : state.setRow(gpuTable, name, row as unknown as JsonValue),
     ),

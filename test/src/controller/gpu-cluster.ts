@@ -78,7 +78,7 @@ export class GpuCluster {
   metrics = createMetrics();
   dispatcher!: Dispatcher;
   scheduler!: GpuScheduler;
-  learned!: PerformanceData;
+  performanceData!: PerformanceData;
   private durable!: Durable;
   private state = embeddedState(this.clock);
   private version = 0;
@@ -128,7 +128,7 @@ export class GpuCluster {
     } as const;
     this.metrics = createMetrics();
     const { metrics } = this;
-    const learned = (this.learned = await PerformanceData.open({
+    const performanceData = (this.performanceData = await PerformanceData.open({
       store,
       clock,
       random,
@@ -148,12 +148,12 @@ export class GpuCluster {
       random,
       ...{
         desired: new DesiredState({ state, lease, logger }),
-        wishes: new DeviceCordons(store, state, clock),
+        cordons: new DeviceCordons(store, state, clock),
         workloads: { shown: [] },
       },
       table,
       lease,
-      learned,
+      performanceData,
       instance: 0,
       options,
       ...(this.onDecided && { onDecided: this.onDecided }),
@@ -177,7 +177,7 @@ export class GpuCluster {
     });
     const runner = new SampleRunner({ invoker: this.dispatcher, clock, maxSampleMs: options.search.maxSampleMs });
     new QuotaSearches({
-      ...{ learned, jobs, scheduler: this.scheduler, source: this.source, runner, clock, random, logger },
+      ...{ performanceData, jobs, scheduler: this.scheduler, source: this.source, runner, clock, random, logger },
       options: options.search,
     }).open();
   }

@@ -73,12 +73,12 @@ class TestController {
       random,
       ...{
         desired: new DesiredState({ state, lease, logger }),
-        wishes: new DeviceCordons(store, state, clock),
+        cordons: new DeviceCordons(store, state, clock),
         workloads: { shown: [] },
       },
       records: new RecordWriter(store, clock, logger),
       recordLevels,
-      learned: await PerformanceData.open({ ...shared, random, options }),
+      performanceData: await PerformanceData.open({ ...shared, random, options }),
       options,
       handover: new GpuHandover({ ...shared, fence: new GpuFence(shared), topicOptions }),
     });

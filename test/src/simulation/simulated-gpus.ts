@@ -77,7 +77,7 @@ export async function startGpus(parts: SimulatedGpuParts): Promise<SimulatedGpus
   const config = loadConfig();
   const random = seededRandom(1);
   const metrics = createMetrics();
-  const learned = await PerformanceData.open({
+  const performanceData = await PerformanceData.open({
     store,
     clock,
     random,
@@ -88,10 +88,10 @@ export async function startGpus(parts: SimulatedGpuParts): Promise<SimulatedGpus
   });
   const { lease } = hardware;
   const desired = new DesiredState({ state, lease, logger });
-  table.onRow((node) => desired.heard(node));
+  table.onRow((node) => desired.observe(node));
   const scheduler = new GpuScheduler({
-    ...{ random, desired, wishes: new DeviceCordons(store, state, clock), workloads: { shown: [] } },
-    ...{ bus, clock, store, records, logger, metrics, learned, instance: 0 },
+    ...{ random, desired, cordons: new DeviceCordons(store, state, clock), workloads: { shown: [] } },
+    ...{ bus, clock, store, records, logger, metrics, performanceData, instance: 0 },
     table: bug.table?.(table) ?? table,
     lease,
     recordLevels: config,
