@@ -121,7 +121,7 @@ async function measure(load: SchedulerLoad): Promise<SchedulerUse> {
   const options = { ...configSchema.parse({}).gpu, policy: load.policy };
   const table = new GpuTable(state, clock);
   if (load.hears) await table.open();
-  const learned = await PerformanceData.open({ store, clock, random, logger, metrics, instance: 0, options });
+  const performanceData = await PerformanceData.open({ store, clock, random, logger, metrics, instance: 0, options });
   const agents = new Map<string, SimulatedAgent>();
   let placed = 0;
   let unplaced: ((message: JsonObject) => void) | undefined;
@@ -154,8 +154,8 @@ async function measure(load: SchedulerLoad): Promise<SchedulerUse> {
   const lease = { epoch: 1 };
   const scheduler = new GpuScheduler({
     ...{ bus, store, records: new RecordWriter(store, clock, logger), recordLevels, clock, logger, metrics, table },
-    ...{ lease, learned, instance: 0, options, random, workloads: { shown: [] } },
-    ...{ desired: new DesiredState({ state, lease, logger }), wishes: new DeviceCordons(store, state, clock) },
+    ...{ lease, performanceData, instance: 0, options, random, workloads: { shown: [] } },
+    ...{ desired: new DesiredState({ state, lease, logger }), cordons: new DeviceCordons(store, state, clock) },
   });
   await scheduler.open(() => false);
   for (let at = 0; at < load.nodes; at += 1) {
