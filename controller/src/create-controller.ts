@@ -125,7 +125,11 @@ export function createController(dependencies: ControllerDependencies): Controll
       answer(request, response, request.headers[fromSandbox] === undefined ? outside : sandboxes),
     handleSandboxes: (request, response) => answer(request, response, sandboxes),
     handleGateway: createGateway({
-      ...{ registry, callWebAction, clock, random, logger },
+      registry,
+      callWebAction,
+      clock,
+      random,
+      logger,
       countInWindow: (key, windowMs) => state.windowCounters(`gateway ${windowMs}`, windowMs).add(key),
     }),
     identities,

@@ -29,7 +29,7 @@ export interface ActionPlace {
   binding?: string;
 }
 
-/** Finds the action that a name leads to, for whoever may use it. */
+/** Finds the action that a name leads to, for callers that may use it. */
 export class ActionResolver {
   constructor(
     private readonly actions: ActionCache,

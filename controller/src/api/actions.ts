@@ -123,7 +123,9 @@ async function putAction(context: Context, call: IdentifiedCall): Promise<Answer
     if (!isAllowed) throw kindNotAuthorized(exec.kind);
   }
   const merge = {
-    ...{ manifest, bounds, gpuBounds },
+    manifest,
+    bounds,
+    gpuBounds,
     gpuNodes: context.gpuTable.nodes(),
     defaultLimits: defaultLimits(config.limits),
     inherited,
@@ -174,7 +176,11 @@ async function invokeAction(context: Context, call: IdentifiedCall): Promise<Ans
   const { blocking, waitMs } = options;
   const outcome = await context.invoker.invoke({
     ...resolved,
-    ...{ identity, payload, blocking, waitMs, transactionId },
+    identity,
+    payload,
+    blocking,
+    waitMs,
+    transactionId,
     extraLogging: wantsExtraLogging(request),
   });
   return invocationAnswer(outcome, options.result);

@@ -48,14 +48,14 @@ export interface ControllerDependencies {
   gpuDesired: Pick<DesiredState, 'retire' | 'reshare' | 'cut'>;
   /** What waits for a GPU at this controller, and what was decided here. */
   gpuScheduler: Pick<GpuScheduler, 'queued' | 'decisions' | 'isLeader' | 'trialSince' | 'savedView'>;
-  /** What was learned of functions on GPUs. */
+  /** Performance data of functions on GPUs. */
   performanceData: Pick<
     PerformanceData,
     'functions' | 'quotas' | 'models' | 'forgetFunction' | 'forgetQuota' | 'forgetModel'
   >;
   /** This controller's number. */
   instance: number;
-  /** Absent: nobody is told of activations and limits. */
+  /** Absent: no events of activations and limits are sent. */
   userEvents?: UserEvents;
   /** Stores the records of what the controller itself carries out. */
   records: RecordWriter;

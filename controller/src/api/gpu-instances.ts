@@ -82,7 +82,12 @@ async function launch(context: Context, call: ViewerCall): Promise<Answer> {
   const waitMs = context.config.blockingWaitMs;
   const outcome = await context.primitive.invoke({
     ...resolved,
-    ...{ identity, payload: {}, blocking: true, waitMs, transactionId, launch },
+    identity,
+    payload: {},
+    blocking: true,
+    waitMs,
+    transactionId,
+    launch,
   });
   if (outcome.type === 'accepted') return acceptedAnswer(outcome.activationId);
   const { response, annotations } = outcome.activation;
@@ -94,8 +99,14 @@ async function launch(context: Context, call: ViewerCall): Promise<Answer> {
   return jsonAnswer({ action: fullName, ...(isJsonObject(gpu) && placeOf(gpu)) });
 }
 
-function placeOf({ device, slice, share }: JsonObject): JsonObject {
-  return { device: device!, ...(slice !== undefined && { slice }), share: share! };
+/** Where an instance was started, from its activation's annotation `gpu`. */
+function placeOf(annotation: JsonObject): JsonObject {
+  const place: JsonObject = {};
+  for (const field of ['device', 'slice', 'share']) {
+    const value = annotation[field];
+    if (value !== undefined) place[field] = value;
+  }
+  return place;
 }
 
 /** An instance that the caller may change, and its node. Throws ApiError (404). */
@@ -203,7 +214,9 @@ export function gpuInstanceRoutes(context: Context): Route[] {
       parameters: [
         ...one.parameters,
         {
-          ...{ name: 'graceMs', in: 'query', type: 'integer' },
+          name: 'graceMs',
+          in: 'query',
+          type: 'integer',
           description: 'Stop its run after so many ms; an idempotent action runs again elsewhere',
         },
       ],

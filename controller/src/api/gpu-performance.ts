@@ -11,12 +11,12 @@ import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
 /** Stands for functions of other namespaces in a set. */
 const ofOthers = { function: '(of others)', version: '' };
 
-/** What was learned of functions, of sets of them, and the predictors learned from their runs. */
+/** Performance data of functions and of sets of them, and the predictors trained on their runs. */
 export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'performanceData'>): Route[] {
   const { performanceData, gpuTable } = context;
   const mayName = (call: ViewerCall, name: string): boolean =>
     call.isOperator || name.startsWith(`/${call.identity.namespace.name}/`);
-  /** Of whom a call may read: undefined for all. */
+  /** The functions that a call may read; undefined: all. */
   const readable = (call: ViewerCall): ((name: string) => boolean) | undefined =>
     call.isOperator ? undefined : (name) => mayName(call, name);
   const functions = (call: ViewerCall): JsonObject[] => {

@@ -159,9 +159,17 @@ function readArrival(one: JsonValue, at: number): Task {
   if (typeof name !== 'string') throw malformedContent(`'function' of arrival ${at + 1} must be a name`);
   const smUtil = number('smUtil', 0, 1);
   return {
-    ...{ id: `arrival ${at + 1}`, function: name, version: '', namespace: 'trial', batch: 1, gpus: 1 },
-    ...{ class: 'inference', arrivedAt: number('atMs', 0), soloMs: number('soloMs', 0.001) },
-    ...{ memoryMiB: number('memoryMiB', 1), startMs: number('startMs', 0, 0) },
+    id: `arrival ${at + 1}`,
+    function: name,
+    version: '',
+    namespace: 'trial',
+    batch: 1,
+    gpus: 1,
+    class: 'inference',
+    arrivedAt: number('atMs', 0),
+    soloMs: number('soloMs', 0.001),
+    memoryMiB: number('memoryMiB', 1),
+    startMs: number('startMs', 0, 0),
     ...(given.sloMs !== undefined && { sloMs: number('sloMs', 0) }),
     features: { smUtil: Math.min(1, smUtil), dramUtil: Math.min(1, smUtil) / 2, l2Util: Math.min(1, smUtil) / 2 },
   };
@@ -182,17 +190,20 @@ class PolicyTrials {
     const tasks = all.filter(({ gpus, soloMs }) => gpus === 1 && soloMs !== undefined);
     if (recorded.places.length === 0) throw trialFailed('no GPU is healthy');
     const trial: PolicyTrial = {
-      ...{ policies: [config.gpu.policy, policy], admission: config.gpu.admission, warmMs },
-      ...{ ...recorded, tasks },
+      policies: [config.gpu.policy, policy],
+      admission: config.gpu.admission,
+      warmMs,
+      ...recorded,
+      tasks,
     };
     this.isRunning = true;
     const controller = new AbortController();
     const timer = clock.setBackgroundTimer(timeoutMs, () => controller.abort());
     try {
       const { signal } = controller;
-      const { results } = (await runInWorker(trialModule, trial as unknown as JsonValue, signal)) as JsonObject;
+      const { results = [] } = (await runInWorker(trialModule, trial as unknown as JsonValue, signal)) as JsonObject;
       const leftOut = all.length - tasks.length;
-      return { arrivals: tasks.length, leftOut, gpus: recorded.places.length, results: results! };
+      return { arrivals: tasks.length, leftOut, gpus: recorded.places.length, results };
     } catch (error) {
       logger.warn({ error: String(error) }, 'a policy could not be tried');
       throw trialFailed(`it did not end within ${timeoutMs / 1000} s, or failed`);

@@ -35,7 +35,7 @@ export function allWorkloads(nodes: readonly NodeStatus[], registered: readonly 
   return [...registered, ...discovered];
 }
 
-/** Whether a workload is shown to somebody. */
+/** Whether a viewer may see a workload. */
 export function maySee(viewer: Viewer, workload: Workload): boolean {
   return viewer.isOperator || workload.namespace === viewer.namespace;
 }
@@ -73,7 +73,7 @@ function figuresOf({ usedMemoryMiB, ...status }: DeviceStatus): JsonObject {
 
 function functionView(resident: Resident, viewer: Viewer): JsonObject {
   const { action, namespace, container, slice, share, memoryMiB, heldMiB, activations, launches } = resident;
-  // A pre-warmer is nobody's yet.
+  // A pre-warmed container has no namespace yet.
   const named = viewer.isOperator || namespace === undefined || namespace === viewer.namespace;
   return {
     ...(named && { container }),

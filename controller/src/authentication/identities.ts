@@ -58,12 +58,12 @@ export class Identities {
     return this.cache.resolve(authorization, () => this.lookUp(authorization));
   }
 
-  /** Whom a namespace belongs to, if that was looked up within the last five minutes. */
+  /** The owner of a namespace, if looked up within the last five minutes. */
   cachedOwner(namespace: string): Identity | undefined {
     return this.owners.get(namespace);
   }
 
-  /** Whom a namespace belongs to, as of the last five minutes. Throws ApiError (404), for blocked subjects too. */
+  /** The owner of a namespace, at most five minutes old. Throws ApiError (404), for blocked subjects too. */
   ofNamespace(namespace: string): Promise<Identity> {
     return this.owners.resolve(namespace, async () => {
       const viewKey = [namespace];

@@ -6,7 +6,7 @@ import type { PingMessage, InvokerInstanceId } from '@gpuwhisk/common/messages';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { BalancedInvoker } from './sharding-balancer.js';
 
-/** What supervision is made of. */
+/** Dependencies of InvokerSupervision. */
 interface SupervisionDependencies {
   bus: MessageBus;
   clock: Clock;
@@ -61,8 +61,8 @@ export class InvokerSupervision {
   }
 
   /**
-   * Every invoker that has ever been up, by number; those between them are not usable. Others have no place: whoever names a
-   * high number in a ping would make the list long.
+   * Every invoker that has ever been up, by number; those between them are not usable. Others have no place: a ping with
+   * a high number would make the list long.
    */
   invokers(): readonly BalancedInvoker[] {
     return this.list;
@@ -75,7 +75,7 @@ export class InvokerSupervision {
     return Object.fromEntries(byNumber.map(([, state]) => [state.name, state.health(nowMs)]));
   }
 
-  /** How long an invoker has said nothing, ms; one that was never heard, for as long as pings are listened to. */
+  /** How long an invoker has said nothing, ms; one that never sent a ping: since pings are consumed. */
   silenceMs(invoker: number): number {
     const nowMs = this.dependencies.clock.monotonicMs();
     return this.states.get(invoker)?.silenceMs(nowMs) ?? nowMs - this.openedMs;
@@ -207,7 +207,7 @@ class InvokerState {
     return this.isEnabled && nowMs - this.lastPingMs < silentMs ? this.current : 'down';
   }
 
-  /** Nothing could be heard for so long, ms: its silence was none. */
+  /** Pings could not be read for so long, ms: that time does not count as silence. */
   ignoreOutage(ms: number): void {
     this.lastPingMs += ms;
   }
@@ -217,7 +217,7 @@ class InvokerState {
     return nowMs - this.lastPingMs;
   }
 
-  /** It says that it is there; true if it was not. */
+  /** A ping has come; returns whether the invoker was down before. */
   pinged({ name, isEnabled = true }: PingMessage, nowMs: number): boolean {
     const wasDown = this.health(nowMs) === 'down';
     this.id = name;

@@ -11,7 +11,7 @@ interface LeaseTimes {
 
 const defaultTimes: LeaseTimes = { ttlMs: 10_000, renewMs: 3000 };
 
-/** Holds a lease for as long as nobody else has it, and tries for it while somebody does. */
+/** Holds a lease, and tries for it while another process has it. */
 export class LeaseKeeper {
   private lease: Lease | undefined;
   /** Until when it is surely ours, monotonic ms. */
@@ -70,11 +70,11 @@ export class LeaseKeeper {
   }
 }
 
-/** What only the controller that decides about GPUs does. */
+/** Work of the leader: the controller that decides about GPUs. */
 interface LeaderWork {
-  /** It decides from now on. A rejection is logged. */
+  /** This controller is the leader from now on. A rejection is logged. */
   begin(): Promise<void>;
-  /** Another one does, or none. A rejection is logged. */
+  /** Another controller is, or none. A rejection is logged. */
   end(): Promise<void>;
 }
 

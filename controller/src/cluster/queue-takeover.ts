@@ -220,7 +220,9 @@ async function recordStopped(
   if (sort === 'controllers') return;
   const { transid, activationId } = message;
   const completion: CompletionMessage = {
-    ...{ transid, activationId, isSystemError: true },
+    transid,
+    activationId,
+    isSystemError: true,
     instance: { instance: number, userMemory: '0 MB', instanceType: 'invoker', tags: [], dedicatedNamespaces: [] },
   };
   try {

@@ -13,7 +13,7 @@ import type { CompositeRun, RunnerDependencies } from './composite-runner.js';
 import type { InvokeOutcome, InvokeRequest, InvokeService } from '../invoke/invoke-service.js';
 import { parseActionName } from '../entities/action-name.js';
 
-/** What a ComposingInvoker is made of. */
+/** Dependencies of ComposingInvoker. */
 export interface ComposingDependencies extends JournalDependencies, RunnerDependencies {
   resolver: Pick<ActionResolver, 'resolve' | 'checkUsable'>;
   /** Sequences and compositions that run at once, at most; more are refused, as while too many records wait for the store. */
@@ -36,12 +36,12 @@ export class ComposingInvoker implements InvokeService {
     this.runner = new CompositeRunner(dependencies, this.journal);
   }
 
-  /** Takes up what an earlier life has left. */
+  /** Takes up the compositions that an earlier process accepted and did not end. */
   open(): Promise<void> {
     return this.journal.open();
   }
 
-  /** Waits up to `drainMs` for what runs; the next life records what runs longer as stopped. */
+  /** Waits up to `drainMs` for what runs; the next process start records longer ones as stopped. */
   async close(drainMs: number): Promise<void> {
     const { clock } = this.dependencies;
     this.closing = true;
@@ -104,7 +104,7 @@ export class ComposingInvoker implements InvokeService {
     });
   }
 
-  /** Ends or runs what an earlier life accepted and has no record. */
+  /** Ends or runs a composition that an earlier process accepted and that has no record. */
   private async recover(message: ActivationMessage, begun: boolean): Promise<void> {
     const found = await this.find(message);
     const action = 'action' in found ? found.action : undefined;

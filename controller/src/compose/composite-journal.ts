@@ -13,7 +13,7 @@ import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 
-/** What a journal is made of. */
+/** Dependencies of CompositeJournal. */
 export interface JournalDependencies {
   bus: MessageBus;
   marks: Pick<StartMarks, 'mark' | 'startedBefore'>;
@@ -28,7 +28,7 @@ export interface JournalDependencies {
   instance: number;
 }
 
-/** Told of what an earlier life has left: one that began ends now, one that did not is run. */
+/** Called for each composition that an earlier process left: one that began is to end now, one that did not is to run. */
 export type Recover = (message: ActivationMessage, begun: boolean) => void;
 
 /**
@@ -60,12 +60,12 @@ export class CompositeJournal {
     });
   }
 
-  /** Starts to take what an earlier life has left; the topic must exist. */
+  /** Starts to consume the topic, which must exist, and what earlier processes left there. */
   async open(): Promise<void> {
     await this.feed.open();
   }
 
-  /** Leaves to the next life what earlier ones have left and this one has not begun. */
+  /** Stops consuming: what is left in the topic and was not begun waits for the next process start. */
   stopTaking(): Promise<void> {
     return this.feed.close();
   }

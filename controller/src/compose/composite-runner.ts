@@ -20,7 +20,7 @@ import type { InvokeOutcome, InvokeRequest, InvokeService } from '../invoke/invo
 import { findComponents, inNamespace, runSequence, sequenceFailed } from './sequence.js';
 import type { FoundComponent, Resolver } from './sequence.js';
 
-/** What a CompositeRunner is made of. */
+/** Dependencies of CompositeRunner. */
 export interface RunnerDependencies {
   /** Runs actions that have code of their own. */
   primitive: InvokeService;
@@ -29,7 +29,7 @@ export interface RunnerDependencies {
   random: Random;
   metrics: Metrics;
   logger: Logger;
-  /** Absent: nobody is told. */
+  /** Absent: no events are sent. */
   userEvents?: UserEvents;
   /** This controller's number. */
   instance: number;
@@ -78,7 +78,7 @@ export class CompositeRunner {
     return this.atWork;
   }
 
-  /** From now on nothing is invoked nor recorded: the next life decides about what runs. */
+  /** From now on nothing is invoked nor recorded: the next process start decides about running compositions. */
   stop(): void {
     this.stopped = true;
   }
@@ -99,7 +99,7 @@ export class CompositeRunner {
     return { activationId, receipt, ended: this.run(message, request, components, within) };
   }
 
-  /** Runs one that an earlier life accepted and did not begin. */
+  /** Runs one that an earlier process accepted and did not begin. */
   resume(message: ActivationMessage, resolved: ResolvedAction): void {
     const components = this.findComponents(message.user, resolved.action);
     void this.run(message, resolved, components, topmost());
@@ -144,13 +144,13 @@ export class CompositeRunner {
     if (this.stopped) return record;
     const { namespace, name, limits } = action;
     const times = { startMs, endMs: startMs + tally.durationMs, waitMs: Math.max(0, startMs - message.transid[1]) };
-    const measured = {
+    const ended = {
       namespace,
       name,
       kind: 'sequence',
       limits: { ...limits, memory: tally.memoryMiB ?? limits.memory },
     };
-    metrics.activationEnded(measured, times, response.statusCode, message.user.namespace.name);
+    metrics.activationEnded(ended, times, response.statusCode, message.user.namespace.name);
     this.dependencies.userEvents?.activation(record, message.user);
     // The answer may be ahead of the record by 50 ms; where the store lags behind, it waits for the record.
     const answersFirst = this.journal.lagMs < longestLagMs;

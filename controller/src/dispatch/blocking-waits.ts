@@ -24,7 +24,7 @@ interface Wait {
   refuse(error: ApiError): void;
 }
 
-/** What the waits are made of. */
+/** Dependencies of BlockingWaits. */
 export interface BlockingWaitsDependencies {
   clock: Clock;
   logger: Logger;
@@ -69,14 +69,14 @@ export class BlockingWaits {
     if (wait.lookAtMs !== Infinity) wait.lookAtMs = this.dependencies.clock.monotonicMs() + lookEndedMs;
   }
 
-  /** It is not run after all; false if nobody waits. */
+  /** It is not run after all; false if no caller waits. */
   refuse(activationId: string, error: ApiError): boolean {
     const wait = this.take(activationId);
     wait?.refuse(error);
     return wait !== undefined;
   }
 
-  /** Nobody waits for it any more. */
+  /** Its caller no longer waits. */
   forget(activationId: string): void {
     this.take(activationId);
   }

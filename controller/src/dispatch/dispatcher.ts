@@ -33,7 +33,7 @@ import { activationMessage, mergedArguments } from '../invoke/activation-message
 import { BlockingWaits } from './blocking-waits.js';
 import type { InvokeOutcome, InvokeRequest, InvokeService } from '../invoke/invoke-service.js';
 
-/** What a dispatcher is made of. */
+/** Dependencies of Dispatcher. */
 export interface DispatcherDependencies {
   bus: MessageBus;
   clock: Clock;
@@ -95,7 +95,7 @@ export class Dispatcher implements InvokeService {
     await this.dependencies.gpu?.open((activationId, error) => this.refuse(activationId, error));
   }
 
-  /** Answers everybody who waits; nobody may come any more. */
+  /** Answers all waiting callers; no invocation may follow. */
   async close(): Promise<void> {
     await this.subscription?.close();
     // Some look for room still, and are refused in a moment.
@@ -141,7 +141,7 @@ export class Dispatcher implements InvokeService {
     try {
       await receipt.synced();
     } catch (error) {
-      // Nobody may ever run it: nothing is kept for it, and no copy of it starts on a GPU.
+      // It may never run: nothing is kept for it, and no copy of it starts on a GPU.
       this.withdraw(activationId);
       this.dependencies.gpu?.ended(activationId, false);
       throw this.refusal(error);
@@ -219,7 +219,7 @@ export class Dispatcher implements InvokeService {
     return overloaded();
   }
 
-  /** Tells the caller of an activation that is not run after all; false if nobody waits. */
+  /** Tells the caller of an activation that is not run after all; false if no caller waits. */
   private refuse(activationId: string, error: ApiError): boolean {
     this.dependencies.inFlight.end(activationId);
     return this.waits.refuse(activationId, error);

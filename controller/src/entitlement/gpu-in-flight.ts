@@ -92,7 +92,7 @@ export class GpuInFlight {
   }
 }
 
-/** A holder that tells what it holds: whoever sums up needs nothing else. */
+/** A holder that tells what it holds: a sum needs nothing else. */
 function tokenOf(activationId: string, { gpus, memoryMiB }: Pick<GpuNeed, 'gpus' | 'memoryMiB'>): string {
   return `${activationId} ${gpus} ${gpus * memoryMiB}`;
 }

@@ -28,7 +28,7 @@ function activationToken(activationId: string, instance: number, namespace: stri
   return `${activationId} ${instance} ${namespace}`;
 }
 
-/** What counts activations in flight. */
+/** Dependencies of InFlight. */
 interface InFlightDependencies {
   state: ClusterState;
   /** This controller's number; default 0. */
@@ -38,7 +38,7 @@ interface InFlightDependencies {
   clock: Clock;
   metrics: Metrics;
   logger: Logger;
-  /** Absent: nobody is told. */
+  /** Absent: no events are sent. */
   userEvents?: UserEvents;
 }
 

@@ -78,7 +78,7 @@ export class ApiRegistry {
 
   /**
    * Changes the namespace's API at a base path, or makes it. `change` gets the API as it is (undefined: there is
-   * none) and may be called again, when somebody else was faster; what it throws is thrown. Throws ApiError (502)
+   * none) and may be called again, when another write was faster; what it throws is thrown. Throws ApiError (502)
    * after too many such losses.
    */
   async put(identity: Identity, basePath: string, change: (before?: ApiRecord) => ApiChange): Promise<ApiRecord> {

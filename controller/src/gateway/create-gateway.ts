@@ -157,8 +157,8 @@ interface RequestPath {
 }
 
 /**
- * Reads a path; empty segments do not count. Undefined for one that could mean two things to whoever decodes it
- * later: dots, encoded slashes, bad encoding.
+ * Reads a path; empty segments do not count. Undefined for one that a later decoder could
+ * read in two ways: dots, encoded slashes, bad encoding.
  */
 function readPath(path: string): RequestPath | undefined {
   const raw = path.split('/').filter((segment) => segment !== '');

@@ -118,7 +118,7 @@ function webActionAnswer({ isWhole }: Called, status: number, body: JsonObject):
   return jsonAnswer({ statusCode: status, headers: { 'Content-Type': 'application/json' }, body });
 }
 
-/** Who calls; wrong credentials are nobody's, as for every web action. */
+/** The caller, or undefined for wrong credentials, as for every web action. */
 async function callerOf(
   identities: ManagementDependencies['identities'],
   authorization: string | undefined,

@@ -14,7 +14,7 @@ import { transactionLogger } from '@gpuwhisk/common/logging';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Random } from '@gpuwhisk/common/system/random';
 
-/** Thrown when the client went away before its request was complete: there is nobody to answer. */
+/** Thrown when the client went away before its request was complete: no answer can be sent. */
 export class ClientGoneError extends Error {
   override name = 'ClientGoneError';
 }

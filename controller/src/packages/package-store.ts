@@ -203,7 +203,7 @@ export class PackageWriter {
     const deleteNext = async (): Promise<void> => {
       for (let action = contents.pop(); action !== undefined; action = contents.pop()) {
         await this.actions.delete(packageId(name), action.name).catch((error: unknown) => {
-          // Somebody else deleted it meanwhile.
+          // Another request has deleted it meanwhile.
           if (!isApiError(error) || error.status !== noSuchEntity().status) throw error;
         });
       }

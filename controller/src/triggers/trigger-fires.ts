@@ -37,7 +37,7 @@ interface Fire {
   maxPayloadBytes: number;
 }
 
-/** What fires are made of. */
+/** Dependencies of TriggerFires. */
 interface TriggerFiresDependencies {
   clock: Clock;
   random: Random;

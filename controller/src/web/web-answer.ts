@@ -124,8 +124,16 @@ const valuePattern = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /** Headers that only the server can know, or that frame the message; an action's are left out. */
 const serverHeaders = new Set([
-  ...['connection', 'content-length', 'date', 'keep-alive', 'server', 'trailer', 'transfer-encoding', 'upgrade'],
-  ...['x-openwhisk-activation-id', 'x-request-id'],
+  'connection',
+  'content-length',
+  'date',
+  'keep-alive',
+  'server',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'x-openwhisk-activation-id',
+  'x-request-id',
 ]);
 
 interface GivenHeaders {

@@ -127,7 +127,7 @@ function knownWebAction({ identities, actionResolver }: WebDependencies, { actio
 async function findWebAction({ identities, actionResolver }: WebDependencies, { action }: WebUrl): Promise<WebAction> {
   const owner = await identities.ofNamespace(action.namespace);
   const resolved = await actionResolver.resolve(owner, action).catch((error: unknown) => {
-    // What the owner would be told about broken names (409, 422, 500) is nothing to strangers.
+    // What the owner would be told about broken names (409, 422, 500) is not for other callers.
     throw isApiError(error) && error.status !== 403 ? noSuchEntity() : error;
   });
   return exported(owner, resolved);
@@ -158,7 +158,11 @@ async function answerWebAction(
   const user = caller?.namespace.name;
   const readArguments = annotations.raw ? rawArguments : plainArguments;
   const { payload, chosen } = readArguments({
-    ...{ method, headers, path, query, body },
+    method,
+    headers,
+    path,
+    query,
+    body,
     ...(user !== undefined && { user }),
   });
   checkInvocable(resolved.action, chosen, context.manifest());
@@ -173,7 +177,7 @@ async function answerWebAction(
   return webAnswer(outcome, url.extension, headers.accept, transactionId);
 }
 
-/** Who calls; credentials that are none count as nobody's. */
+/** The caller, or undefined for wrong credentials. */
 async function callerOf({ identities }: WebDependencies, authorization: string): Promise<Identity | undefined> {
   try {
     return await identities.authenticate(authorization);
@@ -211,7 +215,7 @@ function readWebAnnotations({ annotations }: WhiskAction): WebAnnotations {
 /**
  * Whether annotation `require-whisk-auth` lets a request in: `true` wants a caller that showed who they are, a string
  * or number wants itself in the header `X-Require-Whisk-Auth`, `false` and absence want nothing; anything else is a
- * mistake that lets nobody in.
+ * mistake, and every caller is refused.
  */
 function mayCall({ annotations }: WhiskAction, headers: IncomingHttpHeaders, isIdentified: boolean): boolean {
   const wanted = parameterValue(annotations, 'require-whisk-auth');

@@ -29,7 +29,7 @@ interface GpuHandoverDependencies {
 interface HandoverListener {
   /** To be placed here, while this controller decides. */
   take(delivery: Delivery): void;
-  /** This controller decides no more: what it took comes to another. */
+  /** This controller is no longer the leader: what it took comes to another. */
   lost(): void;
   /** The run of an activation from another controller is over. */
   ended(activationId: string, succeeded: boolean): void;
@@ -88,14 +88,14 @@ export class GpuHandover {
     await this.left;
   }
 
-  /** Sends an activation to whoever decides. Throws as MessageBus.send does. */
+  /** Sends an activation to the leader. Throws as MessageBus.send does. */
   send(message: UnplacedMessage): Receipt {
     const receipt = this.dependencies.bus.send(topic, message as unknown as JsonObject);
     this.sent.add(message.activation.activationId);
     return receipt;
   }
 
-  /** The run of an activation is over: whoever decides is told, if it was sent there. */
+  /** The run of an activation is over: the leader is told, if the activation was sent there. */
   ended(activationId: string, succeeded: boolean): void {
     if (this.isElsewhere && this.sent.has(activationId)) this.tell(endedChannel, { activationId, succeeded });
   }

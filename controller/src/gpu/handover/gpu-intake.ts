@@ -87,7 +87,7 @@ export class GpuIntake {
     this.take(message, delivery.redelivered, done, 'shared');
   }
 
-  /** This controller decides no more, or begins anew to: what is looked up still is nothing for it. */
+  /** A term of this controller has ended: lookups that are under way are not for it. */
   termEnded(): void {
     this.term++;
   }
@@ -132,7 +132,7 @@ export class GpuIntake {
 
   private take(message: UnplacedMessage, redelivered: boolean, done: () => void, topic: 'own' | 'shared'): void {
     const { gpu } = message.activation;
-    // An earlier life, or one that decided before, may have sent it to an invoker already.
+    // An earlier process, or an earlier leader, may have sent it to an invoker already.
     const isOld =
       redelivered || message.seenBefore || (gpu !== undefined && gpu.epoch !== this.dependencies.lease.epoch);
     // After a crash both this topic and an invoker's may have it.
@@ -153,7 +153,7 @@ export class GpuIntake {
     if (isSent || isSettled(activation)) done();
     else if (!isOver()) enqueue(message, done);
     else if (topic === 'own') this.sendOn({ ...message, seenBefore: true }, done);
-    // What came from the topic of all comes from there again, to whoever decides by now.
+    // What came from the topic of all comes from there again, to the present leader.
     else this.fromOthers.delete(activation.activationId);
   }
 }

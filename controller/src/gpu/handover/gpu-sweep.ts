@@ -31,7 +31,7 @@ const sweepMs = 10_000;
 const maxAsked = 100;
 
 /**
- * Finds activations that have ended without the decider having heard of it (another controller's news are lost while the
+ * Finds activations that have ended without a message to the leader (messages of other controllers are lost while the
  * cluster's state is away), so that what they had of a GPU is given out again: no invoker has them, and they are recorded.
  */
 export class GpuSweep {

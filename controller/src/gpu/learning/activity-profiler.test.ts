@@ -50,10 +50,10 @@ function row({
 }
 
 let profiles: FunctionProfiles;
-let sightings: ActivityProfiler;
+let profiler: ActivityProfiler;
 beforeEach(() => {
   profiles = new FunctionProfiles();
-  sightings = new ActivityProfiler(profiles);
+  profiler = new ActivityProfiler(profiles);
   for (const name of ['a', 'b']) profiles.of({ function: `/guest/${name}`, version: '1', batch: 1, arrivedAt: 1 });
 });
 const performanceData = (): unknown[] =>
@@ -63,15 +63,15 @@ describe('activity of SMs and memory', () => {
   const figures = { smActivity: 0.1, dramActivity: 0.3 };
 
   test('is what the function that alone kept the device busy fills, however busy it was', () => {
-    sightings.observe(row({ figures }));
+    profiler.observe(row({ figures }));
     expect(performanceData()).toEqual([['/guest/a', { smUtil: 0.1, dramUtil: 0.3 }, 'gpm']]);
-    sightings.observe(row({ figures: { smActivity: 0.08, dramActivity: 0.2 }, utilisations: { a: 0.95, b: 0 } }));
+    profiler.observe(row({ figures: { smActivity: 0.08, dramActivity: 0.2 }, utilisations: { a: 0.95, b: 0 } }));
     expect(performanceData()).toEqual([['/guest/a', { smUtil: 0.1, dramUtil: 0.3 }, 'gpm']]);
   });
 
   test('is absent where the chip or the mode does not tell it: no utilisation stands for it', () => {
-    sightings.observe(row());
-    sightings.observe(row({ mode: 'timeslice' }));
+    profiler.observe(row());
+    profiler.observe(row({ mode: 'timeslice' }));
     expect(performanceData()).toEqual([]);
   });
 
@@ -84,14 +84,14 @@ describe('activity of SMs and memory', () => {
     ['it is not told how busy the device was', { utilisations: {}, figures }],
     ['the process has no action yet', { resident: { action: undefined as never } }],
   ])('is not attributed to a function where %s', (_, more) => {
-    sightings.observe(row({ figures, ...more }));
+    profiler.observe(row({ figures, ...more }));
     expect(performanceData()).toEqual([]);
   });
 
   test('of a function that uses up its share says nothing of the whole GPU', () => {
-    sightings.observe(row({ figures: { smActivity: 0.1, dramActivity: 0.3 }, shareClass: 10 }));
+    profiler.observe(row({ figures: { smActivity: 0.1, dramActivity: 0.3 }, shareClass: 10 }));
     expect(performanceData()).toEqual([]);
-    sightings.observe(row({ figures: { smActivity: 0.1, dramActivity: 0.3 }, shareClass: 30 }));
+    profiler.observe(row({ figures: { smActivity: 0.1, dramActivity: 0.3 }, shareClass: 30 }));
     expect(performanceData()).toEqual([['/guest/a', { smUtil: 0.1, dramUtil: 0.3 }, 'gpm']]);
   });
 });
@@ -108,10 +108,10 @@ describe('launches', () => {
       const launches = {
         ...{ blocks: at * (rate / 5), waits: waits * look, soloRate: 0, cycles: 0, cycleMs: 0, cycleBatch: 0 },
       };
-      sightings.observe(row({ at, shareClass, ...more, resident: { launches, ...more.resident } }));
+      profiler.observe(row({ at, shareClass, ...more, resident: { launches, ...more.resident } }));
     }
     // Its process ends, and another one begins to count.
-    sightings.observe(row({ at, utilisations: {} }));
+    profiler.observe(row({ at, utilisations: {} }));
   };
 
   test('at two classes say what a function fills', () => {
@@ -122,7 +122,7 @@ describe('launches', () => {
   });
 
   test('are more trusted than activity', () => {
-    sightings.observe(row({ figures: { smActivity: 0.7 } }));
+    profiler.observe(row({ figures: { smActivity: 0.7 } }));
     launch(100, 800);
     launch(10, 400);
     expect(performanceData()).toEqual([['/guest/a', { smUtil: 0.2 }, 'launches']]);

@@ -9,10 +9,10 @@ import { SetObservations } from '@gpuwhisk/gpu/share/set-observations';
 import type { SetMember } from '@gpuwhisk/gpu/share/set-observations';
 import type { PerformanceData } from './performance-data.js';
 
-/** Assumed of what nobody has seen run. */
+/** Assumed of a function without features. */
 const unseen = { smUtil: 1, dramUtil: 1, l2Util: 1 };
 
-/** Has what runs took flow back into profiles, samples and the table of shares. */
+/** Updates profiles, slowdown samples and the table of shares with the times of runs. */
 export class Feedback {
   private readonly sets = new SetObservations();
 
@@ -22,30 +22,36 @@ export class Feedback {
   ran(run: LoggedRun & ObservedRun): void {
     const { task, gpu, isWarm, hasStrangers, shareClass } = run;
     // On several GPUs its neighbours differ from one to the next.
-    const company = hasStrangers || task.gpus > 1 ? undefined : steadyCompany(run);
+    const neighbours = hasStrangers || task.gpus > 1 ? undefined : steadyCompany(run);
     const predictor = this.performanceData.predictors.predictor({ gpuType: gpu.type, mode: gpu.mode });
-    const others = company?.map(coLocated) ?? averageCompany(run, unseen);
+    const others = neighbours?.map(coLocated) ?? averageCompany(run, unseen);
     const slowdown = predictor.slowdown(coLocated(run), others);
-    const isAlone = company?.length === 0;
+    const isAlone = neighbours?.length === 0;
     const refused = this.performanceData.profiles.ran({
-      ...{ task, gpu, tookMs: run.ranMs, slowdown, isWarm, isAlone },
+      task,
+      gpu,
+      tookMs: run.ranMs,
+      slowdown,
+      isWarm,
+      isAlone,
       ...(shareClass !== undefined && { shareClass }),
     });
     if (refused !== undefined) this.performanceData.metrics.runOffered('refused');
-    else if (isWarm && company !== undefined && company.length > 0) this.recordSlowdown(run, company, slowdown);
+    else if (isWarm && neighbours !== undefined && neighbours.length > 0)
+      this.recordSlowdown(run, neighbours, slowdown);
   }
 
   /** A warm run beside others who were there all the time, and the slowdown that is predicted for it. */
-  private recordSlowdown(run: ObservedRun, company: readonly Neighbour[], predicted: number): void {
+  private recordSlowdown(run: ObservedRun, neighbours: readonly Neighbour[], predicted: number): void {
     const { task, gpu, ranMs } = run;
     const soloMs = this.performanceData.profiles.aloneMs(task, gpu);
     if (soloMs === undefined) return;
     const slowdown = ranMs / soloMs;
     this.performanceData.profiles.compared(task, gpu, { predicted, measured: slowdown });
-    const sample = sampleOf(run, company, slowdown);
+    const sample = sampleOf(run, neighbours, slowdown);
     const refused = sample && this.performanceData.runs.add({ gpuType: gpu.type, mode: gpu.mode }, sample);
     if (sample !== undefined) this.performanceData.metrics.runOffered(refused === undefined ? 'taken' : 'refused');
-    const members = [run, ...company].map(({ task: one, share }): SetMember => ({
+    const members = [run, ...neighbours].map(({ task: one, share }): SetMember => ({
       job: jobOf(one),
       share: share * 100,
     }));
@@ -70,20 +76,22 @@ function coLocated({ task, share }: { task: Task; share: number }): CoLocated {
 /** Of a set whose members all were seen. */
 function sampleOf(
   { task, share }: ObservedRun,
-  company: readonly Neighbour[],
+  neighbours: readonly Neighbour[],
   slowdown: number,
 ): SlowdownSample | undefined {
   const { features } = task;
   if (features === undefined) return undefined;
-  const others = company.flatMap((one) =>
+  const others = neighbours.flatMap((one) =>
     one.task.features === undefined ? [] : [{ features: one.task.features, share: one.share }],
   );
-  return others.length === company.length ? { one: { features, share }, others, slowdown } : undefined;
+  return others.length === neighbours.length ? { one: { features, share }, others, slowdown } : undefined;
 }
 
 function jobOf({ function: name, version, batch, soloMs, features }: Task): SetMember['job'] {
   return {
-    ...{ function: name, version, batch },
+    function: name,
+    version,
+    batch,
     ...(soloMs !== undefined && { soloMs }),
     ...(features !== undefined && { features }),
   };

@@ -12,7 +12,7 @@ export interface LearningMetrics {
   runOffered(outcome: Taken): void;
   /** A measured set was offered to the table of shares. */
   setMeasured(outcome: Taken): void;
-  /** A predictor was learned anew, and is no worse than the one before. */
+  /** A predictor was retrained: taken, or refused as it predicts worse than the one before. */
   trained(outcome: Taken): void;
   /** An attempt to search for the shares of a set is over. */
   searched(outcome: 'done' | 'interrupted' | 'failed'): void;
@@ -20,7 +20,7 @@ export interface LearningMetrics {
   asked(source: QuotaChoice['source']): void;
 }
 
-/** The metrics of what is learned, in `registry`. */
+/** The metrics of performance data, in `registry`. */
 export function learningMetrics(registry: Registry, performanceData: PerformanceData): LearningMetrics {
   const registers = [registry];
   const samples = new Counter({

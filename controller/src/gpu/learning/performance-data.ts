@@ -34,7 +34,7 @@ import type { SampleCurve } from './sample-curves.js';
 import { functionView, quotaView, unmeasuredView } from './performance-view.js';
 import type { SearchedSet, FunctionPerformance, PredictorSummary, SetPerformance } from './performance-view.js';
 
-/** What learning is done with. */
+/** Dependencies of PerformanceData. */
 export interface PerformanceDataParts {
   store: ArtifactStore;
   clock: Clock;
@@ -56,8 +56,8 @@ const decisionBounds: RingBounds = { count: 1000, bytes: 8 * 1024 * 1024 };
 const segmentSize = 50;
 
 /**
- * All that is learned: profiles of functions, measured runs, predictors, shares of sets, and what was decided. It is in
- * memory, as of the last life's documents at the start, and written to the store in the background.
+ * Performance data of functions on GPUs: profiles of functions, slowdown samples, predictors, tables of shares, and the
+ * decisions made. It is kept in memory, read from the stored documents at the start, and written back in the background.
  */
 export class PerformanceData {
   readonly profiles: FunctionProfiles;
@@ -125,7 +125,7 @@ export class PerformanceData {
     );
   }
 
-  /** Takes up what earlier lives have learned; where the store fails that is done later. */
+  /** Reads the stored documents; if the store fails, they are read later. */
   static async open(parts: PerformanceDataParts): Promise<PerformanceData> {
     const performanceData = new PerformanceData(parts);
     performanceData.subscription = await parts.state?.subscribe(forgetChannel, (message) => {
@@ -142,7 +142,7 @@ export class PerformanceData {
     return performanceData;
   }
 
-  /** This controller decides from now on: takes up what another one has learned meanwhile, as `open` does. */
+  /** This controller is the leader from now on: reads what another one has stored meanwhile, as `open` does. */
   async takeOver(): Promise<void> {
     // Decisions are each controller's own.
     await this.documents.open({ ...this.takers(), decisions: () => undefined });
@@ -188,13 +188,13 @@ export class PerformanceData {
     const isWanted = ({ jobs }: { jobs: readonly { function: string }[] }): boolean =>
       wants === undefined || jobs.some((job) => wants(job.function));
     const searches = new Map(this.searches().map((one) => [one.key, one]));
-    const measured: SetPerformance[] = [];
+    const stored: SetPerformance[] = [];
     for (const row of this.table.rows()) {
       const key = rowKey(row);
-      if (isWanted(row)) measured.push(quotaView(row, searches.get(key)));
+      if (isWanted(row)) stored.push(quotaView(row, searches.get(key)));
       searches.delete(key);
     }
-    return [...measured, ...[...searches.values()].filter(isWanted).map(unmeasuredView)];
+    return [...stored, ...[...searches.values()].filter(isWanted).map(unmeasuredView)];
   }
 
   /** Who tells of the searches for shares, from now on. */
@@ -205,7 +205,10 @@ export class PerformanceData {
   /** The predictors in force that were learned. */
   models(): PredictorSummary[] {
     return this.predictors.list().map(({ gpuType, mode, version, sampleCount, learnedAt }) => ({
-      ...{ gpuType, mode, version, sampleCount },
+      gpuType,
+      mode,
+      version,
+      sampleCount,
       ...(learnedAt !== undefined && { learnedAt }),
     }));
   }
@@ -290,7 +293,10 @@ const gpuOf = ({ gpuType: type, mode }: SampleCurve): { type: string; mode: Devi
 
 /** A curve as times at shares. */
 const timesOf = ({ slowdowns }: SampleCurve): AtShare[] =>
-  slowdowns.map((value, at) => ({ share: shareClasses[at]!, value }));
+  shareClasses.flatMap((share, at) => {
+    const value = slowdowns[at];
+    return value === undefined ? [] : [{ share, value }];
+  });
 
 /** The major version of a driver, `550.54.14`; 0 where it is not known. */
 function driverMajor(driver: string | undefined): number {

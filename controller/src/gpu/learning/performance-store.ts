@@ -5,10 +5,10 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 
-/** What is learned: of functions, of their samples alone, of measured runs, models of slowdowns, shares of sets, sets to be searched for; and what was decided. */
+/** Kinds of documents: profiles of functions, curves of their samples alone, slowdown samples, predictors, shares of sets, sets to be searched for, and decisions. */
 export type DocumentKind = 'profile' | 'curve' | 'samples' | 'model' | 'quota' | 'demand' | 'decisions';
 
-/** Where something learned is kept. */
+/** Names a document. */
 interface DocumentKey {
   kind: DocumentKind;
   /** Within its kind. */
@@ -39,10 +39,14 @@ export function documentId({ kind, name }: DocumentKey): string {
   return `${documentPrefix}${kind}/${short}`;
 }
 
-/** The document of something learned, without its revision. */
+/** A document, without its revision. */
 export function encodeDocument(key: DocumentKey, { gpuType, mode, text }: DocumentContent, at: number): StoredDocument {
   return {
-    ...{ _id: documentId(key), kind: key.kind, name: key.name, format, at },
+    _id: documentId(key),
+    kind: key.kind,
+    name: key.name,
+    format,
+    at,
     ...(gpuType !== undefined && { gpuType }),
     ...(mode !== undefined && { mode }),
     sha256: digest(text),
@@ -65,7 +69,7 @@ function decodeDocument(document: StoredDocument): { key: DocumentKey; text: str
 
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** What a LearnedStore is made of. */
+/** Dependencies of PerformanceStore. */
 interface PerformanceStoreParts {
   store: ArtifactStore;
   clock: Clock;
@@ -84,7 +88,7 @@ export interface SaveCounts {
 }
 
 /**
- * Takes a text of an earlier life; `isChanged`: more was learned of the same meanwhile, and nothing of that may be lost.
+ * Takes the text of a stored document; `isChanged`: newer data of the same name is in memory, and none of it may be lost.
  * What it throws says why the text is left aside.
  */
 export type TakeDocument = (text: string, name: string, isChanged: boolean) => void;
@@ -104,8 +108,8 @@ interface Change {
 }
 
 /**
- * What was learned, in documents of database `gpu`. It is written in the background, each document at most once at a
- * time; nobody waits for it. Of a cluster's controllers the one that decides writes what all share.
+ * Performance data in documents of database `gpu`. They are written in the background, each at most once at a time; no
+ * request waits for that. Of a cluster's controllers the leader writes what all share.
  */
 export class PerformanceStore {
   private readonly waiting = new Map<string, Change>();
@@ -126,9 +130,8 @@ export class PerformanceStore {
   }
 
   /**
-   * Reads what earlier lives, or other controllers, have learned; what cannot be used is said and left aside, and learned
-   * anew. Where the store fails it is read later, a minute apart at most, and nothing is written until then: what is
-   * learned meanwhile is added to it.
+   * Reads the stored documents; one that cannot be used is logged and left aside. If the store fails, it is read again
+   * later, after a minute at most, and nothing is written until then: newer data is added to what is read.
    */
   async open(takers: Readonly<Record<DocumentKind, TakeDocument>>): Promise<void> {
     this.readTimer?.cancel();

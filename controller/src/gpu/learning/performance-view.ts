@@ -6,7 +6,7 @@ import type { FillSource } from '@gpuwhisk/gpu/profile/fill';
 import { rowKey } from '@gpuwhisk/gpu/share/quota-key';
 import type { QuotaRow } from '@gpuwhisk/gpu/share/quota-row';
 
-/** What was learned of a function on one kind of GPU, as operators and owners see it. Times in ms. */
+/** The performance of a function on one kind of GPU, as operators and owners see it. Times in ms. */
 export interface FunctionPerformance {
   /** `/namespace/action`. */
   function: string;
@@ -21,7 +21,7 @@ export interface FunctionPerformance {
   batches: BatchPerformance[];
 }
 
-/** What was learned of a size of batch. */
+/** The performance with one batch size. */
 interface BatchPerformance {
   batch: number;
   soloMs?: number;
@@ -52,7 +52,7 @@ export interface PredictorSummary {
   gpuType: string;
   mode: DeviceMode;
   version: number;
-  /** Runs that it was learned from. */
+  /** Runs that it was trained on. */
   sampleCount: number;
   /** Epoch ms. */
   learnedAt?: number;
@@ -62,7 +62,10 @@ export interface PredictorSummary {
 export function functionView({ batches, ...profile }: FunctionProfile): FunctionPerformance {
   const { function: name, version, gpuType, mode, features, fillSource } = profile;
   return {
-    ...{ function: name, version, gpuType, mode },
+    function: name,
+    version,
+    gpuType,
+    mode,
     ...(features !== undefined && { features }),
     ...(fillSource !== undefined && { fillSource }),
     batches: batches.map(({ batch, soloMs, isAlone, startMs, beside = [] }) => {
@@ -70,7 +73,9 @@ export function functionView({ batches, ...profile }: FunctionProfile): Function
       const predicted = median(beside.map((run) => run.predicted));
       const measured = median(beside.map((run) => run.measured));
       return {
-        ...{ batch, measured: isAlone, runs: soloMs.length },
+        batch,
+        measured: isAlone,
+        runs: soloMs.length,
         ...(solo !== undefined && { soloMs: solo }),
         ...(start !== undefined && { startMs: start }),
         ...(predicted !== undefined &&
@@ -85,13 +90,19 @@ export function quotaView(row: QuotaRow, searched?: SearchedSet): SetPerformance
   const { gpuType, mode, driverMajor, jobs, points } = row;
   const stage = row.searched ? 'done' : 'none';
   return {
-    ...{ id: rowKey(row), gpuType, mode, driverMajor, search: searched?.search ?? { stage } },
+    id: rowKey(row),
+    gpuType,
+    mode,
+    driverMajor,
+    search: searched?.search ?? { stage },
     jobs: jobs.map(({ function: name, version }, at) => {
       const problem = searched?.jobs[at]?.problem;
       return { function: name, version, ...(problem !== undefined && { problem }) };
     }),
     points: points.map(({ shares, slowdowns, samples }) => ({
-      ...{ shares: [...shares], slowdowns: [...slowdowns], measurements: samples.length },
+      shares: [...shares],
+      slowdowns: [...slowdowns],
+      measurements: samples.length,
     })),
   };
 }

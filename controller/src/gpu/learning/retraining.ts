@@ -13,10 +13,10 @@ import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
 import { TrainingSet } from '@gpuwhisk/gpu/predict/training-set';
 import type { PerformanceData } from './performance-data.js';
 
-/** The kind of job that learns a predictor anew. */
+/** The kind of job that retrains a predictor. */
 const retrainingKind = 'slowdown-model';
 
-/** What retraining works with. */
+/** Dependencies of Retraining. */
 interface RetrainingParts {
   performanceData: PerformanceData;
   jobs: Jobs;
@@ -32,7 +32,7 @@ const leastFresh = 20;
 const freshPart = 0.25;
 const timeoutMs = 10 * 60_000;
 
-/** Has predictors learned anew, in the background, once enough was measured since the last time. */
+/** Retrains predictors, in background jobs, once there are enough new samples. */
 export class Retraining {
   /** Kinds of GPUs that a job is asked for. */
   private readonly asked = new Set<string>();
@@ -42,7 +42,7 @@ export class Retraining {
     parts.performanceData.runs.onAdded((key) => this.sampled(key));
   }
 
-  /** Runs jobs here from now on, those of earlier lives too. */
+  /** Runs jobs here from now on, those of earlier processes too. */
   open(): void {
     const { jobs, performanceData } = this.parts;
     this.handler ??= jobs.handle(retrainingKind, { concurrency: 1, timeoutMs }, (payload, { signal }) =>
@@ -52,7 +52,7 @@ export class Retraining {
     for (const key of performanceData.runs.kinds()) this.sampled(key);
   }
 
-  /** Runs none here any more: what was learned is another controller's to add to. */
+  /** Runs no jobs here any more: another controller writes the performance data. */
   async close(): Promise<void> {
     const { handler } = this;
     this.handler = undefined;
@@ -83,7 +83,11 @@ export class Retraining {
     const before = performanceData.predictors.model(key);
     const version = (before?.version ?? 0) + 1;
     const input: TrainingInput = {
-      ...{ ...key, version, seed: version, training: training.samples, heldOut: heldOut.samples },
+      ...key,
+      version,
+      seed: version,
+      training: training.samples,
+      heldOut: heldOut.samples,
       ...(before !== undefined && { inForce: encodeModel(before) }),
     };
     const given = await run(trainingModule, input as unknown as JsonValue, signal);
@@ -106,7 +110,7 @@ function isDue({ training, heldOut, fresh }: TrainingSetState): boolean {
   return isEnough && fresh >= Math.max(leastFresh, freshPart * count);
 }
 
-/** Measured runs that predictors are learned from, by the kind of GPU. */
+/** Samples of slowdowns that predictors are trained on, by kind of GPU. */
 export class SlowdownSamples {
   private readonly byName = new Map<string, { key: ModelKey; set: TrainingSet }>();
   private listener: (key: ModelKey) => void = () => undefined;
@@ -152,7 +156,7 @@ export class SlowdownSamples {
     this.keep(key, () => JSON.stringify({ ...key, state: this.of(key).state() }));
   }
 
-  /** Takes up what an earlier life has kept; where there is more since (`isChanged`), both count. */
+  /** Takes the stored samples; if there are newer ones (`isChanged`), both count. */
   restore(text: string, isChanged: boolean): void {
     const { gpuType, mode, state } = JSON.parse(text) as ModelKey & { state: TrainingSetState };
     const key = { gpuType, mode };

@@ -43,7 +43,7 @@ export class SampleCurves {
     return refused;
   }
 
-  /** Takes a curve of an earlier life. Throws SampleCurveError. */
+  /** Takes a stored curve. Throws SampleCurveError. */
   restore(value: unknown): void {
     const curve = value as SampleCurve | null;
     const { job } = curve ?? {};

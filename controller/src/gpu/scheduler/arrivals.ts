@@ -3,12 +3,12 @@ import type { GpuNeed } from '@gpuwhisk/common/gpu';
 import type { PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
 import { requestOf } from './gpu-queue.js';
 
-/** Two clocks that nobody sets drift by less between two decisions, and round by less, ms. */
+/** Two clocks that are not set drift by less between two decisions, and round by less, ms. */
 const toleranceMs = 50;
 
 /**
  * When those who wait have arrived, on the clock of a snapshot: reckoned from how long they wait, so that a clock that is
- * set makes nobody late, and the same each time, so that nobody is taken for a new arrival.
+ * set makes no activation late, and the same each time, so that none is taken for a new arrival.
  */
 export class Arrivals {
   private readonly known = new WeakMap<ActivationMessage, number>();

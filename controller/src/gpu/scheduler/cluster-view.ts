@@ -40,7 +40,10 @@ export function seenPlaces(
       const { node, device, slice } = place;
       const here = [...heldOn(id)];
       const gpu: GpuState = {
-        ...{ id, node: node.invoker, type: gpuTypeOf(device, slice), mode: device.mode },
+        id,
+        node: node.invoker,
+        type: gpuTypeOf(device, slice),
+        mode: device.mode,
         memoryMiB: Math.max(0, place.capacityMiB - foreignMiB),
         running: occupants
           .filter(({ users }) => users > 0)
@@ -48,7 +51,10 @@ export function seenPlaces(
         idle: occupants
           .filter(({ users, action }) => users === 0 && action !== undefined)
           .map(({ action = '', namespace = '', shareClass, memoryMiB }) => ({
-            ...{ function: action, namespace, share: shareClass / 100, memoryMiB },
+            function: action,
+            namespace,
+            share: shareClass / 100,
+            memoryMiB,
           })),
         facts: { availableMiB, clients, busy, workloads, staying },
       };
@@ -67,7 +73,14 @@ function runningIn(occupant: Occupant, activations: readonly string[], known: Kn
   const { id, action = '', namespace = '', memoryMiB, shareClass } = occupant;
   const run = activations.map(known).find((one) => one !== undefined);
   const unknown: Task = {
-    ...{ id, function: action, version: '', namespace, batch: 1, gpus: 1, arrivedAt: at, class: 'inference' },
+    id,
+    function: action,
+    version: '',
+    namespace,
+    batch: 1,
+    gpus: 1,
+    arrivedAt: at,
+    class: 'inference',
     memoryMiB,
   };
   return { task: { ...(run?.task ?? unknown), memoryMiB }, share: shareClass / 100, startedAt: run?.startedAt ?? at };
@@ -101,7 +114,13 @@ export function seenInstances(
       const state = stateOf(one, tasks, isRetiring(place.node.invoker, one.id));
       const { idleSince } = resident ?? {};
       seen.set(one.id, {
-        ...{ id: one.id, function: action, namespace, gpus: one.gang ?? [id], memoryMiB: one.memoryMiB, tasks, state },
+        id: one.id,
+        function: action,
+        namespace,
+        gpus: one.gang ?? [id],
+        memoryMiB: one.memoryMiB,
+        tasks,
+        state,
         share: { request, limit, class: one.shareClass / 100 },
         ...(state === 'idle' && idleSince !== undefined && { idleSince }),
         ...(one.loadMs !== undefined && { loadMs: one.loadMs }),
@@ -129,7 +148,8 @@ function promisedShare({ request, limit }: Occupant): Pick<Share, 'smRequest' | 
 /** Nodes as policies see them. */
 export function seenNodes(rows: readonly NodeStatus[]): NodeState[] {
   return rows.map(({ invoker, labels = {}, market, pricePerHour, leavesAt }) => ({
-    ...{ id: invoker, labels },
+    id: invoker,
+    labels,
     ...(market !== undefined && { market }),
     ...(pricePerHour !== undefined && { pricePerHour }),
     ...(leavesAt !== undefined && { leavesAt }),
@@ -143,7 +163,12 @@ export function seenDevices(accounts: readonly PlaceAccount[]): DeviceState[] {
     const { device, slice, node } = place;
     const { uuid, type, mode } = device;
     const known = seen.get(uuid) ?? {
-      ...{ id: uuid, node: node.invoker, type, mode, geometries: geometriesOf(type), places: [] },
+      id: uuid,
+      node: node.invoker,
+      type,
+      mode,
+      geometries: geometriesOf(type),
+      places: [],
     };
     seen.set(uuid, known);
     known.places.push({ id: placeId(place), ...(slice !== undefined && slotsOf(slice)) });
@@ -158,7 +183,10 @@ function slotsOf({ profile, startSlot, slots }: Slice): Omit<DeviceState['places
 /** Workloads as policies see them, with the rates that they have told. */
 export function seenWorkloads(workloads: readonly Workload[]): WorkloadState[] {
   return workloads.map(({ id, invoker, device, maxDegradation, baselineRate: baseline, rate }) => ({
-    ...{ id, node: invoker, device, tolerated: maxDegradation },
+    id,
+    node: invoker,
+    device,
+    tolerated: maxDegradation,
     ...(baseline !== undefined && { baseline }),
     ...(baseline !== undefined && rate !== undefined && { measured: Math.max(0, 1 - rate / baseline) }),
   }));

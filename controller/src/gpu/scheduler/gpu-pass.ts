@@ -16,7 +16,7 @@ import { waitingOf } from './gpu-queue.js';
 import type { GpuQueue, WaitingActivation } from './gpu-queue.js';
 import type { GpuRefuser } from './gpu-refuser.js';
 
-/** What a GpuPass is made of. */
+/** Dependencies of GpuPass. */
 export interface GpuPassDependencies {
   queue: GpuQueue;
   placer: GpuPlacer;
@@ -42,10 +42,10 @@ interface Unconfirmed {
   done: () => void;
 }
 
-/** Before what was sent in vain is sent again, ms. */
+/** How long after a failed send the activation is sent again, ms. */
 const sendAgainMs = 1000;
 
-/** Places those whose turn it is and for whom there is room, and ends those who waited in vain. */
+/** Places activations in their turn where there is room, and ends those that have waited too long. */
 export class GpuPass {
   /** Activations that were sent and may not have reached their invoker, by id. */
   private readonly unconfirmed = new Map<string, Unconfirmed>();
@@ -86,13 +86,11 @@ export class GpuPass {
     const { starts, rejected, actions } = policy.decide([waiting], { kind: 'arrival', task: message.activationId });
     this.carryOut(actions);
     const [start] = starts;
-    const { request, choice } = start?.choose() ?? {
-      request: waiting.request,
-      choice: { rejected: [...rejected] },
-    };
+    if (start === undefined) return { rejected: [...rejected] };
+    const { request, choice } = start.choose();
     if (choice.placement === undefined) return { rejected: choice.rejected };
     try {
-      return { sent: this.send(message, { need, request, choice, reason: start!.reason }), rejected: [] };
+      return { sent: this.send(message, { need, request, choice, reason: start.reason }), rejected: [] };
     } catch (error) {
       this.notStarted(waiting);
       throw error;
@@ -198,7 +196,7 @@ export class GpuPass {
 
   /**
    * The same placements are sent again, for as long as it takes: an invoker that has one of them already takes it once. What
-   * has ended, or was decided anew, needs it no more.
+   * has ended, or was decided again, is not sent.
    */
   private sendAgain(): void {
     const { placer, queue, logger, isOver } = this.dependencies;

@@ -15,7 +15,7 @@ import type { GpuTable } from '../state/gpu-table.js';
 import type { LeaseKeeper } from '../../cluster/lease.js';
 import { completionWaitMs } from '../../entitlement/in-flight.js';
 
-/** What a GpuPlacer is made of. */
+/** Dependencies of GpuPlacer. */
 export interface GpuPlacerDependencies {
   bus: MessageBus;
   clock: Clock;
@@ -154,13 +154,13 @@ export class GpuPlacer {
     return this.ledger.heard(node, this.dependencies.clock.monotonicMs());
   }
 
-  /** The accounts of the places of nodes that are heard of, and were since they refused (by node, monotonic ms). */
+  /** The accounts of the places of live nodes, of those that refused with a newer row only (by node, monotonic ms). */
   accounts(refusedAtMs: ReadonlyMap<string, number> = new Map()): PlaceAccount[] {
     const isOpen = this.isOpen(refusedAtMs);
     return this.ledger.accounts().filter(({ place }) => isOpen(place.node.invoker));
   }
 
-  /** The rows of the nodes that are heard of. */
+  /** The rows of live nodes. */
   rows(): NodeStatus[] {
     const isOpen = this.isOpen(new Map());
     return this.ledger.rows().filter(({ invoker }) => isOpen(invoker));
@@ -192,7 +192,11 @@ export class GpuPlacer {
     reuses: string | undefined,
   ): void {
     const reservation: Reservation = {
-      ...{ activationId, action, namespace, isolation, placement },
+      activationId,
+      action,
+      namespace,
+      isolation,
+      placement,
       ...(subject !== undefined && { subject }),
       ...(reuses !== undefined && { reuses }),
       ended: false,

@@ -69,19 +69,19 @@ function idOf({ message: { activationId, action } }: WaitingActivation): Pick<As
   return { activationId, version: action.version ?? '' };
 }
 
-/** A healthy GPU, or MIG instance, and whether nobody runs there; samples, which give way to everybody, do not count. */
+/** A healthy GPU, or MIG instance, and whether it is free; samples do not count, since they give way to all work. */
 export interface SampledPlace {
   gpu: GpuState;
   isFree: boolean;
 }
 
-/** Whom samples run for: no namespace's turn or part of the GPUs is used up by them. */
+/** The namespace of samples, so that they use up no other namespace's turn or part of the GPUs. */
 const sampler = 'whisk.system';
 
 /** A view is logged with a fault once in so long, ms, and takes so many characters at most. */
 const [viewLogMs, maxLoggedBytes] = [10_000, 64 * 1024];
 
-/** What a GpuPolicy is made of. */
+/** Dependencies of GpuPolicy. */
 export interface GpuPolicyParts {
   placer: GpuPlacer;
   clock: Clock;
@@ -108,7 +108,7 @@ export function checkPolicy({ policy }: Pick<Config['gpu'], 'policy'>): void {
   }
 }
 
-/** Has a policy of gpu/ decide about activations, on what the agents tell and on what was learned from runs. */
+/** Has a policy of gpu/ decide about activations, on the agents' rows and on performance data. */
 export class GpuPolicy {
   private readonly policy: Policy;
   private readonly runs = new RunLog();
@@ -144,20 +144,23 @@ export class GpuPolicy {
   /** Decides about those that wait, after `event`. */
   decide(waiting: readonly WaitingActivation[], event: SchedulingEvent): PolicyDecision {
     const byId = new Map(waiting.map((one) => [one.message.activationId, one]));
+    // `guarded` lets no decision pass that names a task which does not wait.
+    const waitingBy = (id: string): WaitingActivation => byId.get(id)!;
     const view = this.viewOf(waiting);
     const { waiting: tasks } = view;
     const { onDecided } = this.parts;
     const saved = onDecided && this.encode(view, event);
     const decision = this.policy.decide(view, event);
     if (saved !== undefined) onDecided?.(saved, decision);
-    const taskOf = new Map(tasks.map((task) => [task.id, task]));
+    const taskById = new Map(tasks.map((task) => [task.id, task]));
     const rejectedOf = alternativesByTask(decision.rejected);
     return {
       starts: decision.starts.map((start) => {
-        const one = byId.get(start.task)!;
+        const one = waitingBy(start.task);
         const rejected = start.choice?.rejected ?? rejectedOf.get(start.task) ?? [];
         const choose = (): ReturnType<GpuPolicy['choose']> => {
-          const { request, choice } = this.choose(one, taskOf.get(start.task)!, start);
+          // The view has a task of each activation that waits.
+          const { request, choice } = this.choose(one, taskById.get(start.task)!, start);
           return { request, choice: { ...choice, rejected } };
         };
         return { waiting: one, reason: start.reason, choose };
@@ -165,7 +168,7 @@ export class GpuPolicy {
       late: [
         ...decision.refused.map(({ task, reason }) => ({ id: task, reason })),
         ...decision.bestEffort.map((id) => ({ id, reason: '' })),
-      ].map(({ id, reason }) => [byId.get(id)!, reason]),
+      ].map(({ id, reason }) => [waitingBy(id), reason]),
       order: decision.order,
       rejected: decision.rejected,
       actions: decision.actions ?? [],
@@ -203,8 +206,12 @@ export class GpuPolicy {
   private inputsFor(event: SchedulingEvent): PassInputs {
     const { performanceData, options } = this.parts;
     return {
-      ...{ policy: options.policy, admission: options.admission, event, state: undefined },
-      ...{ models: performanceData.predictors.list(), quotas: performanceData.table.rows() },
+      policy: options.policy,
+      admission: options.admission,
+      event,
+      state: undefined,
+      models: performanceData.predictors.list(),
+      quotas: performanceData.table.rows(),
     };
   }
 
@@ -234,7 +241,9 @@ export class GpuPolicy {
     const seen = once(() => seenInstances(placer.accounts(), { ...instances, heldOn }));
     const functions = once(() => this.seenFunctions(at));
     return {
-      ...{ at, waiting, ledger: placer.open() },
+      at,
+      waiting,
+      ledger: placer.open(),
       get gpus() {
         return gpus();
       },
@@ -283,13 +292,26 @@ export class GpuPolicy {
     if (choice.placement !== undefined) {
       const at = clock.now();
       const task: Task = {
-        ...{ id: message.activationId, function: request.action, version: message.action.version ?? '' },
-        ...{ namespace: sampler, batch: need.batch, gpus: 1, memoryMiB: need.memoryMiB, class: need.class },
+        id: message.activationId,
+        function: request.action,
+        version: message.action.version ?? '',
+        namespace: sampler,
+        batch: need.batch,
+        gpus: 1,
+        memoryMiB: need.memoryMiB,
+        class: need.class,
         arrivedAt: at,
       };
       this.runs.began(message.activationId, {
-        ...{ task, gpu: place.gpu, alsoOn: [], share, startedAt: at, startMs: clock.monotonicMs() },
-        ...{ isWarm: choice.reuses !== undefined, hasStrangers: this.hasUntrackedWorkOn(id), isSample: true },
+        task,
+        gpu: place.gpu,
+        alsoOn: [],
+        share,
+        startedAt: at,
+        startMs: clock.monotonicMs(),
+        isWarm: choice.reuses !== undefined,
+        hasStrangers: this.hasUntrackedWorkOn(id),
+        isSample: true,
       });
     }
     return { request, choice };
@@ -301,7 +323,11 @@ export class GpuPolicy {
     return {
       tasks: arrivals.map((one) => this.taskOf({ ...one, sloMs: one.need.sloMs }, one.at)),
       places: this.seenPlaces(clock.now()).map(({ gpu: { id, node, type, mode, memoryMiB } }) => ({
-        ...{ id, node, type, mode, memoryMiB },
+        id,
+        node,
+        type,
+        mode,
+        memoryMiB,
       })),
       models: performanceData.predictors.list().map(encodeModel),
     };
@@ -333,7 +359,7 @@ export class GpuPolicy {
     this.policy.returned?.(activationId);
   }
 
-  /** It should have ended by now, and nobody has said that it did. */
+  /** It should have ended by now, and no message has said that it did. */
   lost(activationId: string): void {
     this.runs.lost(activationId);
   }
@@ -366,8 +392,13 @@ export class GpuPolicy {
     const featureRecord = recordOf(measured, need.features);
     const features = workloadOf(featureRecord);
     return {
-      ...{ id: activationId, ...identity, namespace: request.namespace, gpus: need.gpus },
-      ...{ memoryMiB: need.memoryMiB, class: need.class, isolation: request.isolation },
+      id: activationId,
+      ...identity,
+      namespace: request.namespace,
+      gpus: need.gpus,
+      memoryMiB: need.memoryMiB,
+      class: need.class,
+      isolation: request.isolation,
       ...(sloMs !== undefined && { sloMs }),
       ...(isFixed && { share: shareOf(need).smLimit }),
       ...(need.maxShareClass !== undefined && { maxShare: need.maxShareClass / 100 }),
@@ -402,8 +433,12 @@ export class GpuPolicy {
       const { id, place, mode } = account;
       this.runs.began(activationId, {
         task: choice.reuses === undefined ? task : { ...task, startMs: 0 },
-        ...{ gpu: { id, type: gpuTypeOf(place.device, place.slice), mode }, alsoOn, share: share.smLimit },
-        ...{ startedAt: clock.now(), startMs: clock.monotonicMs(), isWarm: choice.reuses !== undefined },
+        gpu: { id, type: gpuTypeOf(place.device, place.slice), mode },
+        alsoOn,
+        share: share.smLimit,
+        startedAt: clock.now(),
+        startMs: clock.monotonicMs(),
+        isWarm: choice.reuses !== undefined,
         ...(share.smLimit * 100 >= share.shareClass && { shareClass: share.shareClass }),
         hasStrangers: [start.gpu, ...alsoOn].some((one) => this.hasUntrackedWorkOn(one, activationId)),
       });

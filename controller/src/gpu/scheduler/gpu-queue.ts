@@ -126,13 +126,15 @@ export class GpuQueue {
     const turnOf = ({ message }: WaitingActivation): number => this.turns.get(message.activationId) ?? this.turns.size;
     const ordered = this.inTurn(nowMs).sort((one, other) => turnOf(one) - turnOf(other));
     return ordered.map(({ message, request, need, arrivedMs, sloMs, refusals }, at) => ({
-      ...{ activationId: message.activationId, action: request.action, namespace: request.namespace },
-      ...{
-        position: at + 1,
-        waitedMs: Math.max(0, Math.floor(nowMs - arrivedMs)),
-        ...(sloMs !== undefined && { sloMs }),
-      },
-      ...{ memoryMiB: need.memoryMiB, gpus: need.gpus, refusals: [...refusals] },
+      activationId: message.activationId,
+      action: request.action,
+      namespace: request.namespace,
+      position: at + 1,
+      waitedMs: Math.max(0, Math.floor(nowMs - arrivedMs)),
+      ...(sloMs !== undefined && { sloMs }),
+      memoryMiB: need.memoryMiB,
+      gpus: need.gpus,
+      refusals: [...refusals],
       rejected: this.rejected.get(message.activationId) ?? [],
     }));
   }

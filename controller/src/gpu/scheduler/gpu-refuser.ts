@@ -15,7 +15,7 @@ import type { GpuPlacer } from './gpu-placer.js';
 import type { GpuQueue, WaitingActivation } from './gpu-queue.js';
 import { refusedRecord } from '../../invoke/activation-message.js';
 
-/** What a GpuRefuser is made of. */
+/** Dependencies of GpuRefuser. */
 export interface GpuRefuserDependencies {
   queue: GpuQueue;
   placer: GpuPlacer;
@@ -42,7 +42,7 @@ export class GpuRefuser {
     this.onRefused = onRefused;
   }
 
-  /** A sample that its agent gave back, or that an earlier life has left, is not run: whoever waits for it is told. */
+  /** A sample that its agent gave back, or that an earlier process has left, is not run: its caller is told. */
   dropSample({ activationId }: ActivationMessage, reason: string): void {
     const { placer, over } = this.dependencies;
     over.add(activationId);

@@ -52,10 +52,10 @@ import type { WaitingActivation } from './gpu-queue.js';
 import { GpuSweep } from '../handover/gpu-sweep.js';
 import { GpuRefuser } from './gpu-refuser.js';
 
-/** Told of GPUs and MIG instances, by UUID, that work has come for; undefined: for any, somebody waits. */
+/** Called with the UUIDs of the devices or MIG instances that work has come for, or undefined if any will do. */
 export type OnWanted = (gpus: readonly string[] | undefined) => void;
 
-/** What a GpuScheduler is made of. */
+/** Dependencies of GpuScheduler. */
 export interface GpuSchedulerDependencies extends GpuPlacerDependencies, Pick<GpuPolicyParts, 'onDecided'> {
   store: ArtifactStore;
   records: RecordWriter;
@@ -80,7 +80,7 @@ export interface GpuSchedulerDependencies extends GpuPlacerDependencies, Pick<Gp
 const maxAgain = 3;
 /** So many ids of activations that have ended, at least, are remembered. */
 const rememberedIds = 10_000;
-/** How often it is looked whether somebody waits in vain, ms. */
+/** How often the queue is searched for activations that have waited too long, ms. */
 const lookMs = 250;
 /** How often a policy is asked which instances functions should have, ms. */
 const tickMs = 1000;
@@ -126,7 +126,10 @@ export class GpuScheduler {
     this.metrics.leased(lease.epoch);
     lease.onChange?.(() => this.metrics.leased(lease.epoch));
     this.policy = new GpuPolicy({
-      ...{ ...dependencies, placer, metrics: this.metrics, functions: this.functions },
+      ...dependencies,
+      placer,
+      metrics: this.metrics,
+      functions: this.functions,
       instances: {
         isLaunch: (activationId) => this.launching.has(activationId),
         isRetiring: (invoker, container) => desired.isRetiring(invoker, container),
@@ -142,7 +145,7 @@ export class GpuScheduler {
     const wakeAt = (at: number): void => this.wakeAt(at);
     const { policy, refuser } = this;
     this.passes = new GpuPass({ ...parts, policy, refuser, actuator, isOver, wakeAt, onPlaced });
-    // What is heard of so late says nothing about how long it ran.
+    // An end that is found so late tells nothing of the run's time.
     const ended = (activationId: string): void => this.ended(activationId, false);
     this.sweep = new GpuSweep({ ...dependencies, placer, ended });
     this.intake = new GpuIntake({
@@ -176,7 +179,7 @@ export class GpuScheduler {
     if (this.policy.scales) this.tickSoon();
   }
 
-  /** Leaves what waits to the next life. */
+  /** Stops; queued activations stay in the topic for the next process start. */
   async close(): Promise<void> {
     this.closed = true;
     this.passes.close();
@@ -307,7 +310,10 @@ export class GpuScheduler {
     const now = clock.now();
     const { message, need } = last;
     const launched: ActivationMessage = {
-      ...{ ...message, activationId: newActivationId(now, random), transid: ['sid_gpuScale', now], blocking: false },
+      ...message,
+      activationId: newActivationId(now, random),
+      transid: ['sid_gpuScale', now],
+      blocking: false,
       gpuNeed: need,
     };
     try {
@@ -337,7 +343,7 @@ export class GpuScheduler {
     const gpu = slice ?? devices[0];
     this.placer.ended(activationId);
     this.policy.ended(activationId, succeeded);
-    // Its invoker had it from an earlier life, and ended it.
+    // Its invoker had it from an earlier process of this controller, and ended it.
     this.queue.end(activationId);
     this.passSoon(gpu === undefined ? { kind: 'timer' } : { kind: 'completion', task: activationId, gpu });
   }
@@ -421,7 +427,7 @@ export class GpuScheduler {
     });
   }
 
-  /** Places those whose turn it is and for whom there is room, and ends those who waited in vain. */
+  /** Places activations in their turn where there is room, and ends those that have waited too long. */
   private pass(): void {
     if (this.closed) return;
     this.passes.run(this.events.take());

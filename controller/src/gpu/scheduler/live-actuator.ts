@@ -84,11 +84,11 @@ export class LiveActuator implements Actuator {
   }
 
   private async giveBack(name: string): Promise<string | undefined> {
-    const { table, cordons: wishes, procurer } = this.parts;
+    const { table, cordons, procurer } = this.parts;
     if (procurer === undefined) return noProcurer;
     const node = table.nodes().find(({ invoker }) => invoker === name);
     if (node === undefined) return `there is no node '${name}'`;
-    for (const { uuid } of node.devices) await wishes.set(uuid, 'drain');
+    for (const { uuid } of node.devices) await cordons.set(uuid, 'drain');
     this.leaving.add(name);
     this.giveBackIfEmpty(node);
     return undefined;

@@ -119,7 +119,7 @@ export class QuotaSearches {
     await handler?.close();
   }
 
-  /** Has the sets searched for that were asked for most, on GPUs that nobody uses. */
+  /** Has the sets searched for that were asked for most, on idle GPUs. */
   private async submitNext(): Promise<void> {
     const { performanceData, clock, options } = this.parts;
     if (this.handler === undefined) return;
@@ -163,7 +163,7 @@ export class QuotaSearches {
       const samples: Sample[] = [];
       for (const job of set) {
         const sample = await this.parts.source.of(job);
-        // Its owner has changed it: nobody asks for this set any more.
+        // Its owner has changed it: this set is not asked for any more.
         if (typeof sample === 'string') {
           logger.info({ function: job.function, reason: sample }, 'a search for shares was given up');
           return;
@@ -229,7 +229,7 @@ class IdleGpus {
   private readonly busyMs = new Map<string, number>();
   private places: readonly SampledPlace[] = [];
 
-  /** Looks at all GPUs; where somebody waits for any, none idles. */
+  /** Looks at all GPUs; while an activation waits for any of them, none counts as idle. */
   look(places: readonly SampledPlace[], isWaiting: boolean, nowMs: number): void {
     this.places = places;
     const ids = new Set(places.map(({ gpu }) => gpu.id));

@@ -34,6 +34,17 @@ interface SampleEnd extends RunInterval {
   isOverlong: boolean;
 }
 
+/** A member of a set that is measured together, and its runs. */
+interface MemberRuns {
+  member: SharedSample;
+  /** The time of its sample alone, ms. */
+  soloMs: number;
+  /** The run that starts its instance. */
+  first: SampleEnd;
+  /** The warm runs and the overlong ones that came after it. */
+  runs: SampleEnd[];
+}
+
 /** A cold start and a run take no longer, ms. */
 const invokeMs = 120_000;
 /** For how long, ms, and how often samples are run to measure them once. */
@@ -71,20 +82,26 @@ export class SampleRunner {
     gpu: string,
     signal: AbortSignal,
   ): Promise<number[]> {
-    // Each has an instance with its share before anybody is measured.
-    const first = await Promise.all(members.map((member) => this.run(member, gpu, signal)));
-    const runs: SampleEnd[][] = members.map(() => []);
-    let isOver = first.some(({ isOverlong }) => isOverlong);
+    // Each has an instance with its share before any is measured.
+    const all = await Promise.all(
+      members.map(async (member, at): Promise<MemberRuns> => {
+        const first = await this.run(member, gpu, signal);
+        // `soloMs` has one time for each member.
+        return { member, soloMs: soloMs[at]!, first, runs: [] };
+      }),
+    );
+    const runs = all.map((one) => one.runs);
+    let isOver = all.some(({ first }) => first.isOverlong);
     const untilMs = this.parts.clock.monotonicMs() + measureMs;
     const isMeasured = (): boolean => steadyRuns(runs).every(isTelling);
     await Promise.all(
-      members.map(async (member, at) => {
+      all.map(async ({ member, runs: own }) => {
         try {
           while (!isOver) {
             const run = await this.run(member, gpu, signal);
-            if (run.isWarm || run.isOverlong) runs[at]!.push(run);
+            if (run.isWarm || run.isOverlong) own.push(run);
             isOver ||= run.isOverlong || isMeasured();
-            isOver ||= runs[at]!.length >= maxRuns || this.parts.clock.monotonicMs() >= untilMs;
+            isOver ||= own.length >= maxRuns || this.parts.clock.monotonicMs() >= untilMs;
           }
         } finally {
           isOver = true;
@@ -92,15 +109,17 @@ export class SampleRunner {
       }),
     );
     const { maxSampleMs } = this.parts;
-    const isOverlong = members.map((_, at) => first[at]!.isOverlong || runs[at]!.some((run) => run.isOverlong));
-    if (isOverlong.includes(true)) {
-      return members.map((_, at) => {
-        const ms = isOverlong[at] ? maxSampleMs : typicalMs([first[at]!, ...runs[at]!]);
-        return Math.max(1, ms / soloMs[at]!);
+    const isOverlong = ({ first, runs: own }: MemberRuns): boolean => [first, ...own].some((run) => run.isOverlong);
+    if (all.some(isOverlong)) {
+      return all.map((one) => {
+        const ms = isOverlong(one) ? maxSampleMs : typicalMs([one.first, ...one.runs]);
+        return Math.max(1, ms / one.soloMs);
       });
     }
     if (!isMeasured()) throw new Error('the samples are too short, or too unlike in length, to be measured together');
-    return steadyRuns(runs).map((own, at) => typicalMs(own) / soloMs[at]!);
+    const steady = steadyRuns(runs);
+    // steadyRuns gives one list for each that it gets.
+    return all.map((one, at) => typicalMs(steady[at]!) / one.soloMs);
   }
 
   private async run({ sample, shareClass }: SharedSample, gpu: string, signal: AbortSignal): Promise<SampleEnd> {
@@ -109,7 +128,12 @@ export class SampleRunner {
     const transactionId = 'sid_quotaSearch';
     const outcome = await unlessAborted(signal, () =>
       invoker.invoke({
-        ...{ identity, action, payload, blocking: true, waitMs: invokeMs, transactionId },
+        identity,
+        action,
+        payload,
+        blocking: true,
+        waitMs: invokeMs,
+        transactionId,
         sample: { gpu, shareClass, maxMs },
       }),
     );
@@ -169,10 +193,10 @@ interface MeasurementTarget {
   signal: AbortSignal;
 }
 
-/** Times alone that are remembered, and for how long: what else changes with time is measured anew. */
+/** Times alone that are remembered, and for how long: other changes are found by measuring again after that. */
 const aloneBounds = { maxAgeMs: 3_600_000, maxEntries: 5000 };
 
-/** Measures samples alone and together, and has what is found learned. */
+/** Measures samples alone and together, and adds the results to the performance data. */
 export class SampleMeasurements {
   private readonly known: BoundedCache<number>;
 
@@ -211,6 +235,7 @@ export class SampleMeasurements {
     for (const sample of samples) soloMs.push(await this.soloMs(sample, on));
     const members = samples.map((sample, at) => ({ sample, shareClass: shares[at] as ShareClass }));
     const slowdowns = await runner.together(members, soloMs, gpu, signal);
+    // Shares and slowdowns have one value for each member of the set.
     const terms = set.map(({ features }, at) => features && { features, share: shares[at]! / 100 });
     for (const [at, one] of terms.entries()) {
       const others = terms.filter((_, other) => other !== at).filter((other) => other !== undefined);

@@ -13,7 +13,7 @@ import { parseActionName } from '../../entities/action-name.js';
 /** What may be run of a function any number of times. */
 export interface Sample {
   job: QuotaJob;
-  /** Whose function it is, and for whom the sample runs. */
+  /** The function's owner, as whom the sample runs. */
   identity: Identity;
   /** The function, or the action that its annotation names in its place. */
   action: WhiskAction;

@@ -10,7 +10,7 @@ import type { SearchedSet, SearchState } from '../learning/performance-view.js';
 const problemMs = 60_000;
 const maxProblems = 1000;
 
-/** Knows what keeps sets from being searched for, and how far each search is. */
+/** Tracks what keeps sets from being searched for, and how far each search is. */
 export class SearchTracker {
   /** By set: by job, why it must not be run; and until when that is believed, epoch ms. */
   private readonly problems = new Map<string, { until: number; byJob: (string | undefined)[] }>();
@@ -64,14 +64,15 @@ export class SearchTracker {
     const wanted = this.performanceData.demands.list().map(({ key, gpuType, mode, set, asked }): SearchedSet => {
       const byJob = this.problems.get(key)?.byJob ?? [];
       const jobs = set.map(({ function: name, version }, at) => ({
-        ...{ function: name, version },
+        function: name,
+        version,
         ...(byJob[at] !== undefined && { problem: byJob[at] }),
       }));
       const state = states.get(key) ?? { stage: byJob.length > 0 ? 'impossible' : 'asked' };
       states.delete(key);
       return { key, gpuType, mode, jobs, search: { ...state, asked } };
     });
-    // Those of earlier lives are known by what was measured of them.
+    // Searches of earlier processes are known by the measurements of their sets.
     const others = this.performanceData.table.rows().flatMap((row): SearchedSet[] => {
       const key = rowKey(row);
       const state = states.get(key);

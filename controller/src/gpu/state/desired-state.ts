@@ -61,7 +61,7 @@ export class DesiredState {
     await this.set(invoker, { ...row, geometry: { ...row.geometry, [device]: [...profiles] } });
   }
 
-  /** Begins a term of this controller if there is a new one; drops the wishes about instances that are gone from a node. */
+  /** Begins a term of this controller if there is a new one; drops the requests about instances that are gone from a node. */
   observe({ invoker, residents }: Pick<NodeStatus, 'invoker' | 'residents'>): void {
     const { epoch } = this.dependencies.lease;
     if (epoch === undefined) return;
@@ -69,11 +69,11 @@ export class DesiredState {
     const row = this.rows.get(invoker);
     if (row === undefined) return;
     const there = new Set(residents.map(({ container }) => container));
-    const ofThere = <Value>(wishes: Record<string, Value>): Record<string, Value> =>
-      Object.fromEntries(Object.entries(wishes).filter(([container]) => there.has(container)));
+    const ofThere = <Value>(requests: Record<string, Value>): Record<string, Value> =>
+      Object.fromEntries(Object.entries(requests).filter(([container]) => there.has(container)));
     const retire = ofThere(row.retire);
     const shares = ofThere(row.shares);
-    const sizeOf = (...wishes: object[]): number => wishes.reduce((sum, one) => sum + Object.keys(one).length, 0);
+    const sizeOf = (...requests: object[]): number => requests.reduce((sum, one) => sum + Object.keys(one).length, 0);
     const isSame = sizeOf(retire, shares) === sizeOf(row.retire, row.shares);
     if (!isSame) this.report(this.set(invoker, { ...row, retire, shares }), invoker);
   }
@@ -91,15 +91,17 @@ export class DesiredState {
   private takeOver(): Promise<void> {
     const { epoch } = this.dependencies.lease;
     if (epoch === undefined) return Promise.resolve();
-    if (this.term?.epoch !== epoch) {
+    let { term } = this;
+    if (term?.epoch !== epoch) {
       const begun = this.beginTerm();
-      this.term = { epoch, begun };
+      term = { epoch, begun };
+      this.term = term;
       begun.catch(() => {
         // The next command or row tries again.
         if (this.term?.begun === begun) this.term = undefined;
       });
     }
-    return this.term!.begun;
+    return term.begun;
   }
 
   private async beginTerm(): Promise<void> {
@@ -130,9 +132,9 @@ export class DesiredState {
 
 const prefix = 'wish/';
 /** More devices than any cluster has. */
-const maxWishes = 10_000;
+const maxRequests = 10_000;
 
-/** What operators want of devices: kept in the store, and shown to the nodes in a table of the cluster. */
+/** Operators' requests to cordon, drain or uncordon devices: kept in the store, and shown to the nodes in a table of the cluster. */
 export class DeviceCordons {
   constructor(
     private readonly store: ArtifactStore,
@@ -140,9 +142,9 @@ export class DeviceCordons {
     private readonly clock: Clock,
   ) {}
 
-  /** Shows the nodes what operators wanted in earlier lives. */
+  /** Shows the nodes the stored requests. */
   async open(): Promise<void> {
-    const documents = await this.store.list('gpu', { after: prefix, limit: maxWishes });
+    const documents = await this.store.list('gpu', { after: prefix, limit: maxRequests });
     for (const { _id: id, wish, at } of documents) {
       if (id.startsWith(prefix)) await this.show(id.slice(prefix.length), { wish, at } as unknown as GpuWish);
     }

@@ -16,7 +16,7 @@ interface Stamp extends Pick<NodeStatus, 'version' | 'at'> {
   seenMs: number;
 }
 
-/** What is known of every node's GPUs, kept in memory: nobody waits for the cluster's state to read it. */
+/** What is known of every node's GPUs, kept in memory, so that reads do not wait for the cluster's state. */
 export class GpuTable {
   private readonly rows = new Map<string, Row>();
   /** The newest row of each name, also of nodes whose rows were taken out since. */
@@ -52,14 +52,14 @@ export class GpuTable {
     this.goneListeners.add(listener);
   }
 
-  /** The nodes whose agents are heard of, by name; `sinceMs` (monotonic): only those heard of since then. */
+  /** The nodes with a row of the last `gpuRowTtlMs`, by name; `sinceMs` (monotonic): and since then. */
   nodes(sinceMs: (invoker: string) => number = () => -Infinity): NodeStatus[] {
     const silentMs = this.clock.monotonicMs() - gpuRowTtlMs;
-    const heard: NodeStatus[] = [];
+    const live: NodeStatus[] = [];
     for (const [invoker, { node, seenMs }] of this.rows) {
-      if (seenMs >= silentMs && seenMs >= sinceMs(invoker)) heard.push(node);
+      if (seenMs >= silentMs && seenMs >= sinceMs(invoker)) live.push(node);
     }
-    return heard.sort((one, other) => (one.invoker < other.invoker ? -1 : 1));
+    return live.sort((one, other) => (one.invoker < other.invoker ? -1 : 1));
   }
 
   private take(invoker: string, value: JsonValue | undefined): void {

@@ -26,7 +26,7 @@ export class GpuWorkloads {
     private readonly logger: Logger,
   ) {}
 
-  /** Shows the nodes what earlier lives have registered, and forgets from now on what a node's agent says has ended. */
+  /** Shows the nodes the stored registrations, and forgets from now on what a node's agent says has ended. */
   async open(): Promise<void> {
     const known = await this.list();
     this.subscription = await this.state.watch(workloadTable, (id, row) => {
