@@ -1,3 +1,4 @@
+// An action's PUT: its body, and the action that it makes or changes.
 import type { Exec, SequenceExec, WhiskAction, ActionLimits } from '@gpuwhisk/common/entities/action';
 import { execBytes, readExecInput, isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import { readLimitsPatch, instancesProblem, limitsProblem } from '@gpuwhisk/common/entities/limits';

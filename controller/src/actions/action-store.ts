@@ -1,3 +1,4 @@
+// Actions in the store: a cache without code for invocations, and their writer.
 import type { WhiskAction, Exec } from '@gpuwhisk/common/entities/action';
 import { actionId, readAction, withoutCode, actionDocument, withCode } from '@gpuwhisk/common/entities/action-codec';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';

@@ -1,3 +1,4 @@
+// The databases as operators see them: rows of views, and documents as they are stored.
 import { malformedPath, malformedQuery, malformedContent, tooLarge } from '@gpuwhisk/common/errors';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type {

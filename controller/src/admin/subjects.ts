@@ -1,3 +1,4 @@
+// Subjects with their namespaces and keys, and the limits of namespaces.
 import {
   concurrentModification,
   malformedContent,

@@ -1,3 +1,4 @@
+// Documents of the databases, and records that the store refuses, for operators.
 import { malformedContent, malformedQuery, noSuchEntity } from '@gpuwhisk/common/errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';

@@ -1,3 +1,4 @@
+// Descriptions of the API, and the skeleton that `wsk sdk install` downloads.
 import type { Answer } from '../http/answer.js';
 import { emptyAnswer, jsonAnswer } from '../http/answer.js';
 import { openApiDocument, swaggerDocument } from './api-documents.js';

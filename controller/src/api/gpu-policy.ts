@@ -1,3 +1,4 @@
+// The GPU policy: the one in force, trials of others, and the decisions made.
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { compositionOf, settingsInForce } from '@gpuwhisk/gpu/policies/make-policy';
 import { median } from '@gpuwhisk/gpu/profile/kept-runs';

@@ -1,3 +1,4 @@
+// GPUs and the workloads on them.
 import {
   deviceWithoutMps,
   gpuShareTooLarge,
@@ -93,7 +94,7 @@ async function registerWorkload(context: Context, call: IdentifiedCall): Promise
 const cordonRequests: readonly GpuWish['wish'][] = ['cordon', 'drain', 'uncordon'];
 
 /** Throws ApiError (400, 404, 409). */
-async function setCordon({ gpuTable, gpuCordons: gpuWishes }: Context, call: IdentifiedCall): Promise<Answer> {
+async function setCordon({ gpuTable, gpuCordons }: Context, call: IdentifiedCall): Promise<Answer> {
   const uuid = pathParameter(call, 'uuid');
   const body = await readPutBody(call.request, maxBodyBytes);
   const wanted = isJsonObject(body) ? cordonRequests.find((wish) => wish === body.wish) : undefined;
@@ -102,7 +103,7 @@ async function setCordon({ gpuTable, gpuCordons: gpuWishes }: Context, call: Ide
   }
   const isKnown = gpuTable.nodes().some(({ devices }) => devices.some((device) => device.uuid === uuid));
   if (!isKnown) throw noSuchDevice(uuid);
-  return jsonAnswer({ uuid, ...(await gpuWishes.set(uuid, wanted)) });
+  return jsonAnswer({ uuid, ...(await gpuCordons.set(uuid, wanted)) });
 }
 
 /** The GPUs of the cluster and what is on them. */
@@ -210,7 +211,7 @@ interface NewWorkload {
   start: boolean;
 }
 
-const fields = ['name', 'device', 'pid', 'memoryMiB', 'mpsPercent', 'maxDegradation', 'command', 'start'];
+const workloadFields = ['name', 'device', 'pid', 'memoryMiB', 'mpsPercent', 'maxDegradation', 'command', 'start'];
 const maxNameLength = 200;
 const maxCommandLength = 4000;
 const defaultMaxDegradation = 0.05;
@@ -261,7 +262,7 @@ function readWorkloadChanges(
 /** Reads the body of a registration. Throws ApiError (400). */
 function readNewWorkload(body: JsonValue): NewWorkload {
   if (!isJsonObject(body)) throw malformedContent('JSON object expected');
-  const unknown = Object.keys(body).find((key) => !fields.includes(key));
+  const unknown = Object.keys(body).find((key) => !workloadFields.includes(key));
   if (unknown !== undefined) throw malformedContent(`'${unknown}' is no field of a workload`);
   const name = text(body, 'name', maxNameLength);
   if (name === undefined) throw refused('name', 'given');

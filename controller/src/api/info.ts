@@ -1,3 +1,4 @@
+// The server's limits and runtimes, its health and its metrics.
 import type { Config } from '@gpuwhisk/common/config';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';

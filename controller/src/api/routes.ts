@@ -1,3 +1,4 @@
+// Every route, and the router that is made from them.
 import Router from '@koa/router';
 import type { RouterContext } from '@koa/router';
 import { methodNotAllowed, noSuchRoute } from '@gpuwhisk/common/errors';

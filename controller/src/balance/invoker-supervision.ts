@@ -21,7 +21,6 @@ interface SupervisionDependencies {
 
 /** The topic of pings. */
 export const healthTopic = 'health';
-const topic = healthTopic;
 const maxInFlight = 1000;
 const maxPendingMessages = 10_000;
 /** How often an invoker that is not up is tested, ms. One that never was up is forgotten once it is silent. */
@@ -46,8 +45,8 @@ export class InvokerSupervision {
 
   async open(): Promise<void> {
     const { bus, instance } = this.dependencies;
-    await bus.ensureTopic(topic, { durable: false, maxPendingMessages, maxPendingBytes: Infinity });
-    this.subscription = await bus.subscribe(topic, `${topic}${instance}`, { maxInFlight }, (delivery) => {
+    await bus.ensureTopic(healthTopic, { durable: false, maxPendingMessages, maxPendingBytes: Infinity });
+    this.subscription = await bus.subscribe(healthTopic, `${healthTopic}${instance}`, { maxInFlight }, (delivery) => {
       this.take(delivery.message);
       delivery.done();
     });

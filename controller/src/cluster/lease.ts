@@ -1,3 +1,4 @@
+// A lease that one process of the cluster holds, and the work of its holder.
 import type { Logger } from '@gpuwhisk/common/logging';
 import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import type { ClusterState, Lease } from '@gpuwhisk/common/state/cluster-state';

@@ -1,3 +1,4 @@
+// Common parts of sequences and compositions: counts, the invoker of components, results, records.
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';

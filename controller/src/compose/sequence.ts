@@ -1,3 +1,4 @@
+// Sequences: running them, finding their components, and the checks before one is stored.
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
 import { isSequence } from '@gpuwhisk/common/entities/exec-codec';

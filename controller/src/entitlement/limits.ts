@@ -1,3 +1,4 @@
+// Bounds on a namespace's actions, by its own limits and the system's.
 import type { Config } from '@gpuwhisk/common/config';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { boundsFor, maxPayloadBytesFor } from '@gpuwhisk/common/entities/limits';

@@ -1,3 +1,4 @@
+// An API's policies, read from its document and applied to its calls: CORS, security, rate limit.
 import jwt from 'jsonwebtoken';
 import type { IncomingHttpHeaders } from 'node:http';
 import { timingSafeEqual, createHash } from 'node:crypto';
@@ -18,8 +19,11 @@ import type { Answer } from '../http/answer.js';
 import { objectAt, textAt, valueAt } from './swagger-document.js';
 import type { Subscription } from './api-registry.js';
 
+/** What the gateway does about CORS: answers for the action, takes the action's headers away, or neither. */
+export type CorsMode = 'answer' | 'strip' | 'leave';
+
 const corsPrefix = 'access-control-';
-const methods = 'GET, POST, PUT, DELETE, PATCH, HEAD, OPTIONS';
+const corsMethods = 'GET, POST, PUT, DELETE, PATCH, HEAD, OPTIONS';
 
 /** The answer to a browser that asks before it calls. */
 export function preflightAnswer(headers: IncomingHttpHeaders): Answer {
@@ -39,7 +43,7 @@ export function withCors(mode: CorsMode, { origin }: IncomingHttpHeaders, answer
   if (mode === 'strip') return { ...answer, headers: without(given, (name) => name.startsWith(corsPrefix)) };
   const own = new Map([
     ['access-control-allow-origin', origin ?? '*'],
-    ['access-control-allow-methods', methods],
+    ['access-control-allow-methods', corsMethods],
     ['access-control-allow-credentials', 'true'],
   ]);
   return { ...answer, headers: [...without(given, (name) => own.has(name)), ...[...own].flat(), 'Vary', 'Origin'] };
@@ -49,9 +53,6 @@ export function withCors(mode: CorsMode, { origin }: IncomingHttpHeaders, answer
 function without(headers: readonly string[], unwanted: (name: string) => boolean): string[] {
   return headers.filter((_, at) => !unwanted((headers[at - (at % 2)] as string).toLowerCase()));
 }
-
-/** What the gateway does about CORS: answers for the action, takes the action's headers away, or neither. */
-export type CorsMode = 'answer' | 'strip' | 'leave';
 
 /** Issuers of tokens by the name that security definitions call them. */
 export type TokenIssuers = Readonly<Record<string, TokenIssuer>>;

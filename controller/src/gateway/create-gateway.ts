@@ -1,3 +1,4 @@
+// The gateway's server: finds the API and the resource of a request, applies the policies, calls the web action.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isApiError } from '@gpuwhisk/common/errors';
 import {

@@ -1,3 +1,4 @@
+// The operations of route management: on APIs, and on the keys to them.
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import {
   SwaggerError,

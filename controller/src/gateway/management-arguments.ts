@@ -1,3 +1,4 @@
+// The arguments of route management, and the checks of path parameters.
 import { managementFailure } from '@gpuwhisk/common/gateway-errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';

@@ -1,3 +1,4 @@
+// Route management over HTTP, and the documents of the web actions that its URLs name.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { isApiError } from '@gpuwhisk/common/errors';

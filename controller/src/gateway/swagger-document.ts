@@ -1,3 +1,4 @@
+// Edits of an API's swagger document, and the reading of JSON by keys.
 import { noSuchOperation, noSuchPath } from '@gpuwhisk/common/gateway-errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';

@@ -1,3 +1,4 @@
+// Answers: making and writing them, and the content types that a client accepts.
 import type { ServerResponse } from 'node:http';
 import { internalError, isApiError } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';

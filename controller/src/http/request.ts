@@ -1,3 +1,4 @@
+// Requests: reading the body and the fields of a PUT, the transaction id, and the debug line at the end.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   malformedContent,

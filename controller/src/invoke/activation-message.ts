@@ -1,3 +1,4 @@
+// The message by which an activation is run, and the record of an activation that no process runs.
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActionReference, ActivationMessage, TransactionIdJson } from '@gpuwhisk/common/messages';

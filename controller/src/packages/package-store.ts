@@ -1,3 +1,4 @@
+// Packages in the store: a cache, their writer, the body of their PUT, and their contents.
 import type { PackageBinding, WhiskPackage } from '@gpuwhisk/common/entities/package';
 import {
   packageId,

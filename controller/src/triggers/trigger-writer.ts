@@ -1,3 +1,4 @@
+// Triggers in the store, and the bodies of the PUTs of triggers and rules.
 import { alreadyExists, concurrentModification, feedNameInvalid } from '@gpuwhisk/common/errors';
 import { isEntityName } from '@gpuwhisk/common/entities/names';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';

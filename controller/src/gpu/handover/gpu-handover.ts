@@ -13,6 +13,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { LeaseKeeper } from '../../cluster/lease.js';
 import type { GpuTable } from '../state/gpu-table.js';
 
+/** Dependencies of GpuHandover. */
 interface GpuHandoverDependencies {
   bus: MessageBus;
   state: ClusterState;
@@ -24,6 +25,9 @@ interface GpuHandoverDependencies {
   /** Of the topic that all controllers share. */
   topicOptions: TopicOptions;
 }
+
+/** Told of an activation that is not run; true if a caller waited and has got the error as its answer. */
+export type OnRefused = (activationId: string, error: ApiError) => boolean;
 
 /** What the scheduler of a controller does with what comes from others. */
 interface HandoverListener {
@@ -174,9 +178,7 @@ function isRefusal(message: JsonValue): message is JsonObject & Refusal {
   );
 }
 
-/** Told of an activation that is not run; true if a caller waited and has got the error as its answer. */
-export type OnRefused = (activationId: string, error: ApiError) => boolean;
-
+/** Dependencies of GpuFence. */
 interface GpuFenceDependencies {
   state: ClusterState;
   table: GpuTable;
@@ -186,12 +188,13 @@ interface GpuFenceDependencies {
 }
 
 /** Agents that start, or that missed the news, find the epoch for so long after it was told last, ms. */
-const keptMs = 60_000;
-const lookMs = 50;
+const epochKeptMs = 60_000;
+/** How often the agents' rows are looked at while a leader waits for them, ms. */
+const fenceLookMs = 50;
 
 /**
  * Keeps a decider that has begun from placing again what the one before it has placed: agents are told of its epoch, take no
- * older placement from then on, and tell which activations they have. An agent that is not heard of, and may not have heard,
+ * older placement from then on, and tell which activations they have. An agent that has no current row, and may not know the epoch,
  * is not waited for once its row is out of date (5 s).
  */
 export class GpuFence {
@@ -202,19 +205,19 @@ export class GpuFence {
     const { state, lease, logger } = this.dependencies;
     const { epoch } = lease;
     if (epoch === undefined) return;
-    state.setRow(gpuDeciderTable, gpuDeciderKey, epoch, keptMs).catch((error: unknown) => {
+    state.setRow(gpuDeciderTable, gpuDeciderKey, epoch, epochKeptMs).catch((error: unknown) => {
       logger.warn({ error: String(error) }, 'the nodes with GPUs were not told who decides; they are told again');
     });
   }
 
-  /** Resolves when this controller decides and all agents that are heard of know its epoch, or once `isOver` says so. */
+  /** Resolves when this controller decides and all agents with a current row know its epoch, or once `isOver` says so. */
   async passed(isOver: () => boolean): Promise<void> {
     const { clock, lease, table } = this.dependencies;
     while (!isOver()) {
       const { epoch: own } = lease;
       // One of an earlier release does not tell.
       if (own !== undefined && table.nodes().every(({ epoch = own }) => epoch >= own)) return;
-      await sleep(clock, lookMs);
+      await sleep(clock, fenceLookMs);
     }
   }
 

@@ -1,3 +1,4 @@
+// Performance data as the API shows it, with the states of searches for shares.
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { FunctionProfile } from '@gpuwhisk/gpu/profile/function-profiles';
 import { median } from '@gpuwhisk/gpu/profile/kept-runs';

@@ -1,3 +1,4 @@
+// Slowdown samples, and the retraining of predictors on them.
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { JobHandler, Jobs } from '@gpuwhisk/common/jobs/jobs';
 import { runInWorker } from '@gpuwhisk/common/jobs/worker-run';

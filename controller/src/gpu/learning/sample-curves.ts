@@ -1,3 +1,4 @@
+// Curves of samples alone, and the table of shares that asks for them.
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { jobId, placeKey } from '@gpuwhisk/gpu/share/quota-key';
 import type { QuotaJob, Quotas } from '@gpuwhisk/gpu/share/quotas';

@@ -1,3 +1,4 @@
+// Arrivals of activations: their times, the log for trials of policies, and the last request of each function.
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { GpuNeed } from '@gpuwhisk/common/gpu';
 import type { PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';

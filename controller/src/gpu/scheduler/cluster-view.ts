@@ -1,3 +1,4 @@
+// The cluster as policies see it: places, instances, nodes, devices, workloads.
 import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
 import type {
   GpuState,

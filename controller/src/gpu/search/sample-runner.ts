@@ -1,3 +1,4 @@
+// Samples of functions: running them on a GPU, and measuring them alone and together.
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';

@@ -1,3 +1,4 @@
+// The desired state of the nodes' GPUs: instances, shares and slices by the leader, cordons of devices by operators.
 import { gpuDesiredTable, gpuWishTable } from '@gpuwhisk/common/gpu';
 import type { DesiredShare, GpuDesired as DesiredRow, NodeStatus, GpuWish } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
@@ -9,8 +10,8 @@ import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/a
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { LeaseKeeper } from '../../cluster/lease.js';
 
-/** Dependencies of a GpuDesired. */
-interface GpuDesiredDependencies {
+/** Dependencies of DesiredState. */
+interface DesiredStateDependencies {
   state: ClusterState;
   lease: Pick<LeaseKeeper, 'epoch'>;
   logger: Logger;
@@ -30,7 +31,7 @@ export class DesiredState {
   /** Writes of a node's row, one after the other. */
   private readonly writing = new Map<string, Promise<void>>();
 
-  constructor(private readonly dependencies: GpuDesiredDependencies) {}
+  constructor(private readonly dependencies: DesiredStateDependencies) {}
 
   /**
    * Has an instance end as soon as nothing runs in it; a run that lasts `graceMs` from now on is stopped (absent: it is
@@ -130,7 +131,8 @@ export class DesiredState {
   }
 }
 
-const prefix = 'wish/';
+/** Start of the documents' ids. */
+const documentPrefix = 'wish/';
 /** More devices than any cluster has. */
 const maxRequests = 10_000;
 
@@ -144,9 +146,10 @@ export class DeviceCordons {
 
   /** Shows the nodes the stored requests. */
   async open(): Promise<void> {
-    const documents = await this.store.list('gpu', { after: prefix, limit: maxRequests });
+    const documents = await this.store.list('gpu', { after: documentPrefix, limit: maxRequests });
     for (const { _id: id, wish, at } of documents) {
-      if (id.startsWith(prefix)) await this.show(id.slice(prefix.length), { wish, at } as unknown as GpuWish);
+      if (id.startsWith(documentPrefix))
+        await this.show(id.slice(documentPrefix.length), { wish, at } as unknown as GpuWish);
     }
   }
 
@@ -154,7 +157,7 @@ export class DeviceCordons {
   async set(device: string, wanted: GpuWish['wish']): Promise<GpuWish> {
     const wish: GpuWish = { wish: wanted, at: this.clock.now() };
     try {
-      await this.store.put('gpu', { ...(await this.stored(device)), _id: prefix + device, ...wish });
+      await this.store.put('gpu', { ...(await this.stored(device)), _id: documentPrefix + device, ...wish });
     } catch (error) {
       if (error instanceof DocumentConflictError) throw concurrentModification();
       throw error;
@@ -165,7 +168,7 @@ export class DeviceCordons {
 
   private async stored(device: string): Promise<object> {
     try {
-      return await this.store.get('gpu', prefix + device);
+      return await this.store.get('gpu', documentPrefix + device);
     } catch (error) {
       if (error instanceof NoDocumentError) return {};
       throw error;
