@@ -14,7 +14,7 @@ import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/a
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { isLimitName, limitProblem } from '@gpuwhisk/common/entities/identity-codec';
-import { keyLength, minSubjectLength } from '../authentication/identities.js';
+import { keyLength, minSubjectLength } from '../authentication/authentication.js';
 
 /** A namespace of a subject, and its key. */
 interface OwnedNamespace {

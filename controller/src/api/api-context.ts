@@ -1,6 +1,6 @@
 import type { ActionCache, ActionWriter } from '../actions/action-store.js';
 import type { ActionResolver } from '../actions/action-resolver.js';
-import type { Identities } from '../authentication/identities.js';
+import type { Identities } from '../authentication/authentication.js';
 import type { ComposingInvoker } from '../compose/composing-invoker.js';
 import type { Throttles } from '../entitlement/throttles.js';
 import type { InvokeService } from '../invoke/invoke-service.js';

@@ -15,7 +15,7 @@ import {
   readBody,
   transactionIdOf,
 } from '../http/request.js';
-import type { Identities } from '../authentication/identities.js';
+import type { Identities } from '../authentication/authentication.js';
 
 const prefix = '/api/v1/namespaces/';
 /** Queries whose meaning is remembered: most callers ask in the same words. */

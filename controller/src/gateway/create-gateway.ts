@@ -17,7 +17,7 @@ import { writeAnswer } from '../http/answer.js';
 import type { Answer } from '../http/answer.js';
 import { ClientGoneError, maxUriLength, logAnswered, transactionIdOf } from '../http/request.js';
 import type { WebActionCaller } from '../web/web-handler.js';
-import { parseWebUrl } from '../web/web-url.js';
+import { parseWebUrl } from '../web/web-request.js';
 import type { ApiRegistry, ServedApi } from './api-registry.js';
 import { checkSecurity, preflightAnswer, withCors, checkRate } from './api-policies.js';
 import type { Target, CompiledApi, PathSegment, Resource } from './compile-api.js';

@@ -22,7 +22,7 @@ import {
   logAnswered,
   transactionIdOf,
 } from '../http/request.js';
-import type { Identities } from '../authentication/identities.js';
+import type { Identities } from '../authentication/authentication.js';
 import {
   createApi,
   deleteApi,

@@ -18,7 +18,7 @@ import { activationIdHeader } from '../http/invocation.js';
 import { accepts } from '../http/answer.js';
 import type { Answer } from '../http/answer.js';
 import type { InvokeOutcome } from '../invoke/invoke-service.js';
-import type { WebExtension } from './web-url.js';
+import type { WebExtension } from './web-request.js';
 import { contentTypeOf, isBinaryType, isJsonType, parseMediaType } from './media-type.js';
 import type { MediaType } from './media-type.js';
 

@@ -24,11 +24,10 @@ import {
   logAnswered,
   transactionIdOf,
 } from '../http/request.js';
-import type { Identities } from '../authentication/identities.js';
+import type { Identities } from '../authentication/authentication.js';
 import { webAnswer, webErrorAnswer } from './web-answer.js';
-import { plainArguments, rawArguments } from './web-arguments.js';
-import { parseWebUrl } from './web-url.js';
-import type { WebUrl } from './web-url.js';
+import { plainArguments, rawArguments, parseWebUrl } from './web-request.js';
+import type { WebUrl } from './web-request.js';
 
 const methods = new Set(['GET', 'DELETE', 'POST', 'PUT', 'HEAD', 'OPTIONS', 'PATCH']);
 

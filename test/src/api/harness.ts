@@ -21,7 +21,7 @@ import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desi
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
 import { createController } from '@gpuwhisk/controller/create-controller';
 import type { ControllerDependencies, Controller } from '@gpuwhisk/controller/create-controller';
-import { putIdentity } from '@gpuwhisk/controller/authentication/identities';
+import { putIdentity } from '@gpuwhisk/controller/authentication/authentication';
 import type { InvokeOutcome, InvokeRequest } from '@gpuwhisk/controller/invoke/invoke-service';
 import { SimulatedDisk } from '../simulation/simulated-disk.js';
 

@@ -7,7 +7,7 @@ import type { GpuAnnotation } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
 import type { ActionResolver } from '../../actions/action-resolver.js';
-import type { Identities } from '../../authentication/identities.js';
+import type { Identities } from '../../authentication/authentication.js';
 import { parseActionName } from '../../entities/action-name.js';
 
 /** What may be run of a function any number of times. */

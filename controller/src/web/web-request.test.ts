@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { vanityUrl } from './web-url.js';
+import { vanityUrl } from './web-request.js';
 
 test.each<[string | undefined, string, string | undefined]>([
   ['guest.example.org', '/', '/api/v1/web/guest/public/index.html'],
