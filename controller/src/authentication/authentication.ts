@@ -3,6 +3,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import {
   credentialsInvalid,
   credentialsMissing,
+  isApiError,
   noSuchEntity,
   notOfNamespace,
   operatorsOnly,
@@ -69,6 +70,16 @@ export class Identities {
     if (known !== undefined) return known;
     if (authorization.length > maxHeaderLength) throw credentialsInvalid();
     return this.cache.resolve(authorization, () => this.lookUp(authorization));
+  }
+
+  /** As authenticate; undefined for missing or wrong credentials. */
+  async find(authorization: string | undefined): Promise<Identity | undefined> {
+    try {
+      return await this.authenticate(authorization);
+    } catch (error) {
+      if (isApiError(error) && error.status === 401) return undefined;
+      throw error;
+    }
   }
 
   /** The owner of a namespace, if looked up within the last five minutes. */

@@ -1,7 +1,5 @@
 // Route management over HTTP, and the documents of the web actions that its URLs name.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Identity } from '@gpuwhisk/common/entities/identity';
-import { isApiError } from '@gpuwhisk/common/errors';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Config } from '@gpuwhisk/common/config';
 import type { Logger } from '@gpuwhisk/common/logging';
@@ -49,7 +47,7 @@ interface ManagementDependencies {
   clock: Clock;
   random: Random;
   logger: Logger;
-  identities: Pick<Identities, 'authenticate'>;
+  identities: Pick<Identities, 'find'>;
 }
 
 const pattern = new RegExp(
@@ -65,7 +63,7 @@ export function createManagementHandler(
   management: ManagementContext,
 ): (request: IncomingMessage, response: ServerResponse) => boolean {
   const run = async (request: IncomingMessage, operation: ManagementOperation, search: string): Promise<JsonObject> => {
-    const identity = await callerOf(context.identities, request.headers.authorization);
+    const identity = await context.identities.find(request.headers.authorization);
     const maxBytes = context.config.limits.maxPayloadBytes;
     checkDeclaredLength(request, maxBytes);
     const body = parseArguments(await readBody(request, maxBytes));
@@ -117,19 +115,6 @@ function readUrl(url: string): Called | undefined {
 function webActionAnswer({ isWhole }: Called, status: number, body: JsonObject): Answer {
   if (!isWhole) return jsonAnswer(body, status);
   return jsonAnswer({ statusCode: status, headers: { 'Content-Type': 'application/json' }, body });
-}
-
-/** The caller, or undefined for wrong credentials, as for every web action. */
-async function callerOf(
-  identities: ManagementDependencies['identities'],
-  authorization: string | undefined,
-): Promise<Identity | undefined> {
-  try {
-    return await identities.authenticate(authorization);
-  } catch (error) {
-    if (isApiError(error) && error.status === 401) return undefined;
-    throw error;
-  }
 }
 
 const namespace = 'whisk.system';

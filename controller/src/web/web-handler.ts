@@ -39,7 +39,7 @@ interface WebDependencies {
   logger: Logger;
   /** The kinds that are served now. */
   manifest: () => RuntimeManifest;
-  identities: Pick<Identities, 'authenticate' | 'cachedOwner' | 'ofNamespace'>;
+  identities: Pick<Identities, 'cachedOwner' | 'find' | 'ofNamespace'>;
   actionResolver: Pick<ActionResolver, 'cached' | 'resolve'>;
   throttles: Pick<Throttles, 'admit'>;
   /** Runs actions of every sort. */
@@ -149,7 +149,7 @@ async function answerWebAction(
   const isOptions = method === 'OPTIONS';
   if (isOptions && !annotations.customOptions) return { status: 200, body: '', contentType: null };
   const { authorization } = headers;
-  const caller = authorization === undefined ? undefined : await callerOf(context, authorization);
+  const caller = authorization === undefined ? undefined : await context.identities.find(authorization);
   // An action that answers OPTIONS itself is asked even by those who could not call it.
   if (!isOptions && !mayCall(resolved.action, headers, caller !== undefined)) throw authenticationRequired();
   const body = await readBody(request, maxPayloadBytes);
@@ -174,16 +174,6 @@ async function answerWebAction(
     transactionId,
   });
   return webAnswer(outcome, url.extension, headers.accept, transactionId);
-}
-
-/** The caller, or undefined for wrong credentials. */
-async function callerOf({ identities }: WebDependencies, authorization: string): Promise<Identity | undefined> {
-  try {
-    return await identities.authenticate(authorization);
-  } catch (error) {
-    if (isApiError(error) && error.status === 401) return undefined;
-    throw error;
-  }
 }
 
 /** Headers (names and values in turn) behind those of `first`, less those that have a name of theirs. */
