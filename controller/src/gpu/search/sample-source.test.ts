@@ -2,10 +2,17 @@
 import { expect, test } from '@jest/globals';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { noSuchEntity } from '@gpuwhisk/common/errors';
+import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import { SampleSource } from '@gpuwhisk/controller/gpu/search/sample-source';
-import { actionNamed, identity } from './gpu-cluster.js';
+import { SampleSource } from './sample-source.js';
 
+const identity: Identity = {
+  subject: 'alice',
+  namespace: { name: 'alice', uuid: 'u' },
+  authkey: { api_key: 'u:k' },
+  rights: [],
+  limits: {},
+};
 const job = { function: '/alice/f', version: '0.0.1', batch: 1 };
 
 /** A source that knows these actions of alice, by name. */
@@ -20,9 +27,24 @@ function sourceOf(actions: Record<string, WhiskAction>): SampleSource {
     },
   );
 }
+
+/** An action with annotations `gpu` and `idempotent`. */
 function actionWith(gpu: JsonObject, isIdempotent = true, name = 'f'): WhiskAction {
-  const action = actionNamed(name, gpu);
-  return { ...action, annotations: [...action.annotations, { key: 'idempotent', value: isIdempotent }] };
+  return {
+    namespace: 'alice',
+    name,
+    exec: { kind: 'nodejs:20', code: '', binary: false },
+    parameters: [],
+    limits: { timeout: 60_000, memory: 256, logs: 1, concurrency: 1 },
+    version: '0.0.1',
+    publish: false,
+    annotations: [
+      { key: 'gpu', value: { memoryMiB: 38_000, ...gpu } },
+      { key: 'idempotent', value: isIdempotent },
+    ],
+    updated: 0,
+    revision: '1-x',
+  };
 }
 
 test.each<[string, WhiskAction, string]>([
