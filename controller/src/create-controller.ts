@@ -40,11 +40,11 @@ export interface Controller {
   handleSandboxes(request: IncomingMessage, response: ServerResponse): void;
   /** Answers one HTTP request to the API gateway, which listens apart; never throws. */
   handleGateway(request: IncomingMessage, response: ServerResponse): void;
-  /** Who calls; `cached` answers at once. */
+  /** The callers' identities; `cached` answers at once. */
   readonly identities: Identities;
   /** The actions without their code; `cached` answers at once. */
   readonly actions: ActionCache;
-  /** What names of actions lead to. */
+  /** Finds actions by name. */
   readonly resolver: ActionResolver;
   /** Sequences and compositions: opened before requests are handled, closed when no more come. */
   readonly composing: Pick<ComposingInvoker, 'open' | 'close'>;

@@ -31,7 +31,7 @@ export interface ActionPut {
   delAnnotations?: string[];
 }
 
-/** What a PUT may be as large as. */
+/** Bounds on the size of a PUT. */
 type PutBounds = Pick<LimitBounds, 'maxParametersBytes'> & { maxCodeBytes: number };
 
 /**
@@ -65,11 +65,11 @@ function readKeys(value: JsonValue): string[] {
   return asArray(value, text(value, 'Array as JsArray')).map((key) => asString(key, text(key, 'String as JsString')));
 }
 
-/** What a PUT is checked against, and what fills its gaps. */
+/** The bounds that a PUT is checked against, and the defaults of a new action. */
 export interface MergeContext {
   manifest: RuntimeManifest;
   bounds: LimitBounds;
-  /** Those of actions with annotation `gpu`. */
+  /** Bounds of actions with annotation `gpu`. */
   gpuBounds: LimitBounds;
   /** The cluster's GPUs, as far as they are known. */
   gpuNodes: readonly NodeStatus[];
@@ -140,7 +140,7 @@ function givenParameters(
   return parameters && acceptGiven(parameters, { stored, inherited });
 }
 
-/** What OpenWhisk's clients know a sequence by. */
+/** The parameters by which OpenWhisk's clients know a sequence. */
 function sequenceParameters({ components }: SequenceExec): Parameter[] {
   return [{ key: '_actions', value: components }];
 }

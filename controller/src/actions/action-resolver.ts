@@ -10,7 +10,7 @@ import type { PackageCache } from '../packages/package-store.js';
 import type { ActionCache } from './action-store.js';
 import type { ActionName } from '../entities/action-name.js';
 
-/** What a name leads to when it is invoked. */
+/** The action that a name leads to when it is invoked. */
 export interface ResolvedAction {
   /** The action itself, without code; its parameters are merged with those of its package and binding. */
   action: WhiskAction;

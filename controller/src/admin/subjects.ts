@@ -30,7 +30,7 @@ export interface Subject {
   blocked: boolean;
 }
 
-/** What a new key is for. */
+/** The subject and namespace that a new key is for. */
 export interface KeyRequest {
   subject: string;
   namespace: string;

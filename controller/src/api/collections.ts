@@ -27,7 +27,7 @@ export async function listEntities(context: Context, call: IdentifiedCall, colle
   return listRows(context, call, { collection, view: collection, path });
 }
 
-/** What a list shows: rows of a view below a path (`ns` or `ns/pkg`), under their collection's name. */
+/** The source of a list: rows of a view below a path (`ns` or `ns/pkg`), under their collection's name. */
 export interface ListSource {
   collection: Collection;
   view: ViewName;

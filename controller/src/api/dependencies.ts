@@ -33,7 +33,7 @@ export interface ControllerDependencies {
   metrics: Metrics;
   /** Runs actions that have code of their own. */
   invoker: InvokeService;
-  /** What the controllers of the cluster know together. */
+  /** The state that the cluster's controllers share. */
   state: ClusterState;
   /** Of entities, here and at other controllers; absent: there are no others. */
   changes?: Pick<EntityChanges, 'announce' | 'onElsewhere'>;
@@ -46,7 +46,7 @@ export interface ControllerDependencies {
   gpuWorkloads: GpuWorkloads;
   gpuCordons: DeviceCordons;
   gpuDesired: Pick<DesiredState, 'retire' | 'reshare' | 'cut'>;
-  /** What waits for a GPU at this controller, and what was decided here. */
+  /** The GPU queue of this controller, and its decisions. */
   gpuScheduler: Pick<GpuScheduler, 'queued' | 'decisions' | 'isLeader' | 'trialSince' | 'savedView'>;
   /** Performance data of functions on GPUs. */
   performanceData: Pick<

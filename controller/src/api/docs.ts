@@ -102,7 +102,7 @@ const docsPage = `<!doctype html>
 </html>
 `;
 
-/** What `wsk sdk install` downloads. */
+/** The download of `wsk sdk install`. */
 export function sdkRoutes(): Route[] {
   let skeleton: Answer | undefined;
   return [

@@ -96,7 +96,7 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'per
   ];
 }
 
-/** What an instance was last seen to hold on a device. */
+/** The device memory that an instance was last seen to hold. */
 interface Held {
   deviceType: string;
   heldMiB: number;

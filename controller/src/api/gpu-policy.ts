@@ -222,10 +222,10 @@ interface Shown {
   rejected: readonly Rejection[];
 }
 
-/** What operators read of a device's state may name functions of others. */
+/** A device's state with its reasons, which may name functions of others: for operators only. */
 const stateWithReasons = /^(cordoned|draining|offline): .*/s;
 
-/** What waits for a GPU, and what was decided about activations that need one. */
+/** The GPU queue, and the decisions about activations that need a GPU. */
 export function gpuDecisionRoutes({ gpuScheduler }: Pick<ApiContext, 'gpuScheduler'>): Route[] {
   const shown = <One extends Shown>({ identity, isOperator, query }: ViewerCall, all: readonly One[]): JsonObject[] => {
     const wanted = query.get('activation');

@@ -2,7 +2,7 @@ import type { Device, DeviceStatus, NodeStatus, Resident } from '@gpuwhisk/commo
 import type { Workload } from '@gpuwhisk/common/gpu-workload';
 import type { JsonObject } from '@gpuwhisk/common/json';
 
-/** Who looks: an operator sees all, others what is their namespace's, and what is taken by whom they are not told. */
+/** The caller of a view. An operator sees all; others see what is their namespace's, and how much others use without their names. */
 export interface Viewer {
   namespace: string;
   isOperator: boolean;

@@ -49,7 +49,7 @@ function devicePlace(nodes: readonly NodeStatus[], wanted: string | undefined): 
   return place;
 }
 
-/** What makes a process an MPS client of the device, with its bounds. Throws ApiError (409). */
+/** The environment that makes a process an MPS client of the device, with its bounds. Throws ApiError (409). */
 function clientEnv({ node, device }: DevicePlace, { memoryMiB, mpsPercent }: NewWorkload): Record<string, string> {
   const env = node.clientEnv?.[device.uuid];
   if (env === undefined) throw deviceWithoutMps(device.uuid);
@@ -197,7 +197,7 @@ export function gpuRoutes(context: Context): Route[] {
   ];
 }
 
-/** What a workload is registered with. */
+/** The body of a registration. */
 interface NewWorkload {
   name: string;
   device?: string;
@@ -241,7 +241,7 @@ function rate(body: JsonObject, field: string): number | undefined {
   throw refused(field, 'a number above 0');
 }
 
-/** What is told of a workload that runs: its process, when that started, its rate alone and now. Throws ApiError (400). */
+/** Changes of a running workload: its process, when that started, its rate alone and now. Throws ApiError (400). */
 function readWorkloadChanges(
   body: JsonValue,
 ): Pick<Partial<Workload>, 'pid' | 'processStart' | 'baselineRate' | 'rate'> {

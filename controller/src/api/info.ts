@@ -45,7 +45,7 @@ function runtimesInfo(manifest: RuntimeManifest): JsonObject {
   return Object.fromEntries(families) as JsonObject;
 }
 
-/** What the server is: `/` and `/api/v1`. */
+/** Limits, runtimes and build of the server: `/` and `/api/v1`. */
 export function infoRoutes(context: Pick<ApiContext, 'build' | 'config' | 'manifest'>): Route[] {
   return [
     {

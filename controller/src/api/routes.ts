@@ -86,7 +86,7 @@ function webRoutes(): Route[] {
   }));
 }
 
-/** What the request carries through Koa. */
+/** The state of a request in Koa. */
 export interface CallState {
   call: Omit<Call, 'params'>;
   answer?: Answer;

@@ -31,7 +31,7 @@ interface NewIdentity {
   key: string;
 }
 
-/** What OpenWhisk allows every identity of its database. */
+/** The rights of every identity of OpenWhisk's database. */
 const rights = ['READ', 'PUT', 'DELETE', 'ACTIVATE'];
 
 /** Characters of a key, exactly. */
@@ -163,13 +163,13 @@ async function subjectDocument(store: ArtifactStore, subject: string): Promise<S
   }
 }
 
-/** Who calls a route that namespaces and operators share. */
+/** The caller of a route that namespaces and operators share. */
 interface ViewerIdentity {
   identity: Identity;
   isOperator: boolean;
 }
 
-/** Tells who sends a request, from its Authorization header. All reject with ApiError (401). */
+/** Finds the sender of a request by its Authorization header. All reject with ApiError (401). */
 export interface Authentication {
   /** An account of a namespace. Rejects with ApiError (403) for the operator's key, which has no namespace. */
   namespace(authorization: string | undefined): Promise<Identity>;

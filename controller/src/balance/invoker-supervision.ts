@@ -173,7 +173,7 @@ const silentMs = 10_000;
 const keptOutcomes = 10;
 const toleratedFailures = 3;
 
-/** What a controller knows of one invoker. */
+/** The state of one invoker, as far as a controller knows it. */
 class InvokerState {
   private outcomes: FinishedResult[] = [];
   private current: Exclude<Health, 'down'> = 'unhealthy';
@@ -195,7 +195,7 @@ class InvokerState {
     return [`invoker${instance}`, uniqueName, displayedName].filter((part) => part !== undefined).join('/');
   }
 
-  /** What it may give to containers, MiB. */
+  /** The memory for its containers, MiB. */
   get memoryMiB(): number {
     const match = /^(\d+) *(B|KB|MB|GB)?$/i.exec(this.id.userMemory);
     const unit = { B: 1 / (1024 * 1024), KB: 1 / 1024, MB: 1, GB: 1024 }[(match?.[2] ?? 'B').toUpperCase()];

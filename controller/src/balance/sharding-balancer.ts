@@ -24,7 +24,7 @@ interface ShardingBalancerDependencies {
   onLost?: (instance: number) => void;
 }
 
-/** What a controller may give out of an invoker at least, MiB. */
+/** The least memory of an invoker that one controller may give out, MiB. */
 const minSlotsMiB = 128;
 const sweepMs = 10_000;
 
@@ -162,7 +162,7 @@ export function shareOf<Invoker>(invokers: readonly Invoker[], isBlackbox: boole
     : invokers.slice(0, Math.max(1, Math.ceil(count * 0.9)));
 }
 
-/** What an activation takes of an invoker. */
+/** The memory that an activation takes of an invoker. */
 interface SlotNeed {
   /** `ns/pkg/name`. */
   action: string;

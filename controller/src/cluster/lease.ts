@@ -81,14 +81,14 @@ interface LeaderWork {
 
 /** Has `work` begun and ended, one after the other, as this controller gets and loses the lease. */
 export function whileLeader(lease: Pick<LeaseKeeper, 'epoch' | 'onChange'>, logger: Logger, work: LeaderWork): void {
-  let isDeciding = false;
+  let isLeading = false;
   let last: Promise<void> = Promise.resolve();
   const follow = (): void => {
-    const decides = lease.epoch !== undefined;
-    if (decides === isDeciding) return;
-    isDeciding = decides;
+    const leads = lease.epoch !== undefined;
+    if (leads === isLeading) return;
+    isLeading = leads;
     last = last
-      .then(() => (decides ? work.begin() : work.end()))
+      .then(() => (leads ? work.begin() : work.end()))
       .catch((error: unknown) => logger.error({ error: String(error) }, 'what the deciding controller does failed'));
   };
   lease.onChange(follow);

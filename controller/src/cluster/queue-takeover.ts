@@ -35,7 +35,7 @@ export interface TakeoverDependencies {
   isClosing: () => boolean;
 }
 
-/** What is known of the process that never comes back. */
+/** A process that never comes back. */
 export interface RetiredProcess {
   sort: 'invokers' | 'controllers';
   number: number;
@@ -45,7 +45,7 @@ export interface RetiredProcess {
   isResumed: boolean;
 }
 
-/** What became of what was left; counts up while a takeover runs. */
+/** Counts of the activations that were left; they grow while a takeover runs. */
 export interface TakeoverCounts {
   /** Runs elsewhere. */
   moved: number;

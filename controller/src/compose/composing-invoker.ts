@@ -90,7 +90,7 @@ export class ComposingInvoker implements InvokeService {
     return overloaded();
   }
 
-  /** What `ended` comes to, or undefined after `waitMs` or where the controller stops. */
+  /** The result of `ended`, or undefined after `waitMs` or where the controller stops. */
   private within(waitMs: number, ended: Promise<WhiskActivation>): Promise<WhiskActivation | undefined> {
     return new Promise((resolve) => {
       const settle = (activation?: WhiskActivation): void => {

@@ -52,10 +52,10 @@ export interface CompositeRun {
   ended: Promise<WhiskActivation>;
 }
 
-/** What one sequence or composition is run for. */
+/** The sequences and compositions around one, and their counts. */
 interface Nesting {
   counts: InheritedCounts;
-  /** What one caller's invocation came to so far, shared by all that is nested in it. */
+  /** Activations of one caller's invocation so far, shared by all that is nested in it. */
   allowance: { activations: number };
   /** Sequences and compositions that it is nested in. */
   depth: number;
@@ -83,7 +83,7 @@ export class CompositeRunner {
     this.stopped = true;
   }
 
-  /** What the components of a sequence lead to; none for a conductor. */
+  /** The actions of a sequence's components; none for a conductor. */
   findComponents(identity: Identity, { exec }: WhiskAction): FoundComponent[] {
     if (!isSequence(exec)) return [];
     return findComponents(this.dependencies.resolver, identity, inNamespace(exec.components, identity.namespace.name));
@@ -159,7 +159,7 @@ export class CompositeRunner {
     return record;
   }
 
-  /** What is nested needs no mark: what it is part of has one. */
+  /** Marks the start of a composition. A nested one needs no mark: the outermost has one. */
   private async noteBegin({ activationId, blocking, cause }: ActivationMessage): Promise<void> {
     if (cause !== undefined) return;
     const noted = this.journal.begin(activationId);

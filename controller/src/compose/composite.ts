@@ -11,10 +11,10 @@ import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { ResolvedAction } from '../actions/action-resolver.js';
 import type { InvokeOutcome } from '../invoke/invoke-service.js';
 
-/** What an activation is given. */
+/** The payload of an activation. */
 export type Payload = JsonObject | JsonValue[];
 
-/** What one composition and those nested in it have invoked so far. */
+/** Counts of the invocations by one composition and those nested in it, so far. */
 export interface CompositionCount {
   components: number;
   conductors: number;
@@ -26,7 +26,7 @@ export interface InheritedCounts {
   composition?: CompositionCount;
 }
 
-/** What a running sequence or composition can do. */
+/** Invokes the components of a running sequence or composition. */
 export interface ComponentInvoker {
   /** The most actions of a sequence, or components of a composition. */
   readonly maxLength: number;
@@ -63,7 +63,7 @@ export function whiskError(text: string): ActivationResponse {
   return failure(ActivationStatus.whiskError, text);
 }
 
-/** What the components of one sequence or composition came to so far. */
+/** Totals of the components of one sequence or composition, so far. */
 export class ComponentTally {
   /** Their activations, in order. */
   readonly ids: string[] = [];

@@ -18,7 +18,7 @@ const tooLong = 'Too many actions in the composition.';
 /** How a composition ends where the platform fails. */
 export const compositionFailed = (): ActivationResponse => whiskError('Activation failure during composition.');
 
-/** What a conductor says comes next. */
+/** The continuation that a conductor's result names. */
 interface Continuation {
   /** The name of the next component; undefined: the composition ends. */
   action: JsonValue | undefined;

@@ -65,7 +65,7 @@ function resultOf({ result }: ActivationResponse): Payload {
   return isJsonObject(result) || Array.isArray(result) ? result : {};
 }
 
-/** What the checks need of an ActionResolver. */
+/** The part of ActionResolver that sequences use. */
 export type Resolver = Pick<ActionResolver, 'resolve'>;
 
 /** `/_/a` → `/ns/a`: the components with the default namespace replaced. */

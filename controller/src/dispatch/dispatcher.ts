@@ -156,7 +156,7 @@ export class Dispatcher implements InvokeService {
     this.dependencies.onCompleted?.(activationId);
   }
 
-  /** What an action asks of GPUs. Throws ApiError (400, 429, 503). */
+  /** The GPU need of an invocation, or undefined for CPU actions. Throws ApiError (400, 429, 503). */
   private gpuNeed({ action, identity, sample }: InvokeRequest): GpuNeed | undefined {
     const asked = gpuNeedOfAction(action);
     if (asked === undefined) return undefined;
@@ -252,7 +252,7 @@ export class Dispatcher implements InvokeService {
   }
 }
 
-/** What an action with annotation `gpu` asks for. Throws ApiError (400) where the annotation was stored unchecked. */
+/** The GPU need that an action's annotation `gpu` states. Throws ApiError (400) where the annotation was stored unchecked. */
 function gpuNeedOfAction({ annotations, limits }: WhiskAction): GpuNeed | undefined {
   const value = parameterValue(annotations, 'gpu');
   if (value === undefined) return undefined;

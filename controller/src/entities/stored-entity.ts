@@ -62,7 +62,7 @@ export async function deleteEntity(store: ArtifactStore, id: string, revision: s
   }
 }
 
-/** What encrypted parameters of a PUT may be. */
+/** The encrypted parameters that a PUT may have. */
 interface KnownParameters {
   /** Of the action or package as it is stored. */
   stored: readonly Parameter[];

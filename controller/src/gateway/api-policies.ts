@@ -19,7 +19,7 @@ import type { Answer } from '../http/answer.js';
 import { objectAt, textAt, valueAt } from './swagger-document.js';
 import type { Subscription } from './api-registry.js';
 
-/** What the gateway does about CORS: answers for the action, takes the action's headers away, or neither. */
+/** The gateway's handling of CORS: it answers for the action, takes the action's headers away, or neither. */
 export type CorsMode = 'answer' | 'strip' | 'leave';
 
 const corsPrefix = 'access-control-';
@@ -121,7 +121,7 @@ function issuerOf(name: string, definition: JsonValue, issuers: TokenIssuers): T
   );
 }
 
-/** What a caller shows. */
+/** A caller's headers and query, where its credentials are. */
 interface Credentials {
   headers: IncomingHttpHeaders;
   query: URLSearchParams;

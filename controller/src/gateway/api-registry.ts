@@ -24,7 +24,7 @@ export interface Subscription {
 export interface ApiRecord {
   readonly artifactId: string;
   readonly namespace: string;
-  /** What its URL has: the uuid of the key that made it, which OpenWhisk's tools know as the space's. */
+  /** The tenant in its URL: the uuid of the key that made it, which OpenWhisk's tools know as the space's. */
   readonly tenant: string;
   readonly basePath: string;
   readonly swagger: JsonObject;
@@ -38,7 +38,7 @@ export interface ServedApi {
   readonly compiled: CompiledApi;
 }
 
-/** What may be changed of an API. */
+/** A change of an API. */
 export type ApiChange = Partial<Pick<ApiRecord, 'swagger' | 'subscriptions'>>;
 
 const database = 'gpu';

@@ -27,7 +27,7 @@ export interface CompiledApi {
 
 const verbs = new Set(['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'HEAD', 'OPTIONS']);
 
-/** What the store's keys have room for, in UTF-8. */
+/** Room in the store's keys, bytes of UTF-8. */
 const maxBasePathBytes = 256;
 
 /** Reads a swagger document. Throws SwaggerError for one that the gateway cannot serve. */

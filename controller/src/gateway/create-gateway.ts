@@ -23,7 +23,7 @@ import { checkSecurity, preflightAnswer, withCors, checkRate } from './api-polic
 import type { Target, CompiledApi, PathSegment, Resource } from './compile-api.js';
 import type { CountInWindow } from './api-policies.js';
 
-/** What the gateway works with. */
+/** Dependencies of the gateway. */
 interface GatewayDependencies {
   registry: ApiRegistry;
   callWebAction: WebActionCaller;

@@ -18,7 +18,7 @@ import { readCreateRequest, pathParameterProblem } from './management-arguments.
 import type { TokenIssuers } from './api-policies.js';
 import { hashOfSecret } from './api-policies.js';
 
-/** What route management works on. */
+/** Dependencies of route management's operations. */
 export interface ManagementContext {
   registry: ApiRegistry;
   issuers: TokenIssuers;
@@ -106,7 +106,7 @@ async function deleteEndpoint(
   });
 }
 
-/** What begins with a slash is a base path, all else a name; '' is all of them. */
+/** The APIs with a base path (it begins with a slash) or with a name; '' gives all of them. */
 async function apisNamed(registry: ApiRegistry, identity: Identity, basePathOrName: string): Promise<ApiRecord[]> {
   const apis = await registry.listOf(identity.namespace.name);
   if (basePathOrName === '') return apis;

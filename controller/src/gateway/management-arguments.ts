@@ -5,7 +5,7 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { textAt, valueAt, objectAt, objectsAt, configurationKey } from './swagger-document.js';
 import type { Endpoint } from './swagger-document.js';
 
-/** What a call of createApi asks for: a whole document, or one endpoint more. */
+/** A call of createApi: a whole document, or one endpoint more. */
 type CreateRequest =
   | { type: 'swagger'; swagger: JsonObject }
   | { type: 'endpoint'; basePath: string; apiName: string | undefined; endpoint: Endpoint };

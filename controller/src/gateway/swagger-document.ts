@@ -13,7 +13,7 @@ export interface Endpoint {
     namespace: string;
     /** `https://host`. */
     host: string;
-    /** What the action wants in header X-Require-Whisk-Auth. */
+    /** The secret that the action expects in header X-Require-Whisk-Auth. */
     secureKey?: string | number;
   };
   /** Swagger's description of the parameters in the path. */

@@ -6,7 +6,7 @@ import type { JsonValue } from '@gpuwhisk/common/json';
 import { transactionLogger } from '@gpuwhisk/common/logging';
 import type { Logger } from '@gpuwhisk/common/logging';
 
-/** What a handler answers; `body` is written as it is. */
+/** An answer of a handler; `body` is written as it is. */
 export interface Answer {
   status: number;
   body: string | Buffer;

@@ -62,12 +62,12 @@ const httpStatuses: Record<ActivationStatusCode, number> = {
 /** Names the activation that an answer comes from. */
 export const activationIdHeader = 'x-openwhisk-activation-id';
 
-/** What the caller is answered whose activation goes on without being waited for. */
+/** The answer to a caller who does not wait for the activation. */
 export function acceptedAnswer(activationId: string): Answer {
   return { status: 202, body: `{"activationId":"${activationId}"}`, headers: [activationIdHeader, activationId] };
 }
 
-/** What the caller of an invocation is answered. */
+/** The answer to the caller of an invocation. */
 export function invocationAnswer(outcome: InvokeOutcome, resultOnly: boolean): Answer {
   if (outcome.type === 'accepted') {
     return acceptedAnswer(outcome.activationId);

@@ -23,7 +23,7 @@ export class ClientGoneError extends Error {
 /** OpenWhisk's limit on the length of a URI. */
 export const maxUriLength = 8192;
 
-/** What is read and thrown away of a body that is refused, so that the client gets to read why. */
+/** Bytes of a refused body that are read and discarded at most, so that the client gets to read why. */
 const maxDiscardedBytes = 64 * 1024 * 1024;
 
 /** Reads the rest of a body away; cuts the connection where it is endless. */
@@ -117,7 +117,7 @@ export async function readPutBody(request: IncomingMessage, maxBytes: number): P
   return parseJson(body);
 }
 
-/** What `read` makes of a PUT's fields; its MalformedError becomes ApiError (400). */
+/** The result of `read` on a PUT's fields; its MalformedError becomes ApiError (400). */
 export function readFields<Fields>(read: () => Fields): Fields {
   try {
     return read();

@@ -7,7 +7,7 @@ import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import type { InvokeRequest } from './invoke-service.js';
 
-/** What an action is given, and how. */
+/** The arguments of an action as a message carries them. */
 type Arguments = Pick<ActivationMessage, 'content' | 'initArgs' | 'lockedArgs' | 'lockedIn'>;
 
 /** The payload of a request as it is. */

@@ -135,7 +135,7 @@ export class TriggerFires {
   }
 }
 
-/** What one rule's part in a fire came to: a line of the trigger's logs. */
+/** The result of one rule of a fire, as a line of the trigger's logs. */
 type RuleResult = { activationId: string } | { statusCode: ActivationStatusCode; error: string };
 
 /** The line that the trigger's record has for a rule. */

@@ -151,7 +151,7 @@ export function readRulePut(body: JsonValue, namespace: string, { maxParametersB
   });
 }
 
-/** What can be large is read and measured first. */
+/** Reads the fields that triggers and rules share. Large ones are read and measured first. */
 function readCommonFields(fields: JsonObject, maxParametersBytes: number) {
   const annotations = optionalField(fields.annotations, readParameters);
   if (annotations !== undefined) checkFieldSize('annotations', parametersBytes(annotations), maxParametersBytes);

@@ -22,7 +22,7 @@ import type { WebExtension } from './web-request.js';
 import { contentTypeOf, isBinaryType, isJsonType, parseMediaType } from './media-type.js';
 import type { MediaType } from './media-type.js';
 
-/** What the caller of a web action is answered. `accept` is the request's Accept header. */
+/** The answer to the caller of a web action. `accept` is the request's Accept header. */
 export function webAnswer(
   outcome: InvokeOutcome,
   extension: WebExtension,
@@ -52,7 +52,7 @@ export function webErrorAnswer({ status, message, headers }: ApiError, transacti
   };
 }
 
-/** What is mapped: the result, or what an application error carries. Throws ApiError (400, 404). */
+/** The value to map: the result, or the field `error` of an application error. Throws ApiError (400, 404). */
 function webResult({ response }: WhiskActivation): JsonValue {
   const { statusCode, result } = response;
   if (statusCode === ActivationStatus.success) return result ?? {};
@@ -110,7 +110,7 @@ export function httpAnswer(result: JsonValue): Answer {
   return { status: status ?? 200, headers, ...content };
 }
 
-/** Those of 1xx are no answers, and Node's HTTP server refuses more than three digits. */
+/** The status, 200 to 999: 1xx are no answers, and Node's HTTP server refuses more than three digits. */
 function readStatus(value: JsonValue | undefined): number | undefined {
   if (value === undefined) return undefined;
   const status = typeof value === 'string' && /^\+?\d{1,9}$/.test(value) ? Number(value) : value;

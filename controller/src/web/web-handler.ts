@@ -67,7 +67,7 @@ interface WebCall {
 /** Answers a call of a web action; errors are answers, too. Throws ClientGoneError. */
 export type WebActionCaller = (call: WebCall) => Promise<Answer>;
 
-/** What answers calls of web actions. */
+/** Creates the function that answers calls of web actions. */
 export function createWebCaller(context: WebDependencies): WebActionCaller {
   return async (call) => {
     let cors: string[] = [];
@@ -186,7 +186,7 @@ function withHeaders(first: string[], headers: readonly string[] = []): string[]
   return all;
 }
 
-/** What an action's annotations say about its life on the web. */
+/** The annotations of an action that concern web calls. */
 interface WebAnnotations {
   exported: boolean;
   /** The action reads query and body itself. */

@@ -13,13 +13,13 @@ import type { MediaType } from './media-type.js';
 /** How a result becomes an answer. */
 export type WebExtension = 'http' | 'json' | 'html' | 'svg' | 'text';
 
-/** What the URL of a web action says. */
+/** The parts of a web action's URL. */
 export interface WebUrl {
   action: ActionName;
   extension: WebExtension;
-  /** What follows the action's name, as it was sent: '' or `/…`. */
+  /** The path behind the action's name, as it was sent: '' or `/…`. */
   path: string;
-  /** What follows the question mark, as it was sent. */
+  /** The query without the question mark, as it was sent. */
   query: string;
 }
 
@@ -94,7 +94,7 @@ interface WebRequest {
   user?: string;
 }
 
-/** What a web action is called with. */
+/** The arguments of a call of a web action. */
 interface WebArguments {
   /** All of it. */
   payload: JsonObject;

@@ -29,7 +29,7 @@ interface GpuHandoverDependencies {
 /** Told of an activation that is not run; true if a caller waited and has got the error as its answer. */
 export type OnRefused = (activationId: string, error: ApiError) => boolean;
 
-/** What the scheduler of a controller does with what comes from others. */
+/** Handles messages of other controllers; the scheduler of each controller implements it. */
 interface HandoverListener {
   /** To be placed here, while this controller decides. */
   take(delivery: Delivery): void;

@@ -48,7 +48,7 @@ const sendAgainMs = 1000;
  * What another is to decide goes there.
  */
 export class GpuIntake {
-  /** Those who wait here and came from the topic that all controllers share. */
+  /** Ids of activations that wait here and came from the topic that all controllers share. */
   private readonly fromOthers = new Set<string>();
   private subscription: Subscription | undefined;
   /** Counts the times in which this controller decided without a break. */
@@ -99,7 +99,7 @@ export class GpuIntake {
     this.sendOn({ activation: refusals.length === 0 ? message : { ...message, gpuRefusals: [...refusals] } }, done);
   }
 
-  /** What is no activation that waits for a GPU is said, and skipped. */
+  /** The message of a delivery; one that is no activation waiting for a GPU is logged and skipped. */
   private read(delivery: Delivery): UnplacedMessage | undefined {
     try {
       const message = readUnplacedMessage(delivery.message);

@@ -10,7 +10,7 @@ import type { GpuTable } from '../state/gpu-table.js';
 export interface ReservationSource {
   /** Whether this controller decides now. */
   readonly isLeader: boolean;
-  /** What was given out to activations that have not ended, as far as is known here; the oldest first. */
+  /** Reservations of activations that have not ended, as far as is known here; the oldest first. */
   unended(): readonly Reservation[];
 }
 

@@ -6,7 +6,7 @@ import type { PerformanceData } from './performance-data.js';
 /** Whether something measured was believed. */
 export type Taken = 'taken' | 'refused';
 
-/** What learning counts. */
+/** Counters of learning. */
 export interface LearningMetrics {
   /** A measured run was offered to the predictors. */
   runOffered(outcome: Taken): void;

@@ -62,7 +62,7 @@ const segmentSize = 50;
 export class PerformanceData {
   readonly profiles: FunctionProfiles;
   readonly predictors = new PredictorTable();
-  /** Those that predictors are learned from. */
+  /** Samples that predictors are trained on. */
   readonly runs: SlowdownSamples;
   readonly table: QuotaTable;
   readonly curves: SampleCurves;
@@ -177,13 +177,13 @@ export class PerformanceData {
     return { functions: this.profiles.size, quotas: this.table.size, models: this.predictors.size };
   }
 
-  /** What is known of the functions that are wanted, by `/namespace/action`; absent: all. */
+  /** The performance of the functions that are wanted, by `/namespace/action`; absent: all. */
   functions(wants?: (name: string) => boolean): FunctionPerformance[] {
     const all = this.profiles.all();
     return (wants === undefined ? all : all.filter((one) => wants(one.function))).map(functionView);
   }
 
-  /** What was measured of sets that have one of the functions that are wanted, and of those to be measured; absent: of all. */
+  /** The measured sets, and those to be measured, that have one of the functions that are wanted; absent: all. */
   quotas(wants?: (name: string) => boolean): SetPerformance[] {
     const isWanted = ({ jobs }: { jobs: readonly { function: string }[] }): boolean =>
       wants === undefined || jobs.some((job) => wants(job.function));
@@ -197,7 +197,7 @@ export class PerformanceData {
     return [...stored, ...[...searches.values()].filter(isWanted).map(unmeasuredView)];
   }
 
-  /** Who tells of the searches for shares, from now on. */
+  /** Sets the function that gives the searches for shares. */
   showSearches(searches: () => readonly SearchedSet[]): void {
     this.searches = searches;
   }
@@ -213,7 +213,7 @@ export class PerformanceData {
     }));
   }
 
-  /** What became of documents. */
+  /** Counts of the documents saved, failed and dropped. */
   get writes(): Readonly<SaveCounts> {
     return this.documents.counts;
   }
@@ -267,7 +267,7 @@ export class PerformanceData {
     await this.documents.close();
   }
 
-  /** What was learned before; where more has been learned since, both count. */
+  /** Take the stored documents; where there is newer data, both count. */
   private takers(): Record<Exclude<DocumentKind, 'decisions'>, TakeDocument> {
     const { profiles, table } = this;
     return {
@@ -307,7 +307,7 @@ function driverMajor(driver: string | undefined): number {
 /** Where a controller tells the others what an operator has had forgotten there. */
 const forgetChannel = 'gpu-forgotten';
 
-/** What is to be forgotten: a function, what was measured of a set, or a predictor by `gpuType/mode`. */
+/** Names what controllers are to forget: a function, the measurements of a set, or a predictor by `gpuType/mode`. */
 interface ForgetMessage {
   what: 'function' | 'quota' | 'model';
   name: string;

@@ -15,7 +15,7 @@ interface DocumentKey {
   name: string;
 }
 
-/** What is kept of it. */
+/** The content of a document. */
 interface DocumentContent {
   /** The kind of GPU that it holds for; absent: for none in particular. */
   gpuType?: string;
@@ -23,7 +23,7 @@ interface DocumentContent {
   text: string;
 }
 
-/** What the ids of these documents begin with. */
+/** Prefix of the documents' ids. */
 const documentPrefix = 'learned/';
 /** Of the texts. What was written by another version is left aside. */
 const format = 1;
@@ -80,7 +80,7 @@ interface PerformanceStoreParts {
   mayWrite(kind: DocumentKind): boolean;
 }
 
-/** What became of what was to be written. */
+/** Counts of the writes. */
 export interface SaveCounts {
   saved: number;
   failed: number;
@@ -103,7 +103,7 @@ const closeMs = 5000;
 
 interface Change {
   key: DocumentKey;
-  /** What is to be written, as of then; undefined: it is forgotten. */
+  /** Gives the content at the time of the write; undefined: the document is to be deleted. */
   read: (() => DocumentContent) | undefined;
 }
 

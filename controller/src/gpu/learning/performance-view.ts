@@ -33,7 +33,7 @@ interface BatchPerformance {
   slowdown?: { predicted: number; measured: number; runs: number };
 }
 
-/** What was measured of a set on one kind of GPU. */
+/** The measurements of a set on one kind of GPU. */
 export interface SetPerformance {
   /** Names it where it is to be deleted. */
   id: string;
@@ -59,7 +59,7 @@ export interface PredictorSummary {
   learnedAt?: number;
 }
 
-/** What is shown of a profile; times are medians, ms. */
+/** The view of a profile; times are medians, ms. */
 export function functionView({ batches, ...profile }: FunctionProfile): FunctionPerformance {
   const { function: name, version, gpuType, mode, features, fillSource } = profile;
   return {
@@ -86,7 +86,7 @@ export function functionView({ batches, ...profile }: FunctionProfile): Function
   };
 }
 
-/** What is shown of a measured set, and of the search for its shares if there is one. */
+/** The view of a measured set, and of the search for its shares if there is one. */
 export function quotaView(row: QuotaRow, searched?: SearchedSet): SetPerformance {
   const { gpuType, mode, driverMajor, jobs, points } = row;
   const stage = row.searched ? 'done' : 'none';

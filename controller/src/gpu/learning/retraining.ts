@@ -141,7 +141,7 @@ export class SlowdownSamples {
     return Array.from(this.byName.values(), ({ key }) => key);
   }
 
-  /** Those of a kind of GPU. */
+  /** The samples of a kind of GPU. */
   of({ gpuType, mode }: ModelKey): TrainingSet {
     const key = { gpuType, mode };
     const known = this.byName.get(modelName(key));
@@ -151,7 +151,7 @@ export class SlowdownSamples {
     return set;
   }
 
-  /** Those of a kind of GPU have changed. */
+  /** The samples of a kind of GPU have changed. */
   changed({ gpuType, mode }: ModelKey): void {
     const key = { gpuType, mode };
     this.keep(key, () => JSON.stringify({ ...key, state: this.of(key).state() }));

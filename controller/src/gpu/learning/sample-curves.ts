@@ -24,9 +24,9 @@ class SampleCurveError extends Error {
 /** Curves that are kept; then the one goes that was measured first. */
 const maxCurves = 1000;
 
-/** What samples of functions were like alone (FaaShare's offline phase, section VII-B): where searches start from. */
+/** Curves of functions' samples alone (FaaShare's offline phase, section VII-B), from which searches start. */
 export class SampleCurves {
-  /** What they let one expect of functions. */
+  /** Expected slowdowns of functions by share, from the curves. */
   readonly profiles = new ShareProfiles();
   private readonly curves = new Map<string, SampleCurve>();
 

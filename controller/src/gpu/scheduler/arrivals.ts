@@ -49,7 +49,7 @@ export class ArrivalLog {
     if (this.arrivals.length > 2 * maxArrivals) this.arrivals = this.arrivals.slice(-maxArrivals);
   }
 
-  /** Those since `sinceMs` (epoch), the oldest first; of too many the last ones. */
+  /** The arrivals since `sinceMs` (epoch ms), the oldest first; at most the last `maxArrivals`. */
   since(sinceMs: number): Arrival[] {
     return this.arrivals
       .slice(-maxArrivals)
@@ -65,7 +65,7 @@ export interface LastRequest {
   need: GpuNeed;
 }
 
-/** What is kept of an activation. */
+/** The part of an activation that is kept. */
 export function lastRequestOf(message: ActivationMessage, need: GpuNeed): LastRequest {
   const { content, initArgs } = message;
   const loading = Object.entries(content ?? {}).filter(([name]) => initArgs.includes(name));

@@ -23,7 +23,7 @@ export interface SeenPlace {
   gpu: GpuState;
 }
 
-/** What is known of an activation that runs. */
+/** Gives the task and the start of a running activation, if known. */
 export type KnownRun = (activationId: string) => Pick<RunningTask, 'task' | 'startedAt'> | undefined;
 
 /** The healthy ones of `accounts` as policies see them at `at` (epoch ms); `heldOn`: what was given out on a place. */
@@ -63,7 +63,7 @@ export function seenPlaces(
     });
 }
 
-/** What runs in an instance as its agent tells, and what was sent there since. */
+/** The activations in an instance: those that its agent reports, and those that were sent there since. */
 function activationsIn({ node }: Place, { id, container }: Occupant, here: readonly Reservation[]): string[] {
   const told = node.residents.find((one) => one.container === container)?.activations ?? [id];
   const sent = here.filter(({ reuses, ended }) => reuses === id && !ended).map(({ activationId }) => activationId);
@@ -87,9 +87,9 @@ function runningIn(occupant: Occupant, activations: readonly string[], known: Kn
   return { task: { ...(run?.task ?? unknown), memoryMiB }, share: shareClass / 100, startedAt: run?.startedAt ?? at };
 }
 
-/** What tells instances apart besides what agents tell. */
+/** Facts about instances besides the agents' rows. */
 export interface KnownInstances {
-  /** What was given out on a place. */
+  /** The reservations on a place. */
   heldOn(id: string): Iterable<Reservation>;
   /** Whether an activation is the launch of an instance. */
   isLaunch(activationId: string): boolean;

@@ -22,7 +22,7 @@ export interface GpuPlacerDependencies {
   table: GpuTable;
   /** The right to decide, which one scheduler of the cluster has. */
   lease: Pick<LeaseKeeper, 'epoch'> & Partial<Pick<LeaseKeeper, 'onChange'>>;
-  /** What is known of functions and GPUs, and what was decided. */
+  /** Performance data of functions and GPUs, and the decisions made. */
   performanceData: PerformanceData;
 }
 
@@ -59,7 +59,7 @@ export class GpuPlacer {
     return this.unended().length;
   }
 
-  /** What was given out to activations that have not ended, as far as is known here; the oldest first. */
+  /** Reservations of activations that have not ended, as far as is known here; the oldest first. */
   unended(): Reservation[] {
     return this.ledger.unended();
   }
@@ -171,7 +171,7 @@ export class GpuPlacer {
     return ids.map((id) => this.ledger.account(id)).filter((account) => account !== undefined);
   }
 
-  /** What was given out on a place, by its id. */
+  /** The reservations on a place, by its id. */
   heldOn(id: string): Iterable<Reservation> {
     return this.ledger.heldOn(id);
   }

@@ -41,7 +41,7 @@ import { liveQuotas } from '../learning/sample-curves.js';
 import type { SampleRun } from '../../invoke/invoke-service.js';
 import { requestOf } from './gpu-queue.js';
 
-/** What is to be done with those who wait. */
+/** A policy's decision about the queued activations. */
 export interface PolicyDecision {
   /** `choose` is called in this order, and each one's choice is carried out before the next: it looks at what is left. */
   starts: {
@@ -49,7 +49,7 @@ export interface PolicyDecision {
     reason: string;
     choose: () => { request: PlacementRequest; choice: PlacementChoice };
   }[];
-  /** Those who cannot meet their SLO, with the reason. */
+  /** Activations that cannot meet their SLO, with the reason. */
   late: [WaitingActivation, string][];
   /** Ids of those who go on to wait, the next one first; and what each was not put on, and why. */
   order: readonly string[];
@@ -176,7 +176,7 @@ export class GpuPolicy {
     };
   }
 
-  /** What the policy sees now of the cluster and of those that wait. Throws Error where another controller decides. */
+  /** The view that the policy sees now of the cluster and of `waiting`. Throws Error where another controller decides. */
   viewOf(waiting: readonly WaitingActivation[]): View {
     const { clock, placer } = this.parts;
     const at = clock.now();
@@ -225,7 +225,7 @@ export class GpuPolicy {
     logger.error({ policy, fault, ...(view && { view }) }, 'a policy failed: the least loaded place is taken instead');
   }
 
-  /** What the policy wants to last, besides those who wait. */
+  /** The policy's actions of one tick: instances, shares, geometries. */
   tick(): readonly Action[] {
     return this.policy.decide(this.viewOf([]), { kind: 'tick' }).actions ?? [];
   }
@@ -408,7 +408,7 @@ export class GpuPolicy {
     };
   }
 
-  /** What a start is carried out with; nothing is chosen where its places cannot take it any more. */
+  /** The request and the choice of a start; nothing is chosen if its places cannot take it any more. */
   private choose(
     { message, request, refusedAtMs }: WaitingActivation,
     task: Task,

@@ -23,7 +23,7 @@ export interface WaitingActivation {
   done: () => void;
 }
 
-/** What an activation asks of a device. */
+/** The request of an activation to a device. */
 export function requestOf(
   { action, user }: Pick<ActivationMessage, 'action' | 'user'>,
   need: GpuNeed,
@@ -100,12 +100,12 @@ export class GpuQueue {
     this.waiting.set(one.message.activationId, { ...one, sloMs: undefined });
   }
 
-  /** Those whose SLO has passed. */
+  /** The activations whose SLO has passed. */
   late(nowMs: number): WaitingActivation[] {
     return [...this.waiting.values()].filter(({ arrivedMs, sloMs }) => nowMs - arrivedMs > (sloMs ?? Infinity));
   }
 
-  /** Those that have waited for as long as anybody may. */
+  /** The activations that have waited for `maxWaitMs`. */
   spent(nowMs: number, maxWaitMs: number): WaitingActivation[] {
     return [...this.waiting.values()].filter(({ arrivedMs }) => nowMs - arrivedMs >= maxWaitMs);
   }
@@ -147,7 +147,7 @@ export class GpuQueue {
 /** Arrivals that are decided one by one; of more at once all who wait are looked at together. */
 const maxArrivals = 4;
 
-/** What has happened since a policy decided last. */
+/** The events since the last decision of a policy. */
 export class GpuEvents {
   private arrivals = new Set<string>();
   private other: SchedulingEvent | undefined;

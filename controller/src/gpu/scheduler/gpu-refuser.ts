@@ -37,7 +37,7 @@ export class GpuRefuser {
 
   constructor(private readonly dependencies: GpuRefuserDependencies) {}
 
-  /** Who is told from now on. */
+  /** Sets the function that is called for refused activations. */
   tell(onRefused: OnRefused): void {
     this.onRefused = onRefused;
   }

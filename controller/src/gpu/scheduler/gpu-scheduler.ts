@@ -203,12 +203,12 @@ export class GpuScheduler {
     return this.placer.reserved;
   }
 
-  /** What to try policies on: the arrivals since `sinceMs` (epoch) that this controller had to place, and its GPUs. */
+  /** Input for trials of policies: the arrivals since `sinceMs` (epoch) that this controller had to place, and its GPUs. */
   trialSince(sinceMs: number): Pick<PolicyTrial, 'tasks' | 'places' | 'models'> {
     return this.policy.trialOf(this.arrivals.since(sinceMs));
   }
 
-  /** Those who wait, in the order of their turn. */
+  /** The queued activations, in the order of their turn. */
   queued(): GpuQueued[] {
     return this.queue.described(this.dependencies.clock.monotonicMs());
   }
@@ -218,7 +218,7 @@ export class GpuScheduler {
     return this.placer.decisions();
   }
 
-  /** What a policy sees now. Throws Error where another controller decides. */
+  /** The view that a policy sees now. Throws Error where another controller decides. */
   view(): View {
     return this.policy.viewOf([...this.queue]);
   }

@@ -12,7 +12,7 @@ export interface Procurer {
   giveBack(node: string): Promise<string | undefined>;
 }
 
-/** What a LiveActuator works with. */
+/** Dependencies of LiveActuator. */
 export interface LiveActuatorParts {
   table: Pick<GpuTable, 'nodes' | 'onRow'>;
   desired: Pick<DesiredState, 'retire' | 'reshare' | 'cut'>;

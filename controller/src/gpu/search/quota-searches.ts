@@ -18,7 +18,7 @@ import type { Sample, SampleSource } from './sample-source.js';
 import { SearchTracker } from './search-tracker.js';
 import type { SampledPlace } from '../scheduler/gpu-policy.js';
 
-/** What searches are made with. */
+/** Dependencies of QuotaSearches. */
 export interface QuotaSearchesParts {
   performanceData: PerformanceData;
   jobs: Jobs;
@@ -245,7 +245,7 @@ class IdleGpus {
     for (const id of gpus) if (this.busyMs.has(id)) this.busyMs.set(id, nowMs);
   }
 
-  /** Those that have idled for `idleMs`. */
+  /** The places that have idled for `idleMs`. */
   since(idleMs: number, nowMs: number): SampledPlace[] {
     return this.places.filter(({ gpu }) => nowMs - (this.busyMs.get(gpu.id) ?? nowMs) >= idleMs);
   }

@@ -21,7 +21,7 @@ export interface SharedSample {
   shareClass: ShareClass;
 }
 
-/** What samples are run with. */
+/** Dependencies of SampleRunner. */
 interface SampleRunnerParts {
   invoker: InvokeService;
   clock: Clock;
@@ -177,7 +177,7 @@ export function unlessAborted<Value>(signal: AbortSignal, work: () => Promise<Va
   });
 }
 
-/** What samples are measured with. */
+/** Dependencies of SampleMeasurements. */
 interface SampleMeasurementsParts {
   performanceData: Pick<PerformanceData, 'runs' | 'curves' | 'driverOf' | 'metrics'>;
   runner: Pick<SampleRunner, 'alone' | 'together'>;

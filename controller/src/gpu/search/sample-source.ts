@@ -10,7 +10,7 @@ import type { ActionResolver } from '../../actions/action-resolver.js';
 import type { Identities } from '../../authentication/authentication.js';
 import { parseActionName } from '../../entities/action-name.js';
 
-/** What may be run of a function any number of times. */
+/** A call that may be run any number of times to measure a function. */
 export interface Sample {
   job: QuotaJob;
   /** The function's owner, as whom the sample runs. */

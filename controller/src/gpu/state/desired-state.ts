@@ -20,9 +20,9 @@ interface DesiredStateDependencies {
 type Wanted = Omit<DesiredRow, 'epoch'>;
 
 /**
- * The desired state of each node: which instances are to end, which shares they are to have, how devices are to be cut. The agents reconcile with
- * it whenever they look, so that a lost message or a restart of either side changes nothing. Only the controller that
- * decides writes it.
+ * The desired state of each node: instances that are to end, their shares, and the slices of devices. The agents reconcile
+ * with it whenever they look, so that a lost message or a restart of either side changes nothing. Only the leader writes
+ * it.
  */
 export class DesiredState {
   private rows = new Map<string, DesiredRow>();

@@ -10,13 +10,13 @@ interface Row {
   seenMs: number;
 }
 
-/** What tells rows of one node apart. */
+/** Tells rows of one node apart. */
 interface Stamp extends Pick<NodeStatus, 'version' | 'at'> {
   /** When it came, monotonic ms. */
   seenMs: number;
 }
 
-/** What is known of every node's GPUs, kept in memory, so that reads do not wait for the cluster's state. */
+/** The last row of every node with GPUs, kept in memory, so that reads do not wait for the cluster's state. */
 export class GpuTable {
   private readonly rows = new Map<string, Row>();
   /** The newest row of each name, also of nodes whose rows were taken out since. */

@@ -16,7 +16,7 @@ const maxWorkloads = 100;
 /** Long-running processes that were registered: kept in the store, and shown to the nodes in a table of the cluster. */
 export class GpuWorkloads {
   private subscription: StateSubscription | undefined;
-  /** What is shown to the nodes, by id. */
+  /** The rows that are shown to the nodes, by id. */
   private readonly rows = new Map<string, Workload>();
 
   constructor(
@@ -42,7 +42,7 @@ export class GpuWorkloads {
     for (const workload of known) await this.show(workload);
   }
 
-  /** Those that are shown to the nodes. */
+  /** The workloads that are shown to the nodes and have not ended. */
   get shown(): Workload[] {
     return [...this.rows.values()].filter(({ ended }) => ended !== true);
   }
