@@ -5,34 +5,29 @@ import type { RouterContext } from '@koa/router';
 import { createParameterLock } from '@gpuwhisk/common/entities/parameter-encryption';
 import { ApiError, notAcceptable, uriTooLong } from '@gpuwhisk/common/errors';
 import type { HttpHandler } from '@gpuwhisk/common/system/network';
-import { ActionCache } from './actions/action-cache.js';
+import { ActionCache, ActionWriter } from './actions/action-store.js';
 import { ActionResolver } from './actions/action-resolver.js';
-import { ActionWriter } from './actions/action-writer.js';
 import { identityChanges } from './api/admin.js';
-import { createRouter, isApiPath, refuseUnrouted } from './api/create-router.js';
-import type { CallState } from './api/create-router.js';
-import type { ApiContext, ControllerDependencies } from './api/dependencies.js';
-import { fromSandbox, isForSandboxes } from './api/route.js';
-import type { Route } from './api/route.js';
-import { createRoutes } from './api/routes.js';
+import { createRouter, isApiPath, refuseUnrouted, createRoutes } from './api/routes.js';
+import type { CallState } from './api/routes.js';
+import type { ApiContext } from './api/api-context.js';
+import type { ControllerDependencies } from './api/dependencies.js';
+import { fromSandbox, isForSandboxes } from './http/route.js';
+import type { Route } from './http/route.js';
 import { Throttles } from './entitlement/throttles.js';
-import { acceptsJson } from './http/accept.js';
-import { textAnswer, writeAnswer, writeError } from './http/answer.js';
-import { ClientGoneError, maxUriLength } from './http/body.js';
-import { logAnswered, transactionIdOf } from './http/transaction.js';
-import { authenticateNamespaces, authenticateOperators } from './authentication.js';
-import type { Authentication } from './authentication.js';
-import { Identities } from './identities.js';
-import { ComposingInvoker } from './invoke/composing-invoker.js';
-import { createInvokeRoute } from './invoke/invoke-route.js';
-import { PackageCache } from './packages/package-cache.js';
-import { PackageWriter } from './packages/package-writer.js';
+import { acceptsJson, textAnswer, writeAnswer, writeError } from './http/answer.js';
+import { ClientGoneError, maxUriLength, logAnswered, transactionIdOf } from './http/request.js';
+import { authenticateNamespaces, authenticateOperators, Identities } from './authentication/authentication.js';
+import type { Authentication } from './authentication/authentication.js';
+import { ComposingInvoker } from './compose/composing-invoker.js';
+import { createInvokeRoute } from './api/invoke-route.js';
+import { PackageCache, PackageWriter } from './packages/package-store.js';
 import { RuleWriter } from './triggers/rule-writer.js';
 import { TriggerWriter } from './triggers/trigger-writer.js';
 import { createGateway } from './gateway/create-gateway.js';
 import { ApiRegistry } from './gateway/api-registry.js';
 import { createManagementHandler } from './gateway/management-handler.js';
-import { vanityUrl } from './web/vanity.js';
+import { vanityUrl } from './web/web-request.js';
 import { createWebCaller, createWebHandler } from './web/web-handler.js';
 
 export type { ControllerDependencies } from './api/dependencies.js';
@@ -45,11 +40,11 @@ export interface Controller {
   handleSandboxes(request: IncomingMessage, response: ServerResponse): void;
   /** Answers one HTTP request to the API gateway, which listens apart; never throws. */
   handleGateway(request: IncomingMessage, response: ServerResponse): void;
-  /** Who calls; `cached` answers at once. */
+  /** The callers' identities; `cached` answers at once. */
   readonly identities: Identities;
   /** The actions without their code; `cached` answers at once. */
   readonly actions: ActionCache;
-  /** What names of actions lead to. */
+  /** Finds actions by name. */
   readonly resolver: ActionResolver;
   /** Sequences and compositions: opened before requests are handled, closed when no more come. */
   readonly composing: Pick<ComposingInvoker, 'open' | 'close'>;
@@ -106,13 +101,13 @@ export function createController(dependencies: ControllerDependencies): Controll
     createApp(dependencies, createRouter(served, authentication), authentication);
   const outside = serve(routes, authenticateOperators(identities, config, logger));
   const sandboxes = serve(routes.filter(isForSandboxes), authenticateNamespaces(identities));
-  const answerWarmInvocation = createInvokeRoute(context, identities);
-  const callWebAction = createWebCaller(context, identities);
+  const answerWarmInvocation = createInvokeRoute(context);
+  const callWebAction = createWebCaller(context);
   const answerWebAction = createWebHandler(context, callWebAction);
   const issuers = dependencies.config.gatewayIssuers;
   const registry = new ApiRegistry({ store, clock, random, logger, issuers });
   const gatewayUrl = dependencies.gatewayUrl ?? (() => undefined);
-  const answerManagement = createManagementHandler(context, identities, { registry, issuers, gatewayUrl });
+  const answerManagement = createManagementHandler(context, { registry, issuers, gatewayUrl });
   const answer = (request: IncomingMessage, response: ServerResponse, app: HttpHandler): void => {
     if (vanityDomain !== undefined) {
       request.url = vanityUrl(request.headers.host, request.url ?? '/', vanityDomain) ?? request.url;
@@ -129,7 +124,11 @@ export function createController(dependencies: ControllerDependencies): Controll
       answer(request, response, request.headers[fromSandbox] === undefined ? outside : sandboxes),
     handleSandboxes: (request, response) => answer(request, response, sandboxes),
     handleGateway: createGateway({
-      ...{ registry, callWebAction, clock, random, logger },
+      registry,
+      callWebAction,
+      clock,
+      random,
+      logger,
       countInWindow: (key, windowMs) => state.windowCounters(`gateway ${windowMs}`, windowMs).add(key),
     }),
     identities,

@@ -8,28 +8,24 @@ import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { isApiError } from '@gpuwhisk/common/errors';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { openUserEvents } from '@gpuwhisk/common/user-events';
-import { GpuFence } from '@gpuwhisk/controller/gpu/handover/gpu-fence';
-import { GpuHandover } from '@gpuwhisk/controller/gpu/handover/gpu-handover';
+import { GpuFence, GpuHandover } from '@gpuwhisk/controller/gpu/handover/gpu-handover';
 import { checkPolicy } from '@gpuwhisk/controller/gpu/scheduler/gpu-policy';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
-import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
-import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
-import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
-import { GpuWorkloads } from '@gpuwhisk/controller/gpu/scheduler/gpu-workloads';
-import { LeaseKeeper } from '@gpuwhisk/controller/gpu/handover/lease-keeper';
+import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
+import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
+import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
+import { LeaseKeeper, whileLeader } from '@gpuwhisk/controller/cluster/lease';
 import { createController } from '@gpuwhisk/controller/create-controller';
 import type { Controller } from '@gpuwhisk/controller/create-controller';
-import { readStoredAction } from '@gpuwhisk/controller/actions/action-cache';
+import { readStoredAction } from '@gpuwhisk/controller/actions/action-store';
 import { Retirements } from '@gpuwhisk/controller/cluster/retirements';
 import type { RetirementDependencies } from '@gpuwhisk/controller/cluster/retirements';
-import { EarlierActivations } from '@gpuwhisk/controller/entitlement/earlier-activations';
-import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
+import { EarlierActivations, InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
 import type { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes';
-import { storeManagementActions } from '@gpuwhisk/controller/gateway/management-actions';
-import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
-import type { DispatcherDependencies } from '@gpuwhisk/controller/invoke/dispatcher';
-import { whileDeciding } from '@gpuwhisk/controller/gpu/learning/deciding';
-import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
+import { storeManagementActions } from '@gpuwhisk/controller/gateway/management-handler';
+import { Dispatcher } from '@gpuwhisk/controller/dispatch/dispatcher';
+import type { DispatcherDependencies } from '@gpuwhisk/controller/dispatch/dispatcher';
+import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
 import { QuotaSearches } from '@gpuwhisk/controller/gpu/search/quota-searches';
 import { SampleRunner } from '@gpuwhisk/controller/gpu/search/sample-runner';
 import { SampleSource } from '@gpuwhisk/controller/gpu/search/sample-source';
@@ -108,26 +104,26 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   const gpuWorkloads = new GpuWorkloads(store, state, random, logger);
   await gpuWorkloads.open();
   opened.onClose(() => gpuWorkloads.close());
-  const gpuWishes = new GpuWishes(store, state, clock);
-  await gpuWishes.open();
+  const gpuCordons = new DeviceCordons(store, state, clock);
+  await gpuCordons.open();
   const name = `controller${instance}`;
   const gpuLease = new LeaseKeeper(state, clock, logger, 'gpu-scheduler', name, options.changes && sharedLease);
   await gpuLease.open();
   opened.onClose(() => gpuLease.close());
-  const gpuDesired = new GpuDesired({ state, lease: gpuLease, logger });
-  gpuTable.onRow((node) => gpuDesired.heard(node));
+  const gpuDesired = new DesiredState({ state, lease: gpuLease, logger });
+  gpuTable.onRow((node) => gpuDesired.observe(node));
   // What is read while the lease is held is no other's to add to.
   const openedEpoch = gpuLease.epoch;
-  const learned = await Learned.open({
+  const performanceData = await PerformanceData.open({
     ...{ store, clock, random, logger, metrics, instance, options: config.gpu, lease: gpuLease },
     ...(options.changes && { state }),
   });
-  opened.onClose(() => learned.close());
+  opened.onClose(() => performanceData.close());
   if (jobs !== undefined) {
-    const retraining = config.gpu.learning.retrain ? new Retraining({ learned, jobs, logger }) : undefined;
-    whileDeciding(gpuLease, logger, {
+    const retraining = config.gpu.learning.retrain ? new Retraining({ performanceData, jobs, logger }) : undefined;
+    whileLeader(gpuLease, logger, {
       begin: async () => {
-        if (gpuLease.epoch !== openedEpoch) await learned.takeOver();
+        if (gpuLease.epoch !== openedEpoch) await performanceData.takeOver();
         retraining?.open();
       },
       end: async () => retraining?.close(),
@@ -142,8 +138,8 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
       topicOptions: gpuTopicOptions(config),
     });
   const gpuScheduler = new GpuScheduler({
-    ...{ bus, clock, random, store, records, logger, metrics, learned, instance },
-    ...{ desired: gpuDesired, wishes: gpuWishes, workloads: gpuWorkloads },
+    ...{ bus, clock, random, store, records, logger, metrics, performanceData, instance },
+    ...{ desired: gpuDesired, cordons: gpuCordons, workloads: gpuWorkloads },
     table: gpuTable,
     lease: gpuLease,
     recordLevels: config,
@@ -177,7 +173,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     ...options,
     ...told,
     ...(retirements && { retirements }),
-    ...{ records, gpuTable, gpuWorkloads, gpuWishes, gpuDesired, gpuScheduler, learned },
+    ...{ records, gpuTable, gpuWorkloads, gpuCordons, gpuDesired, gpuScheduler, performanceData },
     invoker: dispatcher,
     gatewayUrl: () => gateway.url,
     build: { date: '2026-11-21', number: '0.1.0' },
@@ -186,7 +182,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     const { identities, resolver } = controller;
     const { search } = config.gpu;
     const searches = new QuotaSearches({
-      ...{ learned, jobs, scheduler: gpuScheduler, clock, random, logger, options: search },
+      ...{ performanceData, jobs, scheduler: gpuScheduler, clock, random, logger, options: search },
       source: new SampleSource(identities, resolver),
       runner: new SampleRunner({ invoker: dispatcher, clock, maxSampleMs: search.maxSampleMs }),
     });

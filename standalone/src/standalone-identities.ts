@@ -1,7 +1,7 @@
 import { guest, whiskSystem } from '@gpuwhisk/common/entities/identity';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
-import { putIdentity } from '@gpuwhisk/controller/identities';
+import { putIdentity } from '@gpuwhisk/controller/authentication/authentication';
 
 /** Limits of the well-known accounts: `standalone` stores some of their own, `openwhisk` leaves them the system's. */
 export type AccountLimits = 'standalone' | 'openwhisk';

@@ -12,11 +12,10 @@ import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
-import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
-import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
+import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
+import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
-import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
+import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 
 /** The cluster and its load, as JSON in the first argument. */
 export interface SchedulerLoad {
@@ -122,7 +121,7 @@ async function measure(load: SchedulerLoad): Promise<SchedulerUse> {
   const options = { ...configSchema.parse({}).gpu, policy: load.policy };
   const table = new GpuTable(state, clock);
   if (load.hears) await table.open();
-  const learned = await Learned.open({ store, clock, random, logger, metrics, instance: 0, options });
+  const performanceData = await PerformanceData.open({ store, clock, random, logger, metrics, instance: 0, options });
   const agents = new Map<string, SimulatedAgent>();
   let placed = 0;
   let unplaced: ((message: JsonObject) => void) | undefined;
@@ -155,8 +154,8 @@ async function measure(load: SchedulerLoad): Promise<SchedulerUse> {
   const lease = { epoch: 1 };
   const scheduler = new GpuScheduler({
     ...{ bus, store, records: new RecordWriter(store, clock, logger), recordLevels, clock, logger, metrics, table },
-    ...{ lease, learned, instance: 0, options, random, workloads: { shown: [] } },
-    ...{ desired: new GpuDesired({ state, lease, logger }), wishes: new GpuWishes(store, state, clock) },
+    ...{ lease, performanceData, instance: 0, options, random, workloads: { shown: [] } },
+    ...{ desired: new DesiredState({ state, lease, logger }), cordons: new DeviceCordons(store, state, clock) },
   });
   await scheduler.open(() => false);
   for (let at = 0; at < load.nodes; at += 1) {

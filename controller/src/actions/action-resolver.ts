@@ -6,18 +6,11 @@ import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { notAuthorized } from '@gpuwhisk/common/errors';
 import { cachedReadablePackages, checkActionsUsable, providerOf, readablePackages } from '../entitlement/rights.js';
 import type { PackageChain } from '../entitlement/rights.js';
-import type { PackageCache } from '../packages/package-cache.js';
-import type { ActionCache } from './action-cache.js';
+import type { PackageCache } from '../packages/package-store.js';
+import type { ActionCache } from './action-store.js';
+import type { ActionName } from '../entities/action-name.js';
 
-/** An action's name, in parts. */
-export interface ActionName {
-  namespace: string;
-  /** The package or binding that the path names; absent: the namespace's own action. */
-  packageName?: string;
-  name: string;
-}
-
-/** What a name leads to when it is invoked. */
+/** The action that a name leads to when it is invoked. */
 export interface ResolvedAction {
   /** The action itself, without code; its parameters are merged with those of its package and binding. */
   action: WhiskAction;
@@ -36,15 +29,7 @@ export interface ActionPlace {
   binding?: string;
 }
 
-/** `/ns/a`, `ns/a`, `/ns/pkg/a`, … in parts; undefined if it has neither two nor three. */
-export function parseActionName(fullName: string): ActionName | undefined {
-  const parts = fullName.split('/').filter((part) => part !== '');
-  const [namespace, second, third] = parts;
-  if (namespace === undefined || second === undefined || parts.length > 3) return undefined;
-  return third === undefined ? { namespace, name: second } : { namespace, packageName: second, name: third };
-}
-
-/** Finds the action that a name leads to, for whoever may use it. */
+/** Finds the action that a name leads to, for callers that may use it. */
 export class ActionResolver {
   constructor(
     private readonly actions: ActionCache,

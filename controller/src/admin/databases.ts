@@ -1,6 +1,15 @@
-import { malformedPath, malformedQuery } from '@gpuwhisk/common/errors';
-import type { JsonObject } from '@gpuwhisk/common/json';
-import type { ArtifactStore, DatabaseName, ViewName } from '@gpuwhisk/common/store/artifact-store';
+// The databases as operators see them: rows of views, and documents as they are stored.
+import { malformedPath, malformedQuery, malformedContent, tooLarge } from '@gpuwhisk/common/errors';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import type {
+  ArtifactStore,
+  DatabaseName,
+  ViewName,
+  NamedAttachment,
+  StoredDocument,
+} from '@gpuwhisk/common/store/artifact-store';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import { refuseConflict } from './subjects.js';
 
 /** OpenWhisk's design documents and their views, as our views are named; the last is our own. */
 const views: Record<DatabaseName, Readonly<Record<string, ViewName>>> = {
@@ -37,7 +46,7 @@ function viewNamed(database: DatabaseName, name: string): ViewName {
 }
 
 /** Which rows of a database are wanted. */
-export interface RowQuery {
+interface RowQuery {
   /** `design/view`; absent: all documents by id. */
   view: string | undefined;
   /** Of documents by id: those behind this one. */
@@ -63,4 +72,53 @@ export async function readRows(store: ArtifactStore, database: DatabaseName, que
     const row: JsonObject = { id, key: [...key], value };
     return includeDocs ? { ...row, doc: doc ?? null } : row;
   });
+}
+
+/** A document as it was sent. */
+interface RawDocument {
+  document: StoredDocument;
+  /** Undefined: those that it has stay. */
+  attachment: NamedAttachment | undefined;
+}
+
+/**
+ * A document from a request's body, with its attachment as CouchDB writes it inline:
+ * `"_attachments": {"<name>": {"content_type", "data": "<base64>"}}`. Throws ApiError (400, 413).
+ */
+export function readRawDocument(body: JsonValue, id: string | undefined, maxAttachmentBytes: number): RawDocument {
+  if (!isJsonObject(body)) throw malformedContent('JSON object expected');
+  const { _attachments: attachments, ...fields } = body;
+  const { _id: ownId = id, _rev: revision } = fields;
+  if (typeof ownId !== 'string' || ownId === '') throw malformedContent("'_id' must be a string");
+  if (id !== undefined && ownId !== id) throw malformedContent("'_id' must be the one of the path");
+  if (revision !== undefined && typeof revision !== 'string') throw malformedContent("'_rev' must be a string");
+  const attachment = attachments === undefined ? undefined : readAttachment(attachments);
+  if (attachment !== undefined && attachment.bytes.length > maxAttachmentBytes) {
+    throw tooLarge('attachment', attachment.bytes.length, maxAttachmentBytes);
+  }
+  return { document: { ...fields, _id: ownId }, attachment };
+}
+
+function readAttachment(value: JsonValue): NamedAttachment {
+  const entries = isJsonObject(value) ? Object.entries(value) : [];
+  const [first] = entries;
+  if (first === undefined || entries.length > 1) throw malformedContent("'_attachments' must have one attachment");
+  const [name, described] = first;
+  const { content_type: contentType, data }: JsonObject = isJsonObject(described) ? described : {};
+  if (name === '' || typeof contentType !== 'string' || typeof data !== 'string') {
+    throw malformedContent("an attachment must have a name, 'content_type' and 'data'");
+  }
+  return { name, contentType, bytes: Buffer.from(data, 'base64') };
+}
+
+/**
+ * Stores a document as it is, with its attachment in place of those that it had. Resolves with the new revision.
+ * Throws ApiError (409).
+ */
+export function storeRawDocument(
+  store: ArtifactStore,
+  database: DatabaseName,
+  { document, attachment }: RawDocument,
+): Promise<string> {
+  return store.put(database, document, attachment && [attachment]).catch(refuseConflict);
 }

@@ -1,3 +1,4 @@
+// Subjects with their namespaces and keys, and the limits of namespaces.
 import {
   concurrentModification,
   malformedContent,
@@ -8,14 +9,15 @@ import {
 } from '@gpuwhisk/common/errors';
 import { newKey, newUuid } from '@gpuwhisk/common/ids';
 import { isJsonObject } from '@gpuwhisk/common/json';
-import type { JsonValue } from '@gpuwhisk/common/json';
+import type { JsonValue, JsonObject } from '@gpuwhisk/common/json';
 import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { keyLength, minSubjectLength } from '../identities.js';
+import { isLimitName, limitProblem } from '@gpuwhisk/common/entities/identity-codec';
+import { keyLength, minSubjectLength } from '../authentication/authentication.js';
 
 /** A namespace of a subject, and its key. */
-export interface OwnedNamespace {
+interface OwnedNamespace {
   name: string;
   uuid: string;
   key: string;
@@ -28,7 +30,7 @@ export interface Subject {
   blocked: boolean;
 }
 
-/** What a new key is for. */
+/** The subject and namespace that a new key is for. */
 export interface KeyRequest {
   subject: string;
   namespace: string;
@@ -40,7 +42,7 @@ export interface KeyRequest {
 }
 
 /** A row of the identities: a namespace's key and whose it is. */
-export type Owner = OwnedNamespace & { subject: string };
+type Owner = OwnedNamespace & { subject: string };
 
 /** Reads and changes the subjects of OpenWhisk's subjects database. `changed` is called after every change. */
 export class Subjects {
@@ -155,4 +157,60 @@ function ownedNamespace(value: JsonValue): OwnedNamespace[] {
   if (!isJsonObject(value)) return [];
   const { name, uuid, key } = value;
   return typeof name === 'string' && typeof uuid === 'string' && typeof key === 'string' ? [{ name, uuid, key }] : [];
+}
+
+/** Reads and changes the limits documents of the subjects database. `changed` is called after every change. */
+export class NamespaceLimits {
+  constructor(
+    private readonly store: ArtifactStore,
+    private readonly changed: () => Promise<void>,
+  ) {}
+
+  /** The limits that the namespace has of its own. Throws ApiError (404) where it has none. */
+  async get(namespace: string): Promise<JsonObject> {
+    const document = await this.document(namespace);
+    if (document === undefined) throw noSuchEntity();
+    return limitsOf(document);
+  }
+
+  /** Sets the limits that `body` names, and leaves the others; null removes one. Throws ApiError (400, 409). */
+  async set(namespace: string, body: JsonValue): Promise<JsonObject> {
+    if (!isJsonObject(body)) throw malformedContent('JSON object expected');
+    const document: StoredDocument = (await this.document(namespace)) ?? { _id: documentId(namespace) };
+    for (const [name, value] of Object.entries(body)) {
+      if (!isLimitName(name)) throw malformedContent(`'${name}' is not a limit`);
+      const wanted = value === null ? undefined : limitProblem(name, value);
+      if (wanted !== undefined) throw malformedContent(`'${name}' must be ${wanted}`);
+      if (value === null) delete document[name];
+      else document[name] = value;
+    }
+    await this.store.put('subjects', document).catch(refuseConflict);
+    await this.changed();
+    return limitsOf(document);
+  }
+
+  /** Throws ApiError (404, 409). */
+  async delete(namespace: string): Promise<void> {
+    const document = await this.document(namespace);
+    if (document === undefined) throw noSuchEntity();
+    await this.store.delete('subjects', document._id, String(document._rev)).catch(refuseConflict);
+    await this.changed();
+  }
+
+  private async document(namespace: string): Promise<StoredDocument | undefined> {
+    try {
+      return await this.store.get('subjects', documentId(namespace));
+    } catch (error) {
+      if (error instanceof NoDocumentError) return undefined;
+      throw error;
+    }
+  }
+}
+
+function documentId(namespace: string): string {
+  return `${namespace}/limits`;
+}
+
+function limitsOf(document: StoredDocument): JsonObject {
+  return Object.fromEntries(Object.entries(document).filter(([name]) => isLimitName(name)));
 }

@@ -14,8 +14,8 @@ import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore, ViewQuery } from '@gpuwhisk/common/store/artifact-store';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { booleanParameter, listRange, timeParameter } from '../http/query.js';
-import type { ApiContext } from './dependencies.js';
+import { booleanParameter, listRange, timeParameter, afterAll } from '../http/query.js';
+import type { ApiContext } from './api-context.js';
 import {
   activationFilters,
   activationIdParameter,
@@ -23,9 +23,10 @@ import {
   listParameters,
   namespaceParameter,
 } from './descriptions.js';
-import { apiRoot, checkOwner, namespaceOf, pathParameter } from './route.js';
-import type { IdentifiedCall, Route } from './route.js';
-import { afterAll } from './view-range.js';
+import { apiRoot, checkOwner, namespaceOf, pathParameter } from '../http/route.js';
+import type { IdentifiedCall, Route } from '../http/route.js';
+
+type Context = Pick<ApiContext, 'clock' | 'store'>;
 
 const collection = 'activations';
 const idLength = 32;
@@ -70,7 +71,7 @@ async function listActivations(store: ArtifactStore, call: IdentifiedCall): Prom
   return jsonAnswer(rows.flatMap((row) => (row.doc === undefined ? [] : [activationToApi(readActivation(row.doc))])));
 }
 
-async function readRecord({ store, clock }: ApiContext, call: IdentifiedCall): Promise<WhiskActivation> {
+async function readRecord({ store, clock }: Context, call: IdentifiedCall): Promise<WhiskActivation> {
   const namespace = namespaceOf(call);
   const id = pathParameter(call, 'activationId');
   if (id.length !== idLength) throw malformedPath(`Activation id length is ${id.length} but must be ${idLength}.`);
@@ -93,7 +94,7 @@ async function readRecord({ store, clock }: ApiContext, call: IdentifiedCall): P
 }
 
 /** Records of what ran. */
-export function activationRoutes(context: ApiContext): Route[] {
+export function activationRoutes(context: Context): Route[] {
   const path = `${apiRoot}/namespaces/{namespace}/activations`;
   const tag = 'Activations';
   const one = [namespaceParameter, activationIdParameter];

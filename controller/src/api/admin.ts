@@ -3,16 +3,15 @@ import { namespaceNameProblem } from '@gpuwhisk/common/entities/names';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ProcessSort } from '@gpuwhisk/common/state/process-registry';
-import { NamespaceLimits } from '../admin/namespace-limits.js';
-import { Subjects } from '../admin/subjects.js';
+import { NamespaceLimits, Subjects } from '../admin/subjects.js';
 import type { KeyRequest, Subject } from '../admin/subjects.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { readPutBody } from '../http/put-fields.js';
-import type { ApiContext } from './dependencies.js';
+import { readPutBody } from '../http/request.js';
+import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters, queryParameters } from './descriptions.js';
-import { apiRoot, pathParameter } from './route.js';
-import type { Call, IdentifiedCall, Route } from './route.js';
+import { apiRoot, pathParameter } from '../http/route.js';
+import type { Call, IdentifiedCall, Route } from '../http/route.js';
 
 /** The channel that tells all controllers to forget who was authenticated. */
 export const identityChanges = 'identities';
@@ -61,7 +60,9 @@ function subjectAnswer({ namespaces, ...subject }: Subject): Answer {
 }
 
 /** Subjects, their keys, and the limits of namespaces: for operators only. */
-export function adminRoutes(context: ApiContext): Route[] {
+export function adminRoutes(
+  context: Pick<ApiContext, 'identities' | 'prewarmers' | 'random' | 'retirements' | 'state' | 'store'>,
+): Route[] {
   const { store, random, state, identities } = context;
   const changed = async (): Promise<void> => {
     identities.forget();

@@ -1,9 +1,9 @@
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { isJsonObject } from '@gpuwhisk/common/json';
-import { apiRoot, needsCredentials } from './route.js';
-import type { Route, RouteParameter, RouteResponse } from './route.js';
-import { schemas } from './schemas.js';
-import { object, whole } from './schemas/json-schema.js';
+import { apiRoot, needsCredentials } from '../http/route.js';
+import type { Route, RouteParameter, RouteResponse } from '../http/route.js';
+import { schemas } from '../schemas/schemas.js';
+import { object, whole } from '../schemas/json-schema.js';
 
 const about = {
   title: 'gpuwhisk',

@@ -2,9 +2,6 @@ import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import type { StartJournal } from '@gpuwhisk/common/bus/durable';
 import type { Config } from '@gpuwhisk/common/config';
-import { boundsFor, maxPayloadBytesFor } from '@gpuwhisk/common/entities/limits';
-import type { LimitBounds } from '@gpuwhisk/common/entities/limits';
-import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { LogRing, Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
@@ -14,27 +11,16 @@ import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
-import type { ActionCache } from '../actions/action-cache.js';
-import type { ActionResolver } from '../actions/action-resolver.js';
-import type { ActionWriter } from '../actions/action-writer.js';
 import type { GpuScheduler } from '../gpu/scheduler/gpu-scheduler.js';
-import type { Learned } from '../gpu/learning/learned.js';
-import type { GpuTable } from '../gpu/scheduler/gpu-table.js';
-import type { GpuDesired } from '../gpu/scheduler/gpu-desired.js';
-import type { GpuWishes } from '../gpu/scheduler/gpu-wishes.js';
-import type { GpuWorkloads } from '../gpu/scheduler/gpu-workloads.js';
+import type { PerformanceData } from '../gpu/learning/performance-data.js';
+import type { GpuTable } from '../gpu/state/gpu-table.js';
+import type { DesiredState, DeviceCordons } from '../gpu/state/desired-state.js';
+import type { GpuWorkloads } from '../gpu/state/gpu-workloads.js';
 import type { EntityChanges } from '../cluster/entity-changes.js';
 import type { Retirements } from '../cluster/retirements.js';
-import type { Throttles } from '../entitlement/throttles.js';
-import type { ComposingInvoker } from '../invoke/composing-invoker.js';
-import type { Identities } from '../identities.js';
 import type { InvokeService } from '../invoke/invoke-service.js';
-import type { PackageCache } from '../packages/package-cache.js';
-import type { PackageWriter } from '../packages/package-writer.js';
-import type { RuleWriter } from '../triggers/rule-writer.js';
-import type { TriggerWriter } from '../triggers/trigger-writer.js';
 
-/** What a controller is made of. */
+/** Dependencies of a controller. */
 export interface ControllerDependencies {
   store: ArtifactStore;
   clock: Clock;
@@ -46,7 +32,7 @@ export interface ControllerDependencies {
   metrics: Metrics;
   /** Runs actions that have code of their own. */
   invoker: InvokeService;
-  /** What the controllers of the cluster know together. */
+  /** The state that the cluster's controllers share. */
   state: ClusterState;
   /** Of entities, here and at other controllers; absent: there are no others. */
   changes?: Pick<EntityChanges, 'announce' | 'onElsewhere'>;
@@ -57,15 +43,18 @@ export interface ControllerDependencies {
   gpuTable: GpuTable;
   /** Processes on them that are no functions. */
   gpuWorkloads: GpuWorkloads;
-  gpuWishes: GpuWishes;
-  gpuDesired: Pick<GpuDesired, 'retire' | 'reshare' | 'cut'>;
-  /** What waits for a GPU at this controller, and what was decided here. */
-  gpuScheduler: Pick<GpuScheduler, 'queued' | 'decisions' | 'decides' | 'trialSince' | 'savedView'>;
-  /** What was learned of functions on GPUs. */
-  learned: Pick<Learned, 'functions' | 'quotas' | 'models' | 'forgetFunction' | 'forgetQuota' | 'forgetModel'>;
+  gpuCordons: DeviceCordons;
+  gpuDesired: Pick<DesiredState, 'retire' | 'reshare' | 'cut'>;
+  /** The GPU queue of this controller, and its decisions. */
+  gpuScheduler: Pick<GpuScheduler, 'queued' | 'decisions' | 'isLeader' | 'trialSince' | 'savedView'>;
+  /** Performance data of functions on GPUs. */
+  performanceData: Pick<
+    PerformanceData,
+    'functions' | 'quotas' | 'models' | 'forgetFunction' | 'forgetQuota' | 'forgetModel'
+  >;
   /** This controller's number. */
   instance: number;
-  /** Absent: nobody is told of activations and limits. */
+  /** Absent: no events of activations and limits are sent. */
   userEvents?: UserEvents;
   /** Stores the records of what the controller itself carries out. */
   records: RecordWriter;
@@ -81,39 +70,4 @@ export interface ControllerDependencies {
   gatewayUrl?: () => string | undefined;
   /** `date` starts with the year, as clients expect. */
   build: { date: string; number: string };
-}
-
-/** What the resources share. */
-export interface ApiContext extends ControllerDependencies {
-  /** Runs actions of every sort. */
-  invoker: ComposingInvoker;
-  /** Runs actions that have code of their own. */
-  primitive: InvokeService;
-  actions: ActionCache;
-  actionResolver: ActionResolver;
-  actionWriter: ActionWriter;
-  packages: PackageCache;
-  packageWriter: PackageWriter;
-  identities: Identities;
-  /** To be asked before every invocation and fire. */
-  throttles: Throttles;
-  triggerWriter: TriggerWriter;
-  ruleWriter: RuleWriter;
-}
-
-/** What the caller's actions may ask for. */
-export function boundsOf(context: ApiContext, identity: Identity): LimitBounds {
-  return boundsFor(context.config.limits, identity.limits);
-}
-
-/** The largest payload that the caller may send, bytes. */
-export function maxPayloadBytesOf(context: ApiContext, identity: Identity): number {
-  return maxPayloadBytesFor(context.config.limits, identity.limits);
-}
-
-/** What those of the caller's actions may ask for that have annotation `gpu`. */
-export function gpuBoundsOf(context: ApiContext, identity: Identity): LimitBounds {
-  const { limits } = context.config;
-  const { gpuMaxTimeoutMs: maxTimeoutMs, gpuMaxMemoryMiB: maxMemoryMiB } = limits;
-  return boundsFor({ ...limits, maxTimeoutMs, maxMemoryMiB }, identity.limits);
 }

@@ -1,4 +1,4 @@
-import type { RouteParameter, RouteResponse } from './route.js';
+import type { RouteParameter, RouteResponse } from '../http/route.js';
 
 /** What several routes describe alike. */
 

@@ -1,9 +1,10 @@
+// Descriptions of the API, and the skeleton that `wsk sdk install` downloads.
 import type { Answer } from '../http/answer.js';
 import { emptyAnswer, jsonAnswer } from '../http/answer.js';
 import { openApiDocument, swaggerDocument } from './api-documents.js';
-import { docsPage } from './docs-page.js';
-import { apiRoot } from './route.js';
-import type { Route } from './route.js';
+import { apiRoot } from '../http/route.js';
+import type { Route } from '../http/route.js';
+import { dockerSkeleton } from '../sdk/docker-skeleton.js';
 
 /** The API's descriptions of itself, made when first asked for. `routes` gives the whole table. */
 export function docsRoutes(routes: () => readonly Route[]): Route[] {
@@ -52,6 +53,68 @@ export function docsRoutes(routes: () => readonly Route[]): Route[] {
       summary: 'This API as OpenAPI 3.1',
       responses: { 200: { description: 'An OpenAPI 3.1 document' } },
       handle: once(() => jsonAnswer(openApiDocument(routes()))),
+    },
+  ];
+}
+
+/** A page that shows the Swagger document of this server that `?url=` names; by its title it is OpenWhisk's. */
+const docsPage = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Swagger UI</title>
+<style>
+  body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
+  summary { cursor: pointer; }
+  code { font-size: 14px; }
+  .method { display: inline-block; font-weight: bold; width: 5em; }
+</style>
+</head>
+<body>
+<h1 id="title">API</h1>
+<main></main>
+<script>
+  const asked = new URL(new URLSearchParams(location.search).get('url') ?? '/api/v1/api-docs', location.origin);
+  const element = (name, text, ...children) => {
+    const made = document.createElement(name);
+    made.append(text, ...children);
+    return made;
+  };
+  const method = (name) => Object.assign(element('span', name.toUpperCase()), { className: 'method' });
+  function operation(path, name, { summary = '', parameters = [], responses = {} }) {
+    const details = element('details', element('summary', method(name), element('code', path), ' ' + summary));
+    const list = element('ul', '');
+    for (const one of parameters) list.append(element('li', element('code', one.name), ' (' + one.in + ') ' + (one.description ?? '')));
+    for (const [status, { description }] of Object.entries(responses)) list.append(element('li', status + ': ' + description));
+    details.append(list);
+    return details;
+  }
+  async function show() {
+    if (asked.origin !== location.origin) throw new Error('only documents of this server are shown');
+    const { info, basePath = '', paths } = await (await fetch(asked)).json();
+    document.querySelector('#title').textContent = info.title + ' ' + info.version;
+    for (const [path, operations] of Object.entries(paths))
+      for (const [name, one] of Object.entries(operations)) document.querySelector('main').append(operation(basePath + path, name, one));
+  }
+  show().catch((error) => document.querySelector('main').append(element('p', 'The document cannot be shown: ' + error.message)));
+</script>
+</body>
+</html>
+`;
+
+/** The download of `wsk sdk install`. */
+export function sdkRoutes(): Route[] {
+  let skeleton: Answer | undefined;
+  return [
+    {
+      method: 'GET',
+      path: '/blackbox.tar.gz',
+      access: 'open',
+      operationId: 'getDockerSkeleton',
+      tag: 'Info',
+      summary: 'What an action in a Docker image starts from',
+      responses: { 200: { description: 'A gzipped tar archive of the folder dockerSkeleton' } },
+      handle: () => (skeleton ??= { status: 200, body: dockerSkeleton(), contentType: 'application/gzip' }),
     },
   ];
 }

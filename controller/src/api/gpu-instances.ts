@@ -12,16 +12,21 @@ import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { DesiredShare, Resident } from '@gpuwhisk/common/gpu';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import { parseActionName } from '../actions/action-resolver.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { readPutBody } from '../http/put-fields.js';
+import { readPutBody } from '../http/request.js';
 import type { Launch } from '../invoke/invoke-service.js';
-import type { ApiContext } from './dependencies.js';
+import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters } from './descriptions.js';
-import { acceptedAnswer, checkInvocable } from './invocation.js';
-import { apiRoot, pathParameter } from './route.js';
-import type { IdentifiedCall, Route, ViewerCall } from './route.js';
+import { acceptedAnswer, checkInvocable } from '../http/invocation.js';
+import { apiRoot, pathParameter } from '../http/route.js';
+import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
+import { parseActionName } from '../entities/action-name.js';
+
+type Context = Pick<
+  ApiContext,
+  'actionResolver' | 'config' | 'gpuDesired' | 'gpuTable' | 'manifest' | 'primitive' | 'throttles'
+>;
 
 const maxBodyBytes = 16 * 1024;
 
@@ -59,7 +64,7 @@ function readShare(body: unknown): DesiredShare {
   return { smRequest, smLimit };
 }
 
-async function launch(context: ApiContext, call: ViewerCall): Promise<Answer> {
+async function launch(context: Context, call: ViewerCall): Promise<Answer> {
   const { identity, transactionId } = call;
   await context.throttles.admit(identity);
   const { action: given, ...launch } = readLaunch(await readPutBody(call.request, maxBodyBytes));
@@ -77,7 +82,12 @@ async function launch(context: ApiContext, call: ViewerCall): Promise<Answer> {
   const waitMs = context.config.blockingWaitMs;
   const outcome = await context.primitive.invoke({
     ...resolved,
-    ...{ identity, payload: {}, blocking: true, waitMs, transactionId, launch },
+    identity,
+    payload: {},
+    blocking: true,
+    waitMs,
+    transactionId,
+    launch,
   });
   if (outcome.type === 'accepted') return acceptedAnswer(outcome.activationId);
   const { response, annotations } = outcome.activation;
@@ -89,12 +99,18 @@ async function launch(context: ApiContext, call: ViewerCall): Promise<Answer> {
   return jsonAnswer({ action: fullName, ...(isJsonObject(gpu) && placeOf(gpu)) });
 }
 
-function placeOf({ device, slice, share }: JsonObject): JsonObject {
-  return { device: device!, ...(slice !== undefined && { slice }), share: share! };
+/** Where an instance was started, from its activation's annotation `gpu`. */
+function placeOf(annotation: JsonObject): JsonObject {
+  const place: JsonObject = {};
+  for (const field of ['device', 'slice', 'share']) {
+    const value = annotation[field];
+    if (value !== undefined) place[field] = value;
+  }
+  return place;
 }
 
 /** An instance that the caller may change, and its node. Throws ApiError (404). */
-function instanceOf({ gpuTable }: ApiContext, call: ViewerCall): { invoker: string; resident: Resident } {
+function instanceOf({ gpuTable }: Context, call: ViewerCall): { invoker: string; resident: Resident } {
   const container = pathParameter(call, 'container');
   for (const { invoker, residents } of gpuTable.nodes()) {
     const resident = residents.find((one) => one.container === container);
@@ -135,14 +151,14 @@ function readGeometry(body: unknown): string[] {
 }
 
 /** Throws ApiError (404). */
-function nodeOf({ gpuTable }: ApiContext, uuid: string): string {
+function nodeOf({ gpuTable }: Context, uuid: string): string {
   const node = gpuTable.nodes().find(({ devices }) => devices.some((device) => device.uuid === uuid));
   if (node === undefined) throw noSuchDevice(uuid);
   return node.invoker;
 }
 
 /** Throws ApiError (503) where another controller decides. */
-async function asDecider(work: Promise<void>): Promise<void> {
+async function asLeader(work: Promise<void>): Promise<void> {
   try {
     await work;
   } catch (error) {
@@ -151,7 +167,7 @@ async function asDecider(work: Promise<void>): Promise<void> {
 }
 
 /** Instances of functions on GPUs, and the slices that they run in. */
-export function gpuInstanceRoutes(context: ApiContext): Route[] {
+export function gpuInstanceRoutes(context: Context): Route[] {
   const shared = { access: 'viewer', tag: 'GPUs' } as const;
   const all = { ...shared, path: `${apiRoot}/gpu/instances` };
   const one = {
@@ -186,7 +202,7 @@ export function gpuInstanceRoutes(context: ApiContext): Route[] {
       handle: async (call: ViewerCall) => {
         const share = readShare(await readPutBody(call.request, maxBodyBytes));
         const { invoker, resident } = instanceOf(context, call);
-        await asDecider(context.gpuDesired.reshare(invoker, resident.container, share));
+        await asLeader(context.gpuDesired.reshare(invoker, resident.container, share));
         return jsonAnswer({ ...share });
       },
     },
@@ -198,7 +214,9 @@ export function gpuInstanceRoutes(context: ApiContext): Route[] {
       parameters: [
         ...one.parameters,
         {
-          ...{ name: 'graceMs', in: 'query', type: 'integer' },
+          name: 'graceMs',
+          in: 'query',
+          type: 'integer',
           description: 'Stop its run after so many ms; an idempotent action runs again elsewhere',
         },
       ],
@@ -206,7 +224,7 @@ export function gpuInstanceRoutes(context: ApiContext): Route[] {
       handle: async (call: ViewerCall) => {
         const { invoker, resident } = instanceOf(context, call);
         const { container } = resident;
-        await asDecider(context.gpuDesired.retire(invoker, container, graceOf(call)));
+        await asLeader(context.gpuDesired.retire(invoker, container, graceOf(call)));
         return jsonAnswer({ container, running: resident.activations.length });
       },
     },
@@ -226,7 +244,7 @@ export function gpuInstanceRoutes(context: ApiContext): Route[] {
       handle: async (call: IdentifiedCall) => {
         const profiles = readGeometry(await readPutBody(call.request, maxBodyBytes));
         const uuid = pathParameter(call, 'uuid');
-        await asDecider(context.gpuDesired.cut(nodeOf(context, uuid), uuid, profiles));
+        await asLeader(context.gpuDesired.cut(nodeOf(context, uuid), uuid, profiles));
         return jsonAnswer({ profiles });
       },
     },

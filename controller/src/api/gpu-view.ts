@@ -1,7 +1,7 @@
 import type { Device, DeviceStatus, NodeStatus, Resident, Workload } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 
-/** Who looks: an operator sees all, others what is their namespace's, and what is taken by whom they are not told. */
+/** The caller of a view. An operator sees all; others see what is their namespace's, and how much others use without their names. */
 export interface Viewer {
   namespace: string;
   isOperator: boolean;
@@ -34,7 +34,7 @@ export function allWorkloads(nodes: readonly NodeStatus[], registered: readonly 
   return [...registered, ...discovered];
 }
 
-/** Whether a workload is shown to somebody. */
+/** Whether a viewer may see a workload. */
 export function maySee(viewer: Viewer, workload: Workload): boolean {
   return viewer.isOperator || workload.namespace === viewer.namespace;
 }
@@ -72,7 +72,7 @@ function figuresOf({ usedMemoryMiB, ...status }: DeviceStatus): JsonObject {
 
 function functionView(resident: Resident, viewer: Viewer): JsonObject {
   const { action, namespace, container, slice, share, memoryMiB, heldMiB, activations, launches } = resident;
-  // A pre-warmer is nobody's yet.
+  // A pre-warmed container has no namespace yet.
   const named = viewer.isOperator || namespace === undefined || namespace === viewer.namespace;
   return {
     ...(named && { container }),

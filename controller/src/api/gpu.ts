@@ -1,3 +1,4 @@
+// GPUs and the workloads on them.
 import {
   deviceWithoutMps,
   gpuShareTooLarge,
@@ -8,18 +9,18 @@ import {
 } from '@gpuwhisk/common/errors';
 import type { Device, CordonRequest, NodeStatus, Workload } from '@gpuwhisk/common/gpu';
 import { isJsonObject } from '@gpuwhisk/common/json';
-import type { JsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { readPutBody } from '../http/put-fields.js';
-import type { ApiContext } from './dependencies.js';
+import { readPutBody } from '../http/request.js';
+import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters } from './descriptions.js';
 import { allWorkloads, devicesView, maySee } from './gpu-view.js';
 import type { Viewer } from './gpu-view.js';
-import { readNewWorkload, readWorkloadChanges } from './gpu-workload-body.js';
-import type { NewWorkload } from './gpu-workload-body.js';
-import { apiRoot, pathParameter } from './route.js';
-import type { IdentifiedCall, Route, ViewerCall } from './route.js';
+import { apiRoot, pathParameter } from '../http/route.js';
+import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
+
+type Context = Pick<ApiContext, 'clock' | 'config' | 'gpuCordons' | 'gpuTable' | 'gpuWorkloads'>;
 
 /** No body of this API is larger. */
 const maxBodyBytes = 16 * 1024;
@@ -47,7 +48,7 @@ function devicePlace(nodes: readonly NodeStatus[], wanted: string | undefined): 
   return place;
 }
 
-/** What makes a process an MPS client of the device, with its bounds. Throws ApiError (409). */
+/** The environment that makes a process an MPS client of the device, with its bounds. Throws ApiError (409). */
 function clientEnv({ node, device }: DevicePlace, { memoryMiB, mpsPercent }: NewWorkload): Record<string, string> {
   const env = node.clientEnv?.[device.uuid];
   if (env === undefined) throw deviceWithoutMps(device.uuid);
@@ -60,14 +61,14 @@ function clientEnv({ node, device }: DevicePlace, { memoryMiB, mpsPercent }: New
 }
 
 /** A workload that is to be started, within the share that its namespace may have. Throws ApiError (429). */
-function boundedWorkload(context: ApiContext, call: IdentifiedCall, asked: NewWorkload): NewWorkload {
+function boundedWorkload(context: Context, call: IdentifiedCall, asked: NewWorkload): NewWorkload {
   const most = call.identity.limits.maxGpuShare ?? context.config.limits.maxGpuShare;
   if (!asked.start || most === undefined) return asked;
   if ((asked.mpsPercent ?? 0) > most) throw gpuShareTooLarge(asked.mpsPercent ?? 0, most);
   return { ...asked, mpsPercent: asked.mpsPercent ?? most };
 }
 
-async function registerWorkload(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function registerWorkload(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { gpuTable, gpuWorkloads, clock } = context;
   const asked = boundedWorkload(context, call, readNewWorkload(await readPutBody(call.request, maxBodyBytes)));
   const place = devicePlace(gpuTable.nodes(), asked.device);
@@ -89,23 +90,23 @@ async function registerWorkload(context: ApiContext, call: IdentifiedCall): Prom
   return jsonAnswer({ ...added, ...(env && { env }) });
 }
 
-const wishes: readonly CordonRequest['wish'][] = ['cordon', 'drain', 'uncordon'];
+const cordonRequests: readonly CordonRequest['wish'][] = ['cordon', 'drain', 'uncordon'];
 
 /** Throws ApiError (400, 404, 409). */
-async function setWish({ gpuTable, gpuWishes }: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function setCordon({ gpuTable, gpuCordons }: Context, call: IdentifiedCall): Promise<Answer> {
   const uuid = pathParameter(call, 'uuid');
   const body = await readPutBody(call.request, maxBodyBytes);
-  const wanted = isJsonObject(body) ? wishes.find((wish) => wish === body.wish) : undefined;
+  const wanted = isJsonObject(body) ? cordonRequests.find((wish) => wish === body.wish) : undefined;
   if (wanted === undefined || Object.keys(body as JsonObject).length !== 1) {
-    throw malformedContent(`'wish' must be one of ${wishes.join(', ')}, and nothing else`);
+    throw malformedContent(`'wish' must be one of ${cordonRequests.join(', ')}, and nothing else`);
   }
   const isKnown = gpuTable.nodes().some(({ devices }) => devices.some((device) => device.uuid === uuid));
   if (!isKnown) throw noSuchDevice(uuid);
-  return jsonAnswer({ uuid, ...(await gpuWishes.set(uuid, wanted)) });
+  return jsonAnswer({ uuid, ...(await gpuCordons.set(uuid, wanted)) });
 }
 
 /** The GPUs of the cluster and what is on them. */
-export function gpuRoutes(context: ApiContext): Route[] {
+export function gpuRoutes(context: Context): Route[] {
   const { gpuTable, gpuWorkloads } = context;
   const viewerOf = ({ identity, isOperator }: ViewerCall): Viewer => ({
     namespace: identity.namespace.name,
@@ -145,7 +146,7 @@ export function gpuRoutes(context: ApiContext): Route[] {
         200: { description: 'What is wanted of the device now', schema: 'GpuWish' },
         ...errorResponses(400, 401, 403, 404, 409, 500),
       },
-      handle: (call: IdentifiedCall) => setWish(context, call),
+      handle: (call: IdentifiedCall) => setCordon(context, call),
     },
     {
       ...all,
@@ -193,4 +194,91 @@ export function gpuRoutes(context: ApiContext): Route[] {
       },
     },
   ];
+}
+
+/** The body of a registration. */
+interface NewWorkload {
+  name: string;
+  device?: string;
+  pid?: number;
+  memoryMiB?: number;
+  mpsPercent?: number;
+  /** Fraction 0–1. */
+  maxDegradation: number;
+  command?: string;
+  /** It is yet to be started, as an MPS client. */
+  start: boolean;
+}
+
+const workloadFields = ['name', 'device', 'pid', 'memoryMiB', 'mpsPercent', 'maxDegradation', 'command', 'start'];
+const maxNameLength = 200;
+const maxCommandLength = 4000;
+const defaultMaxDegradation = 0.05;
+
+function refused(field: string, expected: string): Error {
+  return malformedContent(`'${field}' must be ${expected}`);
+}
+
+function text(body: JsonObject, field: string, maxLength: number): string | undefined {
+  const value = body[field];
+  if (value === undefined) return undefined;
+  if (typeof value === 'string' && value.trim() !== '' && value.length <= maxLength) return value;
+  throw refused(field, `a text of 1 to ${maxLength} characters`);
+}
+
+function whole(body: JsonObject, field: string, max: number): number | undefined {
+  const value = body[field];
+  if (value === undefined) return undefined;
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= max) return value;
+  throw refused(field, `a whole number from 1 to ${max}`);
+}
+
+function rate(body: JsonObject, field: string): number | undefined {
+  const value = body[field];
+  if (value === undefined) return undefined;
+  if (typeof value === 'number' && Number.isFinite(value) && value > 0) return value;
+  throw refused(field, 'a number above 0');
+}
+
+/** Changes of a running workload: its process, when that started, its rate alone and now. Throws ApiError (400). */
+function readWorkloadChanges(
+  body: JsonValue,
+): Pick<Partial<Workload>, 'pid' | 'processStart' | 'baselineRate' | 'rate'> {
+  if (!isJsonObject(body)) throw malformedContent('JSON object expected');
+  const told = {
+    pid: whole(body, 'pid', 2 ** 22),
+    processStart: whole(body, 'processStart', Number.MAX_SAFE_INTEGER),
+    baselineRate: rate(body, 'baselineRate'),
+    rate: rate(body, 'rate'),
+  };
+  const changes = Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined));
+  if (Object.keys(changes).every((field) => field === 'processStart')) {
+    throw malformedContent("one of 'pid', 'baselineRate' and 'rate' must be given");
+  }
+  return changes;
+}
+
+/** Reads the body of a registration. Throws ApiError (400). */
+function readNewWorkload(body: JsonValue): NewWorkload {
+  if (!isJsonObject(body)) throw malformedContent('JSON object expected');
+  const unknown = Object.keys(body).find((key) => !workloadFields.includes(key));
+  if (unknown !== undefined) throw malformedContent(`'${unknown}' is no field of a workload`);
+  const name = text(body, 'name', maxNameLength);
+  if (name === undefined) throw refused('name', 'given');
+  const { maxDegradation = defaultMaxDegradation, start = false } = body;
+  if (typeof maxDegradation !== 'number' || maxDegradation < 0 || maxDegradation > 1) {
+    throw refused('maxDegradation', 'a number from 0 to 1');
+  }
+  if (typeof start !== 'boolean') throw refused('start', 'true or false');
+  const workload: NewWorkload = { name, maxDegradation, start };
+  const optional = {
+    device: text(body, 'device', maxNameLength),
+    pid: whole(body, 'pid', 2 ** 22),
+    memoryMiB: whole(body, 'memoryMiB', 1024 * 1024),
+    mpsPercent: whole(body, 'mpsPercent', 100),
+    command: text(body, 'command', maxCommandLength),
+  };
+  for (const [key, value] of Object.entries(optional))
+    if (value !== undefined) Object.assign(workload, { [key]: value });
+  return workload;
 }

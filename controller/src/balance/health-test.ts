@@ -10,7 +10,7 @@ import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 
-/** What test activations are made of. */
+/** Dependencies of openHealthTest. */
 export interface HealthTestDependencies {
   bus: MessageBus;
   store: ArtifactStore;

@@ -2,14 +2,12 @@ import type { MessageBus, Subscription } from '@gpuwhisk/common/bus/message-bus'
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
-import type { PingMessage } from '@gpuwhisk/common/messages';
+import type { PingMessage, InvokerInstanceId } from '@gpuwhisk/common/messages';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
-import { InvokerState } from './invoker-state.js';
-import type { Health, Outcome } from './invoker-state.js';
 import type { BalancedInvoker } from './sharding-balancer.js';
 
-/** What supervision is made of. */
-export interface SupervisionDependencies {
+/** Dependencies of InvokerSupervision. */
+interface SupervisionDependencies {
   bus: MessageBus;
   clock: Clock;
   logger: Logger;
@@ -23,7 +21,6 @@ export interface SupervisionDependencies {
 
 /** The topic of pings. */
 export const healthTopic = 'health';
-const topic = healthTopic;
 const maxInFlight = 1000;
 const maxPendingMessages = 10_000;
 /** How often an invoker that is not up is tested, ms. One that never was up is forgotten once it is silent. */
@@ -48,8 +45,8 @@ export class InvokerSupervision {
 
   async open(): Promise<void> {
     const { bus, instance } = this.dependencies;
-    await bus.ensureTopic(topic, { durable: false, maxPendingMessages, maxPendingBytes: Infinity });
-    this.subscription = await bus.subscribe(topic, `${topic}${instance}`, { maxInFlight }, (delivery) => {
+    await bus.ensureTopic(healthTopic, { durable: false, maxPendingMessages, maxPendingBytes: Infinity });
+    this.subscription = await bus.subscribe(healthTopic, `${healthTopic}${instance}`, { maxInFlight }, (delivery) => {
       this.take(delivery.message);
       delivery.done();
     });
@@ -63,8 +60,8 @@ export class InvokerSupervision {
   }
 
   /**
-   * Every invoker that has ever been up, by number; those between them are not usable. Others have no place: whoever names a
-   * high number in a ping would make the list long.
+   * Every invoker that has ever been up, by number; those between them are not usable. Others have no place: a ping with
+   * a high number would make the list long.
    */
   invokers(): readonly BalancedInvoker[] {
     return this.list;
@@ -77,14 +74,14 @@ export class InvokerSupervision {
     return Object.fromEntries(byNumber.map(([, state]) => [state.name, state.health(nowMs)]));
   }
 
-  /** How long an invoker has said nothing, ms; one that was never heard, for as long as pings are listened to. */
+  /** How long an invoker has said nothing, ms; one that never sent a ping: since pings are consumed. */
   silenceMs(invoker: number): number {
     const nowMs = this.dependencies.clock.monotonicMs();
     return this.states.get(invoker)?.silenceMs(nowMs) ?? nowMs - this.openedMs;
   }
 
   /** An activation of an invoker has ended, or did not in time. */
-  finished(invoker: number, outcome: Outcome): void {
+  finished(invoker: number, outcome: FinishedResult): void {
     const state = this.states.get(invoker);
     if (state === undefined) return;
     const nowMs = this.dependencies.clock.monotonicMs();
@@ -103,7 +100,7 @@ export class InvokerSupervision {
     const nowMs = this.dependencies.clock.monotonicMs();
     const state = this.states.get(instance) ?? new InvokerState(ping);
     this.states.set(instance, state);
-    const isBack = state.heard(ping, nowMs);
+    const isBack = state.pinged(ping, nowMs);
     if (isBack) this.test(instance, nowMs);
     if (state.health(nowMs) !== this.lastHealth.get(instance)) this.update();
   }
@@ -112,7 +109,7 @@ export class InvokerSupervision {
     const { clock, isReadable } = this.dependencies;
     const nowMs = clock.monotonicMs();
     if (isReadable?.() === false) {
-      for (const state of this.states.values()) state.excuse(nowMs - this.lookedMs);
+      for (const state of this.states.values()) state.ignoreOutage(nowMs - this.lookedMs);
       this.openedMs += nowMs - this.lookedMs;
     }
     this.lookedMs = nowMs;
@@ -163,4 +160,83 @@ function isPing({ name }: JsonObject): boolean {
     Number(instance) < maxInvokers &&
     typeof userMemory === 'string'
   );
+}
+
+/** OpenWhisk's words. */
+type Health = 'up' | 'unhealthy' | 'unresponsive' | 'down';
+/** How an activation went, as far as it tells of its invoker. */
+type FinishedResult = 'success' | 'system error' | 'time-out';
+
+/** An invoker that sends no ping for so long is down, ms. */
+const silentMs = 10_000;
+/** The outcomes that count, and how many of them may be bad. */
+const keptOutcomes = 10;
+const toleratedFailures = 3;
+
+/** The state of one invoker, as far as a controller knows it. */
+class InvokerState {
+  private outcomes: FinishedResult[] = [];
+  private current: Exclude<Health, 'down'> = 'unhealthy';
+  private lastPingMs = -Infinity;
+  private isEnabled = true;
+  private id: InvokerInstanceId;
+
+  constructor({ name }: PingMessage) {
+    this.id = name;
+  }
+
+  get instance(): InvokerInstanceId {
+    return this.id;
+  }
+
+  /** `invoker0/name`. */
+  get name(): string {
+    const { instance, uniqueName, displayedName } = this.id;
+    return [`invoker${instance}`, uniqueName, displayedName].filter((part) => part !== undefined).join('/');
+  }
+
+  /** The memory for its containers, MiB. */
+  get memoryMiB(): number {
+    const match = /^(\d+) *(B|KB|MB|GB)?$/i.exec(this.id.userMemory);
+    const unit = { B: 1 / (1024 * 1024), KB: 1 / 1024, MB: 1, GB: 1024 }[(match?.[2] ?? 'B').toUpperCase()];
+    return Math.floor(Number(match?.[1] ?? 0) * (unit ?? 0));
+  }
+
+  health(nowMs: number): Health {
+    return this.isEnabled && nowMs - this.lastPingMs < silentMs ? this.current : 'down';
+  }
+
+  /** Pings could not be read for so long, ms: that time does not count as silence. */
+  ignoreOutage(ms: number): void {
+    this.lastPingMs += ms;
+  }
+
+  /** How long it has said nothing, ms. */
+  silenceMs(nowMs: number): number {
+    return nowMs - this.lastPingMs;
+  }
+
+  /** A ping has come; returns whether the invoker was down before. */
+  pinged({ name, isEnabled = true }: PingMessage, nowMs: number): boolean {
+    const wasDown = this.health(nowMs) === 'down';
+    this.id = name;
+    this.isEnabled = isEnabled;
+    this.lastPingMs = nowMs;
+    if (!wasDown || !isEnabled) return false;
+    this.current = 'unhealthy';
+    this.outcomes = [];
+    return true;
+  }
+
+  /** One of its activations has ended. */
+  finished(outcome: FinishedResult, nowMs: number): void {
+    if (this.health(nowMs) === 'down') return;
+    this.outcomes = [...this.outcomes, outcome].slice(-keptOutcomes);
+    const failures = (kind: FinishedResult): number => this.outcomes.filter((other) => other === kind).length;
+    if (failures('system error') > toleratedFailures) this.current = 'unhealthy';
+    else if (failures('time-out') > toleratedFailures) this.current = 'unresponsive';
+    // One that has shown nothing good yet is not trusted.
+    else if (this.current !== 'up' && !this.outcomes.includes('success')) return;
+    else this.current = 'up';
+  }
 }

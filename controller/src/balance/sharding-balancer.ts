@@ -5,9 +5,6 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { randomFraction } from '@gpuwhisk/common/system/random';
 import { completionWaitMs } from '../entitlement/in-flight.js';
-import { MemorySlots } from './memory-slots.js';
-import type { SlotNeed } from './memory-slots.js';
-import { probes, shardHash, shareOf } from './sharding.js';
 
 /** An invoker as a balancer sees it. */
 export interface BalancedInvoker {
@@ -16,7 +13,7 @@ export interface BalancedInvoker {
   isUsable: boolean;
 }
 
-export interface ShardingBalancerDependencies {
+interface ShardingBalancerDependencies {
   clock: Clock;
   random: Random;
   /** Every invoker that has ever been up, by number, and those between them. */
@@ -27,11 +24,11 @@ export interface ShardingBalancerDependencies {
   onLost?: (instance: number) => void;
 }
 
-/** What a controller may give out of an invoker at least, MiB. */
+/** The least memory of an invoker that one controller may give out, MiB. */
 const minSlotsMiB = 128;
 const sweepMs = 10_000;
 
-interface Given {
+interface Allocation {
   instance: number;
   need: SlotNeed;
   /** When its completion counts as lost, monotonic ms. */
@@ -44,7 +41,7 @@ interface Given {
  */
 export class ShardingBalancer {
   private readonly slots = new Map<number, MemorySlots>();
-  private readonly given = new ShortLivedMap<string, Given>();
+  private readonly given = new ShortLivedMap<string, Allocation>();
   private sweepAtMs = 0;
 
   constructor(private readonly dependencies: ShardingBalancerDependencies) {}
@@ -107,4 +104,108 @@ export class ShardingBalancer {
     this.slots.set(instance, created);
     return created;
   }
+}
+
+/** Java's hash of a string: OpenWhisk's choice of a home invoker goes by it. */
+export function javaHash(text: string): number {
+  let hash = 0;
+  for (let at = 0; at < text.length; at++) hash = (Math.imul(hash, 31) + text.charCodeAt(at)) | 0;
+  return hash;
+}
+
+/** The hash of an action as a namespace calls it; `action` is `ns/pkg/name` without a leading slash. */
+function shardHash(namespace: string, action: string): number {
+  return Math.abs(javaHash(namespace) ^ javaHash(action));
+}
+
+/** Of the counts that were asked for last: they change when invokers come. */
+const knownSizes = new Map<number, readonly number[]>();
+const maxKnownSizes = 16;
+
+/** Numbers from 1 to `count` that have no divisor in common, neither with `count` nor with each other. */
+export function stepSizes(count: number): readonly number[] {
+  const known = knownSizes.get(count);
+  if (known !== undefined) return known;
+  if (knownSizes.size === maxKnownSizes) knownSizes.clear();
+  const sizes = findStepSizes(count);
+  knownSizes.set(count, sizes);
+  return sizes;
+}
+
+function findStepSizes(count: number): number[] {
+  const sizes: number[] = [];
+  for (let size = 1; size <= count; size++) {
+    if (divisor(size, count) === 1 && sizes.every((other) => divisor(size, other) === 1)) sizes.push(size);
+  }
+  return sizes;
+}
+
+function divisor(a: number, b: number): number {
+  return b === 0 ? a : divisor(b, a % b);
+}
+
+/**
+ * The order in which `count` invokers are asked for an action (OpenWhisk's ShardingContainerPoolBalancer): from its home
+ * on, in steps that lead past all of them.
+ */
+export function* probes(hash: number, count: number): Generator<number> {
+  const sizes = stepSizes(count);
+  const step = sizes[hash % sizes.length] ?? 1;
+  for (let probe = 0, at = hash % count; probe <= count + 1; probe++, at = (at + step) % count) yield at;
+}
+
+/** The shares of invokers: of managed runtimes those in front, of images of users' own those behind. */
+export function shareOf<Invoker>(invokers: readonly Invoker[], isBlackbox: boolean): readonly Invoker[] {
+  const count = invokers.length;
+  return isBlackbox
+    ? invokers.slice(count - Math.max(1, Math.floor(count * 0.1)))
+    : invokers.slice(0, Math.max(1, Math.ceil(count * 0.9)));
+}
+
+/** The memory that an activation takes of an invoker. */
+interface SlotNeed {
+  /** `ns/pkg/name`. */
+  action: string;
+  memoryMiB: number;
+  /** Activations of the action that share a container. */
+  concurrency: number;
+}
+
+/** The memory of one invoker that this controller may give out. */
+class MemorySlots {
+  private takenMiB = 0;
+  private readonly running = new Map<string, number>();
+
+  /** Takes the memory; false if there is not enough below `limitMiB`. */
+  tryTake(need: SlotNeed, limitMiB: number): boolean {
+    if (this.takenMiB + this.newMiB(need) > limitMiB) return false;
+    this.take(need);
+    return true;
+  }
+
+  /** Takes the memory, whether it is there or not. */
+  take(need: SlotNeed): void {
+    this.takenMiB += this.newMiB(need);
+    this.running.set(keyOf(need), this.count(need) + 1);
+  }
+
+  giveBack(need: SlotNeed): void {
+    const left = this.count(need) - 1;
+    if (left > 0) this.running.set(keyOf(need), left);
+    else this.running.delete(keyOf(need));
+    if (left % need.concurrency === 0) this.takenMiB -= need.memoryMiB;
+  }
+
+  /** Nothing where a container of the action has room. */
+  private newMiB(need: SlotNeed): number {
+    return this.count(need) % need.concurrency === 0 ? need.memoryMiB : 0;
+  }
+
+  private count(need: SlotNeed): number {
+    return this.running.get(keyOf(need)) ?? 0;
+  }
+}
+
+function keyOf({ action, memoryMiB, concurrency }: SlotNeed): string {
+  return `${memoryMiB} ${concurrency} ${action}`;
 }

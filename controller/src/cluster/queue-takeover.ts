@@ -11,7 +11,7 @@ import type { ActivationMessage, CompletionMessage, UnplacedMessage } from '@gpu
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { refusedRecord } from '../balance/refused-record.js';
+import { refusedRecord } from '../invoke/activation-message.js';
 
 /** Dependencies of takeOverQueue. */
 export interface TakeoverDependencies {
@@ -32,8 +32,8 @@ export interface TakeoverDependencies {
   isClosing: () => boolean;
 }
 
-/** What is known of the process that never comes back. */
-export interface Left {
+/** A process that never comes back. */
+export interface RetiredProcess {
   sort: 'invokers' | 'controllers';
   number: number;
   /** Epoch ms: it began nothing that was accepted later. */
@@ -42,7 +42,7 @@ export interface Left {
   isResumed: boolean;
 }
 
-/** What became of what was left; counts up while a takeover runs. */
+/** Counts of the activations that were left; they grow while a takeover runs. */
 export interface TakeoverCounts {
   /** Runs elsewhere. */
   moved: number;
@@ -71,7 +71,7 @@ const texts = {
  */
 export async function takeOverQueue(
   dependencies: TakeoverDependencies,
-  left: Left,
+  left: RetiredProcess,
   counts: TakeoverCounts,
 ): Promise<boolean> {
   const { bus, clock, logger, topicOptions } = dependencies;
@@ -147,7 +147,7 @@ function read(delivery: Delivery, topic: string, logger: Logger): ActivationMess
 
 async function settle(
   dependencies: TakeoverDependencies,
-  left: Left,
+  left: RetiredProcess,
   message: ActivationMessage,
   isAmongFirst: boolean,
   counts: TakeoverCounts,
@@ -207,7 +207,7 @@ async function persist<Result>(
 /** Ends an activation as its invoker would have: with a record, and a completion for the controller that counts it. */
 async function recordStopped(
   { bus, records, recordLevels, clock, logger }: TakeoverDependencies,
-  { sort, number }: Left,
+  { sort, number }: RetiredProcess,
   message: ActivationMessage,
 ): Promise<void> {
   const record = refusedRecord(message, clock.now(), texts[sort]);
@@ -217,7 +217,9 @@ async function recordStopped(
   if (sort === 'controllers') return;
   const { transid, activationId } = message;
   const completion: CompletionMessage = {
-    ...{ transid, activationId, isSystemError: true },
+    transid,
+    activationId,
+    isSystemError: true,
     instance: { instance: number, userMemory: '0 MB', instanceType: 'invoker', tags: [], dedicatedNamespaces: [] },
   };
   try {

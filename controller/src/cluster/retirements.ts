@@ -6,8 +6,8 @@ import type { ProcessSort, RegisteredProcess } from '@gpuwhisk/common/state/proc
 import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import { DocumentConflictError } from '@gpuwhisk/common/store/artifact-store';
-import { EarlierActivations } from '../entitlement/earlier-activations.js';
-import type { EarlierActivationsDependencies } from '../entitlement/earlier-activations.js';
+import { EarlierActivations } from '../entitlement/in-flight.js';
+import type { EarlierActivationsDependencies } from '../entitlement/in-flight.js';
 import { takeOverQueue, takeOverUnplaced } from './queue-takeover.js';
 import type { TakeoverCounts, TakeoverDependencies } from './queue-takeover.js';
 
@@ -33,7 +33,7 @@ export interface RetirementDependencies extends Omit<TakeoverDependencies, 'isCl
 const aliveMs = 10_000;
 /** The name is kept for so long while the retirement is noted, ms: longer than the two requests to the store may take. */
 const leaseMs = 90_000;
-/** What a process that was last heard of began later, ms: the gap between two signs of life, and what clocks may differ. */
+/** How long after its last sign of life a process may have begun something, ms: the gap between two signs, and the difference of clocks. */
 const lastWordMs = 2500;
 
 /** Retires processes that never come back: what they left is settled, and they begin nothing should they return. */

@@ -6,7 +6,7 @@ import type { GpuNeed } from '@gpuwhisk/common/gpu';
 import { gpuSpendingCounters } from '@gpuwhisk/common/gpu';
 import type { Awaitable, ClusterState, Holds, WindowCounters } from '@gpuwhisk/common/state/cluster-state';
 
-/** What the activations of a namespace in flight ask of GPUs together, and what all of its have had. */
+/** The GPUs that a namespace's activations in flight ask for together, and the GPU time that all of its activations have had. */
 export interface GpuUse {
   activations: number;
   gpus: number;
@@ -22,7 +22,7 @@ interface GpuLimit {
   count: number;
 }
 
-/** What of the GPUs each namespace's activations in flight ask for, and have had, in the state of the cluster. */
+/** Counts the GPUs that each namespace's activations in flight ask for, and their GPU time, in the state of the cluster. */
 export class GpuInFlight {
   private readonly holds: Holds;
   private readonly spending: WindowCounters;
@@ -41,7 +41,7 @@ export class GpuInFlight {
     return typeof count === 'number' ? this.use(identity) : count.then(() => this.use(identity));
   }
 
-  /** What each activation in flight asks for, of all namespaces; activations that need no GPU are not there. */
+  /** The GPU need of each activation in flight, of all namespaces; CPU activations are not there. */
   async needs(): Promise<Map<string, Pick<GpuNeed, 'gpus' | 'memoryMiB'>>> {
     const needs = new Map<string, Pick<GpuNeed, 'gpus' | 'memoryMiB'>>();
     for (const { token } of await this.holds.all()) {
@@ -92,7 +92,7 @@ export class GpuInFlight {
   }
 }
 
-/** A holder that tells what it holds: whoever sums up needs nothing else. */
+/** A holder that tells what it holds: a sum needs nothing else. */
 function tokenOf(activationId: string, { gpus, memoryMiB }: Pick<GpuNeed, 'gpus' | 'memoryMiB'>): string {
   return `${activationId} ${gpus} ${gpus * memoryMiB}`;
 }

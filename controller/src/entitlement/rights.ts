@@ -1,9 +1,17 @@
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { PackageBinding, WhiskPackage } from '@gpuwhisk/common/entities/package';
 import { packageId } from '@gpuwhisk/common/entities/package';
-import { circularBinding, isApiError, notAuthorized } from '@gpuwhisk/common/errors';
-import type { ActionName } from '../actions/action-resolver.js';
-import type { PackageCache } from '../packages/package-cache.js';
+import {
+  circularBinding,
+  isApiError,
+  notAuthorized,
+  actionExecuteOnly,
+  boundActionExecuteOnly,
+  boundPackageExecuteOnly,
+  packageExecuteOnly,
+} from '@gpuwhisk/common/errors';
+import type { PackageCache } from '../packages/package-store.js';
+import type { ActionName } from '../entities/action-name.js';
 
 /**
  * A package with what its binding leads to: the named one, for a binding its provider, and so on; the last has the
@@ -92,4 +100,23 @@ export async function checkActionsUsable(
     else if (namespace !== identity.namespace.name) refused.push(`${namespace}/${name}`);
   }
   if (refused.length > 0) throw notAuthorized(...refused);
+}
+
+// Where shared packages are for execution only, what belongs to another namespace is not read (OpenWhisk's
+// Packages.scala and Actions.scala, `executeOnly`).
+
+/** Refuses `reader` the package `name`, which `chain` begins, where it leads out of the namespace. Throws ApiError (403). */
+export function checkPackageShown(reader: string, name: PackageBinding, chain: PackageChain): void {
+  if (name.namespace !== reader) throw packageExecuteOnly(packageId(name));
+  const leading = chain.find(({ namespace, binding }) => binding !== undefined && binding.namespace !== namespace);
+  if (leading !== undefined) throw boundPackageExecuteOnly(leading.name);
+}
+
+/** As checkPackageShown, for the action `asked` that lies in `place` (its namespace is `ns` or `ns/pkg`). Throws ApiError (403). */
+export function checkActionShown(reader: string, asked: ActionName, place: { namespace: string }): void {
+  const { namespace, packageName, name } = asked;
+  if (packageName === undefined) return;
+  const id = packageId({ namespace, name: packageName });
+  if (namespace !== reader) throw actionExecuteOnly(id);
+  if (!place.namespace.startsWith(`${namespace}/`)) throw boundActionExecuteOnly(`${id}/${name}`);
 }

@@ -17,14 +17,14 @@ const landingLookMs = 10;
 /** Invocations that may wait so; the next are refused at once. */
 const maxWaiting = 1000;
 
-/** What throttles are made of. */
+/** Dependencies of Throttles. */
 export interface ThrottleDependencies {
   state: ClusterState;
   /** The limits of namespaces that have none of their own. */
   limits: Config['limits'];
   clock: Clock;
   metrics: Metrics;
-  /** Absent: nobody is told. */
+  /** Absent: no events are sent. */
   userEvents?: UserEvents;
 }
 

@@ -8,11 +8,11 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { BoundedCache } from '../bounded-cache.js';
+import { BoundedCache } from '../entities/bounded-cache.js';
 import { compileApi } from './compile-api.js';
 import type { CompiledApi } from './compile-api.js';
-import { objectAt, textAt } from './json-path.js';
-import type { TokenIssuers } from './security-definitions.js';
+import { objectAt, textAt } from './swagger-document.js';
+import type { TokenIssuers } from './api-policies.js';
 
 /** A consumer's key to an API. */
 export interface Subscription {
@@ -24,7 +24,7 @@ export interface Subscription {
 export interface ApiRecord {
   readonly artifactId: string;
   readonly namespace: string;
-  /** What its URL has: the uuid of the key that made it, which OpenWhisk's tools know as the space's. */
+  /** The tenant in its URL: the uuid of the key that made it, which OpenWhisk's tools know as the space's. */
   readonly tenant: string;
   readonly basePath: string;
   readonly swagger: JsonObject;
@@ -38,7 +38,7 @@ export interface ServedApi {
   readonly compiled: CompiledApi;
 }
 
-/** What may be changed of an API. */
+/** A change of an API. */
 export type ApiChange = Partial<Pick<ApiRecord, 'swagger' | 'subscriptions'>>;
 
 const database = 'gpu';
@@ -78,7 +78,7 @@ export class ApiRegistry {
 
   /**
    * Changes the namespace's API at a base path, or makes it. `change` gets the API as it is (undefined: there is
-   * none) and may be called again, when somebody else was faster; what it throws is thrown. Throws ApiError (502)
+   * none) and may be called again, when another write was faster; what it throws is thrown. Throws ApiError (502)
    * after too many such losses.
    */
   async put(identity: Identity, basePath: string, change: (before?: ApiRecord) => ApiChange): Promise<ApiRecord> {

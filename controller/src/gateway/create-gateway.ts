@@ -1,3 +1,4 @@
+// The gateway's server: finds the API and the resource of a request, applies the policies, calls the web action.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isApiError } from '@gpuwhisk/common/errors';
 import {
@@ -14,21 +15,16 @@ import type { HttpHandler } from '@gpuwhisk/common/system/network';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { writeAnswer } from '../http/answer.js';
 import type { Answer } from '../http/answer.js';
-import { ClientGoneError, maxUriLength } from '../http/body.js';
-import { logAnswered, transactionIdOf } from '../http/transaction.js';
+import { ClientGoneError, maxUriLength, logAnswered, transactionIdOf } from '../http/request.js';
 import type { WebActionCaller } from '../web/web-handler.js';
-import { parseWebUrl } from '../web/web-url.js';
+import { parseWebUrl } from '../web/web-request.js';
 import type { ApiRegistry, ServedApi } from './api-registry.js';
-import { checkSecurity } from './check-security.js';
-import type { Target } from './compile-targets.js';
-import { preflightAnswer, withCors } from './cors.js';
-import { findRoute, readPath } from './find-route.js';
-import type { FoundRoute, RequestPath } from './find-route.js';
-import { checkRate } from './rate-limit.js';
-import type { CountInWindow } from './rate-limit.js';
+import { checkSecurity, preflightAnswer, withCors, checkRate } from './api-policies.js';
+import type { Target, CompiledApi, PathSegment, Resource } from './compile-api.js';
+import type { CountInWindow } from './api-policies.js';
 
-/** What the gateway works with. */
-export interface GatewayDependencies {
+/** Dependencies of the gateway. */
+interface GatewayDependencies {
   registry: ApiRegistry;
   callWebAction: WebActionCaller;
   countInWindow: CountInWindow;
@@ -151,4 +147,69 @@ function failureAnswer(error: unknown, transactionId: string, logger: Logger): A
     contentType: 'application/json; charset=utf-8',
     ...(headers !== undefined && { headers: Object.entries(headers).flat() }),
   };
+}
+
+/** A request's path below `/api/<tenant>`. */
+interface RequestPath {
+  /** Decoded. */
+  readonly segments: readonly string[];
+  /** As they were sent. */
+  readonly raw: readonly string[];
+}
+
+/**
+ * Reads a path; empty segments do not count. Undefined for one that a later decoder could
+ * read in two ways: dots, encoded slashes, bad encoding.
+ */
+function readPath(path: string): RequestPath | undefined {
+  const raw = path.split('/').filter((segment) => segment !== '');
+  const segments: string[] = [];
+  for (const each of raw) {
+    let segment: string;
+    try {
+      segment = decodeURIComponent(each);
+    } catch (error) {
+      if (error instanceof URIError) return undefined;
+      throw error;
+    }
+    if (segment === '.' || segment === '..' || /[/\\]|\p{Cc}/u.test(segment)) return undefined;
+    segments.push(segment);
+  }
+  return { segments, raw };
+}
+
+/** Where a request leads. */
+interface FoundRoute<Api extends { compiled: CompiledApi }> {
+  readonly api: Api;
+  readonly resource: Resource;
+}
+
+/**
+ * The resource whose path the request's begins with: the longest, and among those of one length the one that has text
+ * where others have parameters, leftmost first. What follows it is passed on, as by OpenWhisk's gateway.
+ */
+function findRoute<Api extends { compiled: CompiledApi }>(
+  apis: readonly Api[],
+  segments: readonly string[],
+): FoundRoute<Api> | undefined {
+  let best: FoundRoute<Api> | undefined;
+  for (const api of apis) {
+    for (const resource of api.compiled.resources) {
+      if (!beginsWith(segments, resource.segments)) continue;
+      if (best === undefined || isCloser(resource.segments, best.resource.segments)) best = { api, resource };
+    }
+  }
+  return best;
+}
+
+function beginsWith(segments: readonly string[], template: readonly PathSegment[]): boolean {
+  return template.length <= segments.length && template.every((each, at) => each === null || each === segments[at]);
+}
+
+function isCloser(one: readonly PathSegment[], other: readonly PathSegment[]): boolean {
+  if (one.length !== other.length) return one.length > other.length;
+  for (const [at, segment] of one.entries()) {
+    if ((segment === null) !== (other[at] === null)) return segment !== null;
+  }
+  return false;
 }

@@ -1,11 +1,12 @@
+// The arguments of route management, and the checks of path parameters.
 import { managementFailure } from '@gpuwhisk/common/gateway-errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import { textAt, valueAt } from './json-path.js';
-import type { Endpoint } from './swagger-edit.js';
+import { textAt, valueAt, objectAt, objectsAt, configurationKey } from './swagger-document.js';
+import type { Endpoint } from './swagger-document.js';
 
-/** What a call of createApi asks for: a whole document, or one endpoint more. */
-export type CreateRequest =
+/** A call of createApi: a whole document, or one endpoint more. */
+type CreateRequest =
   | { type: 'swagger'; swagger: JsonObject }
   | { type: 'endpoint'; basePath: string; apiName: string | undefined; endpoint: Endpoint };
 
@@ -92,4 +93,70 @@ function hostOf(url: string): string {
   const host = /^(https?:\/\/[^?#]+?)\/api\/v\d+\/web\//.exec(url)?.[1];
   if (host !== undefined) return host;
   throw managementFailure(`API creation failure: API swagger generation error: '${url}' is no URL of a web action`);
+}
+
+/** Names in braces that are a whole segment: `/books/{isbn}` → `isbn`. */
+function pathParameters(path: string): string[] {
+  return path.split('/').flatMap((segment) => /^\{(.+)\}$/.exec(segment)?.[1] ?? []);
+}
+
+/**
+ * What is wrong with the path parameters of a document, undefined where nothing is: actions see them only in the path
+ * that they are called with, so their URL must have extension `.http` and take the path.
+ */
+export function pathParameterProblem(swagger: JsonObject): string | undefined {
+  const basePath = textAt(swagger, 'basePath') ?? '';
+  if (pathParameters(basePath).length > 0) {
+    return `The base path (${basePath}) cannot have parameters. Only the relative path supports path parameters.`;
+  }
+  const targets = targetUrls(swagger);
+  for (const [path, operations] of Object.entries(objectAt(swagger, 'paths') ?? {})) {
+    const names = pathParameters(path);
+    if (names.length === 0 || !isJsonObject(operations)) continue;
+    const shared = objectsAt(operations, 'parameters');
+    for (const [method, operation] of Object.entries(operations)) {
+      if (method === 'parameters') continue;
+      const problem = operationProblem(path, names, operation, shared, targets);
+      if (problem !== undefined) return problem;
+    }
+  }
+  return undefined;
+}
+
+function operationProblem(
+  path: string,
+  names: readonly string[],
+  operation: JsonValue,
+  shared: readonly JsonObject[],
+  targets: ReadonlyMap<string, string>,
+): string | undefined {
+  const url = textAt(operation, 'x-openwhisk', 'url');
+  if (url !== undefined && !url.endsWith('.http')) {
+    return "The action must use a response type of '.http' in order to receive the path parameters.";
+  }
+  const operationId = textAt(operation, 'operationId') ?? '';
+  const target = targets.get(operationId);
+  if (target !== undefined && !target.endsWith('.http$(request.path)')) {
+    return `The target-url for operationId '${operationId}' must end in '$(request.path)' in order for actions to receive the path parameters.`;
+  }
+  const described = [...shared, ...objectsAt(operation, 'parameters')];
+  const missing = names.find((name) => !described.some((parameter) => parameter.name === name));
+  return missing === undefined
+    ? undefined
+    : `The parameter '${missing}' defined in path '${path}' does not match any of the parameters defined for the path in the swagger file.`;
+}
+
+function targetUrls(swagger: JsonObject): Map<string, string> {
+  const targets = new Map<string, string>();
+  for (const policy of objectsAt(swagger, configurationKey(swagger), 'assembly', 'execute')) {
+    for (const one of objectsAt(policy, 'operation-switch', 'case')) {
+      const url = objectsAt(one, 'execute')
+        .map((step) => textAt(step, 'invoke', 'target-url'))
+        .find((found) => found !== undefined);
+      const operations = valueAt(one, 'operations');
+      if (url === undefined || !Array.isArray(operations)) continue;
+      for (const operation of operations) if (typeof operation === 'string') targets.set(operation, url);
+    }
+  }
+  return targets;
 }

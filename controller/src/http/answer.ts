@@ -1,3 +1,4 @@
+// Answers: making and writing them, and the content types that a client accepts.
 import type { ServerResponse } from 'node:http';
 import { internalError, isApiError } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
@@ -5,7 +6,7 @@ import type { JsonValue } from '@gpuwhisk/common/json';
 import { transactionLogger } from '@gpuwhisk/common/logging';
 import type { Logger } from '@gpuwhisk/common/logging';
 
-/** What a handler answers; `body` is written as it is. */
+/** An answer of a handler; `body` is written as it is. */
 export interface Answer {
   status: number;
   body: string | Buffer;
@@ -31,7 +32,7 @@ export function emptyAnswer(status: number): Answer {
 }
 
 /** Which CORS headers an answer carries: those under /api/v1, those of the server's own routes, or none. */
-export type Cors = 'api' | 'server' | 'none';
+type Cors = 'api' | 'server' | 'none';
 
 /** Headers that a browser may send from another site's page. */
 export const defaultAllowedHeaders = 'Authorization, Origin, X-Requested-With, Content-Type, Accept, User-Agent';
@@ -89,4 +90,27 @@ export function writeError(
 ): void {
   const apiError = knownError(error, transactionId, logger);
   writeAnswer(response, transactionId, errorAnswer(apiError, transactionId), apiError.rejection ? 'none' : cors);
+}
+
+/** Whether an Accept header lets the answer be JSON; an absent one does. */
+export function acceptsJson(accept: string | undefined): boolean {
+  return accepts(accept, 'application/json');
+}
+
+/** Whether an Accept header lets the answer have this Content-Type; an absent one does. The closest range decides. */
+export function accepts(accept: string | undefined, contentType: string): boolean {
+  if (accept === undefined || accept === '*/*' || accept.trim() === '') return true;
+  const semicolon = contentType.indexOf(';');
+  const type = (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).toLowerCase();
+  const mainType = `${type.slice(0, type.indexOf('/'))}/*`;
+  let closest = -1;
+  let isAccepted = false;
+  for (const given of accept.split(',')) {
+    const [range = '', ...parameters] = given.split(';').map((part) => part.trim().toLowerCase());
+    const closeness = ['*/*', mainType, type].indexOf(range);
+    if (closeness <= closest) continue;
+    closest = closeness;
+    isAccepted = !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+  }
+  return isAccepted;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { acceptsJson } from './accept.js';
-import { checkContentType, parseArguments } from './body.js';
+import { acceptsJson } from './answer.js';
+import { checkContentType, parseArguments } from './request.js';
 import { booleanParameter, listRange, parseInt32, timeParameter } from './query.js';
 
 const query = (text: string): URLSearchParams => new URLSearchParams(text);

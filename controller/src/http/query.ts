@@ -60,3 +60,6 @@ export function timeParameter(query: URLSearchParams, name: string): number | un
   }
   return value;
 }
+
+/** Sorts after every time and every name of a view's key. */
+export const afterAll = '\ufff0';

@@ -1,10 +1,14 @@
+// The message by which an activation is run, and the record of an activation that no process runs.
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActionReference, ActivationMessage, TransactionIdJson } from '@gpuwhisk/common/messages';
+import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
+import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
+import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import type { InvokeRequest } from './invoke-service.js';
 
-/** What an action is given, and how. */
-export type Arguments = Pick<ActivationMessage, 'content' | 'initArgs' | 'lockedArgs' | 'lockedIn'>;
+/** The arguments of an action as a message carries them. */
+type Arguments = Pick<ActivationMessage, 'content' | 'initArgs' | 'lockedArgs' | 'lockedIn'>;
 
 /** The payload of a request as it is. */
 export function bareArguments(payload: InvokeRequest['payload']): Arguments {
@@ -59,4 +63,32 @@ export function activationMessage(
 /** The transaction id of a request as messages carry it. */
 function transactionIdJson({ transactionId, extraLogging }: InvokeRequest, nowMs: number): TransactionIdJson {
   return extraLogging === true ? [transactionId, nowMs, true] : [transactionId, nowMs];
+}
+
+/** The record of an activation that was accepted and that no GPU took. */
+export function refusedRecord(message: ActivationMessage, nowMs: number, error: string): WhiskActivation {
+  const { action, activationId, cause, transid, user } = message;
+  const annotations: Parameter[] = [
+    { key: 'path', value: `${action.path}/${action.name}` },
+    { key: 'kind', value: 'unknown' },
+    { key: 'timeout', value: false },
+  ];
+  if (cause !== undefined) annotations.push({ key: 'causedBy', value: 'sequence' });
+  if (action.binding !== undefined) annotations.push({ key: 'binding', value: action.binding });
+  annotations.push({ key: 'waitTime', value: Math.max(0, nowMs - transid[1]) });
+  return {
+    namespace: user.namespace.name,
+    name: action.name,
+    version: action.version ?? '0.0.1',
+    subject: user.subject,
+    activationId,
+    start: nowMs,
+    end: nowMs,
+    duration: 0,
+    ...(cause !== undefined && { cause }),
+    response: { statusCode: ActivationStatus.whiskError, result: { error } },
+    logs: [],
+    publish: false,
+    annotations,
+  };
 }

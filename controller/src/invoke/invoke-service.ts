@@ -44,7 +44,7 @@ export interface Launch {
   shareClass?: ShareClass;
 }
 
-/** What the caller is told. */
+/** The answer to the caller of an invocation. */
 export type InvokeOutcome =
   { type: 'accepted'; activationId: string } | { type: 'completed'; activation: WhiskActivation };
 

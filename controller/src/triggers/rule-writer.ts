@@ -14,9 +14,8 @@ import type { RuleLink, RuleStatus, WhiskTrigger } from '@gpuwhisk/common/entiti
 import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { KeyQueue } from '@gpuwhisk/common/store/key-queue';
-import { deleteEntity, findStoredEntity, readStoredEntity, writeEntity } from '../stored-entity.js';
-import type { RulePut } from './trigger-put.js';
-import type { TriggerWriter } from './trigger-writer.js';
+import { deleteEntity, findStoredEntity, readStoredEntity, writeEntity } from '../entities/stored-entity.js';
+import type { RulePut, TriggerWriter } from './trigger-writer.js';
 
 /** A rule and whether it takes part in fires. */
 export interface RuleWithStatus {
@@ -37,7 +36,7 @@ export interface RulePutOptions {
  * Reads and writes rules; `id` is `ns/rule`. A rule is a document and a link in its trigger's document, which no store
  * writes at once. The document is written first and goes last, so that what a crash leaves between the two is a rule
  * that can be seen, updated, enabled and deleted, and never a link that no rule stands for. While an update changes
- * the action, the link is marked, so that whoever reads it asks the document. What fails is undone.
+ * the action, the link is marked, so that its readers ask the document. What fails is undone.
  */
 export class RuleWriter {
   /** One write of a rule at a time. A rule's turn may wait for its trigger's, never the other way round. */
@@ -196,7 +195,7 @@ export class RuleWriter {
     await this.triggers.setLink(referenceId(rule.trigger), idOf(rule), undefined);
   }
 
-  /** Takes the mark off a link after a failed write; whoever was faster has said which action it is. */
+  /** Takes the mark off a link after a failed write; a faster write has said which action it is. */
   private async unmark(stored: WhiskRule, { status }: RuleLink): Promise<void> {
     const rule = await findStoredEntity(this.store, idOf(stored), readRule);
     if (rule !== undefined && referenceId(rule.trigger) === referenceId(stored.trigger)) await this.link(rule, status);

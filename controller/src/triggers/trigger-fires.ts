@@ -1,9 +1,9 @@
-import { overloaded, isApiError } from '@gpuwhisk/common/errors';
+import { overloaded, isApiError, internalError, tooLarge } from '@gpuwhisk/common/errors';
 import { isRecordKept } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { ActivationStatus, activationDocument } from '@gpuwhisk/common/entities/activation';
-import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
+import type { WhiskActivation, ActivationStatusCode } from '@gpuwhisk/common/entities/activation';
 import type { EntityReference } from '@gpuwhisk/common/entities/names';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { RuleLink, WhiskTrigger } from '@gpuwhisk/common/entities/trigger';
@@ -13,11 +13,17 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import { transactionLogger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { failedResult, inactiveResult, resultLine, ruleArguments } from './rule-results.js';
-import type { ArgumentsOf, RuleResult } from './rule-results.js';
+import { referenceId } from '@gpuwhisk/common/entities/names';
+import { parametersToObject } from '@gpuwhisk/common/entities/parameters';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import type { ActionResolver } from '../actions/action-resolver.js';
+import type { Throttles } from '../entitlement/throttles.js';
+import type { InvokeService } from '../invoke/invoke-service.js';
+import { checkInvocable } from '../http/invocation.js';
+import { actionNameOf } from '../entities/action-name.js';
 
 /** One fire of a trigger that passed authentication and validation. */
-export interface Fire {
+interface Fire {
   identity: Identity;
   trigger: WhiskTrigger;
   payload: JsonObject;
@@ -30,8 +36,8 @@ export interface Fire {
   maxPayloadBytes: number;
 }
 
-/** What fires are made of. */
-export interface TriggerFiresDependencies {
+/** Dependencies of TriggerFires. */
+interface TriggerFiresDependencies {
   clock: Clock;
   random: Random;
   logger: Logger;
@@ -126,4 +132,101 @@ export class TriggerFires {
       });
     });
   }
+}
+
+/** The result of one rule of a fire, as a line of the trigger's logs. */
+type RuleResult = { activationId: string } | { statusCode: ActivationStatusCode; error: string };
+
+/** The line that the trigger's record has for a rule. */
+function resultLine(rule: string, { action }: RuleLink, result: RuleResult): string {
+  const target = { rule, action: referenceId(action) };
+  if ('activationId' in result) {
+    const { activationId } = result;
+    return JSON.stringify({ statusCode: ActivationStatus.success, success: true, activationId, ...target });
+  }
+  const { statusCode, error } = result;
+  return JSON.stringify({ statusCode, success: false, error, ...target });
+}
+
+/** An inactive rule's part. */
+function inactiveResult(rule: string, { action }: RuleLink): RuleResult {
+  const error = `Rule '${rule}' is inactive, action '${referenceId(action)}' was not activated.`;
+  return { statusCode: ActivationStatus.applicationError, error };
+}
+
+/** The part of a rule whose action was not accepted; only what the platform is to blame for is its error. */
+function failedResult(error: unknown): RuleResult {
+  const { status, message } = isApiError(error) ? error : internalError();
+  const isOurs = status >= 500;
+  return { statusCode: isOurs ? ActivationStatus.whiskError : ActivationStatus.applicationError, error: message };
+}
+
+/** Makes the arguments of the rules' actions. Throws ApiError (413) where they are too large to be posted. */
+type ArgumentsOf = (action: EntityReference) => JsonObject;
+
+/**
+ * The trigger's parameters, then `__ow_headers`, then the payload; later ones win. Only actions of the firing user's
+ * own namespace see the Authorization header: others' code must not learn the key.
+ */
+function ruleArguments(
+  trigger: WhiskTrigger,
+  headers: JsonObject,
+  payload: JsonObject,
+  identity: Identity,
+  maxBytes: number,
+): ArgumentsOf {
+  const make = (shown: JsonObject): (() => JsonObject) => {
+    let made: { args: JsonObject; bytes: number } | undefined;
+    return () => {
+      if (made === undefined) {
+        const parameters = parametersToObject(trigger.parameters.map(({ key, value }) => ({ key, value })));
+        const args = { ...parameters, __ow_headers: shown, ...payload };
+        made = { args, bytes: Buffer.byteLength(JSON.stringify(args)) };
+      }
+      if (made.bytes > maxBytes) throw tooLarge('Request', made.bytes, maxBytes);
+      return made.args;
+    };
+  };
+  const own = make(headers);
+  const foreign = make(Object.fromEntries(Object.entries(headers).filter(([name]) => name !== 'authorization')));
+  return ({ path }) => (path.split('/', 1)[0] === identity.namespace.name ? own() : foreign());
+}
+
+/** Dependencies of postAction. */
+interface PostContext {
+  /** The kinds that are served now. */
+  manifest: () => RuntimeManifest;
+  throttles: Pick<Throttles, 'admit'>;
+  actionResolver: Pick<ActionResolver, 'cached' | 'resolve'>;
+  /** Runs actions of every sort. */
+  invoker: InvokeService;
+}
+
+/**
+ * Invokes an action as its non-blocking POST does, for `identity`; resolves with the activation's id once the
+ * activation is accepted. `args` must not be modified afterwards. Throws ApiError.
+ */
+export async function postAction(
+  context: PostContext,
+  identity: Identity,
+  action: EntityReference,
+  args: JsonObject,
+  transactionId: string,
+): Promise<string> {
+  const { throttles, actionResolver, manifest } = context;
+  // Nothing is waited for that is at hand: the rules of a fire are counted and sent one after the other.
+  const admitted = throttles.admit(identity);
+  if (admitted !== undefined) await admitted;
+  const name = actionNameOf(action);
+  const resolved = actionResolver.cached(identity, name) ?? (await actionResolver.resolve(identity, name));
+  checkInvocable(resolved.action, args, manifest());
+  const outcome = await context.invoker.invoke({
+    ...resolved,
+    identity,
+    payload: args,
+    blocking: false,
+    waitMs: 0,
+    transactionId,
+  });
+  return outcome.type === 'accepted' ? outcome.activationId : outcome.activation.activationId;
 }

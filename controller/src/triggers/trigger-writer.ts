@@ -1,15 +1,20 @@
+// Triggers in the store, and the bodies of the PUTs of triggers and rules.
 import { alreadyExists, concurrentModification, feedNameInvalid } from '@gpuwhisk/common/errors';
-import { isEntityName } from '@gpuwhisk/common/entities/names';
-import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import { isEntityName, readReference, resolveReference } from '@gpuwhisk/common/entities/names';
+import { parameterValue, parametersBytes, readParameters } from '@gpuwhisk/common/entities/parameters';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import type { RuleLink, WhiskTrigger } from '@gpuwhisk/common/entities/trigger';
 import { readTrigger, triggerDocument } from '@gpuwhisk/common/entities/trigger';
-import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
+import { bumpPatch, firstVersion, readVersion } from '@gpuwhisk/common/entities/version';
 import { DocumentConflictError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { KeyQueue } from '@gpuwhisk/common/store/key-queue';
-import { deleteEntity, findStoredEntity, readStoredEntity, writeEntity } from '../stored-entity.js';
-import type { TriggerPut } from './trigger-put.js';
+import type { LimitBounds } from '@gpuwhisk/common/entities/limits';
+import type { EntityReference } from '@gpuwhisk/common/entities/names';
+import { asBoolean, asObject } from '@gpuwhisk/common/entities/malformed';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import { deleteEntity, findStoredEntity, readStoredEntity, writeEntity } from '../entities/stored-entity.js';
+import { checkFieldSize, optionalField, readFields, withoutAbsent } from '../http/request.js';
 
 /** Tries to change a trigger that other controllers change at the same time, at most. */
 const maxTries = 10;
@@ -102,4 +107,55 @@ function checkFeed(annotations: readonly Parameter[]): void {
   if (feed === undefined) return;
   const segments = typeof feed === 'string' ? feed.split('/').filter((segment) => segment !== '') : [];
   if (segments.length === 0 || !segments.every(isEntityName)) throw feedNameInvalid();
+}
+
+/** The body of a trigger's PUT: what it names. Absent parts are kept, or have defaults in a new trigger. */
+interface TriggerPut {
+  parameters?: Parameter[];
+  version?: string;
+  publish?: boolean;
+  annotations?: Parameter[];
+}
+
+/** The body of a rule's PUT, the namespaces of its targets filled in. */
+export interface RulePut extends Omit<TriggerPut, 'parameters'> {
+  trigger?: EntityReference;
+  action?: EntityReference;
+}
+
+type PutBounds = Pick<LimitBounds, 'maxParametersBytes'>;
+
+/** Unknown fields are ignored. Throws ApiError (400, 413). */
+export function readTriggerPut(body: JsonValue, { maxParametersBytes }: PutBounds): TriggerPut {
+  return readFields(() => {
+    const fields = asObject(body);
+    const parameters = optionalField(fields.parameters, readParameters);
+    if (parameters !== undefined) checkFieldSize('parameters', parametersBytes(parameters), maxParametersBytes);
+    return withoutAbsent<TriggerPut>({ parameters, ...readCommonFields(fields, maxParametersBytes) });
+  });
+}
+
+/** Namespace `_` of a target is `namespace`; unknown fields are ignored. Throws ApiError (400, 413). */
+export function readRulePut(body: JsonValue, namespace: string, { maxParametersBytes }: PutBounds): RulePut {
+  const readTarget = (value: JsonValue): EntityReference => resolveReference(readReference(value), namespace);
+  return readFields(() => {
+    const fields = asObject(body);
+    const common = readCommonFields(fields, maxParametersBytes);
+    return withoutAbsent<RulePut>({
+      trigger: optionalField(fields.trigger, readTarget),
+      action: optionalField(fields.action, readTarget),
+      ...common,
+    });
+  });
+}
+
+/** Reads the fields that triggers and rules share. Large ones are read and measured first. */
+function readCommonFields(fields: JsonObject, maxParametersBytes: number) {
+  const annotations = optionalField(fields.annotations, readParameters);
+  if (annotations !== undefined) checkFieldSize('annotations', parametersBytes(annotations), maxParametersBytes);
+  return {
+    annotations,
+    version: optionalField(fields.version, readVersion),
+    publish: optionalField(fields.publish, asBoolean),
+  };
 }

@@ -2,7 +2,7 @@ import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { pipeline } from 'node:stream';
 import type { HttpHandler } from '@gpuwhisk/common/system/network';
-import { fromSandbox } from '@gpuwhisk/controller/api/route';
+import { fromSandbox } from '@gpuwhisk/controller/http/route';
 
 /** An answer of the API takes a blocking invocation and some. */
 const timeoutMs = 75_000;

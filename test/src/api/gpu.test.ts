@@ -6,8 +6,8 @@ import { createLogger } from '@gpuwhisk/common/logging';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
-import { GpuWorkloads } from '@gpuwhisk/controller/gpu/scheduler/gpu-workloads';
+import { DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
+import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
 import { a100, nodeRow, setNode } from './gpu-nodes.js';
 import { alice, bob, errorOf, operator, startApi } from './harness.js';
 import type { Account, Api, Reply } from './harness.js';
@@ -77,7 +77,7 @@ describe('what operators want of a device', () => {
     expect((await wish({ wish: 'drain' })).status).toBe(200);
     expect((await api.state.rows(cordonTable)).get('GPU-0')).toMatchObject({ wish: 'drain' });
     const state = embeddedState(systemClock);
-    await new GpuWishes(api.store, state, systemClock).open();
+    await new DeviceCordons(api.store, state, systemClock).open();
     expect(await state.rows(cordonTable)).toEqual(await api.state.rows(cordonTable));
   });
 

@@ -15,13 +15,12 @@ import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
-import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
-import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
-import { GpuWorkloads } from '@gpuwhisk/controller/gpu/scheduler/gpu-workloads';
+import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
+import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
+import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
 import { createController } from '@gpuwhisk/controller/create-controller';
 import type { ControllerDependencies, Controller } from '@gpuwhisk/controller/create-controller';
-import { putIdentity } from '@gpuwhisk/controller/identities';
+import { putIdentity } from '@gpuwhisk/controller/authentication/authentication';
 import type { InvokeOutcome, InvokeRequest } from '@gpuwhisk/controller/invoke/invoke-service';
 import { SimulatedDisk } from '../simulation/simulated-disk.js';
 
@@ -120,7 +119,7 @@ export interface ApiSettings {
   /** What waits for a GPU and what was decided; absent: nothing. */
   gpuScheduler?: ControllerDependencies['gpuScheduler'];
   /** What was learned of functions on GPUs; absent: nothing. */
-  learned?: Partial<ControllerDependencies['learned']>;
+  performanceData?: Partial<ControllerDependencies['performanceData']>;
   prewarmers?: readonly Prewarmer[];
   clock?: Clock;
   /** Where the API gateway would be reached; absent: there is none. */
@@ -130,7 +129,7 @@ export interface ApiSettings {
 /** Tests make many calls a minute, unless they say how many they may. */
 const roomy = { invocationsPerMinute: 1_000_000, firesPerMinute: 1_000_000 };
 
-const nothingLearned: ControllerDependencies['learned'] = {
+const nothingLearned: ControllerDependencies['performanceData'] = {
   functions: () => [],
   quotas: () => [],
   models: () => [],
@@ -141,7 +140,7 @@ const nothingLearned: ControllerDependencies['learned'] = {
 
 /** Nothing waits, and there is no GPU. */
 export const idleGpuScheduler: ControllerDependencies['gpuScheduler'] = {
-  ...{ queued: () => [], decisions: () => [], decides: true },
+  ...{ queued: () => [], decisions: () => [], isLeader: true },
   trialSince: () => ({ tasks: [], places: [], models: [] }),
   savedView: () => ({ format: 'gpuwhisk view', version: 1 }),
 };
@@ -170,7 +169,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
   const logger = createLogger({ level: 'warn', destination: logRing });
   const gpuWorkloads = new GpuWorkloads(store, state, random, logger);
   await gpuWorkloads.open();
-  const gpuWishes = new GpuWishes(store, state, clock);
+  const gpuCordons = new DeviceCordons(store, state, clock);
   const records = new RecordWriter(store, systemClock, logger);
   const controller = createController({
     store,
@@ -195,10 +194,10 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     bus,
     gpuTable,
     gpuWorkloads,
-    gpuWishes,
-    gpuDesired: new GpuDesired({ state, lease: { epoch: 1 }, logger }),
+    gpuCordons,
+    gpuDesired: new DesiredState({ state, lease: { epoch: 1 }, logger }),
     gpuScheduler: settings.gpuScheduler ?? idleGpuScheduler,
-    learned: { ...nothingLearned, ...settings.learned },
+    performanceData: { ...nothingLearned, ...settings.performanceData },
     marks,
     instance: 0,
     invokersHealth: () => settings.health ?? { 'invoker0/0': 'up' },

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { whiskSystem } from '@gpuwhisk/common/entities/identity';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
 import type { HttpServer } from '@gpuwhisk/common/system/network';
-import { putIdentity } from '@gpuwhisk/controller/identities';
+import { putIdentity } from '@gpuwhisk/controller/authentication/authentication';
 import { alice, errorOf, operator, send, startApi } from './harness.js';
 import type { Account, Api, ApiSettings, RequestOptions } from './harness.js';
 

@@ -15,13 +15,12 @@ import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
-import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
-import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
+import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
+import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
-import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
-import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
+import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import type { Procurer } from '@gpuwhisk/controller/gpu/scheduler/live-actuator';
-import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
+import { Dispatcher } from '@gpuwhisk/controller/dispatch/dispatcher';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
 import { createSimulatedDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/simulated-driver';
@@ -85,8 +84,8 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
   const table = new GpuTable(state, clock);
   await table.open();
   const lease = { epoch: 1 };
-  const desired = new GpuDesired({ state, lease, logger });
-  table.onRow((node) => desired.heard(node));
+  const desired = new DesiredState({ state, lease, logger });
+  table.onRow((node) => desired.observe(node));
   const records = new RecordWriter(store, clock, logger);
   const recordLevels = loadConfig();
   const scheduler = new GpuScheduler({
@@ -105,8 +104,8 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
       options,
       instance: 0,
     },
-    ...{ wishes: new GpuWishes(store, state, clock), workloads: { shown: [] } },
-    learned: await Learned.open({ store, clock, random, logger, metrics, instance: 0, options }),
+    ...{ cordons: new DeviceCordons(store, state, clock), workloads: { shown: [] } },
+    performanceData: await PerformanceData.open({ store, clock, random, logger, metrics, instance: 0, options }),
     procurer: machines(clock, (name, row) =>
       row === undefined ? state.deleteRow(gpuTable, name) : state.setRow(gpuTable, name, row as unknown as JsonValue),
     ),

@@ -5,7 +5,7 @@ import { createLogger } from '@gpuwhisk/common/logging';
 import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import type { SimulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { BlockingWaits } from '@gpuwhisk/controller/invoke/blocking-waits';
+import { BlockingWaits } from '@gpuwhisk/controller/dispatch/blocking-waits';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
 
 const activation: WhiskActivation = {

@@ -10,7 +10,7 @@ import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { systemClock as clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { takeOverQueue, takeOverUnplaced } from '@gpuwhisk/controller/cluster/queue-takeover';
-import type { Left, TakeoverCounts, TakeoverDependencies } from '@gpuwhisk/controller/cluster/queue-takeover';
+import type { RetiredProcess, TakeoverCounts, TakeoverDependencies } from '@gpuwhisk/controller/cluster/queue-takeover';
 import { message } from '../invoker/activation-harness.js';
 
 const topicOptions = { durable: false, maxPendingMessages: 10_000, maxPendingBytes: Infinity };
@@ -38,7 +38,7 @@ const dependencies = (): TakeoverDependencies => ({
   isIdempotent: ({ action }) => Promise.resolve(action.name === 'idempotent'),
   isClosing: () => false,
 });
-const left = (more: Partial<Left> = {}): Left => ({
+const left = (more: Partial<RetiredProcess> = {}): RetiredProcess => ({
   sort: 'invokers',
   number: 3,
   silentSinceMs,

@@ -13,7 +13,7 @@ import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes';
 import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
-import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
+import { Dispatcher } from '@gpuwhisk/controller/dispatch/dispatcher';
 import { HealthPings } from '@gpuwhisk/invoker/health-pings';
 import { ActivationHarness, success } from './activation-harness.js';
 

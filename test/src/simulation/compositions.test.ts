@@ -15,7 +15,7 @@ import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { ComposingInvoker } from '@gpuwhisk/controller/invoke/composing-invoker';
+import { ComposingInvoker } from '@gpuwhisk/controller/compose/composing-invoker';
 import type { InvokeOutcome, InvokeRequest } from '@gpuwhisk/controller/invoke/invoke-service';
 import { simulatedActions } from '../api/simulated-actions.js';
 import { composites, identity, whiskAction } from './composite-actions.js';

@@ -4,7 +4,7 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { StartJournal } from '@gpuwhisk/invoker/activation/invoker-context';
-import type { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
+import type { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import { busLike, storeLike } from './delegates.js';
 import type { SimulatedGpus } from './simulated-gpus.js';
 

@@ -15,7 +15,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Disk } from '@gpuwhisk/common/system/disk';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
-import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
+import { Dispatcher } from '@gpuwhisk/controller/dispatch/dispatcher';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
 import type { Container, ContainerFactory, ContainerSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import { reportingFactory } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';

@@ -6,11 +6,15 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
-import type { GpuFence } from './gpu-fence.js';
-import type { OnRefused } from '../scheduler/gpu-refuser.js';
-import type { LeaseKeeper } from './lease-keeper.js';
+import { gpuDeciderKey, gpuDeciderTable } from '@gpuwhisk/common/gpu';
+import type { Placement } from '@gpuwhisk/common/gpu';
+import { sleep } from '@gpuwhisk/common/system/clock';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { LeaseKeeper } from '../../cluster/lease.js';
+import type { GpuTable } from '../state/gpu-table.js';
 
-export interface GpuHandoverDependencies {
+/** Dependencies of GpuHandover. */
+interface GpuHandoverDependencies {
   bus: MessageBus;
   state: ClusterState;
   logger: Logger;
@@ -22,11 +26,14 @@ export interface GpuHandoverDependencies {
   topicOptions: TopicOptions;
 }
 
-/** What the scheduler of a controller does with what comes from others. */
-export interface HandoverListener {
+/** Told of an activation that is not run; true if a caller waited and has got the error as its answer. */
+export type OnRefused = (activationId: string, error: ApiError) => boolean;
+
+/** Handles messages of other controllers; the scheduler of each controller implements it. */
+interface HandoverListener {
   /** To be placed here, while this controller decides. */
   take(delivery: Delivery): void;
-  /** This controller decides no more: what it took comes to another. */
+  /** This controller is no longer the leader: what it took comes to another. */
   lost(): void;
   /** The run of an activation from another controller is over. */
   ended(activationId: string, succeeded: boolean): void;
@@ -85,14 +92,14 @@ export class GpuHandover {
     await this.left;
   }
 
-  /** Sends an activation to whoever decides. Throws as MessageBus.send does. */
+  /** Sends an activation to the leader. Throws as MessageBus.send does. */
   send(message: UnplacedMessage): Receipt {
     const receipt = this.dependencies.bus.send(topic, message as unknown as JsonObject);
     this.sent.add(message.activation.activationId);
     return receipt;
   }
 
-  /** The run of an activation is over: whoever decides is told, if it was sent there. */
+  /** The run of an activation is over: the leader is told, if the activation was sent there. */
   ended(activationId: string, succeeded: boolean): void {
     if (this.isElsewhere && this.sent.has(activationId)) this.tell(endedChannel, { activationId, succeeded });
   }
@@ -169,4 +176,61 @@ function isRefusal(message: JsonValue): message is JsonObject & Refusal {
     typeof message.status === 'number' &&
     typeof message.error === 'string'
   );
+}
+
+/** Dependencies of GpuFence. */
+interface GpuFenceDependencies {
+  state: ClusterState;
+  table: GpuTable;
+  clock: Clock;
+  logger: Logger;
+  lease: Pick<LeaseKeeper, 'epoch'>;
+}
+
+/** Agents that start, or that missed the news, find the epoch for so long after it was told last, ms. */
+const epochKeptMs = 60_000;
+/** How often the agents' rows are looked at while a leader waits for them, ms. */
+const fenceLookMs = 50;
+
+/**
+ * Keeps a decider that has begun from placing again what the one before it has placed: agents are told of its epoch, take no
+ * older placement from then on, and tell which activations they have. An agent that has no current row, and may not know the epoch,
+ * is not waited for once its row is out of date (5 s).
+ */
+export class GpuFence {
+  constructor(private readonly dependencies: GpuFenceDependencies) {}
+
+  /** Tells agents of the epoch, if this controller decides. */
+  announce(): void {
+    const { state, lease, logger } = this.dependencies;
+    const { epoch } = lease;
+    if (epoch === undefined) return;
+    state.setRow(gpuDeciderTable, gpuDeciderKey, epoch, epochKeptMs).catch((error: unknown) => {
+      logger.warn({ error: String(error) }, 'the nodes with GPUs were not told who decides; they are told again');
+    });
+  }
+
+  /** Resolves when this controller decides and all agents with a current row know its epoch, or once `isOver` says so. */
+  async passed(isOver: () => boolean): Promise<void> {
+    const { clock, lease, table } = this.dependencies;
+    while (!isOver()) {
+      const { epoch: own } = lease;
+      // One of an earlier release does not tell.
+      if (own !== undefined && table.nodes().every(({ epoch = own }) => epoch >= own)) return;
+      await sleep(clock, fenceLookMs);
+    }
+  }
+
+  /** Whether a node has an activation, by another placement than the one that it comes back from. */
+  isInHand(message: ActivationMessage): boolean {
+    return this.dependencies.table
+      .nodes()
+      .flatMap(({ inHand = [] }) => inHand)
+      .some((held) => held.activationId === message.activationId && !isCopyOf(message, held));
+  }
+}
+
+/** Whether a message comes back from where `placement` has sent it. */
+export function isCopyOf({ gpu }: ActivationMessage, placement: Pick<Placement, 'at' | 'epoch' | 'version'>): boolean {
+  return gpu?.at === placement.at && gpu.epoch === placement.epoch && gpu.version === placement.version;
 }

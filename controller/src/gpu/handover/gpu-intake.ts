@@ -8,10 +8,18 @@ import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messag
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { GpuHandover } from './gpu-handover.js';
-import type { WaitingActivation } from '../scheduler/gpu-queue.js';
-import type { LeaseKeeper } from './lease-keeper.js';
+import type { LeaseKeeper } from '../../cluster/lease.js';
 
-/** What a GpuIntake is made of. */
+/** A queued activation that another controller is to place. */
+export interface QueuedActivation {
+  message: ActivationMessage;
+  /** Why agents refused it so far. */
+  refusals: readonly string[];
+  /** Ends the message that keeps it. */
+  done: () => void;
+}
+
+/** Dependencies of GpuIntake. */
 export interface GpuIntakeDependencies {
   bus: MessageBus;
   store: ArtifactStore;
@@ -40,7 +48,7 @@ const sendAgainMs = 1000;
  * What another is to decide goes there.
  */
 export class GpuIntake {
-  /** Those who wait here and came from the topic that all controllers share. */
+  /** Ids of activations that wait here and came from the topic that all controllers share. */
   private readonly fromOthers = new Set<string>();
   private subscription: Subscription | undefined;
   /** Counts the times in which this controller decided without a break. */
@@ -79,19 +87,19 @@ export class GpuIntake {
     this.take(message, delivery.redelivered, done, 'shared');
   }
 
-  /** This controller decides no more, or begins anew to: what is looked up still is nothing for it. */
+  /** A term of this controller has ended: lookups that are under way are not for it. */
   termEnded(): void {
     this.term++;
   }
 
   /** Another controller decides about one that has waited here. */
-  handOver({ message, refusals, done }: WaitingActivation): void {
+  handOver({ message, refusals, done }: QueuedActivation): void {
     // What came from the topic of all comes from there again.
     if (this.fromOthers.delete(message.activationId)) return;
     this.sendOn({ activation: refusals.length === 0 ? message : { ...message, gpuRefusals: [...refusals] } }, done);
   }
 
-  /** What is no activation that waits for a GPU is said, and skipped. */
+  /** The message of a delivery; one that is no activation waiting for a GPU is logged and skipped. */
   private read(delivery: Delivery): UnplacedMessage | undefined {
     try {
       const message = readUnplacedMessage(delivery.message);
@@ -124,7 +132,7 @@ export class GpuIntake {
 
   private take(message: UnplacedMessage, redelivered: boolean, done: () => void, topic: 'own' | 'shared'): void {
     const { gpu } = message.activation;
-    // An earlier life, or one that decided before, may have sent it to an invoker already.
+    // An earlier process, or an earlier leader, may have sent it to an invoker already.
     const isOld =
       redelivered || message.seenBefore || (gpu !== undefined && gpu.epoch !== this.dependencies.lease.epoch);
     // After a crash both this topic and an invoker's may have it.
@@ -145,7 +153,7 @@ export class GpuIntake {
     if (isSent || isSettled(activation)) done();
     else if (!isOver()) enqueue(message, done);
     else if (topic === 'own') this.sendOn({ ...message, seenBefore: true }, done);
-    // What came from the topic of all comes from there again, to whoever decides by now.
+    // What came from the topic of all comes from there again, to the present leader.
     else this.fromOthers.delete(activation.activationId);
   }
 }

@@ -3,15 +3,24 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
-import type { GpuPlacer } from '../scheduler/gpu-placer.js';
-import type { GpuTable } from '../scheduler/gpu-table.js';
+import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
+import type { GpuTable } from '../state/gpu-table.js';
 
+/** The reservations of the controller that decides. */
+export interface ReservationSource {
+  /** Whether this controller decides now. */
+  readonly isLeader: boolean;
+  /** Reservations of activations that have not ended, as far as is known here; the oldest first. */
+  unended(): readonly Reservation[];
+}
+
+/** Dependencies of GpuSweep. */
 export interface GpuSweepDependencies {
   store: ArtifactStore;
   table: GpuTable;
   clock: Clock;
   logger: Logger;
-  placer: Pick<GpuPlacer, 'isEntitled' | 'unended'>;
+  placer: ReservationSource;
   /** The run of an activation is over. */
   ended: (activationId: string) => void;
 }
@@ -22,7 +31,7 @@ const sweepMs = 10_000;
 const maxAsked = 100;
 
 /**
- * Finds activations that have ended without the decider having heard of it (another controller's news are lost while the
+ * Finds activations that have ended without a message to the leader (messages of other controllers are lost while the
  * cluster's state is away), so that what they had of a GPU is given out again: no invoker has them, and they are recorded.
  */
 export class GpuSweep {
@@ -46,7 +55,7 @@ export class GpuSweep {
 
   private async sweep(): Promise<void> {
     const { table, clock, placer, ended, logger } = this.dependencies;
-    if (!placer.isEntitled) return;
+    if (!placer.isLeader) return;
     const inHand = new Set(
       table
         .nodes()

@@ -2,7 +2,7 @@ import type { DecisionRecord } from '@gpuwhisk/common/gpu';
 
 /** Characters of texts that one decision keeps, at most; alternatives beyond them are left out. */
 const mostOfOne = 16_384;
-/** What a decision, or an alternative, takes besides its texts. */
+/** Estimated size of a decision, or an alternative, besides its texts, bytes. */
 const fixedSize = 200;
 
 /** Bounds of a DecisionRing. */
@@ -47,7 +47,7 @@ export class DecisionRing {
     return [...decisions.slice(next), ...decisions.slice(0, next)].filter((one) => one !== undefined).reverse();
   }
 
-  /** What a segment holds; null where there is nothing yet. */
+  /** The decisions of a segment; null where there is none yet. */
   segment(number: number): (DecisionRecord | null)[] {
     const from = number * this.segmentSize;
     return this.decisions.slice(from, from + this.segmentSize).map((one) => one ?? null);

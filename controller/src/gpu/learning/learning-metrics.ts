@@ -1,18 +1,18 @@
 import { Counter, Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { QuotaChoice } from '@gpuwhisk/gpu/share/quotas';
-import type { Learned } from './learned.js';
+import type { PerformanceData } from './performance-data.js';
 
 /** Whether something measured was believed. */
 export type Taken = 'taken' | 'refused';
 
-/** What learning counts. */
+/** Counters of learning. */
 export interface LearningMetrics {
   /** A measured run was offered to the predictors. */
-  sampled(outcome: Taken): void;
+  runOffered(outcome: Taken): void;
   /** A measured set was offered to the table of shares. */
-  measured(outcome: Taken): void;
-  /** A predictor was learned anew, and is no worse than the one before. */
+  setMeasured(outcome: Taken): void;
+  /** A predictor was retrained: taken, or refused as it predicts worse than the one before. */
   trained(outcome: Taken): void;
   /** An attempt to search for the shares of a set is over. */
   searched(outcome: 'done' | 'interrupted' | 'failed'): void;
@@ -20,8 +20,8 @@ export interface LearningMetrics {
   asked(source: QuotaChoice['source']): void;
 }
 
-/** The metrics of what is learned, in `registry`. */
-export function learningMetrics(registry: Registry, learned: Learned): LearningMetrics {
+/** The metrics of performance data, in `registry`. */
+export function learningMetrics(registry: Registry, performanceData: PerformanceData): LearningMetrics {
   const registers = [registry];
   const samples = new Counter({
     name: 'gpuwhisk_gpu_samples_total',
@@ -59,7 +59,7 @@ export function learningMetrics(registry: Registry, learned: Learned): LearningM
     labelNames: ['kind'],
     registers,
     collect() {
-      for (const [kind, count] of Object.entries(learned.counts())) this.set({ kind }, count);
+      for (const [kind, count] of Object.entries(performanceData.counts())) this.set({ kind }, count);
     },
   });
   new Gauge({
@@ -67,7 +67,7 @@ export function learningMetrics(registry: Registry, learned: Learned): LearningM
     help: 'Estimated size of the decisions that are kept for explanations',
     registers,
     collect() {
-      this.set(learned.decisions.bytes);
+      this.set(performanceData.decisions.bytes);
     },
   });
   new Counter({
@@ -77,12 +77,12 @@ export function learningMetrics(registry: Registry, learned: Learned): LearningM
     registers,
     collect() {
       this.reset();
-      for (const [outcome, count] of Object.entries(learned.writes)) this.inc({ outcome }, count);
+      for (const [outcome, count] of Object.entries(performanceData.writes)) this.inc({ outcome }, count);
     },
   });
   return {
-    sampled: (outcome) => samples.inc({ outcome }),
-    measured: (outcome) => sets.inc({ outcome }),
+    runOffered: (outcome) => samples.inc({ outcome }),
+    setMeasured: (outcome) => sets.inc({ outcome }),
     trained: (outcome) => models.inc({ outcome }),
     searched: (outcome) => searches.inc({ outcome }),
     asked: (source) => choices.inc({ source }),

@@ -1,7 +1,9 @@
+// Curves of samples alone, and the table of shares that asks for them.
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { jobId, placeKey } from '@gpuwhisk/gpu/share/quota-row';
-import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
+import type { QuotaJob, Quotas } from '@gpuwhisk/gpu/share/quotas';
 import { ShareProfiles } from '@gpuwhisk/gpu/share/share-profiles';
+import type { PerformanceData } from './performance-data.js';
 
 /** How a function's sample runs alone at each share class on a kind of GPU. */
 export interface SampleCurve {
@@ -15,16 +17,16 @@ export interface SampleCurve {
 }
 
 /** Thrown for what is no stored curve. */
-export class SampleCurveError extends Error {
+class SampleCurveError extends Error {
   override name = 'SampleCurveError';
 }
 
 /** Curves that are kept; then the one goes that was measured first. */
 const maxCurves = 1000;
 
-/** What samples of functions were like alone (FaaShare's offline phase, section VII-B): where searches start from. */
+/** Curves of functions' samples alone (FaaShare's offline phase, section VII-B), from which searches start. */
 export class SampleCurves {
-  /** What they let one expect of functions. */
+  /** Expected slowdowns of functions by share, from the curves. */
   readonly profiles = new ShareProfiles();
   private readonly curves = new Map<string, SampleCurve>();
 
@@ -42,7 +44,7 @@ export class SampleCurves {
     return refused;
   }
 
-  /** Takes a curve of an earlier life. Throws SampleCurveError. */
+  /** Takes a stored curve. Throws SampleCurveError. */
   restore(value: unknown): void {
     const curve = value as SampleCurve | null;
     const { job } = curve ?? {};
@@ -82,4 +84,36 @@ export class SampleCurves {
 
 function nameOf({ job, gpuType, mode }: Pick<SampleCurve, 'job' | 'gpuType' | 'mode'>): string {
   return `${placeKey(gpuType, mode)} ${jobId(job)}`;
+}
+
+type Known = Pick<PerformanceData, 'table' | 'curves'>;
+
+/** Whether samples are to be run for a set: to find its shares, or the fill of a single function. */
+export function wantsSamples(
+  { table, curves }: Known,
+  set: readonly QuotaJob[],
+  gpuType: string,
+  mode: DeviceMode,
+): boolean {
+  // Shares mean something under MPS only.
+  if (mode !== 'mps') return false;
+  const [only, ...others] = set;
+  if (only === undefined || others.length > 0) return table.wantsSearch(set, gpuType, mode);
+  return only.features === undefined && curves.of(only, gpuType, mode) === undefined;
+}
+
+/**
+ * The table of shares as the request path asks it. It notes sets without a finished search, and single functions without
+ * a fill: a function without a fill is never placed beside others.
+ */
+export function liveQuotas(performanceData: Known & Pick<PerformanceData, 'demands' | 'metrics'>): Quotas {
+  const { table, demands, metrics } = performanceData;
+  return {
+    shareFor(set, gpuType, mode, budgetsMs, fixed) {
+      const choice = table.shareFor(set, gpuType, mode, budgetsMs, fixed);
+      metrics.asked(choice.source);
+      if (wantsSamples(performanceData, set, gpuType, mode)) demands.asked(set, gpuType, mode, budgetsMs);
+      return choice;
+    },
+  };
 }

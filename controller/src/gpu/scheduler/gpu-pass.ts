@@ -16,7 +16,7 @@ import { waitingOf } from './gpu-queue.js';
 import type { GpuQueue, WaitingActivation } from './gpu-queue.js';
 import type { GpuRefuser } from './gpu-refuser.js';
 
-/** What a GpuPass is made of. */
+/** Dependencies of GpuPass. */
 export interface GpuPassDependencies {
   queue: GpuQueue;
   placer: GpuPlacer;
@@ -35,20 +35,20 @@ export interface GpuPassDependencies {
   onPlaced?(placement: Placement): void;
 }
 
-interface Unsure {
+interface Unconfirmed {
   message: ActivationMessage;
   placement: Placement;
   /** Ends the message that keeps it. */
   done: () => void;
 }
 
-/** Before what was sent in vain is sent again, ms. */
+/** How long after a failed send the activation is sent again, ms. */
 const sendAgainMs = 1000;
 
-/** Places those whose turn it is and for whom there is room, and ends those who waited in vain. */
+/** Places activations in their turn where there is room, and ends those that have waited too long. */
 export class GpuPass {
   /** Activations that were sent and may not have reached their invoker, by id. */
-  private readonly unsure = new Map<string, Unsure>();
+  private readonly unconfirmed = new Map<string, Unconfirmed>();
   private sendAgainSet = false;
   private closed = false;
 
@@ -64,7 +64,7 @@ export class GpuPass {
     const { clock, logger, metrics } = this.dependencies;
     const beganMs = clock.monotonicMs();
     // Another controller may have them by now, and decide otherwise.
-    const late = this.dependencies.placer.isEntitled ? this.endWaits(clock.monotonicMs()) : undefined;
+    const late = this.dependencies.placer.isLeader ? this.endWaits(clock.monotonicMs()) : undefined;
     try {
       for (const event of late === undefined ? events : [late]) this.placeByPolicy(event);
     } catch (error) {
@@ -86,13 +86,11 @@ export class GpuPass {
     const { starts, rejected, actions } = policy.decide([waiting], { kind: 'arrival', task: message.activationId });
     this.carryOut(actions);
     const [start] = starts;
-    const { request, choice } = start?.choose() ?? {
-      request: waiting.request,
-      choice: { rejected: [...rejected] },
-    };
+    if (start === undefined) return { rejected: [...rejected] };
+    const { request, choice } = start.choose();
     if (choice.placement === undefined) return { rejected: choice.rejected };
     try {
-      return { sent: this.send(message, { need, request, choice, reason: start!.reason }), rejected: [] };
+      return { sent: this.send(message, { need, request, choice, reason: start.reason }), rejected: [] };
     } catch (error) {
       this.notStarted(waiting);
       throw error;
@@ -136,7 +134,7 @@ export class GpuPass {
 
   private placeByPolicy(event: SchedulingEvent): void {
     const { queue, placer, policy, refuser, options } = this.dependencies;
-    if (!placer.isEntitled) return;
+    if (!placer.isLeader) return;
     const { starts, late, order, rejected, actions, wakeAt } = policy.decide([...queue], event);
     if (wakeAt !== undefined) this.dependencies.wakeAt(wakeAt);
     this.carryOut(actions);
@@ -173,15 +171,15 @@ export class GpuPass {
   }
 
   /** Ends the message that keeps an activation once its invoker's topic has it. */
-  private confirm(sent: Unsure, receipt: Receipt): void {
+  private confirm(sent: Unconfirmed, receipt: Receipt): void {
     const { activationId } = sent.message;
     receipt.synced().then(
       () => {
-        this.unsure.delete(activationId);
+        this.unconfirmed.delete(activationId);
         sent.done();
       },
       () => {
-        this.unsure.set(activationId, sent);
+        this.unconfirmed.set(activationId, sent);
         this.sendAgainSoon();
       },
     );
@@ -198,21 +196,22 @@ export class GpuPass {
 
   /**
    * The same placements are sent again, for as long as it takes: an invoker that has one of them already takes it once. What
-   * has ended, or was decided anew, needs it no more.
+   * has ended, or was decided again, is not sent.
    */
   private sendAgain(): void {
     const { placer, queue, logger, isOver } = this.dependencies;
-    if (this.unsure.size > 0) logger.error({ activations: this.unsure.size }, 'what was sent to GPUs is sent again');
-    for (const [activationId, sent] of this.unsure) {
+    if (this.unconfirmed.size > 0)
+      logger.error({ activations: this.unconfirmed.size }, 'what was sent to GPUs is sent again');
+    for (const [activationId, sent] of this.unconfirmed) {
       const now = placer.placementOf(activationId);
       if (isOver(activationId) || queue.has(activationId) || (now !== undefined && now !== sent.placement)) {
-        this.unsure.delete(activationId);
+        this.unconfirmed.delete(activationId);
         sent.done();
         continue;
       }
       try {
         this.confirm(sent, placer.sendAgain(sent.message, sent.placement));
-        this.unsure.delete(activationId);
+        this.unconfirmed.delete(activationId);
       } catch {
         // The topic is full, or the log fails: it has its next turn.
         this.sendAgainSoon();

@@ -10,20 +10,20 @@ import { Ledger } from '@gpuwhisk/gpu/view/ledger';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { OpenLedger } from '@gpuwhisk/gpu/view/view';
-import type { Learned } from '../learning/learned.js';
-import type { GpuTable } from './gpu-table.js';
-import type { LeaseKeeper } from '../handover/lease-keeper.js';
+import type { PerformanceData } from '../learning/performance-data.js';
+import type { GpuTable } from '../state/gpu-table.js';
+import type { LeaseKeeper } from '../../cluster/lease.js';
 import { completionWaitMs } from '../../entitlement/in-flight.js';
 
-/** What a GpuPlacer is made of. */
+/** Dependencies of GpuPlacer. */
 export interface GpuPlacerDependencies {
   bus: MessageBus;
   clock: Clock;
   table: GpuTable;
   /** The right to decide, which one scheduler of the cluster has. */
   lease: Pick<LeaseKeeper, 'epoch'> & Partial<Pick<LeaseKeeper, 'onChange'>>;
-  /** What is known of functions and GPUs, and what was decided. */
-  learned: Learned;
+  /** Performance data of functions and GPUs, and the decisions made. */
+  performanceData: PerformanceData;
 }
 
 /** An activation on its way to a GPU. */
@@ -50,7 +50,7 @@ export class GpuPlacer {
   }
 
   /** Whether it may decide now. */
-  get isEntitled(): boolean {
+  get isLeader(): boolean {
     return this.dependencies.lease.epoch !== undefined;
   }
 
@@ -59,14 +59,14 @@ export class GpuPlacer {
     return this.unended().length;
   }
 
-  /** What was given out to activations that have not ended, as far as is known here; the oldest first. */
+  /** Reservations of activations that have not ended, as far as is known here; the oldest first. */
   unended(): Reservation[] {
     return this.ledger.unended();
   }
 
   /** The last decisions, the last one first. */
   decisions(): DecisionRecord[] {
-    return this.dependencies.learned.decisions.latest();
+    return this.dependencies.performanceData.decisions.latest();
   }
 
   /** The places, for who decides now. Throws Error where another controller does. */
@@ -122,7 +122,7 @@ export class GpuPlacer {
     const at = this.dependencies.clock.now();
     const name = `/${action.path}/${action.name}`;
     const namespace = user.namespace.name;
-    this.dependencies.learned.decisions.add({
+    this.dependencies.performanceData.decisions.add({
       at,
       activationId,
       action: name,
@@ -154,13 +154,13 @@ export class GpuPlacer {
     return this.ledger.heard(node, this.dependencies.clock.monotonicMs());
   }
 
-  /** The accounts of the places of nodes that are heard of, and were since they refused (by node, monotonic ms). */
+  /** The accounts of the places of live nodes, of those that refused with a newer row only (by node, monotonic ms). */
   accounts(refusedAtMs: ReadonlyMap<string, number> = new Map()): PlaceAccount[] {
     const isOpen = this.isOpen(refusedAtMs);
     return this.ledger.accounts().filter(({ place }) => isOpen(place.node.invoker));
   }
 
-  /** The rows of the nodes that are heard of. */
+  /** The rows of live nodes. */
   rows(): NodeStatus[] {
     const isOpen = this.isOpen(new Map());
     return this.ledger.rows().filter(({ invoker }) => isOpen(invoker));
@@ -171,7 +171,7 @@ export class GpuPlacer {
     return ids.map((id) => this.ledger.account(id)).filter((account) => account !== undefined);
   }
 
-  /** What was given out on a place, by its id. */
+  /** The reservations on a place, by its id. */
   heldOn(id: string): Iterable<Reservation> {
     return this.ledger.heldOn(id);
   }
@@ -192,7 +192,11 @@ export class GpuPlacer {
     reuses: string | undefined,
   ): void {
     const reservation: Reservation = {
-      ...{ activationId, action, namespace, isolation, placement },
+      activationId,
+      action,
+      namespace,
+      isolation,
+      placement,
       ...(subject !== undefined && { subject }),
       ...(reuses !== undefined && { reuses }),
       ended: false,

@@ -4,6 +4,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import { inTurn } from '@gpuwhisk/gpu/order/earliest-deadline';
 import { shareOf } from '@gpuwhisk/gpu/view/shares';
+import type { SchedulingEvent } from '@gpuwhisk/gpu/view/view';
 
 /** An activation that waits for a GPU. */
 export interface WaitingActivation {
@@ -22,7 +23,7 @@ export interface WaitingActivation {
   done: () => void;
 }
 
-/** What an activation asks of a device. */
+/** The request of an activation to a device. */
 export function requestOf(
   { action, user }: Pick<ActivationMessage, 'action' | 'user'>,
   need: GpuNeed,
@@ -99,12 +100,12 @@ export class GpuQueue {
     this.waiting.set(one.message.activationId, { ...one, sloMs: undefined });
   }
 
-  /** Those whose SLO has passed. */
+  /** The activations whose SLO has passed. */
   late(nowMs: number): WaitingActivation[] {
     return [...this.waiting.values()].filter(({ arrivedMs, sloMs }) => nowMs - arrivedMs > (sloMs ?? Infinity));
   }
 
-  /** Those that have waited for as long as anybody may. */
+  /** The activations that have waited for `maxWaitMs`. */
   spent(nowMs: number, maxWaitMs: number): WaitingActivation[] {
     return [...this.waiting.values()].filter(({ arrivedMs }) => nowMs - arrivedMs >= maxWaitMs);
   }
@@ -125,18 +126,48 @@ export class GpuQueue {
     const turnOf = ({ message }: WaitingActivation): number => this.turns.get(message.activationId) ?? this.turns.size;
     const ordered = this.inTurn(nowMs).sort((one, other) => turnOf(one) - turnOf(other));
     return ordered.map(({ message, request, need, arrivedMs, sloMs, refusals }, at) => ({
-      ...{ activationId: message.activationId, action: request.action, namespace: request.namespace },
-      ...{
-        position: at + 1,
-        waitedMs: Math.max(0, Math.floor(nowMs - arrivedMs)),
-        ...(sloMs !== undefined && { sloMs }),
-      },
-      ...{ memoryMiB: need.memoryMiB, gpus: need.gpus, refusals: [...refusals] },
+      activationId: message.activationId,
+      action: request.action,
+      namespace: request.namespace,
+      position: at + 1,
+      waitedMs: Math.max(0, Math.floor(nowMs - arrivedMs)),
+      ...(sloMs !== undefined && { sloMs }),
+      memoryMiB: need.memoryMiB,
+      gpus: need.gpus,
+      refusals: [...refusals],
       rejected: this.rejected.get(message.activationId) ?? [],
     }));
   }
 
   inTurn(nowMs: number): WaitingActivation[] {
     return inTurn([...this.waiting.values()], nowMs);
+  }
+}
+
+/** Arrivals that are decided one by one; of more at once all who wait are looked at together. */
+const maxArrivals = 4;
+
+/** The events since the last decision of a policy. */
+export class GpuEvents {
+  private arrivals = new Set<string>();
+  private other: SchedulingEvent | undefined;
+
+  add(event: SchedulingEvent): void {
+    if (event.kind === 'arrival') this.arrivals.add(event.task);
+    // After several of them all who wait are looked at, whichever they were.
+    else this.other = this.other === undefined ? event : { kind: 'timer' };
+  }
+
+  /**
+   * What to decide about, in order, and nothing of it again: each arrival for itself, which makes no room for others; or
+   * one event for which a policy looks at all who wait, those who have just come included.
+   */
+  take(): SchedulingEvent[] {
+    const { arrivals, other } = this;
+    this.arrivals = new Set();
+    this.other = undefined;
+    if (other !== undefined) return [other];
+    if (arrivals.size === 0 || arrivals.size > maxArrivals) return [{ kind: 'timer' }];
+    return [...arrivals].map((task) => ({ kind: 'arrival', task }));
   }
 }

@@ -9,15 +9,12 @@ import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { GpuHandover } from '../handover/gpu-handover.js';
+import type { GpuHandover, OnRefused } from '../handover/gpu-handover.js';
 import type { GpuPlacer } from './gpu-placer.js';
 import type { GpuQueue, WaitingActivation } from './gpu-queue.js';
-import { refusedRecord } from '../../balance/refused-record.js';
+import { refusedRecord } from '../../invoke/activation-message.js';
 
-/** Told of an activation that is not run; true if a caller waited and has got the error as its answer. */
-export type OnRefused = (activationId: string, error: ApiError) => boolean;
-
-/** What a GpuRefuser is made of. */
+/** Dependencies of GpuRefuser. */
 export interface GpuRefuserDependencies {
   queue: GpuQueue;
   placer: GpuPlacer;
@@ -39,12 +36,12 @@ export class GpuRefuser {
 
   constructor(private readonly dependencies: GpuRefuserDependencies) {}
 
-  /** Who is told from now on. */
+  /** Sets the function that is called for refused activations. */
   tell(onRefused: OnRefused): void {
     this.onRefused = onRefused;
   }
 
-  /** A sample that its agent gave back, or that an earlier life has left, is not run: whoever waits for it is told. */
+  /** A sample that its agent gave back, or that an earlier process has left, is not run: its caller is told. */
   dropSample({ activationId }: ActivationMessage, reason: string): void {
     const { placer, over } = this.dependencies;
     over.add(activationId);

@@ -32,32 +32,29 @@ import { capacityProblem } from '@gpuwhisk/gpu/view/places';
 import type { SchedulingEvent, View } from '@gpuwhisk/gpu/view/view';
 import { gpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
-import { isCopyOf } from '../handover/gpu-fence.js';
+import { isCopyOf } from '../handover/gpu-handover.js';
 import type { Launch, SampleRun } from '../../invoke/invoke-service.js';
-import type { GpuDesired } from './gpu-desired.js';
-import { lastRequestOf } from './last-request.js';
-import type { LastRequest } from './last-request.js';
+import type { DesiredState } from '../state/desired-state.js';
+import { lastRequestOf, ArrivalLog } from './arrivals.js';
+import type { LastRequest } from './arrivals.js';
 import { LiveActuator } from './live-actuator.js';
 import type { LiveActuatorParts, Procurer } from './live-actuator.js';
-import { ArrivalLog } from './arrival-log.js';
-import { GpuEvents } from './gpu-events.js';
-import type { GpuHandover } from '../handover/gpu-handover.js';
+import { GpuEvents, GpuQueue, requestOf, waitingOf } from './gpu-queue.js';
+import type { GpuHandover, OnRefused } from '../handover/gpu-handover.js';
 import { GpuIntake } from '../handover/gpu-intake.js';
 import { GpuPass } from './gpu-pass.js';
 import { GpuPlacer } from './gpu-placer.js';
 import type { GpuPlacerDependencies } from './gpu-placer.js';
 import { GpuPolicy } from './gpu-policy.js';
 import type { GpuPolicyParts, SampledPlace } from './gpu-policy.js';
-import { GpuQueue, requestOf, waitingOf } from './gpu-queue.js';
 import type { WaitingActivation } from './gpu-queue.js';
 import { GpuSweep } from '../handover/gpu-sweep.js';
 import { GpuRefuser } from './gpu-refuser.js';
-import type { OnRefused } from './gpu-refuser.js';
 
-/** Told of GPUs and MIG instances, by UUID, that work has come for; undefined: for any, somebody waits. */
+/** Called with the UUIDs of the devices or MIG instances that work has come for, or undefined if any will do. */
 export type OnWanted = (gpus: readonly string[] | undefined) => void;
 
-/** What a GpuScheduler is made of. */
+/** Dependencies of GpuScheduler. */
 export interface GpuSchedulerDependencies extends GpuPlacerDependencies, Pick<GpuPolicyParts, 'onDecided'> {
   store: ArtifactStore;
   records: RecordWriter;
@@ -69,8 +66,8 @@ export interface GpuSchedulerDependencies extends GpuPlacerDependencies, Pick<Gp
   instance: number;
   options: Config['gpu'];
   random: Random;
-  desired: Pick<GpuDesired, 'retire' | 'reshare' | 'cut' | 'isRetiring'>;
-  wishes: LiveActuatorParts['wishes'];
+  desired: Pick<DesiredState, 'retire' | 'reshare' | 'cut' | 'isRetiring'>;
+  cordons: LiveActuatorParts['cordons'];
   workloads: { readonly shown: readonly Workload[] };
   /** Absent: nodes come and go by hand. */
   procurer?: Procurer;
@@ -82,7 +79,7 @@ export interface GpuSchedulerDependencies extends GpuPlacerDependencies, Pick<Gp
 const maxAgain = 3;
 /** So many ids of activations that have ended, at least, are remembered. */
 const rememberedIds = 10_000;
-/** How often it is looked whether somebody waits in vain, ms. */
+/** How often the queue is searched for activations that have waited too long, ms. */
 const lookMs = 250;
 /** How often a policy is asked which instances functions should have, ms. */
 const tickMs = 1000;
@@ -128,7 +125,10 @@ export class GpuScheduler {
     this.metrics.leased(lease.epoch);
     lease.onChange?.(() => this.metrics.leased(lease.epoch));
     this.policy = new GpuPolicy({
-      ...{ ...dependencies, placer, metrics: this.metrics, functions: this.functions },
+      ...dependencies,
+      placer,
+      metrics: this.metrics,
+      functions: this.functions,
       instances: {
         isLaunch: (activationId) => this.launching.has(activationId),
         isRetiring: (invoker, container) => desired.isRetiring(invoker, container),
@@ -144,7 +144,7 @@ export class GpuScheduler {
     const wakeAt = (at: number): void => this.wakeAt(at);
     const { policy, refuser } = this;
     this.passes = new GpuPass({ ...parts, policy, refuser, actuator, isOver, wakeAt, onPlaced });
-    // What is heard of so late says nothing about how long it ran.
+    // An end that is found so late tells nothing of the run's time.
     const ended = (activationId: string): void => this.ended(activationId, false);
     this.sweep = new GpuSweep({ ...dependencies, placer, ended });
     this.intake = new GpuIntake({
@@ -178,7 +178,7 @@ export class GpuScheduler {
     if (this.policy.scales) this.tickSoon();
   }
 
-  /** Leaves what waits to the next life. */
+  /** Stops; queued activations stay in the topic for the next process start. */
   async close(): Promise<void> {
     this.closed = true;
     this.passes.close();
@@ -188,8 +188,8 @@ export class GpuScheduler {
   }
 
   /** Whether this controller decides now. */
-  get decides(): boolean {
-    return this.placer.isEntitled;
+  get isLeader(): boolean {
+    return this.placer.isLeader;
   }
 
   /** Activations that wait. */
@@ -202,12 +202,12 @@ export class GpuScheduler {
     return this.placer.reserved;
   }
 
-  /** What to try policies on: the arrivals since `sinceMs` (epoch) that this controller had to place, and its GPUs. */
+  /** Input for trials of policies: the arrivals since `sinceMs` (epoch) that this controller had to place, and its GPUs. */
   trialSince(sinceMs: number): Pick<PolicyTrial, 'tasks' | 'places' | 'models'> {
     return this.policy.trialOf(this.arrivals.since(sinceMs));
   }
 
-  /** Those who wait, in the order of their turn. */
+  /** The queued activations, in the order of their turn. */
   queued(): GpuQueued[] {
     return this.queue.described(this.dependencies.clock.monotonicMs());
   }
@@ -217,7 +217,7 @@ export class GpuScheduler {
     return this.placer.decisions();
   }
 
-  /** What a policy sees now. Throws Error where another controller decides. */
+  /** The view that a policy sees now. Throws Error where another controller decides. */
   view(): View {
     return this.policy.viewOf([...this.queue]);
   }
@@ -233,7 +233,7 @@ export class GpuScheduler {
     if (!nodes.some(({ devices }) => devices.length > 0)) throw noGpu();
     const problem = capacityProblem(nodes, need);
     if (problem !== undefined) throw noSuchGpu(problem);
-    if (this.closed || (!this.placer.isEntitled && this.dependencies.handover === undefined)) throw overloaded();
+    if (this.closed || (!this.placer.isLeader && this.dependencies.handover === undefined)) throw overloaded();
   }
 
   /** Sends an activation to an invoker, or has it wait. Throws TopicFullError, or another Error if the log has failed. */
@@ -241,7 +241,7 @@ export class GpuScheduler {
     const { handover } = this.dependencies;
     if (handover?.isElsewhere) return handover.send({ activation: message });
     // Those who wait have their turn first, and most policies look at all who come together.
-    const isFree = this.queue.size === 0 && this.policy.takesAsTheyCome && this.placer.isEntitled;
+    const isFree = this.queue.size === 0 && this.policy.takesAsTheyCome && this.placer.isLeader;
     const { sent, rejected } = isFree ? this.passes.sendAtOnce(message, need) : { sent: undefined, rejected: [] };
     if (sent !== undefined) {
       this.arrived(message, need);
@@ -259,7 +259,7 @@ export class GpuScheduler {
    */
   submitSample(message: ActivationMessage, need: GpuNeed, sample: SampleRun): Receipt {
     const { policy, placer } = this;
-    if (this.queue.size > 0 || this.closed || !placer.isEntitled) throw overloaded();
+    if (this.queue.size > 0 || this.closed || !placer.isLeader) throw overloaded();
     const { request, choice } = policy.placeSample(message, need, sample);
     if (choice.placement === undefined) {
       const { reason = 'it is not there' } = choice.rejected.find(({ what }) => what === sample.gpu) ?? {};
@@ -281,7 +281,7 @@ export class GpuScheduler {
   submitLaunch(message: ActivationMessage, need: GpuNeed, { gpus, shareClass }: Launch): Receipt {
     const { placer } = this;
     if (this.closed) throw overloaded();
-    if (!placer.isEntitled) throw instanceNotLaunched('another controller decides about GPUs, ask that one');
+    if (!placer.isLeader) throw instanceNotLaunched('another controller decides about GPUs, ask that one');
     const { maxShareClass = 100 } = need;
     if (shareClass !== undefined && shareClass > maxShareClass) throw gpuShareTooLarge(shareClass, maxShareClass);
     const asked = requestOf(message, need);
@@ -309,7 +309,10 @@ export class GpuScheduler {
     const now = clock.now();
     const { message, need } = last;
     const launched: ActivationMessage = {
-      ...{ ...message, activationId: newActivationId(now, random), transid: ['sid_gpuScale', now], blocking: false },
+      ...message,
+      activationId: newActivationId(now, random),
+      transid: ['sid_gpuScale', now],
+      blocking: false,
       gpuNeed: need,
     };
     try {
@@ -322,7 +325,7 @@ export class GpuScheduler {
 
   /** The GPUs that samples could be measured on; none where no policy decides, or another controller does. */
   sampledPlaces(): SampledPlace[] {
-    return this.placer.isEntitled ? this.policy.sampledPlaces() : [];
+    return this.placer.isLeader ? this.policy.sampledPlaces() : [];
   }
 
   /** Has `listener` told when work comes for GPUs. */
@@ -339,7 +342,7 @@ export class GpuScheduler {
     const gpu = slice ?? devices[0];
     this.placer.ended(activationId);
     this.policy.ended(activationId, succeeded);
-    // Its invoker had it from an earlier life, and ended it.
+    // Its invoker had it from an earlier process of this controller, and ended it.
     this.queue.end(activationId);
     this.passSoon(gpu === undefined ? { kind: 'timer' } : { kind: 'completion', task: activationId, gpu });
   }
@@ -398,7 +401,7 @@ export class GpuScheduler {
   private tickSoon(): void {
     this.dependencies.clock.setBackgroundTimer(tickMs, () => {
       if (this.closed) return;
-      if (this.placer.isEntitled) this.passes.carryOut(this.policy.tick());
+      if (this.placer.isLeader) this.passes.carryOut(this.policy.tick());
       this.tickSoon();
     });
   }
@@ -423,7 +426,7 @@ export class GpuScheduler {
     });
   }
 
-  /** Places those whose turn it is and for whom there is room, and ends those who waited in vain. */
+  /** Places activations in their turn where there is room, and ends those that have waited too long. */
   private pass(): void {
     if (this.closed) return;
     this.passes.run(this.events.take());

@@ -2,8 +2,8 @@ import type { CordonRequest, NodeStatus } from '@gpuwhisk/common/gpu';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Action, Actuator, Market } from '@gpuwhisk/gpu/view/decision';
-import type { GpuDesired } from './gpu-desired.js';
-import type { GpuTable } from './gpu-table.js';
+import type { DesiredState } from '../state/desired-state.js';
+import type { GpuTable } from '../state/gpu-table.js';
 
 /** Takes machines of a cloud and gives them back. Both give why that is refused, or undefined: a node that comes is seen. */
 export interface Procurer {
@@ -12,11 +12,11 @@ export interface Procurer {
   giveBack(node: string): Promise<string | undefined>;
 }
 
-/** What a LiveActuator works with. */
+/** Dependencies of LiveActuator. */
 export interface LiveActuatorParts {
   table: Pick<GpuTable, 'nodes' | 'onRow'>;
-  desired: Pick<GpuDesired, 'retire' | 'reshare' | 'cut'>;
-  wishes: { set(device: string, wanted: CordonRequest['wish']): Promise<unknown> };
+  desired: Pick<DesiredState, 'retire' | 'reshare' | 'cut'>;
+  cordons: { set(device: string, wanted: CordonRequest['wish']): Promise<unknown> };
   /** Absent: nodes come and go by hand. */
   procurer?: Procurer;
   /** Sends a launch; gives why it is refused, or undefined. */
@@ -84,11 +84,11 @@ export class LiveActuator implements Actuator {
   }
 
   private async giveBack(name: string): Promise<string | undefined> {
-    const { table, wishes, procurer } = this.parts;
+    const { table, cordons, procurer } = this.parts;
     if (procurer === undefined) return noProcurer;
     const node = table.nodes().find(({ invoker }) => invoker === name);
     if (node === undefined) return `there is no node '${name}'`;
-    for (const { uuid } of node.devices) await wishes.set(uuid, 'drain');
+    for (const { uuid } of node.devices) await cordons.set(uuid, 'drain');
     this.leaving.add(name);
     this.giveBackIfEmpty(node);
     return undefined;

@@ -10,18 +10,17 @@ import { quotaSearchBody, quotaSearchJob, quotaSearchKind } from '@gpuwhisk/gpu/
 import type { QuotaSearchRequest } from '@gpuwhisk/gpu/share/quota-search';
 import type { WantedSet } from '@gpuwhisk/gpu/share/set-demands';
 import type { GpuScheduler } from '../scheduler/gpu-scheduler.js';
-import type { Learned } from '../learning/learned.js';
-import { wantsSamples } from '../learning/live-quotas.js';
-import { unlessAborted } from './abortable.js';
-import { IdleGpus } from './idle-gpus.js';
-import { SampleMeasures } from './sample-measures.js';
+import type { PerformanceData } from '../learning/performance-data.js';
+import { wantsSamples } from '../learning/sample-curves.js';
+import { unlessAborted, SampleMeasurements } from './sample-runner.js';
 import type { SampleRunner } from './sample-runner.js';
 import type { Sample, SampleSource } from './sample-source.js';
-import { SearchBoard } from './search-board.js';
+import { SearchTracker } from './search-tracker.js';
+import type { SampledPlace } from '../scheduler/gpu-policy.js';
 
-/** What searches are made with. */
+/** Dependencies of QuotaSearches. */
 export interface QuotaSearchesParts {
-  learned: Learned;
+  performanceData: PerformanceData;
   jobs: Jobs;
   scheduler: Pick<GpuScheduler, 'sampledPlaces' | 'tellWanted' | 'waiting'>;
   source: Pick<SampleSource, 'of'>;
@@ -48,27 +47,27 @@ const afterFailureMs = 10 * 60_000;
  */
 export class QuotaSearches {
   private readonly idle = new IdleGpus();
-  private readonly board: SearchBoard;
+  private readonly tracker: SearchTracker;
   /** By GPU that a search has, the set's key. */
   private readonly searched = new Map<string, string>();
   /** Sets whose job runs here. */
   private readonly here = new Set<string>();
   private handler: JobHandler | undefined;
-  private readonly measures: SampleMeasures;
+  private readonly measures: SampleMeasurements;
   private timer: Timer | undefined;
   private isLooking = false;
   private closed = false;
 
   constructor(private readonly parts: QuotaSearchesParts) {
-    this.board = new SearchBoard(parts.jobs, parts.learned, parts.source);
-    this.measures = new SampleMeasures({ ...parts, maxSampleMs: parts.options.maxSampleMs });
+    this.tracker = new SearchTracker(parts.jobs, parts.performanceData, parts.source);
+    this.measures = new SampleMeasurements({ ...parts, maxSampleMs: parts.options.maxSampleMs });
   }
 
   /** From now on takes up jobs and looks for idle GPUs, while this controller decides. */
   open(): void {
-    const { scheduler, learned } = this.parts;
+    const { scheduler, performanceData } = this.parts;
     scheduler.tellWanted((gpus) => this.wanted(gpus));
-    learned.showSearches(() => this.board.all(this.searched, this.here));
+    performanceData.showSearches(() => this.tracker.all(this.searched, this.here));
     this.lookLater();
   }
 
@@ -99,7 +98,7 @@ export class QuotaSearches {
     this.idle.look(places, scheduler.waiting > 0, clock.monotonicMs());
     if (this.isLooking) return;
     this.isLooking = true;
-    this.handleWhere(places.length > 0)
+    this.followLeadership(places.length > 0)
       .then(() => this.submitNext())
       // The next look tries again.
       .catch((error: unknown) => logger.info({ reason: String(error) }, 'no search for shares was begun'))
@@ -107,10 +106,10 @@ export class QuotaSearches {
   }
 
   /** Jobs run here only while this controller sees GPUs that it decides about. */
-  private async handleWhere(isDecider: boolean): Promise<void> {
+  private async followLeadership(isLeader: boolean): Promise<void> {
     const { jobs } = this.parts;
-    if (this.closed || isDecider === (this.handler !== undefined)) return;
-    if (isDecider) {
+    if (this.closed || isLeader === (this.handler !== undefined)) return;
+    if (isLeader) {
       const body: JobBody = (payload, attempt) => this.search(payload, attempt);
       this.handler = jobs.handle(quotaSearchKind, { concurrency, timeoutMs }, body);
       return;
@@ -120,24 +119,25 @@ export class QuotaSearches {
     await handler?.close();
   }
 
-  /** Has the sets searched for that were asked for most, on GPUs that nobody uses. */
+  /** Has the sets searched for that were asked for most, on idle GPUs. */
   private async submitNext(): Promise<void> {
-    const { learned, clock, options } = this.parts;
+    const { performanceData, clock, options } = this.parts;
     if (this.handler === undefined) return;
-    const pending = await this.board.refresh();
+    const pending = await this.tracker.refresh();
     for (const [gpu, key] of this.searched) if (!pending.has(key) && !this.here.has(key)) this.searched.delete(gpu);
     const now = clock.now();
-    for (const wanted of learned.demands.list()) {
+    for (const wanted of performanceData.demands.list()) {
       if (wanted.asked < options.minAsked || this.closed) return;
       if (pending.has(wanted.key)) continue;
-      if (!wantsSamples(learned, wanted.set, wanted.gpuType, wanted.mode)) learned.demands.forget(wanted.key);
-      else if (!this.board.hasFailedSince(wanted.key, now - afterFailureMs)) await this.submit(wanted, now);
+      if (!wantsSamples(performanceData, wanted.set, wanted.gpuType, wanted.mode))
+        performanceData.demands.forget(wanted.key);
+      else if (!this.tracker.hasFailedSince(wanted.key, now - afterFailureMs)) await this.submit(wanted, now);
     }
   }
 
   private async submit(wanted: WantedSet, now: number): Promise<void> {
-    const { learned, jobs, clock, options } = this.parts;
-    const samples = await this.board.samplesOf(wanted, now);
+    const { performanceData, jobs, clock, options } = this.parts;
+    const samples = await this.tracker.samplesOf(wanted, now);
     if (samples === undefined) return;
     const memoryMiB = samples.reduce((sum, sample) => sum + sample.memoryMiB, 0);
     const place = this.idle
@@ -148,13 +148,13 @@ export class QuotaSearches {
     // Before it runs; the next look forgets it if it was not taken.
     this.searched.set(gpu, wanted.key);
     await jobs.submit(quotaSearchJob({ ...wanted, gpu }));
-    learned.demands.restart(wanted.key);
+    performanceData.demands.restart(wanted.key);
   }
 
   /** The body of a job. */
   private async search(payload: JsonValue, attempt: JobAttempt): Promise<void> {
     const { set, gpu, gpuType, mode } = payload as unknown as QuotaSearchRequest;
-    const { learned, logger, jobs } = this.parts;
+    const { performanceData, logger, jobs } = this.parts;
     const { signal } = attempt;
     const { key } = quotaSearchJob({ set, gpu, gpuType, mode, maxSlowdowns: set.map(() => Infinity) });
     this.searched.set(gpu, key);
@@ -163,7 +163,7 @@ export class QuotaSearches {
       const samples: Sample[] = [];
       for (const job of set) {
         const sample = await this.parts.source.of(job);
-        // Its owner has changed it: nobody asks for this set any more.
+        // Its owner has changed it: this set is not asked for any more.
         if (typeof sample === 'string') {
           logger.info({ function: job.function, reason: sample }, 'a search for shares was given up');
           return;
@@ -173,27 +173,28 @@ export class QuotaSearches {
       await this.whenIdle(gpu, signal);
       const on = { gpu, gpuType, mode, signal };
       for (const sample of samples) await this.measures.profile(sample, on);
-      await learned.saved();
+      await performanceData.saved();
       // For a single function the profile is the result.
       if (set.length > 1) {
-        const { profiles } = learned.curves;
+        const { profiles } = performanceData.curves;
         await quotaSearchBody({
-          table: learned.table,
-          priorOf: (job) => profiles.priorOf(job, gpuType, mode, learned.predictors.predictor({ gpuType, mode })),
+          table: performanceData.table,
+          priorOf: (job) =>
+            profiles.priorOf(job, gpuType, mode, performanceData.predictors.predictor({ gpuType, mode })),
           hyperOf: () => profiles.hyperOf(gpuType, mode),
-          driverMajorOf: (one) => learned.driverOf(one),
-          saved: () => learned.saved(),
+          driverMajorOf: (one) => performanceData.driverOf(one),
+          saved: () => performanceData.saved(),
           measure: (_, shares) => this.measures.together(set, samples, shares, on),
           random: this.parts.random,
         })(payload, attempt);
       }
-      learned.demands.forget(key);
-      learned.metrics.searched('done');
+      performanceData.demands.forget(key);
+      performanceData.metrics.searched('done');
       logger.info({ set: key, gpu }, 'a search for shares has ended');
     } catch (error) {
       // It is no fault of the samples that they could not be run there now.
       if (isApiError(error) && error.status === 503) jobs.interrupt(resourceOf(gpu));
-      learned.metrics.searched(signal.aborted ? 'interrupted' : 'failed');
+      performanceData.metrics.searched(signal.aborted ? 'interrupted' : 'failed');
       throw error;
     } finally {
       this.here.delete(key);
@@ -221,3 +222,31 @@ export class QuotaSearches {
 const resourceOf = (gpu: string): string => `gpu/${gpu}`;
 const isFor = (wanted: WantedSet, gpu: { type: string; mode: DeviceMode }): boolean =>
   wanted.gpuType === gpu.type && wanted.mode === gpu.mode;
+
+/** For how long GPUs have idled, by what is seen of them now and then, and by work that is told of in between. */
+class IdleGpus {
+  /** Monotonic ms, by UUID. */
+  private readonly busyMs = new Map<string, number>();
+  private places: readonly SampledPlace[] = [];
+
+  /** Looks at all GPUs; while an activation waits for any of them, none counts as idle. */
+  look(places: readonly SampledPlace[], isWaiting: boolean, nowMs: number): void {
+    this.places = places;
+    const ids = new Set(places.map(({ gpu }) => gpu.id));
+    for (const id of this.busyMs.keys()) if (!ids.has(id)) this.busyMs.delete(id);
+    // One that is new here counts from now on.
+    for (const { gpu, isFree } of places) {
+      if (isWaiting || !isFree || !this.busyMs.has(gpu.id)) this.busyMs.set(gpu.id, nowMs);
+    }
+  }
+
+  /** Work has come for these. */
+  busy(gpus: readonly string[], nowMs: number): void {
+    for (const id of gpus) if (this.busyMs.has(id)) this.busyMs.set(id, nowMs);
+  }
+
+  /** The places that have idled for `idleMs`. */
+  since(idleMs: number, nowMs: number): SampledPlace[] {
+    return this.places.filter(({ gpu }) => nowMs - (this.busyMs.get(gpu.id) ?? nowMs) >= idleMs);
+  }
+}

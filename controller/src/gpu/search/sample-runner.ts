@@ -1,13 +1,19 @@
+// Samples of functions: running them on a GPU, and measuring them alone and together.
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
-import type { ShareClass } from '@gpuwhisk/common/gpu';
+import type { ShareClass, DeviceMode } from '@gpuwhisk/common/gpu';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { isTelling, steadyRuns, typicalMs } from '@gpuwhisk/gpu/share/set-observations';
 import type { RunInterval } from '@gpuwhisk/gpu/share/set-observations';
+import { shareClasses } from '@gpuwhisk/common/gpu';
+import type { Allotment } from '@gpuwhisk/gpu/share/quota-search';
+import { jobId, placeKey } from '@gpuwhisk/gpu/share/quota-row';
+import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
 import type { InvokeService } from '../../invoke/invoke-service.js';
-import { unlessAborted } from './abortable.js';
 import type { Sample } from './sample-source.js';
+import { BoundedCache } from '../../entities/bounded-cache.js';
+import type { PerformanceData } from '../learning/performance-data.js';
 
 /** A sample, and the share that it is to have. */
 export interface SharedSample {
@@ -15,8 +21,8 @@ export interface SharedSample {
   shareClass: ShareClass;
 }
 
-/** What samples are run with. */
-export interface SampleRunnerParts {
+/** Dependencies of SampleRunner. */
+interface SampleRunnerParts {
   invoker: InvokeService;
   clock: Clock;
   /** A sample's longest run, ms. */
@@ -27,6 +33,17 @@ interface SampleEnd extends RunInterval {
   isWarm: boolean;
   /** It was ended as it took too long. */
   isOverlong: boolean;
+}
+
+/** A member of a set that is measured together, and its runs. */
+interface MemberRuns {
+  member: SharedSample;
+  /** The time of its sample alone, ms. */
+  soloMs: number;
+  /** The run that starts its instance. */
+  first: SampleEnd;
+  /** The warm runs and the overlong ones that came after it. */
+  runs: SampleEnd[];
 }
 
 /** A cold start and a run take no longer, ms. */
@@ -66,20 +83,26 @@ export class SampleRunner {
     gpu: string,
     signal: AbortSignal,
   ): Promise<number[]> {
-    // Each has an instance with its share before anybody is measured.
-    const first = await Promise.all(members.map((member) => this.run(member, gpu, signal)));
-    const runs: SampleEnd[][] = members.map(() => []);
-    let isOver = first.some(({ isOverlong }) => isOverlong);
+    // Each has an instance with its share before any is measured.
+    const all = await Promise.all(
+      members.map(async (member, at): Promise<MemberRuns> => {
+        const first = await this.run(member, gpu, signal);
+        // `soloMs` has one time for each member.
+        return { member, soloMs: soloMs[at]!, first, runs: [] };
+      }),
+    );
+    const runs = all.map((one) => one.runs);
+    let isOver = all.some(({ first }) => first.isOverlong);
     const untilMs = this.parts.clock.monotonicMs() + measureMs;
     const isMeasured = (): boolean => steadyRuns(runs).every(isTelling);
     await Promise.all(
-      members.map(async (member, at) => {
+      all.map(async ({ member, runs: own }) => {
         try {
           while (!isOver) {
             const run = await this.run(member, gpu, signal);
-            if (run.isWarm || run.isOverlong) runs[at]!.push(run);
+            if (run.isWarm || run.isOverlong) own.push(run);
             isOver ||= run.isOverlong || isMeasured();
-            isOver ||= runs[at]!.length >= maxRuns || this.parts.clock.monotonicMs() >= untilMs;
+            isOver ||= own.length >= maxRuns || this.parts.clock.monotonicMs() >= untilMs;
           }
         } finally {
           isOver = true;
@@ -87,15 +110,17 @@ export class SampleRunner {
       }),
     );
     const { maxSampleMs } = this.parts;
-    const isOverlong = members.map((_, at) => first[at]!.isOverlong || runs[at]!.some((run) => run.isOverlong));
-    if (isOverlong.includes(true)) {
-      return members.map((_, at) => {
-        const ms = isOverlong[at] ? maxSampleMs : typicalMs([first[at]!, ...runs[at]!]);
-        return Math.max(1, ms / soloMs[at]!);
+    const isOverlong = ({ first, runs: own }: MemberRuns): boolean => [first, ...own].some((run) => run.isOverlong);
+    if (all.some(isOverlong)) {
+      return all.map((one) => {
+        const ms = isOverlong(one) ? maxSampleMs : typicalMs([one.first, ...one.runs]);
+        return Math.max(1, ms / one.soloMs);
       });
     }
     if (!isMeasured()) throw new Error('the samples are too short, or too unlike in length, to be measured together');
-    return steadyRuns(runs).map((own, at) => typicalMs(own) / soloMs[at]!);
+    const steady = steadyRuns(runs);
+    // steadyRuns gives one list for each that it gets.
+    return all.map((one, at) => typicalMs(steady[at]!) / one.soloMs);
   }
 
   private async run({ sample, shareClass }: SharedSample, gpu: string, signal: AbortSignal): Promise<SampleEnd> {
@@ -104,7 +129,12 @@ export class SampleRunner {
     const transactionId = 'sid_quotaSearch';
     const outcome = await unlessAborted(signal, () =>
       invoker.invoke({
-        ...{ identity, action, payload, blocking: true, waitMs: invokeMs, transactionId },
+        identity,
+        action,
+        payload,
+        blocking: true,
+        waitMs: invokeMs,
+        transactionId,
         sample: { gpu, shareClass, maxMs },
       }),
     );
@@ -122,4 +152,117 @@ function endOf({ annotations, response, start, end = start, ...activation }: Whi
   const initMs = parameterValue(annotations, 'initTime');
   const loadMs = typeof initMs === 'number' ? initMs : 0;
   return { startMs: start + loadMs, endMs: end, isWarm: initMs === undefined, isOverlong };
+}
+
+/** Does `work` unless `signal` is aborted, and no longer waits for it once it is: rejects with the signal's reason then. */
+export function unlessAborted<Value>(signal: AbortSignal, work: () => Promise<Value>): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal.reason as Error);
+    if (signal.aborted) {
+      stop();
+      return;
+    }
+    signal.addEventListener('abort', stop, { once: true });
+    const settled = (): void => signal.removeEventListener('abort', stop);
+    work().then(
+      (value) => {
+        settled();
+        resolve(value);
+      },
+      (error: unknown) => {
+        settled();
+        reject(error as Error);
+      },
+    );
+  });
+}
+
+/** Dependencies of SampleMeasurements. */
+interface SampleMeasurementsParts {
+  performanceData: Pick<PerformanceData, 'runs' | 'curves' | 'driverOf' | 'metrics'>;
+  runner: Pick<SampleRunner, 'alone' | 'together'>;
+  clock: Clock;
+  /** A sample's longest run, ms. */
+  maxSampleMs: number;
+}
+
+/** A GPU to measure on, and until when. */
+interface MeasurementTarget {
+  gpu: string;
+  gpuType: string;
+  mode: DeviceMode;
+  signal: AbortSignal;
+}
+
+/** Times alone that are remembered, and for how long: other changes are found by measuring again after that. */
+const aloneBounds = { maxAgeMs: 3_600_000, maxEntries: 5000 };
+
+/** Measures samples alone and together, and adds the results to the performance data. */
+export class SampleMeasurements {
+  private readonly known: BoundedCache<number>;
+
+  constructor(private readonly parts: SampleMeasurementsParts) {
+    this.known = new BoundedCache(parts.clock, aloneBounds);
+  }
+
+  /** Measures a sample alone at each share class, unless that was done with the driver that the GPU has. */
+  async profile(sample: Sample, on: MeasurementTarget): Promise<void> {
+    const { performanceData, maxSampleMs } = this.parts;
+    const { curves } = performanceData;
+    const { gpu, gpuType, mode } = on;
+    const driverMajor = performanceData.driverOf(gpu);
+    const { function: name, version, batch } = sample.job;
+    if (curves.of(sample.job, gpuType, mode)?.driverMajor === driverMajor) return;
+    const soloMs = await this.soloMs(sample, on);
+    const slowdowns: number[] = [];
+    for (const shareClass of shareClasses) {
+      const ms = await this.aloneMs(sample, shareClass, on);
+      slowdowns.push(Math.min(ms, maxSampleMs) / soloMs);
+    }
+    const refused = curves.add({ job: { function: name, version, batch }, gpuType, mode, driverMajor, slowdowns });
+    if (refused !== undefined) throw new Error(`the curve of ${name} was refused: ${refused}`);
+  }
+
+  /** Runs a set's samples with these shares, percent, and gives their slowdowns, which are samples for the predictor, too. */
+  async together(
+    set: readonly QuotaJob[],
+    samples: readonly Sample[],
+    shares: Allotment,
+    on: MeasurementTarget,
+  ): Promise<number[]> {
+    const { runner, performanceData } = this.parts;
+    const { gpu, gpuType, mode, signal } = on;
+    const soloMs: number[] = [];
+    for (const sample of samples) soloMs.push(await this.soloMs(sample, on));
+    const members = samples.map((sample, at) => ({ sample, shareClass: shares[at] as ShareClass }));
+    const slowdowns = await runner.together(members, soloMs, gpu, signal);
+    // Shares and slowdowns have one value for each member of the set.
+    const terms = set.map(({ features }, at) => features && { features, share: shares[at]! / 100 });
+    for (const [at, one] of terms.entries()) {
+      const others = terms.filter((_, other) => other !== at).filter((other) => other !== undefined);
+      if (one === undefined || others.length < set.length - 1) continue;
+      const refused = performanceData.runs.add({ gpuType, mode }, { one, others, slowdown: slowdowns[at]! });
+      performanceData.metrics.runOffered(refused === undefined ? 'taken' : 'refused');
+    }
+    return slowdowns;
+  }
+
+  private async soloMs(sample: Sample, on: MeasurementTarget): Promise<number> {
+    const ms = await this.aloneMs(sample, 100, on);
+    if (ms < Infinity) return ms;
+    throw new Error(`the sample of ${sample.job.function} takes more than ${this.parts.maxSampleMs} ms`);
+  }
+
+  private async aloneMs(
+    sample: Sample,
+    shareClass: ShareClass,
+    { gpu, gpuType, mode, signal }: MeasurementTarget,
+  ): Promise<number> {
+    const name = `${placeKey(gpuType, mode)} ${jobId(sample.job)} ${shareClass}`;
+    const known = this.known.get(name);
+    if (known !== undefined) return known;
+    const ms = await this.parts.runner.alone({ sample, shareClass }, gpu, signal);
+    this.known.set(name, ms);
+    return ms;
+  }
 }

@@ -6,14 +6,14 @@ import { isApiError } from '@gpuwhisk/common/errors';
 import type { GpuAnnotation } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
-import { parseActionName } from '../../actions/action-resolver.js';
 import type { ActionResolver } from '../../actions/action-resolver.js';
-import type { Identities } from '../../identities.js';
+import type { Identities } from '../../authentication/authentication.js';
+import { parseActionName } from '../../entities/action-name.js';
 
-/** What may be run of a function any number of times. */
+/** A call that may be run any number of times to measure a function. */
 export interface Sample {
   job: QuotaJob;
-  /** Whose function it is, and for whom the sample runs. */
+  /** The function's owner, as whom the sample runs. */
   identity: Identity;
   /** The function, or the action that its annotation names in its place. */
   action: WhiskAction;

@@ -1,0 +1,99 @@
+import {
+  concurrentModification,
+  corruptedEntity,
+  isApiError,
+  noSuchEntity,
+  otherCollection,
+  malformedContent,
+} from '@gpuwhisk/common/errors';
+import { EntityTypeError } from '@gpuwhisk/common/entities/names';
+import { MalformedError } from '@gpuwhisk/common/entities/malformed';
+import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
+import type { Parameter } from '@gpuwhisk/common/entities/parameters';
+
+/** An entity of the store, read from its document by `decode`. Throws ApiError (404, 409, 500). */
+export async function readStoredEntity<Entity>(
+  store: ArtifactStore,
+  id: string,
+  decode: (document: StoredDocument) => Entity,
+): Promise<Entity> {
+  try {
+    return decode(await store.get('whisks', id));
+  } catch (error) {
+    if (error instanceof NoDocumentError) throw noSuchEntity();
+    if (error instanceof EntityTypeError) throw otherCollection();
+    if (error instanceof MalformedError) throw corruptedEntity();
+    throw error;
+  }
+}
+
+/** As readStoredEntity; undefined if there is none. Throws ApiError (409, 500). */
+export async function findStoredEntity<Entity>(
+  store: ArtifactStore,
+  id: string,
+  decode: (document: StoredDocument) => Entity,
+): Promise<Entity | undefined> {
+  try {
+    return await readStoredEntity(store, id, decode);
+  } catch (error) {
+    if (isApiError(error) && error.status === 404) return undefined;
+    throw error;
+  }
+}
+
+/** Creates or replaces an entity's document; resolves with its revision. Throws ApiError (409): another was faster. */
+export async function writeEntity(store: ArtifactStore, document: StoredDocument): Promise<string> {
+  try {
+    return await store.put('whisks', document);
+  } catch (error) {
+    if (error instanceof DocumentConflictError) throw concurrentModification();
+    throw error;
+  }
+}
+
+/** Deletes an entity's document. Throws ApiError (409): another was faster. */
+export async function deleteEntity(store: ArtifactStore, id: string, revision: string): Promise<void> {
+  try {
+    await store.delete('whisks', id, revision);
+  } catch (error) {
+    if (error instanceof DocumentConflictError || error instanceof NoDocumentError) throw concurrentModification();
+    throw error;
+  }
+}
+
+/** The encrypted parameters that a PUT may have. */
+interface KnownParameters {
+  /** Of the action or package as it is stored. */
+  stored: readonly Parameter[];
+  /** Of the package that it is in or binds, which a GET shows with its own. */
+  inherited: readonly Parameter[];
+}
+
+/**
+ * The parameters of a PUT, with encrypted values only where these are what a GET has shown: stored ones stay as they are,
+ * inherited ones are left to their package. Any other is refused, since the author of the code would read it: another
+ * namespace's, from a shared package. Throws ApiError (400).
+ */
+export function acceptGiven(given: readonly Parameter[], { stored, inherited }: KnownParameters): Parameter[] {
+  return given.flatMap((parameter) => {
+    const { encryption, ...plain } = parameter;
+    if (encryption === undefined) return [plain];
+    const same = stored.find((one) => isSame(one, parameter));
+    if (same !== undefined) return [{ ...parameter, ...(same.lockedIn !== undefined && { lockedIn: same.lockedIn }) }];
+    if (inherited.some((one) => isSame(one, parameter))) return [];
+    throw malformedContent(
+      `The value of parameter '${parameter.key}' is encrypted and is not the one that is stored here. ` +
+        'Give it in plain text, or leave it out.',
+    );
+  });
+}
+
+/** Whether some value is given encrypted. */
+export function hasEncrypted(given: readonly Parameter[] | undefined): boolean {
+  return given?.some(({ encryption }) => encryption !== undefined) === true;
+}
+
+function isSame(one: Parameter, other: Parameter): boolean {
+  return one.key === other.key && one.encryption === other.encryption && one.value === other.value;
+}

@@ -1,0 +1,309 @@
+import { createHash } from 'node:crypto';
+import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import type { StoredDocument, ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { Logger } from '@gpuwhisk/common/logging';
+import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
+
+/** Kinds of documents: profiles of functions, curves of their samples alone, slowdown samples, predictors, shares of sets, sets to be searched for, and decisions. */
+export type DocumentKind = 'profile' | 'curve' | 'samples' | 'model' | 'quota' | 'demand' | 'decisions';
+
+/** Names a document. */
+interface DocumentKey {
+  kind: DocumentKind;
+  /** Within its kind. */
+  name: string;
+}
+
+/** The content of a document. */
+interface DocumentContent {
+  /** The kind of GPU that it holds for; absent: for none in particular. */
+  gpuType?: string;
+  mode?: DeviceMode;
+  text: string;
+}
+
+/** Prefix of the documents' ids. */
+const documentPrefix = 'learned/';
+/** Of the texts. What was written by another version is left aside. */
+const format = 1;
+
+/** Thrown for a document that is damaged or of another version. */
+class PerformanceDocumentError extends Error {
+  override name = 'LearnedDocumentError';
+}
+
+/** The id of its document. Names may be long: what does not fit is told apart by its digest. */
+export function documentId({ kind, name }: DocumentKey): string {
+  const short = name.length <= 400 ? name : `${name.slice(0, 300)}~${digest(name)}`;
+  return `${documentPrefix}${kind}/${short}`;
+}
+
+/** A document, without its revision. */
+export function encodeDocument(key: DocumentKey, { gpuType, mode, text }: DocumentContent, at: number): StoredDocument {
+  return {
+    _id: documentId(key),
+    kind: key.kind,
+    name: key.name,
+    format,
+    at,
+    ...(gpuType !== undefined && { gpuType }),
+    ...(mode !== undefined && { mode }),
+    sha256: digest(text),
+    text,
+  };
+}
+
+/** Reads what `learnedDocument` gave. Throws LearnedDocumentError. */
+function decodeDocument(document: StoredDocument): { key: DocumentKey; text: string } {
+  const { kind, name, text, sha256 } = document;
+  if (document.format !== format) {
+    throw new PerformanceDocumentError(`its format is ${JSON.stringify(document.format)} instead of ${format}`);
+  }
+  if (typeof kind !== 'string' || typeof name !== 'string' || typeof text !== 'string') {
+    throw new PerformanceDocumentError('it lacks fields');
+  }
+  if (sha256 !== digest(text)) throw new PerformanceDocumentError('it is damaged: its SHA-256 is another');
+  return { key: { kind: kind as DocumentKind, name }, text };
+}
+
+const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/** Dependencies of PerformanceStore. */
+interface PerformanceStoreParts {
+  store: ArtifactStore;
+  clock: Clock;
+  logger: Logger;
+  /** From a change until it is written, ms: what changes in between is written once. */
+  saveMs: number;
+  /** Whether documents of a kind are this controller's to write now; what it changes of others is not kept. */
+  mayWrite(kind: DocumentKind): boolean;
+}
+
+/** Counts of the writes. */
+export interface SaveCounts {
+  saved: number;
+  failed: number;
+  dropped: number;
+}
+
+/**
+ * Takes the text of a stored document; `isChanged`: newer data of the same name is in memory, and none of it may be lost.
+ * What it throws says why the text is left aside.
+ */
+export type TakeDocument = (text: string, name: string, isChanged: boolean) => void;
+
+const pageSize = 200;
+/** Changes that wait to be written; the next of something else is not kept. */
+const maxWaiting = 20_000;
+/** Documents that are written at once. */
+const writesAtOnce = 8;
+const maxRetryMs = 60_000;
+const closeMs = 5000;
+
+interface Change {
+  key: DocumentKey;
+  /** Gives the content at the time of the write; undefined: the document is to be deleted. */
+  read: (() => DocumentContent) | undefined;
+}
+
+/**
+ * Performance data in documents of database `gpu`. They are written in the background, each at most once at a time; no
+ * request waits for that. Of a cluster's controllers the leader writes what all share.
+ */
+export class PerformanceStore {
+  private readonly waiting = new Map<string, Change>();
+  private readonly revisions = new Map<string, string>();
+  private timer: Timer | undefined;
+  private readTimer: Timer | undefined;
+  private writing: Promise<void> = Promise.resolve();
+  private failures = 0;
+  private closed = false;
+  private isRead = false;
+  readonly counts: SaveCounts = { saved: 0, failed: 0, dropped: 0 };
+
+  constructor(private readonly parts: PerformanceStoreParts) {}
+
+  /** Changes that are not written yet. */
+  get unsaved(): number {
+    return this.waiting.size;
+  }
+
+  /**
+   * Reads the stored documents; one that cannot be used is logged and left aside. If the store fails, it is read again
+   * later, after a minute at most, and nothing is written until then: newer data is added to what is read.
+   */
+  async open(takers: Readonly<Record<DocumentKind, TakeDocument>>): Promise<void> {
+    this.readTimer?.cancel();
+    this.isRead = false;
+    try {
+      await this.readAll(takers);
+    } catch (error) {
+      const { clock, logger } = this.parts;
+      if (this.failures === 0) logger.error({ reason: String(error) }, 'what was learned cannot be read; again later');
+      this.failures += 1;
+      this.readTimer = clock.setBackgroundTimer(this.retryMs, () => void this.open(takers));
+      return;
+    }
+    this.failures = 0;
+    this.isRead = true;
+    if (this.waiting.size > 0) this.flushLater();
+  }
+
+  private async readAll(takers: Readonly<Record<DocumentKind, TakeDocument>>): Promise<void> {
+    for (let after = documentPrefix; !this.closed;) {
+      const page = await this.parts.store.list('gpu', { after, limit: pageSize });
+      const documents = page.filter(({ _id: id }) => id.startsWith(documentPrefix));
+      for (const document of documents) this.take(document, takers);
+      const last = documents.at(-1);
+      if (last === undefined || documents.length < pageSize) return;
+      after = last._id;
+    }
+  }
+
+  private take(document: StoredDocument, takers: Readonly<Record<DocumentKind, TakeDocument>>): void {
+    const { _id: id, _rev: revision } = document;
+    if (typeof revision === 'string') this.revisions.set(id, revision);
+    const change = this.waiting.get(id);
+    // It has been forgotten meanwhile.
+    if (change !== undefined && change.read === undefined) return;
+    try {
+      const { key, text } = decodeDocument(document);
+      const take: TakeDocument | undefined = takers[key.kind];
+      if (take === undefined) throw new PerformanceDocumentError(`its kind is '${key.kind}'`);
+      take(text, key.name, change !== undefined);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      this.parts.logger.warn({ document: id, reason }, 'what was learned before cannot be used, and is learned anew');
+    }
+  }
+
+  /** Something is to be written; `read` is called when it is. */
+  save(key: DocumentKey, read: () => DocumentContent): void {
+    this.note({ key, read });
+  }
+
+  /** Something is forgotten. */
+  remove(key: DocumentKey): void {
+    this.note({ key, read: undefined });
+  }
+
+  /** Writes what waits, for a few seconds at most. */
+  async close(): Promise<void> {
+    this.closed = true;
+    this.timer?.cancel();
+    this.readTimer?.cancel();
+    // What is there would be written over.
+    if (!this.isRead) return;
+    const over = new Promise<void>((resolve) => {
+      const timer = this.parts.clock.setBackgroundTimer(closeMs, resolve);
+      void this.flush().then(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
+    await over;
+    if (this.waiting.size === 0) return;
+    this.parts.logger.warn({ documents: this.waiting.size }, 'not all that was learned could be written');
+  }
+
+  private note(change: Change): void {
+    if (!this.parts.mayWrite(change.key.kind)) return;
+    const id = documentId(change.key);
+    if (!this.waiting.has(id) && this.waiting.size >= maxWaiting) {
+      this.counts.dropped += 1;
+      return;
+    }
+    this.waiting.set(id, change);
+    this.flushLater();
+  }
+
+  /** Until the next attempt, ms: longer after each failure. */
+  private get retryMs(): number {
+    const { saveMs } = this.parts;
+    return Math.max(saveMs, Math.min(maxRetryMs, saveMs * 2 ** Math.min(this.failures, 10)));
+  }
+
+  private flushLater(): void {
+    if (this.closed || !this.isRead || this.timer !== undefined) return;
+    this.timer = this.parts.clock.setBackgroundTimer(this.retryMs, () => {
+      this.timer = undefined;
+      void this.flush().then(() => {
+        if (this.waiting.size > 0) this.flushLater();
+      });
+    });
+  }
+
+  /** Writes what waits, once what is being written is; never rejects: what failed is tried again later. */
+  flush(): Promise<void> {
+    this.writing = this.writing.then(() => this.writeAll());
+    return this.writing;
+  }
+
+  private async writeAll(): Promise<void> {
+    if (!this.isRead) return;
+    const all = [...this.waiting];
+    this.waiting.clear();
+    // Another controller writes these by now, and has not read what is in memory here.
+    const changes = all.filter(([, { key }]) => this.parts.mayWrite(key.kind));
+    this.counts.dropped += all.length - changes.length;
+    const failed: unknown[] = [];
+    const write = async (): Promise<void> => {
+      for (let next = changes.shift(); next !== undefined; next = changes.shift()) {
+        const [id, change] = next;
+        try {
+          await this.write(id, change);
+          this.counts.saved += 1;
+        } catch (error) {
+          failed.push(error);
+          this.counts.failed += 1;
+          // Unless it has changed again meanwhile.
+          if (!this.waiting.has(id)) this.waiting.set(id, change);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: writesAtOnce }, write));
+    this.failures = failed.length > 0 ? this.failures + 1 : 0;
+    if (this.failures !== 1) return;
+    const reason = String(failed[0]);
+    this.parts.logger.error({ documents: failed.length, reason }, 'what was learned could not be written; again later');
+  }
+
+  private async write(id: string, { key, read }: Change): Promise<void> {
+    try {
+      await this.put(id, key, read);
+    } catch (error) {
+      if (!(error instanceof DocumentConflictError)) throw error;
+      // Another controller has written it, or an operator has deleted it.
+      await this.readRevision(id);
+      await this.put(id, key, read);
+    }
+  }
+
+  private async put(id: string, key: DocumentKey, read: Change['read']): Promise<void> {
+    const { store, clock } = this.parts;
+    const revision = this.revisions.get(id);
+    if (read !== undefined) {
+      const document = encodeDocument(key, read(), clock.now());
+      this.revisions.set(
+        id,
+        await store.put('gpu', { ...document, ...(revision !== undefined && { _rev: revision }) }),
+      );
+      return;
+    }
+    if (revision === undefined) return;
+    await store.delete('gpu', id, revision).catch((error: unknown) => {
+      if (!(error instanceof NoDocumentError)) throw error;
+    });
+    this.revisions.delete(id);
+  }
+
+  private async readRevision(id: string): Promise<void> {
+    try {
+      this.revisions.set(id, String((await this.parts.store.get('gpu', id))._rev));
+    } catch (error) {
+      if (!(error instanceof NoDocumentError)) throw error;
+      this.revisions.delete(id);
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import { gpuRowTtlMs, gpuTable } from '@gpuwhisk/common/gpu';
+import type { NodeStatus } from '@gpuwhisk/common/gpu';
+import type { JsonValue } from '@gpuwhisk/common/json';
+import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+
+interface Row {
+  node: NodeStatus;
+  /** When it came, monotonic ms. */
+  seenMs: number;
+}
+
+/** Tells rows of one node apart. */
+interface Stamp extends Pick<NodeStatus, 'version' | 'at'> {
+  /** When it came, monotonic ms. */
+  seenMs: number;
+}
+
+/** The last row of every node with GPUs, kept in memory, so that reads do not wait for the cluster's state. */
+export class GpuTable {
+  private readonly rows = new Map<string, Row>();
+  /** The newest row of each name, also of nodes whose rows were taken out since. */
+  private readonly newest = new Map<string, Stamp>();
+  private readonly listeners = new Set<(node: NodeStatus) => void>();
+  private readonly goneListeners = new Set<(invoker: string) => void>();
+  private subscription: StateSubscription | undefined;
+
+  constructor(
+    private readonly state: ClusterState,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Starts to follow the cluster's table. Rejects with StateUnavailableError. */
+  async open(): Promise<void> {
+    this.subscription = await this.state.watch(gpuTable, (invoker, value) => this.take(invoker, value));
+    for (const [invoker, value] of await this.state.rows(gpuTable)) {
+      if (!this.rows.has(invoker)) this.take(invoker, value);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.subscription?.close();
+  }
+
+  /** Calls `listener`, which must not throw, for every row that comes. */
+  onRow(listener: (node: NodeStatus) => void): void {
+    this.listeners.add(listener);
+  }
+
+  /** Calls `listener`, which must not throw, with the name of every node whose row is taken out of the table. */
+  onGone(listener: (invoker: string) => void): void {
+    this.goneListeners.add(listener);
+  }
+
+  /** The nodes with a row of the last `gpuRowTtlMs`, by name; `sinceMs` (monotonic): and since then. */
+  nodes(sinceMs: (invoker: string) => number = () => -Infinity): NodeStatus[] {
+    const silentMs = this.clock.monotonicMs() - gpuRowTtlMs;
+    const live: NodeStatus[] = [];
+    for (const [invoker, { node, seenMs }] of this.rows) {
+      if (seenMs >= silentMs && seenMs >= sinceMs(invoker)) live.push(node);
+    }
+    return live.sort((one, other) => (one.invoker < other.invoker ? -1 : 1));
+  }
+
+  private take(invoker: string, value: JsonValue | undefined): void {
+    if (value === undefined) {
+      this.rows.delete(invoker);
+      for (const listener of this.goneListeners) listener(invoker);
+      return;
+    }
+    const node = value as unknown as NodeStatus;
+    const seenMs = this.clock.monotonicMs();
+    if (this.isOld(invoker, node, seenMs)) return;
+    this.newest.set(invoker, { version: node.version, at: node.at, seenMs });
+    this.rows.set(invoker, { node, seenMs });
+    for (const listener of this.listeners) listener(node);
+  }
+
+  /**
+   * Whether a row came before, or was written before one that came. An agent that starts again counts from 1: its rows are
+   * told from late ones by their time, and after `gpuRowTtlMs` without a row any row is taken, as its clock may be set back.
+   */
+  private isOld(invoker: string, { version, at }: NodeStatus, nowMs: number): boolean {
+    const newest = this.newest.get(invoker);
+    if (newest === undefined || nowMs - newest.seenMs >= gpuRowTtlMs) return false;
+    const isSame = version === newest.version && at === newest.at;
+    return isSame || (version < newest.version && at <= newest.at);
+  }
+}

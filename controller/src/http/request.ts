@@ -1,0 +1,179 @@
+// Requests: reading the body and the fields of a PUT, the transaction id, and the debug line at the end.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import {
+  malformedContent,
+  nestedTooDeeply,
+  tooLarge,
+  unsupportedContentType,
+  contentExpected,
+} from '@gpuwhisk/common/errors';
+import { isJsonObject, isNestedTooDeeply, maxJsonDepth } from '@gpuwhisk/common/json';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import { MalformedError } from '@gpuwhisk/common/entities/malformed';
+import { newTransactionId } from '@gpuwhisk/common/ids';
+import { transactionLogger } from '@gpuwhisk/common/logging';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { Random } from '@gpuwhisk/common/system/random';
+
+/** Thrown when the client went away before its request was complete: no answer can be sent. */
+export class ClientGoneError extends Error {
+  override name = 'ClientGoneError';
+}
+
+/** OpenWhisk's limit on the length of a URI. */
+export const maxUriLength = 8192;
+
+/** Bytes of a refused body that are read and discarded at most, so that the client gets to read why. */
+const maxDiscardedBytes = 64 * 1024 * 1024;
+
+/** Reads the rest of a body away; cuts the connection where it is endless. */
+function discard(request: IncomingMessage): void {
+  let bytes = 0;
+  request.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > maxDiscardedBytes) request.destroy();
+  });
+  request.resume();
+}
+
+/** Refuses by its Content-Length a body that is longer than allowed. Throws ApiError (413). */
+export function checkDeclaredLength(request: IncomingMessage, maxBytes: number): void {
+  const declared = request.headers['content-length'];
+  if (declared !== undefined && Number(declared) > maxBytes) {
+    discard(request);
+    throw tooLarge('Request', Number(declared), maxBytes);
+  }
+}
+
+/** The whole body. Throws ApiError (413) as soon as it is longer than allowed, ClientGoneError. */
+export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const onData = (chunk: Buffer): void => {
+      bytes += chunk.length;
+      if (bytes <= maxBytes) {
+        chunks.push(chunk);
+        return;
+      }
+      request.off('data', onData);
+      discard(request);
+      reject(tooLarge('Request', bytes, maxBytes));
+    };
+    let complete = false;
+    const onGone = (): void => {
+      if (!complete) reject(new ClientGoneError('the client left before its request was complete'));
+    };
+    // Gone before anybody listened: no event will tell.
+    if (request.destroyed) onGone();
+    request.on('data', onData);
+    request.on('end', () => {
+      complete = true;
+      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+    });
+    request.on('error', onGone);
+    request.on('close', onGone);
+  });
+}
+
+/** Refuses a body that is not declared as JSON; an empty one need not be declared. Throws ApiError (415). */
+export function checkContentType(contentType: string | undefined, bodyBytes: number): void {
+  if (contentType === undefined) {
+    if (bodyBytes > 0) throw unsupportedContentType('application/octet-stream');
+    return;
+  }
+  const semicolon = contentType.indexOf(';');
+  const mediaType = semicolon < 0 ? contentType : contentType.slice(0, semicolon);
+  if (mediaType.trim().toLowerCase() !== 'application/json') throw unsupportedContentType(contentType);
+}
+
+/** A body as JSON. Throws ApiError (400). */
+export function parseJson(body: Buffer): JsonValue {
+  const text = body.toString('utf8');
+  let value: JsonValue;
+  try {
+    value = JSON.parse(text) as JsonValue;
+  } catch (error) {
+    throw malformedContent((error as Error).message);
+  }
+  if (isNestedTooDeeply(text)) throw nestedTooDeeply(maxJsonDepth);
+  return value;
+}
+
+/** The arguments of an invocation: an object, or {} for an empty body. Throws ApiError (400). */
+export function parseArguments(body: Buffer): JsonObject {
+  if (body.length === 0) return {};
+  const value = parseJson(body);
+  if (!isJsonObject(value)) throw malformedContent('JSON object expected');
+  return value;
+}
+
+/** The JSON that a PUT must carry. Throws ApiError (400, 413, 415), ClientGoneError. */
+export async function readPutBody(request: IncomingMessage, maxBytes: number): Promise<JsonValue> {
+  checkDeclaredLength(request, maxBytes);
+  const body = await readBody(request, maxBytes);
+  checkContentType(request.headers['content-type'], body.length);
+  if (body.length === 0) throw contentExpected();
+  return parseJson(body);
+}
+
+/** The result of `read` on a PUT's fields; its MalformedError becomes ApiError (400). */
+export function readFields<Fields>(read: () => Fields): Fields {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof MalformedError) throw malformedContent(error.message);
+    throw error;
+  }
+}
+
+/** A field's value, or undefined where it is absent or null. Throws as `read` does. */
+export function optionalField<T>(value: JsonValue | undefined, read: (value: JsonValue) => T): T | undefined {
+  return value === undefined || value === null ? undefined : read(value);
+}
+
+/** Refuses a field that is larger than allowed. Throws ApiError (413). */
+export function checkFieldSize(field: string, bytes: number, allowedBytes: number): void {
+  if (bytes > allowedBytes) throw tooLarge(field, bytes, allowedBytes);
+}
+
+/** The fields that have a value. */
+export function withoutAbsent<Fields extends object>(fields: {
+  [Field in keyof Fields]: Fields[Field] | undefined;
+}): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
+}
+
+/** Transactions of the platform itself start so; clients may not. */
+const systemPrefix = 'sid_';
+
+/** Longer ones would only bloat messages and logs; ours have 32 characters. */
+const maxGivenLength = 256;
+
+/** The transaction id of a request: the client's `X-Request-ID`, or a new one. */
+export function transactionIdOf(request: IncomingMessage, random: Random): string {
+  const given = request.headers['x-request-id'];
+  const usable =
+    typeof given === 'string' && given !== '' && given.length <= maxGivenLength && !given.startsWith(systemPrefix);
+  return usable ? given : newTransactionId(random);
+}
+
+/** Whether the client asks for debug lines about this request. */
+export function wantsExtraLogging(request: IncomingMessage): boolean {
+  const given = request.headers['x-ow-extra-logging'];
+  return typeof given === 'string' && given.toLowerCase() === 'on';
+}
+
+/** Logs at debug level that a request was answered. */
+export function logAnswered(
+  logger: Logger,
+  { req: request, statusCode }: ServerResponse<IncomingMessage>,
+  transactionId: string,
+  elapsedMs: number,
+): void {
+  const extraLogging = wantsExtraLogging(request);
+  if (!extraLogging && !logger.isLevelEnabled('debug')) return;
+  const { method, url = '' } = request;
+  const line = { method, path: url.split('?', 1)[0], status: statusCode, durationMs: Math.round(elapsedMs) };
+  transactionLogger(logger, transactionId, extraLogging).debug(line, 'answered');
+}

@@ -1,0 +1,306 @@
+// Packages in the store: a cache, their writer, the body of their PUT, and their contents.
+import type { PackageBinding, WhiskPackage } from '@gpuwhisk/common/entities/package';
+import { packageId, readPackage, packageDocument, writeBinding, readBinding } from '@gpuwhisk/common/entities/package';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import {
+  alreadyExists,
+  bindingDoesNotExist,
+  bindingToBinding,
+  bindingToOther,
+  concurrentModification,
+  isApiError,
+  noSuchEntity,
+  notAllowedOnBinding,
+  packageNotBindable,
+  packageNotEmpty,
+} from '@gpuwhisk/common/errors';
+import type { LockParameters } from '@gpuwhisk/common/entities/parameter-encryption';
+import { mergeParameters, parametersBytes, readParameters } from '@gpuwhisk/common/entities/parameters';
+import type { Parameter } from '@gpuwhisk/common/entities/parameters';
+import { bumpPatch, firstVersion, readVersion } from '@gpuwhisk/common/entities/version';
+import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import { KeyGate } from '@gpuwhisk/common/store/key-queue';
+import type { LimitBounds } from '@gpuwhisk/common/entities/limits';
+import { asBoolean, asObject } from '@gpuwhisk/common/entities/malformed';
+import type { JsonValue } from '@gpuwhisk/common/json';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import { BoundedCache } from '../entities/bounded-cache.js';
+import { readStoredEntity, acceptGiven, hasEncrypted } from '../entities/stored-entity.js';
+import { checkFieldSize, optionalField, readFields, withoutAbsent } from '../http/request.js';
+import { afterAll } from '../http/query.js';
+
+/** OpenWhisk's entity cache forgets after five minutes; the bound on entries is ours. */
+const cacheBounds = { maxAgeMs: 5 * 60_000, maxEntries: 10_000 };
+
+/** The packages and bindings that were used or written lately. */
+export class PackageCache {
+  private readonly cache: BoundedCache<WhiskPackage>;
+
+  constructor(
+    private readonly store: ArtifactStore,
+    clock: Clock,
+    /** Told of the id of what was changed here. */
+    private readonly onChange: (id: string) => void = () => undefined,
+  ) {
+    this.cache = new BoundedCache(clock, cacheBounds);
+  }
+
+  /** The package if it is remembered. */
+  cached(name: PackageBinding): WhiskPackage | undefined {
+    return this.cache.get(packageId(name));
+  }
+
+  /** The package. Throws ApiError (404, 409, 500). */
+  resolve(name: PackageBinding): Promise<WhiskPackage> {
+    const id = packageId(name);
+    return this.cache.resolve(id, () => readStoredEntity(this.store, id, readPackage));
+  }
+
+  /** Remembers a package that was just written. */
+  written(stored: WhiskPackage): void {
+    const id = packageId(stored);
+    this.cache.set(id, stored);
+    this.onChange(id);
+  }
+
+  /** Forgets a package that was or may have been changed. */
+  drop(name: PackageBinding): void {
+    const id = packageId(name);
+    this.cache.drop(id);
+    this.onChange(id);
+  }
+
+  /** Forgets the package of an id that was changed elsewhere. */
+  changedElsewhere(id: string): void {
+    this.cache.drop(id);
+  }
+}
+
+/** Deletes an action of a package, as ActionWriter does. Rejects with ApiError (404 where it is gone already). */
+interface ActionDeleter {
+  delete(namespace: string, name: string): Promise<unknown>;
+}
+
+/** Actions of a package that are deleted at once. */
+const deletesAtOnce = 16;
+
+/** Writes and deletes packages and bindings. */
+export class PackageWriter {
+  /** One write of a package at a time, and none while its actions are written. */
+  private readonly gate = new KeyGate();
+
+  constructor(
+    private readonly store: ArtifactStore,
+    private readonly cache: PackageCache,
+    private readonly actions: ActionDeleter,
+    private readonly lock: LockParameters,
+  ) {}
+
+  /** Creates or, where `overwrite`, updates a package; resolves with it. Throws ApiError. */
+  put(name: PackageBinding, put: PackagePut, overwrite: boolean, nowMs: number): Promise<WhiskPackage> {
+    return this.gate.own(packageId(name), async () => {
+      const stored = await this.readIfThere(name);
+      if (stored !== undefined && !overwrite) throw alreadyExists();
+      if (put.binding !== undefined) {
+        if (stored !== undefined && stored.binding === undefined) throw packageNotBindable();
+        await this.checkBinding(put.binding);
+      }
+      const accepted = hasEncrypted(put.parameters) ? await this.accept(put, stored) : put;
+      return this.write(
+        stored === undefined ? makePackage(name, accepted, nowMs) : updatePackage(stored, accepted, nowMs),
+      );
+    });
+  }
+
+  /** The package as a place of actions. Throws ApiError (400, 404, 409, 500) where it is not there, or a binding. */
+  async checkPlace(name: PackageBinding): Promise<WhiskPackage> {
+    const found = await this.cache.resolve(name);
+    if (found.binding !== undefined) throw notAllowedOnBinding();
+    return found;
+  }
+
+  /** Writes an action of a package, which stays meanwhile. Throws as checkPlace and `write` do. */
+  writeInside<Result>(name: PackageBinding, write: () => Promise<Result>): Promise<Result> {
+    return this.gate.use(packageId(name), async () => {
+      await this.checkPlace(name);
+      return write();
+    });
+  }
+
+  /** Deletes a package; where `force`, its actions before it. Resolves with what it was. Throws ApiError. */
+  delete(name: PackageBinding, force: boolean): Promise<WhiskPackage> {
+    return this.gate.own(packageId(name), async () => {
+      const stored = await this.read(name);
+      if (stored.binding === undefined) await this.empty(name, force);
+      this.cache.drop(name);
+      try {
+        await this.store.delete('whisks', packageId(name), stored.revision);
+      } catch (error) {
+        if (error instanceof DocumentConflictError || error instanceof NoDocumentError) throw concurrentModification();
+        throw error;
+      } finally {
+        this.cache.drop(name);
+      }
+      return stored;
+    });
+  }
+
+  private read(name: PackageBinding): Promise<WhiskPackage> {
+    return readStoredEntity(this.store, packageId(name), readPackage);
+  }
+
+  private async readIfThere(name: PackageBinding): Promise<WhiskPackage | undefined> {
+    try {
+      return await this.read(name);
+    } catch (error) {
+      if (isApiError(error) && error.status === 404) return undefined;
+      throw error;
+    }
+  }
+
+  /** Refuses a binding to anything but a package with actions of its own. */
+  private async checkBinding(binding: PackageBinding): Promise<void> {
+    try {
+      if ((await this.read(binding)).binding === undefined) return;
+    } catch (error) {
+      throw bindingRefusal(error);
+    }
+    throw bindingToBinding();
+  }
+
+  /** With encrypted parameters only where a GET has shown them. Throws ApiError (400). */
+  private async accept(put: PackagePut, stored: WhiskPackage | undefined): Promise<PackagePut> {
+    const binding = put.binding ?? stored?.binding;
+    const bound = binding && (await this.readIfThere(binding));
+    const known = { stored: stored?.parameters ?? [], inherited: bound?.parameters ?? [] };
+    return { ...put, parameters: acceptGiven(put.parameters ?? [], known) };
+  }
+
+  private async write(written: WhiskPackage): Promise<WhiskPackage> {
+    this.cache.drop(written);
+    try {
+      const locked = { ...written, parameters: this.lock(written.parameters, packageId(written)) };
+      const revision = await this.store.put('whisks', packageDocument(locked));
+      this.cache.written({ ...locked, revision });
+      // The caller gets back what it gave, not what is stored of it.
+      return { ...written, revision };
+    } catch (error) {
+      if (error instanceof DocumentConflictError) throw concurrentModification();
+      throw error;
+    }
+  }
+
+  private async empty(name: PackageBinding, force: boolean): Promise<void> {
+    const contents = await packageContents(this.store, name);
+    if (contents.length > 0 && !force) throw packageNotEmpty(contents.length);
+    const deleteNext = async (): Promise<void> => {
+      for (let action = contents.pop(); action !== undefined; action = contents.pop()) {
+        await this.actions.delete(packageId(name), action.name).catch((error: unknown) => {
+          // Another request has deleted it meanwhile.
+          if (!isApiError(error) || error.status !== noSuchEntity().status) throw error;
+        });
+      }
+    };
+    await Promise.all(Array.from({ length: deletesAtOnce }, deleteNext));
+  }
+}
+
+/** Why a binding cannot refer to a package that could not be read. */
+export function bindingRefusal(error: unknown): unknown {
+  if (!isApiError(error)) return error;
+  if (error.status === 404) return bindingDoesNotExist();
+  return error.status === 409 ? bindingToOther() : error;
+}
+
+function makePackage({ namespace, name }: PackageBinding, put: PackagePut, nowMs: number): WhiskPackage {
+  return {
+    namespace,
+    name,
+    ...(put.binding !== undefined && { binding: put.binding }),
+    parameters: put.parameters ?? [],
+    version: put.version ?? firstVersion,
+    publish: put.publish ?? false,
+    annotations: withBinding(put.annotations ?? [], put.binding),
+    updated: nowMs,
+    revision: '',
+  };
+}
+
+function updatePackage(stored: WhiskPackage, put: PackagePut, nowMs: number): WhiskPackage {
+  const binding = put.binding ?? stored.binding;
+  return {
+    ...stored,
+    ...(binding !== undefined && { binding }),
+    parameters: put.parameters ?? stored.parameters,
+    version: put.version ?? bumpPatch(stored.version),
+    publish: put.publish ?? stored.publish,
+    annotations: withBinding(put.annotations ?? stored.annotations, binding),
+    updated: nowMs,
+  };
+}
+
+/** Annotation `binding` is the platform's own: it says what the package's field says. */
+function withBinding(annotations: readonly Parameter[], binding: PackageBinding | undefined): Parameter[] {
+  const given = annotations.filter(({ key }) => key !== 'binding');
+  if (binding === undefined) return given;
+  return mergeParameters(given, [{ key: 'binding', value: writeBinding(binding) }]);
+}
+
+/** The body of a package's PUT: what it names. Absent parts are kept, or have defaults in a new package. */
+interface PackagePut {
+  binding?: PackageBinding;
+  parameters?: Parameter[];
+  version?: string;
+  publish?: boolean;
+  annotations?: Parameter[];
+}
+
+/**
+ * Reads a PUT body; namespace `_` of a binding is `namespace`. What can be large is read and measured first, then the
+ * rest is read. Unknown fields are ignored. Throws ApiError (400, 413).
+ */
+export function readPackagePut(
+  body: JsonValue,
+  namespace: string,
+  { maxParametersBytes }: Pick<LimitBounds, 'maxParametersBytes'>,
+): PackagePut {
+  return readFields(() => {
+    const fields = asObject(body, "Object expected in field 'binding'");
+    const parameters = optionalField(fields.parameters, readParameters);
+    const annotations = optionalField(fields.annotations, readParameters);
+    if (parameters !== undefined) checkFieldSize('parameters', parametersBytes(parameters), maxParametersBytes);
+    if (annotations !== undefined) checkFieldSize('annotations', parametersBytes(annotations), maxParametersBytes);
+    const binding = fields.binding === undefined ? undefined : readBinding(fields.binding);
+    return withoutAbsent<PackagePut>({
+      binding: binding?.namespace === '_' ? { ...binding, namespace } : binding,
+      parameters,
+      version: optionalField(fields.version, readVersion),
+      publish: optionalField(fields.publish, asBoolean),
+      annotations,
+    });
+  });
+}
+
+/** An action as its package shows it. */
+interface PackagedAction {
+  name: string;
+  version: JsonValue;
+  annotations: JsonValue;
+}
+
+/** The actions of a package, last written first. */
+export async function packageContents(store: ArtifactStore, name: PackageBinding): Promise<PackagedAction[]> {
+  const path = packageId(name);
+  const range = { view: 'actions', startKey: [path, 0], endKey: [path, afterAll, afterAll] } as const;
+  const rows = await store.query('whisks', { ...range, descending: true });
+  return rows.flatMap(({ value }) => {
+    if (!isJsonObject(value) || typeof value.name !== 'string') return [];
+    return [{ name: value.name, version: value.version ?? null, annotations: value.annotations ?? [] }];
+  });
+}
+
+/** Whether an action is a feed: it has the annotation, whatever its value. */
+export function isFeed({ annotations }: PackagedAction): boolean {
+  return Array.isArray(annotations) && annotations.some((each) => isJsonObject(each) && each.key === 'feed');
+}
