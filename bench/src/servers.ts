@@ -55,7 +55,11 @@ export function startPlatform(cleanup: Cleanup, settings: PlatformSettings): Pro
     // As package.json's start script has it.
     '--max-semi-space-size=64',
     join(repositoryDir, 'standalone', 'dist', 'main.js'),
-    ...['--port', String(settings.port ?? 0), '--data', settings.dataDir, ...benchFlags],
+    '--port',
+    String(settings.port ?? 0),
+    '--data',
+    settings.dataDir,
+    ...benchFlags,
     ...(settings.stemCells === false ? ['--stem-cells', 'false'] : []),
   ];
   return startServer('platform', cleanup, args, { ...benchSettings, ...settings.environment });

@@ -14,7 +14,8 @@ const quietMs = 60_000;
 /** The controller that decides about GPUs is killed: for how long nothing is placed, and whether anything is twice. */
 export async function measureHandover(context: BenchContext): Promise<Measurement[]> {
   const cluster = await startCluster(context, 'handover', {
-    ...{ controllers: 2, invokers: 1 },
+    controllers: 2,
+    invokers: 1,
     invokerSet: ['gpus=sim:a100-40'],
   });
   await cluster.api(0).putAction('onGpu', { annotations: [{ key: 'gpu', value: { memoryMiB: 1024 } }] });
@@ -30,7 +31,10 @@ export async function measureHandover(context: BenchContext): Promise<Measuremen
   const ending = new AbortController();
   const accepted: string[] = [];
   const load = offer({
-    ...{ baseUrl: survivor.url, headers: cluster.headers, body: smallBody, perS },
+    baseUrl: survivor.url,
+    headers: cluster.headers,
+    body: smallBody,
+    perS,
     paths: [invokePath('onGpu', false)],
     signal: ending.signal,
     onAccepted: (id) => accepted.push(id),

@@ -79,7 +79,10 @@ function offerNoops(
   onAccepted: (id: string) => void,
 ): Promise<OfferedResult> {
   return offer({
-    ...{ baseUrl: cluster.url, headers: cluster.headers, body: smallBody, perS },
+    baseUrl: cluster.url,
+    headers: cluster.headers,
+    body: smallBody,
+    perS,
     paths: [invokePath('noop', false)],
     signal: AbortSignal.timeout(seconds * 1000),
     onAccepted,

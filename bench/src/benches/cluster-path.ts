@@ -32,7 +32,12 @@ export async function measurePath(context: BenchContext): Promise<Measurement[]>
   const run = (name: keyof typeof servers, connections: number, seconds: number, countStatuses = false) =>
     load.run({
       ...servers[name],
-      ...{ paths: [path], body: smallBody, connections, seconds, seed: options.seed, countStatuses },
+      paths: [path],
+      body: smallBody,
+      connections,
+      seconds,
+      seed: options.seed,
+      countStatuses,
     });
   let errors = 0;
   const names = ['standalone', 'cluster'] as const;

@@ -49,8 +49,14 @@ async function measure(context: BenchContext, { platform, api }: PartPlatform, n
   await api.putAction('neighbour');
   await api.putAction('flood', { kind: `${family}:default`, code });
   const request = (seconds: number): LoadRequest => ({
-    ...{ baseUrl: platform.url, paths: [invokePath('neighbour', true)], seconds, seed: options.seed },
-    ...{ headers: guestHeaders, body: smallBody, connections, countStatuses: true },
+    baseUrl: platform.url,
+    paths: [invokePath('neighbour', true)],
+    seconds,
+    seed: options.seed,
+    headers: guestHeaders,
+    body: smallBody,
+    connections,
+    countStatuses: true,
   });
   await load.run(request(warmUpS));
   const alone: LoadResult[] = [];

@@ -54,7 +54,9 @@ export async function startCluster(
   const missing = starter.missingForCluster();
   if (missing.length > 0) throw new Error(`Missing for a cluster: ${missing.join(', ')}`);
   const started = await starter.startCluster({
-    ...{ dir: join(temporaryDir, name), controllers, invokers },
+    dir: join(temporaryDir, name),
+    controllers,
+    invokers,
     set: ['limits.concurrentInvocations=100000', 'limits.invocationsPerMinute=100000000', 'logLevel=warn'],
     invokerSet: ['stemCells=false', ...invokerSet],
     log: (member: string, text: string) => /"level":(50|60)/.test(text) && say(`  ${member}: ${text.slice(0, 300)}`),

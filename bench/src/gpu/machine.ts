@@ -102,7 +102,12 @@ export async function openMachine(options: {
     mpsProblem = (error as Error).message;
   }
   return {
-    ...{ device, sms, memoryMiB, simulated, start, env: base },
+    device,
+    sms,
+    memoryMiB,
+    simulated,
+    start,
+    env: base,
     mps: mps !== undefined,
     ...(mpsProblem !== undefined && { mpsProblem }),
   };

@@ -56,7 +56,11 @@ function entryOf(
   });
   const source = `the stand-in's ${row.name}`;
   return {
-    ...{ name, workload: row.name, batch, isTraining, class: isTraining ? 'training' : 'inference' },
+    name,
+    workload: row.name,
+    batch,
+    isTraining,
+    class: isTraining ? 'training' : 'inference',
     unitMs: soloMs(row, batch) * alone.stretch * times,
     memoryMiB: Math.ceil(row.weightsMiB + batch * row.itemMiB * times) + contextMiB,
     model: { name, stretch, saturation: saturationOf(stretch), l2Util: 0, dramUtil: alone.dramUtil, powerW: 0 },

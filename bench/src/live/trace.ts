@@ -41,8 +41,11 @@ export function traceOf(
   const meanMs = settings.spanMs / settings.jobs;
   const times = poisson(settings.jobs, random).map((at) => at * meanMs);
   const mix = {
-    ...{ strict: strictOf(catalogue), bestEffort: bestEffortOf(catalogue) },
-    ...{ sloFactor, length: lengthOf(settings, catalogue), startMs },
+    strict: strictOf(catalogue),
+    bestEffort: bestEffortOf(catalogue),
+    sloFactor,
+    length: lengthOf(settings, catalogue),
+    startMs,
   };
   return drawJobs(mix, times, profilesOf(catalogue), random);
 }

@@ -34,9 +34,23 @@ export async function wrkLoad(temporaryDir: string, cleanup: Cleanup): Promise<L
 function wrkArguments(request: LoadRequest, headersFile: string, pathsFile: string): string[] {
   const counting = request.countStatuses === true || request.bodiesFile !== undefined;
   return [
-    ...['-t', '1', '-c', String(request.connections), '-d', `${request.seconds}s`, '--timeout', `${timeoutS}s`],
-    ...['-s', join(benchDir, 'load.lua'), request.baseUrl, '--'],
-    ...[headersFile, request.body, pathsFile, request.bodiesFile ?? '-', counting ? 'count' : 'quick'],
+    '-t',
+    '1',
+    '-c',
+    String(request.connections),
+    '-d',
+    `${request.seconds}s`,
+    '--timeout',
+    `${timeoutS}s`,
+    '-s',
+    join(benchDir, 'load.lua'),
+    request.baseUrl,
+    '--',
+    headersFile,
+    request.body,
+    pathsFile,
+    request.bodiesFile ?? '-',
+    counting ? 'count' : 'quick',
     String(request.seed),
   ];
 }

@@ -33,8 +33,16 @@ const set = inventedSet();
 
 test('a set has a row for each side, with the features of both', () => {
   expect(set.featureNames).toEqual([
-    ...['own.memory', 'own.arithmetic', 'own.is.m0', 'own.is.m1', 'own.is.m2'],
-    ...['other.memory', 'other.arithmetic', 'other.is.m0', 'other.is.m1', 'other.is.m2'],
+    'own.memory',
+    'own.arithmetic',
+    'own.is.m0',
+    'own.is.m1',
+    'own.is.m2',
+    'other.memory',
+    'other.arithmetic',
+    'other.is.m0',
+    'other.is.m1',
+    'other.is.m2',
   ]);
   const [one, other] = set.rows;
   expect([...one!.features.subarray(0, 5)]).toEqual([...other!.features.subarray(5)]);

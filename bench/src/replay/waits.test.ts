@@ -10,7 +10,9 @@ const job = (arrivedAt: number, startedAt: number, ranMs: number, sloMs?: number
     soloMs: 1,
     startMs: 0,
   },
-  ...{ startedAt, finishedAt: startedAt + ranMs, gpu: 'g' },
+  startedAt,
+  finishedAt: startedAt + ranMs,
+  gpu: 'g',
 });
 
 test('a job that starts within its bound has waited for less than that', () => {

@@ -59,20 +59,42 @@ class SimulatedAgent {
   ) {
     const uuids = Array.from({ length: load.devicesPerNode }, (_, at) => `GPU-${invoker}-${at}`);
     this.devices = uuids.map((uuid, index) => ({
-      ...{ uuid, index, name: 'NVIDIA A100-SXM4-80GB', type: 'a100-80', smCount: 108, memoryMiB: 81_920 },
-      ...{ mode: 'mps', slices: [], simulated: true },
+      uuid,
+      index,
+      name: 'NVIDIA A100-SXM4-80GB',
+      type: 'a100-80',
+      smCount: 108,
+      memoryMiB: 81_920,
+      mode: 'mps',
+      slices: [],
+      simulated: true,
     }));
     this.status = uuids.map((uuid) => ({
-      ...{ uuid, at: 0, usedMemoryMiB: 30_000, utilisation: 0.5, smActivity: 0.3, dramActivity: 0.2 },
-      ...{ temperatureC: 60, powerW: 200, processes: [], health: { state: 'healthy', reasons: [] } },
+      uuid,
+      at: 0,
+      usedMemoryMiB: 30_000,
+      utilisation: 0.5,
+      smActivity: 0.3,
+      dramActivity: 0.2,
+      temperatureC: 60,
+      powerW: 200,
+      processes: [],
+      health: { state: 'healthy', reasons: [] },
     }));
     this.residents = uuids.flatMap((device, at) =>
       Array.from({ length: load.instancesPerDevice }, (_, one): Resident => {
         const number = first + at * load.instancesPerDevice + one;
         const share = { shareClass: 20, smRequest: 0.2, smLimit: 0.2, memoryMiB: memoryMiB(number) } as const;
         return {
-          ...{ container: `${device}-${one}`, action: `/n/${functionName(number)}`, namespace: 'n', device, share },
-          ...{ isolation: 'shared', memoryMiB: share.memoryMiB, activations: [], loadMs: 300 },
+          container: `${device}-${one}`,
+          action: `/n/${functionName(number)}`,
+          namespace: 'n',
+          device,
+          share,
+          isolation: 'shared',
+          memoryMiB: share.memoryMiB,
+          activations: [],
+          loadMs: 300,
         };
       }),
     );
@@ -98,8 +120,15 @@ class SimulatedAgent {
     if (one === undefined) {
       const share = gpu!.share;
       one = {
-        ...{ container: activationId, action: name, namespace: 'n', device, share, isolation: 'shared' },
-        ...{ memoryMiB: share.memoryMiB, activations: [], loadMs: 300 },
+        container: activationId,
+        action: name,
+        namespace: 'n',
+        device,
+        share,
+        isolation: 'shared',
+        memoryMiB: share.memoryMiB,
+        activations: [],
+        loadMs: 300,
       };
       this.residents.push(one);
     }
@@ -154,9 +183,22 @@ async function measure(load: SchedulerLoad): Promise<SchedulerUse> {
   } as const;
   const lease = { epoch: 1 };
   const scheduler = new GpuScheduler({
-    ...{ bus, store, records: new RecordWriter(store, clock, logger), recordLevels, clock, logger, metrics, table },
-    ...{ lease, learned, instance: 0, options, random, workloads: { shown: [] } },
-    ...{ desired: new GpuDesired({ state, lease, logger }), wishes: new GpuWishes(store, state, clock) },
+    bus,
+    store,
+    records: new RecordWriter(store, clock, logger),
+    recordLevels,
+    clock,
+    logger,
+    metrics,
+    table,
+    lease,
+    learned,
+    instance: 0,
+    options,
+    random,
+    workloads: { shown: [] },
+    desired: new GpuDesired({ state, lease, logger }),
+    wishes: new GpuWishes(store, state, clock),
   });
   await scheduler.open(() => false);
   for (let at = 0; at < load.nodes; at += 1) {
@@ -189,15 +231,25 @@ async function measure(load: SchedulerLoad): Promise<SchedulerUse> {
 function submit(scheduler: GpuScheduler, number: number): void {
   const spread = number * 7919;
   const need: GpuNeed = {
-    ...{ memoryMiB: memoryMiB(spread), class: 'inference', batch: 1, gpus: 1, isolation: 'shared', timeoutMs: 60_000 },
-    ...{ mpsPercent: 20, sloMs: 1000 },
+    memoryMiB: memoryMiB(spread),
+    class: 'inference',
+    batch: 1,
+    gpus: 1,
+    isolation: 'shared',
+    timeoutMs: 60_000,
+    mpsPercent: 20,
+    sloMs: 1000,
   };
   const message: ActivationMessage = {
     transid: ['tid', Date.now()],
     action: { path: 'n', name: functionName(spread), version: '0.0.1' },
     revision: '1-x',
     user: {
-      ...{ subject: 'n', namespace: { name: 'n', uuid: 'u' }, authkey: { api_key: 'u:k' }, rights: [], limits: {} },
+      subject: 'n',
+      namespace: { name: 'n', uuid: 'u' },
+      authkey: { api_key: 'u:k' },
+      rights: [],
+      limits: {},
     },
     activationId: number.toString(16).padStart(32, '0'),
     rootControllerIndex: { asString: '0', instanceType: 'controller' },

@@ -89,7 +89,9 @@ describe('the experiments, on a synthetic world', () => {
 test('searches differ in nothing but ξ, and end within their measurements', () => {
   const shares = [10, 30, 50, 70, 90, 100];
   const surfaces = [0.3, 0.5, 0.7, 1].map((use, at) => ({
-    ...{ model: `m${at}`, batch: 1, shares },
+    model: `m${at}`,
+    batch: 1,
+    shares,
     slowdowns: shares.map((share) => Math.max(1, (100 * use) / share)),
   }));
   const none = { start: 0, decay: 1 };
