@@ -66,7 +66,8 @@ export const gpuCommands: Command[] = [
     summary: 'end an instance of a function once nothing runs in it',
     flags: [
       {
-        ...{ name: 'grace', type: 'int' },
+        name: 'grace',
+        type: 'int',
         help: 'stop its run after `MS`; an idempotent action runs again elsewhere',
       },
     ],

@@ -28,8 +28,19 @@ async function listOrForget(
 }
 
 const functionTitles = [
-  ...['Function', 'Version', 'GPU', 'Batch', 'Alone ms', 'Start ms', 'Runs', 'Slowdown', 'Predicted'],
-  ...['SMs', 'Told by', 'DRAM', 'Holds'],
+  'Function',
+  'Version',
+  'GPU',
+  'Batch',
+  'Alone ms',
+  'Start ms',
+  'Runs',
+  'Slowdown',
+  'Predicted',
+  'SMs',
+  'Told by',
+  'DRAM',
+  'Holds',
 ];
 
 /** `wsk gpu functions`. */
