@@ -8,7 +8,8 @@ const mayImport = {
   engines: ['common'],
   controller: ['common', 'gpu'],
   invoker: ['common', 'gpu', 'native'],
-  standalone: ['common', 'gpu', 'engines', 'controller', 'invoker'],
+  server: ['common', 'gpu', 'engines', 'controller', 'invoker'],
+  standalone: ['common', 'engines', 'controller', 'invoker', 'server'],
   cli: [],
   console: [],
 };
@@ -19,6 +20,7 @@ const packages = [
   'native',
   'controller',
   'invoker',
+  'server',
   'standalone',
   'cli',
   'console',
@@ -99,6 +101,7 @@ const edges = [
   'invoker/src/gpu-agent/enforcers/**',
   'invoker/src/gpu-agent/host/**',
   'invoker/src/runtimes/**',
+  'server/src/**',
   'standalone/src/**',
   '**/*.test.ts',
 ];

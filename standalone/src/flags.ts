@@ -1,7 +1,7 @@
 import { ConfigError, loadConfig } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
-import { jsonOrText, readFlags, settingsFlags, settingsOf } from './settings-flags.js';
-import type { AccountLimits } from './standalone-identities.js';
+import { jsonOrText, readFlags, settingsFlags, settingsOf } from '@gpuwhisk/server/process/settings-flags';
+import type { AccountLimits } from './identities.js';
 
 /** What standalone changes in the defaults of a cluster. */
 const standaloneDefaults = {

@@ -8,17 +8,16 @@ import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { systemRandom } from '@gpuwhisk/common/system/random';
-import { openControllerNode } from './controller-node.js';
-import type { ControllerNode } from './controller-node.js';
-import { lockDataFolder } from './data-lock.js';
-import { openInvokerNode } from './invoker-node.js';
-import { openCatalog } from './node-containers.js';
-import { Opened } from './opened.js';
-import { openBus } from './open-bus.js';
-import { operatorKeyOf } from './operator-key.js';
-import { openStore, takesWellKnownAccounts } from './open-store.js';
-import { installAccounts } from './standalone-identities.js';
-import type { AccountLimits } from './standalone-identities.js';
+import { openBus } from '@gpuwhisk/server/engines/open-bus';
+import { openStore } from '@gpuwhisk/server/engines/open-store';
+import { openControllerNode } from '@gpuwhisk/server/node/controller-node';
+import type { ControllerNode } from '@gpuwhisk/server/node/controller-node';
+import { openInvokerNode } from '@gpuwhisk/server/node/invoker-node';
+import { openCatalog } from '@gpuwhisk/server/node/node-containers';
+import { lockDataFolder } from '@gpuwhisk/server/process/data-lock';
+import { Opened } from '@gpuwhisk/server/process/opened';
+import { installAccounts, operatorKeyOf, takesWellKnownAccounts } from './identities.js';
+import type { AccountLimits } from './identities.js';
 
 /** A platform that serves. */
 export interface Platform {
@@ -73,7 +72,12 @@ async function start(given: Config, options: PlatformOptions, opened: Opened): P
   const state = embeddedState(clock);
   opened.onClose(() => state.close());
   const { jobs, damage: lostJobs } = await openEmbeddedJobs({
-    ...{ disk: systemDisk, folder: folder('jobs'), clock, random, leases: state, holder: `controller${instance}` },
+    disk: systemDisk,
+    folder: folder('jobs'),
+    clock,
+    random,
+    leases: state,
+    holder: `controller${instance}`,
     onWarning: (warning) => logger.warn({ err: warning }, 'a job could not be noted or got no lease; again later'),
   });
   opened.onClose(() => jobs.close());

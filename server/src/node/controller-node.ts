@@ -1,43 +1,43 @@
-import type { TopicOptions } from '@gpuwhisk/common/bus/message-bus';
-import type { Config } from '@gpuwhisk/common/config';
 import { RecordExpiry } from '@gpuwhisk/common/activations/record-expiry';
 import { showExpiry, showRecords } from '@gpuwhisk/common/activations/record-metrics';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
-import { completedTopic, completedTopicOptions, unplacedTopic } from '@gpuwhisk/common/messages';
-import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
+import type { TopicOptions } from '@gpuwhisk/common/bus/message-bus';
+import type { Config } from '@gpuwhisk/common/config';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { isApiError } from '@gpuwhisk/common/errors';
+import { completedTopic, completedTopicOptions, unplacedTopic } from '@gpuwhisk/common/messages';
+import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { openUserEvents } from '@gpuwhisk/common/user-events';
+import { readStoredAction } from '@gpuwhisk/controller/actions/action-cache';
+import type { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes';
+import { Retirements } from '@gpuwhisk/controller/cluster/retirements';
+import type { RetirementDependencies } from '@gpuwhisk/controller/cluster/retirements';
+import { createController } from '@gpuwhisk/controller/create-controller';
+import type { Controller } from '@gpuwhisk/controller/create-controller';
+import { EarlierActivations } from '@gpuwhisk/controller/entitlement/earlier-activations';
+import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
+import { storeManagementActions } from '@gpuwhisk/controller/gateway/management-actions';
 import { GpuFence } from '@gpuwhisk/controller/gpu/handover/gpu-fence';
 import { GpuHandover } from '@gpuwhisk/controller/gpu/handover/gpu-handover';
+import { LeaseKeeper } from '@gpuwhisk/controller/gpu/handover/lease-keeper';
+import { whileDeciding } from '@gpuwhisk/controller/gpu/learning/deciding';
+import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
+import { Retraining } from '@gpuwhisk/controller/gpu/learning/retraining';
+import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
 import { checkPolicy } from '@gpuwhisk/controller/gpu/scheduler/gpu-policy';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
-import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
 import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/scheduler/gpu-workloads';
-import { LeaseKeeper } from '@gpuwhisk/controller/gpu/handover/lease-keeper';
-import { createController } from '@gpuwhisk/controller/create-controller';
-import type { Controller } from '@gpuwhisk/controller/create-controller';
-import { readStoredAction } from '@gpuwhisk/controller/actions/action-cache';
-import { Retirements } from '@gpuwhisk/controller/cluster/retirements';
-import type { RetirementDependencies } from '@gpuwhisk/controller/cluster/retirements';
-import { EarlierActivations } from '@gpuwhisk/controller/entitlement/earlier-activations';
-import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
-import type { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes';
-import { storeManagementActions } from '@gpuwhisk/controller/gateway/management-actions';
-import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
-import type { DispatcherDependencies } from '@gpuwhisk/controller/invoke/dispatcher';
-import { whileDeciding } from '@gpuwhisk/controller/gpu/learning/deciding';
-import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
 import { QuotaSearches } from '@gpuwhisk/controller/gpu/search/quota-searches';
 import { SampleRunner } from '@gpuwhisk/controller/gpu/search/sample-runner';
 import { SampleSource } from '@gpuwhisk/controller/gpu/search/sample-source';
-import { Retraining } from '@gpuwhisk/controller/gpu/learning/retraining';
-import { queueLimits } from './engines.js';
-import type { Engines } from './engines.js';
-import { Opened } from './opened.js';
+import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
+import type { DispatcherDependencies } from '@gpuwhisk/controller/invoke/dispatcher';
+import { queueLimits } from '../engines/engines.js';
+import type { Engines } from '../engines/engines.js';
+import { Opened } from '../process/opened.js';
 import { listen } from './servers.js';
 import type { Servers } from './servers.js';
 
@@ -120,7 +120,14 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   // What is read while the lease is held is no other's to add to.
   const openedEpoch = gpuLease.epoch;
   const learned = await Learned.open({
-    ...{ store, clock, random, logger, metrics, instance, options: config.gpu, lease: gpuLease },
+    store,
+    clock,
+    random,
+    logger,
+    metrics,
+    instance,
+    options: config.gpu,
+    lease: gpuLease,
     ...(options.changes && { state }),
   });
   opened.onClose(() => learned.close());
@@ -137,14 +144,27 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   const handover =
     options.changes &&
     new GpuHandover({
-      ...{ bus, state, logger, instance },
+      bus,
+      state,
+      logger,
+      instance,
       lease: gpuLease,
       fence: new GpuFence({ state, table: gpuTable, clock, logger, lease: gpuLease }),
       topicOptions: gpuTopicOptions(config),
     });
   const gpuScheduler = new GpuScheduler({
-    ...{ bus, clock, random, store, records, logger, metrics, learned, instance },
-    ...{ desired: gpuDesired, wishes: gpuWishes, workloads: gpuWorkloads },
+    bus,
+    clock,
+    random,
+    store,
+    records,
+    logger,
+    metrics,
+    learned,
+    instance,
+    desired: gpuDesired,
+    wishes: gpuWishes,
+    workloads: gpuWorkloads,
     table: gpuTable,
     lease: gpuLease,
     recordLevels: config,
@@ -156,7 +176,14 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   const told = userEvents ? { userEvents } : {};
   const inFlight = new InFlight({ state, instance, limits: config.limits, clock, metrics, logger, ...told });
   const dispatcher = new Dispatcher({
-    ...{ bus, store, clock, random, logger, metrics, instance, inFlight },
+    bus,
+    store,
+    clock,
+    random,
+    logger,
+    metrics,
+    instance,
+    inFlight,
     chooseInvoker: options.chooseInvoker,
     ...(options.onCompleted && { onCompleted: options.onCompleted }),
     gpu: gpuScheduler,
@@ -178,7 +205,13 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     ...options,
     ...told,
     ...(retirements && { retirements }),
-    ...{ records, gpuTable, gpuWorkloads, gpuWishes, gpuDesired, gpuScheduler, learned },
+    records,
+    gpuTable,
+    gpuWorkloads,
+    gpuWishes,
+    gpuDesired,
+    gpuScheduler,
+    learned,
     invoker: dispatcher,
     gatewayUrl: () => gateway.url,
     build: { date: '2026-11-21', number: '0.1.0' },
@@ -187,7 +220,13 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     const { identities, resolver } = controller;
     const { search } = config.gpu;
     const searches = new QuotaSearches({
-      ...{ learned, jobs, scheduler: gpuScheduler, clock, random, logger, options: search },
+      learned,
+      jobs,
+      scheduler: gpuScheduler,
+      clock,
+      random,
+      logger,
+      options: search,
       source: new SampleSource(identities, resolver),
       runner: new SampleRunner({ invoker: dispatcher, clock, maxSampleMs: search.maxSampleMs }),
     });
@@ -196,7 +235,11 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   }
   if (config.recordTtlHours > 0) {
     const expiry = new RecordExpiry({
-      ...{ store, clock, logger, state, holder: name },
+      store,
+      clock,
+      logger,
+      state,
+      holder: name,
       times: { ttlMs: config.recordTtlHours * hourMs, firstMs: hourMs / 6, everyMs: hourMs },
     });
     showExpiry(registry, expiry);
@@ -232,7 +275,14 @@ function openRetirements(
   parts: Pick<RetirementDependencies, 'records' | 'inFlight'>,
 ): Retirements {
   return new Retirements({
-    ...{ bus, store, state, clock, logger, instance, recordLevels: config, topicOptions: queueLimits(config) },
+    bus,
+    store,
+    state,
+    clock,
+    logger,
+    instance,
+    recordLevels: config,
+    topicOptions: queueLimits(config),
     ...cluster,
     ...parts,
     isIdempotent: async ({ action: { path, name }, revision }) => {

@@ -1,20 +1,20 @@
 import { join } from 'node:path';
 import { ConfigError } from '@gpuwhisk/common/config';
-import type { Device, Slice } from '@gpuwhisk/common/gpu';
 import type { Config } from '@gpuwhisk/common/config';
+import type { Device, Slice } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { GpuAccess } from '@gpuwhisk/invoker/containers/process/gpu-launch';
-import type { GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
+import { ContextSizes } from '@gpuwhisk/invoker/gpu-agent/context-sizes';
 import { GpuDriverError } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
+import type { GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
 import { openNvidiaDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/nvidia-driver';
 import { loadNvml } from '@gpuwhisk/invoker/gpu-agent/drivers/nvml';
-import { noEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/no-enforcer';
 import { createMpsEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/mps-enforcer';
-import { createTokensEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens-enforcer';
+import { noEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/no-enforcer';
 import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
-import { ContextSizes } from '@gpuwhisk/invoker/gpu-agent/context-sizes';
+import { createTokensEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens-enforcer';
 import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
 import { nvidiaAccess } from '@gpuwhisk/invoker/gpu-agent/host/device-files';
 import { systemProcesses } from '@gpuwhisk/invoker/gpu-agent/host/host-processes';
@@ -107,7 +107,16 @@ async function startAgent(
   const processes = systemProcesses;
   const { node } = config.gpu;
   const agent = new GpuAgent({
-    ...{ invoker, driver, enforcer, state, clock, logger, processes, access, contexts, node },
+    invoker,
+    driver,
+    enforcer,
+    state,
+    clock,
+    logger,
+    processes,
+    access,
+    contexts,
+    node,
   });
   const close = async (): Promise<void> => {
     await agent.close();

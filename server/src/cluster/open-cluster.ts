@@ -12,20 +12,20 @@ import { holdName } from '@gpuwhisk/common/state/held-name';
 import { assignInstanceId, keepInstanceId } from '@gpuwhisk/common/state/instance-ids';
 import type { InstanceIdRequest } from '@gpuwhisk/common/state/instance-ids';
 import { LifeFence } from '@gpuwhisk/common/state/life-fence';
-import { ProcessRegistry } from '@gpuwhisk/common/state/process-registry';
 import { Membership } from '@gpuwhisk/common/state/membership';
+import { ProcessRegistry } from '@gpuwhisk/common/state/process-registry';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import { openBullJobs } from '@gpuwhisk/engines/bull/bull-jobs';
 import { openRedisState } from '@gpuwhisk/engines/redis/redis-state';
-import { lockDataFolder } from '../data-lock.js';
-import { queueLimits } from '../engines.js';
-import type { Engines } from '../engines.js';
-import { openBus } from '../open-bus.js';
-import { openCouchdb } from '../open-store.js';
-import type { Opened } from '../opened.js';
-import { addressesOfThisMachine } from '../platform-addresses.js';
+import { queueLimits } from '../engines/engines.js';
+import type { Engines } from '../engines/engines.js';
+import { openBus } from '../engines/open-bus.js';
+import { openCouchdb } from '../engines/open-store.js';
+import { addressesOfThisMachine } from '../node/platform-addresses.js';
+import { lockDataFolder } from '../process/data-lock.js';
+import type { Opened } from '../process/opened.js';
 import type { ClusterConfig } from './flags.js';
 import { onDemandBus } from './on-demand-bus.js';
 
@@ -35,8 +35,16 @@ const fenceMs = 8000;
 /** A topic whose fetches, which take two seconds, are not answered for so long cannot be read, ms. */
 const unreadableMs = 4000;
 
+/** A controller or an invoker that serves. */
+export interface ClusterProcess {
+  /** For the start-up: what is ready, and where. */
+  readonly line: string;
+  /** Takes nothing new, lets what runs end for up to `drainMs`, then stops. */
+  close(drainMs: number): Promise<void>;
+}
+
 /** The engines of a cluster, and the number that this process has in it. */
-export interface ClusterEngines extends Engines {
+interface ClusterEngines extends Engines {
   config: ClusterConfig;
   instance: number;
   /** False while the cluster may have retired this process: nothing may begin then. */
@@ -71,7 +79,13 @@ export async function openCluster(
   const number = { state, clock, registry, name: config.name, holder };
   const fence = new LifeFence(clock, fenceMs);
   const held = await holdName({
-    ...{ state, clock, logger, sort: registry.sort, name: config.name, holder, fence },
+    state,
+    clock,
+    logger,
+    sort: registry.sort,
+    name: config.name,
+    holder,
+    fence,
     isRetired: async () =>
       (await registry.all()).some((other) => other.holder === holder && other.retired !== undefined),
     // As an operator would: what runs may end, nothing new is taken.
@@ -85,7 +99,11 @@ export async function openCluster(
   opened.onClose(() => kept.close());
   const answeredMs = new Map<string, number>();
   const connected = await openBus({
-    ...{ config, clock, random, logger, metrics },
+    config,
+    clock,
+    random,
+    logger,
+    metrics,
     onAnswer: (topic) => {
       fence.heard();
       answeredMs.set(topic, clock.monotonicMs());
@@ -95,14 +113,27 @@ export async function openCluster(
   const { marks } = connected;
   const bus = onDemandBus(connected.bus, (topic) => topicOptions(config, topic));
   const present = new Membership({
-    ...{ state, clock, logger, table: 'nodes', name: `${role} ${config.name}` },
+    state,
+    clock,
+    logger,
+    table: 'nodes',
+    name: `${role} ${config.name}`,
     value: [...addressesOfThisMachine(), ...(isIP(config.host) === 0 ? [] : [config.host])],
   });
   await present.open();
   opened.onClose(() => present.close());
   const engines = {
     nodes: () => [...present.members().values()].flat().filter((address) => typeof address === 'string'),
-    ...{ config, instance, clock, random, logger, logRing, metrics, store, bus, marks },
+    config,
+    instance,
+    clock,
+    random,
+    logger,
+    logRing,
+    metrics,
+    store,
+    bus,
+    marks,
     mayBegin: () => fence.isOpen,
     isReadable: (topic: string) => clock.monotonicMs() - (answeredMs.get(topic) ?? -Infinity) < unreadableMs,
     state: countsAtHand(state, clock, countedHere(clock, logger)),
@@ -110,7 +141,9 @@ export async function openCluster(
   if (role === 'invoker') return engines;
   const jobs = await openBullJobs({
     ...config.redis,
-    ...{ clock, leases: state, holder: `controller${instance}` },
+    clock,
+    leases: state,
+    holder: `controller${instance}`,
     onWarning: (warning) => logger.warn({ error: warning.message }, 'jobs: it is tried again'),
   });
   opened.onClose(() => jobs.close());

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { systemRandom } from '@gpuwhisk/common/system/random';
-import { DataFolderError } from './data-lock.js';
-import { operatorKeyOf } from './operator-key.js';
+import { DataFolderError } from '@gpuwhisk/server/process/data-lock';
+import { operatorKeyOf } from './identities.js';
 
 let folder: string;
 let file: string;

@@ -1,20 +1,22 @@
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ConfigError } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
 import type { Logger } from '@gpuwhisk/common/logging';
-import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import type { RuntimeManifest, StemCell } from '@gpuwhisk/common/runtimes';
 import { systemClock } from '@gpuwhisk/common/system/clock';
+import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import type { ContainerFactory, GpuGrant } from '@gpuwhisk/invoker/containers/container-factory';
 import { createDockerFactory } from '@gpuwhisk/invoker/containers/docker/docker-factory';
 import { readImageCatalog } from '@gpuwhisk/invoker/containers/docker/image-catalog';
 import { createMsContainerFactory } from '@gpuwhisk/invoker/containers/mscontainer/mscontainer-factory';
 import type { GpuAccess } from '@gpuwhisk/invoker/containers/process/gpu-launch';
 import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/process-factory';
+import type { StemCellConfig } from '@gpuwhisk/invoker/pool/stem-cells';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
 
 /** What containers of a node get from it. */
-export interface ContainerSurroundings {
+interface ContainerSurroundings {
   /** The invoker's number. */
   instance: number;
   /** Memory of the pool, MiB. */
@@ -40,7 +42,7 @@ export interface NodeCatalog {
 }
 
 /** A factory that is not started, and where its containers reach what `serve` serves once it is. */
-export interface NodeFactory {
+interface NodeFactory {
   factory: ContainerFactory;
   /** `address:port`; undefined if they do not. */
   service(): string | undefined;
@@ -48,7 +50,7 @@ export interface NodeFactory {
   denyNodes(addresses: readonly string[]): Promise<void>;
 }
 
-const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const root = fileURLToPath(new URL('../../../', import.meta.url));
 
 /** The runtimes that the configuration asks for: this machine's, or images. Rejects with ConfigError. */
 export function openCatalog(config: Config, logger: Logger): Promise<NodeCatalog> {
@@ -72,7 +74,15 @@ async function imageCatalog(config: Config, logger: Logger): Promise<NodeCatalog
     close: nothing,
     createFactory({ instance, memoryMiB, runtimeEnv, gpuAccess, serve }) {
       const factory = createDockerFactory({
-        ...{ catalog, clock: systemClock, instance, network, writable, dns, runtimeEnv, gpuAccess, logger },
+        catalog,
+        clock: systemClock,
+        instance,
+        network,
+        writable,
+        dns,
+        runtimeEnv,
+        gpuAccess,
+        logger,
         egress: config.network,
         socketPath: socket,
         dataDir: config.dataDir,
@@ -117,4 +127,48 @@ async function machineCatalog(config: Config, logger: Logger): Promise<NodeCatal
       };
     },
   };
+}
+
+const unitMs: Record<string, number> = { millisecond: 1, second: 1000, minute: 60_000, hour: 3_600_000 };
+
+/** `256 MB` → 256. Throws ConfigError. */
+function memoryMiB(text: string): number {
+  const match = /^(\d+) *(MB|GB)$/i.exec(text);
+  if (match === null) throw new ConfigError(`runtimes.json: '${text}' is no memory size such as '256 MB'`);
+  return Number(match[1]) * (match[2]?.toUpperCase() === 'GB' ? 1024 : 1);
+}
+
+/** `2 minutes` → 120000. Throws ConfigError. */
+function durationMs(text: string): number {
+  const match = /^(\d+) *([a-z]+?)s?$/i.exec(text);
+  const unit = unitMs[match?.[2]?.toLowerCase() ?? ''];
+  if (match === null || unit === undefined)
+    throw new ConfigError(`runtimes.json: '${text}' is no duration such as '2 minutes'`);
+  return Number(match[1]) * unit;
+}
+
+function reactiveConfig(reactive: NonNullable<StemCell['reactive']>): NonNullable<StemCellConfig['reactive']> {
+  const { minCount, maxCount, ttl, threshold, increment } = reactive;
+  return { minCount, maxCount, ttlMs: durationMs(ttl), threshold, increment };
+}
+
+/** When the stem cells of these families begin, ms: the start itself is over by then. */
+const startAfterMs: Record<string, number> = { native: 2000, java: 8000 };
+
+/**
+ * The stem cells that a manifest asks for. `prepares`: also of runtimes that take long to ready for the first time (Java's
+ * is compiled), ahead of their first use. Throws ConfigError for a size or duration that cannot be read.
+ */
+export function stemCellConfigs(manifest: RuntimeManifest, prepares: boolean): StemCellConfig[] {
+  const families = Object.entries(manifest.runtimes).filter(([family]) => prepares || family !== 'java');
+  return families.flatMap(([family, entries]) =>
+    entries.flatMap((entry) =>
+      entry.stemCells.map((cell) => ({
+        spec: bareSpec(entry.kind, memoryMiB(cell.memory)),
+        initialCount: cell.initialCount,
+        startAfterMs: startAfterMs[family] ?? 0,
+        ...(cell.reactive !== undefined && { reactive: reactiveConfig(cell.reactive) }),
+      })),
+    ),
+  );
 }

@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { ConfigError, loadConfig } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
-import { assign, readFlags, settingsFlags, settingsOf } from '../settings-flags.js';
+import { assign, readFlags, settingsFlags, settingsOf } from '../process/settings-flags.js';
 
 /** The text of --help. */
 export const usage = `Usage: gpuwhisk controller|invoker|databases [flags]

@@ -1,4 +1,5 @@
 import { totalmem } from 'node:os';
+import type { Config } from '@gpuwhisk/common/config';
 import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryption';
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import { resolveKind } from '@gpuwhisk/common/runtimes';
@@ -6,23 +7,22 @@ import { systemNetwork } from '@gpuwhisk/common/system/network';
 import type { HttpHandler } from '@gpuwhisk/common/system/network';
 import { openUserEvents } from '@gpuwhisk/common/user-events';
 import { identityChanges } from '@gpuwhisk/controller/api/admin';
-import { ProvisioningError } from '@gpuwhisk/invoker/containers/container-factory';
+import { ProvisioningError, IsolationError } from '@gpuwhisk/invoker/containers/container-factory';
 import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-factory';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
 import { NamespaceBlacklist } from '@gpuwhisk/invoker/namespace-blacklist';
 import type { PoolOptions } from '@gpuwhisk/invoker/pool/container-pool';
-import { queueLimits } from './engines.js';
-import type { Engines } from './engines.js';
-import { Opened } from './opened.js';
+import { queueLimits } from '../engines/engines.js';
+import type { Engines } from '../engines/engines.js';
+import { Opened } from '../process/opened.js';
+import { stemCellConfigs } from './node-containers.js';
 import type { NodeCatalog } from './node-containers.js';
 import { openGpus } from './open-gpus.js';
 import type { NodeGpus } from './open-gpus.js';
 import { PlatformAddresses, engineHosts } from './platform-addresses.js';
-import { stemCellConfigs } from './stem-cell-configs.js';
-import { refuseWeakIsolation } from './weak-isolation.js';
 
 /** What an invoker's node is made of. */
-export interface InvokerNodeOptions extends Engines {
+interface InvokerNodeOptions extends Engines {
   /** The invoker's number. */
   instance: number;
   catalog: NodeCatalog;
@@ -37,7 +37,7 @@ export interface InvokerNodeOptions extends Engines {
 }
 
 /** An invoker with its containers and GPUs. */
-export interface InvokerNode {
+interface InvokerNode {
   /** A line about the GPUs; undefined: there is nothing to say. */
   readonly gpus: string | undefined;
   /** Plain lines about what this machine lacks. */
@@ -94,7 +94,11 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
   opened.onClose(() => factory.close());
   refuseWeakIsolation(config, report.weaknesses, options.inCluster);
   const addresses = new PlatformAddresses({
-    ...{ hosts: engineHosts(config), nodes: options.nodes, deny: denyNodes, clock, logger },
+    hosts: engineHosts(config),
+    nodes: options.nodes,
+    deny: denyNodes,
+    clock,
+    logger,
   });
   opened.onClose(() => addresses.close());
   await addresses.open();
@@ -108,7 +112,15 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
   const { registry } = metrics;
   const userEvents = config.userEvents ? await openUserEvents({ bus, clock, registry, source: topic }) : undefined;
   const invoker = new Invoker({
-    ...{ instance, bus, store, marks, clock, logger, metrics, blacklist, maxInFlight },
+    instance,
+    bus,
+    store,
+    marks,
+    clock,
+    logger,
+    metrics,
+    blacklist,
+    maxInFlight,
     factory: agent ? toldToAgent(factory, agent, clock) : factory,
     pool: poolOptions(options, memoryMiB),
     resultBounds: config.limits,
@@ -157,4 +169,28 @@ function poolOptions({ config, catalog }: InvokerNodeOptions, memoryMiB: number)
     stemCellsOnDemand: config.stemCells,
     gpuStemCells: config.gpu.prewarm,
   };
+}
+
+const loopback = /^(localhost|127(\.\d{1,3}){3}|::1)$/i;
+
+/**
+ * Throws IsolationError for measures of isolation that the host forbids, unless the configuration allows to do without, or
+ * says nothing and only programs of this machine can reach the API.
+ */
+export function refuseWeakIsolation(
+  { allowWeakIsolation, host }: Pick<Config, 'allowWeakIsolation' | 'host'>,
+  weaknesses: readonly string[],
+  inCluster: boolean,
+): void {
+  const onlyLocal = !inCluster && loopback.test(host);
+  if (weaknesses.length === 0 || (allowWeakIsolation ?? onlyLocal)) return;
+  const why = inCluster
+    ? 'an invoker of a cluster'
+    : onlyLocal
+      ? 'a server with allowWeakIsolation=false'
+      : `a server at '${host}'`;
+  const list = weaknesses.map((line) => line.replace(/\.$/, '')).join('; ');
+  throw new IsolationError(
+    `This host forbids measures of isolation that ${why} does not do without, unless it is given --allow-weak-isolation: ${list}.`,
+  );
 }

@@ -1,14 +1,17 @@
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { busMetrics } from '@gpuwhisk/common/bus/bus-metrics';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
 import { LocalMarks } from '@gpuwhisk/common/bus/local-marks';
+import { ConfigError } from '@gpuwhisk/common/config';
+import type { Config } from '@gpuwhisk/common/config';
 import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { KafkaBus } from '@gpuwhisk/engines/kafka/kafka-bus';
+import type { KafkaBusOptions } from '@gpuwhisk/engines/kafka/kafka-bus';
 import type { Engines } from './engines.js';
-import { kafkaConnection } from './kafka-connection.js';
 
 /** The bus that the configuration names, and the start marks of what is taken from it. */
-export interface OpenedBus extends Pick<Engines, 'bus' | 'marks'> {
+interface OpenedBus extends Pick<Engines, 'bus' | 'marks'> {
   close(): Promise<void>;
 }
 
@@ -57,7 +60,12 @@ async function openKafka(
   const counts = busMetrics(metrics.registry);
   const loggedMs = new Map<string, number>();
   const bus = new KafkaBus({
-    ...{ connection, clock, random, topicPrefix, replicationFactor, flush },
+    connection,
+    clock,
+    random,
+    topicPrefix,
+    replicationFactor,
+    flush,
     ...(onAnswer && { onAnswer }),
     onCommitted: (activationId) => marks.forget(activationId),
     onMalformed: (topic, offset, reason) => {
@@ -84,5 +92,28 @@ async function openKafka(
       await bus.close();
       await marks.close();
     },
+  };
+}
+
+/** How the configured brokers are reached. Rejects with ConfigError where a file of `kafka.tls` cannot be read. */
+async function kafkaConnection({
+  brokers,
+  tls,
+  sasl,
+}: NonNullable<Config['kafka']>): Promise<KafkaBusOptions['connection']> {
+  const read = async (name: string, path: string | undefined): Promise<Record<string, string>> => {
+    if (path === undefined) return {};
+    try {
+      return { [name]: await readFile(path, 'utf8') };
+    } catch (error) {
+      throw new ConfigError(`kafka.tls.${name}: ${(error as Error).message}`);
+    }
+  };
+  const files = tls && (await Promise.all([read('ca', tls.ca), read('cert', tls.cert), read('key', tls.key)]));
+  return {
+    brokers: brokers.split(','),
+    clientId: 'gpuwhisk',
+    ...(files && { ssl: Object.assign({}, ...files) as Record<string, string> }),
+    ...(sasl && { sasl }),
   };
 }

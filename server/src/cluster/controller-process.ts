@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseManifest } from '@gpuwhisk/common/runtimes';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
@@ -8,20 +8,16 @@ import { openHealthTest } from '@gpuwhisk/controller/balance/health-test';
 import { healthTopic, InvokerSupervision } from '@gpuwhisk/controller/balance/invoker-supervision';
 import { ShardingBalancer } from '@gpuwhisk/controller/balance/sharding-balancer';
 import { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes';
-import { openControllerNode } from '../controller-node.js';
-import { Opened } from '../opened.js';
+import { openControllerNode } from '../node/controller-node.js';
+import { Opened } from '../process/opened.js';
 import type { ClusterConfig } from './flags.js';
 import { openCluster } from './open-cluster.js';
-import type { ClusterProcess } from './cluster-process.js';
+import type { ClusterProcess } from './open-cluster.js';
 
 const requestGraceMs = 2000;
 /** Invokers are tested with the Node.js that each has: whether others can be fetched is not the question. */
 const healthKind = 'nodejs:default';
-const manifestFile = join(
-  dirname(dirname(dirname(dirname(fileURLToPath(import.meta.url))))),
-  'runtimes',
-  'runtimes.json',
-);
+const manifestFile = fileURLToPath(new URL('../../../runtimes/runtimes.json', import.meta.url));
 
 /** Starts a controller of a cluster. */
 export function startController(config: ClusterConfig): Promise<ClusterProcess> {
@@ -35,12 +31,17 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
   const name = `controller${instance}`;
   const test = await openHealthTest({ ...engines, kind: healthKind, memoryMiB: config.limits.minMemoryMiB });
   const supervision = new InvokerSupervision({
-    ...{ bus, clock, logger, instance, test },
+    bus,
+    clock,
+    logger,
+    instance,
+    test,
     isReadable: () => engines.isReadable(healthTopic),
   });
   const members = new Membership({ state, clock, logger, table: 'controllers', name, value: null });
   const balancer = new ShardingBalancer({
-    ...{ clock, random },
+    clock,
+    random,
     invokers: () => supervision.invokers(),
     controllers: () => members.members().size,
     onLost: (invoker) => supervision.finished(invoker, 'time-out'),

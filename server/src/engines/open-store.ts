@@ -1,6 +1,5 @@
 import type { Config } from '@gpuwhisk/common/config';
 import type { Logger } from '@gpuwhisk/common/logging';
-import { guest } from '@gpuwhisk/common/entities/well-known-accounts';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { openLmdbStore } from '@gpuwhisk/common/store/lmdb-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
@@ -38,15 +37,4 @@ function outliveFailedCommits(): void {
 function ignoreFailedCommit(reason: unknown): void {
   if (reason instanceof Error && 'commitError' in reason) return;
   throw reason;
-}
-
-/**
- * Whether the well-known accounts, whose keys everybody knows, belong into the store: into one of our own, and into an
- * empty CouchDB, which nobody could use otherwise; not into one that has other subjects only.
- */
-export async function takesWellKnownAccounts({ couchdb }: Config, store: ArtifactStore): Promise<boolean> {
-  if (couchdb === undefined) return true;
-  const key = [guest.uuid, guest.key];
-  const known = await store.query('subjects', { view: 'identities', startKey: key, endKey: key });
-  return known.length > 0 || (await store.list('subjects', { limit: 1 })).length === 0;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { refuseWeakIsolation } from './weak-isolation.js';
+import { refuseWeakIsolation } from './invoker-node.js';
 
 const lost = ['Functions see the file system of the host: mount: Operation not permitted.'];
 const attempt =
