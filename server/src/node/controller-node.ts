@@ -37,6 +37,7 @@ import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
 import type { DispatcherDependencies } from '@gpuwhisk/controller/invoke/dispatcher';
 import { queueLimits } from '../engines/engines.js';
 import type { Engines } from '../engines/engines.js';
+import { readBuildInfo } from '../process/build-info.js';
 import { Opened } from '../process/opened.js';
 import { listen } from './servers.js';
 import type { Servers } from './servers.js';
@@ -214,7 +215,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     learned,
     invoker: dispatcher,
     gatewayUrl: () => gateway.url,
-    build: { date: '2026-11-21', number: '0.1.0' },
+    build: readBuildInfo(),
   });
   if (jobs !== undefined && config.gpu.search.enabled) {
     const { identities, resolver } = controller;
