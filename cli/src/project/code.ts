@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { basename, dirname, extname, resolve } from 'node:path';
+import { isBinaryExtension } from '../code-extensions.js';
 import { messageOf, type WskError } from '../errors.js';
 import type { JsonMap } from '../json/json.js';
 import { interpolate } from './environment.js';
@@ -85,7 +86,7 @@ async function readSource(
   }
   const kind = runtime === '' ? byExtension : chooseKind(name, runtime, extension, byExtension, options);
   if (kind !== undefined) exec.set('kind', kind);
-  exec.set('code', content.toString(['zip', 'jar'].includes(extension) ? 'base64' : 'utf8'));
+  exec.set('code', content.toString(isBinaryExtension('wskdeploy', extension) ? 'base64' : 'utf8'));
 }
 
 /** The runtime that the manifest names, unless it does not fit the file. */

@@ -1,33 +1,20 @@
 import type { Flags } from '../../args/flags.js';
 import { mergeObjects, toKeyValues } from '../../args/parameters.js';
 import { fullyQualified, parseQualifiedName } from '../../args/qualified-name.js';
+import { extensionForFamily, familyForExtension, isBinaryExtension } from '../../code-extensions.js';
 import { encodePath } from '../../client/api-host.js';
 import { exitCodes, usageError, WskError, wrapError } from '../../errors.js';
 import { readUserFile } from '../../files.js';
 import { asList, asMap, type Json, type JsonMap } from '../../json/json.js';
 import type { CommandContext } from '../command.js';
 
-/** The runtime family that an extension stands for. */
-const familyOf: Record<string, string> = {
-  '.js': 'nodejs',
-  '.py': 'python',
-  '.jar': 'java',
-  '.swift': 'swift',
-  '.php': 'php',
-  '.rb': 'ruby',
-  '.rs': 'rust',
-  '.go': 'go',
-  '.balx': 'ballerina',
-};
-
-const binaryExtensions = ['.zip', '.jar', '.balx'];
 const elfMagic = Buffer.from('\x7fELF');
 
-/** The file extension of a runtime family's source code, or of its archives. */
+/** The file extension of a runtime family's source code, or of its archives; empty if it has none. */
 export function extensionOf(family: string, binary: boolean): string {
-  const own = Object.keys(familyOf).find((extension) => familyOf[extension] === family.toLowerCase()) ?? '';
-  if (!binary) return binaryExtensions.includes(own) ? '' : own;
-  return binaryExtensions.includes(own) ? own : '.zip';
+  const own = extensionForFamily('wsk', family.toLowerCase());
+  if (own !== undefined && isBinaryExtension('wsk', own) === binary) return `.${own}`;
+  return binary ? '.zip' : '';
 }
 
 const limitFlags = { memory: 'memory', logsize: 'logs', timeout: 'timeout', concurrency: 'concurrency' };
@@ -76,7 +63,7 @@ function execFrom(artifact: string | undefined, flags: Flags): JsonMap {
     exec.set('kind', 'sequence').set('components', artifact.split(',').map(fullyQualified));
     return exec;
   }
-  const extension = /\.[^./]*$/.exec(artifact ?? '')?.[0] ?? '';
+  const extension = /\.([^./]*)$/.exec(artifact ?? '')?.[1];
   if (artifact !== undefined) exec.set('code', codeOf(artifact, extension));
   if (flags.text('kind')) exec.set('kind', flags.text('kind'));
   else if (flags.text('docker') || flags.bool('native')) {
@@ -90,17 +77,18 @@ function execFrom(artifact: string | undefined, flags: Flags): JsonMap {
   return exec;
 }
 
-function codeOf(artifact: string, extension: string): Json {
+function codeOf(artifact: string, extension = ''): Json {
   const content = readUserFile(artifact);
   // OpenWhisk's CLI would send a program or a shared object as text, which breaks it.
-  const binary = binaryExtensions.includes(extension) || content.subarray(0, elfMagic.length).equals(elfMagic);
+  const binary = isBinaryExtension('wsk', extension) || content.subarray(0, elfMagic.length).equals(elfMagic);
   return content.toString(binary ? 'base64' : 'utf8');
 }
 
-function kindFor(extension: string): string {
-  const family = familyOf[extension];
+function kindFor(extension: string | undefined): string {
+  const family = familyForExtension('wsk', extension ?? '');
   if (family) return `${family}:default`;
-  if (extension !== '.zip') throw usageError(`'${extension}' is not a supported action runtime`);
+  if (extension !== 'zip')
+    throw usageError(`'${extension === undefined ? '' : `.${extension}`}' is not a supported action runtime`);
   throw usageError('creating an action from a .zip artifact requires specifying the action kind explicitly');
 }
 
