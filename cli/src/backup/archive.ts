@@ -4,8 +4,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import { isObject, textOf } from '../migrate/values.js';
 import { WskError, messageOf } from '../errors.js';
+import { isObject, textOf } from '../migrate/values.js';
 
 /*
  * A backup is compressed lines of JSON: a header, a line for each document with its attachments in it, and the number of

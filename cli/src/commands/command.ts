@@ -1,5 +1,5 @@
 import type { Flags, FlagSpec } from '../args/flags.js';
-import type { Pairs } from '../args/pairs.js';
+import type { Pairs } from '../args/parameters.js';
 import type { Client } from '../client/client.js';
 import { argumentError } from '../errors.js';
 import type { Settings } from '../settings.js';
@@ -73,4 +73,18 @@ export const parameterFlags: FlagSpec[] = [
 export const annotationFlags: FlagSpec[] = [
   { name: 'annotation', short: 'a', type: 'pair', help: 'annotation values in `KEY VALUE` format' },
   { name: 'annotation-file', short: 'A', type: 'string', help: '`FILE` containing annotation values in JSON format' },
+];
+
+/** Flags of all commands of `wsk project`. */
+export const projectFlags: FlagSpec[] = [
+  { name: 'config', type: 'string', help: 'config file (default is $HOME/.wskprops)', ofGroup: true },
+  { name: 'deployment', type: 'string', help: 'path to deployment file', ofGroup: true },
+  { name: 'manifest', type: 'string', help: 'path to manifest file', ofGroup: true },
+  { name: 'namespace', short: 'n', type: 'string', help: 'namespace', ofGroup: true },
+  { name: 'param', type: 'pair', help: 'parameter values in `KEY VALUE` format', ofGroup: true },
+  { name: 'param-file', type: 'string', help: '`FILE` containing parameter values in JSON format', ofGroup: true },
+  { name: 'preview', type: 'bool', help: 'show deployment/undeployment plan', ofGroup: true },
+  { name: 'project', type: 'string', default: '.', help: 'path to serverless project', ofGroup: true },
+  { name: 'projectname', type: 'string', help: 'project name', ofGroup: true },
+  { name: 'strict', type: 'bool', help: 'allow user defined runtime version', ofGroup: true },
 ];

@@ -5,8 +5,8 @@ import { wrapError } from '../errors.js';
 import { asList, asText, type Json } from '../json/json.js';
 import { stdout } from '../terminal.js';
 import { checkArgs, nameSortFlag, type Command, type CommandContext } from './command.js';
-import { listFormats, printList } from './lists.js';
-import { withStatus } from './rule/status.js';
+import { listFormats, printList } from './entities.js';
+import { withStatus } from './rule.js';
 
 async function listNamespaces({ args, client }: CommandContext): Promise<void> {
   checkArgs(args, 0, 0, 'No arguments are required.');

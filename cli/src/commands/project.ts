@@ -1,9 +1,9 @@
 import type { FlagSpec } from '../args/flags.js';
 import { commandUsage } from '../help.js';
-import { bareError } from '../project/errors.js';
+import { bareError } from '../project/manifest.js';
 import { stdout } from '../terminal.js';
+import { projectFlags } from './command.js';
 import type { Command, CommandContext } from './command.js';
-import { projectFlags } from './project-flags.js';
 
 const loadProject = () => import('../project/project.js');
 

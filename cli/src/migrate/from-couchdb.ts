@@ -1,12 +1,9 @@
 import type { JsonObject } from '@gpuwhisk/common/json';
-import { openCouchDatabase, type CouchDatabase } from './couchdb.js';
+import { TargetKinds } from './bodies.js';
 import { DocumentCarrier, entityTypeOf, type DocumentOptions } from './document-carrier.js';
-import { each } from './each.js';
-import { RefusedError, type Server } from './http.js';
-import type { Progress } from './progress.js';
-import { openRawTarget, type RawTarget } from './raw-target.js';
-import type { EntityType, Report } from './report.js';
-import { TargetKinds } from './target-kinds.js';
+import { openCouchDatabase, type CouchDatabase, openRawTarget, type RawTarget } from './documents.js';
+import { each, RefusedError, type Server } from './http.js';
+import type { Progress, EntityType, Report } from './report.js';
 import { isObject, objectsOf, textOf } from './values.js';
 
 /** How databases are carried. */

@@ -1,24 +1,19 @@
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import { actionBody, asItIs, packageBody, ruleBody, triggerBody, type Renaming } from './bodies.js';
-import { carryRoutes } from './api-routes.js';
-import { each } from './each.js';
-import { RefusedError, type Server } from './http.js';
+import { actionBody, asItIs, packageBody, ruleBody, triggerBody, type Renaming, TargetKinds } from './bodies.js';
+import { each, RefusedError, type Server } from './http.js';
 import { fullName, localName, openNamespace, type Collection, type Namespace } from './namespace.js';
-import type { Progress } from './progress.js';
-import type { EntityType, Report } from './report.js';
-import { RestCarrier, type Load, type Pair } from './rest-carrier.js';
-import { sequenceGroups } from './sequence-order.js';
-import { TargetKinds } from './target-kinds.js';
+import type { Progress, EntityType, Report } from './report.js';
+import { carryRoutes, RestCarrier, type Load, type Pair } from './rest-carrier.js';
 import { isObject, textOf } from './values.js';
 
 /** Two API servers, each seen with the key of one namespace. */
-export interface ServerPair {
+interface ServerPair {
   source: Server;
   target: Server;
 }
 
 /** How entities are carried. */
-export interface RestOptions {
+interface RestOptions {
   servers: readonly ServerPair[];
   /** Source kind to target kind. */
   kinds: ReadonlyMap<string, string>;
@@ -186,4 +181,38 @@ class InheritedParameters {
     }
     return parameters;
   }
+}
+
+/**
+ * Sequences in groups, each after those that its sequences are made of. Sequences that contain each other come last,
+ * together: the target says what is wrong with them. `providers` has the package of each binding, both in full.
+ */
+function sequenceGroups<Item extends { entity: JsonObject }>(
+  items: readonly Item[],
+  providers: ReadonlyMap<string, string>,
+): Item[][] {
+  let left: readonly Item[] = items;
+  const groups: Item[][] = [];
+  while (left.length > 0) {
+    const waiting = new Set(left.map(({ entity }) => fullName(entity)));
+    const isReady = ({ entity }: Item): boolean =>
+      componentsOf(entity).every((name) => !waiting.has(behindBinding(name, providers)));
+    const ready = left.filter(isReady);
+    groups.push(ready.length > 0 ? ready : [...left]);
+    left = ready.length > 0 ? left.filter((item) => !isReady(item)) : [];
+  }
+  return groups;
+}
+
+function componentsOf({ exec }: JsonObject): string[] {
+  if (!isObject(exec) || !Array.isArray(exec.components)) return [];
+  return exec.components.map((one) =>
+    (isObject(one) ? `${textOf(one.path)}/${textOf(one.name)}` : textOf(one)).replace(/^\//, ''),
+  );
+}
+
+function behindBinding(name: string, providers: ReadonlyMap<string, string>): string {
+  const slash = name.lastIndexOf('/');
+  const provider = providers.get(name.slice(0, slash));
+  return provider === undefined ? name : provider + name.slice(slash);
 }

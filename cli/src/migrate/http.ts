@@ -21,7 +21,7 @@ export class UnreachableError extends Error {
 }
 
 /** Where a server is, and how it is spoken to. */
-export interface ServerOptions {
+interface ServerOptions {
   /** Paths are relative to it; it ends with a slash. */
   base: URL;
   /** `user:password`, or undefined. */
@@ -144,4 +144,24 @@ function errorText(text: string, status: number): string {
     // Whoever answered speaks no JSON: the text itself is told.
   }
   return `status ${status}${text === '' ? '' : `: ${text.slice(0, 200)}`}`;
+}
+
+/** Calls `work` for each item, at most `concurrency` at a time. Rejects with the first error, after all under way. */
+export async function each<Item>(
+  items: Iterable<Item>,
+  concurrency: number,
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
+  const iterator = items[Symbol.iterator]();
+  let failed = false;
+  const worker = async (): Promise<void> => {
+    for (let next = iterator.next(); !failed && next.done !== true; next = iterator.next()) {
+      await work(next.value).catch((error: unknown) => {
+        failed = true;
+        throw error;
+      });
+    }
+  };
+  const ends = await Promise.allSettled(Array.from({ length: concurrency }, worker));
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
 }

@@ -1,9 +1,10 @@
+import { parseQualifiedName } from '../args/qualified-name.js';
 import { encodePath } from '../client/api-host.js';
 import type { Client } from '../client/client.js';
 import { messageOf, WskError } from '../errors.js';
-import { asMap, asText, type Json, type JsonMap } from '../json/json.js';
+import { asMap, asText, type Json, type JsonMap, sortKeys } from '../json/json.js';
 import type { Settings } from '../settings.js';
-import { bareError } from './errors.js';
+import { bareError } from './manifest.js';
 
 /** What putting a project on the platform, or taking it off, works with. */
 export interface Deployer {
@@ -118,3 +119,23 @@ export const routes = {
 
 /** The text of a member. */
 export const memberText = (entity: JsonMap, member: string): string => asText(entity.get(member));
+
+/** Invokes a trigger's feed and waits for its answer. */
+export function tellFeed(
+  deployer: Deployer,
+  feedName: string,
+  trigger: string,
+  lifecycleEvent: 'CREATE' | 'READ' | 'DELETE',
+  parameters: JsonMap,
+  result = false,
+): Promise<Json> {
+  const feed = parseQualifiedName(feedName);
+  const lifecycle: [string, Json][] = [
+    ['authKey', deployer.settings.auth],
+    ['lifecycleEvent', lifecycleEvent],
+    ['triggerName', `/${deployer.namespace}/${trigger}`],
+  ];
+  const body = sortKeys(new Map([...parameters, ...lifecycle]));
+  const route = `actions/${encodePath(feed.path)}`;
+  return withRetries(deployer, () => deployer.client.invoke(feed.namespace, route, body, { blocking: true, result }));
+}

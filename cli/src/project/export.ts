@@ -2,12 +2,11 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { apisOf, callGateway, operationsOf } from '../commands/api/gateway.js';
 import { messageOf, WskError } from '../errors.js';
+import { stringifyYaml } from '../files.js';
 import { asList, asMap, asText, stringify, type Json, type JsonMap } from '../json/json.js';
-import { stringifyYaml } from '../yaml.js';
-import { clientError, find, listAll, memberText, routes, type Deployer } from './deployer.js';
-import { fileError } from './errors.js';
-import { tellFeed } from './feeds.js';
+import { clientError, find, listAll, memberText, routes, type Deployer, tellFeed } from './deployer.js';
 import { feedOf, isOf } from './managed.js';
+import { fileError } from './manifest.js';
 import { extensionForKind } from './runtimes.js';
 
 const notFound = 404 - 256;

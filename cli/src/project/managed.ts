@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { valueOf } from '../args/parameters.js';
-import { annotationsOf } from '../commands/lists.js';
+import { annotationsOf } from '../commands/entities.js';
 import { asList, asMap, type Json, type JsonMap } from '../json/json.js';
+import { removeTrigger, undeploy, type Removable } from './deploy.js';
 import { find, listAll, memberText, removeIfThere, routes, type Deployer } from './deployer.js';
 import type { PlannedDependency } from './plan.js';
-import { removeTrigger, undeploy, type Removable } from './undeploy.js';
 
 const managedKey = 'whisk-managed';
 

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import type { Node } from 'yaml';
-import { messageOf } from '../errors.js';
+import { messageOf, WskError } from '../errors.js';
 import { asMap, asText, type JsonMap } from '../json/json.js';
-import { fileError } from './errors.js';
 import { readDocument, SchemaError, type Source } from './schema.js';
 
 /** A manifest or a deployment file. */
@@ -58,4 +58,22 @@ async function decode(source: string, file: string): Promise<JsonMap> {
 /** The text of a member; empty if there is none. */
 export function textOf(map: JsonMap, member: string): string {
   return asText(map.get(member));
+}
+
+/** What can be wrong with a project's files, as OpenWhisk's wskdeploy calls it. */
+type FileErrorType =
+  | 'ERROR_FILE_READ_ERROR'
+  | 'ERROR_MANIFEST_FILE_NOT_FOUND'
+  | 'ERROR_YAML_FILE_FORMAT_ERROR'
+  | 'ERROR_YAML_INVALID_RUNTIME'
+  | 'ERROR_YAML_PARSER_ERROR';
+
+/** A mistake in a project's files; the form is wskdeploy's, less the line of its own source that it begins with. */
+export function fileError(type: FileErrorType, file: string, message: string): WskError {
+  return bareError(`[${type}]: File: [${basename(file)}]: ${message}\n`);
+}
+
+/** A message that is printed as it is; the exit code is 1. */
+export function bareError(message: string): WskError {
+  return new WskError(message, { showPrefix: false });
 }

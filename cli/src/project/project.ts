@@ -8,17 +8,14 @@ import type { Json, JsonMap } from '../json/json.js';
 import { loadSettings, type Settings } from '../settings.js';
 import { stderr, stdout } from '../terminal.js';
 import { compose, type ComposeOptions } from './compose.js';
-import { deploy, putBinding, putPackage } from './deploy.js';
-import { applyDeployment } from './deployment.js';
+import { deploy, putBinding, putPackage, undeploy } from './deploy.js';
 import { clientError, type Deployer } from './deployer.js';
-import { bareError, fileError } from './errors.js';
 import { dependencyAnnotations, managedAnnotation, removeGone } from './managed.js';
-import { readManifest, textOf, type Manifest } from './manifest.js';
+import { bareError, fileError, readManifest, textOf, type Manifest } from './manifest.js';
+import { applyDeployment, describePlan } from './plan.js';
 import type { Plan, PlannedDependency } from './plan.js';
-import { describePlan } from './preview.js';
 import { downloadRepository, repositoryFolder } from './repository.js';
 import { fetchRuntimes } from './runtimes.js';
-import { undeploy } from './undeploy.js';
 
 /** A project's files, and what their plan is made with. */
 export interface Project {

@@ -1,6 +1,6 @@
 import type { Node, YAMLMap } from 'yaml';
+import { toJson } from '../files.js';
 import type { Json, JsonMap } from '../json/json.js';
-import { toJson } from '../yaml.js';
 
 /** Reads one node of a YAML document; `where` is what messages call it. */
 type Read = (node: Node | null, where: string, document: Source) => Json;

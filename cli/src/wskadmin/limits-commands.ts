@@ -1,6 +1,13 @@
-import { isObject, RequestError, type Json } from './admin-client.js';
-import type { OptionSpec } from './arguments.js';
-import { attempt, exitCodes, type AdminCommand, type CommandContext } from './command.js';
+import {
+  isObject,
+  RequestError,
+  type Json,
+  attempt,
+  exitCodes,
+  type AdminCommand,
+  type CommandContext,
+} from './command.js';
+import type { OptionSpec } from './command.js';
 
 /** In the order in which they are shown. */
 const limits: readonly [name: string, type: OptionSpec['type'], help: string][] = [

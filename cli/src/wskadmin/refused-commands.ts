@@ -1,5 +1,12 @@
-import { isObject, type AdminClient, type Json } from './admin-client.js';
-import { attempt, exitCodes, type AdminCommand, type CommandContext } from './command.js';
+import {
+  isObject,
+  type AdminClient,
+  type Json,
+  attempt,
+  exitCodes,
+  type AdminCommand,
+  type CommandContext,
+} from './command.js';
 
 /** Records of one request. */
 const pageRows = 500;

@@ -1,13 +1,26 @@
 import { WskError } from '../errors.js';
-import { dataFolderOf, isLoopback, readOperatorKey } from '../operator-key.js';
-import { defaultApiVersion, propertiesFile, readProperties, type Settings } from '../settings.js';
-import { createAdminClient } from './admin-client.js';
-import { parseGiven, takeOptions, UsageError, usageOf, type OptionSpec } from './arguments.js';
-import { exitCodes, type AdminCommand } from './command.js';
-import { dataCommands } from './data-commands.js';
+import {
+  dataFolderOf,
+  isLoopback,
+  readOperatorKey,
+  defaultApiVersion,
+  propertiesFile,
+  readProperties,
+  type Settings,
+} from '../settings.js';
+import {
+  createAdminClient,
+  parseGiven,
+  takeOptions,
+  UsageError,
+  usageOf,
+  type OptionSpec,
+  exitCodes,
+  type AdminCommand,
+} from './command.js';
+import { dataCommands, retireCommands } from './data-commands.js';
 import { limitsCommands } from './limits-commands.js';
 import { refusedCommands } from './refused-commands.js';
-import { retireCommands } from './retire-commands.js';
 import { userCommands } from './user-commands.js';
 
 const commands: readonly AdminCommand[] = [

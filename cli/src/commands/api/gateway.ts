@@ -1,12 +1,14 @@
 import { query } from '../../client/api-host.js';
 import type { Client } from '../../client/client.js';
-import { exitCodes, messageOf, WskError } from '../../errors.js';
-import { asList, asMap, asText, type Json, type JsonMap } from '../../json/json.js';
+import { exitCodes, messageOf, WskError, argumentError, wrapError } from '../../errors.js';
+import { readTextFile, parseYaml } from '../../files.js';
+import { asList, asMap, asText, type Json, type JsonMap, stringify } from '../../json/json.js';
+import { parseJson } from '../../json/parse.js';
 import type { Settings } from '../../settings.js';
 import { apiVerbs } from '../../shapes.js';
 
 /** Which API, or which part of it, and how many; what is left out counts as all. */
-export interface ApiQuery {
+interface ApiQuery {
   basepath?: string | undefined;
   relpath?: string | undefined;
   operation?: string | undefined;
@@ -96,4 +98,43 @@ export function checkApi(api: JsonMap): JsonMap {
 /** What went wrong, with exit code 1 whatever it was, as `wsk api` reports it. */
 export function apiError(error: unknown, context: string): WskError {
   return new WskError(`${context}: ${messageOf(error)}`);
+}
+
+/**
+ * Reads an API's swagger file, YAML if it is called so, and returns it as JSON text.
+ * @throws WskError if it cannot be read or lacks what an API needs.
+ */
+export async function readSwagger(file: string): Promise<string> {
+  const source = read(file);
+  const text = /ya?ml$/.test(file) ? await yamlToJson(source) : source;
+  let swagger: Json;
+  try {
+    swagger = parseJson(text);
+  } catch (error) {
+    throw argumentError(`Error parsing swagger file '${file}': ${messageOf(error)}`);
+  }
+  const document = asMap(swagger);
+  const basePath = asText(document.get('basePath'));
+  const complete = basePath !== '' && asText(document.get('swagger')) !== '';
+  if (!complete || !(document.get('info') instanceof Map) || !(document.get('paths') instanceof Map)) {
+    throw argumentError('Swagger file is invalid (missing basePath, info, paths, or swagger fields)');
+  }
+  if (!basePath.startsWith('/')) throw argumentError('Swagger file basePath must start with a leading slash (/)');
+  return text;
+}
+
+function read(file: string): string {
+  try {
+    return readTextFile(file);
+  } catch (error) {
+    throw wrapError(error, `Error reading swagger file '${file}'`, { showUsage: true });
+  }
+}
+
+async function yamlToJson(text: string): Promise<string> {
+  try {
+    return stringify(await parseYaml(text));
+  } catch (error) {
+    throw new WskError(`Unable to parse YAML configuration file: ${messageOf(error)}`);
+  }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { formatDuration, shorten } from './format.js';
+import { formatDuration, shorten } from './activations.js';
 
 test.each([
   [0, '0s'],

@@ -1,10 +1,10 @@
-import { argumentError, messageOf, wrapError } from '../../errors.js';
-import { readTextFile } from '../../files.js';
-import { asList, asMap, asNumber, asText, type Json, type JsonMap } from '../../json/json.js';
+import { argumentError, messageOf, wrapError, WskError } from '../../errors.js';
+import { readTextFile, writeNewFile } from '../../files.js';
+import { asList, asMap, asNumber, asText, type Json, type JsonMap, stringify } from '../../json/json.js';
 import { parseJson } from '../../json/parse.js';
 import { stdout } from '../../terminal.js';
 import { checkArgs, type CommandContext } from '../command.js';
-import { table } from './format.js';
+import { table, percent } from './format.js';
 
 /** `wsk gpu policy`, and `wsk gpu policy try NAME`. */
 export function policy(context: CommandContext): Promise<void> {
@@ -103,4 +103,89 @@ function modelText(model: JsonMap): string {
 
 function line(title: string, text: string): void {
   stdout.print(`${stdout.bold(title.padEnd(10))} ${text}\n`);
+}
+
+/** `wsk gpu explain`: prints what was decided about an activation, writes the view of now into a file, or both. */
+export async function explain(context: CommandContext): Promise<void> {
+  const { args, flags } = context;
+  const savesView = flags.given('view');
+  checkArgs(args, savesView ? 0 : 1, 1, 'An activation ID is required.');
+  const [id] = args;
+  if (id !== undefined) await explainActivation(context, id);
+  if (savesView) await saveView(context, flags.text('view'));
+}
+
+async function explainActivation({ client }: CommandContext, id: string): Promise<void> {
+  let decisions: Json;
+  try {
+    decisions = await client.callRoute('GET', `gpu/decisions?activation=${encodeURIComponent(id)}`);
+  } catch (error) {
+    throw wrapError(error, `Unable to explain activation '${id}'`);
+  }
+  const found = asList(decisions).map(asMap);
+  if (found.length === 0) throw new WskError(`No decision about activation '${id}' is known.`);
+  // They come the last one first.
+  stdout.print(found.reverse().map(describe).join(''));
+}
+
+async function saveView({ client }: CommandContext, file: string): Promise<void> {
+  let view: Json;
+  try {
+    view = await client.callRoute('GET', 'gpu/view');
+  } catch (error) {
+    throw wrapError(error, 'Unable to save the view of the GPUs');
+  }
+  writeNewFile(file, Buffer.from(`${stringify(view, 2)}\n`));
+  stdout.print(`ok: saved the view of the GPUs in ${file}\n`);
+}
+
+function describe(decision: JsonMap): string {
+  const at = new Date(asNumber(decision.get('at'))).toISOString();
+  const placement = decision.get('placement');
+  const head = `${at}  ${asText(decision.get('policy'))}: ${asText(decision.get('reason'))}`;
+  const where = placement === undefined ? '' : `  ${placed(asMap(placement))}`;
+  const rejected = asList(decision.get('rejected')).map((one) => `    ${rejection(asMap(one))}\n`);
+  return `${head}${where}\n${rejected.join('')}`;
+}
+
+function placed(placement: JsonMap): string {
+  const devices = asList(placement.get('devices')).map(asText).join(', ');
+  const share = asMap(placement.get('share'));
+  return `${asText(placement.get('slice') ?? devices)} at ${percent(asNumber(share.get('shareClass')) / 100)}`;
+}
+
+function rejection(one: JsonMap): string {
+  const told = (value: Json): number => Math.round(asNumber(value) * 1000) / 1000;
+  const numbers = [...asMap(one.get('numbers'))].map(([name, value]) => `${name} ${told(value)}`).join(', ');
+  return `not ${asText(one.get('what'))}: ${asText(one.get('reason'))}${numbers === '' ? '' : ` (${numbers})`}`;
+}
+
+const queueTitles = ['#', 'Activation', 'Action', 'Waited ms', 'SLO ms', 'MiB', 'GPUs'];
+const queueNumbers = ['#', 'Waited ms', 'SLO ms', 'MiB', 'GPUs'];
+
+/** `wsk gpu queue`. */
+export async function listQueue({ args, client }: CommandContext): Promise<void> {
+  checkArgs(args, 0, 0, 'No arguments are required.');
+  let queued: Json;
+  try {
+    queued = await client.callRoute('GET', 'gpu/queue');
+  } catch (error) {
+    throw wrapError(error, 'Unable to obtain the queue for GPUs');
+  }
+  const rows = asList(queued)
+    .map(asMap)
+    .map((one) => {
+      const slo = one.get('sloMs');
+      return [
+        String(asNumber(one.get('position'))),
+        asText(one.get('activationId')),
+        asText(one.get('action')),
+        String(asNumber(one.get('waitedMs'))),
+        slo === undefined ? '-' : String(asNumber(slo)),
+        String(asNumber(one.get('memoryMiB'))),
+        String(asNumber(one.get('gpus'))),
+      ];
+    });
+  const { header, rows: lines } = table(queueTitles, rows, queueNumbers);
+  stdout.print(stdout.bold(header) + lines.join(''));
 }

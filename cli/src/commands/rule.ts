@@ -1,9 +1,11 @@
-import { fullyQualified } from '../../args/qualified-name.js';
-import { wrapError } from '../../errors.js';
-import { asMap } from '../../json/json.js';
-import { ruleShape } from '../../shapes.js';
-import { stdout } from '../../terminal.js';
-import { checkArgs, type CommandContext } from '../command.js';
+import { fullyQualified } from '../args/qualified-name.js';
+import { encodePath } from '../client/api-host.js';
+import type { Client } from '../client/client.js';
+import { wrapError } from '../errors.js';
+import { asMap, asList, asText, type Json, type JsonMap } from '../json/json.js';
+import { ruleShape } from '../shapes.js';
+import { stdout } from '../terminal.js';
+import { checkArgs, type CommandContext, nameSortFlag, pageFlags, type Command } from './command.js';
 import {
   body,
   printDone,
@@ -15,8 +17,10 @@ import {
   textOf,
   type EntityKind,
   type Target,
-} from '../entities.js';
-import { listFormats } from '../lists.js';
+  list,
+  summaryFlag,
+  listFormats,
+} from './entities.js';
 
 /** What the commands about rules work on. */
 export const rules: EntityKind = { noun: 'rule', collection: 'rules', shape: ruleShape, format: listFormats.rules };
@@ -98,3 +102,50 @@ export async function removeRule(context: CommandContext): Promise<void> {
   if (context.flags.bool('disable')) await setStatus(context, target, 'inactive');
   await remove(context, rules, target);
 }
+
+/** A list of rules with the status of each, which the server's lists lack. */
+export async function withStatus(client: Client, namespace: string, rules: Json): Promise<JsonMap[]> {
+  const complete: JsonMap[] = [];
+  for (const rule of asList(rules).map(asMap)) {
+    const name = asText(rule.get('name'));
+    try {
+      const found = asMap(await client.get(namespace, `rules/${encodePath(name)}`));
+      complete.push(new Map([...rule, ['status', found.get('status') ?? '']]));
+    } catch (error) {
+      throw wrapError(error, `Unable to get status of rule '${name}'`);
+    }
+  }
+  return complete;
+}
+
+const names = 'RULE_NAME TRIGGER_NAME ACTION_NAME';
+
+/** `wsk rule`. */
+export const ruleCommands: Command[] = [
+  { name: 'create', argsUsage: names, summary: 'create new rule', flags: [], run: create },
+  {
+    name: 'delete',
+    argsUsage: 'RULE_NAME',
+    summary: 'delete rule',
+    flags: [{ name: 'disable', type: 'bool', help: 'automatically disable rule before deleting it' }],
+    run: removeRule,
+  },
+  { name: 'disable', argsUsage: 'RULE_NAME', summary: 'disable rule', flags: [], run: disable },
+  { name: 'enable', argsUsage: 'RULE_NAME', summary: 'enable rule', flags: [], run: enable },
+  { name: 'get', argsUsage: 'RULE_NAME', summary: 'get rule', flags: [summaryFlag('rule', '')], run: get },
+  {
+    name: 'list',
+    argsUsage: '[NAMESPACE]',
+    summary: 'list all rules',
+    flags: [...pageFlags('rules'), nameSortFlag],
+    run: (context) => list(context, rules, (namespace, found) => withStatus(context.client, namespace, found)),
+  },
+  { name: 'status', argsUsage: 'RULE_NAME', summary: 'get rule status', flags: [], run: status },
+  {
+    name: 'update',
+    argsUsage: names,
+    summary: 'update an existing rule, or create a rule if it does not exist',
+    flags: [],
+    run: update,
+  },
+];
