@@ -2,7 +2,7 @@
 export const exitCodes = { general: 1, usage: 2, network: 3, notAllowed: 149, timedOut: 202 } as const;
 
 /** What a WskError tells the top level to do. */
-export interface WskErrorOptions {
+interface WskErrorOptions {
   exitCode?: number;
   /** Adds `Run 'wsk --help' for usage.` */
   showUsage?: boolean;

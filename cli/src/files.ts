@@ -1,3 +1,4 @@
+// Files that the user names, and YAML.
 import { existsSync, readFileSync, statSync, writeFileSync, type Stats } from 'node:fs';
 import { argumentError, messageOf, usageError, wrapError, WskError } from './errors.js';
 import { asNumber, NumberLiteral, type Json } from './json/json.js';

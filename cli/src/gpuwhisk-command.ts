@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util';
 import { runBackup } from './backup/run.js';
-import { WskError, messageOf } from './errors.js';
-import { UsageError, runMigrate } from './migrate/run.js';
-import { dataFolderOf, readOperatorKey, cliVersion } from './settings.js';
+import { messageOf, WskError } from './errors.js';
+import { runMigrate, UsageError } from './migrate/run.js';
+import { cliVersion, dataFolderOf, readOperatorKey } from './settings.js';
 
 const operatorKeyHelp = `usage: gpuwhisk operator-key [--data DIR]
 

@@ -10,11 +10,11 @@ import {
 } from './args/flags.js';
 import { takePairs, type Pairs } from './args/parameters.js';
 import type { Client, TraceLevel } from './client/client.js';
-import type { Command, CommandEntry } from './commands/command.js';
+import type { Command, CommandEntry } from './command.js';
 import { commandTable } from './commands/table.js';
-import { WskError, wrapError } from './errors.js';
+import { wrapError, WskError } from './errors.js';
 import { commandHelp, groupHelp, rootHelp, rootUsage } from './help.js';
-import { loadSettings, type Settings, cliVersion } from './settings.js';
+import { cliVersion, loadSettings, type Settings } from './settings.js';
 import { printError, stderr, stdout } from './terminal.js';
 
 /** Runs one command line, without the leading `node wsk`, and returns its exit code. */

@@ -1,3 +1,4 @@
+// Where the CLI connects to and as whom: flags, environment, the properties file, and a standalone server's own key.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';

@@ -52,7 +52,7 @@ const standaloneFlags = {
 } as const;
 
 /** What the command line asks for. */
-export type Command =
+type Command =
   | { type: 'help' }
   | { type: 'print-config'; config: Config }
   | { type: 'serve'; config: Config; accountLimits: AccountLimits };

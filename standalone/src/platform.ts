@@ -36,7 +36,7 @@ export interface Platform {
 }
 
 /** What is standalone's own, and no setting of a platform. */
-export interface PlatformOptions {
+interface PlatformOptions {
   /** The limits of the well-known accounts: far above OpenWhisk's, or none of their own. */
   accountLimits: AccountLimits;
 }

@@ -1,6 +1,6 @@
 import { argumentError, messageOf, wrapError } from '../errors.js';
 import { readTextFile } from '../files.js';
-import { type Json, type JsonMap } from '../json/json.js';
+import { asList, asMap, type Json, type JsonMap } from '../json/json.js';
 import { parseJson } from '../json/parse.js';
 
 /**
@@ -114,4 +114,15 @@ function isJson(text: string): boolean {
     if (error instanceof SyntaxError) return false;
     throw wrapError(error, 'Unable to read a value');
   }
+}
+
+/** The feed action that an entity's `feed` annotation names; empty if there is none. */
+export function feedOf(entity: JsonMap): string {
+  const feed = valueOf(annotationsOf(entity), 'feed');
+  return typeof feed === 'string' ? feed : '';
+}
+
+/** The annotations of an entity. */
+export function annotationsOf(entity: JsonMap): JsonMap[] {
+  return asList(entity.get('annotations')).map(asMap);
 }

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import { WskError, messageOf } from '../errors.js';
+import { messageOf, WskError } from '../errors.js';
 import { isObject, textOf } from '../migrate/values.js';
 
 /*

@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { WskError } from '../errors.js';
 import { RefusedError, type Server } from '../migrate/http.js';
 import { isObject, objectsOf, textOf } from '../migrate/values.js';
-import { writeArchive, type ArchivedDocument, readArchive } from './archive.js';
+import { readArchive, writeArchive, type ArchivedDocument } from './archive.js';
 
 /** Documents of one answer, without their attachments. */
 const pageRows = 200;

@@ -1,7 +1,6 @@
 import { usageError, wrapError } from '../errors.js';
 import { stringify, type Json } from '../json/json.js';
-import { userAgent } from '../settings.js';
-import type { Settings } from '../settings.js';
+import { userAgent, type Settings } from '../settings.js';
 import { stdout } from '../terminal.js';
 import { failure, InvocationError, readJson, succeeded } from './answer.js';
 import { apiBase, encodePath } from './api-host.js';

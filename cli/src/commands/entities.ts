@@ -1,11 +1,11 @@
-import { valueOf } from '../args/parameters.js';
+import { annotationsOf, valueOf } from '../args/parameters.js';
 import { ownNamespace, parseQualifiedName } from '../args/qualified-name.js';
 import { encodePath, query } from '../client/api-host.js';
-import { argumentError, WskError, wrapError } from '../errors.js';
-import { asMap, asText, type Json, type JsonMap, asList } from '../json/json.js';
+import { checkArgs, type CommandContext } from '../command.js';
+import { argumentError, wrapError, WskError } from '../errors.js';
+import { asList, asMap, asText, type Json, type JsonMap } from '../json/json.js';
 import { conform, hasMember, memberOf, type Shape } from '../shapes.js';
 import { stdout } from '../terminal.js';
-import { checkArgs, type CommandContext } from './command.js';
 
 /** What commands about packages, triggers and rules differ in. */
 export interface EntityKind {
@@ -101,21 +101,6 @@ export async function list(
   printList(await complete(namespace, entities), kind.format, flags.bool('name-sort'));
 }
 
-/** The feed action that an entity's `feed` annotation names; empty if there is none. */
-export function feedOf(entity: JsonMap): string {
-  const feed = valueOf(annotationsOf(entity), 'feed');
-  return typeof feed === 'string' ? feed : '';
-}
-
-/** Members of a request's body; lists without anything in them are left out. */
-export function body(members: Record<string, Json | undefined>): JsonMap {
-  const given = Object.entries(members).filter(
-    (member): member is [string, Json] =>
-      member[1] !== undefined && !(Array.isArray(member[1]) && member[1].length === 0),
-  );
-  return new Map(given);
-}
-
 /** What a command that prints one line of success prints. */
 export function printDone(done: string, kind: string, name: string): void {
   stdout.print(`${stdout.ok} ${done} ${kind} ${stdout.bold(name)}\n`);
@@ -139,11 +124,6 @@ interface ListFormat {
 const fullName = (entity: JsonMap): string => `/${asText(entity.get('namespace'))}/${asText(entity.get('name'))}`;
 const lowerCaseName = (entity: JsonMap): string =>
   `${asText(entity.get('namespace'))}${asText(entity.get('name'))}`.toLowerCase();
-
-/** The annotations of an entity. */
-export function annotationsOf(entity: JsonMap): JsonMap[] {
-  return asList(entity.get('annotations')).map(asMap);
-}
 
 /** Actions outside packages first, by name as it is written; then packaged ones. */
 function actionSortKey(entity: JsonMap): string {

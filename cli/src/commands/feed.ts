@@ -2,11 +2,11 @@ import { mergeObjects } from '../args/parameters.js';
 import { parseQualifiedName, type QualifiedName } from '../args/qualified-name.js';
 import { InvocationError } from '../client/answer.js';
 import { encodePath } from '../client/api-host.js';
+import type { CommandContext } from '../command.js';
 import { wrapError, type WskError } from '../errors.js';
 import { sortKeys, type Json, type JsonMap } from '../json/json.js';
 import { stdout } from '../terminal.js';
 import { printUnsuccessful } from './action/group.js';
-import type { CommandContext } from './command.js';
 import type { Target } from './entities.js';
 
 /** What happens to the trigger that the feed serves. */

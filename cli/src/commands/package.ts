@@ -1,36 +1,34 @@
 import type { FlagSpec } from '../args/flags.js';
-import { mergeObjects, toKeyValues } from '../args/parameters.js';
-import type { Pairs } from '../args/parameters.js';
+import { mergeObjects, toKeyValues, type Pairs } from '../args/parameters.js';
 import { parseQualifiedName } from '../args/qualified-name.js';
-import { argumentError, wrapError, exitCodes, WskError } from '../errors.js';
-import { asList, asMap, asText, type JsonMap } from '../json/json.js';
+import {
+  annotationFlags,
+  checkArgs,
+  nameSortFlag,
+  pageFlags,
+  parameterFlags,
+  type Command,
+  type CommandContext,
+} from '../command.js';
+import { argumentError, exitCodes, wrapError, WskError } from '../errors.js';
+import { asList, asMap, asText, body, type JsonMap } from '../json/json.js';
 import { packageShape } from '../shapes.js';
 import { stdout } from '../terminal.js';
 import {
-  checkArgs,
-  type CommandContext,
-  annotationFlags,
-  parameterFlags,
-  type Command,
-  nameSortFlag,
-  pageFlags,
-} from './command.js';
-import {
+  list,
   listFormats,
-  body,
-  printDone,
-  targetOf,
   namespaceArgument,
+  printDone,
   printEntity,
   read,
+  remove,
   summaryFlag,
+  summaryOf,
+  targetOf,
   targetWithField,
   textOf,
-  list,
-  remove,
-  summaryOf,
+  type EntityKind,
 } from './entities.js';
-import type { EntityKind } from './entities.js';
 
 /** What the commands about packages work on. */
 export const packages: EntityKind = {

@@ -1,25 +1,24 @@
 import { fullyQualified } from '../args/qualified-name.js';
 import { encodePath } from '../client/api-host.js';
 import type { Client } from '../client/client.js';
+import { checkArgs, nameSortFlag, pageFlags, type Command, type CommandContext } from '../command.js';
 import { wrapError } from '../errors.js';
-import { asMap, asList, asText, type Json, type JsonMap } from '../json/json.js';
+import { asList, asMap, asText, body, type Json, type JsonMap } from '../json/json.js';
 import { ruleShape } from '../shapes.js';
 import { stdout } from '../terminal.js';
-import { checkArgs, type CommandContext, nameSortFlag, pageFlags, type Command } from './command.js';
 import {
-  body,
+  list,
+  listFormats,
   printDone,
   printEntity,
   read,
   remove,
+  summaryFlag,
   targetOf,
   targetWithField,
   textOf,
   type EntityKind,
   type Target,
-  list,
-  summaryFlag,
-  listFormats,
 } from './entities.js';
 
 /** What the commands about rules work on. */

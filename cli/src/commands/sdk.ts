@@ -1,11 +1,11 @@
-import { writeFileSync, chmodSync, existsSync, mkdirSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { globalFlags, helpFlag, withGlobals, type FlagSpec } from '../args/flags.js';
 import type { Client } from '../client/client.js';
-import { argumentError, messageOf, WskError, wrapError } from '../errors.js';
+import type { Command, CommandContext } from '../command.js';
+import { argumentError, messageOf, wrapError, WskError } from '../errors.js';
 import { stdout } from '../terminal.js';
-import type { Command, CommandContext } from './command.js';
 
 const completionFile = 'wsk_cli_bash_completion.sh';
 const iosFile = 'OpenWhiskIOSStarterApp.zip';

@@ -1,5 +1,4 @@
-import { projectFlags } from './command.js';
-import type { CommandEntry } from './command.js';
+import { projectFlags, type CommandEntry } from '../command.js';
 
 /** Every word that may follow `wsk`, in the order of the help text. A new group is one file and one line here. */
 export const commandTable: CommandEntry[] = [

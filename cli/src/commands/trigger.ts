@@ -1,39 +1,36 @@
 import type { FlagSpec } from '../args/flags.js';
-import { mergeObjects, toKeyValues } from '../args/parameters.js';
-import type { Pairs } from '../args/parameters.js';
+import { feedOf, mergeObjects, toKeyValues, type Pairs } from '../args/parameters.js';
 import { parseQualifiedName } from '../args/qualified-name.js';
 import { InvocationError } from '../client/answer.js';
-import { exitCodes, WskError, wrapError } from '../errors.js';
-import { sortKeys, type JsonMap, asMap, asText, type Json } from '../json/json.js';
-import { triggerShape } from '../shapes.js';
-import { stdout } from '../terminal.js';
-import { printInvoked, printUnsuccessful } from './action/group.js';
 import {
-  checkArgs,
-  type CommandContext,
   annotationFlags,
+  checkArgs,
   nameSortFlag,
   pageFlags,
   parameterFlags,
   type Command,
-} from './command.js';
+  type CommandContext,
+} from '../command.js';
+import { exitCodes, wrapError, WskError } from '../errors.js';
+import { asMap, asText, body, sortKeys, type Json, type JsonMap } from '../json/json.js';
+import { triggerShape } from '../shapes.js';
+import { stdout } from '../terminal.js';
+import { printInvoked, printUnsuccessful } from './action/group.js';
 import {
+  list,
   listFormats,
-  body,
   printDone,
-  targetOf,
-  type Target,
-  feedOf,
+  printEntity,
   read,
   remove,
-  list,
-  printEntity,
   summaryFlag,
-  targetWithField,
   summaryOf,
+  targetOf,
+  targetWithField,
+  type EntityKind,
+  type Target,
 } from './entities.js';
-import type { EntityKind } from './entities.js';
-import { feedArguments, feedFailure, invokeFeed, configureFeed, type LifecycleEvent } from './feed.js';
+import { configureFeed, feedArguments, feedFailure, invokeFeed, type LifecycleEvent } from './feed.js';
 
 /** What the commands about triggers work on. */
 export const triggers: EntityKind = {

@@ -1,3 +1,4 @@
+// Documents at both ends of a migration: databases of a CouchDB, and those of the platform as an operator sees them.
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Server } from './http.js';
 import { isObject, objectsOf, textOf } from './values.js';

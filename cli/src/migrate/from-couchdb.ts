@@ -1,13 +1,13 @@
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { TargetKinds } from './bodies.js';
 import { DocumentCarrier, entityTypeOf, type DocumentOptions } from './document-carrier.js';
-import { openCouchDatabase, type CouchDatabase, openRawTarget, type RawTarget } from './documents.js';
+import { openCouchDatabase, openRawTarget, type CouchDatabase, type RawTarget } from './documents.js';
 import { each, RefusedError, type Server } from './http.js';
-import type { Progress, EntityType, Report } from './report.js';
+import type { EntityType, Progress, Report } from './report.js';
 import { isObject, objectsOf, textOf } from './values.js';
 
 /** How databases are carried. */
-export interface CouchOptions extends DocumentOptions {
+interface CouchOptions extends DocumentOptions {
   /** CouchDB. */
   source: Server;
   /** The platform's API, with an operator's key. */

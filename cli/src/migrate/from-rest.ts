@@ -1,8 +1,8 @@
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import { actionBody, asItIs, packageBody, ruleBody, triggerBody, type Renaming, TargetKinds } from './bodies.js';
+import { actionBody, asItIs, packageBody, ruleBody, TargetKinds, triggerBody, type Renaming } from './bodies.js';
 import { each, RefusedError, type Server } from './http.js';
 import { fullName, localName, openNamespace, type Collection, type Namespace } from './namespace.js';
-import type { Progress, EntityType, Report } from './report.js';
+import type { EntityType, Progress, Report } from './report.js';
 import { carryRoutes, RestCarrier, type Load, type Pair } from './rest-carrier.js';
 import { isObject, textOf } from './values.js';
 

@@ -1,10 +1,9 @@
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import { sameBody } from './bodies.js';
-import type { TargetKinds } from './bodies.js';
-import { RefusedError, each, type Server } from './http.js';
+import { sameBody, type TargetKinds } from './bodies.js';
+import { each, RefusedError, type Server } from './http.js';
 import { fullName, localName, type Collection, type Namespace } from './namespace.js';
 import type { EntityType, Report } from './report.js';
-import { isObject, objectsOf, textOf, sameJson } from './values.js';
+import { isObject, objectsOf, sameJson, textOf } from './values.js';
 
 /** The namespace of a key at the source, and that of a key at the target. */
 export interface Pair {

@@ -3,11 +3,11 @@ import { basename, dirname, extname, resolve } from 'node:path';
 import { isBinaryExtension } from '../code-extensions.js';
 import { messageOf, type WskError } from '../errors.js';
 import { asMap, type Json, type JsonMap } from '../json/json.js';
-import { annotationsOf, inPackage, qualified, type Scope } from './compose.js';
+import type { Scope } from './compose.js';
 import { zipFolder } from './folder.js';
-import { interpolate, parametersFrom } from './inputs.js';
+import { declaredAnnotations, interpolate, parametersFrom, qualified } from './inputs.js';
 import { bareError, fileError, textOf } from './manifest.js';
-import type { PlannedAction } from './plan.js';
+import { inPackage, type PlannedAction } from './plan.js';
 import { allKinds, isKindOf, isSupported, kindForExtension, type Runtimes } from './runtimes.js';
 
 /** An action with its code. */
@@ -18,7 +18,7 @@ export async function composeAction(name: string, declared: JsonMap, scope: Scop
   if (web !== '' && webExport !== '') {
     scope.warn(`[${name}] has both web and web-export specified, only reading web, ignoring web-export.\n`);
   }
-  const annotations = withWeb(name, annotationsOf(declared, scope), web || webExport, scope);
+  const annotations = withWeb(name, declaredAnnotations(declared, scope), web || webExport, scope);
   checkSecret(name, annotations);
   if (declared.get('conductor') === true) annotations.set('conductor', true);
   return {
@@ -44,7 +44,7 @@ export function composeSequence(name: string, declared: JsonMap, scope: Scope): 
     ['kind', 'sequence'],
     ['components', components],
   ]);
-  const annotations = withWeb(name, annotationsOf(declared, scope), textOf(declared, 'web'), scope);
+  const annotations = withWeb(name, declaredAnnotations(declared, scope), textOf(declared, 'web'), scope);
   return { name, isSequence: true, exec, version: '', parameters: new Map(), annotations, limits: new Map() };
 }
 

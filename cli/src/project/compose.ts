@@ -1,11 +1,10 @@
-import { pathParameters } from '../commands/api/create.js';
-import { readSwagger } from '../commands/api/gateway.js';
+import { pathParameters, readSwagger } from '../client/gateway.js';
 import { messageOf, type WskError } from '../errors.js';
 import { asMap, type Json, type JsonMap } from '../json/json.js';
 import { composeAction, composeSequence, setWeb } from './compose-action.js';
 import {
+  declaredAnnotations,
   interpolate,
-  interpolateAll,
   nameFrom,
   packageInputs,
   parametersFrom,
@@ -13,9 +12,17 @@ import {
   valuesOf,
   type Input,
 } from './inputs.js';
-import { fileError, bareError, textOf, type Manifest } from './manifest.js';
-import { isDefaultPackage, type Plan, type PlannedDependency, type PlannedPackage, type PlannedRule } from './plan.js';
-import type { PlannedAction, PlannedApi } from './plan.js';
+import { bareError, fileError, textOf, type Manifest } from './manifest.js';
+import {
+  inPackage,
+  isDefaultPackage,
+  type Plan,
+  type PlannedAction,
+  type PlannedApi,
+  type PlannedDependency,
+  type PlannedPackage,
+  type PlannedRule,
+} from './plan.js';
 import { repositoryAt, type Repository } from './repository.js';
 import type { Runtimes } from './runtimes.js';
 
@@ -74,12 +81,6 @@ export async function compose(manifest: Manifest, options: ComposeOptions): Prom
   return plan;
 }
 
-/** Annotations as declared, and whose project they are of. */
-export function annotationsOf(declared: JsonMap, { managed }: ComposeOptions): JsonMap {
-  const annotations = asMap(interpolateAll(asMap(declared.get('annotations'))));
-  return managed ? new Map([...annotations, ['whisk-managed', managed]]) : annotations;
-}
-
 async function composePackage(declared: JsonMap, scope: Scope, parameters: JsonMap): Promise<PlannedPackage> {
   const { packageName: name, warn } = scope;
   const missing = (key: string, value: string): void => {
@@ -96,7 +97,7 @@ async function composePackage(declared: JsonMap, scope: Scope, parameters: JsonM
     version: interpolate(textOf(declared, 'version')) || '0.0.1',
     publish,
     parameters,
-    annotations: annotationsOf(declared, scope),
+    annotations: declaredAnnotations(declared, scope),
     dependencies: dependenciesOf(declared, scope),
     actions: new Map(),
   };
@@ -121,7 +122,7 @@ function dependenciesOf(declared: JsonMap, scope: Scope): Map<string, PlannedDep
     const location = interpolate(textOf(dependency, 'location'));
     const repository = /^\.{0,2}\//.test(location) ? undefined : repositoryOf(name, location, dependency, scope);
     const parameters = parametersFrom(asMap(dependency.get('inputs')), scope.inputs, scope.commandLine, scope.file);
-    const annotations = annotationsOf(dependency, scope);
+    const annotations = declaredAnnotations(dependency, scope);
     const planned = { location, isBinding: location.startsWith('/'), parameters, annotations };
     dependencies.set(name, repository ? { ...planned, repository } : planned);
   }
@@ -159,7 +160,7 @@ function addTriggers(plan: Plan, declared: JsonMap, scope: Scope): void {
     }
     const parameters = parametersFrom(asMap(trigger.get('inputs')), scope.inputs, scope.commandLine, scope.file);
     const ofFeed: [string, Json][] = feed === '' ? [] : [['feed', feed]];
-    const annotations = new Map([...ofFeed, ...annotationsOf(trigger, scope)]);
+    const annotations = new Map([...ofFeed, ...declaredAnnotations(trigger, scope)]);
     plan.triggers.set(name, { name, feed, parameters, annotations });
   }
 }
@@ -183,17 +184,12 @@ function composeRule(name: string, declared: JsonMap, scope: Scope): PlannedRule
     const message = `Rule [${name}] must name a trigger and an action.`;
     throw fileError('ERROR_YAML_FILE_FORMAT_ERROR', scope.file, message);
   }
-  return { name, trigger, action: inPackage(action, scope.packageName), annotations: annotationsOf(declared, scope) };
-}
-
-/** `package/action` for an action that is named alone. */
-export function inPackage(action: string, packageName: string): string {
-  return action.includes('/') || isDefaultPackage(packageName) ? action : `${packageName}/${action}`;
-}
-
-/** `/namespace/name`, in the given namespace unless the name has one. */
-export function qualified(namespace: string, name: string): string {
-  return name.startsWith('/') ? name : `/${namespace}/${name}`;
+  return {
+    name,
+    trigger,
+    action: inPackage(action, scope.packageName),
+    annotations: declaredAnnotations(declared, scope),
+  };
 }
 
 const verbs = ['GET', 'PUT', 'POST', 'DELETE', 'PATCH', 'HEAD', 'OPTIONS'];

@@ -1,22 +1,20 @@
 import { toKeyValues } from '../args/parameters.js';
 import { parseQualifiedName } from '../args/qualified-name.js';
-import { apiDocAction, apiDocument, pathParameters } from '../commands/api/create.js';
-import { callGateway, checkApi, apisOf } from '../commands/api/gateway.js';
-import { body } from '../commands/entities.js';
-import { asMap, type Json, type JsonMap, asText } from '../json/json.js';
+import { apiDocAction, apiDocument, apisOf, callGateway, checkApi, pathParameters } from '../client/gateway.js';
+import { asMap, asText, body, type Json, type JsonMap } from '../json/json.js';
 import { parseJson } from '../json/parse.js';
-import { qualified } from './compose.js';
 import {
   clientError,
   deploying,
   find,
   put,
+  removeIfThere,
   routes,
+  tellFeed,
   withRetries,
   type Deployer,
-  removeIfThere,
-  tellFeed,
 } from './deployer.js';
+import { qualified } from './inputs.js';
 import {
   apiLabel,
   isDefaultPackage,

@@ -2,7 +2,7 @@ import { parseQualifiedName } from '../args/qualified-name.js';
 import { encodePath } from '../client/api-host.js';
 import type { Client } from '../client/client.js';
 import { messageOf, WskError } from '../errors.js';
-import { asMap, asText, type Json, type JsonMap, sortKeys } from '../json/json.js';
+import { asMap, asText, sortKeys, type Json, type JsonMap } from '../json/json.js';
 import type { Settings } from '../settings.js';
 import { bareError } from './manifest.js';
 

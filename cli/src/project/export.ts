@@ -1,11 +1,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { apisOf, callGateway, operationsOf } from '../commands/api/gateway.js';
+import { feedOf } from '../args/parameters.js';
+import { apisOf, callGateway, operationsOf } from '../client/gateway.js';
 import { messageOf, WskError } from '../errors.js';
 import { stringifyYaml } from '../files.js';
 import { asList, asMap, asText, stringify, type Json, type JsonMap } from '../json/json.js';
-import { clientError, find, listAll, memberText, routes, type Deployer, tellFeed } from './deployer.js';
-import { feedOf, isOf } from './managed.js';
+import { clientError, find, listAll, memberText, routes, tellFeed, type Deployer } from './deployer.js';
+import { isOf } from './managed.js';
 import { fileError } from './manifest.js';
 import { extensionForKind } from './runtimes.js';
 

@@ -159,3 +159,14 @@ export function interpolateAll(value: Json): Json {
 function variableName(text: string): string {
   return text.replace('$', '').replace(/[{}]/g, '');
 }
+
+/** `/namespace/name`, in the given namespace unless the name has one. */
+export function qualified(namespace: string, name: string): string {
+  return name.startsWith('/') ? name : `/${namespace}/${name}`;
+}
+
+/** Annotations as declared, and whose project they are of. */
+export function declaredAnnotations(declared: JsonMap, { managed }: { managed?: JsonMap }): JsonMap {
+  const annotations = asMap(interpolateAll(asMap(declared.get('annotations'))));
+  return managed ? new Map([...annotations, ['whisk-managed', managed]]) : annotations;
+}

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { valueOf } from '../args/parameters.js';
-import { annotationsOf } from '../commands/entities.js';
+import { annotationsOf, feedOf, valueOf } from '../args/parameters.js';
 import { asList, asMap, type Json, type JsonMap } from '../json/json.js';
 import { removeTrigger, undeploy, type Removable } from './deploy.js';
 import { find, listAll, memberText, removeIfThere, routes, type Deployer } from './deployer.js';
@@ -58,12 +57,6 @@ export async function removeGone(deployer: Deployer, managed: JsonMap): Promise<
   for (const { name } of await gone('package', 'packages')) {
     await removeIfThere(deployer, 'package', name, routes.package(name));
   }
-}
-
-/** The feed that an entity's annotation names; empty if there is none. */
-export function feedOf(entity: JsonMap): string {
-  const feed = valueOf(annotationsOf(entity), 'feed');
-  return typeof feed === 'string' ? feed : '';
 }
 
 /** What is on the platform under a project's name. */

@@ -1,4 +1,4 @@
-import { stringify, type Json, type JsonMap, asMap } from '../json/json.js';
+import { asMap, stringify, type Json, type JsonMap } from '../json/json.js';
 import { interpolateAll } from './inputs.js';
 import { fileError, textOf, type Manifest } from './manifest.js';
 import type { Repository } from './repository.js';
@@ -174,4 +174,9 @@ function bind(target: Changeable, declared: JsonMap, commandLine: JsonMap): void
     target.parameters.set(name, interpolateAll(given));
   }
   for (const [name, value] of asMap(declared.get('annotations'))) target.annotations.set(name, interpolateAll(value));
+}
+
+/** `package/action` for an action that is named alone. */
+export function inPackage(action: string, packageName: string): string {
+  return action.includes('/') || isDefaultPackage(packageName) ? action : `${packageName}/${action}`;
 }

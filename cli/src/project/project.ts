@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { mergeObjects } from '../args/parameters.js';
 import { ownNamespace } from '../args/qualified-name.js';
-import type { CommandContext } from '../commands/command.js';
+import type { CommandContext } from '../command.js';
 import { messageOf } from '../errors.js';
 import type { Json, JsonMap } from '../json/json.js';
 import { loadSettings, type Settings } from '../settings.js';
@@ -12,8 +12,7 @@ import { deploy, putBinding, putPackage, undeploy } from './deploy.js';
 import { clientError, type Deployer } from './deployer.js';
 import { dependencyAnnotations, managedAnnotation, removeGone } from './managed.js';
 import { bareError, fileError, readManifest, textOf, type Manifest } from './manifest.js';
-import { applyDeployment, describePlan } from './plan.js';
-import type { Plan, PlannedDependency } from './plan.js';
+import { applyDeployment, describePlan, type Plan, type PlannedDependency } from './plan.js';
 import { downloadRepository, repositoryFolder } from './repository.js';
 import { fetchRuntimes } from './runtimes.js';
 

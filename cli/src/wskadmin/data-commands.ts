@@ -1,11 +1,11 @@
 import {
-  isObject,
-  type AdminClient,
-  type Json,
   attempt,
   exitCodes,
+  isObject,
+  type AdminClient,
   type AdminCommand,
   type CommandContext,
+  type Json,
 } from './command.js';
 
 /** Rows of one request. */

@@ -1,13 +1,13 @@
 import {
-  isObject,
-  RequestError,
-  type Json,
   attempt,
   exitCodes,
+  isObject,
+  RequestError,
   type AdminCommand,
   type CommandContext,
+  type Json,
+  type OptionSpec,
 } from './command.js';
-import type { OptionSpec } from './command.js';
 
 /** In the order in which they are shown. */
 const limits: readonly [name: string, type: OptionSpec['type'], help: string][] = [

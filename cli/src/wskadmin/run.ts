@@ -1,22 +1,22 @@
 import { WskError } from '../errors.js';
 import {
   dataFolderOf,
-  isLoopback,
-  readOperatorKey,
   defaultApiVersion,
+  isLoopback,
   propertiesFile,
+  readOperatorKey,
   readProperties,
   type Settings,
 } from '../settings.js';
 import {
   createAdminClient,
+  exitCodes,
   parseGiven,
   takeOptions,
   UsageError,
   usageOf,
-  type OptionSpec,
-  exitCodes,
   type AdminCommand,
+  type OptionSpec,
 } from './command.js';
 import { dataCommands, retireCommands } from './data-commands.js';
 import { limitsCommands } from './limits-commands.js';

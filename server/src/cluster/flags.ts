@@ -37,7 +37,7 @@ export interface DatabasesConfig {
 }
 
 /** What the command line asks for. */
-export type ClusterCommand =
+type ClusterCommand =
   | { type: 'help' }
   | { type: 'print-config'; config: Config }
   | { type: 'databases'; config: DatabasesConfig }

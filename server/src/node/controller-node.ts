@@ -43,7 +43,7 @@ import { listen } from './servers.js';
 import type { Servers } from './servers.js';
 
 /** What a controller's node is made of. */
-export interface ControllerNodeOptions extends Engines {
+interface ControllerNodeOptions extends Engines {
   /** The controller's number. */
   instance: number;
   /** The kinds that are served now. */

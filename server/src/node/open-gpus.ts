@@ -22,7 +22,7 @@ import { StandInError, standInFolder, startStandIn } from '@gpuwhisk/invoker/gpu
 import type { StandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 
 /** What the GPUs of a node are opened with. */
-export interface OpenGpusOptions {
+interface OpenGpusOptions {
   config: Config;
   /** The invoker's topic. */
   invoker: string;

@@ -32,7 +32,7 @@ export function engineHosts({ couchdb, kafka, redis }: Pick<Config, 'couchdb' | 
 }
 
 /** What PlatformAddresses needs. */
-export interface PlatformAddressesOptions {
+interface PlatformAddressesOptions {
   /** Names or addresses of engines. */
   hosts: readonly string[];
   /** Addresses of the nodes that are there now. */

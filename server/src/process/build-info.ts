@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 /** Which build of the platform runs. */
-export interface BuildInfo {
+interface BuildInfo {
   /** Day of the sources in UTC, `YYYY-MM-DD`. */
   date: string;
   /** Version of the package. */

@@ -1,14 +1,14 @@
-import type { FlagSpec, Flags } from '../../args/flags.js';
+import type { Flags, FlagSpec } from '../../args/flags.js';
 import { mergeObjects, toKeyValues } from '../../args/parameters.js';
-import { parseQualifiedName, fullyQualified } from '../../args/qualified-name.js';
+import { fullyQualified, parseQualifiedName } from '../../args/qualified-name.js';
 import { encodePath } from '../../client/api-host.js';
 import { extensionForFamily, familyForExtension, isBinaryExtension } from '../../code-extensions.js';
-import { messageOf, WskError, wrapError, exitCodes, usageError } from '../../errors.js';
+import { annotationFlags, checkArgs, parameterFlags, type Command, type CommandContext } from '../../command.js';
+import { exitCodes, messageOf, usageError, wrapError, WskError } from '../../errors.js';
 import { readUserFile } from '../../files.js';
 import { asList, asMap, type Json, type JsonMap } from '../../json/json.js';
 import { actionShape, conform } from '../../shapes.js';
 import { stdout } from '../../terminal.js';
-import { annotationFlags, checkArgs, parameterFlags, type Command, type CommandContext } from '../command.js';
 import { withWebAnnotations } from './web.js';
 
 const notFound = 404 - 256;

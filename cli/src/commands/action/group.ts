@@ -1,17 +1,24 @@
 import { resolve } from 'node:path';
-import { valueOf, mergeObjects } from '../../args/parameters.js';
-import { parseQualifiedName, type QualifiedName, ownNamespace } from '../../args/qualified-name.js';
+import { annotationsOf, mergeObjects, valueOf } from '../../args/parameters.js';
+import { ownNamespace, parseQualifiedName, type QualifiedName } from '../../args/qualified-name.js';
 import { InvocationError } from '../../client/answer.js';
 import { encodePath, query } from '../../client/api-host.js';
 import type { Client } from '../../client/client.js';
+import {
+  checkArgs,
+  nameSortFlag,
+  pageFlags,
+  parameterFlags,
+  type Command,
+  type CommandContext,
+} from '../../command.js';
 import { usageError, wrapError } from '../../errors.js';
 import { writeNewFile } from '../../files.js';
-import { asMap, asText, type Json, type JsonMap, sortKeys } from '../../json/json.js';
+import { asMap, asText, sortKeys, type Json, type JsonMap } from '../../json/json.js';
 import { actionShape, conform, hasMember, memberOf } from '../../shapes.js';
-import { stdout, stderr, type Printer } from '../../terminal.js';
-import { checkArgs, type Command, type CommandContext, parameterFlags, nameSortFlag, pageFlags } from '../command.js';
-import { annotationsOf, summaryOf, listFormats, printList } from '../entities.js';
-import { extensionOf, createCommand, updateCommand } from './create.js';
+import { stderr, stdout, type Printer } from '../../terminal.js';
+import { listFormats, printList, summaryOf } from '../entities.js';
+import { createCommand, extensionOf, updateCommand } from './create.js';
 
 async function get({ args, client, flags }: CommandContext): Promise<void> {
   checkArgs(args, 1, 2, 'An action name is required.');

@@ -2,10 +2,10 @@ import type { FlagSpec } from '../../args/flags.js';
 import { ownNamespace } from '../../args/qualified-name.js';
 import { encodePath, query } from '../../client/api-host.js';
 import type { Client } from '../../client/client.js';
+import { checkArgs, type CommandContext } from '../../command.js';
 import { argumentError, wrapError } from '../../errors.js';
 import { asList, asMap, asText, type Json, type JsonMap } from '../../json/json.js';
 import { activationShape, conform } from '../../shapes.js';
-import { checkArgs, type CommandContext } from '../command.js';
 
 /** What a list of activations may be narrowed down by; times in milliseconds since 1970. */
 interface ListOptions {

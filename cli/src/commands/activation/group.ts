@@ -1,19 +1,18 @@
-import { valueOf } from '../../args/parameters.js';
+import { annotationsOf, valueOf } from '../../args/parameters.js';
 import { ownNamespace, parseQualifiedName } from '../../args/qualified-name.js';
+import { checkArgs, pageFlags, type Command, type CommandContext } from '../../command.js';
 import { wrapError, WskError } from '../../errors.js';
-import { asNumber, asText, type JsonMap, asMap, type Json, sortKeys } from '../../json/json.js';
+import { asMap, asNumber, asText, sortKeys, type Json, type JsonMap } from '../../json/json.js';
 import { activationShape, conform, hasMember, memberOf } from '../../shapes.js';
 import { stdout } from '../../terminal.js';
-import { checkArgs, pageFlags, type Command, type CommandContext } from '../command.js';
-import { annotationsOf } from '../entities.js';
 import {
-  listActivations,
   formatDuration,
   formatLocalTime,
-  shorten,
   lastFlag,
+  listActivations,
   logLines,
   readActivation,
+  shorten,
   stripStamp,
   withLastId,
 } from './activations.js';

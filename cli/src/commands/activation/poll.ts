@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Flags } from '../../args/flags.js';
 import type { Client } from '../../client/client.js';
+import { checkArgs, type Command, type CommandContext } from '../../command.js';
 import { WskError } from '../../errors.js';
 import { asNumber, asText, type JsonMap } from '../../json/json.js';
 import { stdout } from '../../terminal.js';
-import { checkArgs, type Command, type CommandContext } from '../command.js';
 import { listActivations } from './activations.js';
 
 const intervalMs = 2000;

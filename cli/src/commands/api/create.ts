@@ -1,12 +1,20 @@
-import { valueOf } from '../../args/parameters.js';
+import { annotationsOf, valueOf } from '../../args/parameters.js';
 import { ownNamespace, parseQualifiedName, type QualifiedName } from '../../args/qualified-name.js';
 import { encodePath } from '../../client/api-host.js';
-import { argumentError, messageOf, wrapError, exitCodes, WskError } from '../../errors.js';
+import {
+  apiDocAction,
+  apiDocument,
+  apiError,
+  callGateway,
+  checkApi,
+  operationsOf,
+  pathParameters,
+  readSwagger,
+} from '../../client/gateway.js';
+import { checkArgs, type Command, type CommandContext } from '../../command.js';
+import { argumentError, exitCodes, messageOf, wrapError, WskError } from '../../errors.js';
 import { asMap, asText, type Json, type JsonMap } from '../../json/json.js';
 import { stdout } from '../../terminal.js';
-import { checkArgs, type Command, type CommandContext } from '../command.js';
-import { annotationsOf } from '../entities.js';
-import { apiError, callGateway, checkApi, operationsOf, readSwagger } from './gateway.js';
 
 const required =
   'Specify a swagger file or specify an API base path with an API path, an API verb, and an action name.';
@@ -177,64 +185,4 @@ function parseAction(name: string): QualifiedName {
 
 function backendUrl(base: string, { namespace, packageName, entity }: QualifiedName): string {
   return `${base}/v1/web/${namespace}/${packageName || 'default'}/${entity}.http`;
-}
-
-/** The part of the `apidoc` that says what serves the route. */
-export function apiDocAction(
-  action: { path: string; namespace: string },
-  url: string,
-  method: string,
-  auth: string,
-): JsonMap {
-  return new Map([
-    ['name', action.path],
-    ['namespace', action.namespace],
-    ['backendMethod', method],
-    ['backendUrl', url],
-    ['authkey', auth],
-  ]);
-}
-
-/** The `apidoc` of a request to create a route. */
-export function apiDocument(
-  route: {
-    namespace: string;
-    apiName: string;
-    basePath: string;
-    path: string;
-    verb: string;
-    parameters: JsonMap[];
-    /** The base path is the name of an existing API. */
-    isName?: boolean;
-  },
-  action: JsonMap,
-): JsonMap {
-  const { namespace, apiName, basePath, path, verb, parameters, isName } = route;
-  const members: [string, Json][] = [
-    ['namespace', namespace],
-    ['apiName', apiName],
-    ['gatewayBasePath', basePath],
-    ['gatewayPath', path],
-    ['gatewayMethod', verb],
-    ['id', isName ? '' : `API:${namespace}:${basePath}`],
-    ['action', action],
-    ['pathParameters', parameters],
-  ];
-  const isGiven = (value: Json): boolean => value !== '' && !(Array.isArray(value) && value.length === 0);
-  return new Map(members.filter(([, value]) => isGiven(value)));
-}
-
-/** A swagger parameter for each `{name}` that is a whole segment of the path. */
-export function pathParameters(path: string): JsonMap[] {
-  const names = path.split('/').flatMap((segment) => /^\{([^/]+)\}$/.exec(segment)?.[1] ?? []);
-  return [...new Set(names)].map(
-    (name) =>
-      new Map<string, Json>([
-        ['name', name],
-        ['in', 'path'],
-        ['description', `Default description for '${name}'`],
-        ['required', true],
-        ['type', 'string'],
-      ]),
-  );
 }

@@ -1,11 +1,11 @@
-import { WskError, wrapError } from '../../errors.js';
+import { apiError, apisOf, callGateway, checkApi, operationsOf, type Operation } from '../../client/gateway.js';
+import { checkArgs, pageFlags, type Command, type CommandContext } from '../../command.js';
+import { wrapError, WskError } from '../../errors.js';
 import { stringifyYaml } from '../../files.js';
-import { asMap, type Json, asText } from '../../json/json.js';
+import { asMap, asText, type Json } from '../../json/json.js';
 import { apiShape, conform } from '../../shapes.js';
 import { stdout } from '../../terminal.js';
-import { checkArgs, type Command, type CommandContext, pageFlags } from '../command.js';
 import { checkPath, checkVerb, createCommand } from './create.js';
-import { apiError, apisOf, callGateway, checkApi, operationsOf, type Operation } from './gateway.js';
 
 async function get({ args, client, flags, settings }: CommandContext): Promise<void> {
   checkArgs(args, 1, 1, 'An API base path or API name is required.');

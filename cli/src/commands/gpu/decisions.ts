@@ -1,10 +1,11 @@
+// Decisions of the GPU scheduler: the policy in force, replays under another one, the queue, and why an activation was placed as it was.
+import { checkArgs, type CommandContext } from '../../command.js';
 import { argumentError, messageOf, wrapError, WskError } from '../../errors.js';
 import { readTextFile, writeNewFile } from '../../files.js';
-import { asList, asMap, asNumber, asText, type Json, type JsonMap, stringify } from '../../json/json.js';
+import { asList, asMap, asNumber, asText, stringify, type Json, type JsonMap } from '../../json/json.js';
 import { parseJson } from '../../json/parse.js';
 import { stdout } from '../../terminal.js';
-import { checkArgs, type CommandContext } from '../command.js';
-import { table, percent } from './format.js';
+import { percent, table } from './format.js';
 
 /** `wsk gpu policy`, and `wsk gpu policy try NAME`. */
 export function policy(context: CommandContext): Promise<void> {

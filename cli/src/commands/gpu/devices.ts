@@ -1,9 +1,10 @@
+// GPUs and the instances of functions on them: lists, the live picture of `top`, and changes of their state.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '../../client/client.js';
-import { wrapError, messageOf, WskError, argumentError } from '../../errors.js';
-import { asList, asMap, type Json, type JsonMap, asText } from '../../json/json.js';
+import { checkArgs, type CommandContext } from '../../command.js';
+import { argumentError, messageOf, wrapError, WskError } from '../../errors.js';
+import { asList, asMap, asText, type Json, type JsonMap } from '../../json/json.js';
 import { stdout } from '../../terminal.js';
-import { checkArgs, type CommandContext } from '../command.js';
 import { deviceTable, processRows, table } from './format.js';
 
 /** The devices of the cluster. @throws WskError */
@@ -64,16 +65,16 @@ function picture(devices: JsonMap[]): string {
 }
 
 /** `wsk gpu cordon|drain|uncordon`. */
-export function requestState(wish: 'cordon' | 'drain' | 'uncordon'): (context: CommandContext) => Promise<void> {
+export function requestState(state: 'cordon' | 'drain' | 'uncordon'): (context: CommandContext) => Promise<void> {
   return async ({ args, client }) => {
     checkArgs(args, 1, 1, 'The UUID of a GPU is required.');
     const [uuid = ''] = args;
     try {
-      await client.callRoute('PUT', `gpu/devices/${encodeURIComponent(uuid)}`, new Map([['wish', wish]]));
+      await client.callRoute('PUT', `gpu/devices/${encodeURIComponent(uuid)}`, new Map([['wish', state]]));
     } catch (error) {
-      throw wrapError(error, `Unable to ${wish} GPU '${uuid}'`);
+      throw wrapError(error, `Unable to ${state} GPU '${uuid}'`);
     }
-    stdout.print(`${stdout.ok} ${wish} GPU ${uuid}\n`);
+    stdout.print(`${stdout.ok} ${state} GPU ${uuid}\n`);
   };
 }
 

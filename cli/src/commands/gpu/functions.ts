@@ -1,7 +1,8 @@
+// Measurements by which GPUs are shared: profiles of functions and quotas of sets that run together.
+import { checkArgs, type CommandContext } from '../../command.js';
 import { wrapError } from '../../errors.js';
 import { asList, asMap, asNumber, asText, type Json, type JsonMap } from '../../json/json.js';
 import { stdout } from '../../terminal.js';
-import { checkArgs, type CommandContext } from '../command.js';
 import { percent, table } from './format.js';
 
 /** A number of milliseconds, or `-` where it is not known. */

@@ -1,14 +1,14 @@
-import type { Command } from '../command.js';
-import { explain, policy, listQueue } from './decisions.js';
+import type { Command } from '../../command.js';
+import { explain, listQueue, policy } from './decisions.js';
 import {
   cutDevice,
-  listDevices,
   launchInstance,
+  listDevices,
   listInstances,
+  requestState,
   reshareInstance,
   retireInstance,
   top,
-  requestState,
 } from './devices.js';
 import { listFunctions, listQuotas } from './functions.js';
 import { listWorkloads, workload } from './workloads.js';

@@ -1,14 +1,31 @@
+// Processes on GPUs that are no functions: registered by hand, or started here as MPS clients.
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { basename } from 'node:path';
 import type { Flags } from '../../args/flags.js';
 import type { Client } from '../../client/client.js';
-import { argumentError, usageError, wrapError, messageOf, WskError } from '../../errors.js';
+import { checkArgs, type CommandContext } from '../../command.js';
+import { argumentError, messageOf, usageError, wrapError, WskError } from '../../errors.js';
 import { asList, asMap, asText, type JsonMap } from '../../json/json.js';
-import { stdout, printError } from '../../terminal.js';
-import { checkArgs, type CommandContext } from '../command.js';
+import { printError, stdout } from '../../terminal.js';
 import { table } from './format.js';
+
+/** Where workloads are. */
+const workloadsRoute = 'gpu/workloads';
+
+/** What the flags say of a workload. @throws WskError */
+function workloadBody(name: string, flags: Flags): JsonMap {
+  const body: JsonMap = new Map([['name', name]]);
+  if (flags.given('device')) body.set('device', flags.text('device'));
+  if (flags.given('memory')) body.set('memoryMiB', flags.int('memory'));
+  if (flags.given('degradation')) {
+    const fraction = Number(flags.text('degradation'));
+    if (!(fraction >= 0 && fraction <= 1)) throw usageError('--degradation must be a number from 0 to 1');
+    body.set('maxDegradation', fraction);
+  }
+  return body;
+}
 
 async function add({ args: [, ...args], client, flags }: CommandContext): Promise<void> {
   checkArgs(args, 1, 1, 'A workload name is required.');
@@ -83,22 +100,6 @@ export async function workload(context: CommandContext): Promise<void> {
   if (known === undefined)
     throw argumentError('Invalid argument(s). One of add, list, rate, remove and run is required.');
   return known(context);
-}
-
-/** Where workloads are. */
-const workloadsRoute = 'gpu/workloads';
-
-/** What the flags say of a workload. @throws WskError */
-function workloadBody(name: string, flags: Flags): JsonMap {
-  const body: JsonMap = new Map([['name', name]]);
-  if (flags.given('device')) body.set('device', flags.text('device'));
-  if (flags.given('memory')) body.set('memoryMiB', flags.int('memory'));
-  if (flags.given('degradation')) {
-    const fraction = Number(flags.text('degradation'));
-    if (!(fraction >= 0 && fraction <= 1)) throw usageError('--degradation must be a number from 0 to 1');
-    body.set('maxDegradation', fraction);
-  }
-  return body;
 }
 
 /** The exit code of an answer of 404. */

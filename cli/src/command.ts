@@ -1,8 +1,8 @@
-import type { Flags, FlagSpec } from '../args/flags.js';
-import type { Pairs } from '../args/parameters.js';
-import type { Client } from '../client/client.js';
-import { argumentError } from '../errors.js';
-import type { Settings } from '../settings.js';
+import type { Flags, FlagSpec } from './args/flags.js';
+import type { Pairs } from './args/parameters.js';
+import type { Client } from './client/client.js';
+import { argumentError } from './errors.js';
+import type { Settings } from './settings.js';
 
 /** What a running command works with. */
 export interface CommandContext {

@@ -1,11 +1,11 @@
-import { query } from '../../client/api-host.js';
-import type { Client } from '../../client/client.js';
-import { exitCodes, messageOf, WskError, argumentError, wrapError } from '../../errors.js';
-import { readTextFile, parseYaml } from '../../files.js';
-import { asList, asMap, asText, type Json, type JsonMap, stringify } from '../../json/json.js';
-import { parseJson } from '../../json/parse.js';
-import type { Settings } from '../../settings.js';
-import { apiVerbs } from '../../shapes.js';
+import { argumentError, exitCodes, messageOf, wrapError, WskError } from '../errors.js';
+import { parseYaml, readTextFile } from '../files.js';
+import { asList, asMap, asText, stringify, type Json, type JsonMap } from '../json/json.js';
+import { parseJson } from '../json/parse.js';
+import type { Settings } from '../settings.js';
+import { apiVerbs } from '../shapes.js';
+import { query } from './api-host.js';
+import type { Client } from './client.js';
 
 /** Which API, or which part of it, and how many; what is left out counts as all. */
 interface ApiQuery {
@@ -137,4 +137,64 @@ async function yamlToJson(text: string): Promise<string> {
   } catch (error) {
     throw new WskError(`Unable to parse YAML configuration file: ${messageOf(error)}`);
   }
+}
+
+/** The part of the `apidoc` that says what serves the route. */
+export function apiDocAction(
+  action: { path: string; namespace: string },
+  url: string,
+  method: string,
+  auth: string,
+): JsonMap {
+  return new Map([
+    ['name', action.path],
+    ['namespace', action.namespace],
+    ['backendMethod', method],
+    ['backendUrl', url],
+    ['authkey', auth],
+  ]);
+}
+
+/** The `apidoc` of a request to create a route. */
+export function apiDocument(
+  route: {
+    namespace: string;
+    apiName: string;
+    basePath: string;
+    path: string;
+    verb: string;
+    parameters: JsonMap[];
+    /** The base path is the name of an existing API. */
+    isName?: boolean;
+  },
+  action: JsonMap,
+): JsonMap {
+  const { namespace, apiName, basePath, path, verb, parameters, isName } = route;
+  const members: [string, Json][] = [
+    ['namespace', namespace],
+    ['apiName', apiName],
+    ['gatewayBasePath', basePath],
+    ['gatewayPath', path],
+    ['gatewayMethod', verb],
+    ['id', isName ? '' : `API:${namespace}:${basePath}`],
+    ['action', action],
+    ['pathParameters', parameters],
+  ];
+  const isGiven = (value: Json): boolean => value !== '' && !(Array.isArray(value) && value.length === 0);
+  return new Map(members.filter(([, value]) => isGiven(value)));
+}
+
+/** A swagger parameter for each `{name}` that is a whole segment of the path. */
+export function pathParameters(path: string): JsonMap[] {
+  const names = path.split('/').flatMap((segment) => /^\{([^/]+)\}$/.exec(segment)?.[1] ?? []);
+  return [...new Set(names)].map(
+    (name) =>
+      new Map<string, Json>([
+        ['name', name],
+        ['in', 'path'],
+        ['description', `Default description for '${name}'`],
+        ['required', true],
+        ['type', 'string'],
+      ]),
+  );
 }
