@@ -31,7 +31,7 @@ import {
 } from './entities.js';
 
 /** What the commands about packages work on. */
-export const packages: EntityKind = {
+const packages: EntityKind = {
   noun: 'package',
   collection: 'packages',
   shape: packageShape,
@@ -39,12 +39,12 @@ export const packages: EntityKind = {
 };
 
 /** `wsk package create`. */
-export function create(context: CommandContext): Promise<void> {
+function create(context: CommandContext): Promise<void> {
   return put(context, false, 'created', (name) => `Unable to create package '${name}'`);
 }
 
 /** `wsk package update`. */
-export function update(context: CommandContext): Promise<void> {
+function update(context: CommandContext): Promise<void> {
   return put(context, true, 'updated', () => 'Package update failed');
 }
 
@@ -67,7 +67,7 @@ async function put(
 }
 
 /** Annotations and parameters of the command line, as request bodies of packages and bindings have them. */
-export function keyValuesOf(pairs: Pairs): { annotations: JsonMap[]; parameters: JsonMap[] } {
+function keyValuesOf(pairs: Pairs): { annotations: JsonMap[]; parameters: JsonMap[] } {
   const parameters = toKeyValues(mergeObjects(pairs.parameters, 'parameter'));
   return { annotations: toKeyValues(mergeObjects(pairs.annotations, 'annotation')), parameters };
 }
@@ -97,7 +97,7 @@ async function bind({ args, client, flags, pairs }: CommandContext): Promise<voi
 }
 
 /** `wsk package bind`. */
-export const bindCommand: Command = {
+const bindCommand: Command = {
   name: 'bind',
   argsUsage: 'PACKAGE_NAME BOUND_PACKAGE_NAME',
   summary: 'bind parameters to a package',
@@ -134,7 +134,7 @@ async function refresh(context: CommandContext): Promise<void> {
 }
 
 /** `wsk package refresh`. */
-export const refreshCommand: Command = {
+const refreshCommand: Command = {
   name: 'refresh',
   argsUsage: '[NAMESPACE]',
   summary: 'refresh package bindings',
@@ -160,7 +160,7 @@ function summary(entity: JsonMap): string {
 }
 
 /** `wsk package get`. */
-export const getCommand: Command = {
+const getCommand: Command = {
   name: 'get',
   argsUsage: 'PACKAGE_NAME [FIELD_FILTER]',
   summary: 'get package',

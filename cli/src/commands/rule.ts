@@ -22,15 +22,15 @@ import {
 } from './entities.js';
 
 /** What the commands about rules work on. */
-export const rules: EntityKind = { noun: 'rule', collection: 'rules', shape: ruleShape, format: listFormats.rules };
+const rules: EntityKind = { noun: 'rule', collection: 'rules', shape: ruleShape, format: listFormats.rules };
 
 /** `wsk rule create`. */
-export function create(context: CommandContext): Promise<void> {
+function create(context: CommandContext): Promise<void> {
   return put(context, false, 'create', 'created');
 }
 
 /** `wsk rule update`. */
-export function update(context: CommandContext): Promise<void> {
+function update(context: CommandContext): Promise<void> {
   return put(context, true, 'update', 'updated');
 }
 
@@ -61,21 +61,21 @@ async function setStatus({ client }: CommandContext, target: Target, status: 'ac
 }
 
 /** `wsk rule enable`. */
-export async function enable(context: CommandContext): Promise<void> {
+async function enable(context: CommandContext): Promise<void> {
   const target = onlyRule(context);
   await setStatus(context, target, 'active');
   printDone('enabled', 'rule', target.name);
 }
 
 /** `wsk rule disable`. */
-export async function disable(context: CommandContext): Promise<void> {
+async function disable(context: CommandContext): Promise<void> {
   const target = onlyRule(context);
   await setStatus(context, target, 'inactive');
   printDone('disabled', 'rule', target.name);
 }
 
 /** `wsk rule status`. */
-export async function status(context: CommandContext): Promise<void> {
+async function status(context: CommandContext): Promise<void> {
   const target = onlyRule(context);
   let found: string;
   try {
@@ -87,7 +87,7 @@ export async function status(context: CommandContext): Promise<void> {
 }
 
 /** `wsk rule get`. */
-export async function get(context: CommandContext): Promise<void> {
+async function get(context: CommandContext): Promise<void> {
   const { target, field } = targetWithField(context, rules);
   const rule = await read(context, rules, target, { showUsage: true });
   if (!context.flags.bool('summary')) return printEntity(rules, target, rule, field);
@@ -96,7 +96,7 @@ export async function get(context: CommandContext): Promise<void> {
 }
 
 /** `wsk rule delete`. */
-export async function removeRule(context: CommandContext): Promise<void> {
+async function removeRule(context: CommandContext): Promise<void> {
   const target = onlyRule(context);
   if (context.flags.bool('disable')) await setStatus(context, target, 'inactive');
   await remove(context, rules, target);

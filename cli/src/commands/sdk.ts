@@ -71,7 +71,7 @@ const skeletonFolder = 'dockerSkeleton';
 const maxUnpackedBytes = 64 * 1024 * 1024;
 
 /** Downloads what a Docker action starts from and unpacks it in the current folder. */
-export async function installDocker(client: Client): Promise<void> {
+async function installDocker(client: Client): Promise<void> {
   refuseExisting('file', skeletonFile);
   try {
     const archive = await download(client, skeletonFile);
@@ -84,7 +84,7 @@ export async function installDocker(client: Client): Promise<void> {
 }
 
 /** Downloads a file of the server's into the current folder. @throws WskError if it is there already. */
-export async function downloadNew(client: Client, file: string): Promise<void> {
+async function downloadNew(client: Client, file: string): Promise<void> {
   refuseExisting('file', file);
   const content = await download(client, file);
   try {
@@ -125,7 +125,7 @@ function unpack(archive: Buffer): void {
 }
 
 /** A file, or a folder if it has no content. */
-export interface TarEntry {
+interface TarEntry {
   /** Relative, without `..`. */
   name: string;
   mode: number;
@@ -138,7 +138,7 @@ const blockBytes = 512;
  * Reads the files and folders of a tar archive.
  * @throws Error if the archive is cut short, holds anything else (links, devices) or a path that leaves its folder.
  */
-export function readTar(archive: Buffer): TarEntry[] {
+function readTar(archive: Buffer): TarEntry[] {
   const entries: TarEntry[] = [];
   let at = 0;
   while (at + blockBytes <= archive.length && archive[at] !== 0) {
@@ -181,7 +181,7 @@ interface Node {
 }
 
 /** A script that completes commands and flags of wsk in bash. */
-export async function completionScript(): Promise<string> {
+async function completionScript(): Promise<string> {
   const nodes = await allNodes();
   const cases = nodes.map(({ id, words }) => `    ${id}) words="${words.join(' ')}" ;;`);
   return `# bash completion for wsk -*- shell-script -*-

@@ -33,7 +33,7 @@ import {
 import { configureFeed, feedArguments, feedFailure, invokeFeed, type LifecycleEvent } from './feed.js';
 
 /** What the commands about triggers work on. */
-export const triggers: EntityKind = {
+const triggers: EntityKind = {
   noun: 'trigger',
   collection: 'triggers',
   shape: triggerShape,
@@ -41,7 +41,7 @@ export const triggers: EntityKind = {
 };
 
 /** For whom the parameters of the command line are. */
-export interface SplitParameters {
+interface SplitParameters {
   trigger: string[];
   feed: string[];
   /** `-F` or `-T` told them apart; with `-p` they are the feed's, or the trigger's if there is none. */
@@ -49,7 +49,7 @@ export interface SplitParameters {
 }
 
 /** @throws WskError if `-p` is combined with `-F` or `-T`. */
-export function splitParameters(pairs: Pairs): SplitParameters {
+function splitParameters(pairs: Pairs): SplitParameters {
   const { parameters, feedParameters, triggerParameters } = pairs;
   const apart = feedParameters.length > 0 || triggerParameters.length > 0;
   if (!apart) return { trigger: parameters, feed: parameters, apart };
@@ -61,13 +61,13 @@ export function splitParameters(pairs: Pairs): SplitParameters {
 }
 
 /** `wsk trigger create`. */
-export async function create(context: CommandContext): Promise<void> {
+async function create(context: CommandContext): Promise<void> {
   checkArgs(context.args, 1, 1, 'A trigger name is required.');
   await createTrigger(context, context.flags.text('feed'));
 }
 
 /** Creates a trigger and, if it has a feed, has the feed serve it; a trigger whose feed refuses is deleted again. */
-export async function createTrigger(context: CommandContext, feedName: string): Promise<void> {
+async function createTrigger(context: CommandContext, feedName: string): Promise<void> {
   const { args, client, pairs } = context;
   const target = targetOf(triggers, args[0] ?? '');
   const split = splitParameters(pairs);
@@ -103,7 +103,7 @@ export async function createTrigger(context: CommandContext, feedName: string): 
 }
 
 /** The body of a PUT; what it does not name stays as it is. */
-export function triggerBody({ name }: Target, annotations: JsonMap[], parameters: JsonMap[]): JsonMap {
+function triggerBody({ name }: Target, annotations: JsonMap[], parameters: JsonMap[]): JsonMap {
   return body({ name, annotations, parameters });
 }
 
@@ -118,7 +118,7 @@ async function removeAgain(context: CommandContext): Promise<void> {
 const notFound = 404 - 256;
 
 /** `wsk trigger update`; creates the trigger if it does not exist. */
-export async function update(context: CommandContext): Promise<void> {
+async function update(context: CommandContext): Promise<void> {
   const { args, client, pairs } = context;
   checkArgs(args, 1, 1, 'A trigger name is required.');
   const target = targetOf(triggers, args[0] ?? '');
@@ -167,7 +167,7 @@ async function updateFeed(context: CommandContext, target: Target, feed: string,
 }
 
 /** `wsk trigger delete`: its feed is told first, but cannot prevent it. */
-export async function removeTrigger(context: CommandContext): Promise<void> {
+async function removeTrigger(context: CommandContext): Promise<void> {
   checkArgs(context.args, 1, 1, 'A trigger name is required.');
   const target = targetOf(triggers, context.args[0] ?? '');
   const feed = feedOf(await read(context, triggers, target));
@@ -176,7 +176,7 @@ export async function removeTrigger(context: CommandContext): Promise<void> {
 }
 
 /** Tells a feed what it can do nothing about: if it fails, that shows on stderr and in nothing else, as with wsk. */
-export async function tellFeed(
+async function tellFeed(
   context: CommandContext,
   feed: string,
   target: Target,

@@ -77,7 +77,7 @@ function decode(code: Json | undefined, binary: boolean): Buffer {
 }
 
 /** `wsk action get`. */
-export const getCommand: Command = {
+const getCommand: Command = {
   name: 'get',
   argsUsage: 'ACTION_NAME [FIELD_FILTER | --summary | --url]',
   summary: 'get action',
@@ -137,7 +137,7 @@ export function printInvoked(printer: Printer, name: QualifiedName, answer: Json
 }
 
 /** `wsk action invoke`. */
-export const invokeCommand: Command = {
+const invokeCommand: Command = {
   name: 'invoke',
   argsUsage: 'ACTION_NAME',
   summary: 'invoke action',
@@ -182,7 +182,7 @@ async function remove({ args, client }: CommandContext): Promise<void> {
 }
 
 /** `wsk action list`. */
-export const listCommand: Command = {
+const listCommand: Command = {
   name: 'list',
   argsUsage: '[ NAMESPACE | PACKAGE_NAME ]',
   summary: 'list all actions in a namespace or actions contained in a package',
@@ -191,7 +191,7 @@ export const listCommand: Command = {
 };
 
 /** `wsk action delete`. */
-export const deleteCommand: Command = {
+const deleteCommand: Command = {
   name: 'delete',
   argsUsage: 'ACTION_NAME',
   summary: 'delete action',

@@ -80,7 +80,7 @@ function rowOf(
 const since1970 = 'measured in milliseconds since Th, 01, Jan 1970';
 
 /** `wsk activation list`. */
-export const listCommand: Command = {
+const listCommand: Command = {
   name: 'list',
   argsUsage: '[NAMESPACE or NAME]',
   summary: 'list activations',
@@ -150,7 +150,7 @@ function zoneOf(timeMs: number): string {
 }
 
 /** `wsk activation get`. */
-export const getCommand: Command = {
+const getCommand: Command = {
   name: 'get',
   argsUsage: '(ACTIVATION_ID | --last) [FIELD_FILTER]',
   summary: 'get activation',
@@ -180,7 +180,7 @@ async function logs(context: CommandContext): Promise<void> {
 }
 
 /** `wsk activation logs`. */
-export const logsCommand: Command = {
+const logsCommand: Command = {
   name: 'logs',
   argsUsage: '(ACTIVATION_ID | --last)',
   summary: 'get the logs of an activation',
@@ -196,7 +196,7 @@ async function result(context: CommandContext): Promise<void> {
 }
 
 /** `wsk activation result`. */
-export const resultCommand: Command = {
+const resultCommand: Command = {
   name: 'result',
   argsUsage: '(ACTIVATION_ID | --last)',
   summary: 'get the result of an activation',

@@ -27,7 +27,7 @@ async function get({ args, client, flags, settings }: CommandContext): Promise<v
 }
 
 /** `wsk api get`. */
-export const getCommand: Command = {
+const getCommand: Command = {
   name: 'get',
   argsUsage: 'BASE_PATH | API_NAME',
   summary: 'get API details',
@@ -114,7 +114,7 @@ function described(operations: Operation[]): string {
 }
 
 /** `wsk api list`. */
-export const listCommand: Command = {
+const listCommand: Command = {
   name: 'list',
   argsUsage: '[[BASE_PATH | API_NAME] [API_PATH [API_VERB]]',
   summary: 'list APIs',
