@@ -1,8 +1,7 @@
 import { openRedisState } from '@gpuwhisk/engines/redis/redis-state';
 import { invokePath, smallBody } from '../api.js';
 import type { BenchContext, Measurement } from '../bench.js';
-import { untilStored } from '../cluster/records.js';
-import { startCluster, type Cluster } from '../cluster/running-cluster.js';
+import { untilStored, startCluster, type Cluster } from '../cluster/running-cluster.js';
 import { offer } from '../load/offered.js';
 import { runsOf } from './cluster-recover.js';
 

@@ -1,8 +1,6 @@
 import { invokePath, smallBody } from '../api.js';
 import type { BenchContext, Measurement } from '../bench.js';
-import { watchCluster } from '../cluster/cluster-watch.js';
-import { untilStored } from '../cluster/records.js';
-import { startCluster, type Cluster } from '../cluster/running-cluster.js';
+import { watchCluster, untilStored, startCluster, type Cluster } from '../cluster/running-cluster.js';
 import { offer, type OfferedResult } from '../load/offered.js';
 import { median, percentile } from '../statistics.js';
 

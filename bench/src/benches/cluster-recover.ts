@@ -1,7 +1,6 @@
 import { invokePath, smallBody } from '../api.js';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
-import { storedRecords, untilStored } from '../cluster/records.js';
-import { startCluster, type Cluster, type Member } from '../cluster/running-cluster.js';
+import { storedRecords, untilStored, startCluster, type Cluster, type Member } from '../cluster/running-cluster.js';
 import { offer } from '../load/offered.js';
 import { median, percentile } from '../statistics.js';
 

@@ -1,7 +1,7 @@
 import { connectApi, guestHeaders, invokePath, smallBody, type Api, type Family } from '../api.js';
 import { medianOf, type Bench, type BenchContext, type Measurement } from '../bench.js';
 import { errorsOf, type LoadRequest, type LoadResult } from '../load/load.js';
-import { runParts, type PartPlatform } from './part-platforms.js';
+import { runParts, type PartPlatform } from '../servers.js';
 
 /** Runs of the hostile function that are under way at once. */
 const flooders = 2;

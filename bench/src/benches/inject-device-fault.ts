@@ -8,9 +8,9 @@ import {
   type LaunchedPrewarmer,
 } from '@gpuwhisk/invoker/containers/mscontainer/injector';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
-import { repositoryDir } from '../paths.js';
-import { startHelper } from './cudasim-clients.js';
-import { requireInjector, type NativeFunction } from './inject-objects.js';
+import { repositoryDir } from '../machine.js';
+import { startHelper } from './cudasim.js';
+import { requireInjector, type NativeFunction } from './inject-native.js';
 
 const rounds = 20;
 const compileTimeoutMs = 60_000;

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
-import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
-import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
 import { systemClock } from '@gpuwhisk/common/system/clock';
+import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
-import { repositoryDir } from '../paths.js';
+import { repositoryDir } from '../machine.js';
 import { memoryOf } from '../processes.js';
 import { median, percentile } from '../statistics.js';
 

@@ -1,7 +1,8 @@
-import type { Random } from '@gpuwhisk/common/system/random';
 import { randomFraction } from '@gpuwhisk/common/system/random';
+import type { Random } from '@gpuwhisk/common/system/random';
 import type { ShareCurve } from '@gpuwhisk/gpu/share/priors';
 import { readTable } from '../data/csv.js';
+import { randomItem } from '../statistics.js';
 
 /** How slow a model was at each share with one batch size. */
 export interface Surface extends ShareCurve {
@@ -69,7 +70,7 @@ export function folds(models: readonly string[], count: number, random: Random):
 export function drawSet(from: readonly Surface[], size: number, random: Random): Surface[] {
   const set: Surface[] = [];
   while (set.length < size) {
-    const one = from[Math.floor(randomFraction(random) * from.length)]!;
+    const one = randomItem(from, random);
     if (set.every(({ model }) => model !== one.model)) set.push(one);
   }
   return set;

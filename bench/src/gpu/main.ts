@@ -5,11 +5,9 @@ import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { Measurement } from '../bench.js';
 import { newCleanup, type Cleanup } from '../cleanup.js';
-import { currentCommit, thisMachine } from '../machine.js';
-import { benchDir } from '../paths.js';
+import { currentCommit, thisMachine, benchDir } from '../machine.js';
 import { flatMetrics } from '../report.js';
-import { openActivity, type ActivityMeter } from './activity.js';
-import { openMachine, type GpuMachine } from './machine.js';
+import { openActivity, type ActivityMeter, openMachine, type GpuMachine } from './machine.js';
 import { gpuParts } from './measure.js';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);

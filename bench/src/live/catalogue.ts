@@ -1,7 +1,6 @@
-import { saturationOf, stretchTable } from '../replay/model/gpu-model.js';
 import type { GpuTruth, TruthClient } from '@gpuwhisk/gpu/simulate/truth';
-import { invented, type CatalogueEntry } from '../replay/workloads/catalogue.js';
-import { tableOne } from '../replay/workloads/table-one.js';
+import { saturationOf, stretchTable } from '../replay/model/gpu-model.js';
+import { invented, type CatalogueEntry, tableOne } from '../replay/workloads/catalogue.js';
 import {
   aloneOnDevice,
   standInSlowdowns,

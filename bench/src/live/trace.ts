@@ -1,9 +1,8 @@
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { poisson } from '../replay/arrivals.js';
-import { drawJobs } from '../replay/jobs.js';
-import type { Profile } from '../replay/profiling.js';
 import type { ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
-import { sloFactor } from '../replay/workloads/table-one.js';
+import { poisson, drawJobs } from '../replay/jobs.js';
+import type { Profile } from '../replay/profiling.js';
+import { sloFactor } from '../replay/workloads/catalogue.js';
 import type { LiveEntry } from './catalogue.js';
 
 /** How a trace is made. */

@@ -2,9 +2,8 @@ import { expect, test } from '@jest/globals';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import { errorsOf } from '../benches/predictor.js';
 import { setOf, type InterferenceSet, type Side } from '../data/interference.js';
-import { choiceLosses } from './choice.js';
-import { fitRidge } from './ridge.js';
-import { splits } from './splits.js';
+import { fitRidge } from './learners.js';
+import { choiceLosses, splits } from './splits.js';
 
 /** Every pair of twelve invented workloads of three models; memory-bound ones suffer from memory-bound ones. */
 function inventedSet(): InterferenceSet {

@@ -2,19 +2,17 @@ import { describe, expect, test } from '@jest/globals';
 import { prepare, overall, overheads, orders } from '../../benches/faashare-parts.js';
 import { waits } from '../../benches/faashare-sensitivity.js';
 import { saturationOf, stretchTable } from '../model/gpu-model.js';
-import type { ModelParameters } from '../model/parameters.js';
+import type { ModelParameters } from '../model/gpu-model.js';
+import { latencySurface } from '../model/latency-surface.js';
 import type { Setting } from '../setting.js';
 import { modelTruth, type MeasuredPair } from '../truth.js';
-import { timeOverShare } from '../workloads/surfaces.js';
-import { latencySurface } from '../model/latency-surface.js';
-import type { CatalogueEntry } from '../workloads/catalogue.js';
 import { invented } from '../workloads/catalogue.js';
-import { measuredTogether } from '../workloads/read-lucid.js';
-import { barChart } from './bar-chart.js';
+import type { CatalogueEntry } from '../workloads/catalogue.js';
+import { measuredTogether } from '../workloads/measured.js';
+import { timeOverShare } from '../workloads/surfaces.js';
 import { searchAll } from './exploration.js';
-import { withResults } from './document.js';
-import { oursName } from './policies.js';
-import { perturbed } from './perturb.js';
+import { oursName, perturbed } from './scenarios.js';
+import { barChart, withResults } from './tables.js';
 
 const parameters: ModelParameters = {
   contention: { base: 0.05, perL2: 0.1, perDram: 0.2 },

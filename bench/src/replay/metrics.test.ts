@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { taskOf } from '@gpuwhisk/gpu/policies/testing';
 import type { FinishedJob } from '@gpuwhisk/gpu/simulate/run-totals';
-import { waitsOf } from './waits.js';
+import { waitsOf } from './metrics.js';
 
 const job = (arrivedAt: number, startedAt: number, ranMs: number, sloMs?: number): FinishedJob => ({
   job: {

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { acceptedIds } from './invoke-async.js';
+import { acceptedIds } from './invoke.js';
 
 test('ids of accepted activations', () => {
   expect([...acceptedIds('{"activationId":"a"}\n{"activationId":"b"}\n')]).toEqual(['a', 'b']);

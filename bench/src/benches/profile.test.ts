@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { selfTimes } from './profiles.js';
+import { selfTimes } from './profile.js';
 
 const frame = (
   functionName: string,
