@@ -42,7 +42,7 @@ import { Opened } from '../process/opened.js';
 import { listen } from './servers.js';
 import type { Servers } from './servers.js';
 
-/** What a controller's node is made of. */
+/** Dependencies of a controller's node. */
 interface ControllerNodeOptions extends Engines {
   /** The controller's number. */
   instance: number;
@@ -52,7 +52,7 @@ interface ControllerNodeOptions extends Engines {
   onCompleted?: NonNullable<DispatcherDependencies['onCompleted']>;
   /** Of entities at other controllers; absent: there are none. */
   changes?: EntityChanges;
-  /** Who else is in the cluster; absent: there is none. */
+  /** The other members of the cluster; absent in standalone. */
   cluster?: Pick<RetirementDependencies, 'silenceMs' | 'controllers' | 'usableInvokers'>;
   /** Names of invokers and their states. */
   invokersHealth: () => Record<string, string>;
@@ -65,7 +65,7 @@ export interface ControllerNode {
   readonly controller: Controller;
   /** Listens for the API and the gateway. Throws ConfigError, and the system's error (EADDRINUSE). */
   listen(): Promise<Servers>;
-  /** Takes up sequences and compositions that an earlier life left. */
+  /** Takes up sequences and compositions that the process before this one left unfinished. */
   start(): Promise<void>;
   /** Lets sequences and compositions end for up to `drainMs`; those who wait for results are answered by `close`. */
   drain(drainMs: number): Promise<void>;
@@ -104,6 +104,92 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   const records = new RecordWriter(store, clock, logger, { maxPendingBytes: config.maxUnstoredBytes });
   showRecords(metrics.registry, 'controller', records);
   opened.onClose(() => records.close());
+  const gpu = await openGpuScheduling(options, records, opened);
+  const { registry } = metrics;
+  const userEvents = config.userEvents
+    ? await openUserEvents({ bus, clock, registry, source: nameOf(options) })
+    : undefined;
+  const told = userEvents ? { userEvents } : {};
+  const inFlight = new InFlight({ state, instance, limits: config.limits, clock, metrics, logger, ...told });
+  const dispatcher = new Dispatcher({
+    bus,
+    store,
+    clock,
+    random,
+    logger,
+    metrics,
+    instance,
+    inFlight,
+    chooseInvoker: options.chooseInvoker,
+    ...(options.onCompleted && { onCompleted: options.onCompleted }),
+    gpu: gpu.gpuScheduler,
+    maxGpuShare: config.limits.maxGpuShare,
+    sharedPackagesExecuteOnly: config.sharedPackagesExecuteOnly,
+  });
+  await dispatcher.open();
+  opened.onClose(() => dispatcher.close());
+  const earlier = new EarlierActivations({ inFlight, store, clock, logger });
+  await earlier.open();
+  opened.onClose(() => earlier.close());
+  // Before what they work on.
+  opened.onClose(() => jobs?.close());
+  // Filled in once the port is known.
+  const gateway: { url?: string | undefined } = {};
+  const retirements = options.cluster && openRetirements(options, options.cluster, { records, inFlight });
+  opened.onClose(() => retirements?.close());
+  const controller = createController({
+    ...options,
+    ...told,
+    ...(retirements && { retirements }),
+    ...gpu,
+    records,
+    invoker: dispatcher,
+    gatewayUrl: () => gateway.url,
+    build: readBuildInfo(),
+  });
+  if (config.gpu.search.enabled) openQuotaSearches(options, gpu, controller, dispatcher, opened);
+  if (config.recordTtlHours > 0) openRecordExpiry(options, opened);
+  return {
+    controller,
+    async listen() {
+      const servers = await listen(config, controller);
+      gateway.url = servers.gatewayUrl;
+      return servers;
+    },
+    async start() {
+      if (gateway.url !== undefined) {
+        const [kind, memoryMiB] = ['nodejs:default', config.limits.minMemoryMiB];
+        await storeManagementActions(store, clock, { kind, memoryMiB });
+      }
+      await controller.composing.open();
+    },
+    async drain(drainMs) {
+      // Running compositions have components to come, which need the invoker.
+      await controller.composing.close(drainMs);
+      await gpu.gpuScheduler.close();
+    },
+    close: () => opened.close(),
+  };
+}
+
+const nameOf = ({ instance }: ControllerNodeOptions): string => `controller${instance}`;
+
+/** The GPU scheduler of a controller, and the state that it and the API read. */
+interface GpuScheduling {
+  gpuTable: GpuTable;
+  gpuWorkloads: GpuWorkloads;
+  gpuWishes: GpuWishes;
+  gpuDesired: GpuDesired;
+  gpuScheduler: GpuScheduler;
+  learned: Learned;
+}
+
+async function openGpuScheduling(
+  options: ControllerNodeOptions,
+  records: RecordWriter,
+  opened: Opened,
+): Promise<GpuScheduling> {
+  const { config, instance, bus, store, state, clock, random, logger, metrics, jobs } = options;
   const gpuTable = new GpuTable(state, clock);
   await gpuTable.open();
   opened.onClose(() => gpuTable.close());
@@ -112,13 +198,19 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   opened.onClose(() => gpuWorkloads.close());
   const gpuWishes = new GpuWishes(store, state, clock);
   await gpuWishes.open();
-  const name = `controller${instance}`;
-  const gpuLease = new LeaseKeeper(state, clock, logger, 'gpu-scheduler', name, options.changes && sharedLease);
+  const gpuLease = new LeaseKeeper(
+    state,
+    clock,
+    logger,
+    'gpu-scheduler',
+    nameOf(options),
+    options.changes && sharedLease,
+  );
   await gpuLease.open();
   opened.onClose(() => gpuLease.close());
   const gpuDesired = new GpuDesired({ state, lease: gpuLease, logger });
   gpuTable.onRow((node) => gpuDesired.heard(node));
-  // What is read while the lease is held is no other's to add to.
+  // While the lease is held, no other controller adds to the documents that are read.
   const openedEpoch = gpuLease.epoch;
   const learned = await Learned.open({
     store,
@@ -172,102 +264,48 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     options: config.gpu,
     ...(handover && { handover }),
   });
-  const { registry } = metrics;
-  const userEvents = config.userEvents ? await openUserEvents({ bus, clock, registry, source: name }) : undefined;
-  const told = userEvents ? { userEvents } : {};
-  const inFlight = new InFlight({ state, instance, limits: config.limits, clock, metrics, logger, ...told });
-  const dispatcher = new Dispatcher({
-    bus,
-    store,
+  return { gpuTable, gpuWorkloads, gpuWishes, gpuDesired, gpuScheduler, learned };
+}
+
+/** Measures sets of functions in the background to find shares for them. */
+function openQuotaSearches(
+  { config, jobs, clock, random, logger }: ControllerNodeOptions,
+  { learned, gpuScheduler }: GpuScheduling,
+  { identities, resolver }: Controller,
+  dispatcher: Dispatcher,
+  opened: Opened,
+): void {
+  if (jobs === undefined) return;
+  const { search } = config.gpu;
+  const searches = new QuotaSearches({
+    learned,
+    jobs,
+    scheduler: gpuScheduler,
     clock,
     random,
     logger,
-    metrics,
-    instance,
-    inFlight,
-    chooseInvoker: options.chooseInvoker,
-    ...(options.onCompleted && { onCompleted: options.onCompleted }),
-    gpu: gpuScheduler,
-    maxGpuShare: config.limits.maxGpuShare,
-    sharedPackagesExecuteOnly: config.sharedPackagesExecuteOnly,
+    options: search,
+    source: new SampleSource(identities, resolver),
+    runner: new SampleRunner({ invoker: dispatcher, clock, maxSampleMs: search.maxSampleMs }),
   });
-  await dispatcher.open();
-  opened.onClose(() => dispatcher.close());
-  const earlier = new EarlierActivations({ inFlight, store, clock, logger });
-  await earlier.open();
-  opened.onClose(() => earlier.close());
-  // Before what they work on.
-  opened.onClose(() => jobs?.close());
-  // Filled in once the port is known.
-  const gateway: { url?: string | undefined } = {};
-  const retirements = options.cluster && openRetirements(options, options.cluster, { records, inFlight });
-  opened.onClose(() => retirements?.close());
-  const controller = createController({
-    ...options,
-    ...told,
-    ...(retirements && { retirements }),
-    records,
-    gpuTable,
-    gpuWorkloads,
-    gpuWishes,
-    gpuDesired,
-    gpuScheduler,
-    learned,
-    invoker: dispatcher,
-    gatewayUrl: () => gateway.url,
-    build: readBuildInfo(),
+  searches.open();
+  opened.onClose(() => searches.close());
+}
+
+/** Removes records of activations that are older than `recordTtlHours`. */
+function openRecordExpiry(options: ControllerNodeOptions, opened: Opened): void {
+  const { config, store, clock, logger, state, metrics } = options;
+  const expiry = new RecordExpiry({
+    store,
+    clock,
+    logger,
+    state,
+    holder: nameOf(options),
+    times: { ttlMs: config.recordTtlHours * hourMs, firstMs: hourMs / 6, everyMs: hourMs },
   });
-  if (jobs !== undefined && config.gpu.search.enabled) {
-    const { identities, resolver } = controller;
-    const { search } = config.gpu;
-    const searches = new QuotaSearches({
-      learned,
-      jobs,
-      scheduler: gpuScheduler,
-      clock,
-      random,
-      logger,
-      options: search,
-      source: new SampleSource(identities, resolver),
-      runner: new SampleRunner({ invoker: dispatcher, clock, maxSampleMs: search.maxSampleMs }),
-    });
-    searches.open();
-    opened.onClose(() => searches.close());
-  }
-  if (config.recordTtlHours > 0) {
-    const expiry = new RecordExpiry({
-      store,
-      clock,
-      logger,
-      state,
-      holder: name,
-      times: { ttlMs: config.recordTtlHours * hourMs, firstMs: hourMs / 6, everyMs: hourMs },
-    });
-    showExpiry(registry, expiry);
-    expiry.open();
-    opened.onClose(() => expiry.close());
-  }
-  return {
-    controller,
-    async listen() {
-      const servers = await listen(config, controller);
-      gateway.url = servers.gatewayUrl;
-      return servers;
-    },
-    async start() {
-      if (gateway.url !== undefined) {
-        const [kind, memoryMiB] = ['nodejs:default', config.limits.minMemoryMiB];
-        await storeManagementActions(store, clock, { kind, memoryMiB });
-      }
-      await controller.composing.open();
-    },
-    async drain(drainMs) {
-      // What runs has components to come, which need the invoker.
-      await controller.composing.close(drainMs);
-      await gpuScheduler.close();
-    },
-    close: () => opened.close(),
-  };
+  showExpiry(metrics.registry, expiry);
+  expiry.open();
+  opened.onClose(() => expiry.close());
 }
 
 function openRetirements(
