@@ -4,7 +4,7 @@ import type { Client } from './client/client.js';
 import { argumentError } from './errors.js';
 import type { Settings } from './settings.js';
 
-/** What a running command works with. */
+/** Arguments and services of a running command. */
 export interface CommandContext {
   args: string[];
   flags: Flags;

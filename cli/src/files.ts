@@ -59,7 +59,7 @@ export async function parseYaml(text: string): Promise<Json> {
   }
 }
 
-/** What the YAML library made of a document, as JSON: keys are text, dates are as ISO writes them. */
+/** The YAML library's value of a document as JSON: keys are text, dates are as ISO writes them. */
 export function toJson(value: unknown): Json {
   if (Array.isArray(value)) return value.map(toJson);
   if (value instanceof Map) return new Map([...value].map(([key, item]) => [String(key), toJson(item)]));

@@ -15,7 +15,7 @@ export interface Settings {
   cert: string;
   key: string;
   insecure: boolean;
-  /** What the API gateway's management is told: its token, and the tenant where that is not the key's uuid. */
+  /** Token for the API gateway's management, and the tenant if it is not the key's uuid. */
   gatewayToken: string;
   gatewayTenant: string;
 }

@@ -3,7 +3,7 @@ import type { Config } from '@gpuwhisk/common/config';
 import { jsonOrText, readFlags, settingsFlags, settingsOf } from '@gpuwhisk/server/process/settings-flags';
 import type { AccountLimits } from './identities.js';
 
-/** What standalone changes in the defaults of a cluster. */
+/** Standalone's defaults where they differ from a cluster's. */
 const standaloneDefaults = {
   recordTtlHours: 0,
   limits: {
@@ -51,7 +51,7 @@ const standaloneFlags = {
   'log-level': { type: 'string' },
 } as const;
 
-/** What the command line asks for. */
+/** The parsed command line. */
 type Command =
   | { type: 'help' }
   | { type: 'print-config'; config: Config }

@@ -1,4 +1,4 @@
-// Who may use a standalone server from its first start: OpenWhisk's well-known accounts, and the operator by a key of its own.
+// Identities of a standalone server's first start: OpenWhisk's well-known accounts, and the operator by a key of its own.
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '@gpuwhisk/common/config';

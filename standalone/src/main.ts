@@ -58,7 +58,7 @@ function stopOnSignals(starting: Promise<Platform>, drainMs: number): () => bool
             process.exit(1);
           },
         ),
-      () => undefined, // Whoever awaits the start tells.
+      () => undefined, // The caller that awaits the start reports the error.
     );
   };
   process.on('SIGINT', stop);

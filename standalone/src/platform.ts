@@ -31,11 +31,11 @@ export interface Platform {
   readonly gpus: string | undefined;
   /** Plain lines about what this machine lacks. */
   readonly notes: readonly string[];
-  /** Lets running activations end for up to `drainMs`, then stops everything; what waits is run by the next life. */
+  /** Lets running activations end for up to `drainMs`, then stops everything; queued activations run after the next start. */
   close(drainMs: number): Promise<void>;
 }
 
-/** What is standalone's own, and no setting of a platform. */
+/** Options that are standalone's own and no settings of the configuration. */
 interface PlatformOptions {
   /** The limits of the well-known accounts: far above OpenWhisk's, or none of their own. */
   accountLimits: AccountLimits;
@@ -44,7 +44,10 @@ interface PlatformOptions {
 const instance = 0;
 const requestGraceMs = 2000;
 
-/** Starts controller and invoker in this process, on embedded engines where the configuration names no others. `config.dataDir` must be absolute. */
+/**
+ * Starts controller and invoker in this process, on embedded engines where the configuration names no others.
+ * `config.dataDir` must be absolute.
+ */
 export function startPlatform(config: Config, options: PlatformOptions): Promise<Platform> {
   return Opened.during((opened) => start(config, options, opened));
 }

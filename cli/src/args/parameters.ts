@@ -54,7 +54,7 @@ interface PairFlag {
   names: string[];
   target: keyof Pairs;
   takes: 'file' | 'pair';
-  /** What the error message calls it; without it the message stands alone. */
+  /** The flag's noun in the error message; without it the message stands alone. */
   noun?: string;
 }
 

@@ -37,7 +37,7 @@ export async function writeArchive(
   }
   const partial = `${file}.partial`;
   try {
-    // What it holds are keys, among others: nobody else is to read it.
+    // The archive holds keys: only its owner may read it.
     await pipeline(Readable.from(lines()), createGzip(), createWriteStream(partial, { mode: 0o600, flush: true }));
     await rename(partial, file);
   } catch (error) {

@@ -7,7 +7,7 @@ import { readArchive, writeArchive, type ArchivedDocument } from './archive.js';
 /** Documents of one answer, without their attachments. */
 const pageRows = 200;
 
-/** What is written where. */
+/** Options of a backup. */
 interface BackupOptions {
   /** CouchDB's root. */
   server: Server;
@@ -40,7 +40,7 @@ function isOfProcess(database: string, { _id }: JsonObject): boolean {
   return database === 'gpu' && textOf(_id).startsWith('process/');
 }
 
-/** Those of the databases that are there. Throws RefusedError, UnreachableError. */
+/** The databases among them that exist. Throws RefusedError, UnreachableError. */
 export async function existing(server: Server, prefix: string, databases: readonly string[]): Promise<string[]> {
   const found: string[] = [];
   for (const database of databases) if (await exists(server, pathOf(prefix, database))) found.push(database);
@@ -96,7 +96,7 @@ async function withAttachments(server: Server, path: string, listed: JsonObject)
 /** Documents, and characters, of one request. */
 const maxBatch = { documents: 200, characters: 8 * 1024 * 1024 };
 
-/** What is read and where it goes. */
+/** Options of a restore. */
 interface RestoreOptions {
   /** CouchDB's root. */
   server: Server;
@@ -179,7 +179,7 @@ async function writeBatch(server: Server, path: string, batch: readonly JsonObje
   );
 }
 
-/** The document as it is written over revision `rev`, or anew; what tells where attachments came from is left out. */
+/** The document as it is written over revision `rev`, or as a new one; the origin of attachments is left out. */
 function asNew(document: JsonObject, rev: JsonValue | undefined): JsonObject {
   const copy = { ...document };
   delete copy._rev;

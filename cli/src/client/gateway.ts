@@ -95,7 +95,7 @@ export function checkApi(api: JsonMap): JsonMap {
   return api;
 }
 
-/** What went wrong, with exit code 1 whatever it was, as `wsk api` reports it. */
+/** The error as `wsk api` reports it: with exit code 1 whatever its cause. */
 export function apiError(error: unknown, context: string): WskError {
   return new WskError(`${context}: ${messageOf(error)}`);
 }

@@ -7,7 +7,7 @@ import { asList, asMap, asText, type Json, type JsonMap } from '../json/json.js'
 import { conform, hasMember, memberOf, type Shape } from '../shapes.js';
 import { stdout } from '../terminal.js';
 
-/** What commands about packages, triggers and rules differ in. */
+/** The differences between commands about packages, triggers and rules. */
 export interface EntityKind {
   /** As messages have it: `package`. */
   noun: string;
@@ -101,7 +101,7 @@ export async function list(
   printList(await complete(namespace, entities), kind.format, flags.bool('name-sort'));
 }
 
-/** What a command that prints one line of success prints. */
+/** Prints the one line of success of a command. */
 export function printDone(done: string, kind: string, name: string): void {
   stdout.print(`${stdout.ok} ${done} ${kind} ${stdout.bold(name)}\n`);
 }
@@ -117,7 +117,7 @@ export const textOf = (entity: JsonMap, member: string): string => asText(entity
 interface ListFormat {
   title: string;
   row(entity: JsonMap): string;
-  /** What `-n` sorts by. */
+  /** The key that `-n` sorts by. */
   sortKey(entity: JsonMap): string;
 }
 

@@ -9,10 +9,10 @@ import { stdout } from '../terminal.js';
 import { printUnsuccessful } from './action/group.js';
 import type { Target } from './entities.js';
 
-/** What happens to the trigger that the feed serves. */
+/** Events in the life of a trigger that its feed is told. */
 export type LifecycleEvent = 'CREATE' | 'READ' | 'UPDATE' | 'DELETE';
 
-/** What a feed action is told: the parameters of the command line and which trigger, whose, and what happens to it. */
+/** Arguments of a feed action: the command line's parameters, the trigger, the key of its owner, and the event. */
 export function feedArguments(
   { settings }: CommandContext,
   { namespace, name }: Target,

@@ -30,7 +30,7 @@ import {
   type EntityKind,
 } from './entities.js';
 
-/** What the commands about packages work on. */
+/** Packages, for the commands that all kinds of entities share. */
 const packages: EntityKind = {
   noun: 'package',
   collection: 'packages',

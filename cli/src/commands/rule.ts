@@ -21,7 +21,7 @@ import {
   type Target,
 } from './entities.js';
 
-/** What the commands about rules work on. */
+/** Rules, for the commands that all kinds of entities share. */
 const rules: EntityKind = { noun: 'rule', collection: 'rules', shape: ruleShape, format: listFormats.rules };
 
 /** `wsk rule create`. */

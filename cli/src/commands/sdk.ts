@@ -173,7 +173,7 @@ function within(name: string): string {
   return name;
 }
 
-/** What may follow some words of a command line. */
+/** The words that may follow a part of a command line. */
 interface Node {
   /** `wsk_action_create`, as the script calls it. */
   id: string;

@@ -32,7 +32,7 @@ import {
 } from './entities.js';
 import { configureFeed, feedArguments, feedFailure, invokeFeed, type LifecycleEvent } from './feed.js';
 
-/** What the commands about triggers work on. */
+/** Triggers, for the commands that all kinds of entities share. */
 const triggers: EntityKind = {
   noun: 'trigger',
   collection: 'triggers',
@@ -40,7 +40,7 @@ const triggers: EntityKind = {
   format: listFormats.triggers,
 };
 
-/** For whom the parameters of the command line are. */
+/** The parameters of the command line, divided between trigger and feed. */
 interface SplitParameters {
   trigger: string[];
   feed: string[];

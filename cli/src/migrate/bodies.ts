@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { isObject, objectsOf, sameJson, textOf, valueIn } from './values.js';
 
-/** What changes on the way. */
+/** Names and kinds that a migration changes. */
 export interface Renaming {
   /** The target's name of a namespace. */
   namespace(name: string): string;
@@ -108,7 +108,7 @@ function byKey(list: JsonValue | undefined): JsonObject {
   return Object.fromEntries(objectsOf(list).map((one) => [textOf(one.key), one]));
 }
 
-/** What the target has encrypted itself cannot be compared; keys alone are. */
+/** Values that the target has encrypted cannot be compared; only keys are. */
 function sameParameters(wanted: JsonObject, found: JsonObject): boolean {
   const keys = Object.keys(wanted);
   return (
@@ -134,7 +134,7 @@ export class TargetKinds {
     this.accepted = new Map(entries.map(({ kind, deprecated }) => [textOf(kind), deprecated !== true]));
   }
 
-  /** Why an action of this kind cannot be carried; undefined if it can, or nobody knows. */
+  /** Why an action of this kind cannot be carried; undefined if it can, or if the target does not list its kinds. */
   problem(kind: string): string | undefined {
     if (kind === 'sequence' || kind === 'blackbox' || this.accepted === undefined) return undefined;
     const remedy = `(--kind ${kind}=OTHER carries it as another kind)`;

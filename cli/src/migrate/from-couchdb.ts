@@ -91,7 +91,7 @@ async function eachPage(
   for (const under of parts) for await (const page of source.pages(under)) await use(page);
 }
 
-/** What a document of the subjects is; undefined if it is not to be carried. */
+/** The type of a document of the subjects database; undefined if it is not to be carried. */
 function identityType(document: JsonObject, isWanted: (namespace: string) => boolean): EntityType | undefined {
   const id = textOf(document._id);
   if (id.endsWith(limitsSuffix)) return isWanted(id.slice(0, -limitsSuffix.length)) ? 'limits' : undefined;

@@ -28,7 +28,7 @@ interface Row {
   row: JsonObject;
 }
 
-/** What is on its way before its body is known. */
+/** An entity to be carried whose body is not read yet. */
 interface Found {
   pair: Pair;
   entity: JsonObject;
@@ -184,7 +184,7 @@ class InheritedParameters {
 }
 
 /**
- * Sequences in groups, each after those that its sequences are made of. Sequences that contain each other come last,
+ * Sequences in groups, each after those that its sequences contain. Sequences that contain each other come last,
  * together: the target says what is wrong with them. `providers` has the package of each binding, both in full.
  */
 function sequenceGroups<Item extends { entity: JsonObject }>(

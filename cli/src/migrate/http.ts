@@ -39,7 +39,7 @@ interface ServerOptions {
 /** An HTTP server. All throw RefusedError and UnreachableError. */
 export interface Server {
   readonly base: URL;
-  /** What stands before the colon of `auth`. */
+  /** The part of `auth` before the colon. */
   readonly user: string;
   json(method: 'GET' | 'PUT' | 'POST', path: string, body?: JsonValue): Promise<JsonValue>;
   bytes(path: string): Promise<Buffer>;
@@ -49,10 +49,10 @@ export interface Server {
 const attempts = 5;
 /** Answers that a later attempt may not get: too many requests, and proxies without a server behind. */
 const passing = new Set([429, 502, 503, 504]);
-/** What OpenWhisk says to the loser of two writers. */
+/** OpenWhisk's message for a conflict of two concurrent writes. */
 const concurrentModification = 'Concurrent modification to resource detected.';
 
-/** What is accepted, and what is sent. */
+/** Media types of the answer and of the request. */
 interface Content {
   accept: string;
   body: string | undefined;
@@ -141,7 +141,7 @@ function errorText(text: string, status: number): string {
     if (typeof reason === 'string') return reason;
     if (typeof error === 'string') return error;
   } catch {
-    // Whoever answered speaks no JSON: the text itself is told.
+    // The answer is not JSON: its text is reported as it is.
   }
   return `status ${status}${text === '' ? '' : `: ${text.slice(0, 200)}`}`;
 }

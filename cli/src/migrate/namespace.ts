@@ -32,7 +32,7 @@ export async function openNamespace(server: Server): Promise<Namespace> {
       for (let skip = 0; ; skip += pageRows) {
         const query = `?limit=${pageRows}&skip=${skip}`;
         const page = objectsOf(await server.json('GET', `namespaces/${encodeURIComponent(own)}/${collection}${query}`));
-        // What is written meanwhile moves rows to later pages: they come twice.
+        // Concurrent writes move rows to later pages, which then hold them a second time.
         for (const row of page) rows.set(fullName(row), row);
         if (page.length < pageRows) return [...rows.values()];
       }

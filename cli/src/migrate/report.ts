@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { objectsOf, textOf, valueIn } from './values.js';
 
-/** What is carried, in the order in which it is. */
+/** Types of entities, in the order in which they are carried. */
 const entityTypes = [
   'subject',
   'limits',
@@ -28,7 +28,7 @@ interface Remark {
   reason: string;
 }
 
-/** What became of everything that was to be carried. */
+/** The outcome for every entity that was to be carried. */
 export class Report {
   private readonly counts = new Map<EntityType, Record<Outcome, number>>();
   private readonly problems: Remark[] = [];
@@ -57,7 +57,7 @@ export class Report {
     this.problems.push({ type, name, reason });
   }
 
-  /** Something that somebody has to know. */
+  /** A remark that the user must act on or know about. */
   note(type: Remark['type'], name: string, reason: string): void {
     this.notes.push({ type, name, reason });
   }
@@ -143,7 +143,7 @@ const everyMs = 100;
 
 /** Where a long work stands. */
 export interface Progress {
-  /** Another part of the work begins, with so many things in it (undefined: nobody knows). */
+  /** Another part of the work begins, with so many things in it (undefined if unknown). */
   begin(part: string, total: number | undefined): void;
   step(count?: number): void;
   /** Removes what is on the terminal. */

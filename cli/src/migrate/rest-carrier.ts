@@ -18,13 +18,13 @@ export interface Load {
   collection: Collection;
   /** As the source shows it. */
   entity: JsonObject;
-  /** What is to be put at the target. */
+  /** The body to be put at the target. */
   body: JsonObject;
-  /** What a PUT would have to be for what the target has. */
+  /** The body of a PUT that would make the entity that the target has. */
   bodyOf(found: JsonObject): Promise<JsonObject>;
 }
 
-/** What happens where the target has something else. */
+/** Handling of entities that differ at the target. */
 interface CarryOptions {
   dryRun: boolean;
   overwrite: boolean;
@@ -35,7 +35,7 @@ const singular = { packages: 'package', actions: 'action', triggers: 'trigger', 
 
 /** Puts entities at the target, and tells the report. */
 export class RestCarrier {
-  /** What each target namespace has: full name to collection. */
+  /** Entities of each target namespace: full name to collection. */
   private readonly present = new Map<string, Collection>();
 
   constructor(

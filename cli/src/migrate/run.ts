@@ -80,7 +80,7 @@ export class UsageError extends Error {
   override name = 'UsageError';
 }
 
-/** What `gpuwhisk migrate` was asked for. */
+/** Options of `gpuwhisk migrate`. */
 interface MigrateOptions {
   source:
     | { kind: 'rest'; host: string; keys: string[] }

@@ -105,7 +105,7 @@ function limitsOf(declared: JsonMap, { warn }: Scope): JsonMap {
   return result;
 }
 
-/** What reading an action's code depends on. */
+/** Dependencies of reading an action's code. */
 interface CodeOptions {
   /** The manifest. */
   file: string;

@@ -26,7 +26,7 @@ import {
 import { repositoryAt, type Repository } from './repository.js';
 import type { Runtimes } from './runtimes.js';
 
-/** What a plan is made with. */
+/** Options of composing a plan. */
 export interface ComposeOptions {
   runtimes: Runtimes;
   strict: boolean;

@@ -165,7 +165,7 @@ async function create({ client, settings }: Deployer, document: JsonMap, respons
   checkApi(asMap(await callGateway(client, settings, 'POST', { responsetype }, request)));
 }
 
-/** What of a plan is needed to take it off the platform. */
+/** The parts of a plan that its removal from the platform needs. */
 export type Removable = Pick<Plan, 'apis'> & {
   swagger?: string;
   packages: Map<

@@ -6,7 +6,7 @@ import { asMap, asText, sortKeys, type Json, type JsonMap } from '../json/json.j
 import type { Settings } from '../settings.js';
 import { bareError } from './manifest.js';
 
-/** What putting a project on the platform, or taking it off, works with. */
+/** Dependencies of deploying and removing a project. */
 export interface Deployer {
   client: Client;
   settings: Settings;
@@ -22,7 +22,7 @@ const notFound = 404 - 256;
 const attempts = 3;
 const retryAfterMs = 1000;
 
-/** Calls again, a second later and at most twice, if somebody else changed the same entity at the same time. */
+/** Calls again, a second later and at most twice, if another client changed the same entity at the same time. */
 export async function withRetries<T>({ warn }: Deployer, call: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {

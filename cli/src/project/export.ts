@@ -146,7 +146,7 @@ function exportSequence(exec: JsonMap, entity: JsonMap): JsonMap {
   ]);
 }
 
-/** What an action has from its package is not its own. */
+/** Parameters and annotations that an action inherits from its package are left out. */
 function exportAction(
   exec: JsonMap,
   entity: JsonMap,

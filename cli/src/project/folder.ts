@@ -61,7 +61,7 @@ function filesBelow(path: string): string[] {
     .flatMap((name) => filesBelow(join(path, name)));
 }
 
-/** What there is by a name with `*` in its parts. */
+/** Existing files and folders that match a name with `*` in its parts. */
 function matches(pattern: string): string[] {
   const parts = normalize(pattern).split(sep);
   let found = [pattern.startsWith(sep) ? sep : '.'];

@@ -11,7 +11,7 @@ export interface Input {
 
 const defaults: Record<string, Json> = { string: '', integer: 0, float: 0, boolean: false, json: new Map() };
 
-/** Whether a value is what an input of its type has when nobody gave it one. */
+/** Whether a value is the default of an input of its type. */
 function isDefault({ type, value }: Input): boolean {
   const none = defaults[type];
   return none instanceof Map ? value instanceof Map && value.size === 0 : value === none;

@@ -23,7 +23,7 @@ export function managedAnnotation(projectName: string, file: string): JsonMap {
   ]);
 }
 
-/** What an entity's annotation says about its project; empty if it is in none. */
+/** An entity's annotation about its project; empty if it belongs to none. */
 function managedBy(entity: JsonMap): JsonMap {
   return asMap(valueOf(annotationsOf(entity), managedKey));
 }
@@ -59,7 +59,7 @@ export async function removeGone(deployer: Deployer, managed: JsonMap): Promise<
   }
 }
 
-/** What is on the platform under a project's name. */
+/** Entities on the platform under a project's name. */
 export async function projectAssets(deployer: Deployer, projectName: string): Promise<Removable> {
   const own = async (collection: string): Promise<JsonMap[]> =>
     (await listAll(deployer, collection)).filter((entity) => isOf(entity, projectName));
@@ -103,7 +103,7 @@ async function dependentProjects(deployer: Deployer, projectName: string): Promi
   return [...new Set(projects)];
 }
 
-/** What `projectDeps` says about projects in other folders: whose package is used, and its own annotation. */
+/** The entries of `projectDeps` about projects in other folders: whose package is used, and its own annotation. */
 export async function dependencyAnnotations(
   deployer: Deployer,
   dependencies: Map<string, PlannedDependency>,

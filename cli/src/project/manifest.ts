@@ -60,7 +60,7 @@ export function textOf(map: JsonMap, member: string): string {
   return asText(map.get(member));
 }
 
-/** What can be wrong with a project's files, as OpenWhisk's wskdeploy calls it. */
+/** Kinds of mistakes in a project's files, named as by OpenWhisk's wskdeploy. */
 type FileErrorType =
   | 'ERROR_FILE_READ_ERROR'
   | 'ERROR_MANIFEST_FILE_NOT_FOUND'

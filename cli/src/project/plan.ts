@@ -76,7 +76,7 @@ export interface PlannedApi {
   responseType: string;
 }
 
-/** What a route is called in messages. */
+/** A route's name in messages. */
 export function apiLabel({ apiName, basePath, path, verb }: PlannedApi): string {
   return `${apiName} ${basePath}${path} ${verb}`;
 }
@@ -130,7 +130,7 @@ function shown(title: string, value: Json): string {
   return title === 'annotation' && typeof value === 'string' ? value : stringify(value, 2);
 }
 
-/** What a deployment file can change. */
+/** The parts of a plan that a deployment file can change. */
 interface Changeable {
   parameters: JsonMap;
   annotations: JsonMap;

@@ -5,7 +5,7 @@ import type { Json, JsonMap } from '../json/json.js';
 /** Reads one node of a YAML document; `where` is what messages call it. */
 type Read = (node: Node | null, where: string, document: Source) => Json;
 
-/** What reading needs of the YAML library, which is loaded late, and of the document. */
+/** Functions of the YAML library, which is loaded late, and of the document that reading needs. */
 export interface Source {
   isMap(node: unknown): node is YAMLMap<Node, Node | null>;
   isScalar(node: unknown): node is Node & { source?: string; value: unknown };

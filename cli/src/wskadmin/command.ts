@@ -3,7 +3,7 @@ import { send, tlsOptions, type HttpRequest } from '../client/transport.js';
 import { messageOf } from '../errors.js';
 import type { Settings } from '../settings.js';
 
-/** What a running command works with. */
+/** Arguments and services of a running command. */
 export interface CommandContext {
   given: Given;
   client: AdminClient;
@@ -85,7 +85,7 @@ function parse(text: string): Json {
   try {
     return JSON.parse(text) as Json;
   } catch {
-    // Whoever answered is no such server: its status and text are told.
+    // The answer is not an API server's: its status and text are reported.
     return null;
   }
 }
@@ -102,14 +102,14 @@ export interface OptionSpec {
 interface CommandSpec {
   words: readonly [string, string];
   help: string;
-  /** What must follow; the last may be several. */
+  /** Required arguments; the last may be repeated. */
   positionals: readonly { name: string; many?: 'some' | 'any' }[];
   options: readonly OptionSpec[];
 }
 
 type OptionValue = boolean | string | number | string[];
 
-/** What a command was given. Asking for what it does not declare is a programming error. */
+/** Arguments and options given to a command. Reading one that it does not declare is a programming error. */
 interface Given {
   positional(name: string): string;
   positionals(name: string): string[];

@@ -27,16 +27,16 @@ export const usage = `Usage: gpuwhisk controller|invoker|databases [flags]
 
 const clusterFlags = { ...settingsFlags, name: { type: 'string' }, redis: { type: 'string' } } as const;
 
-/** What a process of a cluster cannot do without. */
+/** A configuration with the engines and the name that a process of a cluster requires. */
 export type ClusterConfig = Config & Required<Pick<Config, 'couchdb' | 'kafka' | 'redis' | 'name'>>;
 
-/** What is needed to make databases, and the account of invokers. */
+/** Settings of the command `databases`, and the account of invokers. */
 export interface DatabasesConfig {
   couchdb: NonNullable<Config['couchdb']>;
   invoker: { user: string; password: string };
 }
 
-/** What the command line asks for. */
+/** The parsed command line. */
 type ClusterCommand =
   | { type: 'help' }
   | { type: 'print-config'; config: Config }

@@ -13,7 +13,7 @@ export function forwardApi(apiUrl: string): HttpHandler {
   const send = protocol === 'https:' ? httpsRequest : httpRequest;
   return (request, response) => {
     const { method, url: path = '/', headers } = request;
-    // Whatever a function asks for, it is asked of the API: a path is never taken for an address.
+    // All requests go to the API: a path that is an absolute URL is refused, never taken for an address.
     if (!path.startsWith('/')) {
       response.writeHead(400).end();
       return;

@@ -65,7 +65,7 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
 interface InvokerServerOptions {
   metrics: Metrics;
   pings: Pick<HealthPings, 'enable' | 'enabled'>;
-  /** `user:password` of who may change it; absent: nobody. */
+  /** `user:password` that /enable and /disable require; absent: both are refused. */
   auth: string | undefined;
 }
 

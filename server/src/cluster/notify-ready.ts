@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 
 const timeoutMs = 10_000;
 
-/** What tells the service manager that waits for this process. */
+/** The program that notifies the service manager. */
 const program = 'systemd-notify';
 
 /**

@@ -52,7 +52,7 @@ export function onDemandBus(inner: MessageBus, topicOptions: (topic: string) => 
     if (waiting.length >= maxWaiting) throw new TopicFullError(topic, waiting.length, maxWaiting);
     const sent = new Promise<Receipt>((resolve, failed) => waiting.push({ message, sent: resolve, failed }));
     const synced = sent.then((receipt) => receipt.synced());
-    // Who does not ask does not care.
+    // A receipt that is not awaited must not count as an unhandled rejection.
     synced.catch(() => undefined);
     return { synced: () => synced };
   }

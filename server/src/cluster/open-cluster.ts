@@ -169,7 +169,7 @@ function topicOptions(config: ClusterConfig, topic: string): TopicOptions {
   return queueLimits(config);
 }
 
-/** What tells this data folder, and with it the one process that has it, from others. */
+/** The id of this data folder, which is unique in the cluster, and so of the one process that locks it. */
 async function ownHolder({ dataDir }: ClusterConfig): Promise<string> {
   const file = join(dataDir, 'holder');
   const kept = await readIfThere(file);

@@ -10,7 +10,7 @@ import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 
-/** What controllers and invokers stand on, embedded or networked: they do not know which. */
+/** Engines that controllers and invokers use, embedded or networked. */
 export interface Engines {
   config: Config;
   clock: Clock;
@@ -27,7 +27,7 @@ export interface Engines {
   marks: Pick<StartMarks, 'mark' | 'startedBefore'>;
 }
 
-/** What may wait in a topic that an invoker or a controller works off. */
+/** Bounds of the messages that wait in a topic of an invoker or a controller. */
 export function queueLimits({ maxQueuedActivations, maxQueuedBytes }: Config): {
   durable: boolean;
   maxPendingMessages: number;

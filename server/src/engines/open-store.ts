@@ -27,7 +27,7 @@ export function openCouchdb(
 
 /**
  * LMDB's binding makes a promise of its own with every commit and drops it: where the disk is full it would end the process,
- * though whoever wrote is told. Any other rejection that nobody handles ends it as ever.
+ * though the writer gets the error. Any other unhandled rejection ends the process as usual.
  */
 function outliveFailedCommits(): void {
   if (process.listeners('unhandledRejection').includes(ignoreFailedCommit)) return;

@@ -21,7 +21,7 @@ import { openGpus } from './open-gpus.js';
 import type { NodeGpus } from './open-gpus.js';
 import { PlatformAddresses, engineHosts } from './platform-addresses.js';
 
-/** What an invoker's node is made of. */
+/** Dependencies of an invoker's node. */
 interface InvokerNodeOptions extends Engines {
   /** The invoker's number. */
   instance: number;
@@ -64,7 +64,7 @@ const fetchWithinMs = 60_000;
 
 /** Opens an invoker that takes nothing yet. Throws IsolationError, and ConfigError for GPUs that cannot be had. */
 export function openInvokerNode(options: InvokerNodeOptions): Promise<InvokerNode> {
-  // Functions have users of their own, who must get through folders. What nobody else may read says so.
+  // Functions run as users of their own, which must be able to enter folders. Files for their owner alone get such a mode.
   process.umask(0o022);
   return Opened.during((opened) => openNode(options, opened));
 }
@@ -152,7 +152,7 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
       opened.onClose(() => timer.cancel());
     },
     async drain(drainMs) {
-      // A start that waits for a release of Node.js is not waited for; its activation runs in the next life.
+      // A start that waits for a release of Node.js is not waited for; its activation runs after the next start.
       await Promise.all([invoker.close(drainMs), catalog.close()]);
     },
     close: () => opened.close(),

@@ -15,7 +15,7 @@ import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/proce
 import type { StemCellConfig } from '@gpuwhisk/invoker/pool/stem-cells';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
 
-/** What containers of a node get from it. */
+/** Services of a node for its containers. */
 interface ContainerSurroundings {
   /** The invoker's number. */
   instance: number;

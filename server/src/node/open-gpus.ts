@@ -21,7 +21,7 @@ import { systemProcesses } from '@gpuwhisk/invoker/gpu-agent/host/host-processes
 import { StandInError, standInFolder, startStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import type { StandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 
-/** What the GPUs of a node are opened with. */
+/** Dependencies of a node's GPUs. */
 interface OpenGpusOptions {
   config: Config;
   /** The invoker's topic. */
@@ -151,7 +151,7 @@ async function chooseEnforcer(
   });
 }
 
-/** MPS where its daemons may be started or somebody else's runs; else processes take turns. */
+/** MPS where its daemons may be started or another daemon runs already; else processes take turns. */
 async function chooseMps(
   { config, logger }: OpenGpusOptions,
   driver: GpuDriver,

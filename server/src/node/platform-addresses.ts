@@ -31,7 +31,7 @@ export function engineHosts({ couchdb, kafka, redis }: Pick<Config, 'couchdb' | 
   ];
 }
 
-/** What PlatformAddresses needs. */
+/** Dependencies of PlatformAddresses. */
 interface PlatformAddressesOptions {
   /** Names or addresses of engines. */
   hosts: readonly string[];

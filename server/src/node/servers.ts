@@ -3,7 +3,7 @@ import type { Config } from '@gpuwhisk/common/config';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
 import type { Controller } from '@gpuwhisk/controller/create-controller';
 
-/** What listens for callers. */
+/** The listening servers of a controller. */
 export interface Servers {
   /** `http://address:port` of the API. */
   readonly url: string;
@@ -13,7 +13,7 @@ export interface Servers {
   close(graceMs: number): Promise<void>;
 }
 
-/** One above the API's: OpenWhisk's standalone has 3233 and 3234. Where nobody chose a port, nobody chose this one. */
+/** One above the API's: OpenWhisk's standalone has 3233 and 3234. Free ports where the API's port is free. */
 function gatewayPortOf(config: Config, apiPort: number): number | false {
   return config.gatewayPort ?? (config.port === 0 || apiPort === 65_535 ? 0 : apiPort + 1);
 }

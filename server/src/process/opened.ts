@@ -1,4 +1,4 @@
-/** What was opened, to be closed in the reverse order. */
+/** Resources that were opened, to be closed in the reverse order. */
 export class Opened {
   private closes: (() => Promise<unknown> | void)[] = [];
 
@@ -7,7 +7,7 @@ export class Opened {
     this.closes.push(close);
   }
 
-  /** Closes everything, what fails to close notwithstanding; then the first failure is thrown. A second call does nothing. */
+  /** Closes everything, also after one fails to close; then the first failure is thrown. A second call does nothing. */
   async close(): Promise<void> {
     const failures: unknown[] = [];
     for (const close of this.closes.splice(0).reverse()) {

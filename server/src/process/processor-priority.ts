@@ -1,15 +1,15 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 
-/** As `nice` has it: about nine times the share of what has none. */
+/** A value of `nice`: about nine times the processor share of a process at 0. */
 const priority = -10;
 
 /**
- * Has this thread go before others on the processors, so that neither functions nor other work on a busy machine slow
- * down what serves them all; its session, too, as Linux may share the processors out among sessions. Only where it leads
- * a session, as a service does: in somebody's terminal all else there would go behind. Without root (CAP_SYS_NICE) nothing
- * changes. Functions have the usual priority, and the process's other threads (garbage collection, files): woken, they
- * would push this one off its processor.
+ * Raises the priority of this thread, so that neither functions nor other programs on a busy machine delay the server, and
+ * of its session, because Linux may share the processors out among sessions. Does so only in a process that leads a session,
+ * as a service does: from a terminal, the user's other programs there would be delayed. Without root (CAP_SYS_NICE) nothing
+ * changes. Functions and the process's other threads (garbage collection, files) keep the usual priority: woken, these
+ * threads would push this one off its processor.
  */
 export function goFirst(): void {
   if (process.platform !== 'linux' || !leadsSession()) return;

@@ -7,7 +7,7 @@ import { argumentError, wrapError } from '../../errors.js';
 import { asList, asMap, asText, type Json, type JsonMap } from '../../json/json.js';
 import { activationShape, conform } from '../../shapes.js';
 
-/** What a list of activations may be narrowed down by; times in milliseconds since 1970. */
+/** Filters of a list of activations; times in milliseconds since 1970. */
 interface ListOptions {
   name?: string | undefined;
   limit: number;

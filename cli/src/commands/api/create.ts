@@ -126,7 +126,7 @@ export const createCommand: Command = {
 
 const verbs = ['GET', 'PUT', 'POST', 'DELETE', 'PATCH', 'HEAD', 'OPTIONS'];
 
-/** What `api create [BASE_PATH] API_PATH API_VERB ACTION` asks for. */
+/** The route that `api create [BASE_PATH] API_PATH API_VERB ACTION` describes. */
 interface Route {
   basePath: string;
   path: string;

@@ -1,4 +1,4 @@
-// Decisions of the GPU scheduler: the policy in force, replays under another one, the queue, and why an activation was placed as it was.
+// Decisions of the GPU scheduler: the policy in force, replays under another one, the queue, and reasons of placements.
 import { checkArgs, type CommandContext } from '../../command.js';
 import { argumentError, messageOf, wrapError, WskError } from '../../errors.js';
 import { readTextFile, writeNewFile } from '../../files.js';

@@ -28,7 +28,7 @@ export async function listDevices({ args, client }: CommandContext): Promise<voi
 const refreshMs = 1000;
 const clearScreen = '\u001b[H\u001b[2J';
 
-/** `wsk gpu top`: once, or every second while somebody watches. */
+/** `wsk gpu top`: prints once, or every second on a terminal. */
 export async function top({ args, client, flags }: CommandContext): Promise<void> {
   checkArgs(args, 0, 0, 'No arguments are required.');
   const isWatched = process.stdout.isTTY === true && !flags.bool('once');

@@ -14,7 +14,7 @@ import { table } from './format.js';
 /** Where workloads are. */
 const workloadsRoute = 'gpu/workloads';
 
-/** What the flags say of a workload. @throws WskError */
+/** The body of a request that registers a workload, from the flags. @throws WskError */
 function workloadBody(name: string, flags: Flags): JsonMap {
   const body: JsonMap = new Map([['name', name]]);
   if (flags.given('device')) body.set('device', flags.text('device'));
