@@ -14,7 +14,7 @@ import { DataFolderError } from '@gpuwhisk/server/process/data-lock';
 export type AccountLimits = 'standalone' | 'openwhisk';
 
 /** For one user on one machine: bounded, and far above OpenWhisk's, which are for many. */
-const roomyLimits = { invocationsPerMinute: 1_000_000, concurrentInvocations: 1000, firesPerMinute: 1_000_000 };
+const standaloneLimits = { invocationsPerMinute: 1_000_000, concurrentInvocations: 1000, firesPerMinute: 1_000_000 };
 
 /**
  * Whether the well-known accounts, whose keys are public, belong into the store: true for an embedded store and for an empty
@@ -33,7 +33,7 @@ export async function installAccounts(store: ArtifactStore, limits: AccountLimit
     await putIdentity(store, account);
     const id = `${account.namespace}/limits`;
     if (limits === 'standalone') {
-      await store.createMany('subjects', [{ _id: id, ...roomyLimits }]);
+      await store.createMany('subjects', [{ _id: id, ...standaloneLimits }]);
       continue;
     }
     const stored = await documentOf(store, id);

@@ -8,7 +8,7 @@ import { KafkaUnavailableError } from '@gpuwhisk/engines/kafka/kafka-errors';
 import { IsolationError } from '@gpuwhisk/invoker/containers/container-factory';
 import { EngineError } from '@gpuwhisk/invoker/containers/docker/engine-client';
 import { DataFolderError } from '@gpuwhisk/server/process/data-lock';
-import { goFirst } from '@gpuwhisk/server/process/processor-priority';
+import { raiseProcessorPriority } from '@gpuwhisk/server/process/processor-priority';
 import { parseCommand, usage } from './flags.js';
 import type { AccountLimits } from './identities.js';
 import { startPlatform } from './platform.js';
@@ -67,7 +67,7 @@ function stopOnSignals(starting: Promise<Platform>, drainMs: number): () => bool
 }
 
 async function serve(config: Config, accountLimits: AccountLimits): Promise<void> {
-  goFirst();
+  raiseProcessorPriority();
   // It begins when signals are heard.
   const starting = Promise.resolve().then(() =>
     startPlatform({ ...config, dataDir: resolve(config.dataDir) }, { accountLimits }),

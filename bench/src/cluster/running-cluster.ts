@@ -94,7 +94,7 @@ export function clusterCpu(cluster: Cluster): Record<string, number> {
 }
 
 const memoryEveryMs = 2000;
-const saidEvery = 5;
+const progressEvery = 5;
 
 /** What the processes of a cluster take while it is watched. */
 interface ClusterWatch {
@@ -113,7 +113,7 @@ export function watchCluster(cluster: Cluster, say: (line: string) => void, prog
     const atS = (performance.now() - beganMs) / 1000;
     for (const { name, pid } of members) memory.get(name)?.push([atS, memoryOf(pid).rssMiB]);
     samples += 1;
-    if (samples % saidEvery !== 0) return;
+    if (samples % progressEvery !== 0) return;
     const [nowMs, now] = [performance.now(), cpuOf(cluster)];
     const shares = Object.entries(now).map(([name, s]) => {
       const share = (s - (said[name] ?? 0)) / ((nowMs - saidMs) / 1000);

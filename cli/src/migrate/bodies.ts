@@ -10,7 +10,7 @@ export interface Renaming {
 }
 
 /** Nothing changes: how what is at the target is read. */
-export const asItIs: Renaming = { namespace: (name) => name, kind: (kind) => kind };
+export const noRenaming: Renaming = { namespace: (name) => name, kind: (kind) => kind };
 
 /** `/ns/pkg/name`, `ns/pkg/name` or `{path, name}` as `/ns/pkg/name` of the target. */
 function renamed(value: JsonValue | undefined, { namespace }: Renaming): string {

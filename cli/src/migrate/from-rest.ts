@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import { actionBody, asItIs, packageBody, ruleBody, TargetKinds, triggerBody, type Renaming } from './bodies.js';
+import { actionBody, noRenaming, packageBody, ruleBody, TargetKinds, triggerBody, type Renaming } from './bodies.js';
 import { each, RefusedError, type Server } from './http.js';
 import { fullName, localName, openNamespace, type Collection, type Namespace } from './namespace.js';
 import type { EntityType, Progress, Report } from './report.js';
@@ -65,7 +65,7 @@ export async function migrateFromRest(options: RestOptions, report: Report, prog
   ): Promise<void> => {
     progress.begin(`${type}s`, rows.length);
     await each(rows, concurrency, async ({ pair, row }) => {
-      await orTell(report, type, row, async () => {
+      await orReport(report, type, row, async () => {
         await use({ pair, entity: await pair.source.get(collection, localName(row)) });
       });
       progress.step();
@@ -80,7 +80,7 @@ export async function migrateFromRest(options: RestOptions, report: Report, prog
   await carryRows('package', 'packages', plain, async ({ pair, entity }) => {
     sourceParameters.set(pair.source, localName(entity), entity.parameters);
     const body = packageBody(entity, undefined, renaming);
-    const bodyOf = async (found: JsonObject): Promise<JsonObject> => packageBody(found, undefined, asItIs);
+    const bodyOf = async (found: JsonObject): Promise<JsonObject> => packageBody(found, undefined, noRenaming);
     await carrier.carry({ pair, type: 'package', collection: 'packages', entity, body, bodyOf });
   });
 
@@ -92,7 +92,7 @@ export async function migrateFromRest(options: RestOptions, report: Report, prog
         : parameters.get(namespace, packageName);
     const body = actionBody(entity, await inherited(pair.source, sourceParameters), renaming);
     const bodyOf = async (found: JsonObject): Promise<JsonObject> =>
-      actionBody(found, await inherited(pair.target, targetParameters), asItIs);
+      actionBody(found, await inherited(pair.target, targetParameters), noRenaming);
     return { pair, type, collection: 'actions', entity, body, bodyOf };
   };
   const sequences: Found[] = [];
@@ -109,8 +109,8 @@ export async function migrateFromRest(options: RestOptions, report: Report, prog
     const body = packageBody(entity, inherited, renaming);
     const bodyOf = async (found: JsonObject): Promise<JsonObject> => {
       const { namespace, name } = providerOf(found);
-      if (name === '') return packageBody(found, undefined, asItIs);
-      return packageBody(found, await targetParameters.get(pair.target, name, namespace), asItIs);
+      if (name === '') return packageBody(found, undefined, noRenaming);
+      return packageBody(found, await targetParameters.get(pair.target, name, namespace), noRenaming);
     };
     await carrier.carry({ pair, type: 'binding', collection: 'packages', entity, body, bodyOf });
   });
@@ -118,7 +118,7 @@ export async function migrateFromRest(options: RestOptions, report: Report, prog
   progress.begin('sequences', sequences.length);
   for (const group of sequenceGroups(sequences, providers)) {
     await each(group, concurrency, async (found) => {
-      await orTell(report, 'sequence', found.entity, async () => carrier.carry(await actionLoad(found, 'sequence')));
+      await orReport(report, 'sequence', found.entity, async () => carrier.carry(await actionLoad(found, 'sequence')));
       progress.step();
     });
   }
@@ -126,12 +126,12 @@ export async function migrateFromRest(options: RestOptions, report: Report, prog
   await carryRows('trigger', 'triggers', await rowsOf('triggers'), async ({ pair, entity }) => {
     report.noteFeed(fullName(entity), entity.annotations);
     const body = triggerBody(entity, renaming);
-    const bodyOf = async (found: JsonObject): Promise<JsonObject> => triggerBody(found, asItIs);
+    const bodyOf = async (found: JsonObject): Promise<JsonObject> => triggerBody(found, noRenaming);
     await carrier.carry({ pair, type: 'trigger', collection: 'triggers', entity, body, bodyOf });
   });
   await carryRows('rule', 'rules', await rowsOf('rules'), async ({ pair, entity }) => {
     const body = ruleBody(entity, renaming);
-    const bodyOf = async (found: JsonObject): Promise<JsonObject> => ruleBody(found, asItIs);
+    const bodyOf = async (found: JsonObject): Promise<JsonObject> => ruleBody(found, noRenaming);
     await carrier.carry({ pair, type: 'rule', collection: 'rules', entity, body, bodyOf });
   });
 
@@ -148,7 +148,7 @@ export async function migrateFromRest(options: RestOptions, report: Report, prog
 }
 
 /** Does `work`; what the source refuses is told. */
-async function orTell(report: Report, type: EntityType, row: JsonObject, work: () => Promise<void>): Promise<void> {
+async function orReport(report: Report, type: EntityType, row: JsonObject, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {

@@ -57,7 +57,7 @@ function settingsFrom(values: Map<string, unknown>, environment: NodeJS.ProcessE
   return {
     apiHost: apiHost.replace(/\/+$/, ''),
     apiVersion: defaultApiVersion,
-    auth: given ?? keptKey(apiHost, environment) ?? properties.get('AUTH') ?? '',
+    auth: given ?? localOperatorKey(apiHost, environment) ?? properties.get('AUTH') ?? '',
     cert: properties.get('CERT') ?? '',
     key: properties.get('KEY') ?? '',
     insecure: values.get('insecure') === true,
@@ -67,7 +67,7 @@ function settingsFrom(values: Map<string, unknown>, environment: NodeJS.ProcessE
 }
 
 /** The operator's key that this machine's standalone server keeps, if the request goes there and the key may be read. */
-function keptKey(apiHost: string, environment: NodeJS.ProcessEnv): string | undefined {
+function localOperatorKey(apiHost: string, environment: NodeJS.ProcessEnv): string | undefined {
   if (!isLoopback(apiHost)) return undefined;
   try {
     return readOperatorKey(dataFolderOf(environment));

@@ -9,7 +9,7 @@ import { KafkaUnavailableError } from '@gpuwhisk/engines/kafka/kafka-errors';
 import { IsolationError } from '@gpuwhisk/invoker/containers/container-factory';
 import { EngineError } from '@gpuwhisk/invoker/containers/docker/engine-client';
 import { DataFolderError } from '../process/data-lock.js';
-import { goFirst } from '../process/processor-priority.js';
+import { raiseProcessorPriority } from '../process/processor-priority.js';
 import { startController } from './controller-process.js';
 import { parseClusterCommand, usage } from './flags.js';
 import type { DatabasesConfig } from './flags.js';
@@ -79,7 +79,7 @@ try {
   else if (command.type === 'print-config') console.log(JSON.stringify(withoutSecrets(command.config), null, 2));
   else if (command.type === 'databases') console.log(await makeDatabases(command.config));
   else {
-    if (command.role === 'invoker') goFirst();
+    if (command.role === 'invoker') raiseProcessorPriority();
     const serving = await (command.role === 'controller' ? startController : startInvoker)(command.config);
     stopOnSignals(serving, command.config.drainMs);
     console.log(serving.line);

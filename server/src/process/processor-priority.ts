@@ -11,7 +11,7 @@ const priority = -10;
  * changes. Functions and the process's other threads (garbage collection, files) keep the usual priority: woken, these
  * threads would push this one off its processor.
  */
-export function goFirst(): void {
+export function raiseProcessorPriority(): void {
   if (process.platform !== 'linux' || !leadsSession()) return;
   try {
     setPriority(priority);

@@ -68,7 +68,7 @@ async function remove({ args: [, ...args], client }: CommandContext): Promise<vo
 }
 
 /** `wsk gpu workload rate ID RATE`. */
-async function tellRate({ args: [, ...args], client, flags }: CommandContext): Promise<void> {
+async function reportRate({ args: [, ...args], client, flags }: CommandContext): Promise<void> {
   checkArgs(args, 2, 2, 'A workload id and its rate are required.');
   const [id = '', rate = ''] = args;
   const positive = (value: string, name: string): number => {
@@ -87,7 +87,7 @@ async function tellRate({ args: [, ...args], client, flags }: CommandContext): P
 
 const verbs: Record<string, (context: CommandContext) => Promise<void>> = {
   add,
-  rate: tellRate,
+  rate: reportRate,
   list: ({ args: [, ...args], ...context }) => listWorkloads({ ...context, args }),
   remove,
   run: runWorkload,
@@ -124,9 +124,11 @@ async function runWorkload({ args: [, ...command], client, flags }: CommandConte
   const route = `${workloadsRoute}/${asText(workload.get('id'))}`;
   let exitCode: number;
   try {
-    exitCode = await runToEnd(command, environment(workload), (pid) => tell(client, 'PUT', route, processBody(pid)));
+    exitCode = await runToEnd(command, environment(workload), (pid) =>
+      notifyServer(client, 'PUT', route, processBody(pid)),
+    );
   } finally {
-    await tell(client, 'DELETE', route);
+    await notifyServer(client, 'DELETE', route);
   }
   if (exitCode !== 0) throw new WskError('', { exitCode, showMessage: false });
 }
@@ -157,7 +159,7 @@ function processBody(pid: number): JsonMap {
 }
 
 /** The command goes on where the server cannot be told of it. */
-async function tell(client: Client, method: 'PUT' | 'DELETE', route: string, body?: JsonMap): Promise<void> {
+async function notifyServer(client: Client, method: 'PUT' | 'DELETE', route: string, body?: JsonMap): Promise<void> {
   try {
     await client.callRoute(method, route, body);
   } catch (error) {
