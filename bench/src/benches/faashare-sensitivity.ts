@@ -15,7 +15,7 @@ import { intervalText, markdownTable, policyTable, verdict } from '../replay/exp
 import { ours, searchedWith } from '../replay/setting.js';
 import { percentile } from '../statistics.js';
 import type { Prepared } from './faashare-parts.js';
-import { rappSurfaces } from './quota-surfaces.js';
+import { rappSurfaces } from '../data/quota-surfaces.js';
 
 /** Sets that are searched for each seed of the run. */
 const setsPerSeed = 2;

@@ -8,8 +8,8 @@ import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
 import { quotaSearchBody, quotaSearchJob } from '@gpuwhisk/gpu/share/search-job';
 import type { Measurement } from '../bench.js';
 import { percentile, randomItem } from '../statistics.js';
-import { drawSet, folds, leastSum, slowdownAt, sumAt } from './quota-surfaces.js';
-import type { Surface } from './quota-surfaces.js';
+import { drawSet, folds, leastSum, slowdownAt, sumAt } from '../data/quota-surfaces.js';
+import type { Surface } from '../data/quota-surfaces.js';
 
 /** Standard deviation of the logarithm of a measured time: means over some hundred runs differ by so much. */
 const noise = 0.03;

@@ -8,7 +8,7 @@ import { medianOf } from '../bench.js';
 import type { Bench, Measurement } from '../bench.js';
 import { randomItem } from '../statistics.js';
 import { comparison } from './quota-compare.js';
-import { igniterSurfaces, rappSurfaces } from './quota-surfaces.js';
+import { igniterSurfaces, rappSurfaces } from '../data/quota-surfaces.js';
 
 /** FaaShare's optimiser on measured surfaces of a V100 (BENCH_DATA), and the configuration table. */
 export const quota: Bench = {

@@ -1,7 +1,7 @@
 import { randomFraction } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { ShareCurve } from '@gpuwhisk/gpu/share/priors';
-import { readTable } from '../data/csv.js';
+import { readTable } from './csv.js';
 import { randomItem } from '../statistics.js';
 
 /** How slow a model was at each share with one batch size. */
