@@ -14,7 +14,11 @@ describeCases('wsk gpu: decisions of the scheduler', [
       [
         200,
         {
-          ...{ policy: 'mps-equal slots=3', admission: 'refuse', decides: false, functions: 2, sharedSets: 1 },
+          policy: 'mps-equal slots=3',
+          admission: 'refuse',
+          decides: false,
+          functions: 2,
+          sharedSets: 1,
           stages: { admit: 'before-slo', share: 'unlimited' },
           settings: { admit: {}, share: { slots: 3 } },
           models: [
@@ -41,24 +45,32 @@ predictor  h100/mig: capacity model
       [
         200,
         {
-          ...{ arrivals: 20, leftOut: 1, gpus: 2 },
+          arrivals: 20,
+          leftOut: 1,
+          gpus: 2,
           results: [
             {
-              ...{ policy: 'faashare', meanWaitMs: 1.26, p99WaitMs: 40, meanMs: 100.04 },
-              ...{ missed: 1, withSlo: 9, refused: 0, stopped: 0, gpuHours: 0.01234 },
+              policy: 'faashare',
+              meanWaitMs: 1.26,
+              p99WaitMs: 40,
+              meanMs: 100.04,
+              missed: 1,
+              withSlo: 9,
+              refused: 0,
+              stopped: 0,
+              gpuHours: 0.01234,
             },
             {
-              ...{
-                policy: 'fcfs',
-                meanWaitMs: 0,
-                p99WaitMs: 0,
-                meanMs: 0,
-                missed: 0,
-                withSlo: 9,
-                refused: 2,
-                stopped: 3,
-              },
-              ...{ gpuHours: 0, problem: 'it waits' },
+              policy: 'fcfs',
+              meanWaitMs: 0,
+              p99WaitMs: 0,
+              meanMs: 0,
+              missed: 0,
+              withSlo: 9,
+              refused: 2,
+              stopped: 3,
+              gpuHours: 0,
+              problem: 'it waits',
             },
           ],
         },
@@ -90,12 +102,27 @@ Runs take what was learned of them, which favours policies that predict by the s
         200,
         [
           {
-            ...{ activationId: 'a1', action: '/alice/f', namespace: 'alice', position: 1, waitedMs: 20, sloMs: 100 },
-            ...{ memoryMiB: 2048, gpus: 1, refusals: [], rejected: [] },
+            activationId: 'a1',
+            action: '/alice/f',
+            namespace: 'alice',
+            position: 1,
+            waitedMs: 20,
+            sloMs: 100,
+            memoryMiB: 2048,
+            gpus: 1,
+            refusals: [],
+            rejected: [],
           },
           {
-            ...{ activationId: 'a2', action: '/alice/long', namespace: 'alice', position: 12, waitedMs: 3000 },
-            ...{ memoryMiB: 512, gpus: 2, refusals: [], rejected: [] },
+            activationId: 'a2',
+            action: '/alice/long',
+            namespace: 'alice',
+            position: 12,
+            waitedMs: 3000,
+            memoryMiB: 512,
+            gpus: 2,
+            refusals: [],
+            rejected: [],
           },
         ],
       ],
@@ -113,11 +140,20 @@ Runs take what was learned of them, which favours policies that predict by the s
         200,
         [
           {
-            ...{ function: '/alice/f', version: '0.0.1', gpuType: 'rtx3090', mode: 'mps', heldMiB: 900 },
-            ...{ features: { smUtil: 0.5, dramUtil: 0.25 }, fillSource: 'launches' },
+            function: '/alice/f',
+            version: '0.0.1',
+            gpuType: 'rtx3090',
+            mode: 'mps',
+            heldMiB: 900,
+            features: { smUtil: 0.5, dramUtil: 0.25 },
+            fillSource: 'launches',
             batches: [
               {
-                ...{ batch: 1, soloMs: 12.34, measured: true, startMs: 250, runs: 5 },
+                batch: 1,
+                soloMs: 12.34,
+                measured: true,
+                startMs: 250,
+                runs: 5,
                 slowdown: { predicted: 1.349, measured: 1.5, runs: 3 },
               },
               { batch: 8, measured: false, runs: 0 },
@@ -141,7 +177,11 @@ Runs take what was learned of them, which favours policies that predict by the s
         200,
         [
           {
-            ...{ id: 'k', gpuType: 'rtx3090', mode: 'mps', driverMajor: 550, search: { stage: 'done' } },
+            id: 'k',
+            gpuType: 'rtx3090',
+            mode: 'mps',
+            driverMajor: 550,
+            search: { stage: 'done' },
             jobs: [{ function: '/alice/f' }, { function: '(of others)' }],
             points: [
               { shares: [50, 70], slowdowns: [1.1, 1.255], measurements: 3 },
@@ -176,7 +216,11 @@ rtx3090/mps  /alice/f (of others)  50% 70%  1.10 1.25       2             4  don
         200,
         [
           {
-            ...{ at: 1000, activationId: 'a1', action: '/alice/f', namespace: 'alice', policy: 'faashare' },
+            at: 1000,
+            activationId: 'a1',
+            action: '/alice/f',
+            namespace: 'alice',
+            policy: 'faashare',
             placement: { devices: ['GPU-1'], share: { shareClass: 30 } },
             reason: 'placed',
             rejected: [
@@ -184,8 +228,13 @@ rtx3090/mps  /alice/f (of others)  50% 70%  1.10 1.25       2             4  don
             ],
           },
           {
-            ...{ at: 0, activationId: 'a1', action: '/alice/f', namespace: 'alice', policy: 'faashare' },
-            ...{ reason: 'it waits', rejected: [] },
+            at: 0,
+            activationId: 'a1',
+            action: '/alice/f',
+            namespace: 'alice',
+            policy: 'faashare',
+            reason: 'it waits',
+            rejected: [],
           },
         ],
       ],
@@ -233,7 +282,8 @@ test('wsk gpu explain --view writes the view, its numbers as they are', async ()
     await withFolder(async (directory) => {
       const words = ['--apihost', server.url, '--auth', 'user:secret', 'gpu', 'explain', 'a1', '--view', 'v.json'];
       expect(await runWsk(words, { directory })).toEqual({
-        ...{ code: 0, stderr: '' },
+        code: 0,
+        stderr: '',
         stdout: '1970-01-01T00:00:00.000Z  faashare: it waits\nok: saved the view of the GPUs in v.json\n',
       });
       expect(JSON.parse(readFileSync(join(directory, 'v.json'), 'utf8'))).toEqual(view);

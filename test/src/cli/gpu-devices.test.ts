@@ -6,8 +6,18 @@ import { runBinary, withFolder, wskBinary } from './wsk-process.js';
 const base = '/api/v1/gpu';
 
 const a100 = {
-  ...{ invoker: 'invoker0', uuid: 'GPU-0', index: 0, name: 'NVIDIA A100', type: 'a100-40', mode: 'mps', smCount: 108 },
-  ...{ memoryMiB: 40960, usedMemoryMiB: 2048, utilisation: 0.256, simulated: true, health: { state: 'healthy' } },
+  invoker: 'invoker0',
+  uuid: 'GPU-0',
+  index: 0,
+  name: 'NVIDIA A100',
+  type: 'a100-40',
+  mode: 'mps',
+  smCount: 108,
+  memoryMiB: 40960,
+  usedMemoryMiB: 2048,
+  utilisation: 0.256,
+  simulated: true,
+  health: { state: 'healthy' },
   functions: [
     { container: 'c1', action: '/alice/classify', namespace: 'alice', share: 0.3, memoryMiB: 2048, running: 2 },
     { share: 0.5, memoryMiB: 512, running: 0 },
@@ -20,16 +30,16 @@ const a100 = {
 };
 
 const lost = {
-  ...{
-    invoker: 'invoker12',
-    uuid: 'GPU-1',
-    type: 'h100',
-    mode: 'mig',
-    smCount: 132,
-    memoryMiB: 81920,
-    simulated: false,
-  },
-  ...{ health: { state: 'offline' }, functions: [], workloads: [] },
+  invoker: 'invoker12',
+  uuid: 'GPU-1',
+  type: 'h100',
+  mode: 'mig',
+  smCount: 132,
+  memoryMiB: 81920,
+  simulated: false,
+  health: { state: 'offline' },
+  functions: [],
+  workloads: [],
 };
 
 const devices = `GPU    Invoker    Type                 Mode  State    SMs  Busy  Used MiB    MiB  Functions

@@ -106,7 +106,8 @@ describe('wsk gpu workload run', () => {
     const { code, stdout, stderr } = await run(words, { environment: { LD_LIBRARY_PATH: '/own' } });
     const [pid] = stdout.split(' ');
     expect({ code, stdout, stderr }).toEqual({
-      ...{ code: 7, stderr: '' },
+      code: 7,
+      stderr: '',
       stdout: `${pid} ab12 GPU-0 /of/the/gpu:/own -p y --name\n`,
     });
     const [posted, put = '', deleted] = requests();

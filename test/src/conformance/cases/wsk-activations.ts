@@ -127,8 +127,10 @@ const rows: Row[] = [
       const { response, activationId } = await recordOf(shell, [name]);
       const { api_key, namespace, action_name, activation_id, deadline } = response.result as Record<string, string>;
       expect({ api_key, namespace, action_name, activation_id }).toEqual({
-        ...{ api_key: t.user.auth, namespace: t.namespace },
-        ...{ action_name: `/${t.namespace}/${name}`, activation_id: activationId },
+        api_key: t.user.auth,
+        namespace: t.namespace,
+        action_name: `/${t.namespace}/${name}`,
+        activation_id: activationId,
       });
       expect(Number(deadline)).toBeGreaterThanOrEqual(start);
     },

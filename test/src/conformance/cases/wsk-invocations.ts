@@ -28,7 +28,9 @@ const rows: Row[] = [
       const name = await shell.create('action', t.name('action'), 'hello.js -p a A');
       await shell.prints(`action update ${name} -p b B`);
       expect(await shell.json(`action get ${name}`)).toMatchObject({
-        ...{ parameters: [{ key: 'b', value: 'B' }], publish: false, version: '0.0.2' },
+        parameters: [{ key: 'b', value: 'B' }],
+        publish: false,
+        version: '0.0.2',
       });
       expect(await shell.prints('action list --limit 200')).toContain(name);
     },
@@ -134,8 +136,16 @@ const rows: Row[] = [
       const { activationId } = await recordOf(shell, ['trigger', 'fire', trigger]);
       const record = await shell.json<Activation>(`activation get ${activationId}`);
       expect(record).toMatchObject({
-        ...{ namespace: t.namespace, name: trigger, version: '0.0.1', publish: false, activationId },
-        ...{ subject: expect.stringMatching(/./), start: expect.any(Number), end: 0, duration: 0, annotations: [] },
+        namespace: t.namespace,
+        name: trigger,
+        version: '0.0.1',
+        publish: false,
+        activationId,
+        subject: expect.stringMatching(/./),
+        start: expect.any(Number),
+        end: 0,
+        duration: 0,
+        annotations: [],
       });
     },
   },

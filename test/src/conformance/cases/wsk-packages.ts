@@ -63,7 +63,9 @@ const rows: Row[] = [
       const name = await shell.create('package', t.name('package'), '-p a A --shared yes');
       await shell.prints(`package update ${name}`);
       expect(await shell.json(`package get ${name}`)).toMatchObject({
-        ...{ parameters: [{ key: 'a', value: 'A' }], publish: true, version: '0.0.2' },
+        parameters: [{ key: 'a', value: 'A' }],
+        publish: true,
+        version: '0.0.2',
       });
       expect(await shell.prints('package list --limit 200')).toContain(name);
     },
@@ -109,7 +111,11 @@ const rows: Row[] = [
       const shell = await WskShell.open(t);
       const name = await shell.create('package', t.name('package'), '-p payload test');
       await tellsFields(shell, 'package', name, {
-        ...{ namespace: `"${t.namespace}"`, name: `"${name}"`, version: '"0.0.1"', publish: 'false', binding: '{}' },
+        namespace: `"${t.namespace}"`,
+        name: `"${name}"`,
+        version: '"0.0.1"',
+        publish: 'false',
+        binding: '{}',
       });
     },
   },

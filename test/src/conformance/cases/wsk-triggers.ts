@@ -24,14 +24,18 @@ const rows: Row[] = [
       const { shell, trigger, action, rule } = await withRule(t, ['-p', 'a', 'A']);
       await shell.prints(`trigger update ${trigger}`);
       expect(await shell.json(`trigger get ${trigger}`)).toMatchObject({
-        ...{ parameters: [{ key: 'a', value: 'A' }], publish: false, version: '0.0.2' },
+        parameters: [{ key: 'a', value: 'A' }],
+        publish: false,
+        version: '0.0.2',
         rules: { [`${t.namespace}/${rule}`]: { action: { name: action, path: t.namespace }, status: 'active' } },
       });
       const fired = await recordOf(shell, ['trigger', 'fire', trigger, '-p', 't', 'T']);
       expect(fired.response.result).toEqual({ t: 'T' });
       expect([fired.logs.length, fired.end, fired.duration]).toEqual([1, undefined, undefined]);
       expect(JSON.parse(fired.logs[0]!)).toEqual({
-        ...{ statusCode: 0, success: true, activationId: expect.any(String) },
+        statusCode: 0,
+        success: true,
+        activationId: expect.any(String),
         ...ruleLog(t, rule, action),
       });
       const bare = await recordOf(shell, ['trigger', 'fire', trigger]);
@@ -100,8 +104,12 @@ const rows: Row[] = [
     run: async (t) => {
       const { shell, trigger, action, rule } = await withRule(t, ['-p', 'payload', 'test']);
       await tellsFields(shell, 'trigger', trigger, {
-        ...{ namespace: `"${t.namespace}"`, name: `"${trigger}"`, version: '"0.0.1"', publish: 'false' },
-        ...{ annotations: '[]', limits: '{}' },
+        namespace: `"${t.namespace}"`,
+        name: `"${trigger}"`,
+        version: '"0.0.1"',
+        publish: 'false',
+        annotations: '[]',
+        limits: '{}',
         parameters: /\[\s+\{\s+"key":\s+"payload",\s+"value":\s+"test"\s+\}\s+\]/,
       });
       expect(await shell.json(`trigger get ${trigger} rules`)).toEqual({
@@ -152,8 +160,12 @@ const rows: Row[] = [
     run: async (t) => {
       const { shell, trigger, action, rule } = await withRule(t);
       await tellsFields(shell, 'rule', rule, {
-        ...{ namespace: `"${t.namespace}"`, name: `"${rule}"`, version: '"0.0.1"', status: '"active"' },
-        ...{ trigger: new RegExp(trigger), action: new RegExp(action) },
+        namespace: `"${t.namespace}"`,
+        name: `"${rule}"`,
+        version: '"0.0.1"',
+        status: '"active"',
+        trigger: new RegExp(trigger),
+        action: new RegExp(action),
       });
       expect(await shell.prints(`rule get ${rule} trigger`)).not.toContain(action);
       expect(await shell.prints(`rule get ${rule} action`)).not.toContain(trigger);
