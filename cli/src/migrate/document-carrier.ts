@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { TargetKinds } from './bodies.js';
-import type { CouchDatabase, DatabaseName, RawTarget } from './documents.js';
+import type { CouchDatabase, DatabaseName, RawTarget } from './endpoints.js';
 import { RefusedError } from './http.js';
 import type { EntityType, Report } from './report.js';
 import { isObject, objectsOf, sameJson, textOf } from './values.js';

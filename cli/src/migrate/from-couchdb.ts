@@ -1,7 +1,7 @@
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { TargetKinds } from './bodies.js';
 import { DocumentCarrier, entityTypeOf, type DocumentOptions } from './document-carrier.js';
-import { openCouchDatabase, openRawTarget, type CouchDatabase, type RawTarget } from './documents.js';
+import { openCouchDatabase, openRawTarget, type CouchDatabase, type RawTarget } from './endpoints.js';
 import { each, RefusedError, type Server } from './http.js';
 import type { EntityType, Progress, Report } from './report.js';
 import { isObject, objectsOf, textOf } from './values.js';

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { actionBody, noRenaming, packageBody, ruleBody, TargetKinds, triggerBody, type Renaming } from './bodies.js';
+import { fullName, localName, openNamespace, type Collection, type Namespace } from './endpoints.js';
 import { each, RefusedError, type Server } from './http.js';
-import { fullName, localName, openNamespace, type Collection, type Namespace } from './namespace.js';
 import type { EntityType, Progress, Report } from './report.js';
 import { carryRoutes, RestCarrier, type Load, type Pair } from './rest-carrier.js';
 import { isObject, textOf } from './values.js';

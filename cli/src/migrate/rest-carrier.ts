@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { sameBody, type TargetKinds } from './bodies.js';
+import { fullName, localName, type Collection, type Namespace } from './endpoints.js';
 import { each, RefusedError, type Server } from './http.js';
-import { fullName, localName, type Collection, type Namespace } from './namespace.js';
 import type { EntityType, Report } from './report.js';
 import { isObject, objectsOf, sameJson, textOf } from './values.js';
 

@@ -18,9 +18,8 @@ import {
   type AdminCommand,
   type OptionSpec,
 } from './command.js';
-import { dataCommands, retireCommands } from './data-commands.js';
 import { limitsCommands } from './limits-commands.js';
-import { refusedCommands } from './refused-commands.js';
+import { dataCommands, refusedCommands, retireCommands } from './platform-commands.js';
 import { userCommands } from './user-commands.js';
 
 const commands: readonly AdminCommand[] = [
