@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { cpus, release, totalmem } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { repositoryDir } from './paths.js';
 
 /** What figures depend on; nothing that names the machine. */
 export interface Machine {
@@ -43,3 +43,8 @@ export async function currentCommit(): Promise<string> {
     return 'unknown';
   }
 }
+
+/** The root of the repository. */
+export const repositoryDir = fileURLToPath(new URL('../../', import.meta.url));
+/** This package's folder. */
+export const benchDir = fileURLToPath(new URL('../', import.meta.url));

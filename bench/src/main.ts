@@ -4,12 +4,11 @@ import { join } from 'node:path';
 import { missedBars } from './bars.js';
 import { benches } from './benches.js';
 import { newCleanup, type Cleanup } from './cleanup.js';
-import { runGpuBench } from './gpu/main.js';
-import { chooseLoad } from './load/choose.js';
 import { BenchDataError } from './data/csv.js';
-import { currentCommit, thisMachine } from './machine.js';
+import { runGpuBench } from './gpu/main.js';
+import { chooseLoad } from './load/wrk.js';
+import { currentCommit, thisMachine, benchDir } from './machine.js';
 import { commandLine, parseOptions, UsageError, type Options } from './options.js';
-import { benchDir } from './paths.js';
 import { flatMetrics, formatTable, type Result } from './report.js';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);

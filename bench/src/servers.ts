@@ -3,8 +3,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { connectApi, type Api } from './api.js';
+import type { BenchContext, Measurement } from './bench.js';
 import type { Cleanup } from './cleanup.js';
-import { benchDir, repositoryDir } from './paths.js';
+import { benchDir, repositoryDir } from './machine.js';
 
 /** A server that a bench started. */
 export interface Server {
@@ -25,7 +27,7 @@ export function startReference(cleanup: Cleanup): Promise<Server> {
 }
 
 /** How the platform is started for a bench. */
-export interface PlatformSettings {
+interface PlatformSettings {
   dataDir: string;
   /** Default: a free one. */
   port?: number;
@@ -55,7 +57,11 @@ export function startPlatform(cleanup: Cleanup, settings: PlatformSettings): Pro
     // As package.json's start script has it.
     '--max-semi-space-size=64',
     join(repositoryDir, 'standalone', 'dist', 'main.js'),
-    ...['--port', String(settings.port ?? 0), '--data', settings.dataDir, ...benchFlags],
+    '--port',
+    String(settings.port ?? 0),
+    '--data',
+    settings.dataDir,
+    ...benchFlags,
     ...(settings.stemCells === false ? ['--stem-cells', 'false'] : []),
   ];
   return startServer('platform', cleanup, args, { ...benchSettings, ...settings.environment });
@@ -131,4 +137,34 @@ export async function freePort(): Promise<number> {
   await once(server, 'close');
   if (address === null || typeof address === 'string') throw new Error('no port was given');
   return address.port;
+}
+
+/** What a part measures. */
+export interface PartPlatform {
+  platform: Server;
+  api: Api;
+}
+
+/**
+ * Runs the parts that are asked for, each on a platform of its own, so that one part's containers and records do not weigh
+ * on the next. `surroundings` makes of that platform what parts are given.
+ */
+export async function runParts<Given>(
+  context: BenchContext,
+  parts: Readonly<Record<string, (context: BenchContext, given: Given) => Promise<Measurement[]>>>,
+  surroundings: (own: PartPlatform) => Given,
+): Promise<Measurement[]> {
+  const { options, cleanup, temporaryDir, say } = context;
+  const measurements: Measurement[] = [];
+  for (const [name, measure] of Object.entries(parts)) {
+    if (options.parts.length > 0 && !options.parts.includes(name)) continue;
+    say(`Part ${name}`);
+    const platform = await startPlatform(cleanup, { dataDir: join(temporaryDir, name) });
+    const api = connectApi(platform.url);
+    cleanup.add('connection', () => api.close());
+    measurements.push(...(await measure(context, surroundings({ platform, api }))));
+    api.close();
+    await platform.stop();
+  }
+  return measurements;
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { repositoryDir } from './paths.js';
+import { repositoryDir } from './machine.js';
 
 /** A GPU of the stand-in's, as its data sheet has it; `smSpeed` is an SM's speed as a multiple of an A100's. */
 export interface StandInDevice {

@@ -1,5 +1,5 @@
 import { globalFlags, helpFlag, versionFlag, type FlagSpec } from './args/flags.js';
-import type { Command, CommandEntry } from './commands/command.js';
+import type { Command, CommandEntry } from './command.js';
 
 const title = 'gpuwhisk: OpenWhisk cloud computing command line interface.';
 

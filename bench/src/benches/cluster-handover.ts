@@ -1,8 +1,7 @@
 import { openRedisState } from '@gpuwhisk/engines/redis/redis-state';
 import { invokePath, smallBody } from '../api.js';
 import type { BenchContext, Measurement } from '../bench.js';
-import { untilStored } from '../cluster/records.js';
-import { startCluster, type Cluster } from '../cluster/running-cluster.js';
+import { untilStored, startCluster, type Cluster } from '../cluster/running-cluster.js';
 import { offer } from '../load/offered.js';
 import { runsOf } from './cluster-recover.js';
 
@@ -14,7 +13,8 @@ const quietMs = 60_000;
 /** The controller that decides about GPUs is killed: for how long nothing is placed, and whether anything is twice. */
 export async function measureHandover(context: BenchContext): Promise<Measurement[]> {
   const cluster = await startCluster(context, 'handover', {
-    ...{ controllers: 2, invokers: 1 },
+    controllers: 2,
+    invokers: 1,
     invokerSet: ['gpus=sim:a100-40'],
   });
   await cluster.api(0).putAction('onGpu', { annotations: [{ key: 'gpu', value: { memoryMiB: 1024 } }] });
@@ -30,7 +30,10 @@ export async function measureHandover(context: BenchContext): Promise<Measuremen
   const ending = new AbortController();
   const accepted: string[] = [];
   const load = offer({
-    ...{ baseUrl: survivor.url, headers: cluster.headers, body: smallBody, perS },
+    baseUrl: survivor.url,
+    headers: cluster.headers,
+    body: smallBody,
+    perS,
     paths: [invokePath('onGpu', false)],
     signal: ending.signal,
     onAccepted: (id) => accepted.push(id),

@@ -1,8 +1,6 @@
 import { invokePath, smallBody } from '../api.js';
 import type { BenchContext, Measurement } from '../bench.js';
-import { watchCluster } from '../cluster/cluster-watch.js';
-import { untilStored } from '../cluster/records.js';
-import { startCluster, type Cluster } from '../cluster/running-cluster.js';
+import { watchCluster, untilStored, startCluster, type Cluster } from '../cluster/running-cluster.js';
 import { offer, type OfferedResult } from '../load/offered.js';
 import { median, percentile } from '../statistics.js';
 
@@ -79,7 +77,10 @@ function offerNoops(
   onAccepted: (id: string) => void,
 ): Promise<OfferedResult> {
   return offer({
-    ...{ baseUrl: cluster.url, headers: cluster.headers, body: smallBody, perS },
+    baseUrl: cluster.url,
+    headers: cluster.headers,
+    body: smallBody,
+    perS,
     paths: [invokePath('noop', false)],
     signal: AbortSignal.timeout(seconds * 1000),
     onAccepted,

@@ -1,7 +1,6 @@
 import { invokePath, smallBody } from '../api.js';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
-import { storedRecords, untilStored } from '../cluster/records.js';
-import { startCluster, type Cluster, type Member } from '../cluster/running-cluster.js';
+import { storedRecords, untilStored, startCluster, type Cluster, type Member } from '../cluster/running-cluster.js';
 import { offer } from '../load/offered.js';
 import { median, percentile } from '../statistics.js';
 
@@ -82,7 +81,10 @@ async function killOne(context: BenchContext, name: string): Promise<Kill> {
   const ending = new AbortController();
   const accepted: { id: string; atMs: number }[] = [];
   const load = offer({
-    ...{ baseUrl: cluster.url, headers: cluster.headers, body: smallBody, perS },
+    baseUrl: cluster.url,
+    headers: cluster.headers,
+    body: smallBody,
+    perS,
     paths: actions.map((action) => invokePath(action, false)),
     signal: ending.signal,
     onAccepted: (id) => accepted.push({ id, atMs: performance.now() }),
@@ -157,7 +159,9 @@ async function probe(cluster: Cluster, action: string, signal: AbortSignal, prob
   while (!signal.aborted) {
     const beganMs = performance.now();
     const status = await fetch(`${cluster.url}${invokePath(action, true)}`, {
-      ...{ method: 'POST', headers: cluster.headers, body: smallBody },
+      method: 'POST',
+      headers: cluster.headers,
+      body: smallBody,
       // Longer than a caller is kept waiting.
       signal: AbortSignal.timeout(blockingMs),
     }).then(

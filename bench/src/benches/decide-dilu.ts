@@ -55,11 +55,22 @@ function mixOf(random: Random): Instance[] {
 
 function rowOf(invoker: string): NodeStatus {
   const devices = Array.from({ length: devicesPerNode }, (_, index): Device => ({
-    ...{ uuid: `${invoker}.${index}`, index, name: 'NVIDIA A100-SXM4-40GB', type: 'a100-40', smCount: 108, memoryMiB },
-    ...{ mode: 'mps', slices: [], simulated: true },
+    uuid: `${invoker}.${index}`,
+    index,
+    name: 'NVIDIA A100-SXM4-40GB',
+    type: 'a100-40',
+    smCount: 108,
+    memoryMiB,
+    mode: 'mps',
+    slices: [],
+    simulated: true,
   }));
   const status = devices.map(({ uuid }): DeviceStatus => ({
-    ...{ uuid, at: 0, usedMemoryMiB: 0, processes: [], health: { state: 'healthy', reasons: [] } },
+    uuid,
+    at: 0,
+    usedMemoryMiB: 0,
+    processes: [],
+    health: { state: 'healthy', reasons: [] },
   }));
   return { invoker, version: 1, at: 0, devices, status, residents: [] };
 }
@@ -67,8 +78,14 @@ function rowOf(invoker: string): NodeStatus {
 function requestOf({ request, limit, memoryMiB: needMiB }: Instance, number: number): PlacementRequest {
   const fractions = { smRequest: request / 1000, smLimit: limit / 1000 };
   return {
-    ...{ action: `/n/f${number}`, namespace: 'n', isolation: 'shared', memoryMiB: needMiB, gpus: 1, batch: 1 },
-    ...{ share: { shareClass: classAtOrAbove(fractions.smLimit), ...fractions, memoryMiB: needMiB }, isBounded: false },
+    action: `/n/f${number}`,
+    namespace: 'n',
+    isolation: 'shared',
+    memoryMiB: needMiB,
+    gpus: 1,
+    batch: 1,
+    share: { shareClass: classAtOrAbove(fractions.smLimit), ...fractions, memoryMiB: needMiB },
+    isBounded: false,
   };
 }
 

@@ -27,7 +27,10 @@ const sizes = [
 ] as const;
 
 const share = (shareClass: ShareClass, memoryMiB: number): Share => ({
-  ...{ shareClass, smRequest: shareClass / 100, smLimit: shareClass / 100, memoryMiB },
+  shareClass,
+  smRequest: shareClass / 100,
+  smLimit: shareClass / 100,
+  memoryMiB,
 });
 
 /** What one function asks for, the same each time. */
@@ -36,8 +39,14 @@ function requestOf(number: number): PlacementRequest {
   const asked = share(classes[number % classes.length]!, 2000 + (number % 7) * 1500);
   const namespace = `n${number % namespaces}`;
   return {
-    ...{ action: `/${namespace}/f${number}`, namespace, share: asked, memoryMiB: asked.memoryMiB, gpus: 1, batch: 1 },
-    ...{ isolation: 'shared', isBounded: false },
+    action: `/${namespace}/f${number}`,
+    namespace,
+    share: asked,
+    memoryMiB: asked.memoryMiB,
+    gpus: 1,
+    batch: 1,
+    isolation: 'shared',
+    isBounded: false,
   };
 }
 
@@ -57,12 +66,22 @@ class AgentOfNode {
   ) {
     const uuids = Array.from({ length: count }, (_, at) => `GPU-${invoker}-${at}`);
     this.devices = uuids.map((uuid, index) => ({
-      ...{ uuid, index, name: 'NVIDIA A100-SXM4-80GB', type: 'a100-80', smCount: 108, memoryMiB: 81_920 },
-      ...{ mode: 'mps', slices: [], simulated: true },
+      uuid,
+      index,
+      name: 'NVIDIA A100-SXM4-80GB',
+      type: 'a100-80',
+      smCount: 108,
+      memoryMiB: 81_920,
+      mode: 'mps',
+      slices: [],
+      simulated: true,
     }));
     // Every second device has a workload beside the platform's instances.
     this.status = uuids.map((uuid, at) => ({
-      ...{ uuid, at: 0, usedMemoryMiB: 0, health: { state: 'healthy', reasons: [] } },
+      uuid,
+      at: 0,
+      usedMemoryMiB: 0,
+      health: { state: 'healthy', reasons: [] },
       processes: at % 2 === 0 ? [{ pid: 1000 + at, memoryMiB: 12_000 }] : [],
     }));
   }
@@ -87,8 +106,14 @@ class AgentOfNode {
     else {
       const container = `${this.invoker}-${(this.containers += 1)}`;
       this.residents.push({
-        ...{ container, action, namespace, isolation: 'shared', device: devices[0]!, share: given },
-        ...{ memoryMiB: given.memoryMiB, activations: [id] },
+        container,
+        action,
+        namespace,
+        isolation: 'shared',
+        device: devices[0]!,
+        share: given,
+        memoryMiB: given.memoryMiB,
+        activations: [id],
       });
     }
   }

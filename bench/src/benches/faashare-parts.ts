@@ -1,11 +1,19 @@
 import { seededRandom, type Random } from '@gpuwhisk/common/system/random';
-import { bursty, fromTrace, poisson, readAzureConversations } from '../replay/arrivals.js';
-import { runAll, type Figures } from '../replay/experiments/compare.js';
-import { gainOver, intervalOf, meanOf } from '../replay/experiments/compare.js';
-import { ablatedPolicies, allPolicies, oursName, queueOrders } from '../replay/experiments/policies.js';
-import { perturbed } from '../replay/experiments/perturb.js';
-import { figure, gainRows, scenarioMeasurements, scenarioText, type Findings } from '../replay/experiments/report.js';
+import { runAll, type Figures, gainOver, intervalOf, meanOf } from '../replay/experiments/compare.js';
 import {
+  figure,
+  gainRows,
+  scenarioMeasurements,
+  scenarioText,
+  type Findings,
+  sourcesTable,
+} from '../replay/experiments/report.js';
+import {
+  ablatedPolicies,
+  allPolicies,
+  oursName,
+  queueOrders,
+  perturbed,
   closed,
   coldStartMs,
   lengthFactor,
@@ -15,8 +23,8 @@ import {
   paperJobs,
   saturationRate,
 } from '../replay/experiments/scenarios.js';
-import { sourcesTable } from '../replay/experiments/sources.js';
 import { intervalText, markdownTable, percent, policyTable } from '../replay/experiments/tables.js';
+import { bursty, fromTrace, poisson, readAzureConversations } from '../replay/jobs.js';
 import { learn, ours, runSeed, type Known, type Setting } from '../replay/setting.js';
 import { median } from '../statistics.js';
 

@@ -1,14 +1,21 @@
 import { defaultExploration, type Exploration } from '@gpuwhisk/gpu/share/gaussian-process';
 import { runAll, type Figures, gainOver, maxOf } from '../replay/experiments/compare.js';
 import { explorations, extremes, outcomeText, searchAll } from '../replay/experiments/exploration.js';
-import { allPolicies, oursName } from '../replay/experiments/policies.js';
 import { figure, type Findings } from '../replay/experiments/report.js';
-import { closed, open, paperGpus, paperJobs, saturationRate } from '../replay/experiments/scenarios.js';
+import {
+  allPolicies,
+  oursName,
+  closed,
+  open,
+  paperGpus,
+  paperJobs,
+  saturationRate,
+} from '../replay/experiments/scenarios.js';
 import { intervalText, markdownTable, policyTable, verdict } from '../replay/experiments/tables.js';
 import { ours, searchedWith } from '../replay/setting.js';
 import { percentile } from '../statistics.js';
 import type { Prepared } from './faashare-parts.js';
-import { rappSurfaces } from './quota-surfaces.js';
+import { rappSurfaces } from '../data/quota-surfaces.js';
 
 /** Sets that are searched for each seed of the run. */
 const setsPerSeed = 2;

@@ -2,19 +2,16 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { Bench, Measurement } from '../bench.js';
+import { benchDir, repositoryDir } from '../machine.js';
 import { commandLine } from '../options.js';
-import { benchDir, repositoryDir } from '../paths.js';
-import { barChart } from '../replay/experiments/bar-chart.js';
 import { bestOther, gainOver, intervalOf, type Compared, type Figures } from '../replay/experiments/compare.js';
-import { writeResults } from '../replay/experiments/document.js';
-import { paperClaims } from '../replay/experiments/paper-claims.js';
-import { oursName } from '../replay/experiments/policies.js';
-import { figure, type Findings } from '../replay/experiments/report.js';
-import { intervalText, markdownTable, verdict } from '../replay/experiments/tables.js';
-import { validate } from '../replay/model/validate.js';
+import { paperClaims, figure, type Findings } from '../replay/experiments/report.js';
+import { oursName } from '../replay/experiments/scenarios.js';
+import { barChart, writeResults, intervalText, markdownTable, verdict } from '../replay/experiments/tables.js';
+import { validate } from '../replay/model/fit.js';
 import { igniterSetting, lucidSetting, readModelData, tableOneSetting } from '../replay/settings.js';
-import { explorationSensitivity, waits } from './faashare-sensitivity.js';
 import { ablations, orders, overall, overheads, perturbation, prepare, scaling, traces } from './faashare-parts.js';
+import { explorationSensitivity, waits } from './faashare-sensitivity.js';
 
 /** Seeds of every comparison, and bootstrap draws of the model's parameters; `--samples` may ask for fewer. */
 const mostSeeds = 30;

@@ -1,7 +1,7 @@
 import { connectApi, guestHeaders, invokePath, smallBody, type Api, type Family } from '../api.js';
 import { medianOf, type Bench, type BenchContext, type Measurement } from '../bench.js';
 import { errorsOf, type LoadRequest, type LoadResult } from '../load/load.js';
-import { runParts, type PartPlatform } from './part-platforms.js';
+import { runParts, type PartPlatform } from '../servers.js';
 
 /** Runs of the hostile function that are under way at once. */
 const flooders = 2;
@@ -49,8 +49,14 @@ async function measure(context: BenchContext, { platform, api }: PartPlatform, n
   await api.putAction('neighbour');
   await api.putAction('flood', { kind: `${family}:default`, code });
   const request = (seconds: number): LoadRequest => ({
-    ...{ baseUrl: platform.url, paths: [invokePath('neighbour', true)], seconds, seed: options.seed },
-    ...{ headers: guestHeaders, body: smallBody, connections, countStatuses: true },
+    baseUrl: platform.url,
+    paths: [invokePath('neighbour', true)],
+    seconds,
+    seed: options.seed,
+    headers: guestHeaders,
+    body: smallBody,
+    connections,
+    countStatuses: true,
   });
   await load.run(request(warmUpS));
   const alone: LoadResult[] = [];

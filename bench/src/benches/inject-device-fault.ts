@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { nativePrewarmerPath } from '@gpuwhisk/invoker/host/native-build';
 import { type Injector, type LaunchedPrewarmer } from '@gpuwhisk/test/native/inject-addon';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
-import { repositoryDir } from '../paths.js';
-import { startHelper } from './cudasim-clients.js';
-import { requireInjector, type NativeFunction } from './inject-objects.js';
+import { repositoryDir } from '../machine.js';
+import { startHelper } from './cudasim.js';
+import { requireInjector, type NativeFunction } from './inject-native.js';
 
 const rounds = 20;
 const compileTimeoutMs = 60_000;

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { BenchContext, Measurement } from '../bench.js';
 import { median } from '../statistics.js';
-import { compileFunction, echoSource, launchNative, requireInjector } from './inject-objects.js';
+import { compileFunction, echoSource, launchNative, requireInjector } from './inject-native.js';
 import { PythonPlace } from './inject-python.js';
 
 const injections = 100_000;

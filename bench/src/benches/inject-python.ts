@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
 import { mkdtempSync, openSync } from 'node:fs';
 import { join } from 'node:path';
+import { systemClock } from '@gpuwhisk/common/system/clock';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import type { Injector, LaunchedPrewarmer, InjectionOutcome } from '@gpuwhisk/test/native/inject-addon';
 import { pythonInjection, pythonPrewarmer } from '@gpuwhisk/invoker/runtimes/python-runtime';
 import { findPython, type Python } from '@gpuwhisk/invoker/runtimes/find-toolchains';
-import { systemClock } from '@gpuwhisk/common/system/clock';
 import { hostJobs } from '@gpuwhisk/invoker/containers/sandbox/sandbox-job';
 import { installRequirements } from '@gpuwhisk/invoker/runtimes/requirements-cache';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
-import { repositoryDir } from '../paths.js';
+import { repositoryDir } from '../machine.js';
 import { percentile } from '../statistics.js';
-import { requireInjector } from './inject-objects.js';
+import { requireInjector } from './inject-native.js';
 
 const fewestRuns = 300;
 const warmUps = 100;

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
-import { RuntimeProcess } from '@gpuwhisk/test/runtimes/runtime-harness';
-import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { systemClock } from '@gpuwhisk/common/system/clock';
+import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
+import { RuntimeProcess } from '@gpuwhisk/test/runtimes/runtime-harness';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
-import { repositoryDir } from '../paths.js';
+import { repositoryDir } from '../machine.js';
 import { memoryOf } from '../processes.js';
 import { median, percentile } from '../statistics.js';
 

@@ -30,8 +30,13 @@ export async function measureMix(context: BenchContext, { platform, api }: Pair)
   await aloneApi.putAction('alone', { memoryMiB: 128 });
 
   const request = (baseUrl: string, ofNames: readonly string[], seconds: number, seed: number): LoadRequest => ({
-    ...{ baseUrl, paths: ofNames.map((name) => invokePath(name, true)), seconds, seed },
-    ...{ headers: guestHeaders, body: smallBody, connections },
+    baseUrl,
+    paths: ofNames.map((name) => invokePath(name, true)),
+    seconds,
+    seed,
+    headers: guestHeaders,
+    body: smallBody,
+    connections,
   });
   // The name twice, so that the client does for one action what it does for a hundred: choose.
   const mixFor = (seconds: number, seed: number): LoadRequest => request(platform.url, names, seconds, seed);

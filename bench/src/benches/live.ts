@@ -1,6 +1,5 @@
 import type { Bench } from '../bench.js';
-import { comparison } from '../live/comparison.js';
-import { liveRun } from '../live/live-run.js';
+import { comparison, liveRun } from '../live/live-run.js';
 import type { TraceSettings } from '../live/trace.js';
 
 const mostSeeds = 3;

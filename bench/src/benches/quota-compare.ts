@@ -1,5 +1,5 @@
-import type { Random } from '@gpuwhisk/common/system/random';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
+import type { Random } from '@gpuwhisk/common/system/random';
 import {
   allotments,
   defaultHyper,
@@ -11,9 +11,9 @@ import type { Hyperparameters, Prior } from '@gpuwhisk/gpu/share/gaussian-proces
 import { fittedHyper, pooledPrior, vaguePrior } from '@gpuwhisk/gpu/share/priors';
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
 import type { Measurement } from '../bench.js';
-import { percentile } from '../statistics.js';
-import { drawSet, folds, leastSum, slowdownAt, sumAt } from './quota-surfaces.js';
-import type { Surface } from './quota-surfaces.js';
+import { percentile, randomItem } from '../statistics.js';
+import { drawSet, folds, leastSum, slowdownAt, sumAt } from '../data/quota-surfaces.js';
+import type { Surface } from '../data/quota-surfaces.js';
 
 /** Standard deviation of the logarithm of a measured time: means over some hundred runs differ by so much. */
 const noise = 0.03;
@@ -173,7 +173,7 @@ function randomSplits(set: readonly Surface[], random: Random): Found {
   let best: readonly number[] = [];
   let least = Infinity;
   for (let evaluation = 0; evaluation < maxEvaluations; evaluation += 1) {
-    const shares = splits[Math.floor(randomFraction(random) * splits.length)]!;
+    const shares = randomItem(splits, random);
     const sum = observed(set, shares, random).reduce((total, slowdown) => total + slowdown, 0);
     if (sum < least) [best, least] = [shares, sum];
   }

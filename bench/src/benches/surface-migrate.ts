@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { connectApi, guestKey, type Api } from '../api.js';
 import type { BenchContext, Measurement } from '../bench.js';
-import { repositoryDir } from '../paths.js';
+import { repositoryDir } from '../machine.js';
 import { startPlatform } from '../servers.js';
-import type { PartPlatform } from './part-platforms.js';
+import type { PartPlatform } from '../servers.js';
 
 const actions = 5000;
 const codeBytes = 10_000;

@@ -1,9 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { guestHeaders, invokePath, smallBody, type Api } from '../api.js';
+import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import type { Bench } from '../bench.js';
-import { runParts, type PartPlatform } from './part-platforms.js';
+import { errorsOf, type LoadRequest } from '../load/load.js';
+import { runParts, type PartPlatform } from '../servers.js';
 import { measureMigrate } from './surface-migrate.js';
-import { measureSequence } from './surface-sequence.js';
-import { measureTrigger } from './surface-trigger.js';
-import { measureWeb } from './surface-web.js';
 
 const parts = {
   web: measureWeb,
@@ -18,3 +19,150 @@ export const surface: Bench = {
   parts: Object.keys(parts),
   run: (context) => runParts(context, parts, (own: PartPlatform) => own),
 };
+
+/** The same action, called as every caller of its kind does: with a key, and from the web without one. */
+const webTargets = [
+  { key: 'blocking', path: invokePath('noop', true), headers: guestHeaders },
+  { key: 'web', path: '/api/v1/web/guest/default/noop.json', headers: { 'content-type': 'application/json' } },
+];
+
+/** A no-op web action over one connection, alternating with blocking invocations of it. */
+async function measureWeb(context: BenchContext, { platform, api }: PartPlatform): Promise<Measurement[]> {
+  await api.putAction('noop', { annotations: [{ key: 'web-export', value: true }] });
+  const { p50Ms, errors } = await compareTargets(context, platform.url, webTargets);
+  const { blocking = [], web = [] } = p50Ms;
+  return [
+    medianOf('webRatio', ratios(blocking, web)),
+    medianOf('webP50Ms', web),
+    medianOf('blockingP50Ms', blocking),
+    { name: 'webErrors', value: errors },
+  ];
+}
+
+const sequenceTargets = [
+  { key: 'one', path: invokePath('noop', true), headers: guestHeaders },
+  { key: 'three', path: invokePath('sequence', true), headers: guestHeaders },
+];
+
+/** A sequence of three no-ops over one connection, alternating with one no-op alone. */
+async function measureSequence(context: BenchContext, { platform, api }: PartPlatform): Promise<Measurement[]> {
+  await api.putAction('noop');
+  const exec = { kind: 'sequence', components: ['/_/noop', '/_/noop', '/_/noop'] };
+  await api.json('PUT', '/api/v1/namespaces/_/actions/sequence', { exec });
+  const { p50Ms, errors } = await compareTargets(context, platform.url, sequenceTargets);
+  const { one = [], three = [] } = p50Ms;
+  return [
+    medianOf('sequenceRatio', ratios(one, three)),
+    medianOf('sequenceP50Ms', three),
+    medianOf('sequenceOneP50Ms', one),
+    { name: 'sequenceErrors', value: errors },
+  ];
+}
+
+const rules = 100;
+const action = 'fired';
+const trigger = 'hundred';
+const warmUps = 3;
+const fires = 15;
+/** All activations of a fire have to be recorded within this time, ms. */
+const recordedWithinMs = 10_000;
+const base = '/api/v1/namespaces/_';
+
+/** A trigger with a hundred rules on one warm no-op action: from the POST to the start of the last activation. */
+async function measureTrigger({ say }: BenchContext, { api }: PartPlatform): Promise<Measurement[]> {
+  await api.putAction(action);
+  await api.invoke(action);
+  await api.json('PUT', `${base}/triggers/${trigger}`, {});
+  for (let rule = 0; rule < rules; rule += 1) {
+    await api.json('PUT', `${base}/rules/rule${rule}`, { trigger: `/_/${trigger}`, action: `/_/${action}` });
+  }
+  for (let fired = 0; fired < warmUps; fired += 1) await fireOnce(api);
+
+  const startedMs: number[] = [];
+  const answeredMs: number[] = [];
+  for (let fired = 0; fired < fires; fired += 1) {
+    const sample = await fireOnce(api);
+    startedMs.push(sample.startedMs);
+    answeredMs.push(sample.answeredMs);
+  }
+  say(`  ${fires} fires, last start after ${startedMs.map((ms) => ms.toFixed(0)).join(' ')} ms`);
+  return [medianOf('trigger100Ms', startedMs), medianOf('trigger100AnsweredMs', answeredMs)];
+}
+
+/** One fire, to the last record. Throws unless every rule's action ran. */
+async function fireOnce(api: Api): Promise<{ startedMs: number; answeredMs: number }> {
+  const postedMs = Date.now();
+  const answer = await api.send('POST', `${base}/triggers/${trigger}`, smallBody);
+  if (answer.status !== 202) throw new Error(`the fire was answered ${answer.status}: ${answer.text.slice(0, 500)}`);
+  const { activationId } = JSON.parse(answer.text) as { activationId: string };
+  const { logs } = (await api.json('GET', `${base}/activations/${activationId}`)) as { logs: string[] };
+  const results = logs.map((line) => JSON.parse(line) as { success: boolean; activationId?: string });
+  const failed = results.find(({ success }) => !success);
+  if (results.length !== rules || failed) throw new Error(`not every rule ran: ${JSON.stringify(failed)}`);
+  const expected = new Set(results.map((result) => result.activationId));
+
+  for (const deadlineMs = performance.now() + recordedWithinMs; performance.now() < deadlineMs; await sleep(20)) {
+    const query = `name=${action}&since=${postedMs}&limit=200`;
+    const rows = (await api.json('GET', `${base}/activations?${query}`)) as { activationId: string; start: number }[];
+    const starts = rows.filter((row) => expected.has(row.activationId)).map(({ start }) => start);
+    if (starts.length === rules) {
+      // A fire leaves nothing to do: the next one begins on an idle platform.
+      await sleep(100);
+      return { startedMs: Math.max(...starts) - postedMs, answeredMs: answer.elapsedMs };
+    }
+  }
+  throw new Error(`not all ${rules} activations were recorded within ${recordedWithinMs} ms`);
+}
+
+const warmUpS = 3;
+
+/** One way to invoke. */
+interface Target {
+  key: string;
+  path: string;
+  headers: Readonly<Record<string, string>>;
+}
+
+/** Median latencies over one connection, ms, a value for each round, by the target's key; answers that were not 200. */
+interface Comparison {
+  p50Ms: Readonly<Record<string, number[]>>;
+  errors: number;
+}
+
+/** Loads each target in turn over one connection, round after round. */
+async function compareTargets(
+  { options, load, say }: BenchContext,
+  baseUrl: string,
+  targets: readonly Target[],
+): Promise<Comparison> {
+  const requestFor = ({ path, headers }: Target, seconds: number): LoadRequest => ({
+    baseUrl,
+    paths: [path],
+    headers,
+    body: smallBody,
+    connections: 1,
+    seconds,
+    seed: options.seed,
+  });
+  let errors = 0;
+  for (const target of targets) {
+    const warmUp = await load.run({ ...requestFor(target, warmUpS), countStatuses: true });
+    errors += errorsOf(warmUp, 200);
+  }
+  const p50Ms: Record<string, number[]> = Object.fromEntries(targets.map(({ key }) => [key, []]));
+  for (let round = 0; round < options.rounds; round += 1) {
+    // Every other round runs backwards: a drift of the machine then weighs on all alike.
+    for (const target of round % 2 === 0 ? targets : targets.toReversed()) {
+      const result = await load.run(requestFor(target, options.seconds));
+      errors += errorsOf(result, 200);
+      p50Ms[target.key]?.push(result.p50Ms);
+      say(`  round ${round + 1} ${target.key}: p50 ${result.p50Ms.toFixed(3)} ms`);
+    }
+  }
+  return { p50Ms, errors };
+}
+
+/** How much longer the second takes than the first, round by round. */
+function ratios(base: readonly number[] = [], other: readonly number[] = []): number[] {
+  return other.map((value, round) => value / (base[round] as number));
+}

@@ -1,15 +1,16 @@
-import { spawn } from 'node:child_process';
+import { spawn, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Share } from '@gpuwhisk/common/gpu';
 import { tokenLibraryPath } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-addon';
 import { TokenServer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
 import { medianOf, type Bench, type BenchContext, type Measurement } from '../bench.js';
-import { repositoryDir } from '../paths.js';
+import type { Cleanup } from '../cleanup.js';
+import { repositoryDir } from '../machine.js';
 import { median } from '../statistics.js';
-import { compileLauncher, startLineProgram, type LineProgram } from './tokens-programs.js';
 
 const device = 'GPU-a0a0a0a0-a0a0-a0a0-a0a0-a0a0a0a0a0a0';
 const standIn = join(repositoryDir, 'native', 'build', 'cudasim');
@@ -182,3 +183,55 @@ export const tokens: Bench = {
     return measurements;
   },
 };
+
+const compileTimeoutMs = 60_000;
+const answerTimeoutMs = 120_000;
+
+/** A program that answers each line with a line. */
+interface LineProgram {
+  /** The numbers in its answer. Rejects if it ends, or takes too long. */
+  ask(line: string): Promise<number[]>;
+  end(): Promise<void>;
+}
+
+/** Starts a program with only `env`; it is ended with the run at the latest. */
+function startLineProgram(
+  path: string,
+  args: readonly string[],
+  env: Record<string, string>,
+  cleanup: Cleanup,
+): LineProgram {
+  const child = spawn(path, args, { stdio: ['pipe', 'pipe', 'inherit'], env });
+  const closed = once(child, 'close');
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const end = async (): Promise<void> => {
+    child.kill('SIGKILL');
+    await closed;
+  };
+  cleanup.add(path, end);
+  return {
+    async ask(line) {
+      child.stdin.write(`${line}\n`);
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise<never>((_, reject) => {
+        timer = setTimeout(() => reject(new Error(`${path} does not answer '${line}'.`)), answerTimeoutMs);
+      });
+      const { value, done } = await Promise.race([lines.next(), late]);
+      clearTimeout(timer);
+      if (done === true) throw new Error(`${path} has ended at '${line}'.`);
+      return String(value).split(' ').map(Number);
+    },
+    end,
+  };
+}
+
+/** Compiles the driver that only counts, and the program that launches on it, in `folder`. */
+function compileLauncher(folder: string): string {
+  const fixture = (name: string): string => join(repositoryDir, 'test', 'fixtures', 'tokens', name);
+  const compile = (...options: string[]): Buffer =>
+    execFileSync('cc', ['-O2', '-pthread', ...options], { timeout: compileTimeoutMs });
+  const launcher = join(folder, 'launcher');
+  compile('-fPIC', '-shared', '-Wl,-soname,libcuda.so.1', fixture('fake_cuda.c'), '-o', join(folder, 'libcuda.so.1'));
+  compile(fixture('client.c'), '-o', launcher, '-ldl');
+  return launcher;
+}

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Bench, BenchContext, Measurement } from '../bench.js';
-import { benchDir } from '../paths.js';
-import type { SchedulerLoad, SchedulerUse } from '../scheduler/scheduler-process.js';
 import { medianOf } from '../bench.js';
+import type { Bench, BenchContext, Measurement } from '../bench.js';
+import { benchDir } from '../machine.js';
+import type { SchedulerLoad, SchedulerUse } from '../scheduler/scheduler-process.js';
 
 const module = join(benchDir, 'dist/scheduler/scheduler-process.js');
 const load = { nodes: 500, devicesPerNode: 8, instancesPerDevice: 3, seconds: 20 };

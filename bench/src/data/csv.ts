@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /** What a column holds. A blank is an error but in the optional kinds, where it is undefined. */
-export type ColumnKind = 'text' | 'number' | 'optionalText' | 'optionalNumber';
+type ColumnKind = 'text' | 'number' | 'optionalText' | 'optionalNumber';
 
 interface Cells {
   text: string;
@@ -12,10 +12,10 @@ interface Cells {
 }
 
 /** The columns that a reader wants, by their names in the file's header. */
-export type Columns = Readonly<Record<string, ColumnKind>>;
+type Columns = Readonly<Record<string, ColumnKind>>;
 
 /** One line of a table, with the wanted columns. */
-export type Row<C extends Columns> = { [Name in keyof C]: Cells[C[Name]] };
+type Row<C extends Columns> = { [Name in keyof C]: Cells[C[Name]] };
 
 /** Thrown where BENCH_DATA is not set, a file of it is missing, or a file is not what its reader expects. */
 export class BenchDataError extends Error {
@@ -101,3 +101,31 @@ function fieldsOf(line: string, file: string, lineNumber: number): string[] {
   }
   return fields;
 }
+
+/** Columns of `interference/lucid_training_pairs.csv`. */
+export const lucidPairColumns = {
+  model_a: 'text',
+  dataset_a: 'text',
+  batch_a: 'number',
+  amp_a: 'number',
+  model_b: 'text',
+  dataset_b: 'text',
+  batch_b: 'number',
+  amp_b: 'number',
+  norm_speed_a: 'number',
+  norm_speed_b: 'number',
+} as const;
+
+/** Columns of `interference/igniter_v100_mps_pairs.csv` that every reader needs; times in ms. */
+export const igniterPairColumns = {
+  model_a: 'text',
+  batch_a: 'number',
+  partition_a_pct: 'number',
+  model_b: 'text',
+  batch_b: 'number',
+  partition_b_pct: 'number',
+  lat_a_solo_ms: 'number',
+  lat_a_co_ms: 'number',
+  lat_b_solo_ms: 'number',
+  lat_b_co_ms: 'number',
+} as const;

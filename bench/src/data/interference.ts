@@ -1,5 +1,4 @@
-import { readTable } from './csv.js';
-import { igniterPairColumns, lucidPairColumns } from './pair-columns.js';
+import { readTable, igniterPairColumns, lucidPairColumns } from './csv.js';
 
 /** What a job meets: neighbours that use the memory much, that do not, or (of a pair) one of each. */
 export type Pattern = 'memory' | 'mixed' | 'compute';

@@ -5,11 +5,9 @@ import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { Measurement } from '../bench.js';
 import { newCleanup, type Cleanup } from '../cleanup.js';
-import { currentCommit, thisMachine } from '../machine.js';
-import { benchDir } from '../paths.js';
+import { currentCommit, thisMachine, benchDir } from '../machine.js';
 import { flatMetrics } from '../report.js';
-import { openActivity, type ActivityMeter } from './activity.js';
-import { openMachine, type GpuMachine } from './machine.js';
+import { openActivity, type ActivityMeter, openMachine, type GpuMachine } from './machine.js';
 import { gpuParts } from './measure.js';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
@@ -98,8 +96,12 @@ async function measureAll(options: GpuOptions, cleanup: Cleanup): Promise<void> 
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/-$/, '')}`;
   const run = {
-    ...{ machine, temporaryDir, say },
-    ...{ seconds: options.seconds, samples: options.samples, seed: options.seed },
+    machine,
+    temporaryDir,
+    say,
+    seconds: options.seconds,
+    samples: options.samples,
+    seed: options.seed,
     torch: await hasTorch(machine),
     samplesPath: join(folder, `${name}-samples.jsonl`),
     look: async () => (await meter?.look()) ?? {},
@@ -130,8 +132,12 @@ async function measureAll(options: GpuOptions, cleanup: Cleanup): Promise<void> 
     bench: 'gpu',
     commit: await currentCommit(),
     machine: thisMachine(),
-    ...{ device: machine.device, sms: machine.sms, memoryMiB: machine.memoryMiB, driver: meter?.driver ?? 'unknown' },
-    ...{ mps: machine.mps, ...(machine.mpsProblem !== undefined && { mpsProblem: machine.mpsProblem }) },
+    device: machine.device,
+    sms: machine.sms,
+    memoryMiB: machine.memoryMiB,
+    driver: meter?.driver ?? 'unknown',
+    mps: machine.mps,
+    ...(machine.mpsProblem !== undefined && { mpsProblem: machine.mpsProblem }),
     torch: run.torch,
     simulated: machine.simulated,
     command: `npm run bench -- gpu ${flags.join(' ')}`,

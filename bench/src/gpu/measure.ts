@@ -1,14 +1,22 @@
 import { join } from 'node:path';
-import type { Share } from '@gpuwhisk/common/gpu';
 import { shareClasses } from '@gpuwhisk/common/gpu';
+import type { Share } from '@gpuwhisk/common/gpu';
 import { tokenLibraryPath } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-addon';
 import { TokenServer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
 import type { Measurement } from '../bench.js';
-import type { Activity } from './activity.js';
 import { WorkerError } from './gpu-worker.js';
-import type { GpuMachine } from './machine.js';
-import { driverWorkloads, planSamples, simulatedWorkloads, torchWorkloads } from './plan.js';
-import { addSample, measureSample, readSamples, withSlowdowns, WorkerPool } from './samples.js';
+import type { Activity, GpuMachine } from './machine.js';
+import {
+  driverWorkloads,
+  planSamples,
+  simulatedWorkloads,
+  torchWorkloads,
+  addSample,
+  measureSample,
+  readSamples,
+  withSlowdowns,
+  WorkerPool,
+} from './plan.js';
 
 /** What a part of the benchmark is given. */
 export interface GpuRun {

@@ -1,7 +1,6 @@
-import { saturationOf, stretchTable } from '../replay/model/gpu-model.js';
 import type { GpuTruth, TruthClient } from '@gpuwhisk/gpu/simulate/replay';
-import { invented, type CatalogueEntry } from '../replay/workloads/catalogue.js';
-import { tableOne } from '../replay/workloads/table-one.js';
+import { saturationOf, stretchTable } from '../replay/model/gpu-model.js';
+import { invented, type CatalogueEntry, tableOne } from '../replay/workloads/catalogue.js';
 import {
   aloneOnDevice,
   standInSlowdowns,
@@ -56,7 +55,11 @@ function entryOf(
   });
   const source = `the stand-in's ${row.name}`;
   return {
-    ...{ name, workload: row.name, batch, isTraining, class: isTraining ? 'training' : 'inference' },
+    name,
+    workload: row.name,
+    batch,
+    isTraining,
+    class: isTraining ? 'training' : 'inference',
     unitMs: soloMs(row, batch) * alone.stretch * times,
     memoryMiB: Math.ceil(row.weightsMiB + batch * row.itemMiB * times) + contextMiB,
     model: { name, stretch, saturation: saturationOf(stretch), l2Util: 0, dramUtil: alone.dramUtil, powerW: 0 },

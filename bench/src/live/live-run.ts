@@ -1,15 +1,24 @@
-import type { BenchContext } from '../bench.js';
+import { join } from 'node:path';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import { defaultBestEffortMs } from '@gpuwhisk/gpu/order/earliest-deadline';
+import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
+import { capacityModel } from '@gpuwhisk/gpu/predict/capacity-model';
+import { alike, replay, type ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
+import type { GpuTruth } from '@gpuwhisk/gpu/simulate/truth';
+import type { IdleInstance } from '@gpuwhisk/gpu/view/view';
+import { connectApi, type Api } from '../api.js';
+import type { BenchContext, Measurement } from '../bench.js';
+import { metricsOf, type ReplayMetrics } from '../replay/metrics.js';
+import { startPlatform } from '../servers.js';
 import { readStandInModel } from '../stand-in-model.js';
+import { median, percentile } from '../statistics.js';
 import { liveCatalogue, standInTruth } from './catalogue.js';
-import { meanOf, playedFigures, type Compared } from './comparison.js';
-import { deploy, profile } from './functions.js';
-import { idleInstances, startLivePlatform } from './live-platform.js';
-import { play } from './player.js';
-import { predict } from './prediction.js';
+import { deploy, profile, play, newPlayer, type Player } from './functions.js';
+import type { PlayedJob } from './functions.js';
 import { lengthOf, traceOf, type TraceSettings } from './trace.js';
 
 /** What a live run has shown. */
-export interface LiveRun {
+interface LiveRun {
   traces: Compared[];
   /** Means of what profiling's runs took beyond their time alone, ms: the starts that the simulator reckons with. */
   coldMs: number;
@@ -70,4 +79,147 @@ export async function liveRun(
     say(`live: seed ${seed}: ${live.jctMs.toFixed(0)} ms, predicted ${replay.jctMs.toFixed(0)} ms`);
   }
   return { traces, coldMs, warmMs };
+}
+
+/** A platform with simulated GPUs, and how to reach it. */
+interface LivePlatform {
+  api: Api;
+  player: Player;
+}
+
+const settings = {
+  // Callers wait for as long as jobs may take to get a GPU and to run.
+  GPUWHISK_BLOCKING_WAIT_MS: '600000',
+  // Of the host's memory processes need less than they may have.
+  GPUWHISK_POOL_MEMORY_MIB: '16384',
+};
+
+/** Starts the platform on `gpus` (`sim:rtx3090x4`) with `policy`; it is stopped with the run. */
+async function startLivePlatform(
+  { cleanup, temporaryDir }: Pick<BenchContext, 'cleanup' | 'temporaryDir'>,
+  gpus: string,
+  policy: string,
+): Promise<LivePlatform> {
+  const { url } = await startPlatform(cleanup, {
+    dataDir: join(temporaryDir, 'data'),
+    stemCells: false,
+    environment: { ...settings, GPUWHISK_GPUS: gpus, GPUWHISK_GPU__POLICY: policy },
+  });
+  const [api, player] = [connectApi(url), newPlayer(url)];
+  cleanup.add('connections', () => {
+    api.close();
+    player.close();
+    return Promise.resolve();
+  });
+  return { api, player };
+}
+
+interface ShownDevice {
+  uuid: string;
+  functions: { action?: string; namespace?: string; share: number; memoryMiB: number; running: number }[];
+}
+
+/** By device, in the order of their ids: the processes that idle there, as policies see them. */
+async function idleInstances(api: Api): Promise<IdleInstance[][]> {
+  const devices = (await api.json('GET', '/api/v1/gpu/devices')) as ShownDevice[];
+  return devices.map(({ functions }) =>
+    functions.flatMap(({ action, namespace, share, memoryMiB, running }) =>
+      running > 0 || action === undefined || namespace === undefined
+        ? []
+        : [{ function: action, namespace, share, memoryMiB }],
+    ),
+  );
+}
+
+/** What a prediction is told of the platform before a trace begins. */
+interface Beginning {
+  type: string;
+  /** That functions may have of each GPU, MiB. */
+  memoryMiB: number;
+  /** By GPU: the processes that idle there. */
+  idle: readonly (readonly IdleInstance[])[];
+  /** Start of a task in such a process, ms. */
+  warmMs: number;
+}
+
+/** What the simulator says of a trace: the platform's policy on GPUs that do what `truth` says. */
+export function predict(
+  jobs: readonly ReplayJob[],
+  truth: GpuTruth,
+  policyName: string,
+  { type, memoryMiB, idle, warmMs }: Beginning,
+): ReplayMetrics {
+  const policy = makePolicy(policyName, {
+    predictorOf: () => capacityModel,
+    admission: 'best-effort',
+    random: seededRandom(1),
+  });
+  const gpus = idle.length;
+  const cluster = { gpus, type, mode: 'mps', memoryMiB, perNode: gpus, kept: { warmMs, initial: idle } } as const;
+  const run = replay(jobs, alike(cluster), truth, policy, seededRandom(1));
+  return metricsOf(run, jobs.filter(({ task }) => task.sloMs !== undefined).length, defaultBestEffortMs);
+}
+
+/** What a trace came to, on the platform or in the simulator. Times in ms. */
+interface TraceFigures {
+  jctMs: number;
+  /** From start to result. */
+  runMs: number;
+  p95Ms: number;
+  makespanMs: number;
+  /** Part of the jobs with an SLO that had no result in time. */
+  violations: number;
+}
+
+/** Mean of some values. */
+function meanOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** The figures of jobs that were played. */
+function playedFigures(jobs: readonly ReplayJob[], played: readonly PlayedJob[]): Compared['live'] {
+  const jct = played.map(({ jctMs }) => jctMs);
+  const strict = jobs.filter(({ task }) => task.sloMs !== undefined).length;
+  const late = played.filter(({ jctMs }, i) => jctMs > (jobs[i]?.task.sloMs ?? Infinity)).length;
+  const first = Math.min(...jobs.map(({ task }) => task.arrivedAt));
+  return {
+    jctMs: meanOf(jct),
+    runMs: meanOf(played.map(({ jctMs, queueMs }) => jctMs - queueMs)),
+    p95Ms: percentile(jct, 95),
+    makespanMs: Math.max(...played.map(({ finishedMs }) => finishedMs)) - first,
+    violations: strict === 0 ? 0 : late / strict,
+    warmStarts: played.filter(({ start }) => start === 'warm').length / played.length,
+  };
+}
+
+/** A trace on the platform and in the simulator. */
+interface Compared {
+  live: TraceFigures & { warmStarts: number };
+  replay: ReplayMetrics;
+  /** What the simulator says of the same trace first come, first served: whether the comparison can tell policies apart. */
+  replayFcfs: ReplayMetrics;
+  /** And with the starts as the trace itself had them, on average: what is left is not their doing. */
+  replayAsStarted: ReplayMetrics;
+}
+
+/** Medians over the traces; ratios are of the platform over the simulator, by trace. */
+export function comparison(traces: readonly Compared[]): Measurement[] {
+  const over = (name: string, value: (trace: Compared) => number): Measurement => {
+    const values = traces.map(value);
+    return { name, value: median(values), spread: [Math.min(...values), Math.max(...values)] };
+  };
+  const names = ['jctMs', 'runMs', 'p95Ms', 'makespanMs', 'violations'] as const;
+  const capital = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
+  return [
+    over('liveJctRatio', ({ live, replay }) => live.jctMs / replay.jctMs),
+    over('liveJctRatioAsStarted', ({ live, replayAsStarted }) => live.jctMs / replayAsStarted.jctMs),
+    over('liveMakespanRatio', ({ live, replay }) => live.makespanMs / replay.makespanMs),
+    over('liveP95Ratio', ({ live, replay }) => live.p95Ms / replay.p95Ms),
+    over('replayFcfsJctRatio', ({ replay, replayFcfs }) => replayFcfs.jctMs / replay.jctMs),
+    over('liveWarmStarts', ({ live }) => live.warmStarts),
+    ...names.flatMap((name) => [
+      over(`live${capital(name)}`, ({ live }) => live[name]),
+      over(`replay${capital(name)}`, ({ replay }) => replay[name]),
+    ]),
+  ];
 }

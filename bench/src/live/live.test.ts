@@ -7,8 +7,7 @@ import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { newCleanup } from '../cleanup.js';
 import { readStandInModel } from '../stand-in-model.js';
 import { liveCatalogue, standInTruth } from './catalogue.js';
-import { liveRun } from './live-run.js';
-import { predict } from './prediction.js';
+import { liveRun, predict } from './live-run.js';
 import { lengthOf, traceOf, type TraceSettings } from './trace.js';
 
 const type = 'rtx3090';

@@ -1,9 +1,8 @@
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { poisson } from '../replay/arrivals.js';
-import { drawJobs } from '../replay/jobs.js';
-import type { Profile } from '../replay/profiling.js';
 import type { ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
-import { sloFactor } from '../replay/workloads/table-one.js';
+import { poisson, drawJobs } from '../replay/jobs.js';
+import type { Profile } from '../replay/profiling.js';
+import { sloFactor } from '../replay/workloads/catalogue.js';
 import type { LiveEntry } from './catalogue.js';
 
 /** How a trace is made. */
@@ -41,8 +40,11 @@ export function traceOf(
   const meanMs = settings.spanMs / settings.jobs;
   const times = poisson(settings.jobs, random).map((at) => at * meanMs);
   const mix = {
-    ...{ strict: strictOf(catalogue), bestEffort: bestEffortOf(catalogue) },
-    ...{ sloFactor, length: lengthOf(settings, catalogue), startMs },
+    strict: strictOf(catalogue),
+    bestEffort: bestEffortOf(catalogue),
+    sloFactor,
+    length: lengthOf(settings, catalogue),
+    startMs,
   };
   return drawJobs(mix, times, profilesOf(catalogue), random);
 }

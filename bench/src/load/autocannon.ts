@@ -1,8 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import autocannon from 'autocannon';
-import { percentile } from '../statistics.js';
+import { percentile, seededChoice } from '../statistics.js';
 import { timeoutS, type LoadGenerator, type LoadRequest, type LoadResult } from './load.js';
-import { seededChoice } from './random.js';
 
 /** autocannon, inside this process. It is slower than wrk, so throughput ratios come out kinder. */
 export const autocannonLoad: LoadGenerator = { name: 'autocannon', run };

@@ -2,9 +2,8 @@ import { expect, test } from '@jest/globals';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import { errorsOf } from '../benches/predictor.js';
 import { setOf, type InterferenceSet, type Side } from '../data/interference.js';
-import { choiceLosses } from './choice.js';
-import { fitRidge } from './ridge.js';
-import { splits } from './splits.js';
+import { fitRidge } from './learners.js';
+import { choiceLosses, splits } from './splits.js';
 
 /** Every pair of twelve invented workloads of three models; memory-bound ones suffer from memory-bound ones. */
 function inventedSet(): InterferenceSet {
@@ -33,8 +32,16 @@ const set = inventedSet();
 
 test('a set has a row for each side, with the features of both', () => {
   expect(set.featureNames).toEqual([
-    ...['own.memory', 'own.arithmetic', 'own.is.m0', 'own.is.m1', 'own.is.m2'],
-    ...['other.memory', 'other.arithmetic', 'other.is.m0', 'other.is.m1', 'other.is.m2'],
+    'own.memory',
+    'own.arithmetic',
+    'own.is.m0',
+    'own.is.m1',
+    'own.is.m2',
+    'other.memory',
+    'other.arithmetic',
+    'other.is.m0',
+    'other.is.m1',
+    'other.is.m2',
   ]);
   const [one, other] = set.rows;
   expect([...one!.features.subarray(0, 5)]).toEqual([...other!.features.subarray(5)]);

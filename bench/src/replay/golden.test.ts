@@ -56,7 +56,11 @@ function drawJobs(random: Random, isOpen: boolean): ReplayJob[] {
     const namespace = name.split('/')[1]!;
     const strict = randomFraction(random) < 0.5 ? { sloMs: soloMs * (2 + (random.uint32() % 6)) } : {};
     const task = profiledTask(`t${index}`, soloMs, smUtil, {
-      ...{ function: name, namespace, memoryMiB, startMs, arrivedAt: at },
+      function: name,
+      namespace,
+      memoryMiB,
+      startMs,
+      arrivedAt: at,
       ...strict,
     });
     return { task, workload: name, soloMs, startMs };
@@ -70,13 +74,18 @@ function resultOf(name: string, seed: number): string {
     admission: 'best-effort',
   });
   const cluster: AlikeGpus = {
-    ...{ gpus: 4, type: 't', mode: 'mps', memoryMiB: 10_000, perNode: 2 },
+    gpus: 4,
+    type: 't',
+    mode: 'mps',
+    memoryMiB: 10_000,
+    perNode: 2,
     ...(seed % 3 === 0 && { kept: { warmMs: 2, initial: [] } }),
   };
   const given = drawJobs(seededRandom(seed), seed % 2 === 0);
   const { finished, totals } = replay(given, alike(cluster), truth, policy, seededRandom(seed + 2));
   const ends = finished.map(({ job, gpu, startedAt, finishedAt }) => [
-    ...[job.task.id, gpu],
+    job.task.id,
+    gpu,
     ...[startedAt, finishedAt].map((ms) => ms.toFixed(6)),
   ]);
   const digest = createHash('sha256').update(JSON.stringify(ends)).digest('hex').slice(0, 12);

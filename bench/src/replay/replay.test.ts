@@ -1,13 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
-import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import { bursty, fromTrace, poisson } from './arrivals.js';
-import { metricsOf } from './metrics.js';
-import { own, pairedInterval, ratio, reduction } from './paired.js';
 import { alike, replay, type AlikeGpus, type ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
-import { named } from './setting.js';
 import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
+import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
+import { own, pairedInterval, ratio, reduction } from '../statistics.js';
+import { bursty, fromTrace, poisson } from './jobs.js';
+import { metricsOf } from './metrics.js';
+import { named } from './setting.js';
 import { lookupTruth } from './truth.js';
 
 const cluster: AlikeGpus = { gpus: 1, type: 'v100', mode: 'mps', memoryMiB: 1000, perNode: 8 };

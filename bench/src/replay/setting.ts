@@ -1,18 +1,23 @@
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import type { SlowdownPredictor } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { defaultBestEffortMs } from '@gpuwhisk/gpu/order/earliest-deadline';
+import { makePolicy, type PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
+import type { SlowdownPredictor, CoLocated } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { Exploration } from '@gpuwhisk/gpu/share/gaussian-process';
 import type { Quotas } from '@gpuwhisk/gpu/share/quotas';
-import { makePolicy, type PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
-import type { Arrivals } from './arrivals.js';
-import { drawJobs, type JobMix } from './jobs.js';
-import { offlineQuotas, type QuotaBudget } from './offline-quotas.js';
-import { metricsOf, type ReplayMetrics } from './metrics.js';
-import { profileAlone, profiledPredictor, type Profile, type ProfilingBudget } from './profiling.js';
-import { remembering } from './remembering.js';
 import { alike, replay, type AlikeGpus, type ReplayRun } from '@gpuwhisk/gpu/simulate/replay';
 import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
+import { drawJobs, type JobMix } from './jobs.js';
+import type { Arrivals } from './jobs.js';
+import { metricsOf, type ReplayMetrics } from './metrics.js';
+import {
+  offlineQuotas,
+  type QuotaBudget,
+  profileAlone,
+  profiledPredictor,
+  type Profile,
+  type ProfilingBudget,
+} from './profiling.js';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 
 /** One world to compare policies in. */
@@ -140,4 +145,24 @@ export function runSeed(
   const run = replay(jobs, cluster, truth, policy, seededRandom(seed + 2), () => performance.now());
   const withSlo = jobs.filter(({ task }) => task.sloMs !== undefined).length;
   return { metrics: metricsOf(run, withSlo, bestEffortMsOf(scenario)), run };
+}
+
+const mostRemembered = 200_000;
+
+/** A predictor that answers the same question only once; replays under one truth ask the same ones over and over. */
+function remembering(predictor: SlowdownPredictor): SlowdownPredictor {
+  const known = new Map<string, number>();
+  const text = ({ features: { smUtil, dramUtil, l2Util }, share }: CoLocated): string =>
+    `${smUtil} ${dramUtil} ${l2Util} ${share}`;
+  return {
+    slowdown(one, others) {
+      const key = `${text(one)};${others.map(text).join()}`;
+      let slowdown = known.get(key);
+      if (slowdown === undefined) {
+        if (known.size >= mostRemembered) known.clear();
+        known.set(key, (slowdown = predictor.slowdown(one, others)));
+      }
+      return slowdown;
+    },
+  };
 }

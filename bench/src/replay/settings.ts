@@ -1,15 +1,19 @@
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { bootstrapModels } from './model/bootstrap.js';
-import { fitModel, powerOf } from './model/fit.js';
+import { bootstrapModels, fitModel, powerOf } from './model/fit.js';
 import { saturationOf, stretchTable } from './model/gpu-model.js';
+import type { ModelWorkload } from './model/gpu-model.js';
 import { readIgniter, type IgniterData } from './model/igniter.js';
-import type { ModelWorkload } from './model/parameters.js';
 import type { Setting } from './setting.js';
 import { lookupTruth, modelTruth, type MeasuredPair } from './truth.js';
-import type { CatalogueEntry } from './workloads/catalogue.js';
 import { invented } from './workloads/catalogue.js';
-import { measuredTogether, readLucidPairs, readLucidSolo, trainingOfTableOne } from './workloads/read-lucid.js';
-import { readTableOne } from './workloads/read-table-one.js';
+import type { CatalogueEntry } from './workloads/catalogue.js';
+import {
+  measuredTogether,
+  readLucidPairs,
+  readLucidSolo,
+  trainingOfTableOne,
+  readTableOne,
+} from './workloads/measured.js';
 import { readIgniterSurfaces, timeOverShare } from './workloads/surfaces.js';
 
 /** Of an RTX 3090, as in FaaShare's first server, MiB. */

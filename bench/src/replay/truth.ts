@@ -1,7 +1,6 @@
 import type { GpuTruth, TruthClient } from '@gpuwhisk/gpu/simulate/replay';
-import { effectiveShares } from './model/effective-shares.js';
-import { mpsSlowdowns, timesliceSlowdowns } from './model/gpu-model.js';
-import type { ModelParameters, ModelWorkload } from './model/parameters.js';
+import { effectiveShares, mpsSlowdowns, timesliceSlowdowns } from './model/gpu-model.js';
+import type { ModelParameters, ModelWorkload } from './model/gpu-model.js';
 
 /** The model tier: any number of clients, under MPS or taking turns. Throws RangeError for an unknown workload. */
 export function modelTruth(

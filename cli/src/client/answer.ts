@@ -29,7 +29,7 @@ export function readJson(response: HttpResponse): Json {
 }
 
 /**
- * What to throw for a failed request. The exit code is the status minus 256, as a byte. A 502 whose body has no `code`
+ * The error to throw for a failed request. The exit code is the status minus 256, as a byte. A 502 whose body has no `code`
  * is not the platform's error but an activation that failed.
  */
 export function failure(response: HttpResponse): WskError {

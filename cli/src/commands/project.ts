@@ -1,9 +1,8 @@
 import type { FlagSpec } from '../args/flags.js';
+import { projectFlags, type Command, type CommandContext } from '../command.js';
 import { commandUsage } from '../help.js';
-import { bareError } from '../project/errors.js';
+import { bareError } from '../project/manifest.js';
 import { stdout } from '../terminal.js';
-import type { Command, CommandContext } from './command.js';
-import { projectFlags } from './project-flags.js';
 
 const loadProject = () => import('../project/project.js');
 

@@ -1,10 +1,9 @@
+import { createHash } from 'node:crypto';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import type { CouchDatabase } from './couchdb.js';
-import { CodeError, codeReference, digestOf, withDigest } from './document-code.js';
+import type { TargetKinds } from './bodies.js';
+import type { CouchDatabase, DatabaseName, RawTarget } from './endpoints.js';
 import { RefusedError } from './http.js';
-import type { DatabaseName, RawTarget } from './raw-target.js';
 import type { EntityType, Report } from './report.js';
-import type { TargetKinds } from './target-kinds.js';
 import { isObject, objectsOf, sameJson, textOf } from './values.js';
 
 /** How documents are carried. */
@@ -16,7 +15,7 @@ export interface DocumentOptions {
 }
 
 /** A document on its way. */
-export interface DocumentLoad {
+interface DocumentLoad {
   database: Exclude<DatabaseName, 'activations'>;
   type: EntityType;
   /** As CouchDB has it. */
@@ -125,4 +124,53 @@ function withoutInternals(document: JsonObject): JsonObject {
   delete fields._rev;
   delete fields._attachments;
   return fields;
+}
+
+/** Code that lies beside its document. */
+interface CodeReference {
+  /** The field of `exec` that refers to it; Java actions once had `jar`. */
+  field: 'code' | 'jar';
+  /** The name of the attachment. */
+  name: string;
+  contentType: string;
+  /** `sha256-<hex>`; old documents have none. */
+  digest: string | undefined;
+}
+
+/** Thrown for code that is not in CouchDB, or not what the document says. */
+class CodeError extends Error {
+  override name = 'CodeError';
+}
+
+/** Where the code of an action's document lies; undefined: in the document itself. Throws CodeError. */
+function codeReference({ exec }: JsonObject): CodeReference | undefined {
+  if (!isObject(exec)) return undefined;
+  const field = exec.code === undefined ? 'jar' : 'code';
+  const reference = exec[field];
+  if (!isObject(reference)) return undefined;
+  const full = textOf(reference.attachmentName);
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(full)?.[1];
+  if (scheme === 'mem') return undefined;
+  if (scheme !== undefined && scheme !== 'couch') {
+    throw new CodeError(`its code is not in CouchDB but in another store ('${scheme}:')`);
+  }
+  return {
+    field,
+    name: scheme === undefined ? full : full.slice(scheme.length + 1),
+    contentType: textOf(reference.attachmentType),
+    digest: typeof reference.digest === 'string' ? reference.digest : undefined,
+  };
+}
+
+/** The digest that OpenWhisk writes of code. */
+function digestOf(bytes: Uint8Array): string {
+  return `sha256-${createHash('sha256').update(bytes).digest('hex')}`;
+}
+
+/** The document with length and digest of its code, by which copies are compared. */
+function withDigest(document: JsonObject, { field }: CodeReference, bytes: Uint8Array): JsonObject {
+  const exec = isObject(document.exec) ? document.exec : {};
+  const reference = isObject(exec[field]) ? exec[field] : {};
+  const described = { ...reference, length: bytes.length, digest: digestOf(bytes) };
+  return { ...document, exec: { ...exec, [field]: described } };
 }

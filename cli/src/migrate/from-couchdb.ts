@@ -1,16 +1,13 @@
 import type { JsonObject } from '@gpuwhisk/common/json';
-import { openCouchDatabase, type CouchDatabase } from './couchdb.js';
+import { TargetKinds } from './bodies.js';
 import { DocumentCarrier, entityTypeOf, type DocumentOptions } from './document-carrier.js';
-import { each } from './each.js';
-import { RefusedError, type Server } from './http.js';
-import type { Progress } from './progress.js';
-import { openRawTarget, type RawTarget } from './raw-target.js';
-import type { EntityType, Report } from './report.js';
-import { TargetKinds } from './target-kinds.js';
+import { openCouchDatabase, openRawTarget, type CouchDatabase, type RawTarget } from './endpoints.js';
+import { each, RefusedError, type Server } from './http.js';
+import type { EntityType, Progress, Report } from './report.js';
 import { isObject, objectsOf, textOf } from './values.js';
 
 /** How databases are carried. */
-export interface CouchOptions extends DocumentOptions {
+interface CouchOptions extends DocumentOptions {
   /** CouchDB. */
   source: Server;
   /** The platform's API, with an operator's key. */
@@ -94,7 +91,7 @@ async function eachPage(
   for (const under of parts) for await (const page of source.pages(under)) await use(page);
 }
 
-/** What a document of the subjects is; undefined if it is not to be carried. */
+/** The type of a document of the subjects database; undefined if it is not to be carried. */
 function identityType(document: JsonObject, isWanted: (namespace: string) => boolean): EntityType | undefined {
   const id = textOf(document._id);
   if (id.endsWith(limitsSuffix)) return isWanted(id.slice(0, -limitsSuffix.length)) ? 'limits' : undefined;

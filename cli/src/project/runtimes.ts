@@ -1,4 +1,5 @@
 import type { Client } from '../client/client.js';
+import { extensionForFamily, familyForExtension } from '../code-extensions.js';
 import { asList, asMap, asText } from '../json/json.js';
 
 /** The runtimes that the platform offers. */
@@ -8,19 +9,6 @@ export interface Runtimes {
   /** The default kind of each family. */
   defaults: Map<string, string>;
 }
-
-const familyOfExtension: Record<string, string> = {
-  js: 'nodejs',
-  py: 'python',
-  swift: 'swift',
-  php: 'php',
-  java: 'java',
-  jar: 'java',
-  rb: 'ruby',
-  rs: 'rust',
-  go: 'go',
-  cs: 'dotnet',
-};
 
 /** Asks the platform. */
 export async function fetchRuntimes(client: Client): Promise<Runtimes> {
@@ -40,13 +28,13 @@ export async function fetchRuntimes(client: Client): Promise<Runtimes> {
 
 /** The default kind for a file extension without its dot; undefined if there is none. */
 export function kindForExtension({ defaults }: Runtimes, extension: string): string | undefined {
-  const family = familyOfExtension[extension];
+  const family = familyForExtension('wskdeploy', extension);
   return family === undefined ? undefined : defaults.get(family);
 }
 
 /** Whether a kind runs files of this extension. */
 export function isKindOf({ kinds }: Runtimes, extension: string, kind: string): boolean {
-  return (kinds.get(familyOfExtension[extension] ?? '') ?? []).includes(kind);
+  return (kinds.get(familyForExtension('wskdeploy', extension) ?? '') ?? []).includes(kind);
 }
 
 /** Whether the platform has this kind at all. */
@@ -62,5 +50,5 @@ export function allKinds({ kinds }: Runtimes): string[] {
 /** The extension of source files of a kind, without its dot; empty if none is known. */
 export function extensionForKind(kind: string): string {
   const [family = ''] = kind.split(':');
-  return Object.keys(familyOfExtension).find((extension) => familyOfExtension[extension] === family) ?? '';
+  return extensionForFamily('wskdeploy', family) ?? '';
 }

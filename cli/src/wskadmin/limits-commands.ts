@@ -1,6 +1,13 @@
-import { isObject, RequestError, type Json } from './admin-client.js';
-import type { OptionSpec } from './arguments.js';
-import { attempt, exitCodes, type AdminCommand, type CommandContext } from './command.js';
+import {
+  attempt,
+  exitCodes,
+  isObject,
+  RequestError,
+  type AdminCommand,
+  type CommandContext,
+  type Json,
+  type OptionSpec,
+} from './command.js';
 
 /** In the order in which they are shown. */
 const limits: readonly [name: string, type: OptionSpec['type'], help: string][] = [

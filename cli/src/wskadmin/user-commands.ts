@@ -1,7 +1,14 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { isObject, RequestError, type Json } from './admin-client.js';
-import type { OptionSpec } from './arguments.js';
-import { attempt, exitCodes, type AdminCommand, type CommandContext } from './command.js';
+import {
+  attempt,
+  exitCodes,
+  isObject,
+  RequestError,
+  type AdminCommand,
+  type CommandContext,
+  type Json,
+  type OptionSpec,
+} from './command.js';
 
 const namespaceOption = (help: string): OptionSpec => ({ names: ['--namespace', '-ns'], type: 'text', help });
 const subjectPath = (subject: string): string => `subjects/${encodeURIComponent(subject)}`;

@@ -16,7 +16,7 @@ import { ApiClient } from '../support/api-client.js';
 const startMs = 240_000;
 const testMs = 180_000;
 const waitMs = 60_000;
-const program = fileURLToPath(new URL('../../../standalone/dist/cluster/main.js', import.meta.url));
+const program = fileURLToPath(new URL('../../../server/dist/cluster/main.js', import.meta.url));
 
 (missing.length === 0 ? describe : describe.skip)('a cluster whose Redis', () => {
   let cluster: Awaited<ReturnType<typeof startCluster>>;

@@ -1,6 +1,6 @@
 import type { Random } from '@gpuwhisk/common/system/random';
+import { own, pairedInterval, ratio, reduction, type Interval } from '../../statistics.js';
 import type { ReplayMetrics } from '../metrics.js';
-import { own, pairedInterval, ratio, reduction, type Interval } from '../paired.js';
 import { runSeed, type Known, type PolicyMaker, type Scenario, type Setting } from '../setting.js';
 
 /** What a policy came to in one scenario, by seed. */

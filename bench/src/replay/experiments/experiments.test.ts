@@ -2,19 +2,17 @@ import { describe, expect, test } from '@jest/globals';
 import { prepare, overall, overheads, orders } from '../../benches/faashare-parts.js';
 import { waits } from '../../benches/faashare-sensitivity.js';
 import { saturationOf, stretchTable } from '../model/gpu-model.js';
-import type { ModelParameters } from '../model/parameters.js';
+import type { ModelParameters } from '../model/gpu-model.js';
+import { latencySurface } from '../model/latency-surface.js';
 import type { Setting } from '../setting.js';
 import { modelTruth, type MeasuredPair } from '../truth.js';
-import { timeOverShare } from '../workloads/surfaces.js';
-import { latencySurface } from '../model/latency-surface.js';
-import type { CatalogueEntry } from '../workloads/catalogue.js';
 import { invented } from '../workloads/catalogue.js';
-import { measuredTogether } from '../workloads/read-lucid.js';
-import { barChart } from './bar-chart.js';
+import type { CatalogueEntry } from '../workloads/catalogue.js';
+import { measuredTogether } from '../workloads/measured.js';
+import { timeOverShare } from '../workloads/surfaces.js';
 import { searchAll } from './exploration.js';
-import { withResults } from './document.js';
-import { oursName } from './policies.js';
-import { perturbed } from './perturb.js';
+import { oursName, perturbed } from './scenarios.js';
+import { barChart, withResults } from './tables.js';
 
 const parameters: ModelParameters = {
   contention: { base: 0.05, perL2: 0.1, perDram: 0.2 },
@@ -89,7 +87,9 @@ describe('the experiments, on a synthetic world', () => {
 test('searches differ in nothing but ξ, and end within their measurements', () => {
   const shares = [10, 30, 50, 70, 90, 100];
   const surfaces = [0.3, 0.5, 0.7, 1].map((use, at) => ({
-    ...{ model: `m${at}`, batch: 1, shares },
+    model: `m${at}`,
+    batch: 1,
+    shares,
     slowdowns: shares.map((share) => Math.max(1, (100 * use) / share)),
   }));
   const none = { start: 0, decay: 1 };

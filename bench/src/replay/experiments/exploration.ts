@@ -3,7 +3,7 @@ import { defaultExploration, type Exploration } from '@gpuwhisk/gpu/share/gaussi
 import { vaguePrior } from '@gpuwhisk/gpu/share/priors';
 import { bestOf, defaultHyper, propose, type SearchProblem } from '@gpuwhisk/gpu/share/quota-search';
 import type { MeasuredPoint } from '@gpuwhisk/gpu/share/surrogate';
-import { drawSet, leastSum, slowdownAt, sumAt, type Surface } from '../../benches/quota-surfaces.js';
+import { drawSet, leastSum, slowdownAt, sumAt, type Surface } from '../../data/quota-surfaces.js';
 import { percentile } from '../../statistics.js';
 import { normal } from '@gpuwhisk/gpu/simulate/replay';
 

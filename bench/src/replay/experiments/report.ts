@@ -1,6 +1,8 @@
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { Measurement } from '../../bench.js';
-import type { Interval } from '../paired.js';
+import type { Interval } from '../../statistics.js';
+import type { Setting } from '../setting.js';
+import { invented } from '../workloads/catalogue.js';
 import { bestOther, gainOver, intervalOf, maxOf, type Compared, type Figures, type Gain } from './compare.js';
 import { intervalText, markdownTable, policyTable, verdict } from './tables.js';
 
@@ -64,4 +66,45 @@ export function scenarioMeasurements(prefix: string, figures: Figures, ours: str
   });
   const bound = { name: `${prefix}.waitOverBound`, value: maxOf(figures, ours, 'waitOverBound') };
   return [...ofOurs, ...gains, bound];
+}
+
+/** What FaaShare's paper says of itself against its best baseline, FaST-GShare (section IX). */
+export const paperClaims = {
+  /** Figure 10(a), and figure 11 at high load: how much lower the mean completion time is. */
+  jctGain: 0.23,
+  /** Figure 10(b). */
+  makespanGain: 0.33,
+  /** Figure 10(c): how many times the throughput. */
+  stpGain: 1.18,
+  /** Figure 14(c), at 16 GPUs. */
+  violations16: 0.04,
+  /** Section IX-G, against time priority and memory priority. */
+  jctGainOverOrders: { 'time-priority': 0.41, 'memory-priority': 0.23 },
+  makespanGainOverOrders: { 'time-priority': 0.51, 'memory-priority': 0.19 },
+} as const;
+
+/** Where the figures of workloads are from; those of the same sources, their own rows, are named together. */
+export function sourcesTable({ catalogue, memoryMiB: given }: Pick<Setting, 'catalogue' | 'memoryMiB'>): string {
+  const groups = new Map<string, { names: string[]; cells: string[] }>();
+  for (const { name, sources } of catalogue) {
+    const { unitMs, memoryMiB, stretch, traffic } = sources;
+    const cells = [unitMs, given === undefined ? memoryMiB : invented, stretch, traffic].map((source) =>
+      source.replace(name, 'its row'),
+    );
+    const key = cells.join('\n');
+    const known = groups.get(key);
+    if (known === undefined) groups.set(key, { names: [name], cells });
+    else known.names.push(name);
+  }
+  return markdownTable(
+    ['workloads', 'time alone', 'memory', 'time over share', 'traffic'],
+    [...groups.values()].map(({ names, cells }) => [namesText(names), ...cells]),
+  );
+}
+
+function namesText(names: readonly string[]): string {
+  const [first] = names;
+  return names.length < 3
+    ? names.map((name) => `\`${name}\``).join(', ')
+    : `\`${first}\` to \`${names.at(-1)}\`, ${names.length}`;
 }

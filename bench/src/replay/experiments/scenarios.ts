@@ -1,6 +1,18 @@
-import { poisson, type Arrivals } from '../arrivals.js';
-import { named, runSeed, type Known, type Scenario, type Setting } from '../setting.js';
-import { sloFactor } from '../workloads/table-one.js';
+import { baselines } from '@gpuwhisk/gpu/policies/registry';
+import { poisson, type Arrivals } from '../jobs.js';
+import { saturationOf, stretchTable } from '../model/gpu-model.js';
+import {
+  named,
+  runSeed,
+  type Known,
+  type Scenario,
+  type Setting,
+  ours,
+  oursWithoutQuotas,
+  type PolicyMaker,
+} from '../setting.js';
+import { sloFactor, invented } from '../workloads/catalogue.js';
+import type { CatalogueEntry } from '../workloads/catalogue.js';
 
 /** FaaShare's testbed and trace (section IX-A). */
 export const paperGpus = 16;
@@ -52,4 +64,56 @@ export function saturationRate(setting: Setting, known: readonly Known[], gpus: 
 export function lengthFactor(setting: Setting, known: readonly Known[]): number {
   const perMs = saturationRate(setting, known, paperGpus, 1);
   return Math.max(1, Math.round(perMs * loads.medium * meanInterarrivalMs));
+}
+
+/** The policy whose gains are told. */
+export const oursName = 'faashare';
+
+/** FaaShare and every baseline. */
+export function allPolicies(): Map<string, PolicyMaker> {
+  return new Map([
+    [oursName, ours],
+    ...Object.keys(baselines).map((name): [string, PolicyMaker] => [name, named(name)]),
+  ]);
+}
+
+/** FaaShare with parts left out, and its algorithm to the letter. */
+export function ablatedPolicies(): Map<string, PolicyMaker> {
+  return new Map([
+    [oursName, ours],
+    ['without the optimiser', oursWithoutQuotas],
+    ['without the queue: fcfs', named('fcfs')],
+    ['to the letter', named('faashare-literal')],
+  ]);
+}
+
+/** FaaShare and the orders of a queue that it is compared with (FaaShare, figures 2 and 18). */
+export function queueOrders(): Map<string, PolicyMaker> {
+  return new Map([
+    [oursName, ours],
+    ...['fcfs', 'time-priority', 'memory-priority'].map((name): [string, PolicyMaker] => [name, named(name)]),
+  ]);
+}
+
+/**
+ * An entry with every figure that nobody has measured multiplied by `factor`: its memory (at most `mostMiB`), the share
+ * that it fills, its traffic.
+ */
+export function perturbed(entry: CatalogueEntry, factor: number, mostMiB: number): CatalogueEntry {
+  const { sources, model } = entry;
+  const isOurs = (source: string): boolean => source === invented;
+  const saturation = Math.min(1, model.saturation * factor);
+  const stretch = isOurs(sources.stretch) ? stretchTable((share) => Math.max(1, saturation / share)) : model.stretch;
+  const traffic = isOurs(sources.traffic) ? factor : 1;
+  return {
+    ...entry,
+    memoryMiB: isOurs(sources.memoryMiB) ? Math.min(mostMiB, Math.round(entry.memoryMiB * factor)) : entry.memoryMiB,
+    model: {
+      ...model,
+      stretch,
+      saturation: saturationOf(stretch),
+      l2Util: Math.min(1, model.l2Util * traffic),
+      dramUtil: Math.min(1, model.dramUtil * traffic),
+    },
+  };
 }

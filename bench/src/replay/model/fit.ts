@@ -1,7 +1,7 @@
+import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
 import { percentile } from '../../statistics.js';
+import type { ModelParameters } from './gpu-model.js';
 import type { HardwarePoint, IgniterData, PairSide, PowerPoint } from './igniter.js';
-import { nonNegativeLeastSquares } from './least-squares.js';
-import type { ModelParameters } from './parameters.js';
 
 /** Of the V100 that was measured (NVIDIA's data sheet, and iGniter's configuration for the idle power). */
 const idleW = 53.5;
@@ -102,4 +102,106 @@ function interpolate(points: readonly (readonly [number, number])[], at: number)
   const [x0, y0] = sorted[above - 1] as [number, number];
   const [x1, y1] = sorted[above] as [number, number];
   return y0 + ((at - x0) / (x1 - x0)) * (y1 - y0);
+}
+
+/**
+ * Coefficients, none negative, that minimise the squared error of `rows`·c against `targets`, by trying every subset of
+ * columns (for a few columns). A column that is left out has 0.
+ */
+export function nonNegativeLeastSquares(rows: readonly (readonly number[])[], targets: readonly number[]): number[] {
+  const width = rows[0]?.length ?? 0;
+  let best = { coefficients: Array<number>(width).fill(0), error: Infinity };
+  for (let subset = 0; subset < 2 ** width; subset += 1) {
+    const columns = Array.from({ length: width }, (_, i) => i).filter((i) => (subset >> i) & 1);
+    const solved = solve(columns, rows, targets);
+    if (!solved || solved.some((value) => value < 0)) continue;
+    const coefficients = Array<number>(width).fill(0);
+    columns.forEach((column, i) => (coefficients[column] = solved[i] as number));
+    const error = rows.reduce((sum, row, i) => sum + (dot(row, coefficients) - (targets[i] as number)) ** 2, 0);
+    if (error < best.error) best = { coefficients, error };
+  }
+  return best.coefficients;
+}
+
+/** Normal equations over the chosen columns by Gaussian elimination; undefined where they are singular. */
+function solve(
+  columns: readonly number[],
+  rows: readonly (readonly number[])[],
+  targets: readonly number[],
+): number[] | undefined {
+  const n = columns.length;
+  const matrix = columns.map((a) => [
+    ...columns.map((b) => rows.reduce((sum, row) => sum + (row[a] as number) * (row[b] as number), 0)),
+    rows.reduce((sum, row, i) => sum + (row[a] as number) * (targets[i] as number), 0),
+  ]);
+  for (let step = 0; step < n; step += 1) {
+    const pivotRow = matrix
+      .slice(step)
+      .reduce((best, row) => (Math.abs(row[step] as number) > Math.abs(best[step] as number) ? row : best));
+    const pivot = pivotRow[step] as number;
+    if (Math.abs(pivot) < 1e-12) return undefined;
+    matrix[matrix.indexOf(pivotRow)] = matrix[step] as number[];
+    matrix[step] = pivotRow.map((value) => value / pivot);
+    for (const [i, row] of matrix.entries()) {
+      if (i === step) continue;
+      const factor = row[step] as number;
+      matrix[i] = row.map((value, j) => value - factor * (matrix[step]?.[j] as number));
+    }
+  }
+  return matrix.map((row) => row[n] as number);
+}
+
+function dot(a: readonly number[], b: readonly number[]): number {
+  return a.reduce((sum, value, i) => sum + value * (b[i] as number), 0);
+}
+
+/**
+ * Parameters fitted to `count` bootstrap samples of the pairs. Whole pairs are drawn, with all their partitions, since
+ * these are not independent; the clock's few points are not resampled.
+ */
+export function bootstrapModels(data: IgniterData, count: number, random: Random): ModelParameters[] {
+  const byPair = new Map<string, PairSide[]>();
+  for (const one of data.pairs) {
+    const group = byPair.get(one.pair);
+    if (group) group.push(one);
+    else byPair.set(one.pair, [one]);
+  }
+  const groups = [...byPair.values()];
+  const draw = (): PairSide[] => groups[Math.floor(randomFraction(random) * groups.length)] as PairSide[];
+  return Array.from({ length: count }, () => fitModel({ ...data, pairs: groups.flatMap(draw) }));
+}
+
+/** Mean absolute error of the slowdown on pairs that were kept out of the fit. */
+interface Validation {
+  leftOut: 'pair' | 'model';
+  model: number;
+  /** Of the mean slowdown of what the fit saw, whatever runs. */
+  constant: number;
+}
+
+/**
+ * Fits without each pair (or each model, with all its pairs) in turn and predicts it; the constant predictor, which
+ * ignores what runs, is told beside it.
+ */
+export function validate(data: IgniterData, leftOut: Validation['leftOut']): Validation {
+  const groups =
+    leftOut === 'pair'
+      ? [...new Set(data.pairs.map(({ pair }) => pair))].map((name) => (one: PairSide) => one.pair === name)
+      : [...new Set(data.pairs.map(({ model }) => model))].map(
+          (name) => (one: PairSide) => one.model === name || one.neighbour.model === name,
+        );
+  let modelError = 0;
+  let constantError = 0;
+  let count = 0;
+  for (const isOut of groups) {
+    const seen = data.pairs.filter((one) => !isOut(one));
+    const parameters = fitModel({ ...data, pairs: seen });
+    const mean = seen.reduce((sum, { slowdown }) => sum + slowdown, 0) / seen.length;
+    for (const one of data.pairs.filter(isOut)) {
+      modelError += Math.abs(predictPair(parameters, one, data.power) - one.slowdown);
+      constantError += Math.abs(mean - one.slowdown);
+      count += 1;
+    }
+  }
+  return { leftOut, model: modelError / count, constant: constantError / count };
 }

@@ -1,8 +1,7 @@
-import { effectiveShares } from './effective-shares.js';
-import type { ModelParameters, ModelWorkload } from './parameters.js';
+import { fairParts } from '../../stand-in-model.js';
 
 /** A workload with its MPS share, 0 < share ≤ 1. */
-export interface ModelClient {
+interface ModelClient {
   workload: ModelWorkload;
   share: number;
 }
@@ -77,4 +76,52 @@ export function saturationOf(stretch: Float64Array): number {
       stretch.findIndex((value) => value <= 1.02),
     ) / 100
   );
+}
+
+/** What a client may have of the SMs. */
+interface ShareDemand {
+  /** MPS share, 0 < share ≤ 1. */
+  share: number;
+  /** The smallest share that serves it as well as the whole GPU would. */
+  saturation: number;
+}
+
+/**
+ * What each client gets of the SMs: the max-min fair division of the whole among demands of min(share, saturation).
+ * Nobody gets more than it demands, and they sum to 1 at most.
+ */
+export function effectiveShares(clients: readonly ShareDemand[]): number[] {
+  return fairParts(
+    clients.map(({ share, saturation }) => Math.min(share, saturation)),
+    1,
+  );
+}
+
+/** What the replay model is fitted with: one GPU type in one mode. Utilisations are fractions. */
+export interface ModelParameters {
+  /** Slowdown that any neighbour costs, and per unit of the neighbours' L2 and DRAM utilisation. None is negative. */
+  contention: { base: number; perL2: number; perDram: number };
+  power: {
+    idleW: number;
+    capW: number;
+    baseMhz: number;
+    /** What the clock drops by for each watt that is asked for above the cap. */
+    mhzPerW: number;
+  };
+  /** Standard deviation of the logarithm of a run's time around what the model says. */
+  noise: number;
+}
+
+/** A workload as the model needs it: one model in one batch. */
+export interface ModelWorkload {
+  name: string;
+  /** Time at a share over the time at the full share, at 0, 1, ... 100 % (the first is that of 1 %). */
+  stretch: Float64Array;
+  /** The smallest share within 2 % of the full share's time. */
+  saturation: number;
+  /** Alone at the full share, fractions. */
+  l2Util: number;
+  dramUtil: number;
+  /** Alone at the full share, above the idle GPU. */
+  powerW: number;
 }

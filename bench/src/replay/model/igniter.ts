@@ -1,5 +1,4 @@
-import { BenchDataError, readTable } from '../../data/csv.js';
-import { igniterPairColumns } from '../../data/pair-columns.js';
+import { BenchDataError, readTable, igniterPairColumns } from '../../data/csv.js';
 
 /** One side of a measured pair: a model in a batch at its partition, beside another. All of iGniter's V100. */
 export interface PairSide {

@@ -1,8 +1,8 @@
 import type { WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
-import type { ModelWorkload } from '../model/parameters.js';
+import type { ModelWorkload } from '../model/gpu-model.js';
 
 /** Where a figure of a workload is from: a row of measured data, the paper, or nowhere. */
-export type Source = string;
+type Source = string;
 
 /** A workload that jobs of a replay run. */
 export interface CatalogueEntry {
@@ -25,3 +25,49 @@ export function featuresOf({ model }: CatalogueEntry): WorkloadFeatures {
 
 /** Stands for a figure that nobody has measured. */
 export const invented: Source = 'invented';
+
+/** A row of FaaShare's table I: batch sizes with the SLO of each, ms, which is four times the time alone. */
+interface TableOneRow {
+  name: string;
+  slosMs: ReadonlyMap<number, number>;
+  /** The measured surface that its stretch is taken from, and whether that is of the model itself. */
+  surface: string;
+  isOwnSurface: boolean;
+  /** The row of measured utilisations (RTX 3080) that its traffic is taken from. */
+  traffic: string;
+}
+
+const row = (
+  name: string,
+  batches: readonly number[],
+  slosMs: readonly number[],
+  surface: string,
+  traffic: string,
+): TableOneRow => ({
+  name,
+  slosMs: new Map(batches.map((batch, i) => [batch, slosMs[i] as number])),
+  surface,
+  isOwnSurface: surface === name,
+  traffic,
+});
+
+/**
+ * The deep learning rows of FaaShare's table I that a surface of the model or of a close relative was measured for. The
+ * native CUDA rows and the language models have neither and are left out.
+ */
+export const tableOne: readonly TableOneRow[] = [
+  row('resnet152', [16, 32, 64, 128], [108, 207, 389, 751], 'resnet152', 'resnet50'),
+  row('resnet101', [32, 64, 128, 256], [145, 273, 525, 1020], 'resnet101', 'resnet50'),
+  row('resnet50', [16, 32, 64, 128], [46, 87, 164, 317], 'resnet50', 'resnet50'),
+  row('resnet34', [64, 128, 256, 512], [94, 180, 360, 705], 'resnet34', 'resnet50'),
+  row('resnet18', [8, 16, 32, 64, 128], [9, 15, 29, 54, 102], 'resnet34', 'resnet50'),
+  row('densenet121', [16, 32, 64, 128], [52, 96, 180, 350], 'densenet121', 'densenet161'),
+  row('densenet161', [32, 64, 128, 256], [219, 407, 780, 1550], 'densenet169', 'densenet161'),
+  row('densenet201', [16, 32, 64, 128], [89, 158, 293, 566], 'densenet201', 'densenet161'),
+  row('vgg19', [16, 32, 64, 128], [107, 209, 410, 806], 'vgg19', 'vgg16'),
+  row('vgg16', [8, 16, 32, 64, 128], [47, 89, 172, 338, 667], 'vgg16', 'vgg16'),
+  row('mobilenet', [64, 128, 256, 512], [60, 117, 232, 459], 'mobilenet_v3_large', 'mobilenet_v2'),
+];
+
+/** An SLO over the time alone (FaaShare, section IX-A). */
+export const sloFactor = 4;
