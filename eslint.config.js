@@ -1,0 +1,264 @@
+import { posix } from 'node:path';
+import js from '@eslint/js';
+import tseslint from 'typescript-eslint';
+
+/** Which packages a package may import (design: dependencies point one way). */
+const mayImport = {
+  common: [],
+  gpu: ['common'],
+  engines: ['common'],
+  controller: ['common', 'gpu'],
+  invoker: ['common', 'gpu', 'native'],
+  server: ['common', 'gpu', 'engines', 'controller', 'invoker'],
+  standalone: ['common', 'engines', 'controller', 'invoker', 'server'],
+  cli: [],
+  console: [],
+};
+const packages = [
+  'common',
+  'gpu',
+  'engines',
+  'native',
+  'controller',
+  'invoker',
+  'server',
+  'standalone',
+  'cli',
+  'console',
+  'bench',
+  'test',
+];
+
+/** The folders of a package's src: each may import those before it. A nested folder may have an entry of its own. */
+const folderOrder = {
+  common: ['system', 'store', 'entities', 'bus', 'state', 'jobs', 'activations'],
+  gpu: [
+    'numeric',
+    'predict',
+    'tokens',
+    'view',
+    'place',
+    'share',
+    'profile',
+    'order',
+    'admit',
+    'preempt',
+    'scale',
+    'geometry',
+    'policies',
+    'simulate',
+  ],
+  engines: ['redis', 'kafka', 'couchdb', 'bull'],
+  controller: [
+    'schemas',
+    'invoke',
+    'http',
+    'entities',
+    'authentication',
+    'packages',
+    'entitlement',
+    'actions',
+    'triggers',
+    'web',
+    'gateway',
+    'compose',
+    'admin',
+    'balance',
+    'cluster',
+    'gpu/state',
+    'gpu/learning',
+    'gpu/handover',
+    'gpu/scheduler',
+    'gpu/search',
+    'dispatch',
+    'sdk',
+    'api',
+  ],
+  invoker: [
+    'host',
+    'containers',
+    'containers/protocol',
+    'containers/sandbox',
+    'runtimes',
+    'containers/process',
+    'containers/mscontainer',
+    'containers/docker',
+    'pool',
+    'gpu-agent/drivers',
+    'gpu-agent/host',
+    'gpu-agent/enforcers/tokens',
+    'gpu-agent/enforcers',
+    'gpu-agent',
+    'activation',
+  ],
+  server: ['process', 'engines', 'node', 'cluster'],
+  cli: ['json', 'args', 'client', 'migrate', 'backup', 'wskadmin', 'project', 'commands'],
+  bench: ['data', 'load', 'cluster', 'gpu', 'predictor', 'replay', 'live', 'scheduler', 'benches'],
+};
+
+/** Forbids the files of a folder, and those of its folders without an entry, what follows in its package's order. */
+function folderBoundary(name, folder, at) {
+  const folders = folderOrder[name];
+  const own = boundary(name, mayImport[name] ?? packages);
+  const [level, { patterns }] = own.rules['@typescript-eslint/no-restricted-imports'];
+  const nestedIn = (parent) => folders.filter((other) => other.startsWith(`${parent}/`));
+  const rulesFrom = (from) => {
+    const later = folders.slice(at + 1).map((other) => {
+      const path = posix.relative(from, other);
+      const files = `${path.startsWith('.') ? path : `./${path}`}/*`;
+      return {
+        group: nestedIn(other).length > 0 ? [`${files}.js`] : [`${files}.js`, `${files}/*.js`],
+        message: `${name}/src/${folder} must not import ${name}/src/${other}.`,
+      };
+    });
+    return { '@typescript-eslint/no-restricted-imports': [level, { patterns: [...patterns, ...later] }] };
+  };
+  const ignores = ['**/*.test.ts', '**/testing/**', ...nestedIn(folder).map((other) => `${name}/src/${other}/**`)];
+  return [
+    { files: [`${name}/src/${folder}/*.ts`], ignores, rules: rulesFrom(folder) },
+    { files: [`${name}/src/${folder}/*/*.ts`], ignores, rules: rulesFrom(`${folder}/nested`) },
+  ];
+}
+
+/** What a package may import; `forTests`: its tests and the helpers in its folder `testing`, which only tests may import. */
+function boundary(name, allowed, forTests = false) {
+  const forbidden = packages.filter((other) => other !== name && !allowed.includes(other));
+  const typesOnly = name === 'cli' || name === 'console';
+  return {
+    files: forTests ? [`${name}/src/**/*.test.ts`, `${name}/src/testing/**`] : [`${name}/src/**/*.ts`],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            ...forbidden
+              .filter((other) => !(typesOnly && other === 'common'))
+              .map((other) => ({
+                group: [`@gpuwhisk/${other}`, `@gpuwhisk/${other}/*`],
+                message: `${name} must not import ${other}.`,
+              })),
+            ...(typesOnly
+              ? [{ group: ['@gpuwhisk/common/*'], allowTypeImports: true, message: `${name} imports types only.` }]
+              : []),
+            ...(forTests ? [] : [{ group: ['**/testing/*'], message: 'Only tests may import test helpers.' }]),
+            { group: ['../../*/src/*', '../../../*/src/*', '**/dist/**'], message: 'Import a package by its name.' },
+          ],
+        },
+      ],
+    },
+  };
+}
+
+const seam = (what) => `Use ${what} (common/src/system), which is passed in, so that simulation can replace it.`;
+
+/** Files that are themselves an edge to the operating system: implementations behind an SPI, entry points, tests. */
+const edges = [
+  'common/src/system/**',
+  'common/src/testing/until.ts',
+  'common/src/config.ts',
+  'common/src/store/lmdb-store.ts',
+  'invoker/src/containers/build-cache.ts',
+  'invoker/src/containers/docker/**',
+  'invoker/src/containers/mscontainer/**',
+  'invoker/src/containers/process/**',
+  'invoker/src/containers/protocol/**',
+  'invoker/src/containers/sandbox/**',
+  'invoker/src/gpu-agent/drivers/**',
+  'invoker/src/gpu-agent/enforcers/**',
+  'invoker/src/gpu-agent/host/**',
+  'invoker/src/host/**',
+  'invoker/src/runtimes/**',
+  'server/src/**',
+  'standalone/src/**',
+  '**/*.test.ts',
+];
+
+export default tseslint.config(
+  { ignores: ['**/dist/**', '**/build/**', '**/node_modules/**', '.gpuwhisk/**', 'bench/results/**'] },
+  js.configs.recommended,
+  ...tseslint.configs.recommended,
+  {
+    files: ['**/*.ts'],
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      '@typescript-eslint/no-floating-promises': 'error',
+      '@typescript-eslint/no-misused-promises': 'error',
+      '@typescript-eslint/consistent-type-imports': 'error',
+      '@typescript-eslint/explicit-module-boundary-types': 'error',
+      '@typescript-eslint/no-explicit-any': 'error',
+      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
+      'no-empty': ['error', { allowEmptyCatch: false }],
+      eqeqeq: 'error',
+    },
+  },
+  {
+    files: ['**/*.js', '**/*.mjs', '**/*.cjs'],
+    languageOptions: {
+      globals: {
+        process: 'readonly',
+        console: 'readonly',
+        Buffer: 'readonly',
+        URL: 'readonly',
+        require: 'readonly',
+        module: 'readonly',
+        __dirname: 'readonly',
+        setTimeout: 'readonly',
+        setImmediate: 'readonly',
+        clearTimeout: 'readonly',
+        fetch: 'readonly',
+        AbortSignal: 'readonly',
+        performance: 'readonly',
+      },
+    },
+    rules: { '@typescript-eslint/no-require-imports': 'off' },
+  },
+  ...Object.entries(mayImport).map(([name, allowed]) => boundary(name, allowed)),
+  ...Object.entries(mayImport).map(([name, allowed]) => boundary(name, allowed, true)),
+  ...Object.entries(folderOrder).flatMap(([name, folders]) =>
+    folders.flatMap((folder, at) => folderBoundary(name, folder, at)),
+  ),
+  {
+    files: ['{common,gpu,controller,invoker}/src/**/*.ts'],
+    ignores: edges,
+    rules: {
+      'no-restricted-globals': [
+        'error',
+        ...['setTimeout', 'setInterval', 'setImmediate', 'clearTimeout', 'clearInterval'].map((name) => ({
+          name,
+          message: seam('Clock'),
+        })),
+        { name: 'performance', message: seam('Clock') },
+        { name: 'fetch', message: seam('Network') },
+      ],
+      'no-restricted-properties': [
+        'error',
+        { object: 'Date', property: 'now', message: seam('Clock') },
+        { object: 'Math', property: 'random', message: seam('Random') },
+        { object: 'process', property: 'hrtime', message: seam('Clock') },
+      ],
+      'no-restricted-syntax': [
+        'error',
+        { selector: "NewExpression[callee.name='Date'][arguments.length=0]", message: seam('Clock') },
+      ],
+      'no-restricted-imports': [
+        'error',
+        {
+          paths: [
+            'fs',
+            'fs/promises',
+            'net',
+            'http',
+            'https',
+            'dgram',
+            'child_process',
+            'timers',
+            'timers/promises',
+            'perf_hooks',
+          ]
+            .flatMap((name) => [name, `node:${name}`])
+            .map((name) => ({ name, message: seam('Clock, Disk or Network'), allowTypeImports: true })),
+        },
+      ],
+    },
+  },
+);

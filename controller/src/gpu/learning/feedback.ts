@@ -1,0 +1,97 @@
+import { averageNeighbours, steadyNeighbours } from '@gpuwhisk/gpu/profile/run-log';
+import type { Neighbour, LoggedRun } from '@gpuwhisk/gpu/profile/run-log';
+import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
+import type { Task } from '@gpuwhisk/gpu/view/view';
+import type { CoLocated } from '@gpuwhisk/gpu/predict/slowdown-predictor';
+import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
+import { SetObservations } from '@gpuwhisk/gpu/share/set-observations';
+import type { SetMember } from '@gpuwhisk/gpu/share/set-observations';
+import type { PerformanceData } from './performance-data.js';
+
+/** Assumed of a function without features. */
+const unseen = { smUtil: 1, dramUtil: 1, l2Util: 1 };
+
+/** Updates profiles, slowdown samples and the table of shares with the times of runs. */
+export class Feedback {
+  private readonly sets = new SetObservations();
+
+  constructor(private readonly performanceData: PerformanceData) {}
+
+  /** Learns from a run that has ended well: one that failed tells nothing of the time that its function takes. */
+  ran(run: LoggedRun & ObservedRun): void {
+    const { task, gpu, isWarm, hasUnknownNeighbours, shareClass } = run;
+    // On several GPUs its neighbours differ from one to the next.
+    const neighbours = hasUnknownNeighbours || task.gpus > 1 ? undefined : steadyNeighbours(run);
+    const predictor = this.performanceData.predictors.predictor({ gpuType: gpu.type, mode: gpu.mode });
+    const others = neighbours?.map(coLocated) ?? averageNeighbours(run, unseen);
+    const slowdown = predictor.slowdown(coLocated(run), others);
+    const isAlone = neighbours?.length === 0;
+    const refused = this.performanceData.profiles.ran({
+      task,
+      gpu,
+      tookMs: run.ranMs,
+      slowdown,
+      isWarm,
+      isAlone,
+      ...(shareClass !== undefined && { shareClass }),
+    });
+    if (refused !== undefined) this.performanceData.metrics.runOffered('refused');
+    else if (isWarm && neighbours !== undefined && neighbours.length > 0)
+      this.recordSlowdown(run, neighbours, slowdown);
+  }
+
+  /** A warm run beside others who were there all the time, and the slowdown that is predicted for it. */
+  private recordSlowdown(run: ObservedRun, neighbours: readonly Neighbour[], predicted: number): void {
+    const { task, gpu, ranMs } = run;
+    const soloMs = this.performanceData.profiles.aloneMs(task, gpu);
+    if (soloMs === undefined) return;
+    const slowdown = ranMs / soloMs;
+    this.performanceData.profiles.compared(task, gpu, { predicted, measured: slowdown });
+    const sample = sampleOf(run, neighbours, slowdown);
+    const refused = sample && this.performanceData.runs.add({ gpuType: gpu.type, mode: gpu.mode }, sample);
+    if (sample !== undefined) this.performanceData.metrics.runOffered(refused === undefined ? 'taken' : 'refused');
+    const members = [run, ...neighbours].map(({ task: one, share }): SetMember => ({
+      job: jobOf(one),
+      share: share * 100,
+    }));
+    const measurement = this.sets.add(gpu.type, gpu.mode, members, slowdown);
+    if (measurement === undefined) return;
+    const { set, point } = measurement;
+    const problem = this.performanceData.table.record(
+      set,
+      gpu.type,
+      gpu.mode,
+      point,
+      this.performanceData.driverOf(gpu.id),
+    );
+    this.performanceData.metrics.setMeasured(problem === undefined ? 'taken' : 'refused');
+  }
+}
+
+function coLocated({ task, share }: { task: Task; share: number }): CoLocated {
+  return { features: task.features ?? unseen, share };
+}
+
+/** Of a set whose members all were seen. */
+function sampleOf(
+  { task, share }: ObservedRun,
+  neighbours: readonly Neighbour[],
+  slowdown: number,
+): SlowdownSample | undefined {
+  const { features } = task;
+  if (features === undefined) return undefined;
+  const others = neighbours.flatMap((one) =>
+    one.task.features === undefined ? [] : [{ features: one.task.features, share: one.share }],
+  );
+  return others.length === neighbours.length ? { one: { features, share }, others, slowdown } : undefined;
+}
+
+function jobOf({ function: name, version, batch, soloMs, features }: Task): SetMember['job'] {
+  return {
+    function: name,
+    version,
+    batch,
+    ...(soloMs !== undefined && { soloMs }),
+    ...(features !== undefined && { features }),
+  };
+}

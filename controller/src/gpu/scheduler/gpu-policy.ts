@@ -1,0 +1,478 @@
+import { ConfigError } from '@gpuwhisk/common/config';
+import type { Config } from '@gpuwhisk/common/config';
+import type { GpuNeed, NodeStatus, Rejection, Workload } from '@gpuwhisk/common/gpu';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/account';
+import { shareOf } from '@gpuwhisk/gpu/view/shares';
+import type { FunctionState, GpuState, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/view/view';
+import type { Action, DecisionRecord, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
+import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
+import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
+import type { Policy } from '@gpuwhisk/gpu/policies/policy';
+import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/candidate';
+import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
+import { guarded } from '@gpuwhisk/gpu/policies/guarded';
+import type { FaultyPass } from '@gpuwhisk/gpu/policies/guarded';
+import { encodePass, encodeWithin } from '@gpuwhisk/gpu/policies/saved-pass';
+import { compositionOf, makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
+import type { PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
+import type { PassInputs } from '@gpuwhisk/gpu/policies/saved-pass';
+import { recordOf, workloadOf } from '@gpuwhisk/gpu/predict/slowdown-predictor';
+import { RunLog } from '@gpuwhisk/gpu/profile/run-log';
+import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
+import { encodeModel } from '@gpuwhisk/gpu/predict/model-codec';
+import type { Arrival, LastRequest } from './arrivals.js';
+import { Arrivals } from './arrivals.js';
+import type { GpuPlacer } from './gpu-placer.js';
+import { Feedback } from '../learning/feedback.js';
+import type { PerformanceData } from '../learning/performance-data.js';
+import { hasForeignProcesses } from '../learning/activity-profiler.js';
+import type { WaitingActivation } from './gpu-queue.js';
+import { seenPlaces, seenDevices, seenInstances, seenNodes, seenWorkloads } from './cluster-view.js';
+import type { KnownRun, SeenPlace, KnownInstances } from './cluster-view.js';
+import { liveQuotas } from '../learning/sample-curves.js';
+import type { SampleRun } from '../../invoke/invoke-service.js';
+import { requestOf } from './gpu-queue.js';
+
+/** A policy's decision about the queued activations. */
+export interface PolicyDecision {
+  /** `choose` is called in this order, and each one's choice is carried out before the next: it looks at what is left. */
+  starts: {
+    waiting: WaitingActivation;
+    reason: string;
+    choose: () => { request: PlacementRequest; choice: PlacementChoice };
+  }[];
+  /** Activations that cannot meet their SLO, with the reason. */
+  late: [WaitingActivation, string][];
+  /** Ids of those who go on to wait, the next one first; and what each was not put on, and why. */
+  order: readonly string[];
+  rejected: readonly TaskRejection[];
+  actions: readonly Action[];
+  /** When to decide again though nothing happens, epoch ms; absent: no particular time. */
+  wakeAt?: number;
+}
+
+/** An activation whose task is to be made. */
+interface Asked extends Pick<WaitingActivation, 'need' | 'request' | 'sloMs'> {
+  activationId: string;
+  version: string;
+}
+
+function idOf({ message: { activationId, action } }: WaitingActivation): Pick<Asked, 'activationId' | 'version'> {
+  return { activationId, version: action.version ?? '' };
+}
+
+/** A healthy GPU, or MIG instance, and whether it is free; samples do not count, since they give way to all work. */
+export interface SampledPlace {
+  gpu: GpuState;
+  isFree: boolean;
+}
+
+/** The namespace of samples, so that they use up no other namespace's turn or part of the GPUs. */
+const sampler = 'whisk.system';
+
+/** A view is logged with a fault once in so long, ms, and takes so many characters at most. */
+const [viewLogMs, maxLoggedBytes] = [10_000, 64 * 1024];
+
+/** Dependencies of GpuPolicy. */
+export interface GpuPolicyParts {
+  placer: GpuPlacer;
+  clock: Clock;
+  performanceData: PerformanceData;
+  logger: Logger;
+  metrics: Pick<GpuMetrics, 'policyFault'>;
+  options: Pick<Config['gpu'], 'policy' | 'admission'>;
+  /** The last request of each function, and its arrivals. */
+  functions: FunctionLog<LastRequest>;
+  instances: Pick<KnownInstances, 'isLaunch' | 'isRetiring'>;
+  /** Processes on GPUs that are none of the platform's. */
+  workloads(): readonly Workload[];
+  /** Called with every decision and the saved view that it was made on; absent: views are not saved. */
+  onDecided?(saved: JsonObject, decision: DecisionRecord): void;
+}
+
+/** Throws ConfigError where the configuration names a policy or stages that there are not, or that do not fit each other. */
+export function checkPolicy({ policy }: Pick<Config['gpu'], 'policy'>): void {
+  try {
+    compositionOf(policy);
+  } catch (error) {
+    if (error instanceof RangeError) throw new ConfigError(`gpu.policy: ${error.message}`);
+    throw error;
+  }
+}
+
+/** Has a policy of gpu/ decide about activations, on the agents' rows and on performance data. */
+export class GpuPolicy {
+  private readonly policy: Policy;
+  private readonly runs = new RunLog();
+  private readonly feedback: Feedback;
+  private readonly arrivals = new Arrivals();
+  /** Whether an activation that arrives while the queue is empty is decided about at once. */
+  readonly takesAsTheyCome: boolean;
+  private readonly takesSamples: boolean;
+  private viewLoggedMs = -Infinity;
+
+  constructor(private readonly parts: GpuPolicyParts) {
+    const { performanceData, options } = parts;
+    const { takesAsTheyCome, needsNoProfiles } = compositionOf(options.policy);
+    this.takesAsTheyCome = takesAsTheyCome;
+    this.takesSamples = !needsNoProfiles;
+    this.feedback = new Feedback(performanceData);
+    const needs: PolicyNeeds = {
+      predictorOf: ({ type, mode }) => performanceData.predictors.predictor({ gpuType: type, mode }),
+      quotas: liveQuotas(performanceData),
+      admission: options.admission,
+      random: seededRandom(1),
+    };
+    const policy = makePolicy(options.policy, needs);
+    const spare = makePolicy('least-loaded', needs);
+    this.policy = guarded(policy, spare, (fault, pass) => this.failed(policy.name, fault, pass));
+  }
+
+  /** Whether it says each second which instances functions should have. */
+  get scales(): boolean {
+    return this.policy.scales === true;
+  }
+
+  /** Decides about those that wait, after `event`. */
+  decide(waiting: readonly WaitingActivation[], event: SchedulingEvent): PolicyDecision {
+    const byId = new Map(waiting.map((one) => [one.message.activationId, one]));
+    // `guarded` lets no decision pass that names a task which does not wait.
+    const waitingBy = (id: string): WaitingActivation => byId.get(id)!;
+    const view = this.viewOf(waiting);
+    const { waiting: tasks } = view;
+    const { onDecided } = this.parts;
+    const saved = onDecided && this.encode(view, event);
+    const decision = this.policy.decide(view, event);
+    if (saved !== undefined) onDecided?.(saved, decision);
+    const taskById = new Map(tasks.map((task) => [task.id, task]));
+    const rejectedOf = alternativesByTask(decision.rejected);
+    return {
+      starts: decision.starts.map((start) => {
+        const one = waitingBy(start.task);
+        const rejected = start.choice?.rejected ?? rejectedOf.get(start.task) ?? [];
+        const choose = (): ReturnType<GpuPolicy['choose']> => {
+          // The view has a task of each activation that waits.
+          const { request, choice } = this.choose(one, taskById.get(start.task)!, start);
+          return { request, choice: { ...choice, rejected } };
+        };
+        return { waiting: one, reason: start.reason, choose };
+      }),
+      late: [
+        ...decision.refused.map(({ task, reason }) => ({ id: task, reason })),
+        ...decision.bestEffort.map((id) => ({ id, reason: '' })),
+      ].map(({ id, reason }) => [waitingBy(id), reason]),
+      order: decision.order,
+      rejected: decision.rejected,
+      actions: decision.actions ?? [],
+      ...(decision.wakeAt !== undefined && { wakeAt: decision.wakeAt }),
+    };
+  }
+
+  /** The view that the policy sees now of the cluster and of `waiting`. Throws Error where another controller decides. */
+  viewOf(waiting: readonly WaitingActivation[]): View {
+    const { clock, placer } = this.parts;
+    const at = clock.now();
+    const nowMs = clock.monotonicMs();
+    const tasks = waiting.map((one): Task => {
+      const arrivedAt = this.arrivals.of(one, at, nowMs);
+      const { refusedAtMs } = one;
+      const allowed = refusedAtMs.size > 0 && new Set(placer.accounts(refusedAtMs).map(({ id }) => id));
+      const task = this.taskOf({ ...one, ...idOf(one) }, arrivedAt);
+      return { ...task, request: one.request, ...(allowed && { allowed }) };
+    });
+    return this.viewAt(at, tasks);
+  }
+
+  /**
+   * The view of now as JSON, with all that the decision after `event` depends on: see `readPass`. Throws Error where another
+   * controller decides.
+   */
+  saved(waiting: readonly WaitingActivation[], event: SchedulingEvent): JsonObject {
+    return this.encode(this.viewOf(waiting), event);
+  }
+
+  private encode(view: View, event: SchedulingEvent): JsonObject {
+    return encodePass(view, { ...this.inputsFor(event), state: this.policy.saved?.() });
+  }
+
+  private inputsFor(event: SchedulingEvent): PassInputs {
+    const { performanceData, options } = this.parts;
+    return {
+      policy: options.policy,
+      admission: options.admission,
+      event,
+      state: undefined,
+      models: performanceData.predictors.list(),
+      quotas: performanceData.table.rows(),
+    };
+  }
+
+  private failed(policy: string, fault: string, pass: FaultyPass | undefined): void {
+    const { logger, metrics, clock } = this.parts;
+    metrics.policyFault();
+    const nowMs = clock.monotonicMs();
+    const isLogged = pass !== undefined && nowMs - this.viewLoggedMs >= viewLogMs;
+    if (isLogged) this.viewLoggedMs = nowMs;
+    const view = isLogged ? encodeWithin(maxLoggedBytes, pass.view, this.inputsFor(pass.event)) : undefined;
+    logger.error({ policy, fault, ...(view && { view }) }, 'a policy failed: the least loaded place is taken instead');
+  }
+
+  /** The policy's actions of one tick: instances, shares, geometries. */
+  tick(): readonly Action[] {
+    return this.policy.decide(this.viewOf([]), { kind: 'tick' }).actions ?? [];
+  }
+
+  private viewAt(at: number, waiting: readonly Task[]): View {
+    const { placer, instances, workloads } = this.parts;
+    const once = <Value>(make: () => Value): (() => Value) => {
+      let made: Value | undefined;
+      return () => (made ??= make());
+    };
+    const heldOn = (id: string): Iterable<Reservation> => placer.heldOn(id);
+    const gpus = once(() => this.seenPlaces(at).map(({ gpu }) => gpu));
+    const seen = once(() => seenInstances(placer.accounts(), { ...instances, heldOn }));
+    const functions = once(() => this.seenFunctions(at));
+    return {
+      at,
+      waiting,
+      ledger: placer.open(),
+      get gpus() {
+        return gpus();
+      },
+      get instances() {
+        return seen();
+      },
+      get functions() {
+        return functions();
+      },
+      get nodes() {
+        return seenNodes(placer.rows());
+      },
+      get devices() {
+        return seenDevices(placer.accounts());
+      },
+      get workloads() {
+        return seenWorkloads(workloads());
+      },
+    };
+  }
+
+  private seenFunctions(at: number): FunctionState[] {
+    return Array.from(this.parts.functions.all(), ({ last: { message, need }, counts, runMs }) => {
+      const { activationId, action } = message;
+      const request = requestOf(message, need);
+      const asked = { activationId, version: action.version ?? '', need, request, sloMs: need.sloMs };
+      const task = { ...this.taskOf(asked, at), request };
+      return { task, arrivals: counts, ...(runMs !== undefined && { runMs }) };
+    });
+  }
+
+  /** Puts a sample on the GPU that it is to be measured on; nothing is chosen where that has no room for it. */
+  placeSample(
+    message: ActivationMessage,
+    need: GpuNeed,
+    { gpu: id, shareClass }: SampleRun,
+  ): { request: PlacementRequest; choice: PlacementChoice } {
+    const { placer, clock } = this.parts;
+    const asked = requestOf(message, need);
+    const share = shareClass / 100;
+    const request = { ...asked, share: { ...asked.share, shareClass, smRequest: share, smLimit: share } };
+    const places = this.seenPlaces(clock.now());
+    const place = places.find(({ gpu }) => gpu.id === id);
+    if (place === undefined) return { request, choice: { rejected: [] } };
+    const choice = placer.bind(request, [id], new Map());
+    if (choice.placement !== undefined) {
+      const at = clock.now();
+      const task: Task = {
+        id: message.activationId,
+        function: request.action,
+        version: message.action.version ?? '',
+        namespace: sampler,
+        batch: need.batch,
+        gpus: 1,
+        memoryMiB: need.memoryMiB,
+        class: need.class,
+        arrivedAt: at,
+      };
+      this.runs.began(message.activationId, {
+        task,
+        gpu: place.gpu,
+        alsoOn: [],
+        share,
+        startedAt: at,
+        startMs: clock.monotonicMs(),
+        isWarm: choice.reuses !== undefined,
+        hasUnknownNeighbours: this.hasUntrackedWorkOn(id),
+        isSample: true,
+      });
+    }
+    return { request, choice };
+  }
+
+  /** Arrivals as tasks with the learned times of their functions, and the healthy GPUs, to try policies on. */
+  trialOf(arrivals: readonly Arrival[]): Pick<PolicyTrial, 'tasks' | 'places' | 'models'> {
+    const { performanceData, clock } = this.parts;
+    return {
+      tasks: arrivals.map((one) => this.taskOf({ ...one, sloMs: one.need.sloMs }, one.at)),
+      places: this.seenPlaces(clock.now()).map(({ gpu: { id, node, type, mode, memoryMiB } }) => ({
+        id,
+        node,
+        type,
+        mode,
+        memoryMiB,
+      })),
+      models: performanceData.predictors.list().map(encodeModel),
+    };
+  }
+
+  /** The GPUs that samples could be measured on; none where the policy goes by nothing that is measured. */
+  sampledPlaces(): SampledPlace[] {
+    if (!this.takesSamples) return [];
+    const isSample = (id: string): boolean => this.runs.get(id)?.isSample === true;
+    return this.seenPlaces(this.parts.clock.now()).map(({ place, gpu }) => ({
+      gpu,
+      isFree: !hasForeignProcesses(place.status) && gpu.running.every(({ task }) => isSample(task.id)),
+    }));
+  }
+
+  /** A run is over: what it took is learned if it has succeeded. */
+  ended(activationId: string, succeeded: boolean): void {
+    const run = this.runs.end(activationId, this.parts.clock.monotonicMs());
+    if (run === undefined || run.isSample === true) return;
+    const { task, ranMs } = run;
+    this.parts.functions.ran({ action: task.function, namespace: task.namespace }, ranMs);
+    if (succeeded) this.feedback.ran(run);
+    this.policy.observe?.(run);
+  }
+
+  /** It never came to run. */
+  returned(activationId: string): void {
+    this.runs.dropped(activationId);
+    this.policy.returned?.(activationId);
+  }
+
+  /** It should have ended by now, and no message has said that it did. */
+  lost(activationId: string): void {
+    this.runs.lost(activationId);
+  }
+
+  /** Another controller decides: what becomes of the runs is told to that one. */
+  handedOver(): void {
+    this.runs.clear();
+  }
+
+  /** An agent has told what is there. */
+  seen(node: NodeStatus): void {
+    this.parts.performanceData.seen(node);
+  }
+
+  private seenPlaces(at: number): SeenPlace[] {
+    const { placer } = this.parts;
+    return seenPlaces(
+      placer.accounts(),
+      (id) => placer.heldOn(id),
+      (id) => this.runs.get(id),
+      at,
+    );
+  }
+
+  private taskOf({ activationId, version, need, request, sloMs }: Asked, arrivedAt: number): Task {
+    const identity = { function: request.action, version, batch: need.batch, arrivedAt };
+    // Instances of a batch are joined by requests of the very same share.
+    const isFixed = need.mpsPercent !== undefined || need.smLimit !== undefined || need.batch > 1;
+    const { featureRecord: measured, ...times } = this.parts.performanceData.profiles.of(identity);
+    const featureRecord = recordOf(measured, need.features);
+    const features = workloadOf(featureRecord);
+    return {
+      id: activationId,
+      ...identity,
+      namespace: request.namespace,
+      gpus: need.gpus,
+      memoryMiB: need.memoryMiB,
+      class: need.class,
+      isolation: request.isolation,
+      ...(sloMs !== undefined && { sloMs }),
+      ...(isFixed && { share: shareOf(need).smLimit }),
+      ...(need.maxShareClass !== undefined && { maxShare: need.maxShareClass / 100 }),
+      ...times,
+      ...(features !== undefined && { features }),
+      ...(featureRecord !== undefined && { featureRecord }),
+    };
+  }
+
+  /** The request and the choice of a start; nothing is chosen if its places cannot take it any more. */
+  private choose(
+    { message, request, refusedAtMs }: WaitingActivation,
+    task: Task,
+    start: Start,
+  ): { request: PlacementRequest; choice: PlacementChoice } {
+    const { placer, clock } = this.parts;
+    const { activationId } = message;
+    const [account] = placer.accountsOf([start.gpu]);
+    if (account === undefined) return { request, choice: { rejected: [] } };
+    const isFixed = start.choice !== undefined || task.share !== undefined;
+    const share = isFixed ? request.share : shareInInstance(account.occupants, task, start, request.share);
+    const placed = { ...request, share };
+    const isWarm = idleInstances(account.occupants, task).length > 0;
+    const alsoOn = start.alsoOn ?? [];
+    const choice = withPrediction(
+      start.choice ?? placer.bind(placed, [start.gpu, ...alsoOn], refusedAtMs),
+      isWarm ? { ...task, startMs: 0 } : task,
+      start,
+    );
+    if (choice.placement === undefined) this.policy.returned?.(activationId);
+    else if (choice.placement.joins !== true) {
+      const { id, place, mode } = account;
+      this.runs.began(activationId, {
+        task: choice.reuses === undefined ? task : { ...task, startMs: 0 },
+        gpu: { id, type: gpuTypeOf(place.device, place.slice), mode },
+        alsoOn,
+        share: share.smLimit,
+        startedAt: clock.now(),
+        startMs: clock.monotonicMs(),
+        isWarm: choice.reuses !== undefined,
+        ...(share.smLimit * 100 >= share.shareClass && { shareClass: share.shareClass }),
+        hasUnknownNeighbours: [start.gpu, ...alsoOn].some((one) => this.hasUntrackedWorkOn(one, activationId)),
+      });
+    }
+    return { request: placed, choice };
+  }
+
+  /** Whether a place has a workload, or a run (other than `besides`) that this controller did not start. */
+  private hasUntrackedWorkOn(id: string, besides?: string): boolean {
+    const { placer, clock } = this.parts;
+    const known: KnownRun = (activationId) => this.runs.get(activationId);
+    return seenPlaces(placer.accountsOf([id]), (place) => placer.heldOn(place), known, clock.now()).some(
+      ({ place, gpu }) =>
+        hasForeignProcesses(place.status) ||
+        gpu.running.some(({ task }) => task.id !== besides && known(task.id) === undefined),
+    );
+  }
+}
+
+function alternativesByTask(rejected: readonly TaskRejection[]): Map<string, Rejection[]> {
+  const byTask = new Map<string, Rejection[]>();
+  for (const { task, ...alternative } of rejected) {
+    const known = byTask.get(task);
+    if (known === undefined) byTask.set(task, [alternative]);
+    else known.push(alternative);
+  }
+  return byTask;
+}
+
+/** `choice`, with what the run is predicted to take where that is known. */
+function withPrediction(
+  choice: PlacementChoice,
+  { soloMs, startMs = 0 }: Task,
+  { predictedMs }: Start,
+): PlacementChoice {
+  if (choice.placement === undefined || soloMs === undefined || predictedMs === undefined) return choice;
+  const predicted = { soloMs, runMs: Math.max(0, predictedMs - startMs) };
+  return { ...choice, rejected: choice.rejected, placement: { ...choice.placement, predicted } };
+}
