@@ -1,17 +1,22 @@
-import type { ConsumerOptions, Delivery, MessageBus, Receipt, Subscription } from '@gpuwhisk/common/bus/message-bus';
-import type { TopicOptions } from '@gpuwhisk/common/bus/message-bus';
+import type {
+  ConsumerOptions,
+  Delivery,
+  MessageBus,
+  Receipt,
+  Subscription,
+  TopicOptions,
+} from '@gpuwhisk/common/bus/message-bus';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { backoffMs } from './backoff.js';
+import { backoffMs } from './pace.js';
 import { KafkaUnavailableError, isRefusal } from './kafka-errors.js';
 import { KafkaLink } from './kafka-link.js';
 import { KafkaTopic } from './kafka-topic.js';
 import type { TopicContext } from './kafka-topic.js';
 import type { KafkaClientName, KafkaConnection } from './kafka-broker.js';
-import { topicSettings } from './topic-settings.js';
-import { setUpTopic } from './topic-setup.js';
+import { topicSettings, setUpTopic } from './topic-setup.js';
 
 export interface KafkaBusOptions {
   /** How brokers are reached; `requestTimeoutMs` is 10 seconds where it is absent. */

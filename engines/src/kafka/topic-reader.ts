@@ -3,12 +3,11 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { backoffMs } from './backoff.js';
+import { backoffMs, Pace } from './pace.js';
 import type { FetchedMessage, GroupProgress } from './group-progress.js';
 import { protocolErrorType } from './kafka-errors.js';
 import type { KafkaLink } from './kafka-link.js';
 import type { KafkaRecord } from './kafka-broker.js';
-import { Pace } from './pace.js';
 import { logEnd, logStart } from './topic-offsets.js';
 
 /** A broker answers a fetch that finds nothing after so long. */

@@ -1,11 +1,10 @@
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { backoffMs } from './backoff.js';
+import type { Receipt } from '@gpuwhisk/common/bus/message-bus';
+import { backoffMs, Pace } from './pace.js';
 import { NotAcknowledgedError, protocolErrorType } from './kafka-errors.js';
 import type { KafkaLink } from './kafka-link.js';
-import type { Outgoing } from './outgoing.js';
-import { Pace } from './pace.js';
 
 /** The key of every message, as in OpenWhisk's KafkaProducerConnector. */
 const messageKey = 'messages';
@@ -40,7 +39,7 @@ const lostTrack = new Set([
 /** The request will not be taken, however often it is sent. */
 const refused = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE', 'INVALID_RECORD', 'CORRUPT_MESSAGE']);
 
-export interface TopicWriterOptions {
+interface TopicWriterOptions {
   /** With its prefix. */
   topic: string;
   link: KafkaLink;
@@ -199,5 +198,41 @@ export class TopicWriter {
     if (messages.length === 0) return;
     for (const message of messages) message.settle(reason);
     this.options.onGivenUp(messages, reason);
+  }
+}
+
+/** A message on its way to a broker. */
+export class Outgoing implements Receipt {
+  private outcome: 'stored' | Error | undefined;
+  private promise: Promise<void> | undefined;
+  private resolve: (() => void) | undefined;
+  private reject: ((error: Error) => void) | undefined;
+
+  constructor(
+    readonly value: string,
+    readonly bytes: number,
+    /** When it is given up, on the clock that does not go back. */
+    readonly deadlineMs: number,
+  ) {}
+
+  synced(): Promise<void> {
+    if (this.promise) return this.promise;
+    if (this.outcome === 'stored') this.promise = Promise.resolve();
+    else if (this.outcome) this.promise = Promise.reject(this.outcome);
+    else {
+      this.promise = new Promise((resolve, reject) => {
+        this.resolve = resolve;
+        this.reject = reject;
+      });
+    }
+    return this.promise;
+  }
+
+  /** It was stored, or will not be; the first of that counts. */
+  settle(outcome: 'stored' | Error): void {
+    if (this.outcome) return;
+    this.outcome = outcome;
+    if (outcome === 'stored') this.resolve?.();
+    else this.reject?.(outcome);
   }
 }
