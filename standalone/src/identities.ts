@@ -2,12 +2,12 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '@gpuwhisk/common/config';
-import { guest, whiskSystem } from '@gpuwhisk/common/entities/well-known-accounts';
+import { guest, whiskSystem } from '@gpuwhisk/common/entities/identity';
 import { newKey, newUuid } from '@gpuwhisk/common/ids';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { putIdentity } from '@gpuwhisk/controller/identities';
+import { putIdentity } from '@gpuwhisk/controller/authentication/authentication';
 import { DataFolderError } from '@gpuwhisk/server/process/data-lock';
 
 /** Limits of the well-known accounts: `standalone` stores some of their own, `openwhisk` leaves them the system's. */

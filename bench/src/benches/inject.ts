@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import type { Bench, Measurement, BenchContext } from '../bench.js';
 import { measureDeviceFault } from './inject-device-fault.js';
 import { measureNativeLeak, measurePythonLeak } from './inject-leak.js';

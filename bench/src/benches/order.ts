@@ -2,7 +2,7 @@ import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import { dividedSms, gpuOf, profiledTask } from '@gpuwhisk/gpu/policies/testing';
+import { dividedSms, gpuOf, profiledTask } from '@gpuwhisk/gpu/testing/fixtures';
 import { faashareForest, predictForest, trainForest } from '@gpuwhisk/gpu/predict/forest';
 import { faashareFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { CoLocated, SlowdownPredictor } from '@gpuwhisk/gpu/predict/slowdown-predictor';

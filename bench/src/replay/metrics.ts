@@ -1,5 +1,4 @@
-import type { ReplayRun } from '@gpuwhisk/gpu/simulate/replay';
-import type { FinishedJob } from '@gpuwhisk/gpu/simulate/run-totals';
+import type { ReplayRun, FinishedJob } from '@gpuwhisk/gpu/simulate/replay';
 import { percentile } from '../statistics.js';
 
 /** What a replay comes to. Times in ms. */

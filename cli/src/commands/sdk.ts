@@ -1,6 +1,8 @@
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
+import { extract } from 'tar-stream';
 import { globalFlags, helpFlag, withGlobals, type FlagSpec } from '../args/flags.js';
 import type { Client } from '../client/client.js';
 import type { Command, CommandContext } from '../command.js';
@@ -76,7 +78,7 @@ async function installDocker(client: Client): Promise<void> {
   try {
     const archive = await download(client, skeletonFile);
     refuseExisting('directory', skeletonFolder);
-    unpack(archive);
+    await unpack(archive);
   } catch (error) {
     throw wrapError(error, 'The docker SDK installation failed');
   }
@@ -106,10 +108,10 @@ function refuseExisting(what: 'file' | 'directory', name: string): void {
   if (existsSync(name)) throw new WskError(`The ${what} '${name}' already exists.  Delete it and retry.`);
 }
 
-function unpack(archive: Buffer): void {
+async function unpack(archive: Buffer): Promise<void> {
   let entries: TarEntry[];
   try {
-    entries = readTar(gunzipSync(archive, { maxOutputLength: maxUnpackedBytes }));
+    entries = await readTar(gunzipSync(archive, { maxOutputLength: maxUnpackedBytes }));
   } catch (error) {
     throw new WskError(`Error unGzipping file '${skeletonFile}': ${messageOf(error)}`);
   }
@@ -132,40 +134,23 @@ interface TarEntry {
   content?: Buffer;
 }
 
-const blockBytes = 512;
-
 /**
  * Reads the files and folders of a tar archive.
- * @throws Error if the archive is cut short, holds anything else (links, devices) or a path that leaves its folder.
+ * @throws Error if the archive is damaged or cut short, holds anything else (links, devices) or a path that leaves its
+ * folder.
  */
-function readTar(archive: Buffer): TarEntry[] {
+async function readTar(archive: Buffer): Promise<TarEntry[]> {
   const entries: TarEntry[] = [];
-  let at = 0;
-  while (at + blockBytes <= archive.length && archive[at] !== 0) {
-    const header = archive.subarray(at, at + blockBytes);
-    const size = octal(header, 124, 12);
-    const start = at + blockBytes;
-    if (start + size > archive.length) throw new Error('unexpected EOF');
-    const type = String.fromCharCode(header[156] ?? 0);
-    const prefix = text(header, 345, 155);
-    const name = `${prefix === '' ? '' : `${prefix}/`}${text(header, 0, 100)}`;
-    const entry = { name: within(name), mode: octal(header, 100, 8) & 0o777 };
-    if (type === '5') entries.push(entry);
-    else if (type === '0' || type === '\0') entries.push({ ...entry, content: archive.subarray(start, start + size) });
-    else if (type !== 'x' && type !== 'g') throw new Error(`unexpected tar file type '${type}'`); // x, g: only metadata
-    at = start + Math.ceil(size / blockBytes) * blockBytes;
+  const stream = extract();
+  stream.end(archive);
+  for await (const entry of stream) {
+    const { name, mode = 0, type } = entry.header;
+    if (type !== 'file' && type !== 'directory') throw new Error(`unexpected tar file type '${type}'`);
+    const content = await buffer(entry);
+    const read = { name: within(name), mode: mode & 0o777 };
+    entries.push(type === 'file' ? { ...read, content } : read);
   }
   return entries;
-}
-
-function text(header: Buffer, start: number, length: number): string {
-  const field = header.subarray(start, start + length);
-  const end = field.indexOf(0);
-  return field.toString('utf8', 0, end < 0 ? length : end);
-}
-
-function octal(header: Buffer, start: number, length: number): number {
-  return Number.parseInt(text(header, start, length).trim() || '0', 8);
 }
 
 function within(name: string): string {

@@ -13,7 +13,7 @@ import type { JsonValue, JsonObject } from '@gpuwhisk/common/json';
 import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { isLimitName, limitProblem } from '@gpuwhisk/common/entities/identity-codec';
+import { isLimitName, limitProblem } from '@gpuwhisk/common/entities/identity';
 import { keyLength, minSubjectLength } from '../authentication/authentication.js';
 
 /** A namespace of a subject, and its key. */

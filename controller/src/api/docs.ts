@@ -104,7 +104,7 @@ const docsPage = `<!doctype html>
 
 /** The download of `wsk sdk install`. */
 export function sdkRoutes(): Route[] {
-  let skeleton: Answer | undefined;
+  let skeleton: Promise<Answer> | undefined;
   return [
     {
       method: 'GET',
@@ -114,7 +114,11 @@ export function sdkRoutes(): Route[] {
       tag: 'Info',
       summary: 'What an action in a Docker image starts from',
       responses: { 200: { description: 'A gzipped tar archive of the folder dockerSkeleton' } },
-      handle: () => (skeleton ??= { status: 200, body: dockerSkeleton(), contentType: 'application/gzip' }),
+      handle: () => (skeleton ??= skeletonAnswer()),
     },
   ];
+}
+
+async function skeletonAnswer(): Promise<Answer> {
+  return { status: 200, body: await dockerSkeleton(), contentType: 'application/gzip' };
 }

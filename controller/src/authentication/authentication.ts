@@ -9,14 +9,13 @@ import {
   operatorsOnly,
 } from '@gpuwhisk/common/errors';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
-import { readUserLimits } from '@gpuwhisk/common/entities/identity';
+import { readUserLimits, hasPublishedSecret } from '@gpuwhisk/common/entities/identity';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore, StoredDocument, ViewRow } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Config } from '@gpuwhisk/common/config';
-import { hasPublishedSecret } from '@gpuwhisk/common/entities/well-known-accounts';
 import { transactionLogger } from '@gpuwhisk/common/logging';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { BoundedCache } from '../entities/bounded-cache.js';

@@ -1,4 +1,4 @@
-import type { EntityReference } from '@gpuwhisk/common/entities/entity-reference';
+import type { EntityReference } from '@gpuwhisk/common/entities/names';
 
 /** An action's name, in parts. */
 export interface ActionName {

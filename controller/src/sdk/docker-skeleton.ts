@@ -1,4 +1,6 @@
+import { buffer } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
+import { pack } from 'tar-stream';
 
 // What `wsk sdk install docker` downloads: the folder that the client expects, with an action to start from.
 
@@ -81,44 +83,18 @@ export async function dockerSkeleton(): Promise<Buffer> {
 
 /** A file, or a folder if it has no content. */
 interface TarFile {
-  /** At most 100 bytes. */
   name: string;
   mode: number;
   content?: string;
 }
 
-const blockBytes = 512;
-/** Where the checksum stands in a header; it counts as blanks when it is made. */
-const checksumAt = 148;
-
-/** A tar archive (POSIX ustar) of these files, the same for the same files. */
-function writeTar(files: readonly TarFile[]): Buffer {
-  const blocks = files.flatMap((file) => {
-    const content = Buffer.from(file.content ?? '');
-    const padding = Buffer.alloc((blockBytes - (content.length % blockBytes)) % blockBytes);
-    return [header(file, content.length), content, padding];
-  });
-  return Buffer.concat([...blocks, Buffer.alloc(2 * blockBytes)]);
-}
-
-function header({ name, mode, content }: TarFile, bytes: number): Buffer {
-  const folder = content === undefined;
-  const block = Buffer.alloc(blockBytes);
-  block.write(folder ? `${name}/` : name, 0, 100);
-  block.write(octal(mode, 8), 100);
-  block.write(octal(0, 8), 108); // owner
-  block.write(octal(0, 8), 116); // group
-  block.write(octal(bytes, 12), 124);
-  block.write(octal(0, 12), 136); // time of the last change
-  block.fill(' ', checksumAt, checksumAt + 8);
-  block.write(folder ? '5' : '0', 156);
-  block.write('ustar\0' + '00', 257);
-  const sum = block.reduce((total, byte) => total + byte, 0);
-  block.write(`${octal(sum, 7)}\0`, checksumAt);
-  return block;
-}
-
-/** A number in a field of this width, which ends with a NUL. */
-function octal(value: number, width: number): string {
-  return value.toString(8).padStart(width - 1, '0');
+/** A tar archive (POSIX ustar) of these files; equal files make equal archives, since all are dated 1 January 1970. */
+async function writeTar(files: readonly TarFile[]): Promise<Buffer> {
+  const archive = pack();
+  for (const { name, mode, content } of files) {
+    const type = content === undefined ? 'directory' : 'file';
+    archive.entry({ name, mode, type, mtime: new Date(0) }, content);
+  }
+  archive.finalize();
+  return buffer(archive);
 }

@@ -13,7 +13,7 @@ import {
 import type { ApiError } from '@gpuwhisk/common/errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonValue, JsonObject } from '@gpuwhisk/common/json';
-import { isBase64Code } from '@gpuwhisk/common/entities/code-attachment';
+import { isBase64Code } from '@gpuwhisk/common/entities/exec-codec';
 import { activationIdHeader } from '../http/invocation.js';
 import { accepts } from '../http/answer.js';
 import type { Answer } from '../http/answer.js';

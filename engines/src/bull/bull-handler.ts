@@ -1,6 +1,5 @@
-import { attemptsOf, quietMsOf, reasonOf, verdictOf } from '@gpuwhisk/common/jobs/job-rules';
+import { attemptsOf, quietMsOf, reasonOf, verdictOf, JobRun } from '@gpuwhisk/common/jobs/job-rules';
 import type { RetryTimes } from '@gpuwhisk/common/jobs/job-rules';
-import { JobRun } from '@gpuwhisk/common/jobs/job-run';
 import type { FailedJob, HandlerOptions, JobBody } from '@gpuwhisk/common/jobs/jobs';
 import { withResource } from '@gpuwhisk/common/jobs/resource-lease';
 import type { LeaseOptions } from '@gpuwhisk/common/jobs/resource-lease';

@@ -9,8 +9,13 @@ import type {
   ViewQuery,
   ViewRow,
 } from '@gpuwhisk/common/store/artifact-store';
-import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
-import { StoreOpenError, StoreRefusedError, StoreWriteError } from '@gpuwhisk/common/store/store-error';
+import {
+  DocumentConflictError,
+  NoDocumentError,
+  StoreOpenError,
+  StoreRefusedError,
+  StoreWriteError,
+} from '@gpuwhisk/common/store/artifact-store';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { Clock } from '@gpuwhisk/common/system/clock';

@@ -1,4 +1,4 @@
-import { hasExpired } from '@gpuwhisk/common/store/expired';
+import { hasExpired } from '@gpuwhisk/common/store/views';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { CouchError, CouchRequest } from './couchdb-client.js';

@@ -1,5 +1,5 @@
 import type { DatabaseName } from '@gpuwhisk/common/store/artifact-store';
-import { StoreOpenError } from '@gpuwhisk/common/store/store-error';
+import { StoreOpenError } from '@gpuwhisk/common/store/artifact-store';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Clock } from '@gpuwhisk/common/system/clock';

@@ -1,7 +1,6 @@
 import { isRecordKept, recordedCall } from '@gpuwhisk/common/activations/record-policy';
-import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
+import { ActivationStatus, activationDocument } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';
-import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { completedTopic, unplacedTopic } from '@gpuwhisk/common/messages';
 import type { ActivationMessage, AcknowledgementMessage, UnplacedMessage } from '@gpuwhisk/common/messages';

@@ -1,7 +1,6 @@
 // Shares that the enforcer holds containers to: moved with the function that a container runs, and bounded by ceilings.
-import type { Share, Device } from '@gpuwhisk/common/gpu';
-import { workloadTable } from '@gpuwhisk/common/gpu-workload';
-import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import type { Share, Device, Workload } from '@gpuwhisk/common/gpu';
+import { workloadTable } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { GpuGrant } from '../containers/container-factory.js';

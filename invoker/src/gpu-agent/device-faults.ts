@@ -1,10 +1,10 @@
 // Faults of devices: the record of a device's health, the meaning of Xids, and the faults that actions have caused.
-import type { DeviceHealth, GpuWish } from '@gpuwhisk/common/gpu';
+import type { DeviceHealth, CordonRequest } from '@gpuwhisk/common/gpu';
 
 /** All that is known against a device. */
 export interface HealthRecord {
   /** An operator's cordon or drain that was not taken back. */
-  operatorRequest: Exclude<GpuWish['wish'], 'uncordon'> | undefined;
+  operatorRequest: Exclude<CordonRequest['wish'], 'uncordon'> | undefined;
   /** It does not answer any more. */
   lost: string | undefined;
   /** Faults of the hardware: they stay until an operator uncordons the device. */

@@ -1,7 +1,6 @@
 // The agent's own check of a placement, against what is on the device by now.
 import type { Device, DeviceHealth, Placement } from '@gpuwhisk/common/gpu';
-import { refusing } from '@gpuwhisk/gpu/place/fact-filters';
-import { mayShare } from '@gpuwhisk/gpu/place/isolation';
+import { refusing, mayShare } from '@gpuwhisk/gpu/place/fact-filters';
 import type { Account, Work, Tenant } from '@gpuwhisk/gpu/view/account';
 import type { GpuGrant } from '../containers/container-factory.js';
 import type { GpuContainers } from './gpu-containers.js';

@@ -1,7 +1,7 @@
 // Arrivals of activations: their times, the log for trials of policies, and the last request of each function.
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { GpuNeed } from '@gpuwhisk/common/gpu';
-import type { PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
+import type { PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import { requestOf } from './gpu-queue.js';
 
 /** Two clocks that are not set drift by less between two decisions, and round by less, ms. */

@@ -10,7 +10,7 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import { shareOf } from '@gpuwhisk/gpu/view/shares';
 import type { FunctionState, GpuState, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/view/view';
-import type { Action, DecisionRecord, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
+import type { Action, Decision, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
@@ -93,7 +93,7 @@ export interface GpuPolicyParts {
   /** Processes on GPUs that are none of the platform's. */
   workloads(): readonly Workload[];
   /** Called with every decision and the saved view that it was made on; absent: views are not saved. */
-  onDecided?(saved: JsonObject, decision: DecisionRecord): void;
+  onDecided?(saved: JsonObject, decision: Decision): void;
 }
 
 /** Throws ConfigError where the configuration names a policy or stages that there are not, or that do not fit each other. */

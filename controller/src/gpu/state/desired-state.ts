@@ -1,6 +1,6 @@
 // The desired state of the nodes' GPUs: instances, shares and slices by the leader, cordons of devices by operators.
-import { gpuDesiredTable, gpuWishTable } from '@gpuwhisk/common/gpu';
-import type { DesiredShare, GpuDesired as DesiredRow, NodeStatus, GpuWish } from '@gpuwhisk/common/gpu';
+import { gpuDesiredTable, cordonTable } from '@gpuwhisk/common/gpu';
+import type { DesiredShare, GpuDesired as DesiredRow, NodeStatus, CordonRequest } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
@@ -149,13 +149,13 @@ export class DeviceCordons {
     const documents = await this.store.list('gpu', { after: documentPrefix, limit: maxRequests });
     for (const { _id: id, wish, at } of documents) {
       if (id.startsWith(documentPrefix))
-        await this.show(id.slice(documentPrefix.length), { wish, at } as unknown as GpuWish);
+        await this.show(id.slice(documentPrefix.length), { wish, at } as unknown as CordonRequest);
     }
   }
 
   /** Throws ApiError (409) where another operator is faster. */
-  async set(device: string, wanted: GpuWish['wish']): Promise<GpuWish> {
-    const wish: GpuWish = { wish: wanted, at: this.clock.now() };
+  async set(device: string, wanted: CordonRequest['wish']): Promise<CordonRequest> {
+    const wish: CordonRequest = { wish: wanted, at: this.clock.now() };
     try {
       await this.store.put('gpu', { ...(await this.stored(device)), _id: documentPrefix + device, ...wish });
     } catch (error) {
@@ -175,7 +175,7 @@ export class DeviceCordons {
     }
   }
 
-  private show(device: string, wish: GpuWish): Promise<void> {
-    return this.state.setRow(gpuWishTable, device, { ...wish } as unknown as JsonValue);
+  private show(device: string, wish: CordonRequest): Promise<void> {
+    return this.state.setRow(cordonTable, device, { ...wish } as unknown as JsonValue);
   }
 }

@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals';
-import { until } from '../../platform/running-platform.js';
+import { until } from '../../support/running-platform.js';
 import { table } from '../conformance-case.js';
 import type { Row } from '../conformance-case.js';
 import { context, echo } from '../functions.js';

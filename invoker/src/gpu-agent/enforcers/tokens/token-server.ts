@@ -4,7 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join, dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { shareClasses, type Share, type ShareClass } from '@gpuwhisk/common/gpu';
-import { columnNames, columnsBytes, columnsOver, type TokenColumns } from '@gpuwhisk/gpu/tokens/columns';
+import { columnNames, columnsBytes, columnsOver, type TokenColumns } from '@gpuwhisk/gpu/tokens/token-machine';
 import {
   loadTokenAddon,
   tokenAddonPath,
