@@ -98,7 +98,7 @@ export const configSchema = z.strictObject({
       /** After which a call to it is given up, ms. */
       timeoutMs: count.default(2000),
       /** The library that keeps queues of jobs in it. */
-      jobs: z.enum(['bullmq', 'bull']).default('bullmq'),
+      jobs: z.enum(['bull', 'bullmq']).default('bull'),
     })
     .optional(),
   /** The name of this process among those of its sort in the cluster, whose number it keeps; absent: the host's. */
