@@ -2,12 +2,12 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { Bench, Measurement } from '../bench.js';
-import { benchDir, repositoryDir } from '../machine.js';
+import { benchDir } from '../machine.js';
 import { commandLine } from '../options.js';
 import { bestOther, gainOver, intervalOf, type Compared, type Figures } from '../replay/experiments/compare.js';
 import { paperClaims, figure, type Findings } from '../replay/experiments/report.js';
 import { oursName } from '../replay/experiments/scenarios.js';
-import { barChart, writeResults, intervalText, markdownTable, verdict } from '../replay/experiments/tables.js';
+import { barChart, intervalText, markdownTable, verdict } from '../replay/experiments/tables.js';
 import { validate } from '../replay/model/fit.js';
 import { igniterSetting, lucidSetting, readModelData, tableOneSetting } from '../replay/settings.js';
 import { ablations, orders, overall, overheads, perturbation, prepare, scaling, traces } from './faashare-parts.js';
@@ -76,7 +76,7 @@ export const faashare: Bench = {
     }
     const ratios = measurements.filter(({ name }) => name.endsWith('.waitOverBound')).map(({ value }) => value);
     if (ratios.length > 0) measurements.push({ name: 'waitOverBound', value: Math.max(...ratios) });
-    if (options.parts.length === 0) await writeResults(join(repositoryDir, 'docs/faashare.md'), text.join('\n\n'));
+    if (options.parts.length === 0) await writeFile(join(benchDir, 'results/faashare.md'), `${text.join('\n\n')}\n`);
     return measurements;
   },
 };

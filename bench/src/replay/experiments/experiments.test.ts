@@ -12,7 +12,7 @@ import { measuredTogether } from '../workloads/measured.js';
 import { timeOverShare } from '../workloads/surfaces.js';
 import { searchAll } from './exploration.js';
 import { oursName, perturbed } from './scenarios.js';
-import { barChart, withResults } from './tables.js';
+import { barChart } from './tables.js';
 
 const parameters: ModelParameters = {
   contention: { base: 0.05, perL2: 0.1, perDram: 0.2 },
@@ -33,7 +33,7 @@ function entry(name: string, saturation: number, unitMs: number, memoryMiB: numb
   };
 }
 
-/** A world of a few workloads that nobody has measured. */
+/** A world of a few invented workloads. */
 function synthetic(strict: readonly CatalogueEntry[], bestEffort: readonly CatalogueEntry[]): Setting {
   const catalogue = [...strict, ...bestEffort];
   return {
@@ -125,17 +125,6 @@ test('workloads that were all measured together, and with themselves', () => {
   const all = ['a', 'b', 'c'].flatMap((one, i, names) => names.slice(i).map((other) => pair(one, other)));
   expect(measuredTogether([...all, pair('a', 'd'), pair('b', 'd'), pair('c', 'd')]).sort()).toEqual(['a', 'b', 'c']);
   expect(() => measuredTogether([pair('a', 'b')])).toThrow('Fewer than three');
-});
-
-test('results stand between their marks', () => {
-  const marks = [
-    '<!-- results of npm run bench -- faashare: written by it, not by hand -->',
-    '<!-- end of results -->',
-  ] as const;
-  const once = withResults(`before\n${marks[0]}\nold\n${marks[1]}\nafter`, 'new');
-  expect(once).toBe(`before\n${marks[0]}\n\nnew\n\n${marks[1]}\nafter`);
-  expect(withResults(once, 'new')).toBe(once);
-  expect(() => withResults('nothing', 'new')).toThrow('lacks the lines');
 });
 
 test('a chart has a bar and a label for each', () => {

@@ -23,7 +23,7 @@ export function featuresOf({ model }: CatalogueEntry): WorkloadFeatures {
   return { smUtil: model.saturation, dramUtil: model.dramUtil, l2Util: model.l2Util };
 }
 
-/** Stands for a figure that nobody has measured. */
+/** Stands for an invented figure. */
 export const invented: Source = 'invented';
 
 /** A row of FaaShare's table I: batch sizes with the SLO of each, ms, which is four times the time alone. */
