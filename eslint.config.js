@@ -93,7 +93,7 @@ const folderOrder = {
   ],
   server: ['process', 'engines', 'node', 'cluster'],
   cli: ['json', 'args', 'client', 'migrate', 'backup', 'wskadmin', 'project', 'commands'],
-  bench: ['data', 'load', 'cluster', 'gpu', 'predictor', 'replay', 'live', 'scheduler', 'benches'],
+  bench: ['data', 'load', 'cluster', 'gpu', 'predictor', 'replay', 'documents', 'live', 'scheduler', 'benches'],
 };
 
 /** Forbids the files of a folder, and those of its folders without an entry, what follows in its package's order. */
@@ -140,7 +140,9 @@ function boundary(name, allowed, forTests = false) {
             ...(typesOnly
               ? [{ group: ['@gpuwhisk/common/*'], allowTypeImports: true, message: `${name} imports types only.` }]
               : []),
-            ...(forTests ? [] : [{ group: ['**/testing/*'], message: 'Only tests may import test helpers.' }]),
+            ...(forTests || name === 'bench' || name === 'test'
+              ? []
+              : [{ group: ['**/testing/*'], message: 'Only tests may import test helpers.' }]),
             { group: ['../../*/src/*', '../../../*/src/*', '**/dist/**'], message: 'Import a package by its name.' },
           ],
         },

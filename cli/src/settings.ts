@@ -1,11 +1,11 @@
-// Where the CLI connects to and as whom: flags, environment, the properties file, and a standalone server's own key.
+// Address and credentials of the CLI: flags, environment, the properties file, and a standalone server's own key.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Flags } from './args/flags.js';
 import { messageOf, WskError } from './errors.js';
 
-/** Where the CLI connects to, and as whom. */
+/** Address and credentials of the CLI. */
 export interface Settings {
   apiHost: string;
   apiVersion: string;

@@ -16,7 +16,7 @@ const checkpointMs = 15;
 /** While the log takes nothing that is tried so often, ms. */
 const checkpointRetryMs = 1000;
 
-/** What an embedded bus is made of. */
+/** Dependencies of an embedded bus. */
 export interface EmbeddedBusOptions {
   clock: Clock;
   /** Bytes of log that unfinished messages may hold back; those further behind are appended again. */

@@ -8,7 +8,7 @@ import type { ClusterState } from './cluster-state.js';
 const beatMs = 2000;
 const silentMs = 10_000;
 
-/** What membership is made of. */
+/** Dependencies of membership. */
 export interface MembershipDependencies {
   state: ClusterState;
   clock: Clock;

@@ -59,7 +59,7 @@ export async function openHealthTest(dependencies: HealthTestDependencies): Prom
   };
 }
 
-/** Gives the revision of the action, which an earlier life may have stored. */
+/** Gives the revision of the action, which may have been stored before the restart. */
 async function storeAction({ store, clock, kind, memoryMiB }: HealthTestDependencies, name: string): Promise<string> {
   const action: WhiskAction = {
     namespace,

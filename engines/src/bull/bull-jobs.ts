@@ -23,7 +23,7 @@ import { loadJobQueue } from './job-queue.js';
 import type { JobQueue, JobQueueLibrary, JobQueueOptions } from './job-queue.js';
 
 export interface BullJobsOptions extends RedisClientOptions, RetryTimes, LeaseOptions {
-  /** Which keeps the queues; default: bullmq. */
+  /** Which keeps the queues; default: bull. */
   library?: JobQueueLibrary;
   /** Before every key: clusters that share a Redis have different ones. */
   prefix: string;
@@ -48,7 +48,7 @@ const maxQuiet = 10_000;
 
 /** Connects to the jobs in Redis. Rejects with StateUnavailableError. */
 export async function openBullJobs(options: BullJobsOptions): Promise<Jobs> {
-  const openQueue = await loadJobQueue(options.library ?? 'bullmq');
+  const openQueue = await loadJobQueue(options.library ?? 'bull');
   const redis = await connectRedis(options);
   const jobs = new BullJobs(redis, openQueue, options);
   try {
@@ -215,7 +215,7 @@ class BullJobs implements Jobs {
     return true;
   }
 
-  /** A resource is wanted: here nobody has it for a while. */
+  /** A resource is wanted: here no job has it for a while. */
   private giveUp(resource: string): void {
     const nowMs = this.options.clock.monotonicMs();
     for (const [known, untilMs] of this.quiet) if (untilMs <= nowMs) this.quiet.delete(known);

@@ -34,7 +34,7 @@ export function openBullQueue({ redis, prefix, kind, lockMs, now }: JobQueueOpti
     kept: job.data,
     extend: async () => (await job.extendLock(lockMs)) === 1,
     async write(kept) {
-      // Bull writes whoever has the lock.
+      // Bull writes without checking the lock's owner.
       if ((await job.extendLock(lockMs)) !== 1) throw new Error(`the lock of job ${kept.request.key} was lost`);
       await job.update(kept);
     },

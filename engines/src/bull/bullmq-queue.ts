@@ -41,7 +41,7 @@ export function openBullmqQueue({ redis, prefix, kind, lockMs, now }: JobQueueOp
     kept: job.data,
     extend: async () => (await job.extendLock(token, lockMs)) === 1,
     async write(kept) {
-      // BullMQ writes whoever has the lock.
+      // BullMQ writes without checking the lock's owner.
       if ((await job.extendLock(token, lockMs)) !== 1) throw new Error(`the lock of job ${kept.request.key} was lost`);
       await job.updateData(kept);
     },
@@ -61,7 +61,7 @@ export function openBullmqQueue({ redis, prefix, kind, lockMs, now }: JobQueueOp
       const job = await worker().getNextJob(token, { block: false });
       return job ? locked(job, token) : undefined;
     },
-    // Taking a job lets go what waits no longer, and the worker gives back what nobody has the lock of.
+    // Taking a job releases jobs that no longer wait, and the worker gives back jobs without a lock.
     sweep: () => Promise.resolve(),
     async list() {
       const [running, waiting]: [(Job<KeptJob> | undefined)[], (Job<KeptJob> | undefined)[]] = await Promise.all([

@@ -31,7 +31,7 @@ export interface JobQueue {
   add(job: KeptJob): Promise<void>;
   /** The job that has waited longest, with its lock; undefined: none is ready. */
   take(): Promise<LockedJob | undefined>;
-  /** Lets go what waits no longer and what nobody has the lock of any more. */
+  /** Releases jobs that no longer wait and jobs without a lock. */
   sweep(): Promise<void>;
   list(): Promise<{ kept: KeptJob; isRunning: boolean }[]>;
   /** Jobs that wait and run. */

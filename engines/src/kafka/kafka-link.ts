@@ -19,7 +19,7 @@ const harmless = new Set([
 ]);
 
 /**
- * A connection to Kafka that begins anew after every failure: whatever has gone stale or stuck in it is thrown away. It
+ * A connection to Kafka that begins again after every failure: whatever has gone stale or stuck in it is thrown away. It
  * retries nothing itself.
  */
 export class KafkaLink {

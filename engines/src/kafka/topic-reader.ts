@@ -107,7 +107,7 @@ export class TopicReader {
 
   /**
    * The next message is not there. Either retention was faster; or the log is shorter than it was (brokers lost its end, or the
-   * topic was made anew): then what is not done or may be new comes again.
+   * topic was made again): then what is not done or may be new comes again.
    */
   private async resume(): Promise<void> {
     const { topic, link, progress, onLost, onFetched } = this.options;

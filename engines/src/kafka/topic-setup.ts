@@ -94,9 +94,6 @@ interface TopicShape {
   flush: boolean;
 }
 
-/** Whether messages of the topic are kept until all groups are done with them, rather than for a time. */
-const isKept = (name: string): boolean => !newsRetentionMs.some(([prefix]) => name.startsWith(prefix));
-
 /**
  * The settings of a topic, by Kafka's names.
  *

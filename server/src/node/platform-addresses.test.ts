@@ -16,7 +16,7 @@ test('engines are those that the configuration names', () => {
       replicationFactor: 1,
       flush: false,
     },
-    redis: { url: 'redis://[fd00::5]:6379/0', prefix: '', timeoutMs: 1, jobs: 'bullmq' as const },
+    redis: { url: 'redis://[fd00::5]:6379/0', prefix: '', timeoutMs: 1, jobs: 'bull' as const },
   };
   expect(engineHosts(engines)).toEqual(['db.example', 'fd00::5', 'k1.example', '192.0.2.7']);
   expect(engineHosts({ couchdb: undefined, kafka: undefined, redis: undefined })).toEqual([]);

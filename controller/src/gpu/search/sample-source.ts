@@ -13,7 +13,7 @@ import { parseActionName } from '../../entities/action-name.js';
 /** A call that may be run any number of times to measure a function. */
 export interface Sample {
   job: QuotaJob;
-  /** The function's owner, as whom the sample runs. */
+  /** The function's owner, in whose name the sample runs. */
   identity: Identity;
   /** The function, or the action that its annotation names in its place. */
   action: WhiskAction;
