@@ -92,8 +92,9 @@ interface TarFile {
 async function writeTar(files: readonly TarFile[]): Promise<Buffer> {
   const archive = pack();
   for (const { name, mode, content } of files) {
-    const type = content === undefined ? 'directory' : 'file';
-    archive.entry({ name, mode, type, mtime: new Date(0) }, content);
+    const isFolder = content === undefined;
+    const type = isFolder ? 'directory' : 'file';
+    archive.entry({ name: isFolder ? `${name}/` : name, mode, type, mtime: new Date(0) }, content);
   }
   archive.finalize();
   return buffer(archive);
