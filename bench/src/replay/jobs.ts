@@ -10,10 +10,12 @@ export interface JobMix {
   strict: readonly CatalogueEntry[];
   /** The others from these. */
   bestEffort: readonly CatalogueEntry[];
-  /** SLO over the time alone. */
-  sloFactor: number;
+  /** SLO over the time alone: one factor, or the bounds that it is drawn between for each job, whatever its length. */
+  sloFactor: number | readonly [least: number, greatest: number];
   /** Batches or iterations of a job: the one factor that stretches all of them. */
   length: number;
+  /** Draws the time alone of a job, ms, in place of `length`: as many batches as come closest to it, at least one. */
+  soloMs?: (random: Random) => number;
   /** Injection or cold start, ms. */
   startMs: number;
   /** Overrides what a task is said to hold; for truths in which only pairs may meet. */
@@ -34,7 +36,9 @@ export function drawJobs(
     const entry = from[Math.floor(randomFraction(random) * from.length)] as CatalogueEntry;
     const profile = profiles.get(entry.name);
     if (!profile) throw new RangeError(`'${entry.name}' has no profile`);
-    const soloMs = entry.unitMs * mix.length;
+    const units = mix.soloMs === undefined ? mix.length : Math.max(1, Math.round(mix.soloMs(random) / entry.unitMs));
+    const soloMs = entry.unitMs * units;
+    const factor = typeof mix.sloFactor === 'number' ? mix.sloFactor : between(mix.sloFactor, random);
     return {
       workload: entry.name,
       soloMs,
@@ -51,11 +55,15 @@ export function drawJobs(
         startMs: mix.startMs,
         features: profile.features,
         arrivedAt: at,
-        ...(isStrict[i] && { sloMs: soloMs * mix.sloFactor }),
+        ...(isStrict[i] && { sloMs: soloMs * factor }),
         class: entry.class,
       },
     };
   });
+}
+
+function between([least, greatest]: readonly [number, number], random: Random): number {
+  return least + (greatest - least) * randomFraction(random);
 }
 
 function shuffle<T>(values: T[], random: Random): void {
@@ -109,4 +117,22 @@ export function fromTrace(times: readonly number[]): Arrivals {
 export async function readAzureConversations(folder?: string): Promise<number[]> {
   const rows = await readTable('traces/azure_llm2023_conv.csv', { t_s: 'number' }, folder);
   return rows.map((row) => row.t_s);
+}
+
+/** Draws times alone of serverless functions, ms: Azure's mean durations of day 7 (2019), as often as each was invoked. */
+export async function readAzureDurations(folder?: string): Promise<(random: Random) => number> {
+  const columns = { avg_duration_ms: 'number', invocations: 'number' } as const;
+  const rows = await readTable('traces/azure2019_functions_day7.csv', columns, folder);
+  let total = 0;
+  const upTo = rows.map(({ invocations }) => (total += invocations));
+  return (random) => {
+    const at = randomFraction(random) * total;
+    let [low, high] = [0, upTo.length - 1];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (upTo[middle]! > at) high = middle;
+      else low = middle + 1;
+    }
+    return rows[low]!.avg_duration_ms;
+  };
 }

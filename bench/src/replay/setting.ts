@@ -45,7 +45,9 @@ export interface Scenario {
   open?: { arrivals: Arrivals; ratePerMs: number };
   length: number;
   startMs: number;
-  sloFactor: number;
+  sloFactor: JobMix['sloFactor'];
+  /** As in JobMix. */
+  soloMs?: NonNullable<JobMix['soloMs']>;
   /** Wait after which a job is not overtaken any more, ms; absent: 30 s, stretched as the jobs are. */
   bestEffortMs?: number;
 }
@@ -126,7 +128,7 @@ export function runSeed(
   const truth = setting.truths[draw] as GpuTruth;
   const { profiles, predictor, quotas } = known[draw] as Known;
   const random = seededRandom(seed);
-  const { open, jobs: count, sloFactor, length, startMs } = scenario;
+  const { open, jobs: count, sloFactor, length, startMs, soloMs } = scenario;
   const times = open ? open.arrivals(count, random).map((at) => at / open.ratePerMs) : Array<number>(count).fill(0);
   const mix: JobMix = {
     strict: setting.strict,
@@ -134,6 +136,7 @@ export function runSeed(
     sloFactor,
     length,
     startMs,
+    ...(soloMs && { soloMs }),
     ...(setting.memoryMiB !== undefined && { memoryMiB: setting.memoryMiB }),
   };
   const jobs = drawJobs(mix, times, profiles, random);

@@ -52,6 +52,7 @@ interface Turn {
   isOverdue: boolean;
   /** Whether it would end after all others if it did not start now. */
   isCritical: boolean;
+  isUrgent?: boolean;
   /** What it is ordered by, ms: its deadline, or its arrival where that has passed long ago. */
   at: number;
 }
@@ -85,7 +86,7 @@ export function subQueuePlan(
     const horizon = horizonAt(first, tasks, at, load);
     const namespaces = new Set<string>();
     for (const { namespace } of tasks) namespaces.add(namespace);
-    const order = orderOf(tasks, namespaces, at, horizon);
+    const order = orderOf(tasks, namespaces, at, horizon, first.length);
     const holdings = new Holdings(view.gpus, namespaces);
     const queues = new FirstQueues(first, holdings, { horizonAt: horizon, load }, options);
     if (event.kind === 'arrival') fillWith(event.task, order, queues);
@@ -102,7 +103,7 @@ export function subQueuePlan(
   }
 
   /** Everybody in turn: what is overdue first, then the others by deadline, fair between namespaces in each. */
-  function orderOf(tasks: readonly Task[], namespaces: ReadonlySet<string>, at: number, horizon: number): Turn[] {
+  function orderOf(tasks: readonly Task[], namespaces: ReadonlySet<string>, at: number, horizon: number, gpus: number): Turn[] {
     const { bestEffortMs } = options;
     const overdue: Turn[] = [];
     const others: Turn[] = [];
@@ -116,6 +117,7 @@ export function subQueuePlan(
       }
     }
     overdue.sort((one, other) => one.at - other.at);
+    markUrgent(others, at, gpus);
     others.sort(byTurn);
     turns.keepOnly(namespaces);
     return [overdue, others].flatMap((part) => turns.order(byNamespace(part, namespaces), turnCost));
@@ -231,7 +233,32 @@ function costOf({ soloMs = unmeasuredMs, gpus }: Task, share: number): number {
 /** The longest first that would end after all others, then by the time of their turn. */
 function byTurn(one: Turn, other: Turn): number {
   if (one.isCritical !== other.isCritical) return one.isCritical ? -1 : 1;
+  if (one.isUrgent !== other.isUrgent) return one.isUrgent === true ? -1 : 1;
+  if (one.isUrgent !== true && process.env.ORDER !== 'due') return lengthOf(one.task) - lengthOf(other.task) || one.task.arrivedAt - other.task.arrivedAt;
   return one.at - other.at || one.task.arrivedAt - other.task.arrivedAt;
+}
+
+function lengthOf({ soloMs = unmeasuredMs }: Task): number {
+  return soloMs;
+}
+
+/** Marks the strict tasks that must go first, lest one of them miss its deadline: up to the last that has no slack left. */
+function markUrgent(turns: readonly Turn[], at: number, gpus: number): void {
+  if (process.env.ORDER === 'due') return;
+  const M = Number(process.env.MARGIN ?? 1);
+  const strict = turns.filter(({ task }) => task.sloMs !== undefined);
+  if (strict.length === 0) return;
+  strict.sort((one, other) => one.at - other.at);
+  const mean = turns.reduce((s, { task }) => s + lengthOf(task), 0) / turns.length;
+  let workMs = 0;
+  let last = -1;
+  for (const [index, { task, at: due }] of strict.entries()) {
+    const ms = (task.startMs ?? 0) + lengthOf(task);
+    if (at + ms > due) continue;
+    if (at + workMs / gpus + ms * Number(process.env.SLACK ?? 1) + M * mean >= due) last = index;
+    workMs += ms * task.gpus;
+  }
+  for (const turn of strict.slice(0, last + 1)) if (at + lengthOf(turn.task) <= turn.at) turn.isUrgent = true;
 }
 
 function turnCost({ task }: Turn): number {
