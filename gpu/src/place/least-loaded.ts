@@ -3,8 +3,19 @@ import type { Ledger } from '../view/ledger.js';
 import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
 import { gangKey } from '../view/places.js';
 import { holdsToShares } from '../view/shares.js';
-import { Alternative, alternativesOf, choiceOf, rejectionsOf } from './alternatives.js';
-import { accountsFor, alike, candidateAt, compare, isBetter, placementOf, instanceFor } from './candidate.js';
+import {
+  Alternative,
+  alternativesOf,
+  choiceOf,
+  rejectionsOf,
+  accountsFor,
+  alike,
+  candidateAt,
+  compare,
+  isBetter,
+  placementOf,
+  instanceFor,
+} from './candidate.js';
 import type { Candidate, PlacementLimits, PlacementStamp, Ranked } from './candidate.js';
 import type { Refusal } from './fact-filters.js';
 

@@ -1,5 +1,4 @@
-import { LaunchCycles, RateWindows } from './launch-history.js';
-import { SoloRates } from './solo-rates.js';
+import { LaunchCycles, RateWindows, SoloRates } from './launch-history.js';
 
 /** How a budget grows while neighbours are idle (Dilu, section 3.4.1). */
 const growth = 1.3;
