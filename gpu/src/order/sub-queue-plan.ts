@@ -138,13 +138,13 @@ export function subQueuePlan(
   /** An arrival makes no room: those that wait would have started. Only the newcomer is tried. */
   function fillWith(id: string, order: readonly Turn[], plan: FirstQueues): void {
     const place = order.findIndex(({ task }) => task.id === id);
-    for (let index = 0; index < place; index += 1) {
-      const { task, isOverdue, isCritical } = order[index]!;
+    for (const { task, isOverdue, isCritical } of order.slice(0, Math.max(0, place))) {
       plan.skip();
       if (isOverdue) plan.keepFor(task);
       else if (isCritical) plan.keepSoonest(task);
     }
-    if (place >= 0) plan.add(order[place]!.task, order.length - place - 1);
+    const newcomer = order[place];
+    if (newcomer !== undefined) plan.add(newcomer.task, order.length - place - 1);
   }
 
   function exchangeAll(
@@ -168,7 +168,8 @@ export function subQueuePlan(
     if (starts.length === 0) return;
     const tasks = new Map(first.flatMap(({ members }) => members.map(({ task }) => [task.id, task])));
     for (const { task: id, share } of starts) {
-      const task = tasks.get(id)!;
+      const task = tasks.get(id);
+      if (task === undefined) continue;
       const cost = costOf(task, share);
       turns.started(task.namespace, cost, namespaces);
       charged.set(id, { namespace: task.namespace, shareMs: cost });
@@ -251,12 +252,13 @@ function byNamespace(turns: readonly Turn[], namespaces: ReadonlySet<string>): N
 
 function startsOf(queue: SubQueue, at: number, quotas: Quotas | undefined): Start[] {
   if (queue.members.length === 0) return [];
-  const { shares, source } = finalShares(queue, quotas);
+  const { source } = finalShares(queue, quotas);
   const { endsAt } = outlookOf(queue);
-  return queue.members.map(({ task }, index) => ({
+  return queue.members.map(({ task, share }, index) => ({
     task: task.id,
     gpu: queue.gpu.id,
-    share: shares[index]!,
+    share,
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- an outlook has an end for each running task and member
     ...(task.soloMs !== undefined && { predictedMs: endsAt[queue.running.length + index]! - at }),
     reason: `beside ${queue.running.length + queue.members.length - 1} others; share: ${source}`,
   }));
@@ -265,11 +267,9 @@ function startsOf(queue: SubQueue, at: number, quotas: Quotas | undefined): Star
 /** A task on several GPUs is one start, with the smallest of its shares. */
 function oneStartEach(starts: Start[], next: Start): Start[] {
   const known = starts.findIndex(({ task }) => task === next.task);
-  if (known < 0) starts.push(next);
-  else {
-    const one = starts[known]!;
-    starts[known] = { ...one, alsoOn: [...(one.alsoOn ?? []), next.gpu], share: Math.min(one.share, next.share) };
-  }
+  const one = starts[known];
+  if (one === undefined) starts.push(next);
+  else starts[known] = { ...one, alsoOn: [...(one.alsoOn ?? []), next.gpu], share: Math.min(one.share, next.share) };
   return starts;
 }
 
@@ -318,7 +318,8 @@ function fromTable(queue: SubQueue, quotas: Quotas | undefined): FinalShares | u
   const { shares, source } = quotas.shareFor(all.map(jobOf), gpu.type, gpu.mode, budgetsMs, fixed);
   if (source === 'guardrail') return undefined;
   const own = shares.slice(running.length);
-  return members.some(({ task: { maxShare = 1 } }, at) => own[at]! > maxShare) ? undefined : { shares: own, source };
+  const isBeyond = own.some((share, at) => share > (members[at]?.task.maxShare ?? 1));
+  return isBeyond ? undefined : { shares: own, source };
 }
 
 function jobOf({ task }: Member): Parameters<Quotas['shareFor']>[0][number] {

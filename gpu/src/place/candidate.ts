@@ -108,6 +108,7 @@ export function alike(candidates: readonly Candidate[], gpus: number): Candidate
 
 /** The placement of a request on chosen places. */
 export function placementOf(chosen: readonly Candidate[], request: PlacementRequest, stamp: PlacementStamp): Placement {
+  // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- a placement has at least one place
   const { account, joined } = chosen[0]!;
   const { node, slice, device } = account.place;
   const placement: Placement = {
@@ -304,8 +305,8 @@ export function alternativesOf(
   const instances = ledger.withInstances(request, request.batch === 1);
   let node: NodeStatus | undefined;
   let isOpen = false;
-  for (let order = 0; order < accounts.length && found.length < mostRejections; order += 1) {
-    const account = accounts[order]!;
+  for (const account of accounts) {
+    if (found.length >= mostRejections) break;
     if (node !== account.place.node) {
       ({ node } = account.place);
       isOpen = limits.isOpen(node.invoker);

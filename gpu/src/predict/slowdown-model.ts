@@ -64,9 +64,12 @@ export function trainModel(
     throw new RangeError(`A model takes ${leastSamples} runs, and there are ${good.length}.`);
   }
   const typical = typicalOf(good);
-  const rows = good.map(({ one, others }) => faashareFeatures(one, others, typical));
-  const misses = good.map(({ one, slowdown }, i) => slowdown / capacitySlowdown(one, rows[i]!));
+  const runs = good.map(({ one, others, slowdown }) => {
+    const row = faashareFeatures(one, others, typical);
+    return { row, miss: slowdown / capacitySlowdown(one, row) };
+  });
   const { gpuType, mode } = key;
+  const [rows, misses] = [runs.map(({ row }) => row), runs.map(({ miss }) => miss)];
   const regression = fitSlowdowns(rows, misses, seed);
   return { gpuType, mode, version, sampleCount: good.length, seed, typical, regression };
 }
@@ -232,7 +235,7 @@ function forestOf({ depth, ...arrays }: Body['forest']): Forest {
   };
   const { roots, asks, thresholds, value } = forest;
   const sound = value.every((_, node) => {
-    const ask = asks[2 * node]!;
+    const ask = asks[2 * node] ?? 0;
     // The node behind the child is reached only where there is something to ask.
     const last = (ask & (2 ** childBits - 1)) + (thresholds[2 * node + 1] === Infinity ? 0 : 1);
     return last < value.length && ask >>> childBits < forest.featureCount;

@@ -1,4 +1,5 @@
 // Regression of slowdowns: the mean of a forest's and a Gaussian process's prediction, with outliers bounded.
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- rows have the width of the scaling, and arrays an element for each row */
 import { seededRandom, randomFraction, type Random } from '@gpuwhisk/common/system/random';
 import { predictForest, trainForest, type Forest, type ForestOptions } from './forest.js';
 import { solveUpper, whiten, type Whitened } from '../numeric/cholesky.js';

@@ -1,4 +1,5 @@
 // Expected slowdowns of functions before their set has run together: from profiles, predictors, or nothing.
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- curves and inputs are not empty, and arrays have an element for each share of a curve */
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { SlowdownPredictor, WorkloadFeatures } from '../predict/slowdown-predictor.js';

@@ -1,4 +1,5 @@
 // Rows of the quota table: their keys, measurements and stored form, and the row that is most like a set.
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- arrays have an element for each job of a row or set, matrices one for each pair */
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
 import type { QuotaJob } from './quotas.js';

@@ -1,4 +1,5 @@
 // Measurements of each client of kernel tokens: its last launches and launch cycles, and its solo rate.
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- places run below the count that each array was made for */
 
 /** Cycles of one batch size that the shortest is taken of. */
 export const rememberedCycles = 64;

@@ -209,6 +209,7 @@ export class Ledger {
     const places = placesOf([row]);
     const isSame =
       known?.entries.length === places.length &&
+      // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- there are as many entries as places
       known.entries.every(({ account }, at) => account.id === placeId(places[at]!));
     if (!isSame) {
       this.forget(invoker);
@@ -217,6 +218,7 @@ export class Ledger {
     const entries = isSame ? known.entries : places.map((place) => this.open(place));
     this.nodes.set(invoker, { row, seenMs: nowMs, entries });
     const residents = residentsByPlace(row);
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- entries has one for each place
     for (const [at, entry] of entries.entries()) this.told(entry, places[at]!, residents.get(entry.account.id) ?? []);
     return this.sweep(nowMs);
   }
