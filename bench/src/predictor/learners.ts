@@ -1,7 +1,13 @@
 import { cholesky, solveLower, solveUpper } from '@gpuwhisk/gpu/numeric/cholesky';
-import { scaled, scalingOf, squaredDistance, type Scaling } from '@gpuwhisk/gpu/numeric/scaling';
+import {
+  scaled,
+  scalingOf,
+  squaredDistance,
+  type Scaling,
+  fitSlowdowns,
+  predictSlowdown,
+} from '@gpuwhisk/gpu/predict/slowdown-regression';
 import { faashareForest, predictForest, trainForest } from '@gpuwhisk/gpu/predict/forest';
-import { fitSlowdowns, predictSlowdown } from '@gpuwhisk/gpu/predict/slowdown-regression';
 import type { InterferenceRow } from '../data/interference.js';
 import { median } from '../statistics.js';
 
