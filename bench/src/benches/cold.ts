@@ -14,10 +14,10 @@ const modes = {
 
 /** Unmeasured starts that fill the page cache. */
 const warmUps = 3;
-/** Containers go soon after use, so that the next start meets the same machine. */
+/** Idle containers are removed soon after use, so that each start meets the same machine. */
 const environment = { GPUWHISK_POOL__IDLE_CONTAINER_MS: '300' };
 
-/** First invocations of fresh actions, without and with a stem cell at hand. */
+/** First invocations of fresh actions, without and with a stem cell. */
 export const cold: Bench = {
   summary: 'cold and prewarmed start latencies per kind',
   parts: Object.keys(modes),
@@ -68,7 +68,7 @@ async function measureStarts(
   return startsMs;
 }
 
-/** Throws unless exactly one run began between two counts, in a container made for it or in one that was ready. */
+/** Throws Error unless exactly one run began between two counts, in a container made for it or in a ready one. */
 function expectStart(before: StartCounts, after: StartCounts, start: 'cold' | 'ready'): void {
   const cold = after.cold - before.cold;
   const ready = readyStarts(after) - readyStarts(before);
@@ -91,7 +91,7 @@ async function untilQuiet(pid: number): Promise<void> {
   for (let before = usedS(pid); ;) {
     await sleep(quietForMs);
     const after = usedS(pid);
-    // Processes that are killed take their time with them; a fall is no sign of rest.
+    // Killed processes take their counted time with them, so a falling sum is no sign of rest.
     if (after >= before && after - before <= quietAtMostS) return;
     before = after;
     if (performance.now() > deadlineMs) throw new Error('the platform does not come to rest');
@@ -106,7 +106,7 @@ function usedS(pid: number): number {
 /** Stem cells of some kinds start a while after the platform. */
 const settledForMs = 5000;
 
-/** Waits until the number of processes below the server stays, and resolves with it. Throws after 60 s. */
+/** Waits until the number of processes below the server stops changing, and resolves with it. Throws after 60 s. */
 async function settledProcesses(pid: number): Promise<number> {
   const deadlineMs = performance.now() + 4 * waitAtMostMs;
   let count = -1;
@@ -120,7 +120,7 @@ async function settledProcesses(pid: number): Promise<number> {
   return count;
 }
 
-/** Waits until as many processes as `count` are below the server: used ones gone, stem cells refilled. Throws after 15 s. */
+/** Waits until `count` processes are below the server: used ones gone, stem cells refilled. Throws after 15 s. */
 async function untilProcesses(pid: number, count: number): Promise<void> {
   const deadlineMs = performance.now() + waitAtMostMs;
   for (;;) {

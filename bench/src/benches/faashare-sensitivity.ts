@@ -17,14 +17,14 @@ import { percentile } from '../statistics.js';
 import type { Prepared } from './faashare-parts.js';
 import { rappSurfaces } from '../data/quota-surfaces.js';
 
-/** Sets that are searched for each seed of the run. */
+/** Searched sets for each seed of the run. */
 const setsPerSeed = 2;
 
 const nameOf = ({ start, decay }: Exploration): string => `${start}·${decay}^t`;
-/** In names of figures. */
+/** Name of an exploration in names of figures. */
 const keyOf = ({ start, decay }: Exploration): string => `start${start}.decay${decay}`;
 
-/** How much depends on ξ: for the search on measured surfaces, and for the completion of jobs end to end. */
+/** Sensitivity to ξ of the search on measured surfaces, and of the job completion times end to end. */
 export async function explorationSensitivity(prepared: Prepared, seed: number): Promise<Findings> {
   const { seeds, say } = prepared;
   const surfaces = await rappSurfaces();
@@ -56,7 +56,7 @@ export async function explorationSensitivity(prepared: Prepared, seed: number): 
   return { measurements: [...found.measurements, ...end.measurements], text: [...found.text, ...end.text] };
 }
 
-/** The closed batch with shares that were searched with other ξ. */
+/** The closed batch, with shares that were searched with other values of ξ. */
 function endToEnd({ setting, known, length, seeds, random, say }: Prepared, seed: number): Findings {
   const figures = new Map<string, NonNullable<ReturnType<Figures['get']>>>();
   for (const exploration of extremes) {
@@ -93,7 +93,7 @@ function endToEnd({ setting, known, length, seeds, random, say }: Prepared, seed
   };
 }
 
-/** More comes than the GPUs can do, and the bound on waiting is the platform's 30 s, so that most jobs wait for longer. */
+/** Overload with the platform's bound on waiting of 30 s, so that most jobs wait for longer than the bound. */
 export function waits({ setting, known, length, seeds, say }: Prepared): Findings {
   const gpus = 4;
   const load = 1.5;

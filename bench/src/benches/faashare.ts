@@ -13,11 +13,11 @@ import { igniterSetting, lucidSetting, readModelData, tableOneSetting } from '..
 import { ablations, orders, overall, overheads, perturbation, prepare, scaling, traces } from './faashare-parts.js';
 import { explorationSensitivity, waits } from './faashare-sensitivity.js';
 
-/** Seeds of every comparison, and bootstrap draws of the model's parameters; `--samples` may ask for fewer. */
+/** Seeds of every comparison, and bootstrap draws of the model's parameters; `--samples` may request fewer. */
 const mostSeeds = 30;
 const mostPerturbedSeeds = 10;
 
-/** FaaShare's experiments in replay, against its baselines. Measured data is read from BENCH_DATA. */
+/** FaaShare's experiments in replay against its baselines. Reads measured data from BENCH_DATA. */
 export const faashare: Bench = {
   summary: "FaaShare's experiments in replay: 120 jobs of table I, against its baselines (needs BENCH_DATA)",
   parts: ['table1', 'igniter', 'lucid', 'xi', 'waits'],
@@ -110,7 +110,7 @@ function claims(figures: ReadonlyMap<string, Figures>, seed: number): Findings {
   const { violations16: claim } = paperClaims;
   const ratio = (violations.mean / claim).toFixed(2);
   return {
-    // `violations16` itself is measured with the other numbers of GPUs.
+    // `violations16` itself is measured in the part with other numbers of GPUs.
     measurements: gains.map(({ measurement }) => measurement),
     text: [
       markdownTable(

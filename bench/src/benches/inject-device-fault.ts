@@ -14,7 +14,10 @@ const compileTimeoutMs = 60_000;
 const standIn = join(repositoryDir, 'native', 'build', 'cudasim');
 const call = (argument: string) => ({ argument, timeoutMs: 10_000 });
 
-/** Launches an empty kernel, or with `bad` in its argument one that ends in an illegal address; returns the error. */
+/**
+ * Source that launches an empty kernel and returns the error; with `bad` in its argument the kernel ends in an illegal
+ * address.
+ */
 const source = `
 #include <cuda.h>
 #include <stdio.h>
@@ -35,9 +38,9 @@ const char *gpuwhisk_main(const char *json) {
 }`;
 
 /**
- * On the stand-in driver: a function meets a fault of the device, which stays with its pre-warmer's context.
- * `deviceFaultMs`: from the faulting call's answer to the same function's result in the pre-warmer that was standing by;
- * `deviceReadyMs`: from there until another one stands by, its CUDA context made.
+ * Recovery from a fault of the device on the stand-in driver; the fault stays with the pre-warmer's context.
+ * `deviceFaultMs`: from the faulting call's answer to the same function's result in the pre-warmer that was standing
+ * by. `deviceReadyMs`: from that result until another pre-warmer with a CUDA context stands by.
  */
 export async function measureDeviceFault(context: BenchContext): Promise<Measurement[]> {
   const { temporaryDir, say } = context;
@@ -98,7 +101,7 @@ function launchWithContext(injector: Injector, socket: string): Promise<Launched
   });
 }
 
-/** Loads and calls the function; returns the driver's error that it reports. */
+/** Loads and calls the function; returns the driver's error that the function reports. */
 async function run(
   injector: Injector,
   target: LaunchedPrewarmer['target'],

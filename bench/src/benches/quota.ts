@@ -30,11 +30,11 @@ export const quota: Bench = {
 const rows = 4096;
 const functions = 300;
 const pointsPerRow = 7;
-/** So few that most samples are not interrupted on a machine that has other work. */
+/** Calls of a sample; few enough that other work on the machine does not interrupt most samples. */
 const callsPerSample = 100;
 const gpuType = 'v100';
 
-/** What a look-up costs in a full table: of a set that is in it, and of one that a similar one stands for. */
+/** Time of a look-up in a full table: of a set in the table, and of one that a similar set answers. */
 function measureTable(samples: number, random: Random): Measurement[] {
   const table = new QuotaTable({ predictorOf: () => ({ slowdown: () => 1 }) });
   const jobs = Array.from({ length: functions }, (_, at) => job(`/guest/function${at}`, random));
@@ -57,7 +57,7 @@ function measureTable(samples: number, random: Random): Measurement[] {
   ];
 }
 
-/** The time of one look-up, µs: by sample, the mean of its calls. Throws where an answer is not from `source`. */
+/** The time of one look-up, µs, as the mean of the calls of each sample. Throws if an answer is not from `source`. */
 function time(
   table: QuotaTable,
   sets: readonly QuotaJob[][],
@@ -71,7 +71,7 @@ function time(
     for (let call = 0; call < calls; call += 1) {
       const set = sets[at]!;
       at = (at + 1) % sets.length;
-      // The last job has a deadline that most points keep, but not all.
+      // The last job has a deadline that most points meet, but not all.
       const budgets = set.map((one, place) => (place === set.length - 1 ? 1.9 * one.soloMs! : Infinity));
       const choice = table.shareFor(set, gpuType, 'mps', budgets);
       if (choice.source !== source) {
@@ -82,7 +82,7 @@ function time(
   });
 }
 
-/** Features that differ a little. */
+/** Features that differ slightly. */
 function moved({ features }: QuotaJob, random: Random): WorkloadFeatures {
   const move = (value: number): number => value + 0.1 * (randomFraction(random) - 0.5);
   return { smUtil: move(features!.smUtil), dramUtil: move(features!.dramUtil!), l2Util: move(features!.l2Util!) };

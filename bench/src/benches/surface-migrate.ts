@@ -12,7 +12,7 @@ const codeBytes = 10_000;
 const fillConnections = 8;
 const timeoutMs = 300_000;
 
-/** All actions of a platform copied into an empty one by `gpuwhisk migrate`, over the API, and once more. */
+/** Copies all actions of a platform into an empty one by `gpuwhisk migrate` over the API, twice. */
 export async function measureMigrate(context: BenchContext, { platform, api }: PartPlatform): Promise<Measurement[]> {
   const { cleanup, temporaryDir, say } = context;
   const source = await startPlatform(cleanup, { dataDir: join(temporaryDir, 'migrate-source') });
@@ -29,7 +29,7 @@ export async function measureMigrate(context: BenchContext, { platform, api }: P
   ];
 }
 
-/** Every action has code of its own. */
+/** Creates the actions; each has different code. */
 async function fill({ cleanup }: BenchContext, url: string): Promise<void> {
   let next = 0;
   const worker = async (): Promise<void> => {
@@ -50,7 +50,7 @@ async function checkCount(api: Api): Promise<void> {
   if (count !== actions) throw new Error(`the target has ${count} actions, not ${actions}`);
 }
 
-/** Runs the command as a user does; resolves with its time from start to end, ms. */
+/** Runs the command as a user would; resolves with its time from start to end, ms. */
 async function runMigrate({ cleanup }: BenchContext, from: string, to: string): Promise<number> {
   const program = join(repositoryDir, 'bin', 'gpuwhisk');
   const keys = ['--auth', guestKey, '--to-auth', guestKey];

@@ -13,14 +13,14 @@ const parts = {
   migrate: measureMigrate,
 };
 
-/** What OpenWhisk's ways to invoke cost, beside a plain invocation. */
+/** Cost of OpenWhisk's ways to invoke, compared with a plain invocation. */
 export const surface: Bench = {
   summary: 'web actions and sequences beside plain invocations, a trigger with a hundred rules, a migration',
   parts: Object.keys(parts),
   run: (context) => runParts(context, parts, (own: PartPlatform) => own),
 };
 
-/** The same action, called as every caller of its kind does: with a key, and from the web without one. */
+/** The same action by both ways to call it: with a key, and from the web without one. */
 const webTargets = [
   { key: 'blocking', path: invokePath('noop', true), headers: guestHeaders },
   { key: 'web', path: '/api/v1/web/guest/default/noop.json', headers: { 'content-type': 'application/json' } },
@@ -64,7 +64,7 @@ const action = 'fired';
 const trigger = 'hundred';
 const warmUps = 3;
 const fires = 15;
-/** All activations of a fire have to be recorded within this time, ms. */
+/** All activations of a fire must be recorded within this time, ms. */
 const recordedWithinMs = 10_000;
 const base = '/api/v1/namespaces/_';
 
@@ -89,7 +89,7 @@ async function measureTrigger({ say }: BenchContext, { api }: PartPlatform): Pro
   return [medianOf('trigger100Ms', startedMs), medianOf('trigger100AnsweredMs', answeredMs)];
 }
 
-/** One fire, to the last record. Throws unless every rule's action ran. */
+/** Fires once and waits for the last record. Throws unless every rule's action ran. */
 async function fireOnce(api: Api): Promise<{ startedMs: number; answeredMs: number }> {
   const postedMs = Date.now();
   const answer = await api.send('POST', `${base}/triggers/${trigger}`, smallBody);
@@ -106,7 +106,7 @@ async function fireOnce(api: Api): Promise<{ startedMs: number; answeredMs: numb
     const rows = (await api.json('GET', `${base}/activations?${query}`)) as { activationId: string; start: number }[];
     const starts = rows.filter((row) => expected.has(row.activationId)).map(({ start }) => start);
     if (starts.length === rules) {
-      // A fire leaves nothing to do: the next one begins on an idle platform.
+      // The next fire begins on an idle platform.
       await sleep(100);
       return { startedMs: Math.max(...starts) - postedMs, answeredMs: answer.elapsedMs };
     }
@@ -123,7 +123,7 @@ interface Target {
   headers: Readonly<Record<string, string>>;
 }
 
-/** Median latencies over one connection, ms, a value for each round, by the target's key; answers that were not 200. */
+/** Median latencies over one connection, ms, by target and round; and the number of answers that were not 200. */
 interface Comparison {
   p50Ms: Readonly<Record<string, number[]>>;
   errors: number;
@@ -151,7 +151,7 @@ async function compareTargets(
   }
   const p50Ms: Record<string, number[]> = Object.fromEntries(targets.map(({ key }) => [key, []]));
   for (let round = 0; round < options.rounds; round += 1) {
-    // Every other round runs backwards: a drift of the machine then weighs on all alike.
+    // Every other round runs backwards, so that a drift of the machine affects all targets alike.
     for (const target of round % 2 === 0 ? targets : targets.toReversed()) {
       const result = await load.run(requestFor(target, options.seconds));
       errors += errorsOf(result, 200);
@@ -162,7 +162,7 @@ async function compareTargets(
   return { p50Ms, errors };
 }
 
-/** How much longer the second takes than the first, round by round. */
+/** The second's time over the first's, round by round. */
 function ratios(base: readonly number[] = [], other: readonly number[] = []): number[] {
   return other.map((value, round) => value / (base[round] as number));
 }
