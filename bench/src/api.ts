@@ -149,7 +149,7 @@ export function connectApi(baseUrl: string, key = guestKey): Api {
 export function parseStartCounts(text: string): StartCounts {
   const counts: StartCounts = { cold: 0, prewarmed: 0, injected: 0, warm: 0 };
   for (const [, start, count] of text.matchAll(/^gpuwhisk_activation_starts_total\{.*start="(\w+)".*\} (\S+)$/gm)) {
-    if (start === undefined || !(start in counts)) throw new Error(`a start of kind '${start}'`);
+    if (start === undefined || !(start in counts)) throw new Error(`/metrics has the unknown start '${start}'`);
     counts[start as keyof StartCounts] += Number(count);
   }
   return counts;

@@ -85,6 +85,6 @@ async function devicesOf({ url }: Server, dataDir: string): Promise<{ uuid: stri
   const headers = { authorization: `Basic ${Buffer.from(operator).toString('base64')}` };
   const signal = AbortSignal.timeout(answerWithinMs);
   const response = await fetch(`${url}/api/v1/gpu/devices`, { headers, signal });
-  if (response.status !== 200) throw new Error(`the devices were answered ${response.status}`);
+  if (response.status !== 200) throw new Error(`GET devices gave status ${response.status}`);
   return (await response.json()) as { uuid: string; workloads: unknown[] }[];
 }

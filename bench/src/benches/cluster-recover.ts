@@ -7,7 +7,7 @@ import { median, percentile } from '../statistics.js';
 const actionCount = 8;
 const perS = 20;
 const beforeMs = 16_000;
-/** Part of the time before the kill that counts as normal; before it, containers start and processes compile code. */
+/** Span before the kill whose latencies count as normal, ms; earlier, containers start and processes compile code. */
 const normalMsOver = 8000;
 const afterMs = 20_000;
 const quietMs = 60_000;

@@ -18,7 +18,7 @@ const parts: Readonly<Record<string, (context: BenchContext) => Promise<Measurem
 
 /** Benches of a cluster on this machine, with Kafka, a server of CouchDB's protocol and Redis. */
 export const cluster: Bench = {
-  summary: 'a cluster on this machine: what it adds to standalone, sustained load, processes that are killed',
+  summary: 'a cluster on this machine: cost over standalone, sustained load, killed processes',
   parts: Object.keys(parts),
   async run(context) {
     const { options, say } = context;

@@ -74,7 +74,7 @@ function expectStart(before: StartCounts, after: StartCounts, start: 'cold' | 'r
   const ready = readyStarts(after) - readyStarts(before);
   const isOne = start === 'cold' ? cold === 1 && ready === 0 : cold === 0 && ready === 1;
   if (isOne && after.warm === before.warm) return;
-  throw new Error(`not one ${start} start: ${JSON.stringify({ before, after })}`);
+  throw new Error(`expected one ${start} start: ${JSON.stringify({ before, after })}`);
 }
 
 function readyStarts({ prewarmed, injected }: StartCounts): number {
@@ -94,7 +94,7 @@ async function untilQuiet(pid: number): Promise<void> {
     // Killed processes take their counted time with them, so a falling sum is no sign of rest.
     if (after >= before && after - before <= quietAtMostS) return;
     before = after;
-    if (performance.now() > deadlineMs) throw new Error('the platform does not come to rest');
+    if (performance.now() > deadlineMs) throw new Error('the platform does not become idle');
   }
 }
 
@@ -114,7 +114,7 @@ async function settledProcesses(pid: number): Promise<number> {
     const { length } = readTree(pid).descendants;
     if (length !== count) sinceMs = performance.now();
     count = length;
-    if (performance.now() > deadlineMs) throw new Error('the platform does not come to rest');
+    if (performance.now() > deadlineMs) throw new Error('the platform does not become idle');
     await sleep(quietForMs);
   }
   return count;

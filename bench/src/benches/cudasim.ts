@@ -21,7 +21,7 @@ const parts = { shares: measureShares, launch: measureLaunch, memory: measureMem
 
 /** The stand-in for a GPU, compared with its own model. */
 export const cudasim: Bench = {
-  summary: "the stand-in driver: how well it keeps its model's times, launch cost, memory, number of clients",
+  summary: 'the stand-in driver: accuracy of its times, launch cost, memory, number of clients',
   parts: Object.keys(parts),
   simulated: true,
   async run(context) {

@@ -127,7 +127,7 @@ class AgentOfNode {
 
   private at(is: (one: Resident) => boolean): number {
     const at = this.residents.findIndex(is);
-    if (at < 0) throw new Error('the agent does not have what it is told to end');
+    if (at < 0) throw new Error('the agent has no such instance');
     return at;
   }
 }

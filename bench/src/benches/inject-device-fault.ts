@@ -46,7 +46,7 @@ export async function measureDeviceFault(context: BenchContext): Promise<Measure
   const { temporaryDir, say } = context;
   const injector = requireInjector();
   if (!existsSync(join(standIn, 'daemon'))) {
-    say('  without the stand-in driver no fault of a device is measured');
+    say('  device faults are not measured: the stand-in driver is not built');
     return [];
   }
   const socket = join(temporaryDir, 'stand-in');
@@ -64,9 +64,9 @@ export async function measureDeviceFault(context: BenchContext): Promise<Measure
     if (failed !== 700) throw new Error(`The device has no fault: ${failed}`);
     const startedMs = performance.now();
     const unloaded = await injector.unload(serving);
-    if (unloaded.ready) throw new Error('A pre-warmer whose device failed was taken back.');
+    if (unloaded.ready) throw new Error('A pre-warmer is used again although its device failed.');
     const error = await run(injector, standby, compiled, 'good');
-    if (error !== 0) throw new Error(`The one that stood by fails: ${error}`);
+    if (error !== 0) throw new Error(`The pre-warmer that stood by fails: ${error}`);
     fault.push(performance.now() - startedMs);
     const relaunchedMs = performance.now();
     const next = (await launch()).target;

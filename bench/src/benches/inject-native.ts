@@ -53,7 +53,8 @@ export async function measureNative({ options, temporaryDir, cleanup }: BenchCon
   const rollbackMs: number[] = [];
   for (let run = 0; run < Math.max(fewestRuns, options.samples); run += 1) {
     const outcome = await injector.inject(target, crash.code, { digest: crash.digest, first: call });
-    if (outcome.kind !== 'signal' || !outcome.ready) throw new Error(`no rollback: ${JSON.stringify(outcome)}`);
+    if (outcome.kind !== 'signal' || !outcome.ready)
+      throw new Error(`The injection was not rolled back: ${JSON.stringify(outcome)}`);
     rollbackMs.push(['restore', 'verify', 'detach'].reduce((sum, name) => sum + msOf([outcome], name), 0));
   }
 

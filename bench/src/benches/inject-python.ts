@@ -128,7 +128,8 @@ async function serveWithErrors(
       await place.serve(launched);
     } else {
       const outcome = await place.inject(launched, crash);
-      if (outcome.kind !== 'signal' || !outcome.ready) throw new Error(`no rollback: ${JSON.stringify(outcome)}`);
+      if (outcome.kind !== 'signal' || !outcome.ready)
+        throw new Error(`The injection was not rolled back: ${JSON.stringify(outcome)}`);
       if (!kept) {
         await place.injector.end(launched.target);
         launched = await place.launch();

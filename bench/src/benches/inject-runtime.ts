@@ -111,7 +111,7 @@ async function repeat(runtime: RuntimeProcess, echo: EchoFunction, times: number
     const resultMs = performance.now() - startedMs;
     const { isError, body } = await runtime.unload();
     samples.totalMs.push(performance.now() - startedMs);
-    if (isError) throw new Error(`It cannot be unloaded: ${JSON.stringify(body)}`);
+    if (isError) throw new Error(`The function cannot be unloaded: ${JSON.stringify(body)}`);
     samples.resultMs.push(resultMs);
     samples.verifyMs.push((body as { verifyUs: number }).verifyUs / 1000);
     runtime.frames.length = 0;
@@ -121,9 +121,9 @@ async function repeat(runtime: RuntimeProcess, echo: EchoFunction, times: number
 
 async function callOnce(runtime: RuntimeProcess, echo: EchoFunction, turn: number): Promise<void> {
   const loaded = await runtime.init({ ...echo, env });
-  if (loaded.isError) throw new Error(`It cannot be loaded: ${JSON.stringify(loaded.body)}`);
+  if (loaded.isError) throw new Error(`The function cannot be loaded: ${JSON.stringify(loaded.body)}`);
   const { body } = await runtime.run({ turn });
-  if ((body as { turn?: number }).turn !== turn) throw new Error(`It answered ${JSON.stringify(body)}`);
+  if ((body as { turn?: number }).turn !== turn) throw new Error(`The runtime answered ${JSON.stringify(body)}`);
 }
 
 /** Times from a fresh process to the result of the same function. */

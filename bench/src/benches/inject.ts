@@ -23,7 +23,7 @@ const parts = {
 
 /** Injection into pre-warmers, compared with cold starts. */
 export const inject: Bench = {
-  summary: 'injection into pre-warmers: time per stage and kind, recovery from a crash, what many of them leave',
+  summary: 'injection into pre-warmers: time per stage and kind, recovery from a crash, leaks after many of them',
   parts: Object.keys(parts),
   async run(context) {
     const measurements: Measurement[] = [];

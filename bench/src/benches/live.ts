@@ -8,7 +8,7 @@ const settings: TraceSettings = { jobs: 120, gpus: 4, load: 0.9, spanMs: 100_000
 
 /** FaaShare's jobs through the API on simulated GPUs, compared with the simulator's prediction. */
 export const live: Bench = {
-  summary: "FaaShare's 120 jobs through the API on simulated GPUs, against what replay predicts",
+  summary: "FaaShare's 120 jobs through the API on simulated GPUs, compared with replay's prediction",
   parts: ['faashare'],
   simulated: true,
   async run(context) {

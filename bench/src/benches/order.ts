@@ -29,7 +29,7 @@ const gpuCount = 16;
 const gpuMemoryMiB = 24_000;
 const profileCount = 48;
 const jobs = 120;
-/** Decisions before timing, about a minute of a platform's work; until then the engine compiles. */
+/** Decisions before timing, as a platform makes in its first minute; until then the engine compiles. */
 const warmUps = 300;
 const rounds = 200;
 const samples = 1000;

@@ -90,7 +90,7 @@ function measureChoice(sets: readonly InterferenceSet[], { options }: BenchConte
 
 /** FaaShare's predictor: its time, and its error on measured pairs beside the errors of simpler predictors. */
 export const predictor: Bench = {
-  summary: 'slowdown predictor: time, error on measured pairs, loss by choosing partners with it (needs BENCH_DATA)',
+  summary: 'slowdown predictor: time, error on measured pairs, loss from its choices of partners (needs BENCH_DATA)',
   parts: ['speed', 'errors', 'choice'],
   async run(context) {
     const { options, say } = context;

@@ -12,7 +12,7 @@ import { igniterSurfaces, rappSurfaces } from '../data/quota-surfaces.js';
 
 /** FaaShare's optimiser on measured surfaces of a V100 (BENCH_DATA), and the configuration table. */
 export const quota: Bench = {
-  summary: 'shares for jobs on one GPU: how near the optimum the search comes, what a look-up costs',
+  summary: 'shares for jobs on one GPU: distance of the search from the optimum, time of a look-up',
   parts: ['search', 'table'],
   async run({ options, say }) {
     const wanted = (part: string): boolean => options.parts.length === 0 || options.parts.includes(part);

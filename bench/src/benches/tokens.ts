@@ -159,7 +159,8 @@ async function measureLoss(context: BenchContext): Promise<Measurement[]> {
   const launches = await compare(plain, under, 'launches 20000');
   const computing = await compare(timed(plain), timed(under), 'run 100 864 5000000 0 0');
   const counted = server.all().map((client) => server.figuresOf(client).taken);
-  if (counted.length !== 1 || counted[0]! < rounds * 20_000) throw new Error(`Not all was counted: ${counted.join()}.`);
+  if (counted.length !== 1 || counted[0]! < rounds * 20_000)
+    throw new Error(`The server has not counted all blocks: ${counted.join()}.`);
   await Promise.all([plain.end(), under.end(), server.close()]);
   const loss = (pairs: [number, number][]): number =>
     median(pairs.map(([, with_]) => with_)) / median(pairs.map(([without]) => without)) - 1;
@@ -173,7 +174,7 @@ const parts = { launch: measureLaunch, waits: measureWaits, jitter: measureJitte
 
 /** Kernel tokens: cost of interception, wake-up time of a waiting launch, and accuracy of the period. */
 export const tokens: Bench = {
-  summary: 'kernel tokens: cost of a launch, of a wait, and how the period is kept',
+  summary: 'kernel tokens: cost of a launch and of a wait, accuracy of the period',
   parts: Object.keys(parts),
   async run(context) {
     const chosen = context.options.parts.length > 0 ? context.options.parts : Object.keys(parts);

@@ -4,7 +4,7 @@ import type { ShareCurve } from '@gpuwhisk/gpu/share/priors';
 import { readTable } from './csv.js';
 import { randomItem } from '../statistics.js';
 
-/** How slow a model was at each share with one batch size. */
+/** Slowdowns of a model at each share with one batch size. */
 export interface Surface extends ShareCurve {
   model: string;
   batch: number;
@@ -76,7 +76,7 @@ export function drawSet(from: readonly Surface[], size: number, random: Random):
   return set;
 }
 
-/** The slowdown at a share that was measured. */
+/** The slowdown at a measured share. Throws RangeError for another share. */
 export function slowdownAt({ shares, slowdowns }: ShareCurve, share: number): number {
   const slowdown = slowdowns[shares.indexOf(share)];
   if (slowdown === undefined) throw new RangeError(`nothing was measured at ${share} %`);
@@ -89,8 +89,8 @@ export function sumAt(set: readonly ShareCurve[], shares: readonly number[]): nu
 }
 
 /**
- * The least sum of slowdowns that shares of 100 % in all allow, by dynamic programming over the jobs: the best of the
- * first ones with each total.
+ * The least sum of slowdowns with shares of 100 % in all. Dynamic programming over the jobs: the best result of the
+ * first jobs for each total.
  */
 export function leastSum(set: readonly ShareCurve[], allowed: readonly number[]): number {
   let best = new Float64Array(101);

@@ -21,7 +21,7 @@ const functions: readonly { name: string; soloMs: number; smUtil: number; memory
   { name: '/b/long', soloMs: 2500, smUtil: 0.6, memoryMiB: 7000 },
 ];
 
-/** The world that policies predict by `dividedSms`: the same and a sixth of the bandwidth dearer. */
+/** The true world. Policies predict by `dividedSms`; here bandwidth adds up to a sixth to that. */
 const truth: GpuTruth = {
   noise: 0.1,
   used: (clients) =>
@@ -99,8 +99,8 @@ const found = Object.fromEntries(
 
 const kept = new URL('../../src/replay/golden-replays.json', import.meta.url);
 
-test('every policy comes to the results that it came to', () => {
-  // For a change that is meant to change them, and says why.
+test('every policy gives the recorded results', () => {
+  // For changes that are meant to change results; their commit message gives the reason.
   if (process.env['GOLDEN_UPDATE'] === '1') writeFileSync(kept, `${JSON.stringify(found, undefined, 2)}\n`);
   expect(found).toEqual(JSON.parse(readFileSync(kept, 'utf8')));
 });

@@ -14,17 +14,17 @@ import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 import { featuresOf } from './workloads/catalogue.js';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 
-/** What may be run before a replay begins, so that predictors know something. */
+/** Budget of runs before a replay, from which predictors learn. */
 export interface ProfilingBudget {
-  /** Runs whose time is taken; FaaShare's own set has 1000 (section V). */
+  /** Timed runs; FaaShare's own set has 1000 (section V). */
   runs: number;
-  /** Tasks that run beside each other, at most. */
+  /** Maximum of tasks that run beside each other. */
   mostTasks: number;
 }
 
-/** What a policy knows of a workload: as its solo runs showed it. */
+/** A policy's data of a workload, from its solo runs. */
 export interface Profile {
-  /** Over the true time alone. */
+  /** Measured over true solo time. */
   soloFactor: number;
   features: WorkloadFeatures;
 }
@@ -44,8 +44,8 @@ export function profileAlone(
 }
 
 /**
- * The platform's own predictor, trained on noisy runs of random sets at random shares in steps of 10 %, which is all that
- * it ever sees of the truth.
+ * The platform's own predictor, trained on noisy runs of random sets at random shares in steps of 10 %. It learns the
+ * truth from these runs only.
  */
 export function profiledPredictor(
   catalogue: readonly CatalogueEntry[],
@@ -71,7 +71,7 @@ export function profiledPredictor(
   return modelPredictor(trainModel(key, samples.slice(0, budget.runs), { version: 1, seed: random.uint32() }));
 }
 
-/** Sets that are searched before a replay begins, and their size. */
+/** Number and size of the sets that are searched before a replay. */
 export interface QuotaBudget {
   sets: number;
   mostTasks: number;
@@ -80,8 +80,8 @@ export interface QuotaBudget {
 const driverMajor = 1;
 
 /**
- * FaaShare's offline phase (section VII-B): random sets are run at the shares that the search proposes, and a table keeps
- * what their noisy times were. What a replay meets that is in no row is answered from the nearest one, or not at all.
+ * FaaShare's offline phase (section VII-B): random sets are run at the shares that the search proposes, and a table
+ * keeps their noisy times. For a set that is not in the table, the nearest row answers, or none.
  */
 export function offlineQuotas(
   catalogue: readonly CatalogueEntry[],

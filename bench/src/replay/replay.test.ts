@@ -11,7 +11,7 @@ import { named } from './setting.js';
 import { lookupTruth } from './truth.js';
 
 const cluster: AlikeGpus = { gpus: 1, type: 'v100', mode: 'mps', memoryMiB: 1000, perNode: 8 };
-/** As many run, so much slower is each. */
+/** A truth in which n tasks each run n times slower. */
 const turns: GpuTruth = {
   noise: 0,
   slowdowns: (clients) => new Float64Array(clients.length).fill(clients.length),
@@ -40,7 +40,7 @@ function job(id: string, more: Partial<ReplayJob['task']> = {}, startMs = 0): Re
   };
 }
 
-/** Starts all that wait at once on the first GPU. */
+/** A policy that starts all waiting tasks at once on the first GPU. */
 function greedyPolicy(observed: ObservedRun[] = []): Policy {
   return {
     name: 'all at once',
@@ -64,7 +64,7 @@ const finishes = (jobs: ReplayJob[], policy: Policy, truth = turns): Record<stri
   );
 
 describe('the simulator', () => {
-  test('reckons progress anew whenever somebody comes or goes', () => {
+  test('recomputes progress when a job starts or ends', () => {
     // a alone for 50 ms, both at half speed until a has its other 50 ms, then b alone.
     expect(finishes([job('a'), job('b', { arrivedAt: 50 })], greedyPolicy())).toEqual({ a: 150, b: 200 });
   });
@@ -83,7 +83,7 @@ describe('the simulator', () => {
     expect(observed[0]?.beside).toEqual([expect.objectContaining({ share: 1, part: expect.closeTo(2 / 3, 9) })]);
   });
 
-  test('whoever is late goes on as best effort, and counts as a violation', () => {
+  test('a late job continues as best effort and counts as a violation', () => {
     const jobs = [job('a', { sloMs: 150 }), job('b', { sloMs: 120 })];
     const one: Policy = named('exclusive')(
       {

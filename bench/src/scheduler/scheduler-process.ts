@@ -1,4 +1,4 @@
-// A GPU scheduler on embedded state with simulated agents, in a process of its own: prints what it took.
+// A process with a GPU scheduler on embedded state and simulated agents. Prints its processor use and memory.
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import { configSchema } from '@gpuwhisk/common/config-schema';
@@ -25,7 +25,7 @@ export interface SchedulerLoad {
   placementsPerSecond: number;
   seconds: number;
   policy: string;
-  /** Whether the scheduler hears of the rows; without it, the process does only what its simulated agents do. */
+  /** Whether the scheduler receives the rows. Without them, the process does only the work of its simulated agents. */
   hears: boolean;
 }
 
@@ -44,7 +44,7 @@ const rowMs = 1000;
 const functionName = (number: number): string => `f${number % functionCount}`;
 const memoryMiB = (number: number): number => 6000 + (number % 7) * 1500;
 
-/** A node whose instances idle until an activation comes, and its row each second. */
+/** A node whose instances idle until an activation arrives, and its row each second. */
 class SimulatedAgent {
   readonly residents: Resident[];
   private readonly devices: Device[];
@@ -105,7 +105,7 @@ class SimulatedAgent {
     return { invoker, version, at: Date.now(), devices, status, residents };
   }
 
-  /** Runs an activation in an idle instance of its function, or in a new one. */
+  /** Runs an activation in an idle instance of its function, or in a new instance. */
   take({ activationId, action, gpu }: ActivationMessage, ended: () => void): void {
     const name = `/${action.path}/${action.name}`;
     const gone = new Set(gpu!.reclaim ?? []);

@@ -72,7 +72,7 @@ describe('the experiments, on a synthetic world', () => {
     expect(text.join('\n')).toContain('| `small` to `long`, 4 | row | invented | row | invented |');
   });
 
-  test('nobody waits for longer than the stated bound, where more comes than can be done', () => {
+  test('no job waits for longer than the stated bound under overload', () => {
     const found = new Map(waits(prepared).measurements.map(({ name, value }) => [name, value]));
     expect(found.get('overload.overdue')).toBeGreaterThan(0);
     expect(found.get('overload.waitOverBound')).toBeLessThanOrEqual(1);
@@ -95,7 +95,7 @@ test('searches differ in nothing but ξ, and end within their measurements', () 
   const none = { start: 0, decay: 1 };
   const one = searchAll(surfaces, 3, 4, none, 1);
   expect(searchAll(surfaces, 3, 4, none, 1)).toEqual(one);
-  // So much is asked of an improvement that nothing promises it: one measurement, and what was believed beforehand.
+  // This ξ demands more improvement than any point promises: one measurement, and the prior choice.
   const wary = searchAll(surfaces, 3, 4, { start: 1000, decay: 1 }, 1);
   expect(wary.evaluations).toEqual([1, 1, 1, 1]);
   expect(one.evaluations.every((count) => count > 1 && count <= 7)).toBe(true);
