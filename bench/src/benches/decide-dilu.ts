@@ -46,7 +46,9 @@ const between = (random: Random, [low, high]: readonly [number, number]): number
 function mixOf(random: Random): Instance[] {
   const ofTen = kinds.flatMap((kind) => Array.from({ length: kind.ofTen }, () => kind));
   return Array.from({ length: instanceCount }, () => {
-    const { request: requests, gib } = ofTen[random.uint32() % ofTen.length]!;
+    const kind = ofTen[random.uint32() % ofTen.length];
+    if (kind === undefined) throw new Error('there is no kind of instance');
+    const { request: requests, gib } = kind;
     const request = between(random, requests);
     const limit = Math.min(100, request + between(random, limitAbove));
     return { request: request * 10, limit: limit * 10, memoryMiB: between(random, gib) * 1024 };
@@ -104,7 +106,7 @@ function place(instances: readonly Instance[]): { devices: number; us: number[] 
     const { action, namespace, isolation } = request;
     ledger.hold({ activationId: `i${at}`, action, namespace, isolation, placement, ended: false }, Infinity);
     us.push((performance.now() - from) * 1000);
-    used.add(placement.devices[0]!);
+    for (const device of placement.devices) used.add(device);
   }
   return { devices: used.size, us };
 }

@@ -1,3 +1,4 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- indices are below the lengths of non-empty arrays; a placement has one device and an invoker with an agent. */
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { Device, DeviceStatus, NodeStatus, Placement, Resident, Share, ShareClass } from '@gpuwhisk/common/gpu';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';

@@ -191,7 +191,7 @@ export function overheads({ setting, known: all, length, seeds }: Prepared): Fin
   const rate = saturationRate(setting, known, paperGpus, length);
   for (let seed = 1; seed <= seeds; seed += 1) {
     const batch = runSeed(setting, known, closed(paperGpus, paperJobs, length), ours, seed).run.decideUs;
-    first.push(batch[0]!);
+    first.push(...batch.slice(0, 1));
     total.push(batch.reduce((sum, us) => sum + us, 0));
     arrival.push(...runSeed(setting, known, open(paperGpus, length, loads.high, rate), ours, seed).run.decideUs);
   }

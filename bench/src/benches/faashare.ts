@@ -81,11 +81,17 @@ export const faashare: Bench = {
   },
 };
 
+function scenarioOf(figures: ReadonlyMap<string, Figures>, name: string): Figures {
+  const found = figures.get(name);
+  if (found === undefined) throw new RangeError(`scenario '${name}' was not run`);
+  return found;
+}
+
 /** The paper's claims beside ours. */
 function claims(figures: ReadonlyMap<string, Figures>, seed: number): Findings {
   const random = seededRandom(seed);
-  const high = figures.get('high')!;
-  const closed = figures.get('closed')!;
+  const high = scenarioOf(figures, 'high');
+  const closed = scenarioOf(figures, 'closed');
   const against: readonly [keyof typeof paperClaims & ('jctGain' | 'makespanGain' | 'stpGain'), Figures, Compared][] = [
     ['jctGain', high, 'jctMs'],
     ['makespanGain', closed, 'makespanMs'],
@@ -140,7 +146,7 @@ async function charts(figures: ReadonlyMap<string, Figures>, seed: number): Prom
     ['high', 'jctMs', 'JCT at high load, s'],
   ] as const;
   for (const [scenario, metric, title] of drawn) {
-    const of = figures.get(scenario)!;
+    const of = scenarioOf(figures, scenario);
     const bars = [...of.keys()].map((name) => {
       const { mean, low, high } = intervalOf(of, name, metric, random);
       return { name, value: mean / 1000, low: low / 1000, high: high / 1000 };

@@ -1,3 +1,4 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- every task has features and solo time, policies name waiting tasks only, and arrays have an entry a namespace. */
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { GpuState, RunningTask, SchedulingEvent, Task } from '@gpuwhisk/gpu/view/view';

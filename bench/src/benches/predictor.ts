@@ -1,3 +1,4 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- invented samples have all utilisations, and indices are taken modulo the number of samples. */
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import { faashareForest, predictForest, trainForest } from '@gpuwhisk/gpu/predict/forest';
 import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
@@ -39,16 +40,17 @@ export function errorsOf(
 ): Measurement[] {
   const all = Object.keys(learners) as (keyof typeof learners)[];
   const names = all.filter((name) => name !== 'literal' || kind === 'pair');
-  const errors = new Map(names.map((name) => [name, [] as number[]]));
+  const errors = Object.fromEntries(all.map((name) => [name, [] as number[]])) as Record<
+    (typeof all)[number],
+    number[]
+  >;
   for (let seed = firstSeed; seed < firstSeed + seeds; seed += 1) {
     for (const fold of splits[kind](set, seed)) {
-      for (const name of names) errors.get(name)!.push(meanError(learners[name](fold.train, seed), fold));
+      for (const name of names) errors[name].push(meanError(learners[name](fold.train, seed), fold));
     }
   }
-  const mean = (name: (typeof names)[number]): number => {
-    const values = errors.get(name)!;
-    return values.reduce((sum, error) => sum + error, 0) / values.length;
-  };
+  const mean = (name: (typeof names)[number]): number =>
+    errors[name].reduce((sum, error) => sum + error, 0) / errors[name].length;
   const here = `${set.name}.${kind}`;
   return [
     { name: `maeVsRidge.${here}`, value: mean('ours') / mean('ridge') },
@@ -80,7 +82,7 @@ function measureChoice(sets: readonly InterferenceSet[], { options }: BenchConte
       name: `choiceRegret.${set.name}`,
       values: Array.from({ length: splitSeeds }, (_, i) => i + options.seed).flatMap((seed) => {
         const [fold] = splits.pair(set, seed);
-        return choiceLosses(set, learners.ours(fold!.train, seed), seed);
+        return fold === undefined ? [] : choiceLosses(set, learners.ours(fold.train, seed), seed);
       }),
     }));
   return [{ name: 'choiceRegret', values: losses.flatMap(({ values }) => values) }, ...losses].map(

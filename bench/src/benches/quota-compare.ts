@@ -1,3 +1,4 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- sets are not empty, and shares have an entry a job. */
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import {
@@ -63,13 +64,13 @@ export async function comparison({ rapp, igniter, sets, seed, say }: Comparison)
     for (const [fold, held] of parts.entries()) {
       const random = seededRandom(seed * 1000 + fold * 10 + jobs);
       const known = rapp.filter(({ model }) => !held.includes(model));
-      const strangers = rapp.filter(({ model }) => held.includes(model));
+      const unseen = rapp.filter(({ model }) => held.includes(model));
       const learned = { prior: pooledPrior(known), hyper: fittedHyper(known, defaultHyper) };
       say(
         `${jobs} jobs, models left out: ${held.length}, length ${learned.hyper.lengths[0]}, noise ${learned.hyper.noise}`,
       );
       for (let set = 0; set < sets / foldCount; set += 1) {
-        const drawn = drawSet(strangers, jobs, random);
+        const drawn = drawSet(unseen, jobs, random);
         const shares = drawn[0]!.shares;
         note(found.search, drawn, await search(drawn, shares, learned, random));
         note(found.flat, drawn, await search(drawn, shares, { prior: vaguePrior, hyper: learned.hyper }, random));

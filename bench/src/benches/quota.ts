@@ -50,10 +50,10 @@ function measureTable(samples: number, random: Random): Measurement[] {
     }
   }
   const known = sets.filter((set) => table.pointsOf(set, gpuType, 'mps').length > 0);
-  const strangers = known.map((set) => set.map((one) => ({ ...one, version: '0.0.2', features: moved(one, random) })));
+  const unseen = known.map((set) => set.map((one) => ({ ...one, version: '0.0.2', features: moved(one, random) })));
   return [
     medianOf('tableHitUs', time(table, known, 'hit', 20 * samples)),
-    medianOf('tableNearestUs', time(table, strangers, 'nearest', samples, 5)),
+    medianOf('tableNearestUs', time(table, unseen, 'nearest', samples, 5)),
   ];
 }
 
@@ -69,10 +69,10 @@ function time(
   return Array.from({ length: samples }, () => {
     const start = performance.now();
     for (let call = 0; call < calls; call += 1) {
-      const set = sets[at]!;
+      const set = sets[at] ?? [];
       at = (at + 1) % sets.length;
       // The last job has a deadline that most points meet, but not all.
-      const budgets = set.map((one, place) => (place === set.length - 1 ? 1.9 * one.soloMs! : Infinity));
+      const budgets = set.map((one, place) => (place === set.length - 1 ? 1.9 * (one.soloMs ?? Infinity) : Infinity));
       const choice = table.shareFor(set, gpuType, 'mps', budgets);
       if (choice.source !== source) {
         throw new Error(`a look-up was answered from '${choice.source}'`);
@@ -83,9 +83,10 @@ function time(
 }
 
 /** Features that differ slightly. */
-function moved({ features }: QuotaJob, random: Random): WorkloadFeatures {
+function moved({ features = { smUtil: 0 } }: QuotaJob, random: Random): WorkloadFeatures {
+  const { smUtil, dramUtil = 0, l2Util = 0 } = features;
   const move = (value: number): number => value + 0.1 * (randomFraction(random) - 0.5);
-  return { smUtil: move(features!.smUtil), dramUtil: move(features!.dramUtil!), l2Util: move(features!.l2Util!) };
+  return { smUtil: move(smUtil), dramUtil: move(dramUtil), l2Util: move(l2Util) };
 }
 
 function job(name: string, random: Random): QuotaJob {

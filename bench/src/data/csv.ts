@@ -72,7 +72,7 @@ export function parseTable<const C extends Columns>(text: string, columns: C, fi
     }
     const row: Record<string, string | number | undefined> = {};
     for (const { name, kind, at } of wanted) {
-      row[name] = cell(fields[at]!, kind, () => `'${file}', line ${index + 2}, column '${name}'`);
+      row[name] = cell(fields[at] ?? '', kind, () => `'${file}', line ${index + 2}, column '${name}'`);
     }
     rows.push(row as Row<C>);
   }

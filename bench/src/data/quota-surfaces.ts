@@ -1,3 +1,4 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- shares have an entry a curve, and indices are below the lengths of the arrays. */
 import { randomFraction } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { ShareCurve } from '@gpuwhisk/gpu/share/priors';
@@ -50,8 +51,9 @@ export function surfaces(rows: readonly { model: string; batch: number; share: n
   for (const { model, batch, ms } of groups.values()) {
     const solo = ms.get(100);
     if (solo === undefined || ms.size < most) continue;
-    const shares = [...ms.keys()].sort((one, other) => one - other);
-    found.push({ model, batch, shares, slowdowns: shares.map((share) => ms.get(share)! / solo) });
+    const points = [...ms].sort(([one], [other]) => one - other);
+    const [shares, slowdowns] = [points.map(([share]) => share), points.map(([, shareMs]) => shareMs / solo)];
+    found.push({ model, batch, shares, slowdowns });
   }
   return found;
 }

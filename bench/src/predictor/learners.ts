@@ -1,3 +1,4 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- indices are below the width of the features or the number of penalties. */
 import { cholesky, solveLower, solveUpper } from '@gpuwhisk/gpu/numeric/cholesky';
 import { scaled, scalingOf, squaredDistance, type Scaling } from '@gpuwhisk/gpu/numeric/scaling';
 import { faashareForest, predictForest, trainForest } from '@gpuwhisk/gpu/predict/forest';

@@ -1,3 +1,4 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- indices are below the number of items, jobs or sets of jobs. */
 import { randomFraction, seededRandom, type Random } from '@gpuwhisk/common/system/random';
 import type { InterferenceRow, InterferenceSet } from '../data/interference.js';
 import type { Predict } from './learners.js';

@@ -40,7 +40,7 @@ const truth: GpuTruth = {
 };
 
 function smOf(workload: string): number {
-  return functions.find(({ name }) => name === workload)!.smUtil;
+  return functions.find(({ name }) => name === workload)?.smUtil ?? NaN;
 }
 
 function featuresOf(workload: string): WorkloadFeatures {
@@ -52,8 +52,10 @@ function drawJobs(random: Random, isOpen: boolean): ReplayJob[] {
   let at = 0;
   return Array.from({ length: jobs }, (_, index) => {
     if (isOpen) at += -90 * Math.log(1 - randomFraction(random));
-    const { name, soloMs, smUtil, memoryMiB } = functions[random.uint32() % functions.length]!;
-    const namespace = name.split('/')[1]!;
+    const drawn = functions[random.uint32() % functions.length];
+    if (drawn === undefined) throw new Error('there is no function');
+    const { name, soloMs, smUtil, memoryMiB } = drawn;
+    const [, namespace = ''] = name.split('/');
     const strict = randomFraction(random) < 0.5 ? { sloMs: soloMs * (2 + (random.uint32() % 6)) } : {};
     const task = profiledTask(`t${index}`, soloMs, smUtil, {
       function: name,

@@ -11,6 +11,7 @@ import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
 import type { MeasuredPoint } from '@gpuwhisk/gpu/share/surrogate';
 import { normal } from '@gpuwhisk/gpu/simulate/replay';
 import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
+import { randomItem } from '../statistics.js';
 import { featuresOf } from './workloads/catalogue.js';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 
@@ -95,9 +96,13 @@ export function offlineQuotas(
   const table = new QuotaTable({ predictorOf: () => predictor });
   const pick = (count: number): number => Math.floor(randomFraction(random) * count);
   for (let i = 0; i < budget.sets; i += 1) {
-    const set = Array.from({ length: 2 + pick(budget.mostTasks - 1) }, () => catalogue[pick(catalogue.length)]!);
-    const jobs = set.map(({ name, batch }): QuotaJob => ({ function: `/guest/${name}`, version: '0.0.1', batch }));
-    const known = jobs.map((job, at) => ({ ...job, features: featuresOf(set[at]!) }));
+    const set = Array.from({ length: 2 + pick(budget.mostTasks - 1) }, () => randomItem(catalogue, random));
+    const known = set.map((entry): QuotaJob => ({
+      function: `/guest/${entry.name}`,
+      version: '0.0.1',
+      batch: entry.batch,
+      features: featuresOf(entry),
+    }));
     const points = search(set, truth, random, exploration);
     for (const point of points) table.record(known, gpuType, 'mps', point, driverMajor);
   }
@@ -123,7 +128,7 @@ function search(
   for (;;) {
     const next = propose(problem, points, points.length, random);
     if (!next) return points;
-    const clients = set.map(({ name }, at) => ({ workload: name, share: next.shares[at]! / 100 }));
+    const clients = set.map(({ name }, at) => ({ workload: name, share: (next.shares[at] ?? 0) / 100 }));
     const slowdowns = [...truth.slowdowns(clients)].map((one) => one * Math.exp(truth.noise * normal(random)));
     points.push({ shares: next.shares, slowdowns });
   }

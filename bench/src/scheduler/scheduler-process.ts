@@ -108,16 +108,17 @@ class SimulatedAgent {
   /** Runs an activation in an idle instance of its function, or in a new instance. */
   take({ activationId, action, gpu }: ActivationMessage, ended: () => void): void {
     const name = `/${action.path}/${action.name}`;
-    const gone = new Set(gpu!.reclaim ?? []);
-    for (let at = this.residents.length - 1; at >= 0; at -= 1) {
-      if (gone.has(this.residents[at]!.container)) this.residents.splice(at, 1);
+    const device = gpu?.devices[0];
+    if (gpu === undefined || device === undefined) throw new Error('the activation has no device');
+    const gone = new Set(gpu.reclaim ?? []);
+    for (const [at, { container }] of [...this.residents.entries()].reverse()) {
+      if (gone.has(container)) this.residents.splice(at, 1);
     }
-    const device = gpu!.devices[0]!;
     const isFree = (one: Resident): boolean =>
       one.device === device && one.action === name && one.activations.length === 0;
     let one = this.residents.find(isFree);
     if (one === undefined) {
-      const share = gpu!.share;
+      const share = gpu.share;
       one = {
         container: activationId,
         action: name,

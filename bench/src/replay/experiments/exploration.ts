@@ -1,3 +1,4 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- sets are not empty, and shares have an entry a job. */
 import { randomFraction, seededRandom, type Random } from '@gpuwhisk/common/system/random';
 import { defaultExploration, type Exploration } from '@gpuwhisk/gpu/share/gaussian-process';
 import { vaguePrior } from '@gpuwhisk/gpu/share/priors';
