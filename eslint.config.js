@@ -220,7 +220,7 @@ export default tseslint.config(
     folders.flatMap((folder, at) => folderBoundary(name, folder, at)),
   ),
   {
-    files: ['{common,gpu,engines,controller,invoker,server,standalone,cli}/src/**/*.ts'],
+    files: ['{common,gpu,engines,controller,invoker,server,standalone,cli,bench}/src/**/*.ts'],
     ignores: ['**/*.test.ts', '**/testing/**'],
     rules: { '@typescript-eslint/no-non-null-assertion': 'error' },
   },
