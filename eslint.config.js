@@ -220,6 +220,11 @@ export default tseslint.config(
     folders.flatMap((folder, at) => folderBoundary(name, folder, at)),
   ),
   {
+    files: ['{common,gpu,engines,controller,invoker,server,standalone,cli,bench}/src/**/*.ts'],
+    ignores: ['**/*.test.ts', '**/testing/**'],
+    rules: { '@typescript-eslint/no-non-null-assertion': 'error' },
+  },
+  {
     files: ['{common,gpu,controller,invoker}/src/**/*.ts'],
     ignores: edges,
     rules: {

@@ -24,7 +24,7 @@ function usage(): string {
     '         [--idle-seconds N] [--load-seconds N] [--seed N] [--client auto|wrk|autocannon]',
     ...names,
     '  gpu        a GPU, with flags of its own (npm run bench -- gpu --help)',
-    '  figures    writes the figures of bench/results into README.md and docs; a whole run of a bench does so, too',
+    '  figures    writes the figures of bench/results into README.md and docs; a full run of a bench also does this',
   ].join('\n');
 }
 
@@ -52,13 +52,13 @@ async function runBench(options: Options, cleanup: Cleanup): Promise<Result> {
   };
 }
 
-/** Exit status: 0, 1 for a failure or a bar that was missed under --check, 2 for a wrong command line. */
+/** Runs a bench. Exit status: 0, 1 for a failure or a missed bar under --check, 2 for an invalid command line. */
 async function main(): Promise<number> {
   const cleanup = newCleanup(say);
   const stop = (): void => void cleanup.run().then(() => process.exit(1));
   process.once('SIGINT', stop);
   process.once('SIGTERM', stop);
-  // A reader that has left (`| head`) is no reason to leave things behind.
+  // A closed pipe (`| head`) must not prevent cleanup.
   process.stdout.on('error', (error) => say(`Cannot print: ${error.message}`));
   process.once('uncaughtException', (error) => {
     say(`The benchmark failed: ${error.stack ?? error.message}`);
@@ -68,7 +68,7 @@ async function main(): Promise<number> {
     const options = parseOptions(process.argv.slice(2));
     const result = await runBench(options, cleanup);
     const line = JSON.stringify(result);
-    // Part of a bench is no result to keep.
+    // Results are stored only if all parts ran.
     if (options.parts.length === 0) {
       const folder = join(benchDir, 'results');
       await mkdir(folder, { recursive: true });

@@ -14,7 +14,7 @@ export interface Server {
   pid: number;
   /** From the start of the process to the line that names the URL, ms. */
   listeningMs: number;
-  /** SIGTERM, and SIGKILL to its process group when it has not ended after 20 s. May be called twice. */
+  /** Sends SIGTERM, and SIGKILL to its process group if it has not ended after 20 s. May be called twice. */
   stop(): Promise<void>;
 }
 
@@ -26,10 +26,10 @@ export function startReference(cleanup: Cleanup): Promise<Server> {
   return startServer('reference server', cleanup, [join(benchDir, 'reference.mjs')], {});
 }
 
-/** How the platform is started for a bench. */
+/** Settings of a platform for a bench. */
 interface PlatformSettings {
   dataDir: string;
-  /** Default: a free one. */
+  /** Default: a free port. */
   port?: number;
   stemCells?: boolean;
   /** `GPUWHISK_*` settings on top of benchSettings. */
@@ -39,8 +39,8 @@ interface PlatformSettings {
 }
 
 /**
- * The guest may have 1,000 activations under way, and a million a minute; benches want to meet the queue's bound of
- * 10,000 first: the guest has no limits of its own, and the system's are out of the way.
+ * By default the guest may have 1,000 activations under way and a million a minute. Benches must reach the queue's
+ * bound of 10,000 first. These flags remove the guest's own limits, and benchSettings raises the system's.
  */
 const benchFlags = ['--limits', 'openwhisk'];
 const benchSettings = {
@@ -50,11 +50,11 @@ const benchSettings = {
   GPUWHISK_PREPARE_RUNTIMES: 'false',
 };
 
-/** Starts the platform; resolves once it listens. Throws with the end of its output if it does not. */
+/** Starts the platform and resolves once it listens. Throws with the end of its output if it fails to start. */
 export function startPlatform(cleanup: Cleanup, settings: PlatformSettings): Promise<Server> {
   const args = [
     ...(settings.nodeFlags ?? []),
-    // As package.json's start script has it.
+    // The value of package.json's start script.
     '--max-semi-space-size=64',
     join(repositoryDir, 'standalone', 'dist', 'main.js'),
     '--port',
@@ -75,7 +75,8 @@ async function startServer(
 ): Promise<Server> {
   const inherited = Object.entries(process.env).filter(([key]) => !key.startsWith('GPUWHISK_'));
   const startedMs = performance.now();
-  // A process group of its own: Ctrl-C reaches only this process, which then stops the others in order.
+  // Puts the server into a process group of its own. Ctrl-C then reaches only this process, which stops the servers in
+  // order.
   const child = spawn(process.execPath, [...args], {
     cwd: repositoryDir,
     env: { ...Object.fromEntries(inherited), ...settings },
@@ -99,7 +100,7 @@ function listeningUrl(name: string, child: ChildProcess): Promise<string> {
       reject(new Error(`The ${name} ${what}: ${output.slice(-2000)}`));
     };
     const read = (chunk: Buffer): void => {
-      // After the URL is known the output is only drained; its end tells what went wrong before.
+      // After the start, the output is only drained; its last part explains a failed start.
       output = (output + chunk.toString()).slice(-20_000);
       const url = output.match(/http:\/\/127\.0\.0\.1:\d+(?=\D)/)?.[0];
       if (url === undefined) return;
@@ -127,7 +128,7 @@ async function stopProcess(child: ChildProcess, pid: number): Promise<void> {
   throw new Error(`it ignored SIGTERM for ${stopTimeoutMs} ms and was killed`);
 }
 
-/** A port that was free a moment ago. */
+/** A port that was free at the time of the call. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   server.listen(0, '127.0.0.1');
@@ -139,15 +140,15 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** What a part measures. */
+/** The platform of a part and a client of it. */
 export interface PartPlatform {
   platform: Server;
   api: Api;
 }
 
 /**
- * Runs the parts that are asked for, each on a platform of its own, so that one part's containers and records do not weigh
- * on the next. `surroundings` makes of that platform what parts are given.
+ * Runs the chosen parts, each on a platform of its own, so that one part's containers and records do not affect the
+ * next. `surroundings` makes from the platform the argument of the parts.
  */
 export async function runParts<Given>(
   context: BenchContext,

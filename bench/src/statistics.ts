@@ -1,4 +1,4 @@
-// Figures of samples, and the seeded choices that samples are drawn by.
+// Statistics of samples, and seeded choices.
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
 
 /** The middle value (mean of the two middle ones for an even count). Throws RangeError for no values. */
@@ -24,7 +24,7 @@ export function spread(values: readonly number[]): readonly [number, number] {
   return [percentile(values, 0), percentile(values, 100)];
 }
 
-/** By least squares, of points [x, y]: how much y grows with x; 0 where all have one x. */
+/** Least-squares slope of y over x for points [x, y]; 0 if all points have the same x. */
 export function slope(points: readonly (readonly [number, number])[]): number {
   const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
   const [meanX, meanY] = [mean(points.map(([x]) => x)), mean(points.map(([, y]) => y))];
@@ -34,7 +34,7 @@ export function slope(points: readonly (readonly [number, number])[]): number {
 
 /** Uniform integers from 0 to `count` − 1, the same for the same seed (Marsaglia's xorshift, 32 bits). */
 export function seededChoice(seed: number, count: number): () => number {
-  // A state of zero would stay zero.
+  // Xorshift never leaves the state zero.
   let state = (seed * 0x9e3779b1) | 0 || 1;
   return () => {
     state ^= state << 13;
@@ -44,7 +44,7 @@ export function seededChoice(seed: number, count: number): () => number {
   };
 }
 
-/** One of the items, each as likely as the others; takes one number from `random`. Throws RangeError for no items. */
+/** An item chosen uniformly; takes one number from `random`. Throws RangeError if there are no items. */
 export function randomItem<Item>(items: readonly Item[], random: Random): Item {
   const at = Math.floor(randomFraction(random) * items.length);
   if (at >= items.length) throw new RangeError('a choice needs at least one item');
@@ -61,8 +61,8 @@ export interface Interval {
 const resamples = 1000;
 
 /**
- * What `statistic` makes of the means of `ours` and `theirs`, which are paired by index, with the interval in which it
- * lies for 95 % of the bootstrap samples of the pairs. Throws RangeError for no pairs or unequal numbers.
+ * `statistic` of the means of `ours` and `theirs`, which are paired by index, with its 95 % bootstrap interval over
+ * pairs. Throws RangeError for no pairs or unequal numbers.
  */
 export function pairedInterval(
   ours: readonly number[],
@@ -85,11 +85,11 @@ export function pairedInterval(
   return { mean: statistic(mean(ours), mean(theirs)), low: percentile(drawn, 2.5), high: percentile(drawn, 97.5) };
 }
 
-/** By which part ours is lower. */
+/** Fraction by which ours is lower than theirs. */
 export const reduction = (ours: number, theirs: number): number => 1 - ours / theirs;
 
 /** Ours over theirs. */
 export const ratio = (ours: number, theirs: number): number => ours / theirs;
 
-/** Ours alone. */
+/** Ours, without a comparison. */
 export const own = (ours: number): number => ours;

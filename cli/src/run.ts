@@ -13,7 +13,7 @@ import type { Client, TraceLevel } from './client/client.js';
 import type { Command, CommandEntry } from './command.js';
 import { commandTable } from './commands/table.js';
 import { wrapError, WskError } from './errors.js';
-import { commandHelp, groupHelp, rootHelp, rootUsage } from './help.js';
+import { commandHelp, groupHelp, rootHelp, rootUsage } from './command.js';
 import { cliVersion, loadSettings, type Settings } from './settings.js';
 import { printError, stderr, stdout } from './terminal.js';
 

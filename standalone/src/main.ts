@@ -8,7 +8,7 @@ import { KafkaUnavailableError } from '@gpuwhisk/engines/kafka/kafka-errors';
 import { IsolationError } from '@gpuwhisk/invoker/containers/container-factory';
 import { EngineError } from '@gpuwhisk/invoker/containers/docker/engine-client';
 import { DataFolderError } from '@gpuwhisk/server/process/data-lock';
-import { raiseProcessorPriority } from '@gpuwhisk/server/process/processor-priority';
+import { raiseProcessorPriority } from '@gpuwhisk/server/process/service';
 import { parseCommand, usage } from './flags.js';
 import type { AccountLimits } from './identities.js';
 import { startPlatform } from './platform.js';

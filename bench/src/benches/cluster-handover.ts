@@ -10,7 +10,7 @@ const beforeMs = 5000;
 const afterMs = 12_000;
 const quietMs = 60_000;
 
-/** The controller that decides about GPUs is killed: for how long nothing is placed, and whether anything is twice. */
+/** Kills the controller that decides about GPUs: longest time without a placement, and activations placed twice. */
 export async function measureHandover(context: BenchContext): Promise<Measurement[]> {
   const cluster = await startCluster(context, 'handover', {
     controllers: 2,
@@ -52,7 +52,7 @@ export async function measureHandover(context: BenchContext): Promise<Measuremen
   const gaps = starts.slice(1).map((start, at) => (start < killedAt ? 0 : start - (starts[at] ?? start)));
   const failed = [...records.values()].filter(({ response }) => response.statusCode !== 0).length;
   return [
-    // What was not placed within quietMs may never be.
+    // A placement that is missing after quietMs counts as quietMs, since it may never come.
     { name: 'handoverS', value: (missing.length > 0 ? quietMs : Math.max(0, ...gaps)) / 1000 },
     { name: 'handoverDoubled', value: Math.max(0, runs - records.size) },
     { name: 'handoverLost', value: missing.length / Math.max(1, accepted.length) },
@@ -60,7 +60,7 @@ export async function measureHandover(context: BenchContext): Promise<Measuremen
   ];
 }
 
-/** The number of the controller that has the lease. */
+/** The number of the controller that holds the lease. */
 async function deciderOf({ redis }: Cluster): Promise<number> {
   const state = await openRedisState({ url: redis.url, prefix: 'gpuwhisk:', timeoutMs: 5000 });
   try {

@@ -16,9 +16,9 @@ const parts: Readonly<Record<string, (context: BenchContext) => Promise<Measurem
   handover: measureHandover,
 };
 
-/** A cluster on this machine, with Kafka, a server of CouchDB's protocol and Redis. */
+/** Benches of a cluster on this machine, with Kafka, a server of CouchDB's protocol and Redis. */
 export const cluster: Bench = {
-  summary: 'a cluster on this machine: what it adds to standalone, sustained load, processes that are killed',
+  summary: 'a cluster on this machine: cost over standalone, sustained load, killed processes',
   parts: Object.keys(parts),
   async run(context) {
     const { options, say } = context;
@@ -38,11 +38,11 @@ const connectionCounts = [1, 64] as const;
 
 interface Round {
   load: LoadResult;
-  /** By process, s; of the cluster only. */
+  /** Processor seconds by process; of the cluster only. */
   cpuS: Record<string, number>;
 }
 
-/** Blocking no-ops by one controller and one invoker of a cluster, in turns with standalone. */
+/** Blocking no-ops through one controller and one invoker of a cluster, alternating with standalone. */
 async function measurePath(context: BenchContext): Promise<Measurement[]> {
   const { options, load, cleanup, temporaryDir } = context;
   const platform = await startPlatform(cleanup, { dataDir: join(temporaryDir, 'standalone'), stemCells: false });

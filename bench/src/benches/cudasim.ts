@@ -8,10 +8,10 @@ import { medianOf } from '../bench.js';
 import type { Bench, BenchContext, Measurement } from '../bench.js';
 import { repositoryDir } from '../machine.js';
 
-/** Kernels of a run; each takes all SMs of an A100 for a millisecond. */
+/** Kernels of a run; each takes all SMs of an A100 for one millisecond. */
 const kernels = 500;
 const computeBound = '864 1000000 0 0';
-/** Kernels that take all of its bandwidth, for a millisecond as well: 864 blocks of 1.8 MB at 1555 GB/s. */
+/** A kernel that takes the whole bandwidth of an A100 for one millisecond: 864 blocks of 1.8 MB at 1555 GB/s. */
 const memoryBound = '864 100000 1799769 0';
 const a100Sms = 108;
 const greatestAllocation = 64 * 1024 * 1024;
@@ -19,9 +19,9 @@ const granule = 512;
 
 const parts = { shares: measureShares, launch: measureLaunch, memory: measureMemory, clients: countClients } as const;
 
-/** The stand-in for a GPU, against its own model. */
+/** The stand-in for a GPU, compared with its own model. */
 export const cudasim: Bench = {
-  summary: "the stand-in driver: how well it keeps its model's times, launch cost, memory, number of clients",
+  summary: 'the stand-in driver: accuracy of its times, launch cost, memory, number of clients',
   parts: Object.keys(parts),
   simulated: true,
   async run(context) {
@@ -42,13 +42,13 @@ async function startReady(device: SimulatedDevice, share?: number): Promise<Simu
   return client;
 }
 
-/** What `count` kernels took by the client's own clock, ms. */
+/** Time of `count` kernels by the client's own clock, ms. */
 async function hostMs(client: SimulatedClient, count: number, kind: string): Promise<number> {
   const [, , ms] = await client.tell(`run ${count} ${kind}`);
   return ms as number;
 }
 
-/** By how much the slowdowns beside each other differ from what the model says, at worst. */
+/** Greatest difference between the slowdowns of a pair and the model's, as a fraction. */
 async function pairError(
   device: SimulatedDevice,
   soloMs: number,
@@ -131,14 +131,14 @@ async function measureLaunch({ options }: BenchContext, device: SimulatedDevice)
   return [medianOf('launchNs', launchNs)];
 }
 
-/** Allocates and frees at random, and compares what is free with the sum. */
+/** Allocates and frees at random, and compares the free memory with the sum of allocations. */
 async function measureMemory({ options }: BenchContext, device: SimulatedDevice): Promise<Measurement[]> {
   const client = await startReady(device, 100);
   const freeBytes = async (): Promise<number> => (await client.tell('info'))[1] as number;
   const before = await freeBytes();
   const sizes = new Map<number, number>();
   let state = options.seed;
-  // Park and Miller's minimal standard.
+  // Park and Miller's minimal standard generator.
   const random = (below: number): number => (state = (state * 48271) % 2147483647) % below;
   let worst = 0;
   for (let step = 0; step < 400; step += 1) {
@@ -159,7 +159,7 @@ async function measureMemory({ options }: BenchContext, device: SimulatedDevice)
   return [{ name: 'memoryErrorBytes', value: worst }];
 }
 
-/** Clients that MPS takes; the next one is refused with error 808. */
+/** Number of clients that MPS takes; it refuses the next one with error 808. */
 async function countClients(_context: BenchContext, device: SimulatedDevice): Promise<Measurement[]> {
   const clients: SimulatedClient[] = [];
   let result = 0;
@@ -176,16 +176,16 @@ async function countClients(_context: BenchContext, device: SimulatedDevice): Pr
 const folder = join(repositoryDir, 'native/build/cudasim');
 const answerWithinMs = 120_000;
 
-/** A program on the stand-in's driver; native/cudasim/examples/client.c says what it can be told. */
+/** A program on the stand-in's driver; native/cudasim/examples/client.c lists its commands. */
 interface SimulatedClient {
-  /** The numbers of its answer after the CUresult. Rejects where that is none of `results`. */
+  /** Sends a command; resolves with the numbers after the CUresult. Rejects if the CUresult is not in `results`. */
   tell(command: string, results?: readonly number[]): Promise<number[]>;
   end(): Promise<void>;
 }
 
-/** A device of the stand-in, an A100 of 40 GB, with an MPS daemon. */
+/** An A100 of 40 GB of the stand-in, with an MPS daemon. */
 interface SimulatedDevice {
-  /** A process; with a share, in percent, it is a client of MPS. */
+  /** Starts a process; with a share, in percent, the process is a client of MPS. */
   start(share?: number): SimulatedClient;
 }
 
@@ -194,7 +194,7 @@ async function endOf(child: ChildProcess): Promise<void> {
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
 }
 
-/** Starts a program of the stand-in; resolves once it says that it is ready. */
+/** Starts a program of the stand-in; resolves when the program reports that it is ready. */
 export async function startHelper(
   context: BenchContext,
   program: string,
@@ -208,7 +208,7 @@ export async function startHelper(
   early.catch(() => undefined);
 }
 
-/** Starts the daemon, and MPS on its device. Throws where the stand-in was not built. */
+/** Starts the daemon, and MPS on its device. Throws if the stand-in is not built. */
 async function startDevice(context: BenchContext): Promise<SimulatedDevice> {
   if (!existsSync(join(folder, 'daemon'))) throw new Error('The stand-in driver was not built: no C++ compiler.');
   const socket = join(context.temporaryDir, 'sim');

@@ -1,3 +1,4 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- indices are below the lengths of non-empty arrays; a placement has one device and an invoker with an agent. */
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { Device, DeviceStatus, NodeStatus, Placement, Resident, Share, ShareClass } from '@gpuwhisk/common/gpu';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
@@ -16,7 +17,7 @@ const functionCount = 200;
 const namespaces = 20;
 const warmUps = 3000;
 const events = 6000;
-/** Events after which both fits are tried on the same state. */
+/** Number of events between two comparisons of both fits on the same state. */
 const compareEvery = 20;
 const fullness = [0.7, 0.95];
 const sizes = [
@@ -33,7 +34,7 @@ const share = (shareClass: ShareClass, memoryMiB: number): Share => ({
   memoryMiB,
 });
 
-/** What one function asks for, the same each time. */
+/** The request of one function, the same each time. */
 function requestOf(number: number): PlacementRequest {
   const classes = shareClasses.filter((one) => one <= 50);
   const asked = share(classes[number % classes.length]!, 2000 + (number % 7) * 1500);
@@ -52,7 +53,7 @@ function requestOf(number: number): PlacementRequest {
 
 const requests = Array.from({ length: functionCount }, (_, number) => requestOf(number));
 
-/** A node and what its agent does with it. */
+/** A simulated agent: the row of its node and the instances on its devices. */
 class AgentOfNode {
   residents: Resident[] = [];
   private readonly devices: Device[];
@@ -96,7 +97,7 @@ class AgentOfNode {
     return { invoker, version, at: 0, devices, status, residents: this.residents.map((one) => ({ ...one })) };
   }
 
-  /** Starts an activation where it was placed. */
+  /** Starts an activation at its placement. */
   take(id: string, { devices, reclaim = [], share: given }: Placement, { action, namespace }: PlacementRequest): void {
     this.residents = this.residents.filter(({ container }) => !reclaim.includes(container));
     const warm = this.residents.find(
@@ -118,7 +119,7 @@ class AgentOfNode {
     }
   }
 
-  /** Ends an activation; its instance stays for the next one as often as `keeps` says. */
+  /** Ends an activation; its instance becomes idle if `keeps`. */
   end(id: string, keeps: boolean): void {
     const at = this.at(({ activations }) => activations.includes(id));
     if (keeps) this.residents[at]!.activations = [];
@@ -127,7 +128,7 @@ class AgentOfNode {
 
   private at(is: (one: Resident) => boolean): number {
     const at = this.residents.findIndex(is);
-    if (at < 0) throw new Error('the agent does not have what it is told to end');
+    if (at < 0) throw new Error('the agent has no such instance');
     return at;
   }
 }
@@ -135,13 +136,13 @@ class AgentOfNode {
 interface World {
   ledger: Ledger;
   agents: Map<string, AgentOfNode>;
-  /** Activations that run, and where. */
+  /** Running activations with their agents. */
   running: { id: string; agent: AgentOfNode }[];
 }
 
 const pick = <One>(random: Random, from: readonly One[]): One => from[random.uint32() % from.length]!;
 
-/** A cluster in which so much of the SMs is given away, by three to four instances a device. */
+/** A cluster in which the part `full` of the SMs is given away, in three to four instances a device. */
 function fill(devices: number, full: number, random: Random): World {
   const world: World = { ledger: new Ledger(), agents: new Map(), running: [] };
   for (let at = 0; at * perNode < devices; at += 1) {
@@ -163,7 +164,10 @@ function fill(devices: number, full: number, random: Random): World {
   return world;
 }
 
-/** Microseconds of events, of the texts of their alternatives, and of rows; and the part that the first fit could not place. */
+/**
+ * Microseconds of events, of alternatives' texts and of rows; and the fraction of requests that first fit could not
+ * place.
+ */
 interface Times {
   eventUs: number[];
   explainUs: number[];
@@ -172,9 +176,9 @@ interface Times {
 }
 
 /**
- * Microseconds of events: the end of a run comes in, and one request is filtered, placed and held. Alternatives get their
- * texts and ranks when a record of the decision is first read, and rows of agents come between events: both are timed by
- * themselves.
+ * Microseconds of events: the end of a run is counted, and one request is filtered, placed and held. Two costs are
+ * timed apart: alternatives get their texts and ranks when a record of the decision is first read, and rows of agents
+ * arrive between events.
  */
 function run(world: World, fit: 'best' | 'first', random: Random): Times {
   const { ledger, agents, running } = world;
@@ -233,7 +237,7 @@ function run(world: World, fit: 'best' | 'first', random: Random): Times {
 }
 
 function measure({ say }: BenchContext): Measurement[] {
-  // First: clusters of the other part would be garbage in its times.
+  // Runs first, since the clusters of the other part would add garbage collection to its times.
   const measured = placeDilu(say);
   for (const { devices, fit, name } of sizes) {
     const all = fullness.map((full) => run(fill(devices, full, seededRandom(7)), fit, seededRandom(8)));
@@ -261,7 +265,7 @@ function measure({ say }: BenchContext): Measurement[] {
   return [...measured, { name: 'decisionRatio.10000fast', value }];
 }
 
-/** What decisions of the least-loaded policy cost on clusters of 8 to 10,000 devices, and best fit of Dilu's mix. */
+/** Time of decisions of the least-loaded policy on clusters of 8 to 10,000 devices, and of best fit on Dilu's mix. */
 export const decide: Bench = {
   summary: 'time of decisions on generated clusters',
   parts: [],

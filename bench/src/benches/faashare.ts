@@ -13,11 +13,11 @@ import { igniterSetting, lucidSetting, readModelData, tableOneSetting } from '..
 import { ablations, orders, overall, overheads, perturbation, prepare, scaling, traces } from './faashare-parts.js';
 import { explorationSensitivity, waits } from './faashare-sensitivity.js';
 
-/** Seeds of every comparison, and bootstrap draws of the model's parameters; `--samples` may ask for fewer. */
+/** Seeds of every comparison, and bootstrap draws of the model's parameters; `--samples` may request fewer. */
 const mostSeeds = 30;
 const mostPerturbedSeeds = 10;
 
-/** FaaShare's experiments in replay, against its baselines. Measured data is read from BENCH_DATA. */
+/** FaaShare's experiments in replay against its baselines. Reads measured data from BENCH_DATA. */
 export const faashare: Bench = {
   summary: "FaaShare's experiments in replay: 120 jobs of table I, against its baselines (needs BENCH_DATA)",
   parts: ['table1', 'igniter', 'lucid', 'xi', 'waits'],
@@ -81,11 +81,17 @@ export const faashare: Bench = {
   },
 };
 
+function scenarioOf(figures: ReadonlyMap<string, Figures>, name: string): Figures {
+  const found = figures.get(name);
+  if (found === undefined) throw new RangeError(`scenario '${name}' was not run`);
+  return found;
+}
+
 /** The paper's claims beside ours. */
 function claims(figures: ReadonlyMap<string, Figures>, seed: number): Findings {
   const random = seededRandom(seed);
-  const high = figures.get('high')!;
-  const closed = figures.get('closed')!;
+  const high = scenarioOf(figures, 'high');
+  const closed = scenarioOf(figures, 'closed');
   const against: readonly [keyof typeof paperClaims & ('jctGain' | 'makespanGain' | 'stpGain'), Figures, Compared][] = [
     ['jctGain', high, 'jctMs'],
     ['makespanGain', closed, 'makespanMs'],
@@ -110,7 +116,7 @@ function claims(figures: ReadonlyMap<string, Figures>, seed: number): Findings {
   const { violations16: claim } = paperClaims;
   const ratio = (violations.mean / claim).toFixed(2);
   return {
-    // `violations16` itself is measured with the other numbers of GPUs.
+    // `violations16` itself is measured in the part with other numbers of GPUs.
     measurements: gains.map(({ measurement }) => measurement),
     text: [
       markdownTable(
@@ -140,7 +146,7 @@ async function charts(figures: ReadonlyMap<string, Figures>, seed: number): Prom
     ['high', 'jctMs', 'JCT at high load, s'],
   ] as const;
   for (const [scenario, metric, title] of drawn) {
-    const of = figures.get(scenario)!;
+    const of = scenarioOf(figures, scenario);
     const bars = [...of.keys()].map((name) => {
       const { mean, low, high } = intervalOf(of, name, metric, random);
       return { name, value: mean / 1000, low: low / 1000, high: high / 1000 };

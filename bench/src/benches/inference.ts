@@ -25,7 +25,7 @@ export const inference: Bench = {
     const picture = await readFile(join(exampleDir, 'sample.png'));
     const body = JSON.stringify({ image: picture.toString('base64') });
     const onPlatform = async (measure: (api: Api) => Promise<Measurement[]>): Promise<Measurement[]> => {
-      // One for each part: containers that idle hold the memory that readied ones would have.
+      // Each part has a platform of its own, since idle containers hold the memory that readied ones need.
       const platform = await startPlatform(cleanup, { dataDir: join(temporaryDir, 'data') });
       const api = connectApi(platform.url);
       cleanup.add('connection', () => api.close());
@@ -75,7 +75,7 @@ async function putAction(api: Api, name: string, code: string, warmth?: object):
   });
 }
 
-/** One blocking invocation, ms. Throws unless it read the picture's text. */
+/** Time of one blocking invocation, ms. Throws unless the function read the picture's text. */
 async function recognise({ say }: BenchContext, api: Api, name: string, body: string): Promise<number> {
   const { status, text, elapsedMs } = await api.send('POST', invokePath(name, true), body);
   if (status !== 200) throw new Error(`${name} gave ${status}: ${text.slice(0, 500)}`);
@@ -84,7 +84,7 @@ async function recognise({ say }: BenchContext, api: Api, name: string, body: st
   return elapsedMs;
 }
 
-/** Invokes without waiting, and asks for the record until it is there. */
+/** Sends a non-blocking invocation and polls until its record exists. */
 async function invokeAndWait(api: Api, name: string, body: string): Promise<void> {
   const answer = await api.send('POST', invokePath(name, false), body);
   if (answer.status !== 202) throw new Error(`${name} gave ${answer.status}: ${answer.text.slice(0, 500)}`);
@@ -106,11 +106,14 @@ function expectText(activation: unknown): void {
 }
 
 const samples = 3;
-/** A run that only waits, s: it keeps the first container from the request for which another one is readied meanwhile. */
+/**
+ * Length of a run that only waits, s. The run keeps the first container busy, so that another one is readied for the
+ * next request.
+ */
 const heldS = 20;
 const readyWithinMs = 15_000;
 
-/** Notes when the function's first line runs, and how often its container was used. */
+/** Code that notes when the function's first line runs, and how often its container was used. */
 const stamped = `
 import time as _time
 _recognise, _runs = main, 0
@@ -136,8 +139,8 @@ interface Request {
 }
 
 /**
- * The first request of an action in a new container, cold and in one that was readied ahead (annotation `warm`: libraries
- * and models loaded, and a picture read, which no cold start would wait for).
+ * The first request of an action in a new container, cold and in a container that was readied ahead. Annotation `warm`
+ * loads libraries and models and reads a picture, work that a cold start does not do beforehand.
  */
 async function measureReadied(
   api: Api,
@@ -183,7 +186,7 @@ async function measureReadied(
   ];
 }
 
-/** The first request that a container serves which was readied ahead; to be called right after the action's first start. */
+/** The first request that a readied container serves. Call it right after the action's first start. */
 async function readiedRequest(api: Api, name: string, body: string): Promise<Request> {
   const holder = connectApi(api.baseUrl);
   try {
@@ -198,7 +201,7 @@ async function readiedRequest(api: Api, name: string, body: string): Promise<Req
   }
 }
 
-/** The clock of `time.monotonic()` in a function: milliseconds of wall clock time would be too coarse. */
+/** The clock of `time.monotonic()` in a function; wall clock time in milliseconds would be too coarse. */
 const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6;
 
 async function request(api: Api, name: string, body: string): Promise<Request> {

@@ -14,7 +14,10 @@ const compileTimeoutMs = 60_000;
 const standIn = join(repositoryDir, 'native', 'build', 'cudasim');
 const call = (argument: string) => ({ argument, timeoutMs: 10_000 });
 
-/** Launches an empty kernel, or with `bad` in its argument one that ends in an illegal address; returns the error. */
+/**
+ * Source that launches an empty kernel and returns the error; with `bad` in its argument the kernel ends in an illegal
+ * address.
+ */
 const source = `
 #include <cuda.h>
 #include <stdio.h>
@@ -35,15 +38,15 @@ const char *gpuwhisk_main(const char *json) {
 }`;
 
 /**
- * On the stand-in driver: a function meets a fault of the device, which stays with its pre-warmer's context.
- * `deviceFaultMs`: from the faulting call's answer to the same function's result in the pre-warmer that was standing by;
- * `deviceReadyMs`: from there until another one stands by, its CUDA context made.
+ * Recovery from a fault of the device on the stand-in driver; the fault stays with the pre-warmer's context.
+ * `deviceFaultMs`: from the faulting call's answer to the same function's result in the pre-warmer that was standing
+ * by. `deviceReadyMs`: from that result until another pre-warmer with a CUDA context stands by.
  */
 export async function measureDeviceFault(context: BenchContext): Promise<Measurement[]> {
   const { temporaryDir, say } = context;
   const injector = requireInjector();
   if (!existsSync(join(standIn, 'daemon'))) {
-    say('  without the stand-in driver no fault of a device is measured');
+    say('  device faults are not measured: the stand-in driver is not built');
     return [];
   }
   const socket = join(temporaryDir, 'stand-in');
@@ -61,9 +64,9 @@ export async function measureDeviceFault(context: BenchContext): Promise<Measure
     if (failed !== 700) throw new Error(`The device has no fault: ${failed}`);
     const startedMs = performance.now();
     const unloaded = await injector.unload(serving);
-    if (unloaded.ready) throw new Error('A pre-warmer whose device failed was taken back.');
+    if (unloaded.ready) throw new Error('A pre-warmer is used again although its device failed.');
     const error = await run(injector, standby, compiled, 'good');
-    if (error !== 0) throw new Error(`The one that stood by fails: ${error}`);
+    if (error !== 0) throw new Error(`The pre-warmer that stood by fails: ${error}`);
     fault.push(performance.now() - startedMs);
     const relaunchedMs = performance.now();
     const next = (await launch()).target;
@@ -98,7 +101,7 @@ function launchWithContext(injector: Injector, socket: string): Promise<Launched
   });
 }
 
-/** Loads and calls the function; returns the driver's error that it reports. */
+/** Loads and calls the function; returns the driver's error that the function reports. */
 async function run(
   injector: Injector,
   target: LaunchedPrewarmer['target'],

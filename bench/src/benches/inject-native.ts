@@ -24,8 +24,9 @@ const msOf = (outcomes: readonly InjectionOutcome[], name?: string) =>
     .reduce((sum, { us }) => sum + us / 1000, 0);
 
 /**
- * `nativeMs`: ready check, first call of a function that returns its input, restore, verify and detach, as the tracer
- * spends it; `nativeWallMs`: as Node.js sees it, with the ways to the tracer's thread and back.
+ * Times of a native injection. `nativeMs`: ready check, first call of a function that returns its input, restore,
+ * verify and detach, measured by the tracer. `nativeWallMs`: the same measured by Node.js, with the ways to and from
+ * the tracer's thread.
  */
 export async function measureNative({ options, temporaryDir, cleanup }: BenchContext): Promise<Measurement[]> {
   const injector = requireInjector();
@@ -52,7 +53,8 @@ export async function measureNative({ options, temporaryDir, cleanup }: BenchCon
   const rollbackMs: number[] = [];
   for (let run = 0; run < Math.max(fewestRuns, options.samples); run += 1) {
     const outcome = await injector.inject(target, crash.code, { digest: crash.digest, first: call });
-    if (outcome.kind !== 'signal' || !outcome.ready) throw new Error(`no rollback: ${JSON.stringify(outcome)}`);
+    if (outcome.kind !== 'signal' || !outcome.ready)
+      throw new Error(`The injection was not rolled back: ${JSON.stringify(outcome)}`);
     rollbackMs.push(['restore', 'verify', 'detach'].reduce((sum, name) => sum + msOf([outcome], name), 0));
   }
 
@@ -83,16 +85,16 @@ export interface NativeFunction {
   digest: string;
 }
 
-/** Returns its input; its data makes it an object of about 64 KiB. */
+/** Source of a function that returns its input; its data makes the shared object about 64 KiB. */
 export const echoSource = `
 __attribute__((used)) static const char room[49000] = {1};
 const char *gpuwhisk_main(const char *json) { return json; }`;
 
-/** Ends with a fault of memory. */
+/** Source of a function that ends with a memory fault. */
 const crashSource = `
 const char *gpuwhisk_main(const char *json) { static int *volatile nowhere; *nowhere = 1; return json; }`;
 
-/** Compiles C source in `folder`. Throws with the compiler's words. */
+/** Compiles C source in `folder`. Throws with the compiler's output. */
 export function compileFunction(folder: string, name: string, source: string): NativeFunction {
   const file = join(folder, `${name}.c`);
   const object = join(folder, `${name}.so`);
@@ -102,14 +104,14 @@ export function compileFunction(folder: string, name: string, source: string): N
   return { code, digest: createHash('sha256').update(code).digest('hex') };
 }
 
-/** The addon. Throws where it was not built. */
+/** The addon. Throws if it is not built. */
 export function requireInjector(): Injector {
   const injector = loadInjector();
   if (!injector) throw new Error('The inject bench needs native/build/inject.node: a C++ compiler on x86-64 Linux.');
   return injector;
 }
 
-/** A native pre-warmer, which is its caller's to end. Rejects if it does not start. */
+/** A native pre-warmer, which the caller must end. Rejects if it does not start. */
 export function launchNative(injector: Injector): Promise<LaunchedPrewarmer> {
   return injector.launch({ program: nativePrewarmerPath, environment: ['PATH=/usr/bin:/bin'] });
 }

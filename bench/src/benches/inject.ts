@@ -21,9 +21,9 @@ const parts = {
   deviceFault: measureDeviceFault,
 } as const;
 
-/** Functions injected into pre-warmers, against their cold start. */
+/** Injection into pre-warmers, compared with cold starts. */
 export const inject: Bench = {
-  summary: 'injection into pre-warmers: time per stage and kind, recovery from a crash, what many of them leave',
+  summary: 'injection into pre-warmers: time per stage and kind, recovery from a crash, leaks after many of them',
   parts: Object.keys(parts),
   async run(context) {
     const measurements: Measurement[] = [];
@@ -36,7 +36,7 @@ export const inject: Bench = {
   },
 };
 
-/** What the bars are about that takes several figures: the worse of native and Python, and p99 as multiples of medians. */
+/** Figures derived from several others, which bars bind: the worse of native and Python, and p99 over the median. */
 function comparisons(measurements: readonly Measurement[]): Measurement[] {
   const values = new Map(measurements.map(({ name, value }) => [name, value]));
   const together = (name: string, parts: readonly [string, string], join: (a: number, b: number) => number) => {

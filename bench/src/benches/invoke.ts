@@ -7,7 +7,7 @@ import { startReference, type Server, runParts, type PartPlatform } from '../ser
 import { measureMix } from './invoke-mix.js';
 import { measureSteady } from './invoke-steady.js';
 
-/** The two servers of a run, side by side. */
+/** The two servers of a run: the platform and the bare server. */
 export interface Pair extends PartPlatform {
   reference: Server;
 }
@@ -15,7 +15,7 @@ export interface Pair extends PartPlatform {
 type Part = (context: BenchContext, pair: Pair) => Promise<Measurement[]>;
 const parts: Readonly<Record<string, Part>> = { steady: measureSteady, mix: measureMix, async: measureAsync };
 
-/** No-op invocations against the bare server: latency, throughput, processor time, memory. */
+/** No-op invocations, compared with a bare server: latency, throughput, processor time, memory. */
 export const invoke: Bench = {
   summary: 'no-op invocations, beside a bare server',
   parts: Object.keys(parts),
@@ -32,7 +32,7 @@ const recordedWithinMs = 5000;
 const pageRows = 200;
 const action = 'noopAsync';
 
-/** Non-blocking no-op invocations: how many are accepted a second, and that each is recorded. */
+/** Non-blocking no-op invocations: accepted invocations a second, and a check that each is recorded. */
 async function measureAsync(context: BenchContext, { platform, api }: Pair): Promise<Measurement[]> {
   const { options, load, say, temporaryDir } = context;
   const base = { baseUrl: platform.url, headers: guestHeaders, body: smallBody, connections, seed: options.seed };
@@ -62,7 +62,7 @@ async function measureAsync(context: BenchContext, { platform, api }: Pair): Pro
     await untilSettled(api, sinceMs);
   }
 
-  // A count cannot tell one record from another, and requests that the client cut off at the end add to it.
+  // Compares ids, since a count also includes requests that the client cut off at the end.
   const ids = await recordedIds(api, sinceMs);
   const missing = [...accepted].filter((id) => !ids.has(id));
   if (missing.length > 0)
@@ -78,7 +78,7 @@ async function measureAsync(context: BenchContext, { platform, api }: Pair): Pro
   ];
 }
 
-/** The activation ids in the bodies of 202 answers, one a line. Throws for a line that is none. */
+/** The activation ids in the bodies of 202 answers, one a line. Throws for a line without an id. */
 export function acceptedIds(text: string): Set<string> {
   const ids = new Set<string>();
   for (const line of text.split('\n')) {
@@ -90,7 +90,7 @@ export function acceptedIds(text: string): Set<string> {
   return ids;
 }
 
-/** Waits, a minute at most, until the count of records stands still for two seconds. */
+/** Waits until the count of records has not changed for two seconds, at most a minute. */
 async function untilSettled(api: Api, sinceMs: number): Promise<void> {
   let last = -1;
   for (let waited = 0; waited < 30; waited += 1) {

@@ -1,3 +1,4 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- profiles have solo times and are not empty, drawn sets have two workloads or more, and starts name waiting tasks. */
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
@@ -13,7 +14,7 @@ import { measureFairness } from './order-fairness.js';
 
 const parts = { time: measureTimes, fairness: measureFairness } as const;
 
-/** FaaShare's spatio-temporal queue: what its decisions cost, and what one flooding namespace does to the others. */
+/** FaaShare's spatio-temporal queue: time of its decisions, and effect of a flooding namespace on the others. */
 export const order: Bench = {
   summary: "FaaShare's queue: time of decisions, fairness between namespaces",
   parts: Object.keys(parts),
@@ -29,7 +30,7 @@ const gpuCount = 16;
 const gpuMemoryMiB = 24_000;
 const profileCount = 48;
 const jobs = 120;
-/** A platform that has been at work for a minute: until then the engine compiles. */
+/** Decisions before timing, as a platform makes in its first minute; until then the engine compiles. */
 const warmUps = 300;
 const rounds = 200;
 const samples = 1000;
@@ -38,7 +39,7 @@ const between = (random: Random, low: number, high: number): number => low + ran
 
 const profiles = drawProfiles(seededRandom(1));
 
-/** Jobs as FaaShare's table I has them: half with an SLO of four times their time alone, half best effort. */
+/** Jobs as in FaaShare's table I: half with an SLO of four times their solo time, half best effort. */
 function drawJobs(random: Random, count: number, at: number): Task[] {
   return Array.from({ length: count }, (_, index) => {
     const profile = profiles[random.uint32() % profiles.length]!;
@@ -56,7 +57,7 @@ function drawProfiles(random: Random): Task[] {
   );
 }
 
-/** A forest of the paper's size, learned from a thousand sets of a made-up world: its cost is what counts here. */
+/** A forest of the paper's size, trained on a thousand sets of an invented world; only its cost matters here. */
 function forestPredictor(): SlowdownPredictor {
   const random = seededRandom(2);
   const draw = (): CoLocated => {
@@ -77,7 +78,7 @@ function forestPredictor(): SlowdownPredictor {
 const emptyGpus = (): GpuState[] =>
   Array.from({ length: gpuCount }, (_, at) => gpuOf(`g${at}`, { node: `n${at >> 3}`, memoryMiB: gpuMemoryMiB }));
 
-/** A cluster at work: what 120 jobs leave running, and those that wait. */
+/** The state of a busy cluster: tasks of 120 jobs that run, and those that wait. */
 function atWork(policy: Policy, random: Random): View {
   const waiting = drawJobs(random, jobs, 0);
   const { starts } = policy.decide({ at: 0, gpus: emptyGpus(), waiting }, { kind: 'timer' });
@@ -85,7 +86,7 @@ function atWork(policy: Policy, random: Random): View {
   const gpus = emptyGpus().map((gpu): GpuState => {
     const here = starts.filter((start) => start.gpu === gpu.id);
     const running = here.map(({ task, share }): RunningTask => ({ task: byId.get(task)!, share, startedAt: 0 }));
-    // Some have ended since.
+    // A third of the tasks has ended since.
     return { ...gpu, running: running.filter(() => random.uint32() % 3 > 0) };
   });
   const started = new Set(starts.map(({ task }) => task));
@@ -93,8 +94,8 @@ function atWork(policy: Policy, random: Random): View {
 }
 
 /**
- * `order120Ms`: one decision about 120 jobs on 16 empty GPUs; `arrivalUs`: about one more job where they are at work. Each
- * round has new jobs, drawn from 48 functions; the policy is one that has been in use.
+ * `order120Ms`: one decision about 120 jobs on 16 empty GPUs. `arrivalUs`: one decision about one more job on a busy
+ * cluster. Each round draws new jobs from 48 functions; the policy has made decisions before.
  */
 function measureTimes({ say }: BenchContext): Measurement[] {
   const predictor = forestPredictor();

@@ -1,3 +1,4 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- invented samples have all utilisations, and indices are taken modulo the number of samples. */
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import { faashareForest, predictForest, trainForest } from '@gpuwhisk/gpu/predict/forest';
 import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
@@ -11,7 +12,7 @@ import { learners, type Predict } from '../predictor/learners.js';
 import { choiceLosses, splits, splitSeeds, trainFraction, type Fold } from '../predictor/splits.js';
 import { median, percentile } from '../statistics.js';
 
-/** All measured sets. Throws BenchDataError where BENCH_DATA or a file is missing. */
+/** All measured sets. Throws BenchDataError if BENCH_DATA or a file is missing. */
 async function measuredSets(): Promise<InterferenceSet[]> {
   const folder = benchDataDir();
   return Promise.all([
@@ -28,8 +29,8 @@ function meanError(predict: Predict, { test }: Fold): number {
 }
 
 /**
- * Of each learner the mean over all folds of its mean error, and ours over the others'. The paper's forest, which takes
- * most of the time, only learns from splits by pair.
+ * For each learner the mean over all folds of its mean error, and our error over the others'. The paper's forest takes
+ * most of the time and therefore only learns from splits by pair.
  */
 export function errorsOf(
   set: InterferenceSet,
@@ -39,16 +40,17 @@ export function errorsOf(
 ): Measurement[] {
   const all = Object.keys(learners) as (keyof typeof learners)[];
   const names = all.filter((name) => name !== 'literal' || kind === 'pair');
-  const errors = new Map(names.map((name) => [name, [] as number[]]));
+  const errors = Object.fromEntries(all.map((name) => [name, [] as number[]])) as Record<
+    (typeof all)[number],
+    number[]
+  >;
   for (let seed = firstSeed; seed < firstSeed + seeds; seed += 1) {
     for (const fold of splits[kind](set, seed)) {
-      for (const name of names) errors.get(name)!.push(meanError(learners[name](fold.train, seed), fold));
+      for (const name of names) errors[name].push(meanError(learners[name](fold.train, seed), fold));
     }
   }
-  const mean = (name: (typeof names)[number]): number => {
-    const values = errors.get(name)!;
-    return values.reduce((sum, error) => sum + error, 0) / values.length;
-  };
+  const mean = (name: (typeof names)[number]): number =>
+    errors[name].reduce((sum, error) => sum + error, 0) / errors[name].length;
   const here = `${set.name}.${kind}`;
   return [
     { name: `maeVsRidge.${here}`, value: mean('ours') / mean('ridge') },
@@ -70,8 +72,8 @@ function measureErrors(sets: readonly InterferenceSet[], { options, say }: Bench
 }
 
 /**
- * `choiceRegret` is the median over the draws of all sets, as many of each. iGniter's jobs are judged by what they take
- * at the shares that are chosen with them, so that its set of mere contention is left out.
+ * `choiceRegret`: median over the draws of all sets, with as many draws of each. iGniter's set of mere contention is
+ * left out: its jobs are judged by their times at the shares that are chosen with them.
  */
 function measureChoice(sets: readonly InterferenceSet[], { options }: BenchContext): Measurement[] {
   const losses = sets
@@ -80,7 +82,7 @@ function measureChoice(sets: readonly InterferenceSet[], { options }: BenchConte
       name: `choiceRegret.${set.name}`,
       values: Array.from({ length: splitSeeds }, (_, i) => i + options.seed).flatMap((seed) => {
         const [fold] = splits.pair(set, seed);
-        return choiceLosses(set, learners.ours(fold!.train, seed), seed);
+        return fold === undefined ? [] : choiceLosses(set, learners.ours(fold.train, seed), seed);
       }),
     }));
   return [{ name: 'choiceRegret', values: losses.flatMap(({ values }) => values) }, ...losses].map(
@@ -88,9 +90,9 @@ function measureChoice(sets: readonly InterferenceSet[], { options }: BenchConte
   );
 }
 
-/** FaaShare's predictor: its time, and its error on measured pairs beside those of simpler predictors. */
+/** FaaShare's predictor: its time, and its error on measured pairs beside the errors of simpler predictors. */
 export const predictor: Bench = {
-  summary: 'slowdown predictor: time, error on measured pairs, loss by choosing partners with it (needs BENCH_DATA)',
+  summary: 'slowdown predictor: time, error on measured pairs, loss from its choices of partners (needs BENCH_DATA)',
   parts: ['speed', 'errors', 'choice'],
   async run(context) {
     const { options, say } = context;
@@ -106,12 +108,12 @@ export const predictor: Bench = {
   },
 };
 
-/** As many as the paper's data set has (section V). */
+/** Size of the paper's data set (section V). */
 const sampleCount = 1000;
 const rounds = 31;
 const perRound = 5000;
 
-/** Invented runs beside one to four neighbours, as the time of a prediction does not depend on what is true. */
+/** Invented runs beside one to four neighbours; the time of a prediction does not depend on the true slowdowns. */
 function inventedSamples(seed: number): SlowdownSample[] {
   const random = seededRandom(seed);
   const workload = (): CoLocated => {
@@ -126,7 +128,7 @@ function inventedSamples(seed: number): SlowdownSample[] {
   });
 }
 
-/** Processor time of a prediction, us, round by round: on a busy machine the clock measures the others. */
+/** Processor time of a prediction, µs, by round; on a busy machine wall time would include other processes. */
 function timesOf(predict: (i: number) => number): number[] {
   const times: number[] = [];
   let sum = 0;
@@ -137,13 +139,14 @@ function timesOf(predict: (i: number) => number): number[] {
     times.push((user + system) / perRound);
   }
   if (!Number.isFinite(sum)) throw new Error('A prediction is not finite.');
-  // The first rounds are those in which the code is compiled.
+  // The engine compiles the code in the first rounds.
   return times.slice(5);
 }
 
 /**
- * `predictUs`: processor time of one prediction of the shipped predictor, from utilisations and shares to slowdown: 100 trees of depth
- * 12, regression and capacity model; `literalPredictUs`: the paper's forest alone. `trainMs`: learning from 1,000 runs.
+ * `predictUs`: processor time of one prediction of the shipped predictor, from utilisations and shares to slowdown: 100
+ * trees of depth 12, regression and capacity model. `literalPredictUs`: the paper's forest alone. `trainMs`: learning
+ * from 1,000 runs.
  */
 function measureSpeed(seed: number): Measurement[] {
   const samples = inventedSamples(seed);

@@ -10,7 +10,7 @@ const connections = 64;
 const warmUpS = 5;
 const shown = 40;
 
-/** Where the server spends its time under the load of 64 connections. */
+/** Self time of the server's functions under the load of 64 connections. */
 export const profile: Bench = {
   summary: "the server's functions by self time at 64 connections",
   parts: ['blocking', 'nonBlocking'],
@@ -51,7 +51,7 @@ export const profile: Bench = {
   },
 };
 
-/** What Node writes with --cpu-prof, as far as it is read here. Times are µs. */
+/** The fields of a profile of node --cpu-prof that are read here. Times are µs. */
 interface CpuProfile {
   nodes: {
     id: number;
@@ -65,7 +65,7 @@ interface CpuProfile {
 /** A function and the time spent in itself, callees excluded. */
 interface SelfTime {
   name: string;
-  /** `file:line`; of what Node or V8 brings, the nearest caller that is a file; empty if there is none. */
+  /** `file:line`; for code of Node or V8, of the nearest caller in a file, or empty if there is none. */
   place: string;
   ms: number;
 }
@@ -88,7 +88,7 @@ export function selfTimes(profile: CpuProfile): SelfTime[] {
   return [...byFunction.values()].sort((a, b) => b.ms - a.ms);
 }
 
-/** Parents come before their children in a profile, so one pass hands the nearest file down. */
+/** The place of each node by its id. Parents precede their children in a profile, so one pass can pass files down. */
 function placesOf(profile: CpuProfile): Map<number, string> {
   const callers = new Map<number, string>();
   const places = new Map<number, string>();

@@ -12,7 +12,7 @@ import { igniterSurfaces, rappSurfaces } from '../data/quota-surfaces.js';
 
 /** FaaShare's optimiser on measured surfaces of a V100 (BENCH_DATA), and the configuration table. */
 export const quota: Bench = {
-  summary: 'shares for jobs on one GPU: how near the optimum the search comes, what a look-up costs',
+  summary: 'shares for jobs on one GPU: distance of the search from the optimum, time of a look-up',
   parts: ['search', 'table'],
   async run({ options, say }) {
     const wanted = (part: string): boolean => options.parts.length === 0 || options.parts.includes(part);
@@ -30,11 +30,11 @@ export const quota: Bench = {
 const rows = 4096;
 const functions = 300;
 const pointsPerRow = 7;
-/** So few that most samples are not interrupted on a machine that has other work. */
+/** Calls of a sample; few enough that other work on the machine does not interrupt most samples. */
 const callsPerSample = 100;
 const gpuType = 'v100';
 
-/** What a look-up costs in a full table: of a set that is in it, and of one that a similar one stands for. */
+/** Time of a look-up in a full table: of a set in the table, and of one that a similar set answers. */
 function measureTable(samples: number, random: Random): Measurement[] {
   const table = new QuotaTable({ predictorOf: () => ({ slowdown: () => 1 }) });
   const jobs = Array.from({ length: functions }, (_, at) => job(`/guest/function${at}`, random));
@@ -50,14 +50,14 @@ function measureTable(samples: number, random: Random): Measurement[] {
     }
   }
   const known = sets.filter((set) => table.pointsOf(set, gpuType, 'mps').length > 0);
-  const strangers = known.map((set) => set.map((one) => ({ ...one, version: '0.0.2', features: moved(one, random) })));
+  const unseen = known.map((set) => set.map((one) => ({ ...one, version: '0.0.2', features: moved(one, random) })));
   return [
     medianOf('tableHitUs', time(table, known, 'hit', 20 * samples)),
-    medianOf('tableNearestUs', time(table, strangers, 'nearest', samples, 5)),
+    medianOf('tableNearestUs', time(table, unseen, 'nearest', samples, 5)),
   ];
 }
 
-/** The time of one look-up, µs: by sample, the mean of its calls. Throws where an answer is not from `source`. */
+/** The time of one look-up, µs, as the mean of the calls of each sample. Throws if an answer is not from `source`. */
 function time(
   table: QuotaTable,
   sets: readonly QuotaJob[][],
@@ -69,10 +69,10 @@ function time(
   return Array.from({ length: samples }, () => {
     const start = performance.now();
     for (let call = 0; call < calls; call += 1) {
-      const set = sets[at]!;
+      const set = sets[at] ?? [];
       at = (at + 1) % sets.length;
-      // The last job has a deadline that most points keep, but not all.
-      const budgets = set.map((one, place) => (place === set.length - 1 ? 1.9 * one.soloMs! : Infinity));
+      // The last job has a deadline that most points meet, but not all.
+      const budgets = set.map((one, place) => (place === set.length - 1 ? 1.9 * (one.soloMs ?? Infinity) : Infinity));
       const choice = table.shareFor(set, gpuType, 'mps', budgets);
       if (choice.source !== source) {
         throw new Error(`a look-up was answered from '${choice.source}'`);
@@ -82,10 +82,11 @@ function time(
   });
 }
 
-/** Features that differ a little. */
-function moved({ features }: QuotaJob, random: Random): WorkloadFeatures {
+/** Features that differ slightly. */
+function moved({ features = { smUtil: 0 } }: QuotaJob, random: Random): WorkloadFeatures {
+  const { smUtil, dramUtil = 0, l2Util = 0 } = features;
   const move = (value: number): number => value + 0.1 * (randomFraction(random) - 0.5);
-  return { smUtil: move(features!.smUtil), dramUtil: move(features!.dramUtil!), l2Util: move(features!.l2Util!) };
+  return { smUtil: move(smUtil), dramUtil: move(dramUtil), l2Util: move(l2Util) };
 }
 
 function job(name: string, random: Random): QuotaJob {

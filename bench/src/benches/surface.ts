@@ -1,10 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { guestHeaders, invokePath, smallBody, type Api } from '../api.js';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { guestHeaders, invokePath, smallBody, type Api, connectApi, guestKey } from '../api.js';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import type { Bench } from '../bench.js';
 import { errorsOf, type LoadRequest } from '../load/load.js';
-import { runParts, type PartPlatform } from '../servers.js';
-import { measureMigrate } from './surface-migrate.js';
+import { runParts, type PartPlatform, startPlatform } from '../servers.js';
+import { repositoryDir } from '../machine.js';
 
 const parts = {
   web: measureWeb,
@@ -13,14 +16,14 @@ const parts = {
   migrate: measureMigrate,
 };
 
-/** What OpenWhisk's ways to invoke cost, beside a plain invocation. */
+/** Cost of OpenWhisk's ways to invoke, compared with a plain invocation. */
 export const surface: Bench = {
   summary: 'web actions and sequences beside plain invocations, a trigger with a hundred rules, a migration',
   parts: Object.keys(parts),
   run: (context) => runParts(context, parts, (own: PartPlatform) => own),
 };
 
-/** The same action, called as every caller of its kind does: with a key, and from the web without one. */
+/** The same action by both ways to call it: with a key, and from the web without one. */
 const webTargets = [
   { key: 'blocking', path: invokePath('noop', true), headers: guestHeaders },
   { key: 'web', path: '/api/v1/web/guest/default/noop.json', headers: { 'content-type': 'application/json' } },
@@ -64,7 +67,7 @@ const action = 'fired';
 const trigger = 'hundred';
 const warmUps = 3;
 const fires = 15;
-/** All activations of a fire have to be recorded within this time, ms. */
+/** All activations of a fire must be recorded within this time, ms. */
 const recordedWithinMs = 10_000;
 const base = '/api/v1/namespaces/_';
 
@@ -89,7 +92,7 @@ async function measureTrigger({ say }: BenchContext, { api }: PartPlatform): Pro
   return [medianOf('trigger100Ms', startedMs), medianOf('trigger100AnsweredMs', answeredMs)];
 }
 
-/** One fire, to the last record. Throws unless every rule's action ran. */
+/** Fires once and waits for the last record. Throws unless every rule's action ran. */
 async function fireOnce(api: Api): Promise<{ startedMs: number; answeredMs: number }> {
   const postedMs = Date.now();
   const answer = await api.send('POST', `${base}/triggers/${trigger}`, smallBody);
@@ -106,7 +109,7 @@ async function fireOnce(api: Api): Promise<{ startedMs: number; answeredMs: numb
     const rows = (await api.json('GET', `${base}/activations?${query}`)) as { activationId: string; start: number }[];
     const starts = rows.filter((row) => expected.has(row.activationId)).map(({ start }) => start);
     if (starts.length === rules) {
-      // A fire leaves nothing to do: the next one begins on an idle platform.
+      // The next fire begins on an idle platform.
       await sleep(100);
       return { startedMs: Math.max(...starts) - postedMs, answeredMs: answer.elapsedMs };
     }
@@ -123,7 +126,7 @@ interface Target {
   headers: Readonly<Record<string, string>>;
 }
 
-/** Median latencies over one connection, ms, a value for each round, by the target's key; answers that were not 200. */
+/** Median latencies over one connection, ms, by target and round; and the number of answers that were not 200. */
 interface Comparison {
   p50Ms: Readonly<Record<string, number[]>>;
   errors: number;
@@ -151,7 +154,7 @@ async function compareTargets(
   }
   const p50Ms: Record<string, number[]> = Object.fromEntries(targets.map(({ key }) => [key, []]));
   for (let round = 0; round < options.rounds; round += 1) {
-    // Every other round runs backwards: a drift of the machine then weighs on all alike.
+    // Every other round runs backwards, so that a drift of the machine affects all targets alike.
     for (const target of round % 2 === 0 ? targets : targets.toReversed()) {
       const result = await load.run(requestFor(target, options.seconds));
       errors += errorsOf(result, 200);
@@ -162,7 +165,68 @@ async function compareTargets(
   return { p50Ms, errors };
 }
 
-/** How much longer the second takes than the first, round by round. */
+/** The second's time over the first's, round by round. */
 function ratios(base: readonly number[] = [], other: readonly number[] = []): number[] {
   return other.map((value, round) => value / (base[round] as number));
+}
+
+const actions = 5000;
+const codeBytes = 10_000;
+const fillConnections = 8;
+const timeoutMs = 300_000;
+
+/** Copies all actions of a platform into an empty one by `gpuwhisk migrate` over the API, twice. */
+async function measureMigrate(context: BenchContext, { platform, api }: PartPlatform): Promise<Measurement[]> {
+  const { cleanup, temporaryDir, say } = context;
+  const source = await startPlatform(cleanup, { dataDir: join(temporaryDir, 'migrate-source') });
+  await fill(context, source.url);
+  const migrate = (): Promise<number> => runMigrate(context, source.url, platform.url);
+  const perS = actions / ((await migrate()) / 1000);
+  await checkCount(api);
+  const againPerS = actions / ((await migrate()) / 1000);
+  await source.stop();
+  say(`  ${actions} actions of ${codeBytes} bytes: ${perS.toFixed(0)} a second, ${againPerS.toFixed(0)} when equal`);
+  return [
+    { name: 'migratePerS', value: perS },
+    { name: 'migrateAgainPerS', value: againPerS },
+  ];
+}
+
+/** Creates the actions; each has different code. */
+async function fill({ cleanup }: BenchContext, url: string): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    const api = connectApi(url);
+    cleanup.add('connection', () => api.close());
+    while (next < actions) {
+      const number = next++;
+      const code = `function main() { return { number: ${number} }; } // `.padEnd(codeBytes, `${number} `);
+      await api.putAction(`action${number}`, { code });
+    }
+    api.close();
+  };
+  await Promise.all(Array.from({ length: fillConnections }, worker));
+}
+
+async function checkCount(api: Api): Promise<void> {
+  const { actions: count } = (await api.json('GET', '/api/v1/namespaces/_/actions?count=true')) as { actions: number };
+  if (count !== actions) throw new Error(`the target has ${count} actions, not ${actions}`);
+}
+
+/** Runs the command as a user would; resolves with its time from start to end, ms. */
+async function runMigrate({ cleanup }: BenchContext, from: string, to: string): Promise<number> {
+  const program = join(repositoryDir, 'bin', 'gpuwhisk');
+  const keys = ['--auth', guestKey, '--to-auth', guestKey];
+  const startedMs = performance.now();
+  const child = spawn(process.execPath, [program, 'migrate', '--from', from, '--to', to, ...keys], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: timeoutMs,
+  });
+  cleanup.add('migration', () => void child.kill('SIGKILL'));
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  const [code] = (await once(child, 'close')) as [number | null];
+  const elapsedMs = performance.now() - startedMs;
+  if (code !== 0) throw new Error(`gpuwhisk migrate ended with ${code}: ${output.slice(-2000)}`);
+  return elapsedMs;
 }

@@ -6,7 +6,7 @@ import { repositoryDir } from '../machine.js';
 import { cpuTime, readTree, memoryOf } from '../processes.js';
 import { median, slope } from '../statistics.js';
 
-/** A process of the cluster; it is started again when it ends. */
+/** A process of the cluster; the cluster starts it again when it ends. */
 export interface Member {
   name: string;
   url: string;
@@ -15,7 +15,7 @@ export interface Member {
 
 interface StartedCluster {
   url: string;
-  /** `uuid:key` of an account with room, namespace `guest`. */
+  /** `uuid:key` of an account with high limits in namespace `guest`. */
   auth: string;
   controllers: Member[];
   invokers: Member[];
@@ -25,10 +25,10 @@ interface StartedCluster {
   stop(): Promise<void>;
 }
 
-/** A cluster of a bench. */
+/** A running cluster and access to it. */
 export interface Cluster extends StartedCluster {
   headers: Readonly<Record<string, string>>;
-  /** Of controller `at`. */
+  /** A client of controller `at`. */
   api(at: number): Api;
 }
 
@@ -44,7 +44,7 @@ interface Starter {
   startCluster(options: object): Promise<StartedCluster>;
 }
 
-/** Starts a cluster as `npm run cluster` does; it is stopped with the run. Throws where an engine is missing. */
+/** Starts a cluster as `npm run cluster` does; cleanup stops it. Throws if an engine is missing. */
 export async function startCluster(
   { cleanup, temporaryDir, say }: Pick<BenchContext, 'cleanup' | 'temporaryDir' | 'say'>,
   name: string,
@@ -96,13 +96,18 @@ export function clusterCpu(cluster: Cluster): Record<string, number> {
 const memoryEveryMs = 2000;
 const progressEvery = 5;
 
-/** What the processes of a cluster take while it is watched. */
+/** Measures the processes of a cluster until it is stopped. */
 interface ClusterWatch {
-  /** Ends it: memory and its trend in the second half, and processor seconds for 1,000 of `activations`. */
+  /**
+   * Stops measuring. Returns memory and its trend in the second half, and processor seconds for 1,000 of `activations`.
+   */
   stop(activations: number): Measurement[];
 }
 
-/** Samples the memory of controllers and invokers, and says every ten seconds what processors do and what `progress` gives. */
+/**
+ * Samples the memory of controllers and invokers; prints every ten seconds their processor use and the text of
+ * `progress`.
+ */
 export function watchCluster(cluster: Cluster, say: (line: string) => void, progress: () => string): ClusterWatch {
   const members = [...cluster.controllers, ...cluster.invokers];
   const memory = new Map(members.map(({ name }) => [name, [] as (readonly [number, number])[]]));
@@ -144,7 +149,9 @@ export function watchCluster(cluster: Cluster, say: (line: string) => void, prog
   };
 }
 
-/** Of the cluster's processes, and of this one, which offers the load and is the way to the controllers; s. */
+/**
+ * Processor seconds of the cluster's processes and of this process, which sends the load and proxies the controllers.
+ */
 function cpuOf(cluster: Cluster): Record<string, number> {
   const { user, system } = process.cpuUsage();
   return { ...clusterCpu(cluster), bench: (user + system) / 1e6 };
@@ -153,14 +160,14 @@ function cpuOf(cluster: Cluster): Record<string, number> {
 const timeoutMs = 60_000;
 const keysAtOnce = 1000;
 
-/** A record as the database has it. */
+/** The fields of a stored record that are read here. */
 interface StoredRecord {
   activationId: string;
   start: number;
   response: { statusCode: number };
 }
 
-/** The records of these activations that are in the database, by their ids; it is asked past the platform. */
+/** The stored records of these activations by id, read from the database directly. */
 export async function storedRecords(
   { couchdb }: Pick<Cluster, 'couchdb'>,
   ids: readonly string[],
@@ -181,7 +188,9 @@ export async function storedRecords(
   return found;
 }
 
-/** Waits until all are stored, at most until nothing has come for `quietMs`; gives those that are not, and the rest. */
+/**
+ * Waits until all records are stored, or until none has come for `quietMs`. Returns missing ids and the stored records.
+ */
 export async function untilStored(
   cluster: Pick<Cluster, 'couchdb'>,
   ids: readonly string[],

@@ -5,8 +5,9 @@ import { drawSet, folds, leastSum, slowdownAt, sumAt, surfaces } from './quota-s
 const curve = (slowdowns: number[]) => ({ shares: [20, 40, 60, 80, 100], slowdowns });
 
 test('dynamic programming finds what trying everything finds', () => {
-  const set = [curve([5, 3, 2, 1.5, 1]), curve([1.2, 1.1, 1.05, 1.3, 1]), curve([4, 3.9, 1.2, 1, 1])];
-  const { shares } = set[0]!;
+  const first = curve([5, 3, 2, 1.5, 1]);
+  const { shares } = first;
+  const set = [first, curve([1.2, 1.1, 1.05, 1.3, 1]), curve([4, 3.9, 1.2, 1, 1])];
   const all = shares.flatMap((x) => shares.flatMap((y) => shares.map((z) => [x, y, z])));
   const possible = all.filter((one) => one.reduce((sum, share) => sum + share, 0) <= 100);
   expect(leastSum(set, shares)).toBeCloseTo(Math.min(...possible.map((one) => sumAt(set, one))), 12);
@@ -20,7 +21,7 @@ test('rows become curves over the time at 100 %; those with gaps are left out', 
     { model: 'b', batch: 1, share: 50, ms: 3 },
   ];
   expect(surfaces(rows)).toEqual([{ model: 'a', batch: 1, shares: [50, 100], slowdowns: [1.5, 1] }]);
-  expect(() => slowdownAt(surfaces(rows)[0]!, 70)).toThrow(RangeError);
+  expect(() => surfaces(rows).map((surface) => slowdownAt(surface, 70))).toThrow(RangeError);
 });
 
 test('models that are left out are in no other part, and sets have a model once', () => {

@@ -1,10 +1,11 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- shares have an entry a curve, and indices are below the lengths of the arrays. */
 import { randomFraction } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { ShareCurve } from '@gpuwhisk/gpu/share/priors';
 import { readTable } from './csv.js';
 import { randomItem } from '../statistics.js';
 
-/** How slow a model was at each share with one batch size. */
+/** Slowdowns of a model at each share with one batch size. */
 export interface Surface extends ShareCurve {
   model: string;
   batch: number;
@@ -50,8 +51,9 @@ export function surfaces(rows: readonly { model: string; batch: number; share: n
   for (const { model, batch, ms } of groups.values()) {
     const solo = ms.get(100);
     if (solo === undefined || ms.size < most) continue;
-    const shares = [...ms.keys()].sort((one, other) => one - other);
-    found.push({ model, batch, shares, slowdowns: shares.map((share) => ms.get(share)! / solo) });
+    const points = [...ms].sort(([one], [other]) => one - other);
+    const [shares, slowdowns] = [points.map(([share]) => share), points.map(([, shareMs]) => shareMs / solo)];
+    found.push({ model, batch, shares, slowdowns });
   }
   return found;
 }
@@ -76,7 +78,7 @@ export function drawSet(from: readonly Surface[], size: number, random: Random):
   return set;
 }
 
-/** The slowdown at a share that was measured. */
+/** The slowdown at a measured share. Throws RangeError for another share. */
 export function slowdownAt({ shares, slowdowns }: ShareCurve, share: number): number {
   const slowdown = slowdowns[shares.indexOf(share)];
   if (slowdown === undefined) throw new RangeError(`nothing was measured at ${share} %`);
@@ -89,8 +91,8 @@ export function sumAt(set: readonly ShareCurve[], shares: readonly number[]): nu
 }
 
 /**
- * The least sum of slowdowns that shares of 100 % in all allow, by dynamic programming over the jobs: the best of the
- * first ones with each total.
+ * The least sum of slowdowns with shares of 100 % in all. Dynamic programming over the jobs: the best result of the
+ * first jobs for each total.
  */
 export function leastSum(set: readonly ShareCurve[], allowed: readonly number[]): number {
   let best = new Float64Array(101);

@@ -1,4 +1,4 @@
-// Figures in README.md and docs: written from bench/results, never typed. docs/benchmarks.md states the two kinds of marks.
+// Writes figures of README.md and docs from bench/results. docs/benchmarks.md states the two kinds of marks.
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bars, reaches } from '../bars.js';
@@ -8,7 +8,7 @@ import { markdownTable } from '../replay/experiments/tables.js';
 
 /** Contents of bench/results that documents quote. */
 export interface Results {
-  /** By the name of the bench. */
+  /** Results by the name of the bench. */
   runs: ReadonlyMap<string, Result>;
   /** Tables of the replay, as Markdown (bench/results/faashare.md). */
   replay: string;
@@ -35,15 +35,15 @@ export async function documentPaths(): Promise<string[]> {
 }
 
 /**
- * A number as documents show it. Formats: none, four significant digits; `.2`, two decimals; `%1`, a fraction as a percentage
- * with one decimal; `s1`, milliseconds as seconds with one decimal. Throws Error for another format.
+ * A number as documents show it. Formats: none, four significant digits; `.2`, two decimals; `%1`, a fraction as a
+ * percentage with one decimal; `s1`, milliseconds as seconds with one decimal. Throws Error for another format.
  */
 export function formatted(value: number, format = ''): string {
   if (format === '') return value.toLocaleString('en-US', { maximumSignificantDigits: 4 });
   const [, kind, decimals] = /^([.%s])(\d)$/.exec(format) ?? [];
   if (kind === undefined) throw new Error(`There is no format '${format}'.`);
   const scaled = kind === '%' ? value * 100 : kind === 's' ? value / 1000 : value;
-  // No minus sign before a zero.
+  // Removes the minus sign of a rounded zero.
   const text = scaled.toFixed(Number(decimals)).replace(/^-(0(?:\.0+)?)$/, '$1');
   return kind === '%' ? `${text} %` : text;
 }
@@ -102,7 +102,7 @@ function blockText(results: Results, name: string): string {
   throw new Error(`There is no block of figures '${name}'.`);
 }
 
-/** The document with all figures as in `results`. Throws Error if a mark names a metric, format or block that does not exist. */
+/** The document with all figures from `results`. Throws Error if a mark names an unknown metric, format or block. */
 export function withFigures(document: string, results: Results): string {
   return document
     .replace(block, (_, begin: string, name: string, end: string) => `${begin}\n${blockText(results, name)}\n\n${end}`)

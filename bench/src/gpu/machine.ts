@@ -12,20 +12,20 @@ import { startGpuWorker, type GpuWorker } from './gpu-worker.js';
 const native = join(repositoryDir, 'native/build');
 const standIn = join(native, 'cudasim');
 const commandTimeoutMs = 20_000;
-/** A share that shows whether MPS is in force. */
+/** The share that a test client asks for, to check that MPS is in force. */
 const probePercent = 50;
 
-/** The device that is measured, and how processes come to it. */
+/** The measured device, and a way to start processes on it. */
 export interface GpuMachine {
   device: string;
   sms: number;
   memoryMiB: number;
   simulated: boolean;
-  /** Whether shares are in force; if not, why. */
+  /** Whether MPS limits shares; if not, mpsProblem gives the reason. */
   mps: boolean;
   mpsProblem?: string;
   env: NodeJS.ProcessEnv;
-  /** `percent` of the SMs at most, as a client of MPS, where there is MPS; `more` for its environment. */
+  /** Starts a process; with MPS, as a client with at most `percent` of the SMs. `more` adds to its environment. */
   start(kind: 'driver' | 'torch', percent: number, more?: NodeJS.ProcessEnv): Promise<GpuWorker>;
 }
 
@@ -52,7 +52,7 @@ async function startStandIn(temporaryDir: string, seed: number, cleanup: Cleanup
   };
 }
 
-/** Starts a control daemon of its own. Rejects where it does not start. */
+/** Starts a control daemon for this run. Rejects if it does not start. */
 async function startMps(env: NodeJS.ProcessEnv, temporaryDir: string, cleanup: Cleanup): Promise<NodeJS.ProcessEnv> {
   const own = { CUDA_MPS_PIPE_DIRECTORY: join(temporaryDir, 'mps'), CUDA_MPS_LOG_DIRECTORY: join(temporaryDir, 'log') };
   await Promise.all(Object.values(own).map((path) => mkdir(path, { recursive: true })));
@@ -67,8 +67,8 @@ async function startMps(env: NodeJS.ProcessEnv, temporaryDir: string, cleanup: C
 }
 
 /**
- * Finds the device, first that is seen, and starts MPS for it if that can be. With `simulated` on the stand-in, else on
- * NVIDIA's driver. Rejects where there is no device.
+ * Finds the first visible device and starts MPS for it if possible. Uses the stand-in if `simulated`, else NVIDIA's
+ * driver. Rejects if there is no device.
  */
 export async function openMachine(options: {
   simulated: boolean;
@@ -78,7 +78,7 @@ export async function openMachine(options: {
 }): Promise<GpuMachine> {
   const { simulated, seed, temporaryDir, cleanup } = options;
   const own = { ...process.env };
-  delete own['GPUWHISK_SIM_SOCKET']; // Of another stand-in.
+  delete own['GPUWHISK_SIM_SOCKET']; // The variable may name another stand-in.
   const base = simulated ? { ...own, ...(await startStandIn(temporaryDir, seed, cleanup)) } : own;
   const alone = await startGpuWorker(commands.driver, base);
   await alone.check().finally(() => alone.end());
@@ -94,7 +94,7 @@ export async function openMachine(options: {
     });
   try {
     mps = await startMps(base, temporaryDir, cleanup);
-    // A client that misses its daemon gets the whole device without a word.
+    // A client that finds no daemon silently gets the whole device.
     const half = await start('driver', probePercent);
     await half.end();
     if (half.sms >= sms) throw new Error(`a client of ${probePercent} % has ${half.sms} of ${sms} SMs`);
@@ -114,17 +114,17 @@ export async function openMachine(options: {
   };
 }
 
-/** Parts of the time and of the bandwidth that were used between two looks; absent where the chip does not tell. */
+/** Used fractions of time and bandwidth since the last look; absent if the chip does not report them. */
 export interface Activity {
   smActivity?: number;
   dramActivity?: number;
   powerW?: number;
 }
 
-/** Looks at the first device. */
+/** Measures the activity of the first device. */
 export interface ActivityMeter {
   driver: string;
-  /** Since the last look. */
+  /** The activity since the last look. */
   look(): Promise<Activity>;
   close(): Promise<void>;
 }
@@ -136,8 +136,8 @@ interface Nvml {
 }
 
 /**
- * The driver's management library, through native/nvml: GPM's figures from Hopper on. `simulator` is the stand-in's
- * socket, or empty. Rejects where there is no such library.
+ * Opens the driver's management library through native/nvml; it has GPM's figures from Hopper on. `simulator` is the
+ * stand-in's socket, or empty. Rejects if there is no such library.
  */
 export async function openActivity(simulator: string): Promise<ActivityMeter> {
   const addon = join(repositoryDir, 'native/build/nvml.node');

@@ -5,19 +5,19 @@ import { WorkerError } from './gpu-worker.js';
 import type { GpuWorker, Times } from './gpu-worker.js';
 import type { Activity, GpuMachine } from './machine.js';
 
-/** A process in a sample: what it repeats, and the percentage of the SMs that it may take. */
+/** A process in a sample: the workload that it repeats, and its limit in percent of the SMs. */
 interface Member {
   workload: string;
   percent: number;
 }
 
-/** A set of processes that run at once; the id says all of it, so that a run that was cut off finds what it has. */
+/** A set of concurrent processes. Its id states all of it, so that an interrupted run finds the samples that it has. */
 interface PlannedSample {
   id: string;
   members: Member[];
 }
 
-/** How the samples that are no solos are spread over the numbers of processes. */
+/** Division of the samples that are not solo by number of processes. */
 const parts = [
   { ways: 2, part: 0.4 },
   { ways: 4, part: 0.3 },
@@ -25,10 +25,10 @@ const parts = [
   { ways: 8, part: 0.15 },
 ];
 
-/** Workloads of native/gpu-bench, of which nothing but the driver is asked: bound by compute, by cache and by memory. */
+/** Workloads of native/gpu-bench, which need only the driver: bound by compute, by cache and by memory. */
 export const driverWorkloads = ['matmul:256', 'matmul:512', 'matmul:1024', 'matmul:2048', 'stream:8', 'stream:256'];
 
-/** The same for the stand-in, which fills memory by hand and takes its time for it. */
+/** The workloads for the stand-in, which fills memory on the CPU and is slow at it. */
 export const simulatedWorkloads = ['matmul:256', 'matmul:1024', 'stream:8'];
 
 /** Batches of inference that are measured. */
@@ -47,14 +47,14 @@ const sampleOf = (members: Member[], again: number): PlannedSample => ({
 });
 
 /**
- * Every workload alone at every share class, then `count` sets of 2, 4, 6 and 8 processes, drawn with the seed; each set at
- * most once. Without MPS there are no shares: all have 100.
+ * Every workload alone at every share class, then `count` different sets of 2, 4, 6 and 8 processes, drawn with the
+ * seed. Without MPS all shares are 100.
  */
 export function planSamples(
   workloads: readonly string[],
   { count, seed, shares }: { count: number; seed: number; shares: boolean },
 ): PlannedSample[] {
-  // The whole device comes first: the others are compared with it.
+  // The whole device comes first, because the other samples are compared with it.
   const classes = shares ? [...shareClasses].reverse() : [100 as const];
   const solos = workloads.flatMap((workload) => classes.map((percent) => sampleOf([{ workload, percent }], 0)));
   const workload = seededChoice(seed, workloads.length);
@@ -73,35 +73,37 @@ export function planSamples(
   return [...solos, ...sets];
 }
 
-/** A line of a file of samples: what each process took beside the others. */
+/** A line of a file of samples: times of each process beside the others. */
 export interface Sample {
   id: string;
   device: string;
   mode: 'mps' | 'timeslice';
   simulated: boolean;
-  /** `slowdown`: against alone at 100 %, by the medians. */
+  /** `slowdown`: ratio of the median to that alone at 100 %. */
   members: (Member & Times & { slowdown?: number })[];
   activity: Activity;
-  /** Why there are no times: it did not fit, or a process failed. */
+  /** Reason if there are no times: a process did not fit or failed. */
   failed?: string;
 }
 
-const maxIdle = 32; // MPS takes 48 clients, and eight more may run.
+const maxIdle = 32; // MPS accepts 48 clients, and up to eight more processes may run.
 
 const kindOf = (workload: string): 'driver' | 'torch' => (/^(matmul|stream):/.test(workload) ? 'driver' : 'torch');
 
-/** A process with a workload in it, or that had one. */
+/** A process and the workload that it has loaded, or had loaded last. */
 interface Loaded extends Member {
   worker: GpuWorker;
 }
 
-/** Processes that wait for work. The least recently used one ends where there are too many. */
+/** Idle processes, by most recent use. Beyond the limit the least recently used one is ended. */
 export class WorkerPool {
   private idle: Loaded[] = [];
 
   constructor(private readonly machine: GpuMachine) {}
 
-  /** One that has the member's workload ready; best one that has had it. Rejects where that cannot be. */
+  /**
+   * A process with the member's workload loaded; a process that has it already is preferred. Rejects if loading fails.
+   */
   async take({ workload, percent }: Member): Promise<Loaded> {
     const fits = (one: Loaded): boolean => one.percent === percent && kindOf(one.workload) === kindOf(workload);
     const same = this.idle.findIndex((one) => fits(one) && one.workload === workload);
@@ -128,7 +130,7 @@ export class WorkerPool {
   }
 }
 
-/** All of the members' processes, or the first failure, with none left behind. */
+/** The processes of all members. Ends them and rejects with the first failure if one fails. */
 async function takeAll(pool: WorkerPool, members: readonly Member[]): Promise<Loaded[]> {
   const taken = await Promise.allSettled(members.map((member) => pool.take(member)));
   const failed = taken.find((one) => one.status === 'rejected');
@@ -138,7 +140,7 @@ async function takeAll(pool: WorkerPool, members: readonly Member[]): Promise<Lo
   throw failed.reason;
 }
 
-/** Runs the processes of a sample at once. What fails is a sample that says so, unless it is a mistake of ours. */
+/** Runs the processes of a sample at once. A WorkerError gives a sample with `failed`; other errors reject. */
 export async function measureSample(
   planned: PlannedSample,
   given: { machine: GpuMachine; pool: WorkerPool; seconds: number; look: () => Promise<Activity> },
@@ -168,7 +170,7 @@ export async function measureSample(
   return sample;
 }
 
-/** Samples of a file, by id; none where it does not exist. A last line that was cut off is removed from it. */
+/** Samples of a file by id; empty if the file does not exist. Removes an incomplete last line from the file. */
 export async function readSamples(path: string): Promise<Map<string, Sample>> {
   let text: string;
   try {
@@ -186,7 +188,7 @@ export async function readSamples(path: string): Promise<Map<string, Sample>> {
   return new Map(samples.map((sample) => [sample.id, sample]));
 }
 
-/** Adds to each process how much slower it was than alone on the whole device, where that is known. */
+/** Adds each process's slowdown against the whole device alone, if that is known. */
 export function withSlowdowns(sample: Sample, known: ReadonlyMap<string, Sample>): Sample {
   const members = sample.members.map((member) => {
     const [solo] = known.get(`${member.workload}@100#0`)?.members ?? [];

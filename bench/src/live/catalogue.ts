@@ -17,15 +17,18 @@ export interface LiveEntry extends CatalogueEntry {
   isTraining: boolean;
 }
 
-/** Models of table I that are trained as best effort; replay has measured training of the same (Lucid). */
+/** Models of table I that are trained as best effort; replay has measured training of the same ones (Lucid). */
 const trained = new Set(['resnet18', 'resnet50', 'vgg16', 'mobilenet']);
 const largestTrainedBatch = 128;
-/** Forward and back: time and memory of so many inferences (`train_step` of runtimes/cuda). */
+/** Time and memory of a training step, forward and back, in inferences (`train_step` of runtimes/cuda). */
 const trainingFactor = 3;
-/** A context, and what a driver takes besides, MiB. */
+/** Memory of a context and of the driver's other needs, MiB. */
 const contextMiB = 512;
 
-/** Inference of all rows of table I that replay has, and training of some: as they are alone on a device of the stand-in. */
+/**
+ * Inference of all rows of table I that replay has, and training of some, with their solo values on a device of the
+ * stand-in.
+ */
 export function liveCatalogue(model: StandInModel, type: string): LiveEntry[] {
   return tableOne.flatMap(({ name, slosMs }) => {
     const row = model.workloads.find((one) => one.name === name);
@@ -67,7 +70,7 @@ function entryOf(
   };
 }
 
-/** What the stand-in makes of workloads side by side. Throws RangeError for one that is not in the catalogue. */
+/** The stand-in's slowdowns of concurrent workloads. Throws RangeError for a workload that is not in the catalogue. */
 export function standInTruth(model: StandInModel, type: string, catalogue: readonly LiveEntry[]): GpuTruth {
   const entries = new Map(catalogue.map((entry) => [entry.name, entry]));
   const entryOf = ({ workload }: TruthClient): LiveEntry => {

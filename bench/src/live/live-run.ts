@@ -17,21 +17,21 @@ import { deploy, profile, play, newPlayer, type Player } from './functions.js';
 import type { PlayedJob } from './functions.js';
 import { lengthOf, traceOf, type TraceSettings } from './trace.js';
 
-/** What a live run has shown. */
+/** Results of a live run. */
 interface LiveRun {
   traces: Compared[];
-  /** Means of what profiling's runs took beyond their time alone, ms: the starts that the simulator reckons with. */
+  /** Mean times of profiling's runs beyond their solo time, ms: the start times that the simulator uses. */
   coldMs: number;
   warmMs: number;
 }
 
-/** A twentieth of a device is never given away. */
+/** A twentieth of a device is reserved. */
 const usable = 0.95;
 
 /**
- * Starts the platform on simulated GPUs of `type`, profiles the functions of the traces of `seeds`, and plays one trace
- * after the other, each of which the simulator has predicted before from what the platform has at that moment. Rejects
- * where a job fails.
+ * Starts the platform on simulated GPUs of `type`, profiles the functions of the traces of `seeds`, and plays the
+ * traces one after the other. Before each trace the simulator predicts it from the platform's state at that moment.
+ * Rejects if a job fails.
  */
 export async function liveRun(
   context: Pick<BenchContext, 'cleanup' | 'temporaryDir' | 'say'>,
@@ -81,20 +81,20 @@ export async function liveRun(
   return { traces, coldMs, warmMs };
 }
 
-/** A platform with simulated GPUs, and how to reach it. */
+/** A platform with simulated GPUs and a client of it. */
 interface LivePlatform {
   api: Api;
   player: Player;
 }
 
 const settings = {
-  // Callers wait for as long as jobs may take to get a GPU and to run.
+  // Callers wait long enough for jobs to get a GPU and to run.
   GPUWHISK_BLOCKING_WAIT_MS: '600000',
-  // Of the host's memory processes need less than they may have.
+  // Processes need less of the host's memory than their limit.
   GPUWHISK_POOL_MEMORY_MIB: '16384',
 };
 
-/** Starts the platform on `gpus` (`sim:rtx3090x4`) with `policy`; it is stopped with the run. */
+/** Starts the platform on `gpus` (`sim:rtx3090x4`) with `policy`; cleanup stops it. */
 async function startLivePlatform(
   { cleanup, temporaryDir }: Pick<BenchContext, 'cleanup' | 'temporaryDir'>,
   gpus: string,
@@ -119,7 +119,7 @@ interface ShownDevice {
   functions: { action?: string; namespace?: string; share: number; memoryMiB: number; running: number }[];
 }
 
-/** By device, in the order of their ids: the processes that idle there, as policies see them. */
+/** Idle processes by device, in the order of the devices' ids, in the form that policies see. */
 async function idleInstances(api: Api): Promise<IdleInstance[][]> {
   const devices = (await api.json('GET', '/api/v1/gpu/devices')) as ShownDevice[];
   return devices.map(({ functions }) =>
@@ -131,18 +131,18 @@ async function idleInstances(api: Api): Promise<IdleInstance[][]> {
   );
 }
 
-/** What a prediction is told of the platform before a trace begins. */
+/** The platform's state before a trace, as input of a prediction. */
 interface Beginning {
   type: string;
-  /** That functions may have of each GPU, MiB. */
+  /** Memory of each GPU that functions may use, MiB. */
   memoryMiB: number;
-  /** By GPU: the processes that idle there. */
+  /** Idle processes by GPU. */
   idle: readonly (readonly IdleInstance[])[];
   /** Start of a task in such a process, ms. */
   warmMs: number;
 }
 
-/** What the simulator says of a trace: the platform's policy on GPUs that do what `truth` says. */
+/** The simulator's prediction of a trace: the platform's policy on GPUs that behave as `truth` says. */
 export function predict(
   jobs: readonly ReplayJob[],
   truth: GpuTruth,
@@ -160,14 +160,14 @@ export function predict(
   return metricsOf(run, jobs.filter(({ task }) => task.sloMs !== undefined).length, defaultBestEffortMs);
 }
 
-/** What a trace came to, on the platform or in the simulator. Times in ms. */
+/** Results of a trace on the platform or in the simulator. Times in ms. */
 interface TraceFigures {
   jctMs: number;
   /** From start to result. */
   runMs: number;
   p95Ms: number;
   makespanMs: number;
-  /** Part of the jobs with an SLO that had no result in time. */
+  /** Fraction of the jobs with an SLO whose result came late. */
   violations: number;
 }
 
@@ -196,13 +196,13 @@ function playedFigures(jobs: readonly ReplayJob[], played: readonly PlayedJob[])
 interface Compared {
   live: TraceFigures & { warmStarts: number };
   replay: ReplayMetrics;
-  /** What the simulator says of the same trace first come, first served: whether the comparison can tell policies apart. */
+  /** The same trace first come, first served; shows whether the comparison can tell policies apart. */
   replayFcfs: ReplayMetrics;
-  /** And with the starts as the trace itself had them, on average: what is left is not their doing. */
+  /** The same trace with the mean start times of the live run; a remaining difference has other causes. */
   replayAsStarted: ReplayMetrics;
 }
 
-/** Medians over the traces; ratios are of the platform over the simulator, by trace. */
+/** Medians over the traces; ratios divide the platform's value by the simulator's, trace by trace. */
 export function comparison(traces: readonly Compared[]): Measurement[] {
   const over = (name: string, value: (trace: Compared) => number): Measurement => {
     const values = traces.map(value);

@@ -3,7 +3,7 @@ import autocannon from 'autocannon';
 import { percentile, seededChoice } from '../statistics.js';
 import { timeoutS, type LoadGenerator, type LoadRequest, type LoadResult } from './load.js';
 
-/** autocannon, inside this process. It is slower than wrk, so throughput ratios come out kinder. */
+/** autocannon, inside this process. It is slower than wrk, so throughput ratios come out higher. */
 export const autocannonLoad: LoadGenerator = { name: 'autocannon', run };
 
 async function run(request: LoadRequest): Promise<LoadResult> {

@@ -9,7 +9,7 @@ import { timeoutS, type LoadGenerator, type LoadRequest, type LoadResult } from 
 
 const execute = promisify(execFile);
 
-/** wrk, if it is on the PATH. `temporaryDir` takes the files that its script reads. */
+/** wrk, or undefined if it is not on the PATH. `temporaryDir` takes the files that its script reads. */
 async function wrkLoad(temporaryDir: string, cleanup: Cleanup): Promise<LoadGenerator | undefined> {
   const version = await wrkVersion();
   if (version === undefined) return undefined;
@@ -67,7 +67,7 @@ async function wrkVersion(): Promise<string | undefined> {
   }
 }
 
-/** Reads what load.lua prints at the end. Throws if it is not there. */
+/** Reads the line that load.lua prints at the end. Throws if it is missing. */
 export function parseWrkOutput(output: string): LoadResult {
   const line = output.split('\n').find((candidate) => candidate.startsWith('RESULT '));
   if (line === undefined) throw new Error(`wrk gave no result: ${output.slice(0, 500)}`);
@@ -90,7 +90,7 @@ export function parseWrkOutput(output: string): LoadResult {
   };
 }
 
-/** The load generator that was asked for. Throws if it is wrk and there is none. */
+/** The chosen load generator. Throws if wrk is chosen and not installed. */
 export async function chooseLoad(
   client: Options['client'],
   temporaryDir: string,

@@ -1,21 +1,28 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- indices are below the width of the features or the number of penalties. */
 import { cholesky, solveLower, solveUpper } from '@gpuwhisk/gpu/numeric/cholesky';
-import { scaled, scalingOf, squaredDistance, type Scaling } from '@gpuwhisk/gpu/numeric/scaling';
+import {
+  scaled,
+  scalingOf,
+  squaredDistance,
+  type Scaling,
+  fitSlowdowns,
+  predictSlowdown,
+} from '@gpuwhisk/gpu/predict/slowdown-regression';
 import { faashareForest, predictForest, trainForest } from '@gpuwhisk/gpu/predict/forest';
-import { fitSlowdowns, predictSlowdown } from '@gpuwhisk/gpu/predict/slowdown-regression';
 import type { InterferenceRow } from '../data/interference.js';
 import { median } from '../statistics.js';
 
 /** Predicts the slowdown of a row. */
 export type Predict = (features: Float64Array) => number;
 
-/** Learns from rows; the seed is of whatever it draws. */
+/** Learns from rows; `seed` seeds its random numbers. */
 type Learner = (rows: readonly InterferenceRow[], seed: number) => Predict;
 
 const slowdownsOf = (rows: readonly InterferenceRow[]): number[] => rows.map(({ slowdown }) => slowdown);
 
-/** Ours and what it is measured against: all get the same rows and features. */
+/** Our predictor and those that it is compared with; all get the same rows and features. */
 export const learners = {
-  /** What the platform ships. */
+  /** The shipped predictor. */
   ours(rows, seed) {
     const regression = fitSlowdowns(
       rows.map(({ features }) => features),
@@ -47,7 +54,7 @@ export const learners = {
       return nearest.reduce((sum, { slowdown }) => sum + slowdown, 0) / nearest.length;
     };
   },
-  /** The median: of all constants the one with the least absolute error on its rows. */
+  /** The median, which of all constants has the least absolute error on its rows. */
   constant(rows) {
     const middle = median(slowdownsOf(rows));
     return () => middle;

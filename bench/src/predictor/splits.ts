@@ -1,14 +1,15 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- indices are below the number of items, jobs or sets of jobs. */
 import { randomFraction, seededRandom, type Random } from '@gpuwhisk/common/system/random';
 import type { InterferenceRow, InterferenceSet } from '../data/interference.js';
 import type { Predict } from './learners.js';
 
-/** Rows to learn from, and rows to be judged by. */
+/** Rows for training, and rows for evaluation. */
 export interface Fold {
   train: readonly InterferenceRow[];
   test: readonly InterferenceRow[];
 }
 
-/** Part of a set that is learned from. */
+/** Fraction of a set that is used for training. */
 export const trainFraction = 0.2;
 /** Seeds of a split: numbers from 0. */
 export const splitSeeds = 10;
@@ -18,18 +19,18 @@ type Split = (set: InterferenceSet, seed: number) => Fold[];
 
 /** Every kind of split by its name in the metrics. */
 export const splits = {
-  /** The rows of a pair stay together: a fifth of the pairs is learned from, the others are unseen. */
+  /** The rows of a pair stay together: a fifth of the pairs is for training, the others are unseen. */
   pair(set, seed) {
     const chosen = drawPairs(set.rows, pairCount(set), seededRandom(seed));
     return [divide(set.rows, ({ pair }) => chosen.has(pair))];
   },
-  /** A fifth of the rows, whichever: the other side of a pair, or other shares of it, may have been seen. */
+  /** A fifth of the rows at random: the other side of a pair, or other shares of it, may be in the training rows. */
   random(set, seed) {
     const order = shuffled(set.rows, seededRandom(seed));
     const count = Math.round(set.rows.length * trainFraction);
     return [{ train: order.slice(0, count), test: order.slice(count) }];
   },
-  /** All rows with one workload are unseen: two workloads for each seed, of which none recurs before all had their turn. */
+  /** All rows with one workload are unseen; two workloads a seed, and none recurs before all have been left out. */
   workload(set, seed) {
     const workloads = [...new Set(set.rows.map(({ workload }) => workload))].sort();
     const order = shuffled(workloads, seededRandom(workloads.length));
@@ -47,7 +48,7 @@ export const splits = {
   },
 } satisfies Record<string, Split>;
 
-/** As many pairs as the split by pair learns from, of those that `out` leaves. */
+/** As many pairs for training as the split by pair uses, from those that `out` does not exclude. */
 function leaveOut(set: InterferenceSet, out: (row: InterferenceRow) => boolean, random: Random): Fold {
   const kept = set.rows.filter((row) => !out(row));
   const chosen = drawPairs(kept, pairCount(set), random);
@@ -76,18 +77,18 @@ function shuffled<T>(items: readonly T[], random: Random): T[] {
   return order;
 }
 
-/** Jobs that are to be put together in twos: a small queue, whose best division can be found by trying all. */
+/** Jobs that are divided into pairs: few, so that the best division can be found by exhaustive search. */
 const jobsPerDraw = 12;
 const drawsPerSeed = 20;
 
-/** One way in which two jobs can share a GPU (of two that were measured with several shares there are several). */
+/** One way in which two jobs can share a GPU; a pair that was measured with several shares has several. */
 type Together = readonly [InterferenceRow, InterferenceRow];
 
 /**
- * What is lost by choosing partners from predictions: twelve random workloads are divided into pairs so that the
- * predicted sum of throughputs (each relative to the workload alone) is greatest; one minus what was measured for
- * these pairs over the greatest sum that was measured for any division. Two that were not measured together take turns:
- * half of each one's throughput, which all know.
+ * Loss of throughput from choosing partners by predictions. Twelve random workloads are divided into pairs with the
+ * greatest predicted sum of throughputs, each relative to the workload alone. The loss is one minus the measured sum
+ * for these pairs over the greatest measured sum of any division. Two workloads that were not measured together take
+ * turns: each has half of its throughput, which every predictor knows.
  */
 export function choiceLosses(set: InterferenceSet, predict: Predict, seed: number): number[] {
   const together = byPair(set);
@@ -121,8 +122,8 @@ function byPair(set: InterferenceSet): Map<string, Together[]> {
 }
 
 /**
- * The division of jobs into pairs with the greatest sum, by dynamic programming over the sets of jobs that are left:
- * for each pair the best way to share a GPU, or undefined where they take turns (worth 1).
+ * The division of jobs into pairs with the greatest sum, by dynamic programming over the sets of remaining jobs. Each
+ * pair has its best way to share a GPU, or undefined if the jobs take turns (worth 1).
  */
 function bestPairs(
   options: readonly (readonly Together[])[][],

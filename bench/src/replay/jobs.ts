@@ -4,21 +4,21 @@ import { readTable } from '../data/csv.js';
 import type { Profile } from './profiling.js';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 
-/** How jobs are drawn. */
+/** Parameters of a draw of jobs. */
 export interface JobMix {
   /** Half of the jobs are drawn from these and have an SLO. */
   strict: readonly CatalogueEntry[];
-  /** The others from these. */
+  /** The other half is drawn from these. */
   bestEffort: readonly CatalogueEntry[];
-  /** SLO over the time alone: one factor, or the bounds that it is drawn between for each job, whatever its length. */
+  /** SLO over solo time: one factor, or the bounds of a factor drawn for each job independently of its length. */
   sloFactor: number | readonly [least: number, greatest: number];
   /** Batches or iterations of a job: the one factor that stretches all of them. */
   length: number;
-  /** Draws the time alone of a job, ms, in place of `length`: as many batches as come closest to it, at least one. */
+  /** Draws the solo time of a job, ms, in place of `length`; rounded to whole batches, at least one. */
   soloMs?: (random: Random) => number;
-  /** Injection or cold start, ms. */
+  /** Time of an injection or a cold start, ms. */
   startMs: number;
-  /** Overrides what a task is said to hold; for truths in which only pairs may meet. */
+  /** Overrides the memory of each task; for truths that know pairs only. */
   memoryMiB?: number;
 }
 
@@ -73,7 +73,7 @@ function shuffle<T>(values: T[], random: Random): void {
   }
 }
 
-/** Draws `count` arrival times from 0 on, rising, whose mean distance is 1. */
+/** Draws `count` rising arrival times from 0 on, with a mean distance of 1. */
 export type Arrivals = (count: number, random: Random) => number[];
 
 const exponential = (random: Random): number => -Math.log(1 - randomFraction(random));
@@ -84,7 +84,7 @@ export const poisson: Arrivals = (count, random) => {
   return Array.from({ length: count }, () => (at += exponential(random)));
 };
 
-/** In a burst the rate is this many times that between bursts; both last for as many arrivals in the mean. */
+/** Rate in a burst over the rate between bursts; both phases have equally many arrivals on average. */
 const burstFactor = 9;
 const arrivalsOfAPhase = 10;
 
@@ -92,7 +92,7 @@ const arrivalsOfAPhase = 10;
 export const bursty: Arrivals = (count, random) => {
   let at = 0;
   let isBurst = randomFraction(random) < 0.5;
-  // Phases have as many arrivals, so that the mean distance is that of the two levels.
+  // Phases have equally many arrivals, so the mean distance is the mean of both levels'.
   const slow = (2 * burstFactor) / (1 + burstFactor);
   return Array.from({ length: count }, () => {
     if (randomFraction(random) < 1 / arrivalsOfAPhase) isBurst = !isBurst;
@@ -108,7 +108,7 @@ export function fromTrace(times: readonly number[]): Arrivals {
     const piece = times.slice(first, first + count + 1);
     const start = piece[0] as number;
     const mean = ((piece.at(-1) as number) - start) / count;
-    if (!(mean > 0)) throw new RangeError('the trace has a piece in which no time passes');
+    if (!(mean > 0)) throw new RangeError('a piece of the trace has no duration');
     return piece.slice(1).map((time) => (time - start) / mean);
   };
 }

@@ -11,20 +11,21 @@ import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
 import type { MeasuredPoint } from '@gpuwhisk/gpu/share/surrogate';
 import { normal } from '@gpuwhisk/gpu/simulate/replay';
 import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
+import { randomItem } from '../statistics.js';
 import { featuresOf } from './workloads/catalogue.js';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 
-/** What may be run before a replay begins, so that predictors know something. */
+/** Budget of runs before a replay, from which predictors learn. */
 export interface ProfilingBudget {
-  /** Runs whose time is taken; FaaShare's own set has 1000 (section V). */
+  /** Timed runs; FaaShare's own set has 1000 (section V). */
   runs: number;
-  /** Tasks that run beside each other, at most. */
+  /** Maximum of tasks that run beside each other. */
   mostTasks: number;
 }
 
-/** What a policy knows of a workload: as its solo runs showed it. */
+/** A policy's data of a workload, from its solo runs. */
 export interface Profile {
-  /** Over the true time alone. */
+  /** Measured over true solo time. */
   soloFactor: number;
   features: WorkloadFeatures;
 }
@@ -44,8 +45,8 @@ export function profileAlone(
 }
 
 /**
- * The platform's own predictor, trained on noisy runs of random sets at random shares in steps of 10 %, which is all that
- * it ever sees of the truth.
+ * The platform's own predictor, trained on noisy runs of random sets at random shares in steps of 10 %. It learns the
+ * truth from these runs only.
  */
 export function profiledPredictor(
   catalogue: readonly CatalogueEntry[],
@@ -71,7 +72,7 @@ export function profiledPredictor(
   return modelPredictor(trainModel(key, samples.slice(0, budget.runs), { version: 1, seed: random.uint32() }));
 }
 
-/** Sets that are searched before a replay begins, and their size. */
+/** Number and size of the sets that are searched before a replay. */
 export interface QuotaBudget {
   sets: number;
   mostTasks: number;
@@ -80,8 +81,8 @@ export interface QuotaBudget {
 const driverMajor = 1;
 
 /**
- * FaaShare's offline phase (section VII-B): random sets are run at the shares that the search proposes, and a table keeps
- * what their noisy times were. What a replay meets that is in no row is answered from the nearest one, or not at all.
+ * FaaShare's offline phase (section VII-B): random sets are run at the shares that the search proposes, and a table
+ * keeps their noisy times. For a set that is not in the table, the nearest row answers, or none.
  */
 export function offlineQuotas(
   catalogue: readonly CatalogueEntry[],
@@ -95,9 +96,13 @@ export function offlineQuotas(
   const table = new QuotaTable({ predictorOf: () => predictor });
   const pick = (count: number): number => Math.floor(randomFraction(random) * count);
   for (let i = 0; i < budget.sets; i += 1) {
-    const set = Array.from({ length: 2 + pick(budget.mostTasks - 1) }, () => catalogue[pick(catalogue.length)]!);
-    const jobs = set.map(({ name, batch }): QuotaJob => ({ function: `/guest/${name}`, version: '0.0.1', batch }));
-    const known = jobs.map((job, at) => ({ ...job, features: featuresOf(set[at]!) }));
+    const set = Array.from({ length: 2 + pick(budget.mostTasks - 1) }, () => randomItem(catalogue, random));
+    const known = set.map((entry): QuotaJob => ({
+      function: `/guest/${entry.name}`,
+      version: '0.0.1',
+      batch: entry.batch,
+      features: featuresOf(entry),
+    }));
     const points = search(set, truth, random, exploration);
     for (const point of points) table.record(known, gpuType, 'mps', point, driverMajor);
   }
@@ -123,7 +128,7 @@ function search(
   for (;;) {
     const next = propose(problem, points, points.length, random);
     if (!next) return points;
-    const clients = set.map(({ name }, at) => ({ workload: name, share: next.shares[at]! / 100 }));
+    const clients = set.map(({ name }, at) => ({ workload: name, share: (next.shares[at] ?? 0) / 100 }));
     const slowdowns = [...truth.slowdowns(clients)].map((one) => one * Math.exp(truth.noise * normal(random)));
     points.push({ shares: next.shares, slowdowns });
   }

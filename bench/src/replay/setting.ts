@@ -20,20 +20,20 @@ import {
 } from './profiling.js';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 
-/** One world to compare policies in. */
+/** A world in which policies are compared. */
 export interface Setting {
   name: string;
   catalogue: readonly CatalogueEntry[];
   strict: readonly CatalogueEntry[];
   bestEffort: readonly CatalogueEntry[];
-  /** The truth for a seed: with as many bootstrap draws of its parameters as there are, in turn. */
+  /** The truth by seed: bootstrap draws of its parameters, used in turn. */
   truths: readonly GpuTruth[];
   cluster: Omit<AlikeGpus, 'gpus'>;
   budget: ProfilingBudget;
   quotaBudget: QuotaBudget;
-  /** Overrides what a task is said to hold. */
+  /** Overrides the memory of each task. */
   memoryMiB?: number;
-  /** The same with other workloads. */
+  /** The same setting with other workloads. */
   withCatalogue(strict: readonly CatalogueEntry[], bestEffort: readonly CatalogueEntry[]): Setting;
 }
 
@@ -41,23 +41,23 @@ export interface Setting {
 export interface Scenario {
   gpus: number;
   jobs: number;
-  /** Absent: all are there at the start. */
+  /** Absent if all jobs arrive at the start. */
   open?: { arrivals: Arrivals; ratePerMs: number };
   length: number;
   startMs: number;
   sloFactor: JobMix['sloFactor'];
   /** As in JobMix. */
   soloMs?: NonNullable<JobMix['soloMs']>;
-  /** Wait after which a job is not overtaken any more, ms; absent: 30 s, stretched as the jobs are. */
+  /** Wait after which a job is not overtaken, ms; default: 30 s, stretched as the jobs are. */
   bestEffortMs?: number;
 }
 
-/** What profiling has shown under one truth; all policies share it. */
+/** Results of profiling under one truth, shared by all policies. */
 export interface Known {
   profiles: Map<string, Profile>;
-  /** That remembers what it was asked, which changes no answer. */
+  /** A predictor with a cache, which changes no answer. */
   predictor: SlowdownPredictor;
-  /** The same, which does not: what decisions take is measured with it. */
+  /** The predictor without the cache, with which the time of decisions is measured. */
   forgetful: SlowdownPredictor;
   quotas: Quotas;
 }
@@ -84,7 +84,7 @@ export function learn(setting: Setting, seed: number): Known[] {
   });
 }
 
-/** The same with shares that were searched with another exploration. */
+/** The same data with shares that were searched with another exploration. */
 export function searchedWith(
   setting: Setting,
   known: readonly Known[],
@@ -103,7 +103,7 @@ export function searchedWith(
 /** Makes a policy for a scenario. */
 export type PolicyMaker = (needs: PolicyNeeds, scenario: Scenario) => Policy;
 
-/** FaaShare; its bound on waiting is stretched as the jobs are. */
+/** FaaShare. Its bound on waiting is stretched as the jobs are. */
 export const ours: PolicyMaker = (needs, scenario) =>
   makePolicy({ base: 'faashare', settings: { bestEffortMs: bestEffortMsOf(scenario) } }, needs);
 
@@ -116,7 +116,7 @@ export function named(name: string): PolicyMaker {
   return name === 'faashare' ? ours : (needs) => makePolicy(name, needs);
 }
 
-/** Runs one scenario with one seed under one policy. Everything but the policy depends on the seed alone. */
+/** Runs one scenario with one seed under one policy. All random numbers depend on the seed alone, not on the policy. */
 export function runSeed(
   setting: Setting,
   known: readonly Known[],
@@ -152,7 +152,7 @@ export function runSeed(
 
 const mostRemembered = 200_000;
 
-/** A predictor that answers the same question only once; replays under one truth ask the same ones over and over. */
+/** A predictor that caches answers; replays under one truth repeat the same questions. */
 function remembering(predictor: SlowdownPredictor): SlowdownPredictor {
   const known = new Map<string, number>();
   const text = ({ features: { smUtil, dramUtil, l2Util }, share }: CoLocated): string =>

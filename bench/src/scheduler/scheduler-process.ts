@@ -1,4 +1,4 @@
-// A GPU scheduler on embedded state with simulated agents, in a process of its own: prints what it took.
+// A process with a GPU scheduler on embedded state and simulated agents. Prints its processor use and memory.
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import { configSchema } from '@gpuwhisk/common/config-schema';
@@ -25,7 +25,7 @@ export interface SchedulerLoad {
   placementsPerSecond: number;
   seconds: number;
   policy: string;
-  /** Whether the scheduler hears of the rows; without it, the process does only what its simulated agents do. */
+  /** Whether the scheduler receives the rows. Without them, the process does only the work of its simulated agents. */
   hears: boolean;
 }
 
@@ -44,7 +44,7 @@ const rowMs = 1000;
 const functionName = (number: number): string => `f${number % functionCount}`;
 const memoryMiB = (number: number): number => 6000 + (number % 7) * 1500;
 
-/** A node whose instances idle until an activation comes, and its row each second. */
+/** A node whose instances idle until an activation arrives, and its row each second. */
 class SimulatedAgent {
   readonly residents: Resident[];
   private readonly devices: Device[];
@@ -105,19 +105,20 @@ class SimulatedAgent {
     return { invoker, version, at: Date.now(), devices, status, residents };
   }
 
-  /** Runs an activation in an idle instance of its function, or in a new one. */
+  /** Runs an activation in an idle instance of its function, or in a new instance. */
   take({ activationId, action, gpu }: ActivationMessage, ended: () => void): void {
     const name = `/${action.path}/${action.name}`;
-    const gone = new Set(gpu!.reclaim ?? []);
-    for (let at = this.residents.length - 1; at >= 0; at -= 1) {
-      if (gone.has(this.residents[at]!.container)) this.residents.splice(at, 1);
+    const device = gpu?.devices[0];
+    if (gpu === undefined || device === undefined) throw new Error('the activation has no device');
+    const gone = new Set(gpu.reclaim ?? []);
+    for (const [at, { container }] of [...this.residents.entries()].reverse()) {
+      if (gone.has(container)) this.residents.splice(at, 1);
     }
-    const device = gpu!.devices[0]!;
     const isFree = (one: Resident): boolean =>
       one.device === device && one.action === name && one.activations.length === 0;
     let one = this.residents.find(isFree);
     if (one === undefined) {
-      const share = gpu!.share;
+      const share = gpu.share;
       one = {
         container: activationId,
         action: name,

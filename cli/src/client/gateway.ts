@@ -4,7 +4,7 @@ import { asList, asMap, asText, stringify, type Json, type JsonMap } from '../js
 import { parseJson } from '../json/parse.js';
 import type { Settings } from '../settings.js';
 import { apiVerbs } from '../shapes.js';
-import { query } from './api-host.js';
+import { query } from './transport.js';
 import type { Client } from './client.js';
 
 /** Which API, or which part of it, and how many; what is left out counts as all. */

@@ -1,6 +1,6 @@
 import { annotationsOf, valueOf } from '../args/parameters.js';
 import { ownNamespace, parseQualifiedName } from '../args/qualified-name.js';
-import { encodePath, query } from '../client/api-host.js';
+import { encodePath, query } from '../client/transport.js';
 import { checkArgs, type CommandContext } from '../command.js';
 import { argumentError, wrapError, WskError } from '../errors.js';
 import { asList, asMap, asText, type Json, type JsonMap } from '../json/json.js';

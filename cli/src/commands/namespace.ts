@@ -1,5 +1,5 @@
 import { ownNamespace } from '../args/qualified-name.js';
-import { query } from '../client/api-host.js';
+import { query } from '../client/transport.js';
 import type { Client } from '../client/client.js';
 import { checkArgs, nameSortFlag, type Command, type CommandContext } from '../command.js';
 import { wrapError } from '../errors.js';

@@ -1,6 +1,5 @@
 import type { FlagSpec } from '../args/flags.js';
-import { projectFlags, type Command, type CommandContext } from '../command.js';
-import { commandUsage } from '../help.js';
+import { projectFlags, type Command, type CommandContext, commandUsage } from '../command.js';
 import { bareError } from '../project/manifest.js';
 import { stdout } from '../terminal.js';
 

@@ -1,5 +1,5 @@
 import type { Flags, FlagSpec } from '../args/flags.js';
-import { apiBase } from '../client/api-host.js';
+import { apiBase } from '../client/transport.js';
 import { validTls } from '../client/client.js';
 import type { Command, CommandContext } from '../command.js';
 import { wrapError, WskError } from '../errors.js';

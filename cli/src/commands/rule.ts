@@ -1,5 +1,5 @@
 import { fullyQualified } from '../args/qualified-name.js';
-import { encodePath } from '../client/api-host.js';
+import { encodePath } from '../client/transport.js';
 import type { Client } from '../client/client.js';
 import { checkArgs, nameSortFlag, pageFlags, type Command, type CommandContext } from '../command.js';
 import { wrapError } from '../errors.js';

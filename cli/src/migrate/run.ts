@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { apiBase } from '../client/api-host.js';
+import { apiBase } from '../client/transport.js';
 import { messageOf, WskError } from '../errors.js';
 import { defaultApiVersion, propertiesFile, readProperties } from '../settings.js';
 import { migrateFromCouchdb } from './from-couchdb.js';

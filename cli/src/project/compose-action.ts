@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { basename, dirname, extname, resolve } from 'node:path';
-import { isBinaryExtension } from '../code-extensions.js';
+import { isBinaryExtension, allKinds, isKindOf, isSupported, kindForExtension, type Runtimes } from './runtimes.js';
 import { messageOf, type WskError } from '../errors.js';
 import { asMap, type Json, type JsonMap } from '../json/json.js';
 import type { Scope } from './compose.js';
@@ -8,7 +8,6 @@ import { zipFolder } from './folder.js';
 import { declaredAnnotations, interpolate, parametersFrom, qualified } from './inputs.js';
 import { bareError, fileError, textOf } from './manifest.js';
 import { inPackage, type PlannedAction } from './plan.js';
-import { allKinds, isKindOf, isSupported, kindForExtension, type Runtimes } from './runtimes.js';
 
 /** An action with its code. */
 export async function composeAction(name: string, declared: JsonMap, scope: Scope): Promise<PlannedAction> {

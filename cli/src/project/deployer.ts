@@ -1,5 +1,5 @@
 import { parseQualifiedName } from '../args/qualified-name.js';
-import { encodePath } from '../client/api-host.js';
+import { encodePath } from '../client/transport.js';
 import type { Client } from '../client/client.js';
 import { messageOf, WskError } from '../errors.js';
 import { asMap, asText, sortKeys, type Json, type JsonMap } from '../json/json.js';

@@ -1,5 +1,4 @@
-import { apiBase } from '../client/api-host.js';
-import { send, tlsOptions, type HttpRequest } from '../client/transport.js';
+import { apiBase, send, tlsOptions, type HttpRequest } from '../client/transport.js';
 import { messageOf } from '../errors.js';
 import type { Settings } from '../settings.js';
 

@@ -18,9 +18,8 @@ import {
   type AdminCommand,
   type OptionSpec,
 } from './command.js';
-import { limitsCommands } from './limits-commands.js';
+import { limitsCommands, userCommands } from './user-commands.js';
 import { dataCommands, refusedCommands, retireCommands } from './platform-commands.js';
-import { userCommands } from './user-commands.js';
 
 const commands: readonly AdminCommand[] = [
   ...userCommands,

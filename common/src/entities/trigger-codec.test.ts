@@ -2,8 +2,15 @@ import { describe, expect, test } from '@jest/globals';
 import type { StoredDocument } from '../store/artifact-store.js';
 import { EntityTypeError } from './names.js';
 import { MalformedError } from './malformed.js';
-import { readRule, ruleDocument, ruleToApi } from './rule.js';
-import { readRuleStatus, readTrigger, triggerDocument, triggerToApi } from './trigger.js';
+import {
+  readRule,
+  ruleDocument,
+  ruleToApi,
+  readRuleStatus,
+  readTrigger,
+  triggerDocument,
+  triggerToApi,
+} from './trigger.js';
 
 /** Documents as an OpenWhisk of 2024 writes them. */
 const trigger: StoredDocument = {

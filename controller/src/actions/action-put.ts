@@ -6,7 +6,7 @@ import type { LimitBounds, LimitsPatch } from '@gpuwhisk/common/entities/limits'
 import { asArray, asBoolean, asObject, asString } from '@gpuwhisk/common/entities/malformed';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { parametersBytes, readParameters, mergeParameters, parameterValue } from '@gpuwhisk/common/entities/parameters';
-import { readVersion, bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
+import { readVersion, bumpPatch, firstVersion } from '@gpuwhisk/common/entities/names';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { execUndefined, notAllowed } from '@gpuwhisk/common/errors';

@@ -1,6 +1,5 @@
 import { ApiError } from '@gpuwhisk/common/errors';
-import { nameLease } from '@gpuwhisk/common/state/held-name';
-import { lifeSigns } from '@gpuwhisk/common/state/instance-ids';
+import { nameLease, lifeSigns } from '@gpuwhisk/common/state/instance-ids';
 import { ProcessRegistry } from '@gpuwhisk/common/state/process-registry';
 import type { ProcessSort, RegisteredProcess } from '@gpuwhisk/common/state/process-registry';
 import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';

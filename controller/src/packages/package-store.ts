@@ -18,7 +18,7 @@ import {
 import type { LockParameters } from '@gpuwhisk/common/entities/parameter-encryption';
 import { mergeParameters, parametersBytes, readParameters } from '@gpuwhisk/common/entities/parameters';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
-import { bumpPatch, firstVersion, readVersion } from '@gpuwhisk/common/entities/version';
+import { bumpPatch, firstVersion, readVersion } from '@gpuwhisk/common/entities/names';
 import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import { KeyGate } from '@gpuwhisk/common/store/key-queue';
 import type { LimitBounds } from '@gpuwhisk/common/entities/limits';

@@ -6,12 +6,10 @@ import {
   ruleTargetMissing,
   ruleTriggerGone,
 } from '@gpuwhisk/common/errors';
-import { referenceId } from '@gpuwhisk/common/entities/names';
+import { referenceId, bumpPatch, firstVersion } from '@gpuwhisk/common/entities/names';
 import type { EntityReference } from '@gpuwhisk/common/entities/names';
-import type { WhiskRule } from '@gpuwhisk/common/entities/rule';
-import { readRule, ruleDocument } from '@gpuwhisk/common/entities/rule';
-import type { RuleLink, RuleStatus, WhiskTrigger } from '@gpuwhisk/common/entities/trigger';
-import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
+import type { WhiskRule, RuleLink, RuleStatus, WhiskTrigger } from '@gpuwhisk/common/entities/trigger';
+import { readRule, ruleDocument } from '@gpuwhisk/common/entities/trigger';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { KeyQueue } from '@gpuwhisk/common/store/key-queue';
 import { deleteEntity, findStoredEntity, readStoredEntity, writeEntity } from '../entities/stored-entity.js';

@@ -1,11 +1,17 @@
 // Triggers in the store, and the bodies of the PUTs of triggers and rules.
 import { alreadyExists, concurrentModification, feedNameInvalid } from '@gpuwhisk/common/errors';
-import { isEntityName, readReference, resolveReference } from '@gpuwhisk/common/entities/names';
+import {
+  isEntityName,
+  readReference,
+  resolveReference,
+  bumpPatch,
+  firstVersion,
+  readVersion,
+} from '@gpuwhisk/common/entities/names';
 import { parameterValue, parametersBytes, readParameters } from '@gpuwhisk/common/entities/parameters';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import type { RuleLink, WhiskTrigger } from '@gpuwhisk/common/entities/trigger';
 import { readTrigger, triggerDocument } from '@gpuwhisk/common/entities/trigger';
-import { bumpPatch, firstVersion, readVersion } from '@gpuwhisk/common/entities/version';
 import { DocumentConflictError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { KeyQueue } from '@gpuwhisk/common/store/key-queue';

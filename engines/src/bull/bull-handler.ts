@@ -1,8 +1,6 @@
-import { attemptsOf, quietMsOf, reasonOf, verdictOf, JobRun } from '@gpuwhisk/common/jobs/job-rules';
-import type { RetryTimes } from '@gpuwhisk/common/jobs/job-rules';
+import { attemptsOf, quietMsOf, reasonOf, verdictOf, JobRun, withResource } from '@gpuwhisk/common/jobs/job-rules';
+import type { RetryTimes, LeaseOptions } from '@gpuwhisk/common/jobs/job-rules';
 import type { FailedJob, HandlerOptions, JobBody } from '@gpuwhisk/common/jobs/jobs';
-import { withResource } from '@gpuwhisk/common/jobs/resource-lease';
-import type { LeaseOptions } from '@gpuwhisk/common/jobs/resource-lease';
 import type { Timer } from '@gpuwhisk/common/system/clock';
 import type { JobQueue, LockedJob } from './job-queue.js';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { checkPayload, maxFailedKept, quietMsOf } from '@gpuwhisk/common/jobs/job-rules';
-import type { RetryTimes } from '@gpuwhisk/common/jobs/job-rules';
+import type { RetryTimes, LeaseOptions } from '@gpuwhisk/common/jobs/job-rules';
 import { JobsClosedError, JobsFullError } from '@gpuwhisk/common/jobs/jobs';
 import type {
   FailedJob,
@@ -12,7 +12,6 @@ import type {
   Jobs,
   PendingJob,
 } from '@gpuwhisk/common/jobs/jobs';
-import type { LeaseOptions } from '@gpuwhisk/common/jobs/resource-lease';
 import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';
 import { connectRedis, runScript } from '../redis/redis-client.js';

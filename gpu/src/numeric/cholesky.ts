@@ -1,4 +1,5 @@
 // The Cholesky factor of a matrix, and whitening by it.
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- indices run below the size of square matrices and of vectors of as many rows */
 
 /** Added to the diagonal, relative to its mean, where a matrix is not positive definite as it is: a thousandfold more each time. */
 const jitters = [0, 1e-10, 1e-7, 1e-4];

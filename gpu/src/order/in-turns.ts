@@ -108,7 +108,7 @@ function outscored(
 
 function startOn(chosen: readonly CandidateGpu[], task: Task, scored: readonly ScoredOffer[]): Start {
   const [first, ...others] = chosen as [CandidateGpu, ...CandidateGpu[]];
-  // Those chosen are among those scored.
+  // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- those chosen are among those scored
   const { grant, score } = scored.find(({ candidate }) => candidate === first)!;
   const share = task.share ?? grant.share;
   for (const candidate of chosen) {

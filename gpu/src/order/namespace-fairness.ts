@@ -30,7 +30,8 @@ export class NamespaceTurns {
 
   /** All that wait in the order of their turn; `costOf` is in share-milliseconds, above 0. Changes nothing. */
   order<One>(queues: readonly NamespaceQueue<One>[], costOf: (one: One) => number): One[] {
-    if (queues.length === 1) return [...queues[0]!.waiting];
+    const [only, ...others] = queues;
+    if (only !== undefined && others.length === 0) return [...only.waiting];
     const open = this.ring(queues).map(({ namespace, waiting }) => ({
       waiting,
       next: 0,
@@ -42,6 +43,7 @@ export class NamespaceTurns {
       refill(left);
       for (const queue of left) {
         while (queue.credit > 0 && queue.next < queue.waiting.length) {
+          // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- the loop ends at the last one
           const one = queue.waiting[queue.next++]!;
           ordered.push(one);
           queue.credit -= costOf(one);

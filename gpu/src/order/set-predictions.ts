@@ -1,3 +1,4 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- kinds are indices of `kinds`, and a set has a slowdown for each of its kinds */
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { SlowdownPredictor, WorkloadFeatures } from '../predict/slowdown-predictor.js';
 

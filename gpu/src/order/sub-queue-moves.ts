@@ -1,4 +1,5 @@
 // Changes of sub-queues that FaaShare's algorithm 1 tries: a task joins others, or two sub-queues exchange tasks.
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- an outlook has an end for each running task and member, in their order */
 import type { Task } from '../view/view.js';
 import type { Refusal } from '../place/fact-filters.js';
 import { add, copyOf, memberOf, membersOf, outlookOf, hasRoom, remove } from './sub-queue.js';

@@ -1,6 +1,5 @@
+// Planning by sub-queues, and the horizon until which the GPUs are busy.
 import { defaultBestEffortMs, isOverdue } from './earliest-deadline.js';
-import { ArrivalLoad, horizonAt, isCritical } from './horizon.js';
-import type { SavedArrivalLoad } from './horizon.js';
 import { exchange } from './sub-queue-moves.js';
 import { Holdings, NamespaceTurns } from './namespace-fairness.js';
 import type { NamespaceQueue, SavedTurns } from './namespace-fairness.js';
@@ -141,13 +140,13 @@ export function subQueuePlan(
   /** An arrival makes no room: those that wait would have started. Only the newcomer is tried. */
   function fillWith(id: string, order: readonly Turn[], plan: FirstQueues): void {
     const place = order.findIndex(({ task }) => task.id === id);
-    for (let index = 0; index < place; index += 1) {
-      const { task, isOverdue, isCritical } = order[index]!;
+    for (const { task, isOverdue, isCritical } of order.slice(0, Math.max(0, place))) {
       plan.skip();
       if (isOverdue) plan.keepFor(task);
       else if (isCritical) plan.keepSoonest(task);
     }
-    if (place >= 0) plan.add(order[place]!.task, order.length - place - 1);
+    const newcomer = order[place];
+    if (newcomer !== undefined) plan.add(newcomer.task, order.length - place - 1);
   }
 
   function exchangeAll(
@@ -171,7 +170,8 @@ export function subQueuePlan(
     if (starts.length === 0) return;
     const tasks = new Map(first.flatMap(({ members }) => members.map(({ task }) => [task.id, task])));
     for (const { task: id, share } of starts) {
-      const task = tasks.get(id)!;
+      const task = tasks.get(id);
+      if (task === undefined) continue;
       const cost = costOf(task, share);
       turns.started(task.namespace, cost, namespaces);
       charged.set(id, { namespace: task.namespace, shareMs: cost });
@@ -279,12 +279,13 @@ function byNamespace(turns: readonly Turn[], namespaces: ReadonlySet<string>): N
 
 function startsOf(queue: SubQueue, at: number, quotas: Quotas | undefined): Start[] {
   if (queue.members.length === 0) return [];
-  const { shares, source } = finalShares(queue, quotas);
+  const { source } = finalShares(queue, quotas);
   const { endsAt } = outlookOf(queue);
-  return queue.members.map(({ task }, index) => ({
+  return queue.members.map(({ task, share }, index) => ({
     task: task.id,
     gpu: queue.gpu.id,
-    share: shares[index]!,
+    share,
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- an outlook has an end for each running task and member
     ...(task.soloMs !== undefined && { predictedMs: endsAt[queue.running.length + index]! - at }),
     reason: `beside ${queue.running.length + queue.members.length - 1} others; share: ${source}`,
   }));
@@ -293,11 +294,9 @@ function startsOf(queue: SubQueue, at: number, quotas: Quotas | undefined): Star
 /** A task on several GPUs is one start, with the smallest of its shares. */
 function oneStartEach(starts: Start[], next: Start): Start[] {
   const known = starts.findIndex(({ task }) => task === next.task);
-  if (known < 0) starts.push(next);
-  else {
-    const one = starts[known]!;
-    starts[known] = { ...one, alsoOn: [...(one.alsoOn ?? []), next.gpu], share: Math.min(one.share, next.share) };
-  }
+  const one = starts[known];
+  if (one === undefined) starts.push(next);
+  else starts[known] = { ...one, alsoOn: [...(one.alsoOn ?? []), next.gpu], share: Math.min(one.share, next.share) };
   return starts;
 }
 
@@ -346,7 +345,8 @@ function fromTable(queue: SubQueue, quotas: Quotas | undefined): FinalShares | u
   const { shares, source } = quotas.shareFor(all.map(jobOf), gpu.type, gpu.mode, budgetsMs, fixed);
   if (source === 'guardrail') return undefined;
   const own = shares.slice(running.length);
-  return members.some(({ task: { maxShare = 1 } }, at) => own[at]! > maxShare) ? undefined : { shares: own, source };
+  const isBeyond = own.some((share, at) => share > (members[at]?.task.maxShare ?? 1));
+  return isBeyond ? undefined : { shares: own, source };
 }
 
 function jobOf({ task }: Member): Parameters<Quotas['shareFor']>[0][number] {
@@ -358,4 +358,116 @@ function jobOf({ task }: Member): Parameters<Quotas['shareFor']>[0][number] {
     ...(soloMs !== undefined && { soloMs }),
     ...(features !== undefined && { features }),
   };
+}
+
+/**
+ * When the GPUs have done all that runs and waits, on the snapshot's clock: no sooner than the longest task allows, and
+ * later the more of their time arrivals take (`load`: 0 to 1; the end of the busy period of a fluid queue). Infinity where
+ * they take all of it.
+ */
+function horizonAt(queues: readonly SubQueue[], waiting: readonly Task[], at: number, load: number): number {
+  let workMs = 0;
+  let longestMs = 0;
+  for (const queue of queues) {
+    for (const { leftMs, startMs } of residentsOf(queue)) {
+      workMs += leftMs + startMs;
+      longestMs = Math.max(longestMs, leftMs + startMs);
+    }
+  }
+  for (const task of waiting) {
+    workMs += workOf(task);
+    longestMs = Math.max(longestMs, task.soloMs ?? unmeasuredMs);
+  }
+  if (load >= 1) return Infinity;
+  return at + Math.max(longestMs, workMs / (queues.length * (1 - load)));
+}
+
+/** Whether a task would end after all others if it did not start now: it is as long as all of the rest takes the GPUs. */
+function isCritical(task: Task, at: number, horizon: number): boolean {
+  return at + (task.soloMs ?? 0) >= horizon;
+}
+
+/** State of an ArrivalLoad. */
+interface SavedArrivalLoad {
+  lastAt?: number;
+  gapMs?: number;
+  workMs: number;
+  newest?: { gapMs: number; workMs: number };
+}
+
+/** Weight of the newest arrival in the smoothed ones. */
+const weight = 0.1;
+
+/**
+ * How much of the GPUs' time arrivals take, from those seen so far. What comes at one instant is one arrival, so that a
+ * batch that is there at the start says nothing of what is still to come.
+ */
+class ArrivalLoad {
+  private lastAt: number | undefined;
+  /** Smoothed. */
+  private gapMs: number | undefined;
+  private workMs = 0;
+  /** Of the newest instant, which may not have been seen whole yet. */
+  private newest: { gapMs: number; workMs: number } | undefined;
+
+  /** Takes notice of the tasks that have arrived since it was told last. */
+  see(waiting: readonly Task[]): void {
+    const since = this.lastAt;
+    const fresh = waiting.filter(({ arrivedAt }) => since === undefined || arrivedAt > since);
+    fresh.sort((one, other) => one.arrivedAt - other.arrivedAt);
+    for (const task of fresh) {
+      const { arrivedAt } = task;
+      if (this.lastAt === undefined) this.lastAt = arrivedAt;
+      if (arrivedAt > this.lastAt) {
+        this.count();
+        this.newest = { gapMs: arrivedAt - this.lastAt, workMs: 0 };
+        this.lastAt = arrivedAt;
+      }
+      if (this.newest !== undefined) this.newest.workMs += workOf(task);
+    }
+  }
+
+  /** The part of the time of `gpus` GPUs that arrivals take at `at`; 0 before the second one. */
+  part(at: number, gpus: number): number {
+    if (this.newest === undefined || this.lastAt === undefined) return 0;
+    const gapMs = mix(this.gapMs, this.newest.gapMs);
+    const workMs = this.gapMs === undefined ? this.newest.workMs : mix(this.workMs, this.newest.workMs);
+    // That nothing has come for long says that less comes.
+    return workMs / (Math.max(gapMs, at - this.lastAt) * gpus);
+  }
+
+  /** The state, for `restore`. */
+  saved(): SavedArrivalLoad {
+    const { lastAt, gapMs, workMs, newest } = this;
+    return {
+      ...(lastAt !== undefined && { lastAt }),
+      ...(gapMs !== undefined && { gapMs }),
+      ...(newest !== undefined && { newest: { ...newest } }),
+      workMs,
+    };
+  }
+
+  /** Takes the state of another one. */
+  restore({ lastAt, gapMs, workMs, newest }: SavedArrivalLoad): void {
+    this.lastAt = lastAt;
+    this.gapMs = gapMs;
+    this.workMs = workMs;
+    this.newest = newest && { ...newest };
+  }
+
+  private count(): void {
+    if (this.newest === undefined) return;
+    const { gapMs, workMs } = this.newest;
+    this.workMs = this.gapMs === undefined ? workMs : mix(this.workMs, workMs);
+    this.gapMs = mix(this.gapMs, gapMs);
+  }
+}
+
+/** Time on GPUs that a task takes alone, ms. */
+function workOf({ soloMs = unmeasuredMs, gpus }: Task): number {
+  return soloMs * gpus;
+}
+
+function mix(known: number | undefined, newest: number): number {
+  return known === undefined ? newest : known + weight * (newest - known);
 }

@@ -1,3 +1,4 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- slowdowns and outlooks have an element for each running task and member, in their order */
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import { deadlineAt } from '../view/view.js';
 import type { GpuState, RunningTask, Task } from '../view/view.js';

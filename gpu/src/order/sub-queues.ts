@@ -102,6 +102,7 @@ export class FirstQueues {
   private turnAt(): number {
     if (this.waiting >= this.queues.length) return Infinity;
     this.freeAt ??= this.queues.map((queue) => outlookOf(queue).lastAt).sort((one, other) => one - other);
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- there is a time for each queue, and fewer wait
     return this.freeAt[this.waiting]!;
   }
 
@@ -125,7 +126,8 @@ export class FirstQueues {
   /** Gives why a task is not added, or undefined. */
   private addTo(queue: SubQueue, task: Task, prospect: Prospect): Refusal | undefined {
     const problem = joinIfBetter(queue, task, prospect, this.options.minGain);
-    if (problem === undefined) this.holdings.add(task, queue.members.at(-1)!.share);
+    const joined = queue.members.at(-1);
+    if (problem === undefined && joined !== undefined) this.holdings.add(task, joined.share);
     return problem;
   }
 

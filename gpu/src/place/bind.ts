@@ -46,8 +46,8 @@ export function reservationOf(
 /** The start of a task that was placed. */
 export function startOf(task: string, choice: PlacedChoice, reason: string): Start {
   const { slice, devices, share } = choice.placement;
-  // A placement has at least one device.
   const [gpu, ...alsoOn] = slice === undefined ? devices : [slice];
+  // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- a placement has at least one device
   return { task, gpu: gpu!, ...(alsoOn.length > 0 && { alsoOn }), share: share.smLimit, reason, choice };
 }
 

@@ -1,10 +1,22 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- orders are those of the ledger: each is an index of its accounts and their columns */
 import type { AccountColumns } from '../view/account-index.js';
 import type { Ledger } from '../view/ledger.js';
 import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
 import { gangKey } from '../view/places.js';
 import { holdsToShares } from '../view/shares.js';
-import { Alternative, alternativesOf, choiceOf, rejectionsOf } from './alternatives.js';
-import { accountsFor, alike, candidateAt, compare, isBetter, placementOf, instanceFor } from './candidate.js';
+import {
+  Alternative,
+  alternativesOf,
+  choiceOf,
+  rejectionsOf,
+  accountsFor,
+  alike,
+  candidateAt,
+  compare,
+  isBetter,
+  placementOf,
+  instanceFor,
+} from './candidate.js';
 import type { Candidate, PlacementLimits, PlacementStamp, Ranked } from './candidate.js';
 import type { Refusal } from './fact-filters.js';
 
@@ -26,7 +38,7 @@ export function placeLeastLoaded(
   const last = chosen?.at(-1);
   // As it is now: reasons are made when they are read, and its account goes on.
   const seen = last && { ...last, account: new Alternative(last.account, last.joined, undefined) };
-  return choiceOf(chosen && placementOf(chosen, request, stamp), chosen?.[0]!.joined?.id, alternatives, (passed) =>
+  return choiceOf(chosen && placementOf(chosen, request, stamp), chosen?.[0]?.joined?.id, alternatives, (passed) =>
     rejectionsOf(passed, request, { why: (one) => whyNot(one, seen, request) }),
   );
 }

@@ -3,10 +3,17 @@ import { fullness, usedMiB } from '../view/account-index.js';
 import type { Ledger } from '../view/ledger.js';
 import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
 import { thousandths } from '../view/shares.js';
-import { alternativesOf, choiceOf, rejectionsOf } from './alternatives.js';
-import type { Explanation } from './alternatives.js';
-import { accountsFor, alike, candidateAt, placementOf, hasUnwanted } from './candidate.js';
-import type { Candidate, PlacementLimits, PlacementStamp, Ranked } from './candidate.js';
+import {
+  alternativesOf,
+  choiceOf,
+  rejectionsOf,
+  accountsFor,
+  alike,
+  candidateAt,
+  placementOf,
+  hasUnwanted,
+} from './candidate.js';
+import type { Explanation, Candidate, PlacementLimits, PlacementStamp, Ranked } from './candidate.js';
 import type { Refusal } from './fact-filters.js';
 
 /** How much of its SMs a place may give to instances together (Dilu, section 3.3, principle 3). */

@@ -1,4 +1,4 @@
-import type { PolicyRecord } from './policy-record.js';
+import type { PolicyRecord } from './policy.js';
 
 /**
  * ElasticFlow (Gu and others, ASPLOS 2023): whole GPUs only; jobs whose minimum satisfactory share still meets their

@@ -1,4 +1,4 @@
-import type { PolicyRecord } from './policy-record.js';
+import type { PolicyRecord } from './policy.js';
 
 /** What a device plugin does (FaaShare, section II-D). */
 export const exclusive: PolicyRecord = {

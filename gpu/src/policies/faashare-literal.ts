@@ -1,4 +1,4 @@
-import type { PolicyRecord } from './policy-record.js';
+import type { PolicyRecord } from './policy.js';
 
 /** FaaShare, algorithm 1 as it is printed. */
 export const faashareLiteral: PolicyRecord = {

@@ -1,4 +1,4 @@
-import type { PolicyRecord } from './policy-record.js';
+import type { PolicyRecord } from './policy.js';
 
 /**
  * FaST-GShare (Gu and others, ICPP 2023): the rectangle of share and time that a function takes goes where it leaves the

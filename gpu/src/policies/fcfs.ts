@@ -1,4 +1,4 @@
-import type { PolicyRecord } from './policy-record.js';
+import type { PolicyRecord } from './policy.js';
 
 /** FaaShare, figure 2: the default. */
 export const fcfs: PolicyRecord = {

@@ -1,4 +1,4 @@
-import type { PolicyRecord } from './policy-record.js';
+import type { PolicyRecord } from './policy.js';
 
 /** FluidFaaS (Hui and others, HPDC 2025): isolated slices in MIG's sizes, where they leave the least. */
 export const fluidfaas: PolicyRecord = {

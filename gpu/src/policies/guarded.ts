@@ -70,7 +70,7 @@ function attempt(policy: Policy, view: View, event: SchedulingEvent): Attempt {
   const { decision, held } = result;
   if (result.fault !== undefined) return result;
   const thrown = faultIn(() => {
-    // Checked whatever it is: a faulty policy may give none.
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- checked whatever it is: a faulty policy may give none
     result.fault = faultOf(decision!, { view, tasks, held });
   });
   result.fault = thrown ?? result.fault;
@@ -163,6 +163,7 @@ function taskFault(
 function startsFault({ starts }: Decision, view: View, tasks: ReadonlyMap<string, Task>): string | undefined {
   const isPlace = placesIn(view);
   for (const { task, gpu, alsoOn = [], share, request = share } of starts) {
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- the tasks of all starts were found to wait
     const fault = startFault(tasks.get(task)!, [gpu, ...alsoOn], { share, request }, isPlace);
     if (fault !== undefined) return `task '${task}' is started ${fault}`;
   }
@@ -246,7 +247,8 @@ function placesIn(view: View): (id: string) => boolean {
 function overfull(starts: readonly Start[], tasks: ReadonlyMap<string, Task>, ledger: Ledger): string | undefined {
   const forks = new Map<string, Account>();
   for (const start of starts) {
-    const places = [start.gpu, ...(start.alsoOn ?? [])].map((id) => ledger.account(id)!);
+    const places = [start.gpu, ...(start.alsoOn ?? [])].flatMap((id) => ledger.account(id) ?? []);
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- the tasks of all starts were found to wait
     const task = tasks.get(start.task)!;
     const fault =
       unlikeFault(places) ??
@@ -257,7 +259,7 @@ function overfull(starts: readonly Start[], tasks: ReadonlyMap<string, Task>, le
 }
 
 function unlikeFault([first, ...others]: readonly PlaceAccount[]): string | undefined {
-  const isAlike = others.every(({ place }) => gangKey(place) === gangKey(first!.place));
+  const isAlike = first === undefined || others.every(({ place }) => gangKey(place) === gangKey(first.place));
   return isAlike ? undefined : 'on GPUs that are not alike on one node';
 }
 

@@ -6,8 +6,7 @@ import type { Scaling } from '../scale/scale.js';
 import type { Action, Start } from '../view/decision.js';
 import { allWait } from '../view/decision.js';
 import type { Task, View } from '../view/view.js';
-import type { Policy } from './policy.js';
-import type { PolicyRecord } from './policy-record.js';
+import type { Policy, PolicyRecord } from './policy.js';
 import { policies } from './registry.js';
 import { stages } from './stages.js';
 import type { Settings, StageEntry, StageName, StageNeeds } from './stages.js';
@@ -48,10 +47,10 @@ const list = (names: readonly string[]): string => names.join(', ');
 export function compositionOf(choice: PolicyChoice): Composition {
   const { base, settings: given = {}, ...changes } = typeof choice === 'string' ? { base: choice } : choice;
   if (typeof given !== 'object' || given === null) throw new RangeError("'settings' must be an object");
-  if (!Object.hasOwn(policies, base)) {
+  const record = Object.hasOwn(policies, base) ? policies[base] : undefined;
+  if (record === undefined) {
     throw new RangeError(`there is no policy '${base}'; there are ${list(Object.keys(policies))}`);
   }
-  const record: PolicyRecord = policies[base]!;
   const { settings: own = {}, needsNoProfiles = false, takesAsTheyCome = false } = record;
   const known = stagesOf(record);
   const named: Record<string, string> = {};
@@ -106,9 +105,7 @@ function checkStage(stage: string, name: unknown): void {
 }
 
 function checkSettings(chosen: Composition['stages'], settings: Settings): void {
-  const known = Object.entries(chosen).flatMap(([stage, name]) =>
-    Object.keys((stages[stage as StageName] as Entries<unknown>)[name]!.settings),
-  );
+  const known = Object.entries(chosen).flatMap(([stage, name]) => Object.keys(settingsOf(stage, name)));
   for (const [name, value] of Object.entries(settings)) {
     if (!known.includes(name)) {
       const there = known.length === 0 ? 'they have none' : `there are ${list(known)}`;
@@ -120,11 +117,16 @@ function checkSettings(chosen: Composition['stages'], settings: Settings): void 
 
 type Entries<Stage> = Readonly<Record<string, StageEntry<Stage>>>;
 
+/** The settings of an implementation, with their defaults; none if there is no such implementation. */
+function settingsOf(stage: string, name: string): Settings {
+  return (stages[stage as StageName] as Entries<unknown>)[name]?.settings ?? {};
+}
+
 /** All settings of a composition's stages, by stage, as they are in force. */
 export function settingsInForce({ stages: chosen, settings }: Composition): Partial<Record<StageName, Settings>> {
   const inForce = Object.entries(chosen).map(([stage, name]) => {
-    const known = (stages[stage as StageName] as Entries<unknown>)[name]!.settings;
-    return [stage, Object.fromEntries(Object.entries(known).map(([one, value]) => [one, settings[one] ?? value]))];
+    const known = Object.entries(settingsOf(stage, name));
+    return [stage, Object.fromEntries(known.map(([one, value]) => [one, settings[one] ?? value]))];
   });
   return Object.fromEntries(inForce) as Partial<Record<StageName, Settings>>;
 }
@@ -151,7 +153,8 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
   const { name, stages: chosen, settings } = compositionOf(choice);
   const needs: StageNeeds = { ...given, predictions: new PredictionCache((gpu) => given.predictorOf(gpu)) };
   const make = <Stage>(entries: Entries<Stage>, of: StageName): Stage => {
-    const entry = entries[chosen[of]!]!;
+    const entry = entries[chosen[of] ?? ''];
+    if (entry === undefined) throw new RangeError(`policy '${name}' has no stage '${of}'`);
     const own = Object.entries(settings).filter(([setting]) => setting in entry.settings);
     return entry.make(needs, Object.fromEntries(own));
   };
@@ -163,7 +166,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
           order: make(stages.order, 'order'),
           share: make(stages.share, 'share'),
           place: make(stages.place, 'place'),
-          // Stages that no plan stands for are all named.
+          // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- stages that no plan stands for are all named
           placeName: chosen.place!,
         });
   const preempt = make(stages.preempt, 'preempt');

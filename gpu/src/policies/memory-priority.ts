@@ -1,4 +1,4 @@
-import type { PolicyRecord } from './policy-record.js';
+import type { PolicyRecord } from './policy.js';
 
 /** FaaShare, section IX-A: PM. */
 export const memoryPriority: PolicyRecord = {

@@ -1,4 +1,4 @@
-import type { PolicyRecord } from './policy-record.js';
+import type { PolicyRecord } from './policy.js';
 
 /** MPS as it is without percentages. */
 export const mpsEqual: PolicyRecord = {

@@ -1,7 +1,7 @@
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { predictorsOf, encodeModel } from '../predict/model-codec.js';
+import { predictorsOf, encodeModel } from '../predict/slowdown-model.js';
 import type { SlowdownModel } from '../predict/slowdown-model.js';
 import { readQuotaRow } from '../share/quota-row.js';
 import type { QuotaRow } from '../share/quota-row.js';

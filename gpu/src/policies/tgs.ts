@@ -1,4 +1,4 @@
-import type { PolicyRecord } from './policy-record.js';
+import type { PolicyRecord } from './policy.js';
 
 /**
  * TGS (Wu and others, NSDI 2023): production jobs are those with an SLO; on a GPU without one the first opportunistic job

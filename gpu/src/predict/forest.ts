@@ -1,3 +1,4 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- nodes are indices of the arrays of a forest, members of the rows and columns of a table */
 import { randomFraction, seededRandom, type Random } from '@gpuwhisk/common/system/random';
 import {
   newImpurity,

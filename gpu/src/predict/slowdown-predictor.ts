@@ -1,4 +1,5 @@
 // The interface of slowdown predictors, the features that they read, and the capacity model, which is not trained.
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- rows have an element for each of `faashareFeatureNames` */
 
 /** How much of a GPU a workload uses when it runs alone at a share of 100 %, fractions (FaaShare, table II). */
 export interface WorkloadFeatures {

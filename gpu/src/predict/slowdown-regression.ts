@@ -1,8 +1,46 @@
 // Regression of slowdowns: the mean of a forest's and a Gaussian process's prediction, with outliers bounded.
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- rows have the width of the scaling, and arrays an element for each row */
 import { seededRandom, randomFraction, type Random } from '@gpuwhisk/common/system/random';
-import { scaled, scalingOf, squaredDistance, type Scaling } from '../numeric/scaling.js';
 import { predictForest, trainForest, type Forest, type ForestOptions } from './forest.js';
 import { solveUpper, whiten, type Whitened } from '../numeric/cholesky.js';
+
+/** Brings features to one scale: mean 0 and standard deviation 1; a feature that does not vary becomes 0. */
+export interface Scaling {
+  means: Float64Array;
+  /** Reciprocals of the standard deviations; 0 for a feature that does not vary. */
+  factors: Float64Array;
+}
+
+/** The scaling of `rows`. Throws RangeError for no rows. */
+export function scalingOf(rows: readonly ArrayLike<number>[]): Scaling {
+  if (rows.length === 0) throw new RangeError('There are no rows to take a scale from.');
+  const width = rows[0]!.length;
+  const means = new Float64Array(width);
+  const factors = new Float64Array(width);
+  for (let at = 0; at < width; at += 1) {
+    const column = rows.map((row) => row[at]!);
+    const mean = column.reduce((sum, value) => sum + value, 0) / rows.length;
+    const variance = column.reduce((sum, value) => sum + (value - mean) ** 2, 0) / rows.length;
+    means[at] = mean;
+    factors[at] = Math.sqrt(variance) > 1e-9 * Math.max(1, Math.abs(mean)) ? 1 / Math.sqrt(variance) : 0;
+  }
+  return { means, factors };
+}
+
+/** A row on that scale. */
+export function scaled(row: ArrayLike<number>, { means, factors }: Scaling): Float64Array {
+  const width = means.length;
+  const there = new Float64Array(width);
+  for (let at = 0; at < width; at += 1) there[at] = (row[at]! - means[at]!) * factors[at]!;
+  return there;
+}
+
+/** Square of the distance between two rows. */
+export function squaredDistance(one: Float64Array, other: Float64Array): number {
+  let squared = 0;
+  for (let at = 0; at < one.length; at += 1) squared += (one[at]! - other[at]!) ** 2;
+  return squared;
+}
 
 /** Two regressions of the logarithm of a slowdown, whose mean is the answer. */
 export interface SlowdownRegression {

@@ -1,4 +1,5 @@
 // The best split of a node of a regression tree, by absolute or squared error.
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- members are indices of the columns of a table, and heap places run below the count */
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
 
 /** A question that divides samples: is the feature at most the threshold? */

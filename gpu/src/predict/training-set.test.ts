@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { inventedSamples } from '../testing/invented-samples.js';
+import { inventedSamples } from '../testing/fixtures.js';
 import { TrainingSet } from './samples.js';
 
 test('every fifth sample is kept from training, and each is in one place', () => {

@@ -58,11 +58,11 @@ export function fillOfLaunches(rates: readonly AtShare[]): Fill | undefined {
   const smallest = smaller.at(-1);
   if (whole === undefined || smallest === undefined || !(whole.value > 0)) return undefined;
   const partOf = ({ value }: AtShare): number => value / whole.value;
-  const held = smaller.findIndex((one) => partOf(one) < 1 - tolerance);
-  if (held < 0) return { part: smallest.share / 100, source: 'launches' };
-  const bound = (held === 0 ? whole : smaller[held - 1]!).share / 100;
-  const share = smaller[held]!.share / 100;
-  return { part: Math.min(bound, share / partOf(smaller[held]!)), source: 'launches' };
+  const at = smaller.findIndex((one) => partOf(one) < 1 - tolerance);
+  const held = smaller[at];
+  if (held === undefined) return { part: smallest.share / 100, source: 'launches' };
+  const bound = (smaller[at - 1] ?? whole).share / 100;
+  return { part: Math.min(bound, held.share / 100 / partOf(held)), source: 'launches' };
 }
 
 /**

@@ -1,4 +1,5 @@
 // Gaussian processes, and the expected improvement of a normal value.
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- arrays have an element for each input, and inputs one for each length */
 import { solveLower, whiten, type Whitened } from '../numeric/cholesky.js';
 
 /** What is believed before anything was measured. */

@@ -125,7 +125,7 @@ export function bestOf(
   for (const point of points) {
     const { shares, slowdowns } = point;
     if (surrogate.doubted.has(point)) continue;
-    if (jobs.some(({ maxSlowdown }, at) => slowdowns[at]! > maxSlowdown)) continue;
+    if (slowdowns.some((slowdown, at) => slowdown > (jobs[at]?.maxSlowdown ?? Infinity))) continue;
     const objective = surrogate.objective(shares).mean;
     if (best === undefined || objective < best.objective) best = { shares, objective };
   }
@@ -206,6 +206,7 @@ function draw(
   for (let rest = jobs - 1; rest >= 0; rest -= 1) {
     let at = randomFraction(random) * ways(rest + 1, left);
     const possible = shares.filter((share) => share <= left && ways(rest, left - share) > 0);
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- one share at least can be drawn as long as there are ways
     const share = possible.find((one) => (at -= ways(rest, left - one)) < 0) ?? possible.at(-1)!;
     drawn.push(share);
     left -= share;
@@ -263,7 +264,7 @@ export function quotaSearchBody(needs: QuotaSearchNeeds): JobBody {
       jobs: set.map((job, at) => ({
         prior: needs.priorOf(job, gpuType, mode),
         weight: 1,
-        maxSlowdown: maxSlowdowns[at]!,
+        maxSlowdown: maxSlowdowns[at] ?? Infinity,
         ...(job.features !== undefined && { features: job.features }),
       })),
       space: needs.space ?? classSpace,

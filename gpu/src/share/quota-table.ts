@@ -1,8 +1,8 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- arrays have an element for each job of a set; places and matches are its indices */
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import { guardrail } from './quotas.js';
-import { NearestRows } from './nearest-row.js';
-import { ordered, placeKey, rowKey, addMeasurement, bestWithin } from './quota-row.js';
+import { NearestRows, ordered, placeKey, rowKey, addMeasurement, bestWithin } from './quota-row.js';
 import type { QuotaRow, RowPoint } from './quota-row.js';
 import type { FixedShares, QuotaChoice, QuotaJob, Quotas } from './quotas.js';
 import type { MeasuredPoint } from './surrogate.js';

@@ -1,4 +1,5 @@
 // The interface of share choices for sets, and the guardrail, which goes by predictions alone.
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- arrays have an element for each job of a set, and classes are indices of `shareClasses` */
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { WorkloadFeatures, SlowdownPredictor } from '../predict/slowdown-predictor.js';

@@ -40,7 +40,7 @@ export class SetDemands {
     // The last one asked for is the last to go.
     this.sets.delete(key);
     const maxSlowdowns = set.map(({ soloMs = 0 }, at) => {
-      const bound = soloMs > 0 ? budgetsMs[at]! / soloMs : Infinity;
+      const bound = soloMs > 0 ? (budgetsMs[at] ?? Infinity) / soloMs : Infinity;
       return bound >= leastSlowdown ? bound : Infinity;
     });
     const asked = (before?.asked ?? 0) + 1;

@@ -45,7 +45,7 @@ export class SetObservations {
     this.pending.set(key, set);
     const own = idOf(measured);
     const places = ids.flatMap((id, at) => (id === own ? [at] : []));
-    const place = places.find((at) => set.slowdowns[at] === undefined) ?? places[0]!;
+    const place = places.find((at) => set.slowdowns[at] === undefined) ?? ids.indexOf(own);
     set.slowdowns[place] = slowdown;
     const slowdowns = ids.flatMap((_, at) => set.slowdowns[at] ?? []);
     if (slowdowns.length < ids.length) {

@@ -1,4 +1,5 @@
 // The surrogate of a set's slowdowns: a Gaussian process for each job, without outliers.
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- arrays have an element for each job of a set, or for each measured point */
 import { faashareFeatures } from '../predict/slowdown-predictor.js';
 import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
 import type { Allotment } from './quota-search.js';

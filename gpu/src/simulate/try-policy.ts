@@ -3,7 +3,7 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '../policies/make-policy.js';
 import type { LateTaskHandling, PolicyChoice } from '../policies/make-policy.js';
 import { capacityModel } from '../predict/slowdown-predictor.js';
-import { predictorsOf } from '../predict/model-codec.js';
+import { predictorsOf } from '../predict/slowdown-model.js';
 import type { SlowdownPredictor, WorkloadFeatures } from '../predict/slowdown-predictor.js';
 import type { Task } from '../view/view.js';
 import { replay } from './replay.js';

@@ -1,8 +1,11 @@
+// Tasks, GPUs and measured runs for tests and benchmarks.
 import type { JsonValue } from '@gpuwhisk/common/json';
-import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
+import { randomFraction, seededRandom, type Random } from '@gpuwhisk/common/system/random';
+import type { SlowdownPredictor, CoLocated } from '../predict/slowdown-predictor.js';
 import type { Decision } from '../view/decision.js';
 import { toPlain } from '../view/saved-view.js';
 import type { GpuState, RunningTask, Task } from '../view/view.js';
+import type { SlowdownSample } from '../predict/samples.js';
 
 /** A task of which little is known, for tests and benchmarks. */
 export function taskOf(id: string, changes: Partial<Task> = {}): Task {
@@ -43,4 +46,23 @@ export function plainDecision(decision: Decision): JsonValue {
     return { ...start, choice: { placement, reuses, rejected } };
   });
   return toPlain({ ...decision, starts });
+}
+
+function workload(random: Random): CoLocated {
+  const [smUtil, dramUtil, l2Util] = [0, 0, 0].map(() => randomFraction(random)) as [number, number, number];
+  return { features: { smUtil, dramUtil, l2Util }, share: (1 + Math.floor(randomFraction(random) * 10)) / 10 };
+}
+
+/** Invented runs beside one to three neighbours, under a law that no predictor here has, with 2 % of noise. For tests. */
+export function inventedSamples(count: number, seed: number): SlowdownSample[] {
+  const random = seededRandom(seed);
+  return Array.from({ length: count }, () => {
+    const one = workload(random);
+    const others = Array.from({ length: 1 + Math.floor(randomFraction(random) * 3) }, () => workload(random));
+    const dram = others.reduce((sum, { features, share }) => sum + features.dramUtil! * share, 0);
+    const l2 = others.reduce((sum, { features, share }) => sum + features.l2Util! * share, 0);
+    const alone = Math.max(1, one.features.smUtil / one.share);
+    const contended = 1 + 0.4 * one.features.dramUtil! * dram + 0.2 * one.features.l2Util! * l2 * l2;
+    return { one, others, slowdown: alone * contended * (0.98 + 0.04 * randomFraction(random)) };
+  });
 }

@@ -8,8 +8,7 @@ import {
   leastShare,
   TokenMachine,
 } from './token-machine.js';
-import { rememberedCycles, windowPeriods } from './launch-history.js';
-import { learnedAfter } from './solo-rates.js';
+import { rememberedCycles, windowPeriods, learnedAfter } from './launch-history.js';
 
 const places = 8;
 const soloRate = 1000;

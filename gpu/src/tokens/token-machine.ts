@@ -1,5 +1,5 @@
-import { LaunchCycles, RateWindows } from './launch-history.js';
-import { SoloRates } from './solo-rates.js';
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- places run below the count that each column was made for */
+import { LaunchCycles, RateWindows, SoloRates } from './launch-history.js';
 
 /** How a budget grows while neighbours are idle (Dilu, section 3.4.1). */
 const growth = 1.3;

@@ -1,4 +1,5 @@
 // Indexes of the accounts that the ledger keeps up to date: sums by column, places by function, places by fullness.
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- orders are indices of the accounts, and ranks of the places of a group */
 import type { PlaceAccount } from './account.js';
 
 /** Sums of all places by their `order`, as arrays of numbers: a scan of them reads no object. */

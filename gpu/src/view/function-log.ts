@@ -93,6 +93,7 @@ class Ring {
 
   add(at: number): void {
     this.moveTo(Math.floor(at / this.periodMs));
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- placeOf gives an index of the counts
     this.counts[this.placeOf(this.newest)]! += 1;
   }
 

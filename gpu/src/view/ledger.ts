@@ -1,3 +1,4 @@
+// The ledger of places and reservations, and the bounds of one pass on it.
 import type { NodeStatus, Placement, Resident } from '@gpuwhisk/common/gpu';
 import { columnsOf, reindex, writeColumns, FullestFirst } from './account-index.js';
 import type { AccountColumns, FunctionIndex } from './account-index.js';
@@ -16,10 +17,43 @@ import {
   standingOf,
 } from './occupancy.js';
 import type { Occupant, Reservation, ShownOccupant, Standing } from './occupancy.js';
-import { LedgerMisuseError, PassBudget } from './pass-budget.js';
-import type { PassTasks } from './pass-budget.js';
 import { placeId, placesOf } from './places.js';
 import type { Place } from './places.js';
+
+/** A policy has called the ledger more often in one pass, or changed more of it, than a pass may. */
+class LedgerMisuseError extends Error {
+  override name = 'LedgerMisuseError';
+}
+
+/** Tasks that a pass may place, by activation. */
+interface PassTasks {
+  has(activationId: string): boolean;
+}
+
+/** The bounds of one pass of a policy on the ledger: the number of calls, and the activations that it may place. */
+class PassBudget {
+  /** Activations that the pass has placed and not released. */
+  readonly held = new Set<string>();
+  private callsLeft: number;
+
+  constructor(
+    private readonly mostCalls: number,
+    private readonly tasks: PassTasks,
+  ) {
+    this.callsLeft = mostCalls;
+  }
+
+  /** Counts a call of the ledger. Throws LedgerMisuseError beyond `mostCalls`. */
+  count(): void {
+    this.callsLeft -= 1;
+    if (this.callsLeft < 0) throw new LedgerMisuseError(`a policy called the ledger more than ${this.mostCalls} times`);
+  }
+
+  /** Whether the pass may hold and release a placement of an activation whose reservation is older than the pass. */
+  mayChange(activationId: string): boolean {
+    return this.held.has(activationId) || this.tasks.has(activationId);
+  }
+}
 
 export type { PlaceAccount } from './account.js';
 
@@ -175,6 +209,7 @@ export class Ledger {
     const places = placesOf([row]);
     const isSame =
       known?.entries.length === places.length &&
+      // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- there are as many entries as places
       known.entries.every(({ account }, at) => account.id === placeId(places[at]!));
     if (!isSame) {
       this.forget(invoker);
@@ -183,6 +218,7 @@ export class Ledger {
     const entries = isSame ? known.entries : places.map((place) => this.open(place));
     this.nodes.set(invoker, { row, seenMs: nowMs, entries });
     const residents = residentsByPlace(row);
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- entries has one for each place
     for (const [at, entry] of entries.entries()) this.told(entry, places[at]!, residents.get(entry.account.id) ?? []);
     return this.sweep(nowMs);
   }

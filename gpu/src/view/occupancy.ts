@@ -87,11 +87,10 @@ export function shownAs(residents: readonly Resident[]): ShownOccupant[] {
 /** Whether `shownAs(residents)` would be equal to `shown`. */
 export function isShownAs(shown: readonly ShownOccupant[], residents: readonly Resident[]): boolean {
   if (shown.length !== residents.length) return false;
-  for (let at = 0; at < shown.length; at += 1) {
-    const { occupant, activations } = shown[at]!;
-    if (!isDescribedBy(occupant, residents[at]!) || !areSame(activations, residents[at]!.activations)) return false;
-  }
-  return true;
+  return residents.every((resident, at) => {
+    const one = shown[at];
+    return one !== undefined && isDescribedBy(one.occupant, resident) && areSame(one.activations, resident.activations);
+  });
 }
 
 function isDescribedBy(occupant: Occupant, resident: Resident): boolean {
@@ -158,17 +157,18 @@ export function occupantsOf(shown: readonly ShownOccupant[], here: readonly Stan
     if (going !== undefined && activations.length === 0 && going.has(occupant.id)) goingMiB += occupant.memoryMiB;
     else occupants.push(occupant);
   }
-  let reusing: Standing[] | undefined;
+  let reusing: { standing: Standing; reuses: string }[] | undefined;
   for (const standing of here) {
     const { reservation, shown: occupant } = standing;
+    const { reuses } = reservation;
     if (occupant !== undefined) occupant.users -= Number(reservation.ended);
-    else if (reservation.reuses !== undefined) (reusing ??= []).push(standing);
+    else if (reuses !== undefined) (reusing ??= []).push({ standing, reuses });
     else occupants.push(promisedBy(standing));
   }
   // Reservations with an instance of their own were counted first: others may use that instance.
-  for (const standing of reusing ?? []) {
+  for (const { standing, reuses } of reusing ?? []) {
     const { reservation } = standing;
-    const instance = instanceOf(shown, occupants, reservation.reuses!, reservation);
+    const instance = instanceOf(shown, occupants, reuses, reservation);
     if (instance === undefined) occupants.push(promisedBy(standing));
     else instance.users += Number(!reservation.ended);
   }

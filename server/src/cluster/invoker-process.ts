@@ -1,14 +1,17 @@
 import { timingSafeEqual } from 'node:crypto';
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { pipeline } from 'node:stream';
 import { ConfigError } from '@gpuwhisk/common/config';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
 import type { HttpHandler } from '@gpuwhisk/common/system/network';
 import { HealthPings } from '@gpuwhisk/invoker/health-pings';
+import { fromSandbox } from '@gpuwhisk/controller/http/route';
 import { openInvokerNode } from '../node/invoker-node.js';
 import { openCatalog } from '../node/node-containers.js';
 import { Opened } from '../process/opened.js';
 import type { ClusterConfig } from './flags.js';
-import { forwardApi } from './forward-api.js';
 import { openCluster } from './open-cluster.js';
 import type { ClusterProcess } from './open-cluster.js';
 
@@ -98,5 +101,37 @@ function invokerHandler({ metrics, pings, auth }: InvokerServerOptions): HttpHan
     if (wanted === undefined) return text(200, JSON.stringify({ enabled: pings.enabled }), 'application/json');
     pings.enable(wanted);
     return text(200, wanted ? 'invoker enabled' : 'invoker disabled');
+  };
+}
+
+/** Time limit for an answer of the API, ms: longer than a blocking invocation. */
+const forwardTimeoutMs = 75_000;
+
+/** Forwards requests of functions in sandboxes to the platform's API at `apiUrl`, with a header that marks them. */
+export function forwardApi(apiUrl: string): HttpHandler {
+  const { protocol, hostname, port, host } = new URL(apiUrl);
+  const send = protocol === 'https:' ? httpsRequest : httpRequest;
+  return (request, response) => {
+    const { method, url: path = '/', headers } = request;
+    // All requests go to the API: a path that is an absolute URL is refused and never used as an address.
+    if (!path.startsWith('/')) {
+      response.writeHead(400).end();
+      return;
+    }
+    // A proxy on the way drops the headers that `connection` names, so a function could make it drop our header.
+    const passed = { ...headers, host, [fromSandbox]: 'true' };
+    delete passed.connection;
+    const onward = send({ hostname, port, path, method, headers: passed });
+    onward.setTimeout(forwardTimeoutMs, () => onward.destroy(new Error('no answer')));
+    onward.on('response', (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      pipeline(answer, response, () => undefined);
+    });
+    onward.on('error', () => {
+      if (response.headersSent) response.destroy();
+      else response.writeHead(502).end();
+    });
+    response.on('close', () => onward.destroy());
+    request.pipe(onward);
   };
 }

@@ -9,12 +9,11 @@ import { KafkaUnavailableError } from '@gpuwhisk/engines/kafka/kafka-errors';
 import { IsolationError } from '@gpuwhisk/invoker/containers/container-factory';
 import { EngineError } from '@gpuwhisk/invoker/containers/docker/engine-client';
 import { DataFolderError } from '../process/data-lock.js';
-import { raiseProcessorPriority } from '../process/processor-priority.js';
+import { raiseProcessorPriority, notifyReady } from '../process/service.js';
 import { startController } from './controller-process.js';
 import { parseClusterCommand, usage } from './flags.js';
 import type { DatabasesConfig } from './flags.js';
 import { startInvoker } from './invoker-process.js';
-import { notifyReady } from './notify-ready.js';
 import type { ClusterProcess } from './open-cluster.js';
 
 /** A server that starts together with this process is waited for, ms. */

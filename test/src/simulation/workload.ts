@@ -2,7 +2,7 @@ import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { actionDocument, readAction } from '@gpuwhisk/common/entities/action';
 import { storeCode } from '@gpuwhisk/common/entities/exec-codec';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
-import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
+import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/names';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';

@@ -6,7 +6,7 @@ import { invented } from '../workloads/catalogue.js';
 import { bestOther, gainOver, intervalOf, maxOf, type Compared, type Figures, type Gain } from './compare.js';
 import { intervalText, markdownTable, policyTable, verdict } from './tables.js';
 
-/** What a part of the bench has found: figures for its result, and text for the document. */
+/** Findings of a part of the bench: figures for its result, and text for the document. */
 export interface Findings {
   measurements: Measurement[];
   text: string[];
@@ -25,7 +25,7 @@ const titles: Readonly<Record<Compared, string>> = {
   violations: 'violations lower by',
 };
 
-/** Ours against the best other by each metric and against one named other, as rows of a table. */
+/** Rows of a table that compare our policy with the best other by each metric and with one named other. */
 export function gainRows(
   figures: Figures,
   ours: string,
@@ -46,7 +46,7 @@ function textOf({ interval }: Gain, metric: Compared): string {
   return intervalText(interval, metric === 'stp');
 }
 
-/** A scenario: what all policies came to, and ours against the others. */
+/** A scenario's text: results of all policies, and ours against the others. */
 export function scenarioText(title: string, figures: Figures, ours: string, gains: readonly string[][]): string[] {
   return [
     `**${title}**`,
@@ -55,7 +55,7 @@ export function scenarioText(title: string, figures: Figures, ours: string, gain
   ];
 }
 
-/** The figures of ours and of the best other under one prefix. */
+/** The figures of our policy and of the best other under one prefix. */
 export function scenarioMeasurements(prefix: string, figures: Figures, ours: string, random: Random): Measurement[] {
   const ofOurs = (['jctMs', 'makespanMs', 'stp', 'violations', 'p99Ms'] as const).map((metric) =>
     figure(`${prefix}.${metric}`, intervalOf(figures, ours, metric, random)),
@@ -68,13 +68,13 @@ export function scenarioMeasurements(prefix: string, figures: Figures, ours: str
   return [...ofOurs, ...gains, bound];
 }
 
-/** What FaaShare's paper says of itself against its best baseline, FaST-GShare (section IX). */
+/** The claims of FaaShare's paper against its best baseline, FaST-GShare (section IX). */
 export const paperClaims = {
-  /** Figure 10(a), and figure 11 at high load: how much lower the mean completion time is. */
+  /** Figure 10(a), and figure 11 at high load: reduction of the mean completion time. */
   jctGain: 0.23,
   /** Figure 10(b). */
   makespanGain: 0.33,
-  /** Figure 10(c): how many times the throughput. */
+  /** Figure 10(c): ratio of throughputs. */
   stpGain: 1.18,
   /** Figure 14(c), at 16 GPUs. */
   violations16: 0.04,
@@ -83,7 +83,7 @@ export const paperClaims = {
   makespanGainOverOrders: { 'time-priority': 0.51, 'memory-priority': 0.19 },
 } as const;
 
-/** Where the figures of workloads are from; those of the same sources, their own rows, are named together. */
+/** Table of the sources of workloads' figures; workloads with the same sources share a row. */
 export function sourcesTable({ catalogue, memoryMiB: given }: Pick<Setting, 'catalogue' | 'memoryMiB'>): string {
   const groups = new Map<string, { names: string[]; cells: string[] }>();
   for (const { name, sources } of catalogue) {

@@ -18,24 +18,24 @@ import type { CatalogueEntry } from '../workloads/catalogue.js';
 export const paperGpus = 16;
 export const paperJobs = 120;
 const meanInterarrivalMs = 30_000;
-/** Low, medium and high, as parts of the saturation rate. */
+/** Low, medium and high load as fractions of the saturation rate. */
 export const loads = { low: 0.25, medium: 0.6, high: 0.9 } as const;
 
-/** Injection into a warm process (FaaShare, figure 8). */
+/** Time of an injection into a warm process (FaaShare, figure 8). */
 const injectionMs = 12;
-/** Loading PyTorch and cuDNN, which injection saves (FaaShare, figure 8). */
+/** Time of loading PyTorch and cuDNN, which injection saves (FaaShare, figure 8). */
 export const coldStartMs = 1800;
 
-/** Jobs that are enough for the ends of a batch not to matter. */
+/** Enough jobs that the beginning and end of a batch do not matter. */
 const saturatingJobs = 240;
 const saturationSeeds = 2;
 
-/** All jobs there at the start. */
+/** A scenario in which all jobs arrive at the start. */
 export function closed(gpus: number, jobs: number, length: number, startMs = injectionMs): Scenario {
   return { gpus, jobs, length, startMs, sloFactor };
 }
 
-/** Jobs that come at `load` times `saturationPerMs`. */
+/** A scenario in which jobs arrive at `load` times `saturationPerMs`. */
 export function open(
   gpus: number,
   length: number,
@@ -47,7 +47,7 @@ export function open(
   return { ...closed(gpus, paperJobs, length, startMs), open: { arrivals, ratePerMs: load * saturationPerMs } };
 }
 
-/** Jobs a ms that `mps-equal` ends while its queue is never empty: what all policies' load is reckoned by. */
+/** Jobs a ms that `mps-equal` ends while its queue is never empty; the loads of all policies refer to this rate. */
 export function saturationRate(setting: Setting, known: readonly Known[], gpus: number, length: number): number {
   const scenario = closed(gpus, saturatingJobs, length);
   const rates = Array.from({ length: saturationSeeds }, (_, i) => {
@@ -58,7 +58,7 @@ export function saturationRate(setting: Setting, known: readonly Known[], gpus: 
 }
 
 /**
- * The one factor that stretches all jobs: with it the paper's mean time between arrivals (30 s) is the medium load of its
+ * The factor that stretches all jobs. With it, the paper's mean time between arrivals (30 s) is the medium load of its
  * 16 GPUs.
  */
 export function lengthFactor(setting: Setting, known: readonly Known[]): number {
@@ -66,7 +66,7 @@ export function lengthFactor(setting: Setting, known: readonly Known[]): number 
   return Math.max(1, Math.round(perMs * loads.medium * meanInterarrivalMs));
 }
 
-/** The policy whose gains are told. */
+/** The policy whose gains are reported. */
 export const oursName = 'faashare';
 
 /** FaaShare and every baseline. */
@@ -77,7 +77,7 @@ export function allPolicies(): Map<string, PolicyMaker> {
   ]);
 }
 
-/** FaaShare with parts left out, and its algorithm to the letter. */
+/** FaaShare with parts left out, and its algorithm exactly as published. */
 export function ablatedPolicies(): Map<string, PolicyMaker> {
   return new Map([
     [oursName, ours],
@@ -96,8 +96,8 @@ export function queueOrders(): Map<string, PolicyMaker> {
 }
 
 /**
- * An entry with every invented figure multiplied by `factor`: its memory (at most `mostMiB`), the share
- * that it fills, its traffic.
+ * An entry with every invented figure multiplied by `factor`: its memory (at most `mostMiB`), its saturation share and
+ * its traffic.
  */
 export function perturbed(entry: CatalogueEntry, factor: number, mostMiB: number): CatalogueEntry {
   const { sources, model } = entry;

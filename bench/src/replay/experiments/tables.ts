@@ -23,7 +23,7 @@ const columns: readonly [string, keyof ReplayMetrics, (value: number) => string,
   ['over its bound', 'waitOverBound', (value) => value.toFixed(2), maxOf],
 ];
 
-/** What each policy came to in a scenario, the means over the seeds; of waits the greatest. */
+/** Results of each policy in a scenario: means over the seeds, and the maximum of waits. */
 export function policyTable(figures: Figures): string {
   return markdownTable(
     ['policy', ...columns.map(([title]) => title)],

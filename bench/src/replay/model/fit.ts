@@ -3,13 +3,13 @@ import { percentile } from '../../statistics.js';
 import type { ModelParameters } from './gpu-model.js';
 import type { HardwarePoint, IgniterData, PairSide, PowerPoint } from './igniter.js';
 
-/** Of the V100 that was measured (NVIDIA's data sheet, and iGniter's configuration for the idle power). */
+/** Idle power of the measured V100, from iGniter's configuration and NVIDIA's data sheet. */
 const idleW = 53.5;
 const capW = 300;
 
 /**
- * The parameters of the model from measurements: the clock's fall from runs of like processes, contention from pairs
- * after the clock's part is taken out, noise as the median of the measured deviations.
+ * Fits the model's parameters: the clock's fall to runs of like processes, contention to pairs after the clock's part
+ * is removed, and noise as the median of the measured deviations.
  */
 export function fitModel({ pairs, power, hardware }: IgniterData): ModelParameters {
   const clock = fitClock(hardware);
@@ -24,15 +24,16 @@ export function fitModel({ pairs, power, hardware }: IgniterData): ModelParamete
 }
 
 /**
- * Clock per watt above the cap, through the origin. What more than a few processes ask for is what each of the first
- * ones, which are below the cap, adds.
+ * Clock per watt above the cap, through the origin. The power demand of many processes is extrapolated from the first
+ * few, which are below the cap.
  */
 function fitClock(hardware: readonly HardwarePoint[]): ModelParameters['power'] {
   const baseMhz = Math.max(...hardware.map(({ frequencyMhz }) => frequencyMhz));
   const below = hardware.filter(({ frequencyMhz }) => frequencyMhz === baseMhz);
   const first = below[0];
   const last = below.at(-1);
-  if (!first || !last || first === last) throw new RangeError('two numbers of processes below the cap are needed');
+  if (!first || !last || first === last)
+    throw new RangeError('fewer than two numbers of processes stay below the power cap');
   const perProcess = (last.powerW - first.powerW) / (last.processes - first.processes);
   const above = hardware
     .filter(({ frequencyMhz }) => frequencyMhz < baseMhz)
@@ -45,7 +46,10 @@ function fitClock(hardware: readonly HardwarePoint[]): ModelParameters['power'] 
   return { idleW, capW, baseMhz, mhzPerW };
 }
 
-/** What the model says without contention is taken out; the rest is linear in the neighbour's traffic. */
+/**
+ * Fits contention. Slowdowns are divided by the model's value without contention; the rest is linear in the neighbour's
+ * traffic.
+ */
 function fitContention(
   pairs: readonly PairSide[],
   power: readonly PowerPoint[],
@@ -57,14 +61,14 @@ function fitContention(
   return { base, perL2, perDram };
 }
 
-/** Slowdown of one side of a pair over its time alone at the same partition. */
+/** Slowdown of one side of a pair over its solo time at the same partition. */
 export function predictPair(parameters: ModelParameters, side: PairSide, power: readonly PowerPoint[]): number {
   const { base, perL2, perDram } = parameters.contention;
   const { l2Util, dramUtil } = side.neighbour;
   return Math.max(1, 1 + base + perL2 * l2Util + perDram * dramUtil) / clockPart(side, power, parameters.power);
 }
 
-/** The clock of the pair over its base. */
+/** The clock of the pair over its base clock. */
 function clockPart(side: PairSide, power: readonly PowerPoint[], clock: ModelParameters['power']): number {
   const { neighbour } = side;
   const watts =
@@ -74,7 +78,7 @@ function clockPart(side: PairSide, power: readonly PowerPoint[], clock: ModelPar
   return 1 - (clock.mhzPerW * Math.max(0, watts - clock.capW)) / clock.baseMhz;
 }
 
-/** Power above idle, W: linear in the share, and in the batch's logarithm, between what was measured. */
+/** Power above idle, W: linear in the share, and in the logarithm of the batch, between measured points. */
 export function powerOf(
   points: readonly PowerPoint[],
   model: string,
@@ -93,7 +97,7 @@ export function powerOf(
   );
 }
 
-/** Linear between points, level beyond them. */
+/** Linear between points, constant beyond them. */
 function interpolate(points: readonly (readonly [number, number])[], at: number): number {
   const sorted = [...points].sort((a, b) => a[0] - b[0]);
   const above = sorted.findIndex(([x]) => x >= at);
@@ -123,7 +127,7 @@ export function nonNegativeLeastSquares(rows: readonly (readonly number[])[], ta
   return best.coefficients;
 }
 
-/** Normal equations over the chosen columns by Gaussian elimination; undefined where they are singular. */
+/** Solves the normal equations over the chosen columns by Gaussian elimination; undefined if they are singular. */
 function solve(
   columns: readonly number[],
   rows: readonly (readonly number[])[],
@@ -156,8 +160,8 @@ function dot(a: readonly number[], b: readonly number[]): number {
 }
 
 /**
- * Parameters fitted to `count` bootstrap samples of the pairs. Whole pairs are drawn, with all their partitions, since
- * these are not independent; the clock's few points are not resampled.
+ * Parameters fitted to `count` bootstrap samples of the pairs. Pairs are drawn with all their partitions, since these
+ * are not independent; the few points of the clock are not resampled.
  */
 export function bootstrapModels(data: IgniterData, count: number, random: Random): ModelParameters[] {
   const byPair = new Map<string, PairSide[]>();
@@ -171,17 +175,17 @@ export function bootstrapModels(data: IgniterData, count: number, random: Random
   return Array.from({ length: count }, () => fitModel({ ...data, pairs: groups.flatMap(draw) }));
 }
 
-/** Mean absolute error of the slowdown on pairs that were kept out of the fit. */
+/** Mean absolute errors of the slowdown on pairs that were left out of the fit. */
 interface Validation {
   leftOut: 'pair' | 'model';
   model: number;
-  /** Of the mean slowdown of what the fit saw, whatever runs. */
+  /** Error of the constant predictor, the mean slowdown of the fitted pairs. */
   constant: number;
 }
 
 /**
- * Fits without each pair (or each model, with all its pairs) in turn and predicts it; the constant predictor, which
- * ignores what runs, is told beside it.
+ * Errors of fits without each pair (or each model, with all its pairs) on the part left out, and of the constant
+ * predictor.
  */
 export function validate(data: IgniterData, leftOut: Validation['leftOut']): Validation {
   const groups =

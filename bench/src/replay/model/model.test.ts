@@ -107,7 +107,7 @@ describe('the model of MPS', () => {
     expect(hot(100_000)[0]).toBeCloseTo(2, 9);
   });
 
-  test('who takes turns waits for all', () => expect([...timesliceSlowdowns(3)]).toEqual([3, 3, 3]));
+  test('a client that takes turns waits for all others', () => expect([...timesliceSlowdowns(3)]).toEqual([3, 3, 3]));
 });
 
 /** Pairs that obey the model, at partitions that leave the power below the cap. */

@@ -1,7 +1,7 @@
 import type { WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { ModelWorkload } from '../model/gpu-model.js';
 
-/** Where a figure of a workload is from: a row of measured data, the paper, or nowhere. */
+/** Source of a workload's figure: a row of measured data, the paper, or `invented`. */
 type Source = string;
 
 /** A workload that jobs of a replay run. */
@@ -9,31 +9,31 @@ export interface CatalogueEntry {
   name: string;
   class: 'inference' | 'training';
   batch: number;
-  /** One batch or one training iteration alone on the whole GPU, ms. */
+  /** Solo time of one batch or training iteration on the whole GPU, ms. */
   unitMs: number;
   memoryMiB: number;
-  /** What the model tier makes of it. */
+  /** The workload's data for the model tier. */
   model: ModelWorkload;
-  /** Of its figures; `invented` ones are perturbed in a second run. */
+  /** Sources of the figures; a second run perturbs the `invented` ones. */
   sources: { unitMs: Source; memoryMiB: Source; stretch: Source; traffic: Source };
 }
 
-/** What a profile of an entry would show, without noise: what the predictors get. */
+/** The features that an exact profile of an entry has, as input of predictors. */
 export function featuresOf({ model }: CatalogueEntry): WorkloadFeatures {
   return { smUtil: model.saturation, dramUtil: model.dramUtil, l2Util: model.l2Util };
 }
 
-/** Stands for an invented figure. */
+/** Source of an invented figure. */
 export const invented: Source = 'invented';
 
-/** A row of FaaShare's table I: batch sizes with the SLO of each, ms, which is four times the time alone. */
+/** A row of FaaShare's table I: batch sizes with the SLO of each, ms, which is four times the solo time. */
 interface TableOneRow {
   name: string;
   slosMs: ReadonlyMap<number, number>;
-  /** The measured surface that its stretch is taken from, and whether that is of the model itself. */
+  /** The measured surface that gives its stretch, and whether that surface is of the model itself. */
   surface: string;
   isOwnSurface: boolean;
-  /** The row of measured utilisations (RTX 3080) that its traffic is taken from. */
+  /** The row of measured utilisations (RTX 3080) that gives its traffic. */
   traffic: string;
 }
 
@@ -52,8 +52,8 @@ const row = (
 });
 
 /**
- * The deep learning rows of FaaShare's table I that a surface of the model or of a close relative was measured for. The
- * native CUDA rows and the language models have neither and are left out.
+ * The deep learning rows of FaaShare's table I for which a surface of the model or of a close relative was measured.
+ * The native CUDA rows and the language models have no such surface and are left out.
  */
 export const tableOne: readonly TableOneRow[] = [
   row('resnet152', [16, 32, 64, 128], [108, 207, 389, 751], 'resnet152', 'resnet50'),
@@ -69,5 +69,5 @@ export const tableOne: readonly TableOneRow[] = [
   row('mobilenet', [64, 128, 256, 512], [60, 117, 232, 459], 'mobilenet_v3_large', 'mobilenet_v2'),
 ];
 
-/** An SLO over the time alone (FaaShare, section IX-A). */
+/** An SLO over solo time (FaaShare, section IX-A). */
 export const sloFactor = 4;

@@ -7,13 +7,13 @@ import { invented, sloFactor, tableOne } from './catalogue.js';
 import type { CatalogueEntry } from './catalogue.js';
 import { readRappSurfaces, timeOverShare } from './surfaces.js';
 
-/** The largest batch whose traffic and power were measured. */
+/** The largest batch with measured traffic and power. */
 const trafficBatch = 32;
 
 /**
- * Inference of FaaShare's table I: a batch takes a quarter of its SLO alone; its stretch is RaPP's (V100), its traffic
- * that of the nearest model measured on an RTX 3080, its power the mean of iGniter's models (V100), its memory that of
- * the stand-in's parameters.
+ * Inference of FaaShare's table I. The solo time of a batch is a quarter of its SLO and its stretch is RaPP's (V100).
+ * Its traffic is that of the nearest model measured on an RTX 3080, its power the mean of iGniter's models (V100), and
+ * its memory that of the stand-in's parameters.
  */
 export async function readTableOne(
   power: readonly PowerPoint[],
@@ -66,15 +66,15 @@ export async function readTableOne(
 
 /** Models whose training stands for table I's deep learning rows as best effort (FaaShare, section IX-A). */
 const ofTableOne = new Set(['ResNet18', 'ResNet50', 'VGG', 'MobileNetV2', 'MobileNetV3']);
-/** A model keeps some SMs busy even where the driver's sampling saw nothing. */
+/** Minimum use of the SMs: a model keeps some busy even where the driver's sampling reports none. */
 const leastUse = 0.05;
 
 const keyOf = (model: string, dataset: string, batch: number, amp: number): string =>
   `${model}-${dataset}-${batch}${amp === 1 ? '-amp' : ''}`;
 
 /**
- * Training alone on an RTX 3090 (Lucid): one iteration's time, memory and use are measured. How its time stretches below
- * its use of the GPU, its L2 traffic and its power were not: the first is taken to be inversely proportional.
+ * Solo training on an RTX 3090 (Lucid). Time, memory and use of an iteration are measured. The stretch below its use of
+ * the GPU, the L2 traffic and the power were not; the stretch is assumed to be inversely proportional to the share.
  */
 export async function readLucidSolo(powerW: number, folder?: string): Promise<CatalogueEntry[]> {
   const rows = await readTable(
@@ -118,7 +118,7 @@ export function trainingOfTableOne(entries: readonly CatalogueEntry[]): Catalogu
   return entries.filter(({ name }) => ofTableOne.has(name.split('-')[0] as string));
 }
 
-/** Lucid's pairs: what each is slowed down to beside the other. A speed above 1 is noise and counts as 1. */
+/** Lucid's pairs with the slowdown of each side. A relative speed above 1 is noise and counts as 1. */
 export async function readLucidPairs(folder?: string): Promise<MeasuredPair[]> {
   const rows = await readTable('interference/lucid_training_pairs.csv', lucidPairColumns, folder);
   return rows
@@ -132,8 +132,8 @@ export async function readLucidPairs(folder?: string): Promise<MeasuredPair[]> {
 }
 
 /**
- * A set of workloads each two of which, and each with itself, were measured beside each other, grown greedily from the
- * one with the most partners. Throws BenchDataError where no three are left.
+ * A set of workloads of which each two, and each with itself, were measured together. The set grows greedily from the
+ * workload with the most partners. Throws BenchDataError if fewer than three are left.
  */
 export function measuredTogether(pairs: readonly MeasuredPair[]): string[] {
   const partners = new Map<string, Set<string>>();

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import { annotationsOf, mergeObjects, valueOf } from '../../args/parameters.js';
 import { ownNamespace, parseQualifiedName, type QualifiedName } from '../../args/qualified-name.js';
-import { InvocationError } from '../../client/answer.js';
-import { encodePath, query } from '../../client/api-host.js';
+import { InvocationError } from '../../client/client.js';
+import { encodePath, query } from '../../client/transport.js';
 import type { Client } from '../../client/client.js';
 import {
   checkArgs,

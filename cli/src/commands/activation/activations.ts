@@ -1,6 +1,6 @@
 import type { FlagSpec } from '../../args/flags.js';
 import { ownNamespace } from '../../args/qualified-name.js';
-import { encodePath, query } from '../../client/api-host.js';
+import { encodePath, query } from '../../client/transport.js';
 import type { Client } from '../../client/client.js';
 import { checkArgs, type CommandContext } from '../../command.js';
 import { argumentError, wrapError } from '../../errors.js';

@@ -1,6 +1,6 @@
 import { annotationsOf, valueOf } from '../../args/parameters.js';
 import { ownNamespace, parseQualifiedName, type QualifiedName } from '../../args/qualified-name.js';
-import { encodePath } from '../../client/api-host.js';
+import { encodePath } from '../../client/transport.js';
 import {
   apiDocAction,
   apiDocument,

@@ -2,7 +2,7 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { jobId, placeKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { QuotaJob, Quotas } from '@gpuwhisk/gpu/share/quotas';
-import { ShareProfiles } from '@gpuwhisk/gpu/share/share-profiles';
+import { ShareProfiles } from '@gpuwhisk/gpu/share/priors';
 import type { PerformanceData } from './performance-data.js';
 
 /** How a function's sample runs alone at each share class on a kind of GPU. */

@@ -25,7 +25,7 @@ import type { PassInputs } from '@gpuwhisk/gpu/policies/saved-pass';
 import { recordOf, workloadOf } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { RunLog } from '@gpuwhisk/gpu/profile/run-log';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
-import { encodeModel } from '@gpuwhisk/gpu/predict/model-codec';
+import { encodeModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { Arrival, LastRequest } from './arrivals.js';
 import { Arrivals } from './arrivals.js';
 import type { GpuPlacer } from './gpu-placer.js';

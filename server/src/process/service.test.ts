@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { notifyReady } from './notify-ready.js';
+import { notifyReady } from './service.js';
 
 /** As systemd listens; it tells of every message, and closes the descriptors that one brings, for which its sender waits. */
 const manager = `

@@ -2,7 +2,7 @@ import { createServer, request } from 'node:http';
 import type { IncomingHttpHeaders, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { forwardApi } from './forward-api.js';
+import { forwardApi } from './invoker-process.js';
 
 let seen: IncomingHttpHeaders;
 const servers: Server[] = [];

@@ -7,6 +7,11 @@ import { busMetrics } from '@gpuwhisk/common/metrics';
 import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { KafkaBus } from '@gpuwhisk/engines/kafka/kafka-bus';
 import type { KafkaBusOptions } from '@gpuwhisk/engines/kafka/kafka-bus';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import { openLmdbStore } from '@gpuwhisk/common/store/lmdb-store';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { openCouchdbStore } from '@gpuwhisk/engines/couchdb/couchdb-store';
 import type { Engines } from './engines.js';
 
 /** The bus that the configuration names, and the start marks of what is taken from it. */
@@ -116,4 +121,38 @@ async function kafkaConnection({
     ...(files && { ssl: Object.assign({}, ...files) as Record<string, string> }),
     ...(sasl && { sasl }),
   };
+}
+
+/** The store that the configuration asks for: CouchDB, or LMDB in `folder`. */
+export function openStore(
+  { couchdb }: Config,
+  folder: string,
+  { clock, logger }: { clock: Clock; logger: Logger },
+): Promise<ArtifactStore> {
+  if (couchdb) return openCouchdb(couchdb, clock, logger);
+  outliveFailedCommits();
+  return openLmdbStore(folder);
+}
+
+/** The store in a CouchDB. Logs a warning for each setting of the server that is known to cause harm. */
+export function openCouchdb(
+  couchdb: NonNullable<Config['couchdb']>,
+  clock: Clock,
+  logger: Logger,
+): Promise<ArtifactStore> {
+  return openCouchdbStore({ ...couchdb, clock, onWarning: (warning) => logger.warn(`CouchDB: ${warning}`) });
+}
+
+/**
+ * LMDB's binding makes a second promise with every commit and drops it. If the disk is full, its rejection would end the
+ * process although the writer gets the error. Any other unhandled rejection ends the process as usual.
+ */
+function outliveFailedCommits(): void {
+  if (process.listeners('unhandledRejection').includes(ignoreFailedCommit)) return;
+  process.on('unhandledRejection', ignoreFailedCommit);
+}
+
+function ignoreFailedCommit(reason: unknown): void {
+  if (reason instanceof Error && 'commitError' in reason) return;
+  throw reason;
 }
