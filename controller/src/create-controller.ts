@@ -10,8 +10,7 @@ import { ActionResolver } from './actions/action-resolver.js';
 import { identityChanges } from './api/admin.js';
 import { createRouter, isApiPath, refuseUnrouted, createRoutes } from './api/routes.js';
 import type { CallState } from './api/routes.js';
-import type { ApiContext } from './api/api-context.js';
-import type { ControllerDependencies } from './api/dependencies.js';
+import type { ApiContext, ControllerDependencies } from './api/api-context.js';
 import { fromSandbox, isForSandboxes } from './http/route.js';
 import type { Route } from './http/route.js';
 import { Throttles } from './entitlement/throttles.js';
@@ -30,7 +29,7 @@ import { createManagementHandler } from './gateway/management-handler.js';
 import { vanityUrl } from './web/web-request.js';
 import { createWebCaller, createWebHandler } from './web/web-handler.js';
 
-export type { ControllerDependencies } from './api/dependencies.js';
+export type { ControllerDependencies } from './api/api-context.js';
 
 /** The REST API. */
 export interface Controller {

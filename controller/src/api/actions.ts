@@ -18,8 +18,8 @@ import {
   readBody,
   readPutBody,
   wantsExtraLogging,
+  booleanParameter,
 } from '../http/request.js';
-import { booleanParameter } from '../http/query.js';
 import { listEntities, listRows } from './collections.js';
 import type { ApiContext } from './api-context.js';
 import { boundsOf, gpuBoundsOf, maxPayloadBytesOf } from '../entitlement/limits.js';

@@ -14,7 +14,7 @@ import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore, ViewQuery } from '@gpuwhisk/common/store/artifact-store';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { booleanParameter, listRange, timeParameter, afterAll } from '../http/query.js';
+import { booleanParameter, listRange, timeParameter, afterAll } from '../http/request.js';
 import type { ApiContext } from './api-context.js';
 import {
   activationFilters,

@@ -8,8 +8,7 @@ import { databaseNamed, readRows, readRawDocument, storeRawDocument } from '../a
 import { refuseConflict } from '../admin/subjects.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { readPutBody } from '../http/request.js';
-import { booleanParameter, parseInt32 } from '../http/query.js';
+import { readPutBody, booleanParameter, parseInt32 } from '../http/request.js';
 import { identityChanges } from './admin.js';
 import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters, queryParameters } from './descriptions.js';

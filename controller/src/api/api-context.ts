@@ -1,3 +1,16 @@
+import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
+import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
+import type { StartJournal } from '@gpuwhisk/common/bus/durable';
+import type { Config } from '@gpuwhisk/common/config';
+import type { LogRing, Logger } from '@gpuwhisk/common/logging';
+import type { Metrics } from '@gpuwhisk/common/metrics';
+import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { ActionCache, ActionWriter } from '../actions/action-store.js';
 import type { ActionResolver } from '../actions/action-resolver.js';
 import type { Identities } from '../authentication/authentication.js';
@@ -7,7 +20,13 @@ import type { InvokeService } from '../invoke/invoke-service.js';
 import type { PackageCache, PackageWriter } from '../packages/package-store.js';
 import type { RuleWriter } from '../triggers/rule-writer.js';
 import type { TriggerWriter } from '../triggers/trigger-writer.js';
-import type { ControllerDependencies } from './dependencies.js';
+import type { GpuScheduler } from '../gpu/scheduler/gpu-scheduler.js';
+import type { PerformanceData } from '../gpu/learning/performance-data.js';
+import type { GpuTable } from '../gpu/state/gpu-table.js';
+import type { DesiredState, DeviceCordons } from '../gpu/state/desired-state.js';
+import type { GpuWorkloads } from '../gpu/state/gpu-workloads.js';
+import type { EntityChanges } from '../cluster/entity-changes.js';
+import type { Retirements } from '../cluster/retirements.js';
 
 /** All that the resources of the API share; each takes a Pick of what it uses. */
 export interface ApiContext extends ControllerDependencies {
@@ -25,4 +44,56 @@ export interface ApiContext extends ControllerDependencies {
   throttles: Throttles;
   triggerWriter: TriggerWriter;
   ruleWriter: RuleWriter;
+}
+
+/** Dependencies of a controller. */
+export interface ControllerDependencies {
+  store: ArtifactStore;
+  clock: Clock;
+  random: Random;
+  config: Config;
+  /** The kinds that are served now. */
+  manifest: () => RuntimeManifest;
+  logger: Logger;
+  metrics: Metrics;
+  /** Runs actions that have code of their own. */
+  invoker: InvokeService;
+  /** The state that the cluster's controllers share. */
+  state: ClusterState;
+  /** Of entities, here and at other controllers; absent: there are no others. */
+  changes?: Pick<EntityChanges, 'announce' | 'onElsewhere'>;
+  /** Where what the controller runs itself, sequences and compositions, outlasts it. */
+  bus: MessageBus;
+  marks: Pick<StartJournal, 'mark' | 'startedBefore'>;
+  /** The cluster's GPUs. */
+  gpuTable: GpuTable;
+  /** Processes on them that are no functions. */
+  gpuWorkloads: GpuWorkloads;
+  gpuCordons: DeviceCordons;
+  gpuDesired: Pick<DesiredState, 'retire' | 'reshare' | 'cut'>;
+  /** The GPU queue of this controller, and its decisions. */
+  gpuScheduler: Pick<GpuScheduler, 'queued' | 'decisions' | 'isLeader' | 'trialSince' | 'savedView'>;
+  /** Performance data of functions on GPUs. */
+  performanceData: Pick<
+    PerformanceData,
+    'functions' | 'quotas' | 'models' | 'forgetFunction' | 'forgetQuota' | 'forgetModel'
+  >;
+  /** This controller's number. */
+  instance: number;
+  /** Absent: no events of activations and limits are sent. */
+  userEvents?: UserEvents;
+  /** Stores the records of what the controller itself carries out. */
+  records: RecordWriter;
+  /** The last lines of the log. */
+  logRing?: LogRing;
+  /** Names of invokers and their states: `{"invoker0/0":"up"}`. */
+  invokersHealth: () => Record<string, string>;
+  /** Of processes that never come back; absent: there is no cluster. */
+  retirements?: Pick<Retirements, 'retire'>;
+  /** Containers that are ready for an action yet to come. */
+  prewarmers: () => readonly Prewarmer[];
+  /** Where the API gateway is reached from outside, `http://host:port`; absent or undefined: there is none. */
+  gatewayUrl?: () => string | undefined;
+  /** `date` starts with the year, as clients expect. */
+  build: { date: string; number: string };
 }

@@ -2,7 +2,7 @@ import type { JsonValue } from '@gpuwhisk/common/json';
 import type { ViewName, ViewRow } from '@gpuwhisk/common/store/artifact-store';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { booleanParameter, listRange, afterAll } from '../http/query.js';
+import { booleanParameter, listRange, afterAll } from '../http/request.js';
 import type { ApiContext } from './api-context.js';
 import { checkOwner, namespaceOf } from '../http/route.js';
 import type { IdentifiedCall } from '../http/route.js';

@@ -10,8 +10,8 @@ import {
   readBody,
   readPutBody,
   wantsExtraLogging,
+  booleanParameter,
 } from '../http/request.js';
-import { booleanParameter } from '../http/query.js';
 import { postAction, TriggerFires } from '../triggers/trigger-fires.js';
 import { readTriggerPut } from '../triggers/trigger-writer.js';
 import { listEntities } from './collections.js';

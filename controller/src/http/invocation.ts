@@ -6,7 +6,7 @@ import { malformedQuery, parametersNotAllowed, deprecatedKind } from '@gpuwhisk/
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import type { Answer } from './answer.js';
-import { booleanParameter, parseInt32 } from './query.js';
+import { booleanParameter, parseInt32 } from './request.js';
 import type { InvokeOutcome } from '../invoke/invoke-service.js';
 import { resolveKind } from '@gpuwhisk/common/runtimes';
 

@@ -27,8 +27,7 @@ import type { JsonValue } from '@gpuwhisk/common/json';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import { BoundedCache } from '../entities/bounded-cache.js';
 import { readStoredEntity, acceptGiven, hasEncrypted } from '../entities/stored-entity.js';
-import { checkFieldSize, optionalField, readFields, withoutAbsent } from '../http/request.js';
-import { afterAll } from '../http/query.js';
+import { checkFieldSize, optionalField, readFields, withoutAbsent, afterAll } from '../http/request.js';
 
 /** OpenWhisk's entity cache forgets after five minutes; the bound on entries is ours. */
 const cacheBounds = { maxAgeMs: 5 * 60_000, maxEntries: 10_000 };

@@ -26,18 +26,16 @@ import { recordOf, workloadOf } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { RunLog } from '@gpuwhisk/gpu/profile/run-log';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import { encodeModel } from '@gpuwhisk/gpu/predict/model-codec';
-import type { Arrival, LastRequest } from './arrivals.js';
-import { Arrivals } from './arrivals.js';
+import type { Arrival, LastRequest, WaitingActivation } from './gpu-queue.js';
+import { Arrivals, requestOf } from './gpu-queue.js';
 import type { GpuPlacer } from './gpu-placer.js';
 import { Feedback } from '../learning/feedback.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 import { hasForeignProcesses } from '../learning/activity-profiler.js';
-import type { WaitingActivation } from './gpu-queue.js';
 import { seenPlaces, seenDevices, seenInstances, seenNodes, seenWorkloads } from './cluster-view.js';
 import type { KnownRun, SeenPlace, KnownInstances } from './cluster-view.js';
 import { liveQuotas } from '../learning/sample-curves.js';
 import type { SampleRun } from '../../invoke/invoke-service.js';
-import { requestOf } from './gpu-queue.js';
 
 /** A policy's decision about the queued activations. */
 export interface PolicyDecision {

@@ -35,21 +35,18 @@ import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import { isCopyOf } from '../handover/gpu-handover.js';
 import type { Launch, SampleRun } from '../../invoke/invoke-service.js';
 import type { DesiredState } from '../state/desired-state.js';
-import { lastRequestOf, ArrivalLog } from './arrivals.js';
-import type { LastRequest } from './arrivals.js';
+import { lastRequestOf, ArrivalLog, GpuEvents, GpuQueue, requestOf, waitingOf } from './gpu-queue.js';
+import type { LastRequest, WaitingActivation } from './gpu-queue.js';
 import { LiveActuator } from './live-actuator.js';
 import type { LiveActuatorParts, Procurer } from './live-actuator.js';
-import { GpuEvents, GpuQueue, requestOf, waitingOf } from './gpu-queue.js';
 import type { GpuHandover, OnRefused } from '../handover/gpu-handover.js';
 import { GpuIntake } from '../handover/gpu-intake.js';
-import { GpuPass } from './gpu-pass.js';
+import { GpuPass, GpuRefuser } from './gpu-pass.js';
 import { GpuPlacer } from './gpu-placer.js';
 import type { GpuPlacerDependencies } from './gpu-placer.js';
 import { GpuPolicy } from './gpu-policy.js';
 import type { GpuPolicyParts, SampledPlace } from './gpu-policy.js';
-import type { WaitingActivation } from './gpu-queue.js';
 import { GpuSweep } from '../handover/gpu-sweep.js';
-import { GpuRefuser } from './gpu-refuser.js';
 
 /** Called with the UUIDs of the devices or MIG instances that work has come for, or undefined if any will do. */
 export type OnWanted = (gpus: readonly string[] | undefined) => void;

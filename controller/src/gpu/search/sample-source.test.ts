@@ -4,7 +4,7 @@ import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { noSuchEntity } from '@gpuwhisk/common/errors';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import { SampleSource } from './sample-source.js';
+import { SampleSource } from './sample-runner.js';
 
 const identity: Identity = {
   subject: 'alice',
