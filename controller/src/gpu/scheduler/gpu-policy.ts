@@ -140,8 +140,6 @@ export class GpuPolicy {
   /** Decides about those that wait, after `event`. */
   decide(waiting: readonly WaitingActivation[], event: SchedulingEvent): PolicyDecision {
     const byId = new Map(waiting.map((one) => [one.message.activationId, one]));
-    // `guarded` lets no decision pass that names a task which does not wait.
-    const waitingBy = (id: string): WaitingActivation => byId.get(id)!;
     const view = this.viewOf(waiting);
     const { waiting: tasks } = view;
     const { onDecided } = this.parts;
@@ -152,11 +150,10 @@ export class GpuPolicy {
     const rejectedOf = alternativesByTask(decision.rejected);
     return {
       starts: decision.starts.map((start) => {
-        const one = waitingBy(start.task);
+        const one = ofTask(byId, start.task);
         const rejected = start.choice?.rejected ?? rejectedOf.get(start.task) ?? [];
         const choose = (): ReturnType<GpuPolicy['choose']> => {
-          // The view has a task of each activation that waits.
-          const { request, choice } = this.choose(one, taskById.get(start.task)!, start);
+          const { request, choice } = this.choose(one, ofTask(taskById, start.task), start);
           return { request, choice: { ...choice, rejected } };
         };
         return { waiting: one, reason: start.reason, choose };
@@ -164,7 +161,7 @@ export class GpuPolicy {
       late: [
         ...decision.refused.map(({ task, reason }) => ({ id: task, reason })),
         ...decision.bestEffort.map((id) => ({ id, reason: '' })),
-      ].map(({ id, reason }) => [waitingBy(id), reason]),
+      ].map(({ id, reason }) => [ofTask(byId, id), reason]),
       order: decision.order,
       rejected: decision.rejected,
       actions: decision.actions ?? [],
@@ -462,6 +459,13 @@ function alternativesByTask(rejected: readonly TaskRejection[]): Map<string, Rej
     else known.push(alternative);
   }
   return byTask;
+}
+
+/** The value of a queued task. Throws Error for a task that is not queued; `guarded` rejects decisions that name one. */
+function ofTask<Value>(values: ReadonlyMap<string, Value>, task: string): Value {
+  const value = values.get(task);
+  if (value === undefined) throw new Error(`the decision names task '${task}', which is not queued`);
+  return value;
 }
 
 /** `choice`, with what the run is predicted to take where that is known. */

@@ -164,8 +164,7 @@ export class SampleRunner {
     const all = await Promise.all(
       members.map(async (member, at): Promise<MemberRuns> => {
         const first = await this.run(member, gpu, signal);
-        // `soloMs` has one time for each member.
-        return { member, soloMs: soloMs[at]!, first, runs: [] };
+        return { member, soloMs: ofMember(soloMs, at), first, runs: [] };
       }),
     );
     const runs = all.map((one) => one.runs);
@@ -196,8 +195,7 @@ export class SampleRunner {
     }
     if (!isMeasured()) throw new Error('the samples are too short, or too unlike in length, to be measured together');
     const steady = steadyRuns(runs);
-    // steadyRuns gives one list for each that it gets.
-    return all.map((one, at) => typicalMs(steady[at]!) / one.soloMs);
+    return all.map((one, at) => typicalMs(ofMember(steady, at)) / one.soloMs);
   }
 
   private async run({ sample, shareClass }: SharedSample, gpu: string, signal: AbortSignal): Promise<SampleEnd> {
@@ -229,6 +227,13 @@ function endOf({ annotations, response, start, end = start, ...activation }: Whi
   const initMs = parameterValue(annotations, 'initTime');
   const loadMs = typeof initMs === 'number' ? initMs : 0;
   return { startMs: start + loadMs, endMs: end, isWarm: initMs === undefined, isOverlong };
+}
+
+/** The value of the member at `index`. Throws RangeError if the list is shorter than the set. */
+function ofMember<Value>(values: readonly Value[], index: number): Value {
+  const value = values[index];
+  if (value === undefined) throw new RangeError(`a list of ${values.length} values has none for member ${index}`);
+  return value;
 }
 
 /** Does `work` unless `signal` is aborted, and no longer waits for it once it is: rejects with the signal's reason then. */
@@ -313,12 +318,11 @@ export class SampleMeasurements {
     for (const sample of samples) soloMs.push(await this.soloMs(sample, on));
     const members = samples.map((sample, at) => ({ sample, shareClass: shares[at] as ShareClass }));
     const slowdowns = await runner.together(members, soloMs, gpu, signal);
-    // Shares and slowdowns have one value for each member of the set.
-    const terms = set.map(({ features }, at) => features && { features, share: shares[at]! / 100 });
+    const terms = set.map(({ features }, at) => features && { features, share: ofMember(shares, at) / 100 });
     for (const [at, one] of terms.entries()) {
       const others = terms.filter((_, other) => other !== at).filter((other) => other !== undefined);
       if (one === undefined || others.length < set.length - 1) continue;
-      const refused = performanceData.runs.add({ gpuType, mode }, { one, others, slowdown: slowdowns[at]! });
+      const refused = performanceData.runs.add({ gpuType, mode }, { one, others, slowdown: ofMember(slowdowns, at) });
       performanceData.metrics.runOffered(refused === undefined ? 'taken' : 'refused');
     }
     return slowdowns;
