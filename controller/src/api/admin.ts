@@ -13,10 +13,10 @@ import { errorResponses, pathParameters, queryParameters } from './descriptions.
 import { apiRoot, pathParameter } from '../http/route.js';
 import type { Call, IdentifiedCall, Route } from '../http/route.js';
 
-/** The channel that tells all controllers to forget who was authenticated. */
+/** The channel on which controllers are told to forget authenticated identities. */
 export const identityChanges = 'identities';
 
-/** No body of this API is larger. */
+/** Longest request body of this API, bytes. */
 const maxBodyBytes = 64 * 1024;
 
 async function readObject(call: Call): Promise<JsonObject> {
@@ -25,7 +25,7 @@ async function readObject(call: Call): Promise<JsonObject> {
   return body;
 }
 
-/** A field that is text where it is there. Throws ApiError (400). */
+/** An optional field that must be a text. Throws ApiError (400). */
 function textOf(body: JsonObject, field: string): string | undefined {
   const value = body[field];
   if (value === undefined || typeof value === 'string') return value;
@@ -59,7 +59,7 @@ function subjectAnswer({ namespaces, ...subject }: Subject): Answer {
   return jsonAnswer({ ...subject, namespaces: namespaces.map((one) => ({ ...one })) });
 }
 
-/** Subjects, their keys, and the limits of namespaces: for operators only. */
+/** Routes to subjects, their keys, and the limits of namespaces, for operators only. */
 export function adminRoutes(
   context: Pick<ApiContext, 'identities' | 'prewarmers' | 'random' | 'retirements' | 'state' | 'store'>,
 ): Route[] {

@@ -28,11 +28,11 @@ import type { GpuWorkloads } from '../gpu/state/gpu-workloads.js';
 import type { EntityChanges } from '../cluster/entity-changes.js';
 import type { Retirements } from '../cluster/retirements.js';
 
-/** All that the resources of the API share; each takes a Pick of what it uses. */
+/** Dependencies that the API's resources share; each resource takes a Pick of them. */
 export interface ApiContext extends ControllerDependencies {
-  /** Runs actions of every sort. */
+  /** Runs actions, sequences and compositions. */
   invoker: ComposingInvoker;
-  /** Runs actions that have code of their own. */
+  /** Runs actions that have code. */
   primitive: InvokeService;
   actions: ActionCache;
   actionResolver: ActionResolver;
@@ -40,7 +40,7 @@ export interface ApiContext extends ControllerDependencies {
   packages: PackageCache;
   packageWriter: PackageWriter;
   identities: Identities;
-  /** To be asked before every invocation and fire. */
+  /** Asked before every invocation and every fire of a trigger. */
   throttles: Throttles;
   triggerWriter: TriggerWriter;
   ruleWriter: RuleWriter;
@@ -52,22 +52,22 @@ export interface ControllerDependencies {
   clock: Clock;
   random: Random;
   config: Config;
-  /** The kinds that are served now. */
+  /** The kinds that are supported at the time of the call. */
   manifest: () => RuntimeManifest;
   logger: Logger;
   metrics: Metrics;
-  /** Runs actions that have code of their own. */
+  /** Runs actions that have code. */
   invoker: InvokeService;
   /** The state that the cluster's controllers share. */
   state: ClusterState;
-  /** Of entities, here and at other controllers; absent: there are no others. */
+  /** Changes of entities at this and at other controllers; absent on a single controller. */
   changes?: Pick<EntityChanges, 'announce' | 'onElsewhere'>;
-  /** Where what the controller runs itself, sequences and compositions, outlasts it. */
+  /** The bus that keeps running sequences and compositions over a restart of the controller. */
   bus: MessageBus;
   marks: Pick<StartJournal, 'mark' | 'startedBefore'>;
   /** The cluster's GPUs. */
   gpuTable: GpuTable;
-  /** Processes on them that are no functions. */
+  /** Registered processes on the GPUs that are no functions. */
   gpuWorkloads: GpuWorkloads;
   gpuCordons: DeviceCordons;
   gpuDesired: Pick<DesiredState, 'retire' | 'reshare' | 'cut'>;
@@ -82,17 +82,17 @@ export interface ControllerDependencies {
   instance: number;
   /** Absent: no events of activations and limits are sent. */
   userEvents?: UserEvents;
-  /** Stores the records of what the controller itself carries out. */
+  /** Stores the records of sequences, compositions and fires, which the controller itself carries out. */
   records: RecordWriter;
   /** The last lines of the log. */
   logRing?: LogRing;
   /** Names of invokers and their states: `{"invoker0/0":"up"}`. */
   invokersHealth: () => Record<string, string>;
-  /** Of processes that never come back; absent: there is no cluster. */
+  /** Retires processes that will not come back; absent without a cluster. */
   retirements?: Pick<Retirements, 'retire'>;
-  /** Containers that are ready for an action yet to come. */
+  /** The stem cells of the cluster. */
   prewarmers: () => readonly Prewarmer[];
-  /** Where the API gateway is reached from outside, `http://host:port`; absent or undefined: there is none. */
+  /** External URL of the API gateway, `http://host:port`; absent or undefined without a gateway. */
   gatewayUrl?: () => string | undefined;
   /** `date` starts with the year, as clients expect. */
   build: { date: string; number: string };

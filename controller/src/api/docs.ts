@@ -9,7 +9,7 @@ import { dockerSkeleton } from '../sdk/docker-skeleton.js';
 import { schemas } from '../schemas/schemas.js';
 import { object, whole } from '../schemas/json-schema.js';
 
-/** The API's descriptions of itself, made when first asked for. `routes` gives the whole table. */
+/** Routes to the API's own descriptions, generated at the first request. `routes` gives all routes. */
 export function docsRoutes(routes: () => readonly Route[]): Route[] {
   const once = (make: () => Answer): (() => Answer) => {
     let made: Answer | undefined;
@@ -60,7 +60,7 @@ export function docsRoutes(routes: () => readonly Route[]): Route[] {
   ];
 }
 
-/** A page that shows the Swagger document of this server that `?url=` names; by its title it is OpenWhisk's. */
+/** A page that shows the Swagger document that `?url=` names, of this server only. Its title is OpenWhisk's. */
 const docsPage = `<!doctype html>
 <html lang="en">
 <head>
@@ -105,7 +105,7 @@ const docsPage = `<!doctype html>
 </html>
 `;
 
-/** The download of `wsk sdk install`. */
+/** The route that `wsk sdk install` downloads from. */
 export function sdkRoutes(): Route[] {
   let skeleton: Promise<Answer> | undefined;
   return [
@@ -132,12 +132,12 @@ const about = {
   version: '1.0.0',
 };
 
-/** Routes of the versioned API; the server's own (health, metrics) are not part of it. */
+/** The routes of the versioned API, without the server's own (health, metrics). */
 function documented(routes: readonly Route[]): Route[] {
   return routes.filter((route) => route.path.startsWith(`${apiRoot}/`));
 }
 
-/** The methods of each path, as both formats lay them out. */
+/** The methods of each path, in the layout that both formats share. */
 function pathsOf(routes: readonly Route[], describe: (route: Route) => JsonObject): JsonObject {
   const paths: { [path: string]: JsonObject } = {};
   for (const route of documented(routes)) {
@@ -147,7 +147,7 @@ function pathsOf(routes: readonly Route[], describe: (route: Route) => JsonObjec
   return paths;
 }
 
-/** A copy of a schema with its references written as `prefix` wants. */
+/** A copy of a schema whose references begin with `prefix`. */
 function withReferences(value: JsonValue, prefix: string): JsonValue {
   if (Array.isArray(value)) return value.map((item) => withReferences(item, prefix));
   if (!isJsonObject(value)) return value;
@@ -159,7 +159,10 @@ function withReferences(value: JsonValue, prefix: string): JsonValue {
   );
 }
 
-/** Swagger knows no alternatives: there a list that may be counted is a list, as in OpenWhisk's document. */
+/**
+ * The schema of a response. Swagger has no alternatives, so that a countable list is described as a list, as in OpenWhisk's
+ * document.
+ */
 function responseSchema({ schema }: RouteResponse, prefix: string, alternatives: boolean): JsonObject | undefined {
   if (schema === undefined) return undefined;
   if (schema === 'strings') return { type: 'array', items: { type: 'string' } };

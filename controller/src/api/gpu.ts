@@ -20,16 +20,16 @@ import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
 
 type Context = Pick<ApiContext, 'clock' | 'config' | 'gpuCordons' | 'gpuTable' | 'gpuWorkloads'>;
 
-/** No body of this API is larger. */
+/** Longest request body of this API, bytes. */
 const maxBodyBytes = 16 * 1024;
 
-/** Where a workload is, or is to be. */
+/** The node and device of a workload. */
 interface DevicePlace {
   node: NodeStatus;
   device: Device;
 }
 
-/** The device that the caller names, or the one in order with the most free memory. Throws ApiError (404, 503). */
+/** The device that the caller names, or else the healthy device with the most free memory. Throws ApiError (404, 503). */
 function devicePlace(nodes: readonly NodeStatus[], wanted: string | undefined): DevicePlace {
   const places = nodes.flatMap((node) => node.devices.map((device) => ({ node, device })));
   const named = places.find(({ device }) => device.uuid === wanted);
@@ -53,12 +53,12 @@ function clientEnv({ node, device }: DevicePlace, { memoryMiB, mpsPercent }: New
   return {
     ...env,
     ...(mpsPercent !== undefined && { CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: String(mpsPercent) }),
-    // It sees this device only, as its number 0.
+    // The process sees this device only, as number 0.
     ...(memoryMiB !== undefined && { CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: `0=${memoryMiB}M` }),
   };
 }
 
-/** A workload that is to be started, within the share that its namespace may have. Throws ApiError (429). */
+/** A workload yet to be started, limited to its namespace's GPU share. Throws ApiError (429). */
 function boundedWorkload(context: Context, call: IdentifiedCall, asked: NewWorkload): NewWorkload {
   const most = call.identity.limits.maxGpuShare ?? context.config.limits.maxGpuShare;
   if (!asked.start || most === undefined) return asked;
@@ -90,7 +90,7 @@ async function registerWorkload(context: Context, call: IdentifiedCall): Promise
 
 const cordonRequests: readonly CordonRequest['wish'][] = ['cordon', 'drain', 'uncordon'];
 
-/** Throws ApiError (400, 404, 409). */
+/** Stores a cordon request. Throws ApiError (400, 404, 409). */
 async function setCordon({ gpuTable, gpuCordons }: Context, call: IdentifiedCall): Promise<Answer> {
   const uuid = pathParameter(call, 'uuid');
   const body = await readPutBody(call.request, maxBodyBytes);
@@ -103,7 +103,7 @@ async function setCordon({ gpuTable, gpuCordons }: Context, call: IdentifiedCall
   return jsonAnswer({ uuid, ...(await gpuCordons.set(uuid, wanted)) });
 }
 
-/** The GPUs of the cluster and what is on them. */
+/** Routes to the GPUs of the cluster and to their workloads. */
 export function gpuRoutes(context: Context): Route[] {
   const { gpuTable, gpuWorkloads } = context;
   const viewerOf = ({ identity, isOperator }: ViewerCall): Viewer => ({
@@ -111,7 +111,7 @@ export function gpuRoutes(context: Context): Route[] {
     isOperator,
   });
   const workloads = async (): Promise<Workload[]> => allWorkloads(gpuTable.nodes(), await gpuWorkloads.list());
-  /** A registered workload that is the caller's to change. Throws ApiError (404). */
+  /** A registered workload that the caller may change. Throws ApiError (404). */
   const ownWorkload = async (call: ViewerCall): Promise<Workload> => {
     const workload = await gpuWorkloads.get(pathParameter(call, 'id'));
     if (!maySee(viewerOf(call), workload)) throw noSuchEntity();
@@ -204,7 +204,7 @@ interface NewWorkload {
   /** Fraction 0–1. */
   maxDegradation: number;
   command?: string;
-  /** It is yet to be started, as an MPS client. */
+  /** Whether the process is yet to be started, as an MPS client. */
   start: boolean;
 }
 
@@ -238,7 +238,7 @@ function rate(body: JsonObject, field: string): number | undefined {
   throw refused(field, 'a number above 0');
 }
 
-/** Changes of a running workload: its process, when that started, its rate alone and now. Throws ApiError (400). */
+/** Reads changes of a running workload: its process, start time, and rates alone and now. Throws ApiError (400). */
 function readWorkloadChanges(
   body: JsonValue,
 ): Pick<Partial<Workload>, 'pid' | 'processStart' | 'baselineRate' | 'rate'> {
@@ -281,13 +281,16 @@ function readNewWorkload(body: JsonValue): NewWorkload {
   return workload;
 }
 
-/** The caller of a view. An operator sees all; others see what is their namespace's, and how much others use without their names. */
+/**
+ * The caller of a view. Operators see everything. Other callers see their namespace's part, and the amounts that others use
+ * without names.
+ */
 interface Viewer {
   namespace: string;
   isOperator: boolean;
 }
 
-/** The workloads of the cluster: those that are registered, and processes that no container and no registration explains. */
+/** The workloads of the cluster: registered ones, and processes that belong to no container and no registration. */
 function allWorkloads(nodes: readonly NodeStatus[], registered: readonly Workload[]): Workload[] {
   const known = new Set(registered.map(({ invoker, pid }) => `${invoker} ${pid}`));
   const discovered = nodes.flatMap((node) =>
@@ -319,7 +322,7 @@ function maySee(viewer: Viewer, workload: Workload): boolean {
   return viewer.isOperator || workload.namespace === viewer.namespace;
 }
 
-/** The devices of the cluster, with what is on them as far as it is the viewer's to see. */
+/** The devices of the cluster with the tenants that the viewer may see. */
 function devicesView(nodes: readonly NodeStatus[], workloads: readonly Workload[], viewer: Viewer): JsonObject[] {
   return nodes.flatMap((node) => node.devices.map((device) => deviceView(node, device, workloads, viewer)));
 }
@@ -333,7 +336,7 @@ function deviceView(node: NodeStatus, device: Device, workloads: readonly Worklo
     ...fixed,
     slices: slices.map((slice) => ({ ...slice })),
     ...(status !== undefined && figuresOf(status)),
-    // They may name functions and processes of others.
+    // The reasons may name functions and processes of other namespaces.
     health: viewer.isOperator ? { state, reasons } : { state },
     functions: node.residents.filter((one) => one.device === device.uuid).map((one) => functionView(one, viewer)),
     workloads: workloads.filter((one) => one.device === device.uuid && maySee(viewer, one)).map((one) => ({ ...one })),

@@ -19,23 +19,23 @@ interface SupervisionDependencies {
   logger: Logger;
   /** The controller's number. */
   instance: number;
-  /** Sends an activation to an invoker whose end tells whether it works. */
+  /** Sends a test activation to an invoker; its outcome tells whether the invoker works. */
   test: (invoker: number) => void;
-  /** Whether pings can be read now: a broker that is gone makes no invoker silent. Absent: always. */
+  /** Whether pings can be read now. Silence during an outage of the broker counts for no invoker. Absent: always. */
   isReadable?: () => boolean;
 }
 
-/** The topic of pings. */
+/** The topic of invokers' pings. */
 export const healthTopic = 'health';
 const maxInFlight = 1000;
 const maxPendingMessages = 10_000;
-/** How often an invoker that is not up is tested, ms. One that never was up is forgotten once it is silent. */
+/** How often an invoker that is not up is tested, ms. A silent invoker that never was up is forgotten. */
 const testMs = 60_000;
 const lookMs = 1000;
-/** Numbers of invokers are below this: what is beyond is no message of an invoker. */
+/** Upper bound of invoker numbers; messages with higher numbers are ignored. */
 const maxInvokers = 10_000;
 
-/** Knows which invokers are there and work, by their pings and by how activations end (OpenWhisk's InvokerSupervision). */
+/** Tracks which invokers are up, from their pings and the outcomes of activations (OpenWhisk's InvokerSupervision). */
 export class InvokerSupervision {
   private readonly states = new Map<number, InvokerState>();
   private readonly testedMs = new Map<number, number>();
@@ -66,8 +66,8 @@ export class InvokerSupervision {
   }
 
   /**
-   * Every invoker that has ever been up, by number; those between them are not usable. Others have no place: a ping with
-   * a high number would make the list long.
+   * Every invoker that has ever been up, by number; numbers between them are entries that are not usable. Invokers that were
+   * never up are left out, as a ping with a high number would make the list long.
    */
   invokers(): readonly BalancedInvoker[] {
     return this.list;
@@ -80,13 +80,13 @@ export class InvokerSupervision {
     return Object.fromEntries(byNumber.map(([, state]) => [state.name, state.health(nowMs)]));
   }
 
-  /** How long an invoker has said nothing, ms; one that never sent a ping: since pings are consumed. */
+  /** Time since an invoker's last ping, ms; without any ping, since this controller began to consume pings. */
   silenceMs(invoker: number): number {
     const nowMs = this.dependencies.clock.monotonicMs();
     return this.states.get(invoker)?.silenceMs(nowMs) ?? nowMs - this.openedMs;
   }
 
-  /** An activation of an invoker has ended, or did not in time. */
+  /** Notes the outcome of an activation, or its time-out, for its invoker. */
   finished(invoker: number, outcome: FinishedResult): void {
     const state = this.states.get(invoker);
     if (state === undefined) return;
@@ -168,18 +168,18 @@ function isPing({ name }: JsonObject): boolean {
   );
 }
 
-/** OpenWhisk's words. */
+/** The states of an invoker, in OpenWhisk's words. */
 type Health = 'up' | 'unhealthy' | 'unresponsive' | 'down';
-/** How an activation went, as far as it tells of its invoker. */
+/** The outcome of an activation, as far as it concerns the invoker. */
 type FinishedResult = 'success' | 'system error' | 'time-out';
 
-/** An invoker that sends no ping for so long is down, ms. */
+/** An invoker is down after this time without a ping, ms. */
 const silentMs = 10_000;
-/** The outcomes that count, and how many of them may be bad. */
+/** How many outcomes are kept, and how many of them may be bad. */
 const keptOutcomes = 10;
 const toleratedFailures = 3;
 
-/** The state of one invoker, as far as a controller knows it. */
+/** The state of one invoker as this controller sees it. */
 class InvokerState {
   private outcomes: FinishedResult[] = [];
   private current: Exclude<Health, 'down'> = 'unhealthy';
@@ -201,7 +201,7 @@ class InvokerState {
     return [`invoker${instance}`, uniqueName, displayedName].filter((part) => part !== undefined).join('/');
   }
 
-  /** The memory for its containers, MiB. */
+  /** Memory for the invoker's containers, MiB. */
   get memoryMiB(): number {
     const match = /^(\d+) *(B|KB|MB|GB)?$/i.exec(this.id.userMemory);
     const unit = { B: 1 / (1024 * 1024), KB: 1 / 1024, MB: 1, GB: 1024 }[(match?.[2] ?? 'B').toUpperCase()];
@@ -212,17 +212,17 @@ class InvokerState {
     return this.isEnabled && nowMs - this.lastPingMs < silentMs ? this.current : 'down';
   }
 
-  /** Pings could not be read for so long, ms: that time does not count as silence. */
+  /** Excludes from the silence a period in which pings could not be read, ms. */
   ignoreOutage(ms: number): void {
     this.lastPingMs += ms;
   }
 
-  /** How long it has said nothing, ms. */
+  /** Time since the invoker's last ping, ms. */
   silenceMs(nowMs: number): number {
     return nowMs - this.lastPingMs;
   }
 
-  /** A ping has come; returns whether the invoker was down before. */
+  /** Notes a ping; returns whether the invoker was down before. */
   pinged({ name, isEnabled = true }: PingMessage, nowMs: number): boolean {
     const wasDown = this.health(nowMs) === 'down';
     this.id = name;
@@ -234,14 +234,14 @@ class InvokerState {
     return true;
   }
 
-  /** One of its activations has ended. */
+  /** Notes the outcome of one of the invoker's activations. */
   finished(outcome: FinishedResult, nowMs: number): void {
     if (this.health(nowMs) === 'down') return;
     this.outcomes = [...this.outcomes, outcome].slice(-keptOutcomes);
     const failures = (kind: FinishedResult): number => this.outcomes.filter((other) => other === kind).length;
     if (failures('system error') > toleratedFailures) this.current = 'unhealthy';
     else if (failures('time-out') > toleratedFailures) this.current = 'unresponsive';
-    // One that has shown nothing good yet is not trusted.
+    // An invoker that comes up again is trusted only after a good outcome.
     else if (this.current !== 'up' && !this.outcomes.includes('success')) return;
     else this.current = 'up';
   }
@@ -256,7 +256,7 @@ interface HealthTestDependencies {
   logger: Logger;
   /** The controller's number. */
   instance: number;
-  /** The kind of the action, and the memory that it gets, MiB. */
+  /** Kind and memory (MiB) of the test action. */
   kind: string;
   memoryMiB: number;
 }
@@ -264,7 +264,10 @@ interface HealthTestDependencies {
 const namespace = 'whisk.system';
 const transactionId = 'sid_invokerHealth';
 
-/** Stores the action that tells whether an invoker works, and gives what sends one activation of it to an invoker. */
+/**
+ * Stores the test action of the health check. Resolves with the function that sends one activation of the action to an
+ * invoker.
+ */
 export async function openHealthTest(dependencies: HealthTestDependencies): Promise<(invoker: number) => void> {
   const { bus, clock, random, logger, instance } = dependencies;
   const name = `invokerHealthTestAction${instance}`;
@@ -296,7 +299,7 @@ export async function openHealthTest(dependencies: HealthTestDependencies): Prom
   };
 }
 
-/** Gives the revision of the action, which may have been stored before the restart. */
+/** The revision of the test action, which may have been stored before a restart. */
 async function storeAction({ store, clock, kind, memoryMiB }: HealthTestDependencies, name: string): Promise<string> {
   const action: WhiskAction = {
     namespace,
@@ -320,7 +323,7 @@ async function storeAction({ store, clock, kind, memoryMiB }: HealthTestDependen
     return await store.put('whisks', actionDocument(action));
   } catch (error) {
     if (!(error instanceof DocumentConflictError)) throw error;
-    // Another start of this controller was quicker.
+    // A concurrent start has stored the action.
     return String((await store.get('whisks', `${namespace}/${name}`))._rev);
   }
 }

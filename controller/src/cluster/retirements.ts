@@ -23,11 +23,11 @@ import { EarlierActivations } from '../entitlement/in-flight.js';
 import type { EarlierActivationsDependencies } from '../entitlement/in-flight.js';
 import { refusedRecord } from '../invoke/activation-message.js';
 
-/** How far a retirement is. */
+/** Progress of a retirement. */
 interface RetirementProgress extends TakeoverCounts {
   name: string;
   number: number;
-  /** Nothing is left of it. */
+  /** Whether all activations of the process are settled. */
   isSettled: boolean;
 }
 
@@ -35,24 +35,33 @@ interface RetirementProgress extends TakeoverCounts {
 export interface RetirementDependencies extends Omit<TakeoverDependencies, 'isClosing'> {
   state: ClusterState;
   inFlight: EarlierActivationsDependencies['inFlight'];
-  /** How long an invoker has sent no ping, ms. */
+  /** Time since an invoker's last ping, ms. */
   silenceMs: (invoker: number) => number;
-  /** The controllers that are there, `controller<N>`. */
+  /** The registered controllers, `controller<N>`. */
   controllers: () => ReadonlySet<string>;
 }
 
-/** A process that was heard of less long ago is alive, ms. */
+/** A process with a sign of life within this time is alive, ms. */
 const aliveMs = 10_000;
-/** The name is kept for so long while the retirement is noted, ms: longer than the two requests to the store may take. */
+/**
+ * How long the process's name is reserved while the retirement is stored, ms. The two requests to the store must end within
+ * it.
+ */
 const leaseMs = 90_000;
-/** How long after its last sign of life a process may have begun something, ms: the gap between two signs, and the difference of clocks. */
+/**
+ * How long after its last sign of life a process may have begun an activation, ms: the interval of signs plus the difference
+ * of clocks.
+ */
 const lastWordMs = 2500;
 
-/** Retires processes that never come back: what they left is settled, and they begin nothing should they return. */
+/**
+ * Retires processes that never come back. Their activations are settled, and a retired process that does return begins
+ * nothing.
+ */
 export class Retirements {
-  /** By sort and number. */
+  /** Running retirements, by kind and number of the process. */
   private readonly running = new Map<string, RetirementProgress>();
-  /** By sort and name: one is answered at a time. */
+  /** Requests being answered, by kind and name of the process, so that each name is handled once at a time. */
   private readonly asked = new Map<string, Promise<RetirementProgress>>();
   private closing = false;
 
@@ -63,8 +72,8 @@ export class Retirements {
   }
 
   /**
-   * Retires the process of this name, or goes on with that, and tells how far it is. Throws ApiError: 404 for a name that none
-   * has, 409 where the process is alive or another controller is at it, 503 where the cluster's state cannot be asked.
+   * Begins or continues the retirement of a process and returns its progress. Throws ApiError: 404 for an unknown name, 409
+   * if the process is alive or another controller retires it, 503 if the cluster's state is unavailable.
    */
   retire(sort: ProcessSort, name: string): Promise<RetirementProgress> {
     const key = `${sort} ${name}`;
@@ -89,7 +98,7 @@ export class Retirements {
 
   private async find(registry: ProcessRegistry, name: string): Promise<RegisteredProcess> {
     const named = (await registry.all()).filter((process) => process.name === name);
-    // One that was retired before may have had the name, too.
+    // A process that was retired earlier may have had the same name.
     const found = named.find(({ retired }) => retired === undefined || !retired.isSettled) ?? named.at(-1);
     if (found === undefined) throw new ApiError(404, `There is no '${name}' among the ${registry.sort}.`);
     const by = found.retired?.takenOverBy;
@@ -100,7 +109,7 @@ export class Retirements {
     return found;
   }
 
-  /** Makes sure that the process is gone. Gives when it was last there. */
+  /** Verifies that the process is gone. Resolves with the time of its last sign of life. */
   private async end({ sort }: ProcessRegistry, { name, number }: RegisteredProcess): Promise<number> {
     const { state, clock, silenceMs, controllers, instance } = this.dependencies;
     const alive = (how: string): ApiError =>
@@ -180,9 +189,9 @@ export interface TakeoverDependencies {
   /** This controller's number. */
   instance: number;
   topicOptions: TopicOptions;
-  /** The numbers of invokers that take activations now. */
+  /** The numbers of the invokers that accept activations now. */
   usableInvokers: () => readonly number[];
-  /** Whether the action of an activation may run twice. */
+  /** Whether an activation's action may run twice. */
   isIdempotent: (message: ActivationMessage) => Promise<boolean>;
   isClosing: () => boolean;
 }
@@ -191,27 +200,27 @@ export interface TakeoverDependencies {
 export interface RetiredProcess {
   sort: 'invokers' | 'controllers';
   number: number;
-  /** Epoch ms: it began nothing that was accepted later. */
+  /** Epoch ms of the last sign of life: the process began no activation that was accepted later. */
   silentSinceMs: number;
-  /** Another takeover of the queue ended before it was through. */
+  /** Whether an earlier takeover of the same queue was interrupted. */
   isResumed: boolean;
 }
 
-/** Counts of the activations that were left; they grow while a takeover runs. */
+/** Counts of the process's activations; they grow during a takeover. */
 export interface TakeoverCounts {
-  /** Runs elsewhere. */
+  /** Activations sent elsewhere. */
   moved: number;
-  /** Recorded as stopped. */
+  /** Activations recorded as stopped. */
   stopped: number;
 }
 
-/** Messages in hand at once: so many may have been moved by a takeover that did not end. */
+/** Most messages handled at once. An interrupted takeover may already have moved this many. */
 const atOnce = 50;
-/** How often a queue is looked at that others may still send to, and an invoker that has no room, ms. */
+/** Interval of looks at a queue that others may still send to, and at an invoker whose topic is full, ms. */
 const lookMs = 200;
-/** How often a message that cannot be settled is told of, ms. */
+/** Interval of log messages about a message that cannot be settled, ms. */
 const sayMs = 10_000;
-/** Nothing more comes from a controller that had not heard of the silence, ms. */
+/** After this time no controller sends to a silent process any more, ms. */
 const lastMs = 1000;
 
 const texts = {
@@ -220,9 +229,9 @@ const texts = {
 };
 
 /**
- * Empties the queue of a process that never comes back. An activation that it may have begun is recorded as stopped; one that
- * it cannot have begun is sent to another invoker, or back to the GPU scheduler. Resolves with true when nothing
- * is left, and with false when this controller closes.
+ * Empties the queue of a process that never comes back. An activation that may have begun is recorded as stopped. Others go
+ * to another invoker, or back to the GPU scheduler. Resolves with true if the queue is empty, and with false if this
+ * controller closes.
  */
 export async function takeOverQueue(
   dependencies: TakeoverDependencies,
@@ -255,7 +264,7 @@ export async function takeOverQueue(
   }
 }
 
-/** Sends what waited for a GPU at a controller that never comes back to this one, which has it placed. Resolves as takeOverQueue. */
+/** Takes over the activations that waited for a GPU at a controller that never comes back. Resolves as takeOverQueue. */
 export async function takeOverUnplaced(
   dependencies: TakeoverDependencies,
   number: number,
@@ -265,7 +274,7 @@ export async function takeOverUnplaced(
   const topic = unplacedTopic(number);
   await bus.ensureTopic(topic, topicOptions);
   const subscription = await bus.subscribe(topic, topic, { maxInFlight: atOnce }, (delivery) => {
-    // It may have been placed: the one that decides on it finds out.
+    // The activation may have been placed before; the leader checks that.
     const message = { ...delivery.message, seenBefore: true };
     void persist(dependencies, () => bus.send(unplacedTopic(instance), message).synced()).then(
       () => {
@@ -308,7 +317,7 @@ async function settle(
   counts: TakeoverCounts,
 ): Promise<void> {
   if (await isRecorded(dependencies, message)) return;
-  // Where it lies tells nothing: what was done before it need not be committed.
+  // The position in the topic proves nothing, as the commit of a handled message may be missing.
   const isSurelyWaiting = message.transid[1] > left.silentSinceMs;
   const mayHaveMoved = left.isResumed && isAmongFirst;
   const mayMove =
@@ -323,7 +332,7 @@ async function settle(
   counts.moved++;
 }
 
-/** Resolves once the message would survive a power loss elsewhere; rejects if there is no room now. */
+/** Resolves when the message is durable in another topic. Rejects if that topic is full. */
 async function send(
   { bus, instance, usableInvokers }: TakeoverDependencies,
   message: ActivationMessage,
@@ -334,13 +343,13 @@ async function send(
     return;
   }
   const invokers = usableInvokers();
-  // The ids are random: they spread evenly.
+  // Ids are random, so that activations spread evenly.
   const chosen = invokers[Number.parseInt(message.activationId.slice(-6), 16) % Math.max(1, invokers.length)];
   if (chosen === undefined) throw new Error('no invoker takes activations now');
   await bus.send(`invoker${chosen}`, message as unknown as JsonObject).synced();
 }
 
-/** Tries until it works or this controller closes; rejects then: the message comes again. */
+/** Repeats `work` until it succeeds. Rejects when this controller closes; the message is then delivered again. */
 async function persist<Result>(
   { clock, logger, isClosing }: Pick<TakeoverDependencies, 'clock' | 'logger' | 'isClosing'>,
   work: () => Promise<Result>,
@@ -359,7 +368,10 @@ async function persist<Result>(
   }
 }
 
-/** Ends an activation as its invoker would have: with a record, and a completion for the controller that counts it. */
+/**
+ * Ends an activation as its invoker would: with a record, and with a completion for the controller that counts the
+ * activation.
+ */
 async function recordStopped(
   { bus, records, recordLevels, clock, logger }: TakeoverDependencies,
   { sort, number }: RetiredProcess,

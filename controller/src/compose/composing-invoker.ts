@@ -29,18 +29,18 @@ import type { FoundComponent, Resolver } from './sequence.js';
 /** Dependencies of ComposingInvoker. */
 export interface ComposingDependencies extends JournalDependencies, RunnerDependencies {
   resolver: Pick<ActionResolver, 'resolve' | 'checkUsable'>;
-  /** Sequences and compositions that run at once, at most; more are refused, as while too many records wait for the store. */
+  /** Most sequences and compositions at once. More are refused, as they are while too many records wait for the store. */
   maxAtOnce: number;
 }
 
 /**
- * Invokes actions of every sort: primitive ones as `primitive` does, sequences and compositions by running their
- * components one by one. What it accepted ends with one record, whatever dies in between.
+ * Invokes actions, sequences and compositions. `primitive` runs actions; the components of sequences and compositions run
+ * one by one. Each accepted invocation ends with one record, even after a crash.
  */
 export class ComposingInvoker implements InvokeService {
   private readonly journal: CompositeJournal;
   private readonly runner: CompositeRunner;
-  /** Callers that wait; called, they are told that there is no result yet. */
+  /** Callbacks of waiting callers; a call answers the caller without a result. */
   private readonly waiters = new Set<() => void>();
   private closing = false;
 
@@ -49,12 +49,12 @@ export class ComposingInvoker implements InvokeService {
     this.runner = new CompositeRunner(dependencies, this.journal);
   }
 
-  /** Takes up the compositions that an earlier process accepted and did not end. */
+  /** Recovers the compositions that an earlier process accepted and did not end. */
   open(): Promise<void> {
     return this.journal.open();
   }
 
-  /** Waits up to `drainMs` for what runs; the next process start records longer ones as stopped. */
+  /** Waits up to `drainMs` for running compositions; the next process start records longer ones as stopped. */
   async close(drainMs: number): Promise<void> {
     const { clock } = this.dependencies;
     this.closing = true;
@@ -103,7 +103,7 @@ export class ComposingInvoker implements InvokeService {
     return overloaded();
   }
 
-  /** The result of `ended`, or undefined after `waitMs` or where the controller stops. */
+  /** The result of `ended`, or undefined after `waitMs` or when the controller stops. */
   private within(waitMs: number, ended: Promise<WhiskActivation>): Promise<WhiskActivation | undefined> {
     return new Promise((resolve) => {
       const settle = (activation?: WhiskActivation): void => {
@@ -128,7 +128,7 @@ export class ComposingInvoker implements InvokeService {
     } else if (!this.closing) this.runner.resume(message, found);
   }
 
-  /** The action that a message names, or why it cannot be run, in OpenWhisk's words. */
+  /** The action that a message names, or the reason in OpenWhisk's words why the action cannot run. */
   private async find({ action, revision, user }: ActivationMessage): Promise<ResolvedAction | { failure: string }> {
     const name = parseActionName(`${action.binding ?? action.path}/${action.name}`);
     try {
@@ -148,7 +148,7 @@ export class ComposingInvoker implements InvokeService {
 
 /** Dependencies of CompositeRunner. */
 interface RunnerDependencies {
-  /** Runs actions that have code of their own. */
+  /** Runs actions that have code. */
   primitive: InvokeService;
   resolver: Resolver;
   clock: Clock;
@@ -159,31 +159,31 @@ interface RunnerDependencies {
   userEvents?: UserEvents;
   /** This controller's number. */
   instance: number;
-  /** The most actions of a sequence, or components of a composition. */
+  /** Most actions of a sequence, or components of a composition. */
   maxLength: number;
 }
 
-/** How much longer than its time limit a component is waited for, ms. */
+/** How long a component is waited for beyond its time limit, ms. */
 const componentGraceMs = 60_000;
-/** Activations that one caller's sequence or composition may come to, those of nested ones included. */
+/** Most activations of one invocation, including those of nested sequences and compositions. */
 const maxActivations = 10_000;
-/** A record is stored at most about this long after those that wait already, ms. */
+/** Delay of new records in the store up to which callers are answered before their record is stored, ms. */
 const longestLagMs = 30;
 
-/** A sequence or composition on its way. */
+/** A running sequence or composition. */
 interface CompositeRun {
   activationId: string;
   receipt: Receipt;
-  /** Its record, as soon as its caller may know it; never rejects. */
+  /** Resolves with the record as soon as the caller may get it; never rejects. */
   ended: Promise<WhiskActivation>;
 }
 
-/** The sequences and compositions around one, and their counts. */
+/** The sequences and compositions around a nested one, and their counts. */
 interface Nesting {
   counts: InheritedCounts;
-  /** Activations of one caller's invocation so far, shared by all that is nested in it. */
+  /** Activations of one caller's invocation so far, shared by all nested sequences and compositions. */
   allowance: { activations: number };
-  /** Sequences and compositions that it is nested in. */
+  /** Number of enclosing sequences and compositions. */
   depth: number;
 }
 
@@ -204,12 +204,12 @@ class CompositeRunner {
     return this.atWork;
   }
 
-  /** From now on nothing is invoked nor recorded: the next process start decides about running compositions. */
+  /** Stops all invocations and records; the next process start decides about running compositions. */
   stop(): void {
     this.stopped = true;
   }
 
-  /** The actions of a sequence's components; none for a conductor. */
+  /** Looks up the components of a sequence; empty for a conductor. */
   findComponents(identity: Identity, { exec }: WhiskAction): FoundComponent[] {
     if (!isSequence(exec)) return [];
     return findComponents(this.dependencies.resolver, identity, inNamespace(exec.components, identity.namespace.name));
@@ -225,13 +225,13 @@ class CompositeRunner {
     return { activationId, receipt, ended: this.run(message, request, components, within) };
   }
 
-  /** Runs one that an earlier process accepted and did not begin. */
+  /** Runs a composition that an earlier process accepted and did not begin. */
   resume(message: ActivationMessage, resolved: ResolvedAction): void {
     const components = this.findComponents(message.user, resolved.action);
     void this.run(message, resolved, components, topmost());
   }
 
-  /** Records one that is not run. */
+  /** Records a composition that is not run. */
   async recordUnrun(
     message: ActivationMessage,
     action: WhiskAction | undefined,
@@ -259,11 +259,11 @@ class CompositeRunner {
       await this.noteBegin(message);
       response = await this.respond(message, resolved, components, tally, within);
     } catch (error) {
-      // The log takes no start mark: nothing was invoked.
+      // The log rejected the start mark, so that nothing was invoked.
       logger.error({ activationId: message.activationId, error: String(error) }, 'a sequence could not begin');
       response = isConductor(action) ? compositionFailed() : sequenceFailed();
     }
-    // By the monotonic clock, so that a step of the wall clock lets nothing end before it began.
+    // The end is measured by the monotonic clock: a step of the wall clock must not put it before the start.
     const endMs = startMs + Math.round(clock.monotonicMs() - beganMs);
     const record = compositeRecord(message, action, tally, startMs, endMs, response);
     this.atWork--;
@@ -278,14 +278,14 @@ class CompositeRunner {
     };
     metrics.activationEnded(ended, times, response.statusCode, message.user.namespace.name);
     this.dependencies.userEvents?.activation(record, message.user);
-    // The answer may be ahead of the record by 50 ms; where the store lags behind, it waits for the record.
+    // The answer may precede the record by 50 ms. If the store lags more, the answer waits for the record.
     const answersFirst = this.journal.lagMs < longestLagMs;
     const stored = this.journal.record(message, record);
     if (!answersFirst) await stored;
     return record;
   }
 
-  /** Marks the start of a composition. A nested one needs no mark: the outermost has one. */
+  /** Marks the start of a composition. A nested one needs no mark, as the outermost one has a mark. */
   private async noteBegin({ activationId, blocking, cause }: ActivationMessage): Promise<void> {
     if (cause !== undefined) return;
     const noted = this.journal.begin(activationId);

@@ -16,12 +16,12 @@ import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { gpuSpendingCounters } from '@gpuwhisk/common/gpu';
 
-/** The holds of a namespace (its uuid): its activations in flight, by activationToken. */
+/** The holds of a namespace (by uuid): one for each activation in flight, named by activationToken. */
 export function inFlightHolds(state: ClusterState): Holds {
   return state.holds('inFlight');
 }
 
-/** Names an activation in flight, whose it is, and the controller that counts it. */
+/** The token of an activation in flight: its id, its controller and its namespace. */
 function activationToken(activationId: string, instance: number, namespace: string): string {
   return `${activationId} ${instance} ${namespace}`;
 }
@@ -31,7 +31,7 @@ interface InFlightDependencies {
   state: ClusterState;
   /** This controller's number; default 0. */
   instance?: number;
-  /** The limits of namespaces that have none of their own. */
+  /** The limits for namespaces without their own. */
   limits: Config['limits'];
   clock: Clock;
   metrics: Metrics;
@@ -45,37 +45,37 @@ interface Beginning {
   activationId: string;
   /** The action's time limit, ms. */
   timeoutMs: number;
-  /** Refuse it beyond the namespace's limits (parts of sequences are not). */
+  /** Whether to enforce the namespace's limits, which do not apply to components of sequences. */
   bounded: boolean;
-  /** Absent: it needs no GPU. */
+  /** Absent for CPU actions. */
   gpu?: GpuNeed | undefined;
 }
 
 interface Counted {
-  /** Whose it is. */
+  /** The namespace's uuid. */
   key: string;
   token: string;
-  /** When its completion counts as lost, monotonic ms. */
+  /** When the activation's completion counts as lost, monotonic ms. */
   lostMs: number;
   gpu: Pick<GpuNeed, 'gpus' | 'memoryMiB'> | undefined;
 }
 
-/** An activation that a controller counted before it was started again. */
+/** An activation that a controller counted before a restart. */
 interface EarlierActivation {
   activationId: string;
-  /** The name of its namespace. */
+  /** The name of the activation's namespace. */
   namespace: string;
 }
 
-/** OpenWhisk's rule of when a completion that has not come never will: `max(time limit, 60 s)` · 2 + 1 min. */
+/** OpenWhisk's time after which a missing completion counts as lost, ms: `max(time limit, 60 s)` · 2 + 1 min. */
 export function completionWaitMs(timeoutMs: number): number {
   return Math.max(timeoutMs, 60_000) * 2 + 60_000;
 }
 
-/** How often lost completions are looked for, ms. */
+/** Interval of the search for lost completions, ms. */
 const sweepMs = 10_000;
 
-/** Counts the activations in flight of every namespace, from their acceptance here to their completion. */
+/** Counts the activations in flight of every namespace, from acceptance at this controller to completion. */
 export class InFlight {
   private readonly holds: Holds;
   private readonly gpus: GpuInFlight;
@@ -91,13 +91,14 @@ export class InFlight {
     this.metrics = throttleMetrics(dependencies.metrics.registry);
   }
 
-  /** Activations of this controller in flight. */
+  /** Number of this controller's activations in flight. */
   get size(): number {
     return this.activations.size;
   }
 
   /**
-   * Counts an activation from now on. Throws ApiError (429), at once where the state is embedded; it is not counted then.
+   * Begins to count an activation. Throws ApiError (429), synchronously with an embedded state; the activation is then not
+   * counted.
    */
   begin(identity: Identity, beginning: Beginning): Awaitable<void> {
     const { activationId, timeoutMs, gpu } = beginning;
@@ -113,7 +114,9 @@ export class InFlight {
     this.check(identity, beginning, count, use);
   }
 
-  /** The activation has completed, or was not sent after all. False if it is known to have needed no GPU. */
+  /**
+   * Ends the count of an activation that has completed or was not sent. Returns false if it is known to be a CPU activation.
+   */
   end(activationId: string): boolean {
     const activation = this.activations.get(activationId);
     if (activation === undefined) return true;
@@ -123,8 +126,8 @@ export class InFlight {
   }
 
   /**
-   * Counts from now on what controller number `instance`, by default this one, counted before its last start and did not
-   * see complete. Rejects with StateUnavailableError.
+   * Takes over the count of activations that controller `instance` (default: this one) counted before its last start and did
+   * not see complete. Rejects with StateUnavailableError.
    */
   async takeOver(instance = this.instance): Promise<EarlierActivation[]> {
     const [held, needs] = await Promise.all([this.holds.all(), this.gpus.needs()]);
@@ -153,7 +156,7 @@ export class InFlight {
   ): Promise<void> {
     const { activationId, gpu } = beginning;
     const counted = await Promise.all([counting, using]);
-    // It may have completed by then: its hold was asked to end before it began.
+    // The activation may have completed meanwhile; its hold was then released before it began.
     if (!this.activations.has(activationId)) {
       const { uuid: key, name } = identity.namespace;
       this.release(activationId, { key, token: activationToken(activationId, this.instance, name), gpu });
@@ -178,7 +181,7 @@ export class InFlight {
   }
 
   private release(activationId: string, { key, token, gpu }: Omit<Counted, 'lostMs'>): void {
-    // Where it fails the holds end by themselves.
+    // If the release fails, the holds expire.
     const failed = (error: unknown): void => {
       this.dependencies.logger.error({ error: String(error) }, 'a completed activation still counts as in flight');
     };
@@ -206,17 +209,17 @@ export interface EarlierActivationsDependencies {
   logger: Logger;
 }
 
-/** Records that are asked for at once. */
+/** Number of records requested at once. */
 const atOnce = 32;
-/** The start of a controller waits no longer for records, ms. */
+/** Longest time that the start of a controller waits for records, ms. */
 const startWaitMs = 5000;
-/** Records may be stored late: they are asked for again after so long, twice as long each time, up to the longest, ms. */
+/** Interval of the search for records, which may be stored late, ms: doubled after each search up to the longest. */
 const firstLookMs = 2000;
 const longestLookMs = 60_000;
 
 /**
- * Activations that this controller counted as in flight before it was started again. One that completes from now on is told by its
- * message; one that completed meanwhile is known by its record.
+ * Activations that this controller counted before a restart. A completion message ends the count of those that complete
+ * later. A stored record ends the count of those that completed during the restart.
  */
 export class EarlierActivations {
   private left: EarlierActivation[] = [];
@@ -226,9 +229,9 @@ export class EarlierActivations {
   constructor(private readonly dependencies: EarlierActivationsDependencies) {}
 
   /**
-   * Takes over what controller number `instance`, by default this one, left. Resolves once each activation that has a record
-   * counts no more, after five seconds at most; the rest is looked for later, until it ends or its hold does. To be called once
-   * completions are listened to.
+   * Takes over the activations of controller `instance` (default: this one). Resolves when those with a record are no longer
+   * counted, after at most five seconds. The rest is searched for later, until each activation ends or its hold expires.
+   * Call after completions are consumed.
    */
   async open(instance?: number): Promise<void> {
     const { inFlight, clock, logger } = this.dependencies;
@@ -290,23 +293,23 @@ export class EarlierActivations {
   }
 }
 
-/** The GPUs that a namespace's activations in flight ask for together, and the GPU time that all of its activations have had. */
+/** The GPUs that a namespace's activations in flight ask for, and the GPU time that its activations have used. */
 interface GpuUse {
   activations: number;
   gpus: number;
   memoryMiB: number;
-  /** In this minute, ms of whole GPUs; 0 where there is no limit to it. */
+  /** GPU time in the current minute, ms of whole GPUs; 0 without a limit on it. */
   spentMs: number;
 }
 
-/** A namespace's limit, and what it is of. */
+/** A namespace's limit and its name. */
 interface GpuLimit {
   name: 'concurrentGpuInvocations' | 'concurrentGpus' | 'concurrentGpuMemory';
   allowed: number | undefined;
   count: number;
 }
 
-/** Counts the GPUs that each namespace's activations in flight ask for, and their GPU time, in the state of the cluster. */
+/** Counts in the cluster's state the GPUs that each namespace's activations in flight ask for, and their GPU time. */
 class GpuInFlight {
   private readonly holds: Holds;
   private readonly spending: WindowCounters;
@@ -319,13 +322,13 @@ class GpuInFlight {
     this.spending = gpuSpendingCounters(state);
   }
 
-  /** Counts an activation of the namespace for `ttlMs` at most, and gives what all of its ask for and have had. */
+  /** Counts an activation for at most `ttlMs`. Returns the use of its namespace including the activation. */
   hold(identity: Identity, activationId: string, need: GpuNeed, ttlMs: number): Awaitable<GpuUse> {
     const count = this.holds.hold(identity.namespace.uuid, tokenOf(activationId, need), ttlMs);
     return typeof count === 'number' ? this.use(identity) : count.then(() => this.use(identity));
   }
 
-  /** The GPU need of each activation in flight, of all namespaces; CPU activations are not there. */
+  /** The GPU need of each activation in flight, of all namespaces; without CPU activations. */
   async needs(): Promise<Map<string, Pick<GpuNeed, 'gpus' | 'memoryMiB'>>> {
     const needs = new Map<string, Pick<GpuNeed, 'gpus' | 'memoryMiB'>>();
     for (const { token } of await this.holds.all()) {
@@ -339,7 +342,7 @@ class GpuInFlight {
     return this.holds.release(key, tokenOf(activationId, need));
   }
 
-  /** Why a namespace may not have as much in flight, or no more in this minute; undefined if it may. */
+  /** The error if the use exceeds a limit of the namespace; undefined if it does not. */
   problem(identity: Identity, { activations, gpus, memoryMiB, spentMs }: GpuUse): ApiError | undefined {
     const { limits } = this;
     const { limits: own } = identity;
@@ -376,7 +379,7 @@ class GpuInFlight {
   }
 }
 
-/** A holder that tells what it holds: a sum needs nothing else. */
+/** The token of a hold contains the amounts, so that the sum over tokens gives the use. */
 function tokenOf(activationId: string, { gpus, memoryMiB }: Pick<GpuNeed, 'gpus' | 'memoryMiB'>): string {
   return `${activationId} ${gpus} ${gpus * memoryMiB}`;
 }

@@ -1,4 +1,4 @@
-// The operations of route management: on APIs, and on the keys to them.
+// Operations of route management on APIs and on their keys.
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import {
   SwaggerError,
@@ -32,20 +32,20 @@ import type { Endpoint } from './swagger-document.js';
 export interface ManagementContext {
   registry: ApiRegistry;
   issuers: TokenIssuers;
-  /** Where the gateway is reached from outside; undefined: there is none. */
+  /** External URL of the gateway; undefined without a gateway. */
   gatewayUrl: () => string | undefined;
 }
 
-/** One call of route management: query and body as one object, and who calls, if that is known. */
+/** One call of route management: query and body as one object, and the caller if authenticated. */
 interface ManagementCall {
   fields: JsonObject;
   identity: Identity | undefined;
 }
 
-/** A call of route management. Throws ApiError (502). */
+/** An operation of route management. Throws ApiError (502). */
 export type ManagementOperation = (context: ManagementContext, call: ManagementCall) => Promise<JsonObject>;
 
-/** Makes an API or adds an endpoint to one; the answer describes the API. */
+/** Creates an API or adds an endpoint to one; returns the description of the API. */
 export const createApi: ManagementOperation = async (context, { fields, identity }) => {
   if (identity === undefined) throw managementFailure('A valid auth key is required.');
   const request = readCreateRequest(fields, identity.namespace.name);
@@ -68,7 +68,7 @@ export const createApi: ManagementOperation = async (context, { fields, identity
   });
 };
 
-/** The namespace's APIs: all of them, or those with a base path or name. */
+/** Lists the namespace's APIs: all, or those with a base path or name. */
 export const getApi: ManagementOperation = async (context, { fields, identity }) => {
   if (identity === undefined) throw managementFailure('Invalid authentication.');
   const named = await apisNamed(context.registry, identity, textAt(fields, 'basepath') ?? '');
@@ -80,7 +80,7 @@ export const getApi: ManagementOperation = async (context, { fields, identity })
   return { apis };
 };
 
-/** Deletes an API, one of its paths, or one operation of a path; an API without paths goes with its last one. */
+/** Deletes an API, one of its paths, or one operation of a path. The last path's deletion deletes the API. */
 export const deleteApi: ManagementOperation = async (context, { fields, identity }) => {
   if (identity === undefined) throw managementFailure('Invalid authentication.');
   const basePathOrName = textAt(fields, 'basepath') ?? '';
@@ -116,7 +116,7 @@ async function deleteEndpoint(
   });
 }
 
-/** The APIs with a base path (it begins with a slash) or with a name; '' gives all of them. */
+/** The APIs with a base path (which begins with a slash) or with a name; '' selects all. */
 async function apisNamed(registry: ApiRegistry, identity: Identity, basePathOrName: string): Promise<ApiRecord[]> {
   const apis = await registry.listOf(identity.namespace.name);
   if (basePathOrName === '') return apis;
@@ -126,7 +126,7 @@ async function apisNamed(registry: ApiRegistry, identity: Identity, basePathOrNa
   return apis.filter((api) => api.basePath === wanted);
 }
 
-/** The document if the gateway can serve it. Throws ApiError (502), SwaggerError. */
+/** The document, if the gateway can serve it. Throws ApiError (502), SwaggerError. */
 function checked(swagger: JsonObject, issuers: TokenIssuers): JsonObject {
   const problem = pathParameterProblem(swagger);
   if (problem !== undefined) throw managementFailure(problem);
@@ -139,7 +139,7 @@ function described({ tenant, basePath, swagger }: ApiRecord, { gatewayUrl }: Man
   return { namespace: 'Not Used', gwApiActivated: true, tenantId: 'Not Used', gwApiUrl, apidoc: swagger };
 }
 
-/** The rows that `skip` and `limit` ask for; as in OpenWhisk's gateway, an impossible limit leaves none. */
+/** The rows selected by `skip` and `limit`. As in OpenWhisk's gateway, an invalid limit selects none. */
 function page(apis: readonly ApiRecord[], fields: JsonObject): readonly ApiRecord[] {
   const count = (name: string): number | undefined => {
     const value = fields[name];
@@ -162,12 +162,12 @@ async function failingAs(prefix: string, run: () => Promise<JsonObject>): Promis
   }
 }
 
-/** Keys that one API may have: they are part of its document. */
+/** Most keys of one API, which all stand in its document. */
 const maxSubscriptions = 1000;
 
 const keyPattern = /^[\x21-\x7e]{8,256}$/;
 
-/** Lets a client call an API: with its id alone, or with a secret too. A second call replaces the secret. */
+/** Subscribes a client to an API, by its id alone or with a secret. A repeated call replaces the secret. */
 export const createSubscription: ManagementOperation = async ({ registry }, { fields, identity }) => {
   const caller = known(identity);
   const api = await apiOf(registry, caller, fields);
@@ -191,7 +191,7 @@ export const getSubscriptions: ManagementOperation = async ({ registry }, { fiel
   return { subscriptions: Object.keys(api.subscriptions) };
 };
 
-/** Takes a client's access away. */
+/** Deletes a client's subscription. */
 export const deleteSubscription: ManagementOperation = async ({ registry }, { fields, identity }) => {
   const caller = known(identity);
   const api = await apiOf(registry, caller, fields);
@@ -229,7 +229,7 @@ function keyField(fields: JsonObject, name: string): string {
 
 // The arguments of route management, and the checks of path parameters.
 
-/** A call of createApi: a whole document, or one endpoint more. */
+/** Arguments of createApi: a whole document, or one more endpoint. */
 type CreateRequest =
   | { type: 'swagger'; swagger: JsonObject }
   | { type: 'endpoint'; basePath: string; apiName: string | undefined; endpoint: Endpoint };
@@ -285,7 +285,7 @@ function readSwagger(apidoc: JsonObject): JsonObject {
   return swagger;
 }
 
-/** An object, or the JSON of one. */
+/** Reads an object, or the JSON of one. */
 function parse(
   value: JsonValue | undefined,
   problems: { unreadable: string; wrongType: (type: string) => string },
@@ -312,21 +312,21 @@ function textField(apidoc: JsonObject, ...keys: string[]): string {
   return value;
 }
 
-/** `https://host` of a web action's URL; only that is taken from it. */
+/** `https://host` of a web action's URL; the rest is ignored. */
 function hostOf(url: string): string {
   const host = /^(https?:\/\/[^?#]+?)\/api\/v\d+\/web\//.exec(url)?.[1];
   if (host !== undefined) return host;
   throw managementFailure(`API creation failure: API swagger generation error: '${url}' is no URL of a web action`);
 }
 
-/** Names in braces that are a whole segment: `/books/{isbn}` → `isbn`. */
+/** Names of segments in braces: `/books/{isbn}` → `isbn`. */
 function pathParameters(path: string): string[] {
   return path.split('/').flatMap((segment) => /^\{(.+)\}$/.exec(segment)?.[1] ?? []);
 }
 
 /**
- * What is wrong with the path parameters of a document, undefined where nothing is: actions see them only in the path
- * that they are called with, so their URL must have extension `.http` and take the path.
+ * The fault of a document's path parameters, or undefined. An action sees path parameters only in the path of its call. Its
+ * URL therefore needs extension `.http` and must take the path.
  */
 function pathParameterProblem(swagger: JsonObject): string | undefined {
   const basePath = textAt(swagger, 'basePath') ?? '';

@@ -1,7 +1,7 @@
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { list, object, ref, text, whole, yesNo } from './json-schema.js';
 
-/** GPUs: what is there, who has it, what was decided and what was learned. */
+/** GPUs: devices, tenants, decisions and learned data. */
 const workloadRates = {
   baselineRate: { type: 'number', description: 'Its rate alone on the device, in a unit of its own per second' },
   rate: { type: 'number', description: 'Its rate now, in the same unit' },

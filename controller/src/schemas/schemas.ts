@@ -29,7 +29,7 @@ const activation = {
 /** Entities, invocations and activations, under OpenWhisk's definition names. */
 const entitySchemas = {
   ErrorMessage: object({ error: text('What went wrong'), code: text('Transaction id') }, ['error']),
-  /** Without a type, as OpenWhisk's. */
+  /** No type, as in OpenWhisk. */
   KeyValue: {
     properties: {
       key: text('Key'),
@@ -157,7 +157,7 @@ const entitySchemas = {
   }),
 } satisfies Record<string, JsonObject>;
 
-/** Subjects, their keys and limits, what operators see, and the API itself. */
+/** Subjects, their keys and limits, operators' views, and the API itself. */
 const adminSchemas = {
   UserLimits: object({
     invocationsPerMinute: whole('Invocations per minute, at most'),
@@ -235,7 +235,7 @@ const adminSchemas = {
   }),
 } satisfies Record<string, JsonObject>;
 
-/** The JSON that the API takes and gives. */
+/** The JSON schemas of the API's requests and answers. */
 export const schemas = { ...entitySchemas, ...adminSchemas, ...gpuSchemas };
 
 /** The name of a schema. */

@@ -3,20 +3,20 @@ import type { Registry } from 'prom-client';
 import type { QuotaChoice } from '@gpuwhisk/gpu/share/quotas';
 import type { PerformanceData } from './performance-data.js';
 
-/** Whether something measured was believed. */
+/** Whether a measurement was accepted. */
 export type Taken = 'taken' | 'refused';
 
 /** Counters of learning. */
 export interface LearningMetrics {
-  /** A measured run was offered to the predictors. */
+  /** Counts a measured run offered to the predictors. */
   runOffered(outcome: Taken): void;
-  /** A measured set was offered to the table of shares. */
+  /** Counts a measured set offered to the table of shares. */
   setMeasured(outcome: Taken): void;
-  /** A predictor was retrained: taken, or refused as it predicts worse than the one before. */
+  /** Counts a retrained predictor; it is refused if it predicts worse than the one before. */
   trained(outcome: Taken): void;
-  /** An attempt to search for the shares of a set is over. */
+  /** Counts an attempt to search for the shares of a set. */
   searched(outcome: 'done' | 'interrupted' | 'failed'): void;
-  /** The table was asked for the shares of a set. */
+  /** Counts a query of the table for the shares of a set. */
   asked(source: QuotaChoice['source']): void;
 }
 

@@ -33,49 +33,49 @@ interface GpuPassDependencies {
   logger: Logger;
   metrics: GpuMetrics;
   options: Pick<Config['gpu'], 'admission' | 'maxWaitMs'>;
-  /** Whether the run of an activation has ended, as far as is known here. */
+  /** Whether an activation's run is known here to have ended. */
   isOver: (activationId: string) => boolean;
   actuator: Actuator;
-  /** Told when a policy wants to decide again though nothing happens, epoch ms. */
+  /** Requests the next pass at a time, epoch ms. */
   wakeAt(at: number): void;
-  /** Told of every placement. */
+  /** Called for every placement. */
   onPlaced?(placement: Placement): void;
 }
 
 interface Unconfirmed {
   message: ActivationMessage;
   placement: Placement;
-  /** Ends the message that keeps it. */
+  /** Ends the message that keeps the activation. */
   done: () => void;
 }
 
-/** How long after a failed send the activation is sent again, ms. */
+/** Delay before a failed send is repeated, ms. */
 const sendAgainMs = 1000;
 
-/** Places activations in their turn where there is room, and ends those that have waited too long. */
+/** Places queued activations in the policy's order, and ends those that have waited too long. */
 export class GpuPass {
-  /** Activations that were sent and may not have reached their invoker, by id. */
+  /** Activations that were sent and whose message may not be durable, by id. */
   private readonly unconfirmed = new Map<string, Unconfirmed>();
   private sendAgainSet = false;
   private closed = false;
 
   constructor(private readonly dependencies: GpuPassDependencies) {}
 
-  /** Sends nothing any more. */
+  /** Stops sending. */
   close(): void {
     this.closed = true;
   }
 
-  /** Decides about those who wait after each of `events`. */
+  /** Runs a pass for each of `events`. */
   run(events: readonly SchedulingEvent[]): void {
     const { clock, logger, metrics } = this.dependencies;
     const beganMs = clock.monotonicMs();
-    // Another controller may have them by now, and decide otherwise.
+    // On another leader these activations may be decided otherwise.
     const late = this.dependencies.placer.isLeader ? this.endWaits(clock.monotonicMs()) : undefined;
     try {
       for (const event of late === undefined ? events : [late]) this.placeByPolicy(event);
     } catch (error) {
-      // The invoker's topic is full, or the log fails: they go on to wait.
+      // The invoker's topic is full, or the log has failed: the activations go on waiting.
       if (!(error instanceof TopicFullError)) {
         logger.error({ error: String(error) }, 'an activation could not be sent to its GPU');
       }
@@ -84,7 +84,7 @@ export class GpuPass {
   }
 
   /**
-   * Decides about an activation that arrives while the queue is empty; `sent` is absent if it has to wait. Throws
+   * Decides about an activation that arrives at an empty queue; `sent` is absent if the activation must wait. Throws
    * TopicFullError, or another Error if the log has failed.
    */
   sendAtOnce(message: ActivationMessage, need: GpuNeed): { sent?: Receipt; rejected: Rejection[] } {
@@ -114,7 +114,7 @@ export class GpuPass {
     return receipt;
   }
 
-  /** Gives the event that a policy has to look at all who wait for, if there is one. */
+  /** Ends expired waits. Returns the event for the next pass, if there is one. */
   private endWaits(nowMs: number): SchedulingEvent | undefined {
     const { queue, refuser, options } = this.dependencies;
     const { admission, maxWaitMs } = options;
@@ -129,7 +129,7 @@ export class GpuPass {
     return first && { kind: 'timeout', task: first.message.activationId };
   }
 
-  /** Begins with actions; what becomes of them is seen in what the agents tell. */
+  /** Begins actions; their results appear in agents' rows. */
   carryOut(actions: readonly Action[]): void {
     const { actuator, logger } = this.dependencies;
     for (const action of actions) {
@@ -162,7 +162,7 @@ export class GpuPass {
     }
   }
 
-  /** Releases the places and the charges of a start that was not sent. */
+  /** Releases the places and charges of a start that was not sent. */
   private notStarted({ message: { activationId } }: WaitingActivation): void {
     this.dependencies.placer.returned(activationId);
     this.dependencies.policy.returned(activationId);
@@ -177,7 +177,7 @@ export class GpuPass {
     if (placement !== undefined) this.confirm({ message: again, placement, done: waiting.done }, receipt);
   }
 
-  /** Ends the message that keeps an activation once its invoker's topic has it. */
+  /** Ends the message of an activation when the invoker's topic has it. */
   private confirm(sent: Unconfirmed, receipt: Receipt): void {
     const { activationId } = sent.message;
     receipt.synced().then(
@@ -202,8 +202,8 @@ export class GpuPass {
   }
 
   /**
-   * The same placements are sent again, for as long as it takes: an invoker that has one of them already takes it once. What
-   * has ended, or was decided again, is not sent.
+   * Repeats sends with the same placements until they succeed; an invoker takes each placement once. Activations that have
+   * ended, or that were decided again, are skipped.
    */
   private sendAgain(): void {
     const { placer, queue, logger, isOver } = this.dependencies;
@@ -220,7 +220,7 @@ export class GpuPass {
         this.confirm(sent, placer.sendAgain(sent.message, sent.placement));
         this.unconfirmed.delete(activationId);
       } catch {
-        // The topic is full, or the log fails: it has its next turn.
+        // The topic is full, or the log has failed: the next repetition tries again.
         this.sendAgainSoon();
       }
     }
@@ -231,7 +231,7 @@ export class GpuPass {
 interface GpuRefuserDependencies {
   queue: GpuQueue;
   placer: GpuPlacer;
-  /** Activations that have ended: no copy of theirs may run. */
+  /** Activations that have ended; no copy may run. */
   over: RecentIds;
   records: RecordWriter;
   /** Which records are stored. */
@@ -239,11 +239,11 @@ interface GpuRefuserDependencies {
   clock: Clock;
   logger: Logger;
   metrics: GpuMetrics;
-  /** To other controllers; absent: there are none. */
+  /** Connection to other controllers; absent on a single controller. */
   handover?: Pick<GpuHandover, 'refused'>;
 }
 
-/** Ends activations that wait and are not run. */
+/** Ends queued activations that are not run. */
 export class GpuRefuser {
   private onRefused: OnRefused = () => false;
 
@@ -254,7 +254,7 @@ export class GpuRefuser {
     this.onRefused = onRefused;
   }
 
-  /** A sample that its agent gave back, or that an earlier process has left, is not run: its caller is told. */
+  /** Ends a sample that its agent returned or that an earlier process has left; its caller gets the error. */
   dropSample({ activationId }: ActivationMessage, reason: string): void {
     const { placer, over } = this.dependencies;
     over.add(activationId);
@@ -262,7 +262,7 @@ export class GpuRefuser {
     this.onRefused(activationId, sampleNotRun(reason));
   }
 
-  /** Ends one: its caller is told, or there is a record of it. */
+  /** Ends an activation: its caller gets the error, or a record is stored. */
   refuse(waiting: WaitingActivation, error: ApiError): void {
     const { message } = waiting;
     const { queue, placer, over, clock, records, recordLevels, logger, metrics } = this.dependencies;

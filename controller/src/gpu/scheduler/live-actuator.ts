@@ -5,10 +5,13 @@ import type { Action, Actuator, Market } from '@gpuwhisk/gpu/view/decision';
 import type { DesiredState } from '../state/desired-state.js';
 import type { GpuTable } from '../state/gpu-table.js';
 
-/** Takes machines of a cloud and gives them back. Both give why that is refused, or undefined: a node that comes is seen. */
+/**
+ * Acquires machines from a cloud and gives them back. Both methods return the reason if that is refused, else undefined. A
+ * new node is known by its row.
+ */
 export interface Procurer {
   acquire(market: Market): Promise<string | undefined>;
-  /** Nothing runs on the node any more. */
+  /** Gives back a node on which nothing runs. */
   giveBack(node: string): Promise<string | undefined>;
 }
 
@@ -17,9 +20,9 @@ export interface LiveActuatorParts {
   table: Pick<GpuTable, 'nodes' | 'onRow'>;
   desired: Pick<DesiredState, 'retire' | 'reshare' | 'cut'>;
   cordons: { set(device: string, wanted: CordonRequest['wish']): Promise<unknown> };
-  /** Absent: nodes come and go by hand. */
+  /** Absent: machines are added and removed by hand. */
   procurer?: Procurer;
-  /** Sends a launch; gives why it is refused, or undefined. */
+  /** Sends a launch. Returns the reason if it is refused, else undefined. */
   launch(action: Action & { kind: 'launch' }): string | undefined;
   logger: Logger;
   metrics: Pick<GpuMetrics, 'acted'>;
@@ -27,9 +30,9 @@ export interface LiveActuatorParts {
 
 const noProcurer = 'nodes come and go by hand here: no procurement is set up';
 
-/** Carries actions out: launches as messages, what lasts as desired state of nodes. */
+/** Carries out actions: launches as messages, the others through the desired state of nodes. */
 export class LiveActuator implements Actuator {
-  /** Nodes that are given back once nothing runs there. */
+  /** Nodes that are given back when nothing runs there. */
   private readonly leaving = new Set<string>();
 
   constructor(private readonly parts: LiveActuatorParts) {

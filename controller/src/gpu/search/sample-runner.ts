@@ -22,30 +22,30 @@ import type { InvokeService } from '../../invoke/invoke-service.js';
 import { BoundedCache } from '../../entities/bounded-cache.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 
-/** A call that may be run any number of times to measure a function. */
+/** A call that may be repeated any number of times to measure a function. */
 export interface Sample {
   job: QuotaJob;
-  /** The function's owner, in whose name the sample runs. */
+  /** The function's owner, as which the sample runs. */
   identity: Identity;
-  /** The function, or the action that its annotation names in its place. */
+  /** The function, or the action that its annotation names instead. */
   action: WhiskAction;
   payload: JsonObject;
   memoryMiB: number;
 }
 
-/** Finds what owners of functions allow to be run to measure them. */
+/** Finds the samples that functions' owners allow to be run. */
 export class SampleSource {
   constructor(
     private readonly identities: Pick<Identities, 'ofNamespace'>,
     private readonly resolver: Pick<ActionResolver, 'resolve'>,
   ) {}
 
-  /** The sample of a function, or why none may be run. Rejects where the store fails. */
+  /** The sample of a function, or the reason why it must not run. Rejects if the store fails. */
   async of(job: QuotaJob): Promise<Sample | string> {
     try {
       return await this.find(job);
     } catch (error) {
-      // Gone, or its package is: what fails otherwise is tried again.
+      // The action or its package is deleted; other errors are left to the next attempt.
       if (isApiError(error) && error.status < 500) return 'it is not there any more';
       throw error;
     }
@@ -83,7 +83,7 @@ function needOf({ annotations }: WhiskAction): GpuAnnotation | undefined {
   return value === undefined ? undefined : readGpuAnnotation(value);
 }
 
-/** Why an action must not be run to find its share. */
+/** The reason why an action must not be run to find its share; undefined if it may. */
 function problemOf({ annotations }: WhiskAction, need: GpuAnnotation | undefined): string | undefined {
   if (need === undefined) return 'it needs no GPU';
   if (parameterValue(annotations, 'idempotent') !== true) return 'it is not idempotent';
@@ -92,7 +92,7 @@ function problemOf({ annotations }: WhiskAction, need: GpuAnnotation | undefined
   return need.gpus > 1 ? 'it needs several GPUs' : undefined;
 }
 
-/** A sample, and the share that it is to have. */
+/** A sample and its share class. */
 export interface SharedSample {
   sample: Sample;
   shareClass: ShareClass;
@@ -102,40 +102,40 @@ export interface SharedSample {
 interface SampleRunnerParts {
   invoker: InvokeService;
   clock: Clock;
-  /** A sample's longest run, ms. */
+  /** Longest run of a sample, ms. */
   maxSampleMs: number;
 }
 
 interface SampleEnd extends RunInterval {
   isWarm: boolean;
-  /** It was ended as it took too long. */
+  /** Whether the run was ended because it took too long. */
   isOverlong: boolean;
 }
 
-/** A member of a set that is measured together, and its runs. */
+/** A member of a measured set, and its runs. */
 interface MemberRuns {
   member: SharedSample;
-  /** The time of its sample alone, ms. */
+  /** Time of the member's sample alone, ms. */
   soloMs: number;
   /** The run that starts its instance. */
   first: SampleEnd;
-  /** The warm runs and the overlong ones that came after it. */
+  /** Later warm runs, and runs that were too long. */
   runs: SampleEnd[];
 }
 
-/** A cold start and a run take no longer, ms. */
+/** Longest time of a cold start and a run, ms. */
 const invokeMs = 120_000;
-/** For how long, ms, and how often samples are run to measure them once. */
+/** Longest time of one measurement, ms, and its most runs. */
 const measureMs = 60_000;
 const maxRuns = 200;
 
-/** Runs samples on a GPU as requests would run, and tells how long they take. */
+/** Runs samples on a GPU in the way of requests, and measures their times. */
 export class SampleRunner {
   constructor(private readonly parts: SampleRunnerParts) {}
 
   /**
-   * A sample's time on an idle GPU with this share, ms; Infinity where it takes longer than it may. Rejects where it fails,
-   * and when aborted.
+   * A sample's time on an idle GPU with a share, ms; Infinity if the sample is too long. Rejects if the sample fails, and
+   * when aborted.
    */
   async alone({ sample, shareClass }: SharedSample, gpu: string, signal: AbortSignal): Promise<number> {
     const runs: SampleEnd[] = [];
@@ -151,8 +151,8 @@ export class SampleRunner {
   }
 
   /**
-   * By member, how much slower its sample is than alone (`soloMs`) while the others run over and over beside it. Who takes too
-   * long is at least as slow as that. Rejects as `alone` does, and where runs are too short to be beside each other.
+   * Each member's slowdown against `soloMs` while the others run repeatedly beside it. For a member that takes too long the
+   * result is a lower bound. Rejects as `alone` does, and if runs are too short to overlap.
    */
   async together(
     members: readonly SharedSample[],
@@ -160,7 +160,7 @@ export class SampleRunner {
     gpu: string,
     signal: AbortSignal,
   ): Promise<number[]> {
-    // Each has an instance with its share before any is measured.
+    // Every member gets its instance before the measurement starts.
     const all = await Promise.all(
       members.map(async (member, at): Promise<MemberRuns> => {
         const first = await this.run(member, gpu, signal);
@@ -236,7 +236,7 @@ function ofMember<Value>(values: readonly Value[], index: number): Value {
   return value;
 }
 
-/** Does `work` unless `signal` is aborted, and no longer waits for it once it is: rejects with the signal's reason then. */
+/** Does `work` unless `signal` is aborted. An abort during the work rejects with the signal's reason at once. */
 export function unlessAborted<Value>(signal: AbortSignal, work: () => Promise<Value>): Promise<Value> {
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(signal.reason as Error);
@@ -264,11 +264,11 @@ interface SampleMeasurementsParts {
   performanceData: Pick<PerformanceData, 'runs' | 'curves' | 'driverOf' | 'metrics'>;
   runner: Pick<SampleRunner, 'alone' | 'together'>;
   clock: Clock;
-  /** A sample's longest run, ms. */
+  /** Longest run of a sample, ms. */
   maxSampleMs: number;
 }
 
-/** A GPU to measure on, and until when. */
+/** A GPU to measure on, and the signal that ends the measurement. */
 interface MeasurementTarget {
   gpu: string;
   gpuType: string;
@@ -276,7 +276,7 @@ interface MeasurementTarget {
   signal: AbortSignal;
 }
 
-/** Times alone that are remembered, and for how long: other changes are found by measuring again after that. */
+/** Bounds of the cached times alone. After the age a new measurement detects changes that have no version. */
 const aloneBounds = { maxAgeMs: 3_600_000, maxEntries: 5000 };
 
 /** Measures samples alone and together, and adds the results to the performance data. */
@@ -287,7 +287,7 @@ export class SampleMeasurements {
     this.known = new BoundedCache(parts.clock, aloneBounds);
   }
 
-  /** Measures a sample alone at each share class, unless that was done with the driver that the GPU has. */
+  /** Measures a sample alone at each share class, unless a curve with the GPU's driver exists. */
   async profile(sample: Sample, on: MeasurementTarget): Promise<void> {
     const { performanceData, maxSampleMs } = this.parts;
     const { curves } = performanceData;
@@ -305,7 +305,10 @@ export class SampleMeasurements {
     if (refused !== undefined) throw new Error(`the curve of ${name} was refused: ${refused}`);
   }
 
-  /** Runs a set's samples with these shares, percent, and gives their slowdowns, which are samples for the predictor, too. */
+  /**
+   * Runs a set's samples with these shares, percent, and returns their slowdowns. The slowdowns also become samples for the
+   * predictor.
+   */
   async together(
     set: readonly QuotaJob[],
     samples: readonly Sample[],

@@ -1,4 +1,4 @@
-// Which functions a search may run, and what of them.
+// Functions that a search may run, and their samples.
 import { expect, test } from '@jest/globals';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { noSuchEntity } from '@gpuwhisk/common/errors';
@@ -15,7 +15,7 @@ const identity: Identity = {
 };
 const job = { function: '/alice/f', version: '0.0.1', batch: 1 };
 
-/** A source that knows these actions of alice, by name. */
+/** A source with these actions of alice, by name. */
 function sourceOf(actions: Record<string, WhiskAction>): SampleSource {
   return new SampleSource(
     { ofNamespace: (name) => (name === 'alice' ? Promise.resolve(identity) : Promise.reject(noSuchEntity())) },
