@@ -97,7 +97,7 @@ export function createController(dependencies: ControllerDependencies): Controll
   // An operator at another controller may change identities.
   state
     .subscribe(identityChanges, () => identities.forget())
-    .catch((error: unknown) => logger.error({ err: error }, 'changes of identities will be seen late'));
+    .catch((error: unknown) => logger.error({ err: error }, 'changes of identities will take effect late'));
   const routes = createRoutes(context);
   const serve = (served: readonly Route[], authentication: Authentication) =>
     createApp(dependencies, createRouter(served, authentication), authentication);

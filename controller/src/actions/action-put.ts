@@ -179,5 +179,6 @@ function checked(put: ActionPut, context: MergeContext, action: WhiskAction): Wh
 function checkGpu(value: JsonValue, { gpuNodes }: MergeContext): void {
   const annotation = readGpuAnnotation(value);
   const problem = gpuNodes.length === 0 ? undefined : capacityProblem(gpuNodes, annotation);
-  if (problem !== undefined) throw new GpuAnnotationError(`Annotation 'gpu' asks for more than there is: ${problem}.`);
+  if (problem !== undefined)
+    throw new GpuAnnotationError(`Annotation 'gpu' asks for more than the cluster has: ${problem}.`);
 }

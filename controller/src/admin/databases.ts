@@ -34,7 +34,7 @@ const views: Record<DatabaseName, Readonly<Record<string, ViewName>>> = {
 /** The database of this name. Throws ApiError (400). */
 export function databaseNamed(name: string): DatabaseName {
   if (Object.hasOwn(views, name)) return name as DatabaseName;
-  throw malformedPath(`There is no database '${name}'; there are ${Object.keys(views).join(', ')}.`);
+  throw malformedPath(`There is no database '${name}'; the databases are ${Object.keys(views).join(', ')}.`);
 }
 
 /** The view of a `design/view` name, as CouchDB writes it. Throws ApiError (400). */
@@ -42,7 +42,7 @@ function viewNamed(database: DatabaseName, name: string): ViewName {
   const view = Object.hasOwn(views[database], name) ? views[database][name] : undefined;
   if (view !== undefined) return view;
   const known = Object.keys(views[database]).join(', ');
-  throw malformedQuery('view', `There is no view '${name}' of ${database}; there are ${known}.`);
+  throw malformedQuery('view', `There is no view '${name}' of ${database}; its views are ${known}.`);
 }
 
 /** Selects rows of a database. */
@@ -90,7 +90,7 @@ export function readRawDocument(body: JsonValue, id: string | undefined, maxAtta
   const { _attachments: attachments, ...fields } = body;
   const { _id: ownId = id, _rev: revision } = fields;
   if (typeof ownId !== 'string' || ownId === '') throw malformedContent("'_id' must be a string");
-  if (id !== undefined && ownId !== id) throw malformedContent("'_id' must be the one of the path");
+  if (id !== undefined && ownId !== id) throw malformedContent("'_id' must equal the id in the path");
   if (revision !== undefined && typeof revision !== 'string') throw malformedContent("'_rev' must be a string");
   const attachment = attachments === undefined ? undefined : readAttachment(attachments);
   if (attachment !== undefined && attachment.bytes.length > maxAttachmentBytes) {

@@ -113,7 +113,7 @@ export function adminRoutes(
     },
     handle: async (call: IdentifiedCall) => {
       if (context.retirements === undefined)
-        throw new ApiError(404, 'This platform is one process: there is nothing to retire.');
+        throw new ApiError(404, 'This platform runs in one process, which cannot be retired.');
       return jsonAnswer({ ...(await context.retirements.retire(sort, pathParameter(call, 'name'))) });
     },
   });
@@ -179,7 +179,7 @@ export function adminRoutes(
       method: 'POST',
       path: `${root}/whois`,
       operationId: 'whois',
-      summary: 'Whose a key is',
+      summary: 'Find the owner of a key',
       body: { schema: 'AuthKey', required: true },
       responses: answers.key,
       handle: async (call: IdentifiedCall) => {

@@ -115,7 +115,7 @@ export function sdkRoutes(): Route[] {
       access: 'open',
       operationId: 'getDockerSkeleton',
       tag: 'Info',
-      summary: 'What an action in a Docker image starts from',
+      summary: 'Skeleton of an action in a Docker image',
       responses: { 200: { description: 'A gzipped tar archive of the folder dockerSkeleton' } },
       handle: () => (skeleton ??= skeletonAnswer()),
     },

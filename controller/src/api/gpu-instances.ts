@@ -92,7 +92,7 @@ async function launch(context: Context, call: ViewerCall): Promise<Answer> {
   if (outcome.type === 'accepted') return acceptedAnswer(outcome.activationId);
   const { response, annotations } = outcome.activation;
   if (response.statusCode !== ActivationStatus.success) {
-    const { error = 'its start failed' } = (response.result ?? {}) as { error?: string };
+    const { error = 'the instance failed to start' } = (response.result ?? {}) as { error?: string };
     throw instanceNotLaunched(error.replace(/\.$/, ''));
   }
   const gpu = parameterValue(annotations, 'gpu');
@@ -184,7 +184,7 @@ export function gpuInstanceRoutes(context: Context): Route[] {
       body: { schema: 'GpuLaunch', required: true },
       responses: {
         200: { description: 'The instance waits for a request', schema: 'GpuLaunched' },
-        202: { description: 'It starts still', schema: 'ActivationId' },
+        202: { description: 'The instance is still loading', schema: 'ActivationId' },
         ...errorResponses(400, 401, 403, 404, 429, 500, 503),
       },
       handle: (call: ViewerCall) => launch(context, call),

@@ -32,7 +32,7 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'per
   const shared = { tag: 'GPUs' } as const;
   const lists = { ...shared, access: 'viewer', method: 'GET' } as const;
   const deletes = { ...shared, access: 'operator', method: 'DELETE' } as const;
-  const forgotten = { 200: { description: 'It is forgotten' }, ...errorResponses(401, 403, 404, 500) } as const;
+  const forgotten = { 200: { description: 'The data is deleted' }, ...errorResponses(401, 403, 404, 500) } as const;
   const listOf = <Schema extends 'GpuLearnedFunction' | 'GpuQuota' | 'GpuModel'>(description: string, schema: Schema) =>
     ({ 200: { description, schema: { arrayOf: schema } }, ...errorResponses(401, 500) }) as const;
   return [
@@ -40,7 +40,7 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'per
       ...lists,
       path: `${apiRoot}/gpu/functions`,
       operationId: 'getGpuFunctions',
-      summary: 'What was learned of functions that need a GPU',
+      summary: 'Performance data of functions that need a GPU',
       responses: listOf('By function and kind of GPU', 'GpuLearnedFunction'),
       handle: (call: ViewerCall) => Promise.resolve(jsonAnswer(functions(call))),
     },

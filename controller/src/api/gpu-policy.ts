@@ -206,8 +206,8 @@ class PolicyTrials {
       const leftOut = all.length - tasks.length;
       return { arrivals: tasks.length, leftOut, gpus: recorded.places.length, results };
     } catch (error) {
-      logger.warn({ error: String(error) }, 'a policy could not be tried');
-      throw trialFailed(`it did not end within ${timeoutMs / 1000} s, or failed`);
+      logger.warn({ error: String(error) }, 'a trial of a policy failed');
+      throw trialFailed(`the trial did not end within ${timeoutMs / 1000} s, or failed`);
     } finally {
       timer.cancel();
       this.isRunning = false;
@@ -264,7 +264,7 @@ export function gpuDecisionRoutes({ gpuScheduler }: Pick<ApiContext, 'gpuSchedul
       ...shared,
       path: `${apiRoot}/gpu/decisions`,
       operationId: 'getGpuDecisions',
-      summary: 'What was decided about activations that need a GPU',
+      summary: 'Decisions about activations that need a GPU',
       responses: {
         200: {
           description: 'The last 1000 of this controller, the last one first',

@@ -141,7 +141,7 @@ export function gpuRoutes(context: Context): Route[] {
       summary: 'Take a device out of use, or into use again (operators)',
       body: { schema: 'GpuWish', required: true },
       responses: {
-        200: { description: 'What is wanted of the device now', schema: 'GpuWish' },
+        200: { description: 'Cordon request of the device', schema: 'GpuWish' },
         ...errorResponses(400, 401, 403, 404, 409, 500),
       },
       handle: (call: IdentifiedCall) => setCordon(context, call),

@@ -79,8 +79,8 @@ function webRoutes(): Route[] {
       extensionParameter,
     ],
     responses: {
-      200: { description: 'What the action answers' },
-      default: { description: 'What the action answers, with whatever status, or why it was not called' },
+      200: { description: 'Answer of the action' },
+      default: { description: 'Answer of the action with another status, or the reason why the action was not called' },
     },
     ...(method === 'POST' && { body: { schema: 'ActionPayload', required: false } }),
   }));

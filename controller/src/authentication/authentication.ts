@@ -228,7 +228,7 @@ export function authenticateOperators(
       if (!isOperator) throw operatorsOnly();
       if (request.method !== 'GET') {
         const line = { operator: identity.subject, method: request.method, params };
-        transactionLogger(logger, transactionId, false).info(line, 'an operator changes the platform');
+        transactionLogger(logger, transactionId, false).info(line, 'a change by an operator');
       }
       return identity;
     },

@@ -98,7 +98,7 @@ export class InvokerSupervision {
 
   private take(message: JsonObject): void {
     if (!isPing(message)) {
-      this.dependencies.logger.warn('a message on topic health is no ping, and was left out');
+      this.dependencies.logger.warn('a message on topic health that is no ping was skipped');
       return;
     }
     const ping = message as unknown as PingMessage;
@@ -144,7 +144,8 @@ export class InvokerSupervision {
     const nowMs = clock.monotonicMs();
     for (const [instance, state] of this.states) {
       const health = state.health(nowMs);
-      if (health !== this.lastHealth.get(instance)) logger.warn({ invoker: state.name, health }, 'an invoker changed');
+      if (health !== this.lastHealth.get(instance))
+        logger.warn({ invoker: state.name, health }, 'an invoker changed its state');
       this.lastHealth.set(instance, health);
       if (health === 'up') this.wereUp.add(instance);
     }
@@ -241,7 +242,7 @@ class InvokerState {
     const failures = (kind: FinishedResult): number => this.outcomes.filter((other) => other === kind).length;
     if (failures('system error') > toleratedFailures) this.current = 'unhealthy';
     else if (failures('time-out') > toleratedFailures) this.current = 'unresponsive';
-    // An invoker that comes up again is trusted only after a good outcome.
+    // An invoker that is not up becomes up only after a successful outcome.
     else if (this.current !== 'up' && !this.outcomes.includes('success')) return;
     else this.current = 'up';
   }

@@ -43,7 +43,7 @@ export class EntityChanges {
     try {
       this.bus.send(topic, message as unknown as JsonObject);
     } catch (error) {
-      this.logger.error({ id, error: String(error) }, 'other controllers see a change late');
+      this.logger.error({ id, error: String(error) }, 'a change will take effect late at other controllers');
     }
   }
 

@@ -89,7 +89,7 @@ export function whileLeader(lease: Pick<LeaseKeeper, 'epoch' | 'onChange'>, logg
     isLeading = leads;
     last = last
       .then(() => (leads ? work.begin() : work.end()))
-      .catch((error: unknown) => logger.error({ error: String(error) }, 'what the deciding controller does failed'));
+      .catch((error: unknown) => logger.error({ error: String(error) }, 'the leader failed to begin or end its work'));
   };
   lease.onChange(follow);
   follow();

@@ -104,7 +104,10 @@ export class Retirements {
     const by = found.retired?.takenOverBy;
     const { controllers, instance } = this.dependencies;
     if (by !== undefined && by !== instance && !found.retired?.isSettled && controllers().has(`controller${by}`)) {
-      throw new ApiError(409, `controller${by} takes over what '${name}' left: ask that one, or wait.`);
+      throw new ApiError(
+        409,
+        `controller${by} already retires '${name}': send the request to that controller, or wait.`,
+      );
     }
     return found;
   }
@@ -117,17 +120,18 @@ export class Retirements {
     try {
       const nowMs = clock.now();
       const silent = sort === 'invokers' ? silenceMs(number) : Infinity;
-      if (silent < aliveMs) throw alive(`it was heard ${Math.floor(silent / 1000)} s ago`);
+      if (silent < aliveMs) throw alive(`its last ping was ${Math.floor(silent / 1000)} s ago`);
       if (sort === 'controllers' && controllers().has(`controller${number}`)) throw alive('it serves');
       const signs = await state.rows(lifeSigns(sort));
       const lastMs = Math.max(Number(signs.get(name) ?? 0), nowMs - silent);
-      if (nowMs - lastMs < aliveMs) throw alive(`it was there ${Math.floor((nowMs - lastMs) / 1000)} s ago`);
+      if (nowMs - lastMs < aliveMs)
+        throw alive(`its last sign of life was ${Math.floor((nowMs - lastMs) / 1000)} s ago`);
       const lease = await state.acquireLease(nameLease(sort, name), `retired by controller${instance}`, leaseMs);
-      if (lease === undefined) throw alive('it has its name, or Redis has just been started');
+      if (lease === undefined) throw alive('its name is registered, or Redis has just been started');
       return lastMs + lastWordMs;
     } catch (error) {
       if (!(error instanceof StateUnavailableError)) throw error;
-      throw new ApiError(503, 'Whether the process is alive is not known while Redis is away.');
+      throw new ApiError(503, 'While Redis is unavailable the platform cannot tell whether the process is alive.');
     }
   }
 
@@ -145,7 +149,7 @@ export class Retirements {
     }
     logger.warn(
       { sort: registry.sort, name, number, silentForMs: clock.now() - silentSinceMs },
-      'a process is retired',
+      'the retirement of a process begins',
     );
     await state.deleteRow(`instances ${registry.sort}`, name);
   }
@@ -169,9 +173,12 @@ export class Retirements {
       if (!isEmpty) throw new Error('this controller closes');
       await registry.retire(number, { silentSinceMs, takenOverBy: instance, isSettled: true });
       progress.isSettled = true;
-      logger.warn({ ...progress }, 'what a retired process left is settled');
+      logger.warn({ ...progress }, 'all activations of a retired process are settled');
     } catch (error) {
-      logger.error({ sort, name, error: String(error) }, 'what a retired process left is not settled: retire it again');
+      logger.error(
+        { sort, name, error: String(error) },
+        'activations of a retired process are not settled: retire the process again',
+      );
       this.running.delete(`${sort} ${number}`);
     }
   }
@@ -282,7 +289,7 @@ export async function takeOverUnplaced(
         delivery.done();
       },
       (error: unknown) =>
-        logger.error({ topic, error: String(error) }, 'an activation stays with a retired controller'),
+        logger.error({ topic, error: String(error) }, 'an activation of a retired controller could not be taken over'),
     );
   });
   try {
@@ -345,7 +352,7 @@ async function send(
   const invokers = usableInvokers();
   // Ids are random, so that activations spread evenly.
   const chosen = invokers[Number.parseInt(message.activationId.slice(-6), 16) % Math.max(1, invokers.length)];
-  if (chosen === undefined) throw new Error('no invoker takes activations now');
+  if (chosen === undefined) throw new Error('no invoker accepts activations now');
   await bus.send(`invoker${chosen}`, message as unknown as JsonObject).synced();
 }
 
@@ -361,7 +368,10 @@ async function persist<Result>(
       if (isClosing()) throw error;
       if (clock.monotonicMs() - saidMs >= sayMs) {
         saidMs = clock.monotonicMs();
-        logger.warn({ error: String(error) }, 'what a retired process left cannot be settled yet; it is tried again');
+        logger.warn(
+          { error: String(error) },
+          'an activation of a retired process cannot be settled yet; the attempt is repeated',
+        );
       }
       await sleep(clock, lookMs);
     }
@@ -392,6 +402,6 @@ async function recordStopped(
   try {
     bus.send(completedTopic(message.rootControllerIndex.asString), completion as unknown as JsonObject);
   } catch (error) {
-    logger.warn({ activationId, error: String(error) }, 'a completion could not be sent: the record tells it');
+    logger.warn({ activationId, error: String(error) }, 'a completion could not be sent; the record has the result');
   }
 }

@@ -119,7 +119,7 @@ export class BlockingWaits {
       this.settle({ ...readActivation(found), logs: [] });
     } catch (error) {
       if (!(error instanceof NoDocumentError)) {
-        logger.warn({ activationId, error: String(error) }, 'a record that a caller waits for could not be looked up');
+        logger.warn({ activationId, error: String(error) }, 'the record for a waiting caller could not be looked up');
       }
     }
     wait.lookAtMs = clock.monotonicMs() + (wait.hasEnded ? lookEndedMs : lookMs);

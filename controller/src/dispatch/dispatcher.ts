@@ -48,7 +48,7 @@ export interface DispatcherDependencies {
   chooseInvoker: (action: WhiskAction, namespace: string, activationId: string) => string | undefined;
   /** Called for every activation that has completed (with the message) or was not sent. */
   onCompleted?: (activationId: string, message?: CompletionMessage | CombinedMessage) => void;
-  /** Scheduler of actions that need a GPU; absent: such actions are refused. */
+  /** Schedules actions that need a GPU; absent: such actions are refused. */
   gpu?: Pick<GpuScheduler, 'open' | 'check' | 'submit' | 'submitSample' | 'submitLaunch' | 'ended'>;
   /** Largest part of a GPU in percent for runs of namespaces without their own limit; absent: the whole GPU. */
   maxGpuShare?: number | undefined;

@@ -83,8 +83,8 @@ export function acceptGiven(given: readonly Parameter[], { stored, inherited }: 
     if (same !== undefined) return [{ ...parameter, ...(same.lockedIn !== undefined && { lockedIn: same.lockedIn }) }];
     if (inherited.some((one) => isSame(one, parameter))) return [];
     throw malformedContent(
-      `The value of parameter '${parameter.key}' is encrypted and is not the one that is stored here. ` +
-        'Give it in plain text, or leave it out.',
+      `The value of parameter '${parameter.key}' is encrypted and differs from the stored value. ` +
+        'Send the value in plain text, or leave the parameter out.',
     );
   });
 }

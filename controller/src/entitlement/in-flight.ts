@@ -196,7 +196,7 @@ export class InFlight {
       if (lostMs > nowMs) continue;
       this.end(activationId);
       this.metrics.forcedCompletion();
-      this.dependencies.logger.warn({ activationId }, 'the completion of an activation did not come');
+      this.dependencies.logger.warn({ activationId }, 'the completion of an activation is lost');
     }
   }
 }
@@ -241,7 +241,7 @@ export class EarlierActivations {
       if (!(error instanceof StateUnavailableError)) throw error;
       logger.error(
         { error: error.message },
-        'activations from before this start count as in flight until their time is over',
+        'activations from before this start count as in flight until their holds expire',
       );
       return;
     }
@@ -285,7 +285,7 @@ export class EarlierActivations {
       if (!(error instanceof NoDocumentError)) {
         this.dependencies.logger.warn(
           { activationId, error: String(error) },
-          'a record could not be looked up: it is again',
+          'a record could not be looked up; the look-up is repeated',
         );
       }
       return false;

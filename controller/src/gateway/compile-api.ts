@@ -66,7 +66,7 @@ function segmentsOf(what: string, path: string): string[] {
   if (illegal !== undefined) throw new SwaggerError(`${what} contains illegal character ${JSON.stringify(illegal)}.`);
   const segments = path.split('/').filter((segment) => segment !== '');
   if (segments.some((segment) => segment === '.' || segment === '..')) {
-    throw new SwaggerError(`${what} '${path}' contains a segment that leads elsewhere.`);
+    throw new SwaggerError(`${what} '${path}' contains a segment '.' or '..'.`);
   }
   return segments;
 }
@@ -169,7 +169,7 @@ function hasActions(swagger: JsonObject): boolean {
   );
 }
 
-/** Whether a target URL takes the path, as route management writes it: that of an action that answers as `http`. */
+/** The target URL in the form of route management, which appends the path for an action that answers as `http`. */
 function withPath(url: string): string {
   return url.endsWith('.http') ? `${url}$(request.path)` : url;
 }
@@ -187,11 +187,12 @@ function setHeaders(steps: readonly JsonObject[]): Headers {
   for (const action of steps.flatMap((step) => objectsAt(step, 'set-variable', 'actions'))) {
     const set = textAt(action, 'set') ?? '';
     const name = /^message\.headers\.([!#$%&'*+^_`|~0-9A-Za-z-]+)$/.exec(set)?.[1];
-    if (name === undefined) throw new SwaggerError(`set-variable cannot set '${set}'; only message.headers.NAME.`);
+    if (name === undefined)
+      throw new SwaggerError(`set-variable cannot set '${set}'; it can set message.headers.NAME only.`);
     const { value } = action;
     const isText = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
     if (!isText || !/^[\t\x20-\x7e]*$/.test(String(value))) {
-      throw new SwaggerError(`set-variable has no value for '${set}' that a header can have.`);
+      throw new SwaggerError(`set-variable has no valid header value for '${set}'.`);
     }
     headers[name.toLowerCase()] = String(value);
   }

@@ -74,7 +74,7 @@ export const gpuSchemas = {
       ...workloadRates,
       namespace: text('Whose it is; absent for one that was discovered'),
       command: text('What it runs'),
-      env: { type: 'object', description: 'What it has to be started with, where it is to be an MPS client' },
+      env: { type: 'object', description: 'Environment with which the process must be started to be an MPS client' },
     },
     ['id', 'name', 'origin', 'invoker', 'device', 'maxDegradation'],
   ),

@@ -151,7 +151,7 @@ const entitySchemas = {
   ActivationLogs: object({ logs: list({ type: 'string' }, 'Lines of standard output and error') }),
   ActivationResult: object({
     status: text('success, application error, action developer error or whisk internal error'),
-    result: { description: 'What the action returned' },
+    result: { description: 'Result of the action' },
     success: yesNo('Whether the status is success'),
     size: whole('Length of the result in bytes, where known'),
   }),

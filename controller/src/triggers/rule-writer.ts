@@ -223,7 +223,7 @@ async function orElse<T>(work: () => Promise<T>, undo: () => Promise<unknown>): 
     try {
       await undo();
     } catch (undoError) {
-      const text = 'a write failed, and undoing what came before it failed too';
+      const text = 'a write failed, and its earlier steps could not be undone';
       throw new AggregateError([error, undoError], text, { cause: undoError });
     }
     throw error;

@@ -73,7 +73,7 @@ export function vanityUrl(host: string | undefined, url: string, domain: string)
   const suffix = `.${domain.toLowerCase()}`;
   if (name === undefined || !name.endsWith(suffix)) return undefined;
   const namespace = name.slice(0, -suffix.length);
-  // One label of a host name: namespaces with other characters cannot be reached by one.
+  // A namespace with other characters is no label of a host name.
   if (!/^[0-9a-z-]+$/.test(namespace)) return undefined;
   const question = url.indexOf('?');
   const path = question < 0 ? url : url.slice(0, question);
@@ -165,6 +165,6 @@ function readPlainBody(request: WebRequest): JsonValue | undefined {
 }
 
 function opaqueBody(body: Buffer, mediaType: MediaType): string {
-  // OpenWhisk has always encoded raw JSON in base64, although JSON is text.
+  // OpenWhisk encodes raw JSON in base64, although JSON is text.
   return body.toString(isBinaryType(mediaType) || mediaType.name === 'application/json' ? 'base64' : 'utf8');
 }

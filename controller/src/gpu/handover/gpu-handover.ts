@@ -128,7 +128,10 @@ export class GpuHandover {
       this.subscription = subscription;
       this.epoch = epoch;
       subscription.catch((error: unknown) => {
-        logger.error({ error: String(error) }, 'what needs a GPU could not be taken up; it is tried again');
+        logger.error(
+          { error: String(error) },
+          'the topic of activations for GPUs could not be consumed; the attempt is repeated',
+        );
         if (this.subscription === subscription) this.subscription = undefined;
       });
     }
@@ -147,7 +150,10 @@ export class GpuHandover {
 
   private tell(channel: string, message: JsonValue): void {
     this.dependencies.state.publish(channel, message).catch((error: unknown) => {
-      this.dependencies.logger.warn({ channel, error: String(error) }, 'another controller was not told');
+      this.dependencies.logger.warn(
+        { channel, error: String(error) },
+        'a message to another controller could not be published',
+      );
     });
   }
 }
@@ -206,7 +212,10 @@ export class GpuFence {
     const { epoch } = lease;
     if (epoch === undefined) return;
     state.setRow(gpuDeciderTable, gpuDeciderKey, epoch, epochKeptMs).catch((error: unknown) => {
-      logger.warn({ error: String(error) }, 'the nodes with GPUs were not told who decides; they are told again');
+      logger.warn(
+        { error: String(error) },
+        'the epoch could not be announced to nodes with GPUs; the announcement is repeated',
+      );
     });
   }
 

@@ -109,7 +109,7 @@ export class GpuIntake {
       return undefined;
     } catch (error) {
       if (!(error instanceof MalformedError)) throw error;
-      this.dependencies.logger.warn({ reason: error.message }, 'a message that waits for no GPU was skipped');
+      this.dependencies.logger.warn({ reason: error.message }, 'a message that is no activation for a GPU was skipped');
       delivery.done();
       return undefined;
     }
@@ -120,7 +120,7 @@ export class GpuIntake {
     const { handover, logger, clock } = this.dependencies;
     const failed = (error: unknown): void => {
       if (this.closed) return;
-      logger.error({ error: String(error) }, 'an activation could not be handed to the controller that decides');
+      logger.error({ error: String(error) }, 'an activation could not be sent to the leader');
       clock.setBackgroundTimer(sendAgainMs, () => this.sendOn(message, done));
     };
     try {

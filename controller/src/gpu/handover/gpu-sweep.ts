@@ -73,7 +73,7 @@ export class GpuSweep {
         if (await this.isRecorded(namespace, activationId)) ended(activationId);
       }
     } catch (error) {
-      logger.warn({ error: String(error) }, 'activations whose end was not heard of could not be looked up');
+      logger.warn({ error: String(error) }, 'records of activations without a completion could not be looked up');
     }
   }
 

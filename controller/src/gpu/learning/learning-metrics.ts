@@ -37,7 +37,7 @@ export function learningMetrics(registry: Registry, performanceData: Performance
   });
   const models = new Counter({
     name: 'gpuwhisk_gpu_models_total',
-    help: 'Predictors that were learned anew: taken, or refused as they predict worse',
+    help: 'Retrained predictors: taken, or refused as they predict worse',
     labelNames: ['outcome'],
     registers,
   });
@@ -55,7 +55,7 @@ export function learningMetrics(registry: Registry, performanceData: Performance
   });
   new Gauge({
     name: 'gpuwhisk_gpu_learned',
-    help: 'What is known: functions, measured sets, predictors',
+    help: 'Numbers of known functions, measured sets and predictors',
     labelNames: ['kind'],
     registers,
     collect() {
@@ -72,7 +72,7 @@ export function learningMetrics(registry: Registry, performanceData: Performance
   });
   new Counter({
     name: 'gpuwhisk_gpu_learned_writes_total',
-    help: 'Documents of what was learned: saved, failed and to be tried again, or dropped as too many waited or another controller decides',
+    help: 'Documents of performance data: saved, failed and to be written again, or dropped as too many waited or another controller is the leader',
     labelNames: ['outcome'],
     registers,
     collect() {

@@ -239,7 +239,10 @@ export class PerformanceData {
     const { state, instance, logger } = this.parts;
     const wasThere = this.forget(forgotten);
     state?.publish(forgetChannel, { ...forgotten, from: instance }).catch((error: unknown) => {
-      logger.error({ ...forgotten, error: String(error) }, 'other controllers were not told what is to be forgotten');
+      logger.error(
+        { ...forgotten, error: String(error) },
+        'other controllers could not be told to delete performance data',
+      );
     });
     return wasThere;
   }

@@ -143,7 +143,8 @@ export class PerformanceStore {
       await this.readAll(takers);
     } catch (error) {
       const { clock, logger } = this.parts;
-      if (this.failures === 0) logger.error({ reason: String(error) }, 'what was learned cannot be read; again later');
+      if (this.failures === 0)
+        logger.error({ reason: String(error) }, 'performance data cannot be read; the read is repeated later');
       this.failures += 1;
       this.readTimer = clock.setBackgroundTimer(this.retryMs, () => void this.open(takers));
       return;
@@ -177,7 +178,10 @@ export class PerformanceStore {
       take(text, key.name, change !== undefined);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      this.parts.logger.warn({ document: id, reason }, 'what was learned before cannot be used, and is learned anew');
+      this.parts.logger.warn(
+        { document: id, reason },
+        'stored performance data cannot be used and will be measured again',
+      );
     }
   }
 
@@ -207,7 +211,7 @@ export class PerformanceStore {
     });
     await over;
     if (this.waiting.size === 0) return;
-    this.parts.logger.warn({ documents: this.waiting.size }, 'not all that was learned could be written');
+    this.parts.logger.warn({ documents: this.waiting.size }, 'some performance data could not be written');
   }
 
   private note(change: Change): void {
@@ -269,7 +273,10 @@ export class PerformanceStore {
     this.failures = failed.length > 0 ? this.failures + 1 : 0;
     if (this.failures !== 1) return;
     const reason = String(failed[0]);
-    this.parts.logger.error({ documents: failed.length, reason }, 'what was learned could not be written; again later');
+    this.parts.logger.error(
+      { documents: failed.length, reason },
+      'performance data could not be written; the write is repeated later',
+    );
   }
 
   private async write(id: string, { key, read }: Change): Promise<void> {

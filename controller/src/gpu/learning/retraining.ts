@@ -68,7 +68,7 @@ export class Retraining {
       .submit({ kind: retrainingKind, key: name, payload: { gpuType, mode } })
       .catch((error: unknown) =>
         // The next sample requests the job again.
-        this.parts.logger.info({ gpuType, mode, reason: String(error) }, 'a predictor is not learned anew yet'),
+        this.parts.logger.info({ gpuType, mode, reason: String(error) }, 'a predictor was not retrained'),
       )
       .finally(() => this.asked.delete(name));
   }
@@ -94,10 +94,10 @@ export class Retraining {
     const { model: text, miss, missInForce } = given as unknown as TrainingOutput;
     const model = decodeModel(text);
     const isOfKey = model.gpuType === gpuType && model.mode === mode && model.version === version;
-    if (!isOfKey) throw new Error('the training gave a model of something else');
+    if (!isOfKey) throw new Error('the training returned a model of another kind of GPU');
     const isTaken = miss <= missInForce && performanceData.put(model);
     performanceData.metrics.trained(isTaken ? 'taken' : 'refused');
-    logger.info({ gpuType, mode, version, miss, missInForce, isTaken }, 'a predictor was learned anew');
+    logger.info({ gpuType, mode, version, miss, missInForce, isTaken }, 'a predictor was retrained');
     set.fresh -= fresh;
     performanceData.runs.changed(key);
   }

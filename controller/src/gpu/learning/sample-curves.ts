@@ -54,7 +54,7 @@ export class SampleCurves {
       [job?.batch, curve.driverMajor].every(Number.isInteger) &&
       Array.isArray(curve.slowdowns);
     const refused = isSound ? this.take(curve) : 'fields are missing';
-    if (refused !== undefined) throw new SampleCurveError(`this is no curve of a sample: ${refused}`);
+    if (refused !== undefined) throw new SampleCurveError(`invalid curve of a sample: ${refused}`);
   }
 
   /** Notes a function's present version (undefined: deleted). Curves of its other versions are deleted. */

@@ -134,7 +134,7 @@ export class GpuPass {
     const { actuator, logger } = this.dependencies;
     for (const action of actions) {
       actuator.carryOut(action).catch((error: unknown) => {
-        logger.warn({ ...action, error: String(error) }, 'an action on GPUs could not be begun');
+        logger.warn({ ...action, error: String(error) }, 'an action on GPUs could not be started');
       });
     }
   }
@@ -208,7 +208,10 @@ export class GpuPass {
   private sendAgain(): void {
     const { placer, queue, logger, isOver } = this.dependencies;
     if (this.unconfirmed.size > 0)
-      logger.error({ activations: this.unconfirmed.size }, 'what was sent to GPUs is sent again');
+      logger.error(
+        { activations: this.unconfirmed.size },
+        'activations without a confirmed send are sent to their GPUs again',
+      );
     for (const [activationId, sent] of this.unconfirmed) {
       const now = placer.placementOf(activationId);
       if (isOver(activationId) || queue.has(activationId) || (now !== undefined && now !== sent.placement)) {
@@ -270,7 +273,7 @@ export class GpuRefuser {
     over.add(message.activationId);
     metrics.decided('failed');
     placer.note(message, { rejected: [] }, error.message);
-    logger.warn({ activationId: message.activationId, reason: error.message }, 'an activation got no GPU');
+    logger.warn({ activationId: message.activationId, reason: error.message }, 'an activation was refused a GPU');
     this.dependencies.handover?.refused(message, error);
     if (
       this.onRefused(message.activationId, error) ||

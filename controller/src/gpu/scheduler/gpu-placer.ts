@@ -93,7 +93,7 @@ export class GpuPlacer {
   /** Sends an activation to its place. Throws TopicFullError, or another Error if the log has failed. */
   send(message: ActivationMessage, { need, request, choice, reason }: Sent): Receipt {
     const { placement, reuses } = choice;
-    if (placement === undefined) throw new Error('nothing was chosen');
+    if (placement === undefined) throw new Error('the choice has no placement');
     const placed: ActivationMessage = { ...message, gpu: placement };
     // Reserved before the send, as an embedded bus may deliver, run and acknowledge within it.
     this.hold(message.activationId, request, need, placement, reuses);
@@ -113,7 +113,7 @@ export class GpuPlacer {
     return this.dependencies.bus.send(placement.invoker, placed as unknown as JsonObject);
   }
 
-  /** Keeps a decision for `wsk gpu explain`. */
+  /** Keeps a decision record for `wsk gpu explain`. */
   note(
     { activationId, action, user }: ActivationMessage,
     { placement, rejected }: PlacementChoice,

@@ -290,7 +290,7 @@ export class GpuScheduler {
     const request = { ...asked, share };
     const choice = placer.placeNew(request, gpus);
     if (choice.placement === undefined) {
-      const { what = '', reason = 'there is no GPU that it may use' } = choice.rejected[0] ?? {};
+      const { what = '', reason = 'there is no GPU that the instance may use' } = choice.rejected[0] ?? {};
       throw instanceNotLaunched(what === '' ? reason : `${what}: ${reason}`);
     }
     const receipt = placer.send(

@@ -28,7 +28,7 @@ export interface LiveActuatorParts {
   metrics: Pick<GpuMetrics, 'acted'>;
 }
 
-const noProcurer = 'nodes come and go by hand here: no procurement is set up';
+const noProcurer = 'no procurement is configured: nodes are added and removed by hand';
 
 /** Carries out actions: launches as messages, the others through the desired state of nodes. */
 export class LiveActuator implements Actuator {
@@ -44,7 +44,10 @@ export class LiveActuator implements Actuator {
     try {
       const refused = await this.begin(action);
       metrics.acted(action.kind, refused === undefined ? 'begun' : 'refused');
-      logger.info({ ...action, ...(refused !== undefined && { refused }) }, 'an action on GPUs');
+      logger.info(
+        { ...action, ...(refused !== undefined && { refused }) },
+        'an action on GPUs was carried out or refused',
+      );
       return refused;
     } catch (error) {
       metrics.acted(action.kind, 'failed');
@@ -103,7 +106,7 @@ export class LiveActuator implements Actuator {
     if (procurer === undefined || !isEmpty || !this.leaving.delete(invoker)) return;
     procurer.giveBack(invoker).then(
       (refused) => {
-        if (refused !== undefined) logger.warn({ node: invoker, refused }, 'a node was not taken back');
+        if (refused !== undefined) logger.warn({ node: invoker, refused }, 'the procurer refused to take back a node');
       },
       (error: unknown) => logger.error({ node: invoker, error: String(error) }, 'a node could not be given back'),
     );

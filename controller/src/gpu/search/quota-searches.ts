@@ -101,7 +101,7 @@ export class QuotaSearches {
     this.followLeadership(places.length > 0)
       .then(() => this.submitNext())
       // The next look repeats it.
-      .catch((error: unknown) => logger.info({ reason: String(error) }, 'no search for shares was begun'))
+      .catch((error: unknown) => logger.info({ reason: String(error) }, 'no search for shares was started'))
       .finally(() => (this.isLooking = false));
   }
 
@@ -165,7 +165,7 @@ export class QuotaSearches {
         const sample = await this.parts.source.of(job);
         // The function's owner has changed it: the demand for this set is over.
         if (typeof sample === 'string') {
-          logger.info({ function: job.function, reason: sample }, 'a search for shares was given up');
+          logger.info({ function: job.function, reason: sample }, 'a search for shares was cancelled');
           return;
         }
         samples.push(sample);

@@ -46,7 +46,7 @@ export class SampleSource {
       return await this.find(job);
     } catch (error) {
       // The action or its package is deleted; other errors are left to the next attempt.
-      if (isApiError(error) && error.status < 500) return 'it is not there any more';
+      if (isApiError(error) && error.status < 500) return 'the action does not exist';
       throw error;
     }
   }
@@ -55,12 +55,12 @@ export class SampleSource {
     const namespace = parseActionName(job.function)?.namespace ?? '';
     const identity = await this.identities.ofNamespace(namespace);
     const own = await this.resolve(identity, job.function);
-    if (own.version !== job.version) return `it has version ${own.version} by now`;
+    if (own.version !== job.version) return `the action now has version ${own.version}`;
     const need = needOf(own);
     const problem = problemOf(own, need);
-    if (problem !== undefined || need === undefined) return problem ?? 'it needs no GPU';
+    if (problem !== undefined || need === undefined) return problem ?? 'the action needs no GPU';
     const { sample } = need;
-    if (sample === undefined) return 'it has no sample';
+    if (sample === undefined) return 'the action has no sample';
     if (typeof sample !== 'string') {
       return { job, identity, action: own, payload: sample as JsonObject, memoryMiB: need.memoryMiB };
     }
@@ -85,11 +85,11 @@ function needOf({ annotations }: WhiskAction): GpuAnnotation | undefined {
 
 /** The reason why an action must not be run to find its share; undefined if it may. */
 function problemOf({ annotations }: WhiskAction, need: GpuAnnotation | undefined): string | undefined {
-  if (need === undefined) return 'it needs no GPU';
-  if (parameterValue(annotations, 'idempotent') !== true) return 'it is not idempotent';
-  if (need.mpsPercent !== undefined || need.smLimit !== undefined) return 'its owner has fixed its share';
-  if (need.batch > 1) return 'its requests run in batches';
-  return need.gpus > 1 ? 'it needs several GPUs' : undefined;
+  if (need === undefined) return 'the action needs no GPU';
+  if (parameterValue(annotations, 'idempotent') !== true) return 'the action is not idempotent';
+  if (need.mpsPercent !== undefined || need.smLimit !== undefined) return 'the owner has fixed the share';
+  if (need.batch > 1) return 'requests of the action run in batches';
+  return need.gpus > 1 ? 'the action needs several GPUs' : undefined;
 }
 
 /** A sample and its share class. */
@@ -193,7 +193,8 @@ export class SampleRunner {
         return Math.max(1, ms / one.soloMs);
       });
     }
-    if (!isMeasured()) throw new Error('the samples are too short, or too unlike in length, to be measured together');
+    if (!isMeasured())
+      throw new Error('the samples are too short or differ too much in length to be measured together');
     const steady = steadyRuns(runs);
     return all.map((one, at) => typicalMs(ofMember(steady, at)) / one.soloMs);
   }

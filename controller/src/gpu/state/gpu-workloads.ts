@@ -36,7 +36,10 @@ export class GpuWorkloads {
       if (workload?.ended !== true) return;
       this.remove(id).catch((error: unknown) =>
         // Another controller may have deleted the registration; otherwise the agent repeats its report.
-        this.logger.info({ workload: id, error: String(error) }, 'a workload that has ended was not forgotten here'),
+        this.logger.info(
+          { workload: id, error: String(error) },
+          'the registration of an ended workload was not deleted',
+        ),
       );
     });
     for (const workload of known) await this.show(workload);
