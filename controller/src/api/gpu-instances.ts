@@ -220,7 +220,7 @@ export function gpuInstanceRoutes(context: Context): Route[] {
           description: 'Stop its run after so many ms; an idempotent action runs again elsewhere',
         },
       ],
-      responses: { 200: { description: 'It ends' }, ...errorResponses(400, 401, 404, 500, 503) },
+      responses: { 200: { description: 'The instance ends' }, ...errorResponses(400, 401, 404, 500, 503) },
       handle: async (call: ViewerCall) => {
         const { invoker, resident } = instanceOf(context, call);
         const { container } = resident;

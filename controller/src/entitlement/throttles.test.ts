@@ -131,7 +131,7 @@ describe.each(places)('with the state %s', (_, makeState) => {
     await throttles.admit(caller);
     await begin(inFlight, 'three');
     expect(inFlight.size).toBe(1);
-    expect(lines.filter((line) => line.includes('did not come'))).toHaveLength(2);
+    expect(lines.filter((line) => line.includes('is lost'))).toHaveLength(2);
     inFlight.end('one');
     expect(inFlight.size).toBe(1);
   });
