@@ -168,7 +168,7 @@ function checked(put: ActionPut, context: MergeContext, action: WhiskAction): Wh
   } catch (error) {
     throw notAllowed((error as Error).message);
   }
-  // Limits that only actions with a GPU may have are dropped together with annotation `gpu`.
+  // Without annotation `gpu` the stored limits, too, must keep to the bounds of CPU actions.
   const limits = put.delAnnotations?.includes('gpu') === true ? action.limits : (put.limits ?? {});
   const problem = limitsProblem(limits, gpu === undefined ? context.bounds : context.gpuBounds);
   if (problem !== undefined) throw notAllowed(problem);

@@ -121,7 +121,7 @@ export class Retirements {
       const nowMs = clock.now();
       const silent = sort === 'invokers' ? silenceMs(number) : Infinity;
       if (silent < aliveMs) throw alive(`its last ping was ${Math.floor(silent / 1000)} s ago`);
-      if (sort === 'controllers' && controllers().has(`controller${number}`)) throw alive('it serves');
+      if (sort === 'controllers' && controllers().has(`controller${number}`)) throw alive('it answers requests');
       const signs = await state.rows(lifeSigns(sort));
       const lastMs = Math.max(Number(signs.get(name) ?? 0), nowMs - silent);
       if (nowMs - lastMs < aliveMs)

@@ -34,9 +34,9 @@ export interface RulePutOptions {
 
 /**
  * Reads and writes rules; `id` is `ns/rule`. A rule consists of a document and a link in its trigger's document, which
- * cannot be written atomically. The document is written first and deleted last. After a crash in between there may be a rule
- * without a link, which can be read, updated, enabled and deleted, but never a link without a rule. While an update changes
- * the action, the link is marked, so that readers of the link read the document. A failed write is undone.
+ * cannot be written atomically. The document is written first and deleted last. A crash in between leaves a rule without
+ * a link, which can still be read, updated, enabled and deleted. There is never a link without a rule. While an update
+ * changes the action, the link is marked, so that readers of the link read the document. A failed write is undone.
  */
 export class RuleWriter {
   /** Serialises the writes of a rule. A rule's write may wait for its trigger's, never the other way round. */
