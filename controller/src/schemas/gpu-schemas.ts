@@ -14,7 +14,7 @@ export const gpuSchemas = {
     kind: text('Kind of the actions that it can run'),
     memoryMiB: whole('Memory that it may have, MiB'),
     imports: list({ type: 'string' }, 'Modules that it has loaded'),
-    cuda: yesNo('Whether its actions ask for a CUDA context; none is made yet'),
+    cuda: yesNo('Whether pairs of native functions and of Python make a CUDA context ahead, where a device is visible'),
     pid: whole('Process id as its functions see it'),
   }),
   GpuDevice: object(
